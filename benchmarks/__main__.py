@@ -11,7 +11,7 @@ import click
 
 from notifier.__main__ import stoppable
 from notifier.cli.commands.demo import print_checks
-from notifier.cli.group import Program, example
+from notifier.cli.group import ErrorReportingGroup, example
 from notifier.cli.options import json_option
 from notifier.cli.output import Check, envelope, print_lines
 from notifier.domain.errors import Environment
@@ -32,7 +32,7 @@ environments_option = click.option(
 
 
 @click.group(
-    cls=Program,
+    cls=ErrorReportingGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=example("python -m benchmarks fanout --quick"),
 )
@@ -188,8 +188,8 @@ def chaos(ctx: click.Context, quick: bool, only: tuple[str, ...], seed: int, as_
     from benchmarks.chaos.scenarios import parts, quickly
 
     temporary = tempfile.TemporaryDirectory(prefix="notifier-cluster-", ignore_cleanup_errors=True)
-    with temporary as folder, parts(Path(folder), seed) as found:
-        chosen = quickly(found) if quick and not only else found
+    with temporary as folder, parts(Path(folder), seed) as scenario_parts:
+        chosen = quickly(scenario_parts) if quick and not only else scenario_parts
         _bench(ctx, chosen, quick=quick, only=only, as_json=as_json, profile="cluster", seed=seed)
 
 
@@ -221,8 +221,8 @@ def inbox(
 
     temporary = tempfile.TemporaryDirectory(prefix="notifier-inbox-", ignore_cleanup_errors=True)
     pythons = Environments(folder=environments)
-    with temporary as folder, parts(Path(folder), profile, pythons, peer=asks_for_peer(only)) as found:
-        _bench(ctx, found, quick=quick, only=only, as_json=as_json, profile=profile)
+    with temporary as folder, parts(Path(folder), profile, pythons, peer=asks_for_peer(only)) as inbox_parts:
+        _bench(ctx, inbox_parts, quick=quick, only=only, as_json=as_json, profile=profile)
 
 
 def _bench(
@@ -243,7 +243,7 @@ def _bench(
             raise click.UsageError(f"There is no figure {name!r}; there are {', '.join(known)}.")
     if profile == "cluster":
         _require_engines()
-    figures = run(quick=quick, only=only, tell=_clock(), parts=parts)
+    figures = run(quick=quick, only=only, tell=_progress(), parts=parts)
     _report(ctx, figures, as_json=as_json, profile=profile, seed=seed)
 
 
@@ -258,18 +258,18 @@ def peers(ctx: click.Context, quick: bool, environments: Path, as_json: bool) ->
     from benchmarks.peers.contest import Contest, names
     from benchmarks.peers.virtualenvs import Environments
 
-    contest = Contest(pythons=Environments(folder=environments))
-    figures = run(quick=quick, only=(), tell=_clock(), parts={"peers": (contest, names())})
+    contest_ = Contest(pythons=Environments(folder=environments))
+    figures = run(quick=quick, only=(), tell=_progress(), parts={"peers": (contest_, names())})
     _report(ctx, figures, as_json=as_json)
 
 
-def _clock() -> Callable[[str], None]:
+def _progress() -> Callable[[str], None]:
     """Tells what happens, and when since now, on standard error."""
     began = time.monotonic()
 
-    def tell(words: str) -> None:
+    def tell(message: str) -> None:
         minutes, seconds = divmod(int(time.monotonic() - began), 60)
-        click.echo(f"{minutes}:{seconds:02} {words}", err=True)
+        click.echo(f"{minutes}:{seconds:02} {message}", err=True)
 
     return tell
 

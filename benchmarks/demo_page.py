@@ -33,7 +33,7 @@ def ready(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Fig
     return starts(folder, rounds=STARTS_QUICK if quick else STARTS, tell=tell)
 
 
-def starts(folder: Path, *, rounds: int, tell: Callable[[str], None], words: Sequence[str] = ()) -> list[Figure]:
+def starts(folder: Path, *, rounds: int, tell: Callable[[str], None], arguments: Sequence[str] = ()) -> list[Figure]:
     """On empty folders, all ended at once but the last, whose first burst is delivered; then on the folder of that."""
     fresh: list[float] = []
     again: list[float] = []
@@ -42,7 +42,7 @@ def starts(folder: Path, *, rounds: int, tell: Callable[[str], None], words: Seq
     for number in range(rounds):
         tell(f"start {number + 1} of {rounds} on an empty folder")
         os.sync()
-        with Demo(data=folder / f"fresh{number}", words=words) as demo:
+        with Demo(data=folder / f"fresh{number}", words=arguments) as demo:
             fresh.append(demo.ready_s)
             if number + 1 == rounds:
                 demo.whole()
@@ -51,7 +51,7 @@ def starts(folder: Path, *, rounds: int, tell: Callable[[str], None], words: Seq
     for number in range(rounds):
         tell(f"start {number + 1} of {rounds} on the folder of the last one")
         os.sync()
-        with Demo(data=folder / f"fresh{rounds - 1}", words=words) as demo:
+        with Demo(data=folder / f"fresh{rounds - 1}", words=arguments) as demo:
             again.append(demo.ready_s)
             lost += _forgotten(demo, known)
     return ready_figures(fresh, again, lost)
@@ -60,28 +60,28 @@ def starts(folder: Path, *, rounds: int, tell: Callable[[str], None], words: Seq
 def _forgotten(demo: Demo, known: Sequence[str]) -> list[str]:
     if not known:
         return ["There was nothing to remember."]
-    found = demo.bursts()
-    return [f"It forgot {burst}." for burst in known if burst not in found or not demo.remembers]
+    bursts = demo.bursts()
+    return [f"It forgot {burst}." for burst in known if burst not in bursts or not demo.remembers]
 
 
 def ready_figures(fresh: Sequence[float], again: Sequence[float], lost: Sequence[str]) -> list[Figure]:
     """A start that forgot something was fast for nothing."""
-    words = lost[0] if lost else "The world is the old one, and the inbox has what it had."
-    second = worst_at_most("demo_ready_s{again}", again, AGAIN_S, detail=words)
+    detail = lost[0] if lost else "The world is the old one, and the inbox has what it had."
+    second = worst_at_most("demo_ready_s{again}", again, AGAIN_S, detail=detail)
     return [
         worst_at_most("demo_ready_s{fresh}", fresh, FRESH_S, detail="From the command until its page answers."),
         replace(second, finding=replace(second.finding, ok=second.finding.ok and not lost)),
     ]
 
 
-def looks(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+def accessibility(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     """All states of both pages, light and dark, wide and on a phone; none can be left out where it must be `quick`."""
     executable = chromium()
     from tests.support.browser.accessibility import demo_violations, inbox_violations
     from tests.support.browser.chromium import headless
     from tests.support.browser.page_weight import weighed
 
-    found: dict[str, list[str]] = {}
+    violations: dict[str, list[str]] = {}
     with Demo(data=folder / "demo", words=("--followers", str(SMALL))) as demo, headless(executable) as browser:
         demo.whole()
         demo.delivered()
@@ -90,11 +90,11 @@ def looks(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Fig
         for scheme in SCHEMES:
             for width in DEMO_WIDTHS:
                 tell(f"axe on the demo's page, {scheme}, {width} pixels wide")
-                found |= demo_violations(browser, demo.url, scheme=scheme, width=width)
+                violations |= demo_violations(browser, demo.url, scheme=scheme, width=width)
             for width in INBOX_WIDTHS:
                 tell(f"axe on the inbox, {scheme}, {width} pixels wide")
-                found |= inbox_violations(browser, scheme=scheme, width=width)
-    return [*weight_figures(sizes), axe_figure(found)]
+                violations |= inbox_violations(browser, scheme=scheme, width=width)
+    return [*weight_figures(sizes), axe_figure(violations)]
 
 
 def weight_figures(sizes: Mapping[str, int]) -> list[Figure]:
@@ -105,11 +105,11 @@ def weight_figures(sizes: Mapping[str, int]) -> list[Figure]:
     ]
 
 
-def axe_figure(found: Mapping[str, Sequence[str]]) -> Figure:
+def axe_figure(violations: Mapping[str, Sequence[str]]) -> Figure:
     """By state what is wrong there; a state that is fine is in it, too, because it was looked at."""
-    wrong = [f"{state}: {rule}" for state, rules in found.items() for rule in rules]
-    finding = agreement("axe_violations", wrong, n=len(found))
-    return Figure(finding=finding, ours=Spread.of([len(rules) for rules in found.values()] or [0], "a look"))
+    wrong = [f"{state}: {rule}" for state, rules in violations.items() for rule in rules]
+    finding = agreement("axe_violations", wrong, n=len(violations))
+    return Figure(finding=finding, ours=Spread.of([len(rules) for rules in violations.values()] or [0], "a look"))
 
 
 def storm(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -131,15 +131,15 @@ def storm(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Fig
 
 def storm_figure(seen: Sequence[StormTimes]) -> Figure:
     """The page's own word is judged; that it can't be true, or is of another world, fails the figure."""
-    told = [each.reported_s for each in seen]
-    wrong = [words for each in seen if (words := _doubt(each))]
-    last = max(each.shown_s for each in seen)
-    words = f"P1 is {seen[0].people:,} people; {last:.1f} s at most from the press until the page said so."
-    figure = worst_at_most("demo_200m_p1_s", told, P1_S, detail=wrong[0] if wrong else words)
+    delivered_s = [watched.reported_s for watched in seen]
+    wrong = [detail for watched in seen if (detail := _contradiction(watched))]
+    slowest = max(watched.shown_s for watched in seen)
+    detail = f"P1 is {seen[0].people:,} people; {slowest:.1f} s at most from the press until the page said so."
+    figure = worst_at_most("demo_200m_p1_s", delivered_s, P1_S, detail=wrong[0] if wrong else detail)
     return replace(figure, finding=replace(figure.finding, ok=figure.finding.ok and not wrong))
 
 
-def _doubt(seen: StormTimes) -> str:
+def _contradiction(seen: StormTimes) -> str:
     if seen.followers != FOLLOWERS:
         return f"The page speaks of {seen.followers:,} followers."
     if not seen.people:
@@ -149,10 +149,10 @@ def _doubt(seen: StormTimes) -> str:
     return ""
 
 
-def _weight(name: str, sizes: Mapping[str, int], limit: float, what: str) -> Figure:
+def _weight(name: str, sizes: Mapping[str, int], limit: float, title: str) -> Figure:
     files = [size for path, size in sizes.items() if path == "/" or path.startswith("/static/")]
     answers = sum(sizes.values()) - sum(files)
-    detail = f"{what}: {sum(files):,} bytes in {len(files)} files, {answers:,} in answers of the API"
+    detail = f"{title}: {sum(files):,} bytes in {len(files)} files, {answers:,} in answers of the API"
     kb = sum(sizes.values()) / 1000
     finding = at_most(name, kb, limit, unit="kB", n=len(sizes), detail=detail)
     return Figure(finding=finding, ours=Spread.of([kb], "kB"))
@@ -160,7 +160,7 @@ def _weight(name: str, sizes: Mapping[str, int], limit: float, what: str) -> Fig
 
 PARTS: Parts = {
     "ready": (ready, ("demo_ready_s{fresh}", "demo_ready_s{again}")),
-    "looks": (looks, ("page_kb", "page_kb{system}", "axe_violations")),
+    "looks": (accessibility, ("page_kb", "page_kb{system}", "axe_violations")),
     "storm": (storm, ("demo_200m_p1_s",)),
     "seeing": (seeing.run, ("live_visible_s{page}",)),
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.fanout.stage import Stage, staged
+from benchmarks.fanout.stage import FanoutStage, staged
 from benchmarks.rounds import Figure, worst_at_most
 from notifier.devkit.fixture.world import World
 from notifier.domain.ids import Kind, Subject, UserId
@@ -37,23 +37,23 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     return [worst_at_most("live_visible_s{page}", seconds, VISIBLE_S, detail="From the 202 to the row on the page.")]
 
 
-def _round(stage: Stage, shown: "InboxPage") -> float:
+def _round(stage: FanoutStage, shown: "InboxPage") -> float:
     """Seconds from the 202 of a mention until there is one row more."""
     before = shown.rows.count()
     stage.mention(WORLD.names[0])
     accepted = time.monotonic()
     shown.rows.nth(before).wait_for()
-    found = time.monotonic() - accepted
+    seconds_ = time.monotonic() - accepted
     time.sleep(APART)
-    return found
+    return seconds_
 
 
-def _follower(stage: Stage) -> UserId:
+def _follower(stage: FanoutStage) -> UserId:
     async def looked_for() -> UserId:
         try:
             subject = Subject(Kind.MENTION, WORLD.names[0])
             return (await stage.followers(stage.profile.reads().people, subject, 1))[0]
         finally:
-            await stage.profile.leave()
+            await stage.profile.close_reads()
 
     return asyncio.run(looked_for())

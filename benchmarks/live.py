@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from benchmarks.fanout.stage import Stage, staged
+from benchmarks.fanout.stage import FanoutStage, staged
 from benchmarks.fanout.suite import Parts
 from benchmarks.process_stats import allow_files
 from benchmarks.rounds import Figure, Spread, worst_at_most
@@ -31,7 +31,7 @@ FILES = LISTENERS + 200
 
 
 @dataclass(slots=True, kw_only=True)
-class Ear:
+class OpenStream:
     """One open stream over a connection of its own, which keeps when its rows came."""
 
     reader: asyncio.StreamReader
@@ -40,68 +40,68 @@ class Ear:
     task: "asyncio.Task[None] | None" = None
 
     async def follow(self) -> None:
-        rest = b""
+        unparsed = b""
         while chunk := await self.reader.read(65_536):
-            rest += chunk
-            for _ in range(rest.count(b"\nevent: row\n")):
+            unparsed += chunk
+            for _ in range(unparsed.count(b"\nevent: row\n")):
                 self.rows.put_nowait(time.monotonic())
-            rest = rest[-len(b"\nevent: row\n") + 1 :]
+            unparsed = unparsed[-len(b"\nevent: row\n") + 1 :]
 
 
 @dataclass(slots=True, kw_only=True)
-class Audience:
-    stage: Stage
+class StreamAudience:
+    stage: FanoutStage
     bus: LiveReader
     subject: Subject
     messages: list[tuple[int, int]] = field(default_factory=list)
     """By burst and version: two publishers may finish one head, and say the same twice."""
 
     @asynccontextmanager
-    async def listening(self, users: Sequence[UserId]) -> AsyncIterator[list[Ear]]:
-        ears: list[Ear] = []
+    async def listening(self, users: Sequence[UserId]) -> AsyncIterator[list[OpenStream]]:
+        ears: list[OpenStream] = []
         counting = asyncio.create_task(self._count())
         try:
             for at in range(0, len(users), OPENS_AT_ONCE):
                 ears += await asyncio.gather(*map(self._open, users[at : at + OPENS_AT_ONCE]))
             yield ears
         finally:
-            for ear in ears:
-                ear.writer.close()
-            await _ended({counting, *(ear.task for ear in ears if ear.task)})
+            for stream in ears:
+                stream.writer.close()
+            await _ended({counting, *(stream.task for stream in ears if stream.task)})
 
-    async def round(self, ears: Sequence[Ear]) -> float:
+    async def round(self, ears: Sequence[OpenStream]) -> float:
         """Seconds from the 202 of a mention until the last of them has its row."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.stage.mention, self.subject.owner)
         accepted = time.monotonic()
         async with asyncio.timeout(WITHIN):
-            return max(await asyncio.gather(*(ear.rows.get() for ear in ears))) - accepted
+            return max(await asyncio.gather(*(stream.rows.get() for stream in ears))) - accepted
 
-    async def apart(self, ears: Sequence[Ear]) -> float:
+    async def spaced_round(self, ears: Sequence[OpenStream]) -> float:
         """Far enough from the next that what straggles is counted, and no stream is at its pace."""
-        found = await self.round(ears)
+        latency = await self.round(ears)
         await asyncio.sleep(APART)
-        return found
+        return latency
 
-    async def _open(self, who: UserId) -> Ear:
+    async def _open(self, user: UserId) -> OpenStream:
         place = urlsplit(self.stage.instance.url)
         reader, writer = await asyncio.open_connection(place.hostname, place.port)
-        token = self.stage.token(who)
+        token = self.stage.token(user)
         head = f"GET /v1/inbox/stream HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\r\n"
         writer.write(head.encode())
         async with asyncio.timeout(WITHIN):
             first = await reader.readuntil(b"event: count")
         assert first.startswith(b"HTTP/1.1 200"), first
-        ear = Ear(reader=reader, writer=writer)
-        ear.task = asyncio.create_task(ear.follow())
-        return ear
+        stream = OpenStream(reader=reader, writer=writer)
+        stream.task = asyncio.create_task(stream.follow())
+        return stream
 
     async def _count(self) -> None:
         """A listener on the bus beside the API's: it hears what the API hears."""
-        async with aclosing(self.bus.listen()) as words:
-            async for word in words:
-                if isinstance(word, Burst) and word.key.subject == self.subject:
-                    self.messages.append((word.key.seq, word.version))
+        async with aclosing(self.bus.listen()) as updates:
+            async for update in updates:
+                if isinstance(update, Burst) and update.key.subject == self.subject:
+                    self.messages.append((update.key.seq, update.version))
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -111,9 +111,9 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         return asyncio.run(_measure(stage, quick=quick, tell=tell))
 
 
-async def _measure(stage: Stage, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+async def _measure(stage: FanoutStage, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     reads = stage.profile.reads()
-    audience = Audience(
+    audience = StreamAudience(
         stage=stage,
         bus=reads.live,
         subject=Subject(Kind.MENTION, stage.world.names[0]),
@@ -122,20 +122,22 @@ async def _measure(stage: Stage, *, quick: bool, tell: Callable[[str], None]) ->
         users = await stage.followers(reads.people, audience.subject, LISTENERS)
         tell("one listener")
         async with audience.listening(users[:1]) as ears:
-            alone = [await audience.apart(ears) for _ in range(ALONE_QUICK if quick else ALONE)]
+            alone = [await audience.spaced_round(ears) for _ in range(ALONE_QUICK if quick else ALONE)]
         tell(f"{LISTENERS:,} listeners")
         async with audience.listening(users) as ears:
             audience.messages.clear()
             rounds = TOGETHER_QUICK if quick else TOGETHER
-            together = [await audience.apart(ears) for _ in range(rounds)]
+            together = [await audience.spaced_round(ears) for _ in range(rounds)]
     finally:
-        await stage.profile.leave()
-    different, said = len(set(audience.messages)), len(audience.messages)
-    words = f"{different} messages on the bus for {rounds} bursts to {LISTENERS:,} listeners each, {said} with repeats."
-    wrong = [words] if different != rounds or said > 2 * rounds else []
+        await stage.profile.close_reads()
+    different, sent = len(set(audience.messages)), len(audience.messages)
+    detail = (
+        f"{different} messages on the bus for {rounds} bursts to {LISTENERS:,} listeners each, {sent} with repeats."
+    )
+    wrong = [detail] if different != rounds or sent > 2 * rounds else []
     return [
         worst_at_most("live_visible_s{stream}", alone, LIVE_S, detail="From the 202 to the row on a stream."),
-        worst_at_most("sse_1000_s", together, ALL_S, detail=f"From the 202 to the last listener's row. {words}"),
+        worst_at_most("sse_1000_s", together, ALL_S, detail=f"From the 202 to the last listener's row. {detail}"),
         Figure(
             finding=agreement("live_messages_per_burst", wrong, n=rounds),
             ours=Spread.of([different / rounds], "messages"),

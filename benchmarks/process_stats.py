@@ -48,5 +48,5 @@ def _status(pid: int | str, name: str) -> float:
         text = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0.0
-    found = re.search(rf"{name}:\s+(\d+) kB", text)
-    return int(found[1]) / 1024 if found else 0.0
+    match = re.search(rf"{name}:\s+(\d+) kB", text)
+    return int(match[1]) / 1024 if match else 0.0

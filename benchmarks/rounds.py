@@ -33,7 +33,7 @@ class Figure:
     peers: Spread | None = None
 
 
-def told(name: str, spread: Spread, n: int, detail: str = "", value: float | None = None) -> Figure:
+def unjudged(name: str, spread: Spread, n: int, detail: str = "", value: float | None = None) -> Figure:
     """What nobody judges; the median, unless another value is given."""
     shown = round(spread.median if value is None else value, 3)
     finding = Finding(name=name, ok=True, value=shown, unit=spread.unit, n=n, detail=detail)
@@ -48,8 +48,8 @@ class Cost:
     processor: float
     """Seconds of this process; other processes of a busy machine don't lengthen it."""
 
-    def __add__(self, other: "Cost") -> "Cost":
-        return Cost(seconds=self.seconds + other.seconds, processor=self.processor + other.processor)
+    def __add__(self, more: "Cost") -> "Cost":
+        return Cost(seconds=self.seconds + more.seconds, processor=self.processor + more.processor)
 
 
 def cost(work: Callable[[], object]) -> Cost:
@@ -64,29 +64,29 @@ def seconds(work: Callable[[], object]) -> float:
 
 def ratio(name: str, mine: Sequence[Cost], theirs: Sequence[Cost], limit: float | None, *, rows: int) -> Figure:
     """How much of the baseline's speed is ours: the median of the rounds' own ratios; without a limit only told."""
-    ours, others = [one.seconds for one in mine], [one.seconds for one in theirs]
-    ratios = [b / a for a, b in zip(ours, others, strict=True)]
+    our_seconds, their_seconds = [run.seconds for run in mine], [run.seconds for run in theirs]
+    ratios = [b / a for a, b in zip(our_seconds, their_seconds, strict=True)]
     busy = median(b.processor / a.processor for a, b in zip(mine, theirs, strict=True))
-    speed = f"{rows / median(ours):,.0f} rows/s against {rows / median(others):,.0f}"
+    speed = f"{rows / median(our_seconds):,.0f} rows/s against {rows / median(their_seconds):,.0f}"
     spread = f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} rounds of {rows:,} rows"
     detail = f"{spread}; {busy:.2f} by processor time; {speed}"
     finding = at_least(name, median(ratios), limit or 0.0, unit="ratio", n=len(ratios), detail=detail)
     return Figure(
         finding=finding if limit is not None else replace(finding, limit=None),
-        ours=Spread.of(ours),
-        baseline=Spread.of(others),
+        ours=Spread.of(our_seconds),
+        baseline=Spread.of(their_seconds),
     )
 
 
 def worst_at_most(name: str, values: Sequence[float], limit: float, *, unit: str = "s", detail: str = "") -> Figure:
     """Judged by the greatest: a promise that one burst of three breaks is broken."""
     spread = Spread.of(values, unit)
-    words = f"the worst; least {spread.min:g}, median {spread.median:g}. {detail}".strip()
-    return Figure(finding=at_most(name, spread.max, limit, unit=unit, n=len(values), detail=words), ours=spread)
+    summary = f"the worst; least {spread.min:g}, median {spread.median:g}. {detail}".strip()
+    return Figure(finding=at_most(name, spread.max, limit, unit=unit, n=len(values), detail=summary), ours=spread)
 
 
 def median_at_most(name: str, values: Sequence[float], limit: float, *, unit: str = "s", detail: str = "") -> Figure:
     """Judged by the middle of the rounds, for what is a mean over many things already."""
     spread = Spread.of(values, unit)
-    words = f"the median; least {spread.min:g}, most {spread.max:g}. {detail}".strip()
-    return Figure(finding=at_most(name, spread.median, limit, unit=unit, n=len(values), detail=words), ours=spread)
+    summary = f"the median; least {spread.min:g}, most {spread.max:g}. {detail}".strip()
+    return Figure(finding=at_most(name, spread.median, limit, unit=unit, n=len(values), detail=summary), ours=spread)

@@ -11,7 +11,7 @@ from notifier.adapters.sqlite.files import Files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settling:
+class SettledFiles:
     """The files of one writer, and a connection to each that only empties its log."""
 
     files: Files
@@ -19,7 +19,7 @@ class Settling:
 
     @classmethod
     @contextmanager
-    def of(cls, files: Files) -> Iterator["Settling"]:
+    def of(cls, files: Files) -> Iterator["SettledFiles"]:
         with ExitStack() as stack:
             paths = [database.path for database in (files.core, *files.inboxes)]
             connections = [stack.enter_context(closing(sqlite3.connect(path, isolation_level=None))) for path in paths]

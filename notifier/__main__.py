@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-LASTING = ("up", "demo", "top", "api", "pump", "worker")
+LONG_RUNNING = ("up", "demo", "top", "api", "pump", "worker")
 """Commands that run until Ctrl-C. They then exit with 0."""
-CUT_OFF = 130
+INTERRUPTED = 130
 """Exit code of any other command after Ctrl-C, as in a shell: a script must not continue as if it had finished."""
 
 
@@ -41,14 +41,14 @@ def run() -> None:
 
 
 def stopped(*_: object) -> NoReturn:
-    raise Stopped(code_of(sys.argv[1:]))
+    raise Stopped(exit_code_of(sys.argv[1:]))
 
 
-def code_of(words: list[str]) -> int:
+def exit_code_of(arguments: list[str]) -> int:
     """Return the exit code after Ctrl-C for the given command line."""
-    verb = next((argument for argument in words if not argument.startswith("-")), "")
-    checks = {"--headless", "--json"} & set(words)
-    return 0 if verb in LASTING and not checks else CUT_OFF
+    command = next((argument for argument in arguments if not argument.startswith("-")), "")
+    checks = {"--headless", "--json"} & set(arguments)
+    return 0 if command in LONG_RUNNING and not checks else INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Crowded(StoreUnavailable):
+class TooManyWaiting(StoreUnavailable):
     """Too many calls wait for the store. The store was not called, so this error does not mean an outage."""
 
 
@@ -21,31 +21,33 @@ class Crowded(StoreUnavailable):
 class Bulkhead:
     """Limited number of slots. Further callers wait, up to a timeout. One instance per event loop."""
 
-    at_once: int
+    max_concurrent: int
     wait: timedelta
     """Longest wait for a slot."""
-    most_waiting: int | None = None
+    max_waiting: int | None = None
     """Callers beyond this number are refused at once. None means no limit."""
     waiting: int = 0
     _slots: asyncio.Semaphore = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._slots = asyncio.Semaphore(self.at_once)
+        self._slots = asyncio.Semaphore(self.max_concurrent)
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         return self._slots.locked()
 
     async def acquire(self) -> None:
         """Take a slot. Raises Crowded."""
-        if self.most_waiting is not None and self.waiting >= self.most_waiting:
-            raise Crowded(f"{self.waiting} others wait already.")
+        if self.max_waiting is not None and self.waiting >= self.max_waiting:
+            raise TooManyWaiting(f"{self.waiting} others wait already.")
         self.waiting += 1
         try:
             async with asyncio.timeout(self.wait.total_seconds()):
                 await self._slots.acquire()
         except TimeoutError as error:
-            raise Crowded(f"All {self.at_once} slots were taken for {self.wait.total_seconds():g} s.") from error
+            raise TooManyWaiting(
+                f"All {self.max_concurrent} slots were taken for {self.wait.total_seconds():g} s."
+            ) from error
         finally:
             self.waiting -= 1
 
@@ -96,22 +98,22 @@ class BoundedExecutor:
 class InFlightLimit:
     """Limits the calls of an asynchronous driver: how many are in flight, and how long each may take."""
 
-    most: int
+    max_calls: int
     deadline: timedelta
     in_flight: int = 0
 
-    async def run(self, places: int, ask: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run(self, places: int, call: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Await the call and return its result. A group of calls with one deadline takes one place per call.
 
         Raises StoreUnavailable at once if too many calls are in flight, or when the deadline has passed. A write may
         still take effect after the deadline. This is not a context manager, because that costs 17 µs more per call.
         """
-        if self.in_flight >= self.most:
+        if self.in_flight >= self.max_calls:
             raise StoreUnavailable(f"{self.in_flight} others wait already.")
         self.in_flight += places
         try:
             async with asyncio.timeout(self.deadline.total_seconds()):
-                return await ask(*args, **kwargs)
+                return await call(*args, **kwargs)
         except TimeoutError as error:
             raise self.too_late() from error
         finally:

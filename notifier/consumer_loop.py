@@ -25,10 +25,10 @@ from notifier.wiring.system import System, build_lane_guards
 
 LOGGER = logging.getLogger("notifier.consumer_loop")
 
-BATCH = 400
+BATCH_SIZE = 400
 """Records per batch. The head of a celebrity is swapped twice per batch, so twice the batch doubles its throughput. A
 head with a whole batch has a few megabytes at most."""
-TRIES = 3
+MAX_TRIES = 3
 """Attempts at a single record. A record that fails each time, without an outage, becomes a dead letter."""
 
 
@@ -41,7 +41,7 @@ class Pump:
     guard: LaneGuard
     clock: Clock
     metrics: Metrics
-    held: Sequence[Logged] = ()
+    unprocessed: Sequence[Logged] = ()
     """Records that were polled but not processed, because of an outage."""
 
     def step(self, wait: timedelta = timedelta(0)) -> int:
@@ -50,16 +50,16 @@ class Pump:
         Raises one of OUTAGES. The next call then retries the same batch, unless another consumer got its partition.
         Raises LaneStopped while the lane is stopped. The batch then begins with the record that was not buried.
         """
-        if self.held and not self.consumer.holds():
-            self.held = ()
-        self.held = self.held or self.consumer.poll(BATCH, wait)
+        if self.unprocessed and not self.consumer.owns_polled():
+            self.unprocessed = ()
+        self.unprocessed = self.unprocessed or self.consumer.poll(BATCH_SIZE, wait)
         stop = self.guard.check()
-        if not self.held:
+        if not self.unprocessed:
             return 0
         if stop is not None:
             # Keep the batch, as in an outage, and poll again if its partition is lost. So the lag can still be read.
             raise LaneStopped(f"It is {self.guard.lane}.")
-        batch = self.held
+        batch = self.unprocessed
         self._process(batch)
         # Commit last, when every effect is durable: a crash before this line repeats the batch and never skips it.
         self._commit(len(batch))
@@ -67,8 +67,8 @@ class Pump:
 
     def _commit(self, count: int) -> None:
         """Commit the first `count` records of the batch and keep the others."""
-        self.consumer.commit({logged.partition: logged.offset for logged in self.held[:count]})
-        self.held = self.held[count:]
+        self.consumer.commit({logged.partition: logged.offset for logged in self.unprocessed[:count]})
+        self.unprocessed = self.unprocessed[count:]
 
     def _process(self, records: Sequence[Logged]) -> None:
         """Process the records together, or one by one if that fails, so that a bad record does not block the others."""
@@ -96,7 +96,7 @@ class Pump:
                 raise
 
     def _retry(self, record: Logged, cause: Exception) -> None:
-        for _ in range(TRIES - 1):
+        for _ in range(MAX_TRIES - 1):
             if isinstance(cause, Poison):
                 break
             try:
@@ -124,7 +124,7 @@ class Pump:
             at=self.clock.now(),
         )
         self.dead_letters.put(letter)
-        self.metrics.dead.labels(self.name).inc()
+        self.metrics.dead_letters.labels(self.name).inc()
 
 
 def pump(system: System, stream: str) -> Pump:
@@ -134,31 +134,31 @@ def pump(system: System, stream: str) -> Pump:
     return Pump(
         name=group,
         consumer=consumer,
-        stage=build_stage(system, stream, consumer.holds),
+        stage=build_stage(system, stream, consumer.owns_polled),
         dead_letters=ports.dead_letters,
-        guard=build_lane_guards(system).of(stream),
+        guard=build_lane_guards(system).guard_for(stream),
         clock=ports.clock,
         metrics=system.metrics,
     )
 
 
-def build_stage(system: System, stream: str, holds: Callable[[], bool]) -> Callable[[Sequence[Logged]], None]:
+def build_stage(system: System, stream: str, owns_records: Callable[[], bool]) -> Callable[[Sequence[Logged]], None]:
     """Build the stage that reads `stream`. `holds` returns whether this consumer still owns its partition."""
     match topics.GROUPS[stream]:
         case "router":
             return build_router(system)
         case "coordinator":
             return build_coordinator(system)
-        case "registrar":
-            return build_account_indexer(system, holds)
-        case "switchboard":
-            return build_device_indexer(system, holds)
-        case "attendant":
+        case "account_indexer":
+            return build_account_indexer(system, owns_records)
+        case "device_indexer":
+            return build_device_indexer(system, owns_records)
+        case "activity_indexer":
             return build_activity_indexer(system)
         case "retractor":
             return build_retractor(system)
         case _:
-            return build_graph_indexer(system, holds)
+            return build_graph_indexer(system, owns_records)
 
 
 BACKOFF = Backoff(first=timedelta(milliseconds=100), longest=timedelta(seconds=2))
@@ -175,13 +175,13 @@ class Loop:
     step: Callable[[], object]
     """Returns a true value if there may be more to do at once."""
     idle: timedelta
-    stopping: Signal
+    stop_signal: Signal
     metrics: Metrics
     failures: int = field(default=0)
 
     def run(self) -> None:
-        while not self.stopping.is_set():
-            self.stopping.wait(self._go())
+        while not self.stop_signal.is_set():
+            self.stop_signal.wait(self._go())
 
     def _go(self) -> float:
         """Run one step and return the seconds to wait before the next."""

@@ -9,11 +9,11 @@ SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 
 """Histogram buckets, up to P2's delivery limit of six hours, and finer around the latency objectives."""
 
 
-class Hits:
+class CacheHits:
     """Hit and miss counters of one tier of the inbox's caches, with the labels resolved once."""
 
     def __init__(self, counter: Counter, tier: str) -> None:
-        self.hit, self.missed = counter.labels(tier, "hit"), counter.labels(tier, "miss")
+        self.hits, self.misses = counter.labels(tier, "hit"), counter.labels(tier, "miss")
 
 
 class Metrics:
@@ -21,9 +21,9 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
-        self._of_mentions()
-        self._of_phones()
-        self._of_parts()
+        self._add_mention_metrics()
+        self._add_push_metrics()
+        self._add_system_metrics()
 
     @contextmanager
     def inbox_store(self) -> Iterator[None]:
@@ -39,13 +39,13 @@ class Metrics:
         with self.inbox_seconds.labels("redis").time():
             yield
 
-    def _of_mentions(self) -> None:
+    def _add_mention_metrics(self) -> None:
         self.events = self._counter("events_total", "Events at the gateway.", "status")
         self.mentions = self._counter("mentions_total", "Mentions that the router sent on.", "lane", "verdict")
         self.refusals = self._counter(
             "refusals_total", "Accounts named in events whose followers got no mention.", "code"
         )
-        self.held = self._gauge("held", "Mentions that wait for a person to decide.")
+        self.held_mentions = self._gauge("held_mentions", "Mentions that wait for a person to decide.")
         self.erased = self._counter(
             "erased_total", "What was taken out of erased authors, beside mentions: words and devices.", "what"
         )
@@ -53,65 +53,79 @@ class Metrics:
         self.restamps = self._counter(
             "restamps_total", "Bursts re-stamped because they would have been visible too late."
         )
-        self.audits = self._counter("badge_audits_total", "Tab opens that were computed again from the store alone.")
-        self.drifts = self._counter(
+        self.badge_audits = self._counter(
+            "badge_audits_total", "Tab opens that were computed again from the store alone."
+        )
+        self.badge_drifts = self._counter(
             "badge_drift_total", "Audited tab opens whose list or badge wasn't what the store says."
         )
         self.dispatched = self._counter("slices_dispatched_total", "Slices queued, repeats included.", "pool")
         self.slices = self._counter("slices_total", "Slices that a worker put down.", "pool", "outcome")
         self.deliveries = self._counter("deliveries_total", "People reached durably.", "tier")
         self.rows = self._counter("rows_total", "Inbox rows written, repeats included.", "tier")
-        self.delivery = self._histogram("delivery_seconds", "From accepted to rows durable, by slice.", "tier")
+        self.delivery_latency = self._histogram("delivery_seconds", "From accepted to rows durable, by slice.", "tier")
 
-    def _of_phones(self) -> None:
+    def _add_push_metrics(self) -> None:
         self.receipts = self._counter(
-            "push_receipts_total", "Alerts to devices, by what became of them.", "platform", "fate"
+            "push_receipts_total", "Alerts to devices, by what became of them.", "platform", "outcome"
         )
-        self.push = self._histogram(
+        self.push_latency = self._histogram(
             "push_seconds", "From accepted to taken by the provider, by device, of what is told as news.", "platform"
         )
-        self.broken = self._counter("push_breakers_opened_total", "Times that a provider was left alone.", "platform")
-        self.left_alone = self._gauge(
-            "push_left_alone", "Providers and push services that are left alone for a while.", "platform"
+        self.circuits_opened = self._counter(
+            "push_breakers_opened_total", "Times that a provider was left alone.", "platform"
         )
-        self.ease = self._gauge(
-            "push_ease_ratio", "What slow tabs and the monitor's pressure leave of the pace of alerts."
+        self.open_circuits = self._gauge(
+            "push_open_circuits", "Providers and push services that are left alone for a while.", "platform"
+        )
+        self.push_slowdown = self._gauge(
+            "push_slowdown_ratio", "What slow tabs and the monitor's pressure leave of the pace of alerts."
         )
 
-    def _of_parts(self) -> None:
+    def _add_system_metrics(self) -> None:
         self.streams = self._share("streams", "Live streams open, in all API processes together.")
-        self.told = self._counter("stream_events_total", "Events sent on live streams.", "event")
-        self._of_the_inbox()
-        self.cut = self._counter("streams_cut_total", "Live streams closed because their client read too slowly.")
-        self.dead = self._counter("dead_letters_total", "Records and slices that could never be processed.", "stage")
+        self.stream_events = self._counter("stream_events_total", "Events sent on live streams.", "event")
+        self._add_inbox_metrics()
+        self.streams_cut = self._counter(
+            "streams_cut_total", "Live streams closed because their client read too slowly."
+        )
+        self.dead_letters = self._counter(
+            "dead_letters_total", "Records and slices that could never be processed.", "stage"
+        )
         self.lane_stopped = self._gauge(
             "lane_stopped", "1 while a lane is stopped by its dead-letter limit, else 0.", "lane"
         )
-        self.unruled = self._counter(
+        self.tier_rule_failures = self._counter(
             "tier_rule_failures_total", "Times that a platform's rule of tiers failed for a shard."
         )
-        self.rebuilt = self._counter(
+        self.bitmaps_rebuilt = self._counter(
             "bitmaps_rebuilt_total", "Bitmaps of followers that were made again from their rows."
         )
-        self.drifted = self._counter("bitmaps_drift_total", "Followers whom a bitmap that was made again had wrong.")
-        self.garbage = self._counter(
+        self.bitmap_drift = self._counter(
+            "bitmaps_drift_total", "Followers whom a bitmap that was made again had wrong."
+        )
+        self.cache_garbage = self._counter(
             "cache_garbage_total", "Garbage that was found in Redis and discarded, by kind of key.", "kind"
         )
         self.outages = self._counter("outages_total", "Steps put off because a part didn't answer.", "part")
         self.lag = self._gauge("lag_records", "Records behind the group's commit.", "stream")
-        self.waiting = self._gauge("waiting_slices", "Slices that the ledger has left to do.", "pool")
-        self.pressure = self._gauge("pressure_ratio", "How much of P2's credit the monitor takes away.")
-        self.unrolled = self._counter(
+        self.waiting_slices = self._gauge("waiting_slices", "Slices that the ledger has left to do.", "pool")
+        self.backpressure = self._gauge("pressure_ratio", "How much of P2's credit the monitor takes away.")
+        self.activity_unreadable = self._counter(
             "activity_unreadable_total", "Times that shards were not rolled up: a bitmap of theirs can't be read."
         )
-        self.emptied = self._counter("activity_emptied_total", "Times that Redis had lost the hours of activity.")
-        self.unreconciled = self._counter(
+        self.activity_emptied = self._counter(
+            "activity_emptied_total", "Times that Redis had lost the hours of activity."
+        )
+        self.failed_duties = self._counter(
             "unreconciled_total", "Duties the reconciler failed at, once a round.", "duty"
         )
-        self.replaced = self._counter("roles_replaced_total", "Processes of a role that died or hung.", "role", "cause")
-        self.unbalanced = self._counter("books_unbalanced_total", "Settled bursts whose books didn't balance.")
+        self.roles_replaced = self._counter(
+            "roles_replaced_total", "Processes of a role that died or hung.", "role", "cause"
+        )
+        self.unbalanced_bursts = self._counter("bursts_unbalanced_total", "Settled bursts whose books didn't balance.")
 
-    def _of_the_inbox(self) -> None:
+    def _add_inbox_metrics(self) -> None:
         self.inbox_cache = self._counter("inbox_cache_total", "Look-ups in the caches of the inbox.", "tier", "result")
         self.inbox_store_calls = self._counter("inbox_store_calls_total", "Reads of the store for opening inboxes.")
         self.inbox_redis_calls = self._counter("inbox_redis_calls_total", "Round trips to Redis for opening inboxes.")

@@ -35,10 +35,10 @@ GROUPS = {
     MENTIONS: "router",
     MENTIONS_CELEBRITY: "coordinator",
     MENTIONS_STANDARD: "coordinator",
-    FOLLOWS: "indexer",
-    USERS: "registrar",
-    DEVICES: "switchboard",
-    ACTIVITY: "attendant",
+    FOLLOWS: "graph_indexer",
+    USERS: "account_indexer",
+    DEVICES: "device_indexer",
+    ACTIVITY: "activity_indexer",
     RETRACTIONS: "retractor",
 }
 """Consumer group of each stream."""
@@ -57,7 +57,7 @@ PARTITIONS = {
     RETRACTIONS: 4,
 }
 
-MENTIONS_PASS = (MENTIONS, MENTIONS_CELEBRITY, MENTIONS_STANDARD)
+MENTION_STREAMS = (MENTIONS, MENTIONS_CELEBRITY, MENTIONS_STANDARD)
 """Streams that a mention passes, in order."""
 
 LANE_STREAM = {Lane.CELEBRITY: MENTIONS_CELEBRITY, Lane.STANDARD: MENTIONS_STANDARD}

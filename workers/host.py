@@ -15,10 +15,10 @@ from celery.worker.request import Request
 
 from notifier.domain.delivery.slice import Pool
 from workers.runner import POOLS, Handler, Runner
-from workers.watchdog import SILENT_FOR, Watch, seldom
+from workers.watchdog import SILENT_FOR, Watchdog, make_gc_rare
 
 
-class Acknowledging(Request):  # type: ignore[misc]  # Celery has no types
+class AcknowledgedRequest(Request):  # type: ignore[misc]  # Celery has no types
     """A task request that raises when its acknowledgement fails, so that the worker reconnects.
 
     Celery's own request only logs the failure and still counts the task as unacknowledged. With a prefetch of one the
@@ -34,7 +34,7 @@ class Acknowledging(Request):  # type: ignore[misc]  # Celery has no types
             self.acknowledged = True
 
 
-class Consuming(Consumer):  # type: ignore[misc]  # Celery has no types
+class PlainConsumer(Consumer):  # type: ignore[misc]  # Celery has no types
     """Celery's consumer without delayed delivery, for which it would create dozens of queues in RabbitMQ."""
 
     class Blueprint(Consumer.Blueprint):  # type: ignore[misc]  # as above
@@ -43,7 +43,7 @@ class Consuming(Consumer):  # type: ignore[misc]  # Celery has no types
 
 log = logging.getLogger(__name__)
 
-BEATS_EVERY = 1.0
+BEAT_INTERVAL = 1.0
 """Seconds between heartbeats."""
 
 
@@ -74,43 +74,43 @@ def run(
     without a call.
     """
     os.nice(POOLS[pool].niceness)
-    watch = Watch(beat, silent_for)
-    runner = Runner(handler_factory(watch.beat, _stopping))
+    watch = Watchdog(beat, silent_for)
+    runner = Runner(handler_factory(watch.beat, _is_stopping))
 
-    def work(piece: str) -> None:
+    def work(slice_: str) -> None:
         # Celery still delivers prefetched tasks while the worker stops.
-        if _stopping():
+        if _is_stopping():
             raise Reject(requeue=True)
-        runner(piece)  # The outcome is not returned to Celery: it is in the ledger.
+        runner(slice_)  # The outcome is not returned to Celery: it is in the ledger.
 
-    app.task(work, name=app.main, Request=Acknowledging)
-    app.amqp.Connection = _beating(app.amqp.Connection, watch.beat)
+    app.task(work, name=app.main, Request=AcknowledgedRequest)
+    app.amqp.Connection = _with_heartbeat(app.amqp.Connection, watch.beat)
     # Tasks run in this process and thread, where Celery's own time limits don't apply. A child process would only add
     # a pipe, 44 MB of memory and another way to lose a task.
     name = f"{pool}.{os.getpid()}@notifier"
     # Workers don't need to know each other, and mingling alone would make every start a second longer.
-    alone = {"without_mingle": True, "without_gossip": True, "without_heartbeat": True}
+    standalone_options = {"without_mingle": True, "without_gossip": True, "without_heartbeat": True}
     host = WorkController(
         app=app,
-        consumer_cls=Consuming,
+        consumer_cls=PlainConsumer,
         pool_cls="solo",
         concurrency=1,
         hostname=name,
         ready_callback=lambda _: ready(),
-        **alone,
+        **standalone_options,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
     # Runs in the consumer's loop. Timers that are set before the first connection survive every reconnect.
-    host.timer.call_repeatedly(BEATS_EVERY, watch.beat)
+    host.timer.call_repeatedly(BEAT_INTERVAL, watch.beat)
     watch.start()
-    seldom()
+    make_gc_rare()
     log.info("Pool %s works.", pool)
     host.start()
     log.info("Pool %s has stopped.", pool)
 
 
-def _beating(connection: Any, beat: Callable[[], None]) -> Any:
+def _with_heartbeat(connection: Any, beat: Callable[[], None]) -> Any:
     """Return a connection class that beats after every failed attempt to connect.
 
     Without a broker the worker's loop, and so its timer, does not run.
@@ -133,5 +133,5 @@ def _stop(number: int, frame: FrameType | None) -> None:
     state.should_stop = 0
 
 
-def _stopping() -> bool:
+def _is_stopping() -> bool:
     return state.should_stop is not None

@@ -4,10 +4,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from notifier.domain.delivery.slice import Again, Dead, Outcome, Pool, Slice
+from notifier.domain.delivery.slice import Dead, Pool, Retry, Slice, SliceResult
 from notifier.domain.errors import OUTAGES, BadSubject, Poison
 
-Handler = Callable[[Slice], Outcome]
+Handler = Callable[[Slice], SliceResult]
 """Records a failure of the slice in the ledger before it returns. A failure that it raises is not recorded."""
 
 log = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ class Runner:
 
     handler: Handler
 
-    def __call__(self, text: str) -> Outcome:
+    def __call__(self, text: str) -> SliceResult:
         """Run the slice with this name and return its outcome. Never raises.
 
         The queue needs no result, because the dispatcher queues slices again that the ledger shows as unfinished.
@@ -34,18 +34,18 @@ class Runner:
         log.debug("%s: %s", slice_, outcome)
         return outcome
 
-    def _handled(self, piece: Slice) -> Outcome:
+    def _handled(self, slice_: Slice) -> SliceResult:
         try:
-            return self.handler(piece)
+            return self.handler(slice_)
         except OUTAGES as outage:
-            return Again(reason=str(outage))
+            return Retry(reason=str(outage))
         except Poison as poison:
-            log.error("%s: %s", piece, poison)
+            log.error("%s: %s", slice_, poison)
             return Dead(cause=str(poison))
         except Exception as error:
             # The slice is queued again after its claim expires. It can't spin, because every claim lasts for its term.
-            log.exception("%s failed in its handler.", piece)
-            return Again(reason=f"{type(error).__name__}: {error}")
+            log.exception("%s failed in its handler.", slice_)
+            return Retry(reason=f"{type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

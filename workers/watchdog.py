@@ -18,7 +18,7 @@ were still in flight.
 """
 
 
-def seldom() -> None:
+def make_gc_rare() -> None:
     """Make garbage collections rare, and exclude from them all objects that exist now, such as modules."""
     gc.collect()
     gc.freeze()
@@ -28,13 +28,13 @@ def seldom() -> None:
 # Parent death: a child process ends with its parent, even if the parent is killed.
 
 PR_SET_PDEATHSIG = 1
-PARENT_EVERY = 0.25
+PARENT_CHECK_INTERVAL = 0.25
 """Seconds. Where the kernel sends no signal, a child may be an orphan for this long."""
 GRACE = 2.0
 """Seconds to finish work in progress. Then the process is killed, and its slice is queued again."""
 
 
-def end_with(parent: int) -> None:
+def end_with_parent(parent: int) -> None:
     """End this process when its parent ends: first with SIGTERM, then after a grace period with SIGKILL.
 
     A child calls this first, in its main thread. It must have been started by the parent's main thread, because the
@@ -48,7 +48,7 @@ def end_with(parent: int) -> None:
 
 def _watch(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(PARENT_EVERY)
+        time.sleep(PARENT_CHECK_INTERVAL)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE)
     # SIGTERM did not end the process. If it leads its process group, kill its children as well.
@@ -68,8 +68,8 @@ A slow slice is handed back after 60 seconds (the soft limit). `up` kills a role
 reports it on its screen.
 """
 
-LOOKS_EVERY = 0.5
-AWAY_FOR = 5.0
+CHECK_INTERVAL = 0.5
+SUSPENDED_AFTER = 5.0
 """Seconds between two checks after which the watchdog assumes that the process was stopped or the machine suspended.
 
 The worker could not run in that time either, so its time limit starts again.
@@ -79,7 +79,7 @@ EXIT_CODE = 70
 """EX_SOFTWARE of sysexits.h."""
 
 
-class Watch:
+class Watchdog:
     """Ends this process when nothing has called `beat` for `silent_for` seconds.
 
     It is a Python thread. Only `up` detects code that never releases the interpreter lock.
@@ -88,25 +88,25 @@ class Watch:
     def __init__(self, beat: Callable[[], None], silent_for: float = SILENT_FOR) -> None:
         self._beat = beat
         self._silent_for = silent_for
-        self._heard_at = 0.0
+        self._last_beat_at = 0.0
 
     def beat(self) -> None:
-        self._heard_at = time.monotonic()
+        self._last_beat_at = time.monotonic()
         self._beat()
 
     def start(self) -> None:
-        self._heard_at = time.monotonic()
+        self._last_beat_at = time.monotonic()
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
 
     def _watch(self) -> None:
         checked_at = time.monotonic()
         while True:
-            time.sleep(LOOKS_EVERY)
+            time.sleep(CHECK_INTERVAL)
             now = time.monotonic()
-            if now > checked_at + AWAY_FOR:
-                self._heard_at = now
+            if now > checked_at + SUSPENDED_AFTER:
+                self._last_beat_at = now
             checked_at = now
-            if now >= self._heard_at + self._silent_for:
+            if now >= self._last_beat_at + self._silent_for:
                 # Exit at once, whatever is in progress. The claim expires, and the slice is queued again.
                 log.critical("No progress for %g s: this process ends.", self._silent_for)
                 os._exit(EXIT_CODE)

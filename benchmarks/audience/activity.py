@@ -14,7 +14,7 @@ from notifier.adapters.redis import RedisActivity, connect, connect_async
 from notifier.adapters.redis.activity import NEIGHBOURS
 from notifier.adapters.system_clock import SystemClock
 from notifier.adapters.valkey import ValkeyServer
-from notifier.api.background.activity_recorder import GATHERED_FOR, Noting
+from notifier.api.background.activity_recorder import BATCH_INTERVAL, ActivityRecorder
 from notifier.devkit.check.finding import at_most
 from notifier.domain.audience.activity import hour_of
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
@@ -22,16 +22,16 @@ from notifier.domain.ids import Member, UserId
 from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import InboxView, OpenedInbox
 from notifier.metrics import Metrics
-from notifier.ports.audience import KEPT
+from notifier.ports.audience import ACTIVITY_KEPT_FOR
 
 CPU_US = 3.0
 REDIS_MB = 500.0
 PEOPLE = 200_000_000
 OPENINGS, OPENINGS_QUICK = 200_000, 40_000
-GATHERED = int(2_000 * GATHERED_FOR)
+GATHERED = int(2_000 * BATCH_INTERVAL)
 """Openings of one process that are told in one round trip: of the 2,000 a second that it may have."""
 ROUNDS, ROUNDS_QUICK = 5, 3
-HOURS = KEPT // timedelta(hours=1) + 1
+HOURS = ACTIVITY_KEPT_FOR // timedelta(hours=1) + 1
 """That are kept at a time."""
 AT_ONCE = 10_000
 MB = 1024 * 1024
@@ -41,33 +41,33 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     server = ValkeyServer(folder / "run")
     try:
         server.start()
-        many = OPENINGS_QUICK if quick else OPENINGS
-        tell(f"{many:,} openings")
-        times = [asyncio.run(_openings(server.url(), many, seed)) for seed in range(ROUNDS_QUICK if quick else ROUNDS)]
+        count = OPENINGS_QUICK if quick else OPENINGS
+        tell(f"{count:,} openings")
+        times = [asyncio.run(_openings(server.url(), count, seed)) for seed in range(ROUNDS_QUICK if quick else ROUNDS)]
         tell(f"all of {NEIGHBOURS * SHARD_MEMBERS:,} people look within an hour")
         filled = asyncio.run(_filled(server.url()))
         return [
-            median_at_most("activity_cpu_us_per_open", times, CPU_US, unit="us", detail=f"{many:,} openings a round"),
+            median_at_most("activity_cpu_us_per_open", times, CPU_US, unit="us", detail=f"{count:,} openings a round"),
             _memory(filled),
         ]
     finally:
         server.close()
 
 
-async def _openings(url: str, many: int, seed: int) -> float:
+async def _openings(url: str, count: int, seed: int) -> float:
     """Microseconds of processor time that an opening takes longer for it; hardly anybody looks twice, which is the
     dearest."""
-    people = np.random.default_rng(seed).integers(PEOPLE, size=many).tolist()
+    people = np.random.default_rng(seed).integers(PEOPLE, size=count).tolist()
     openings = [_opened(Member(member)) for member in people]
     async with connect_async(url) as client:
-        noting = Noting(activity=RedisActivity(client), metrics=Metrics(), pause=lambda _: asyncio.sleep(0))
+        noting = ActivityRecorder(activity=RedisActivity(client), metrics=Metrics(), pause=lambda _: asyncio.sleep(0))
         began = process_time()
-        for first in range(0, many, GATHERED):
+        for first in range(0, count, GATHERED):
             for opened in openings[first : first + GATHERED]:
                 noting.observe(opened)
-            if noting.going:
-                await noting.going
-        return (process_time() - began) / many * 1e6
+            if noting.sending:
+                await noting.sending
+        return (process_time() - began) / count * 1e6
 
 
 async def _filled(url: str) -> float:
@@ -77,15 +77,15 @@ async def _filled(url: str) -> float:
         order = np.random.default_rng(1).permutation(NEIGHBOURS * SHARD_MEMBERS)
         async with connect_async(url) as client:
             activity, hour = RedisActivity(client), hour_of(SystemClock().now()) + 1
-            for some in np.array_split(order, len(order) // AT_ONCE):
-                await activity.touch([Member(member) for member in some.tolist()], hour)
+            for members in np.array_split(order, len(order) // AT_ONCE):
+                await activity.touch([Member(member) for member in members.tolist()], hour)
         return (int(server.info("memory")["used_memory"]) - before) / MB
 
 
 def _opened(member: Member) -> OpenedInbox:
     viewer = Viewer(user=UserId("ann"), follows={}, blocked=(), volume={}, marks=Marks())
     return OpenedInbox(
-        look=InboxView(viewer=viewer, member=member, now=SystemClock().now()), after=None, page=None, badge=None
+        view=InboxView(viewer=viewer, member=member, now=SystemClock().now()), after=None, page=None, badge=None
     )
 
 

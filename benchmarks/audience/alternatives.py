@@ -29,7 +29,7 @@ _PAGE = f"""
 _IDS = f"SELECT follower FROM followers WHERE followed = 1 AND follower > ? ORDER BY follower LIMIT {PAGE}"
 
 
-class Way(Protocol):
+class AudienceSource(Protocol):
     def tiers(self) -> Tiers:
         """Everybody in a list of a tier, and how many are in each; lists of a page are given away with the page."""
         ...
@@ -40,31 +40,33 @@ class Way(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class FollowerTable:
     """Pages by key, joined with what is known of each follower."""
 
     db: sqlite3.Connection
 
     @classmethod
-    def filled(cls, file: Path, world: World) -> "Table":
+    def filled(cls, file: Path, world: World) -> "FollowerTable":
         db = sqlite3.connect(file)
         db.executescript(_TABLES)
         for m in _numbers(world):
             vip, idle = world.vip(m).tolist(), world.idleness(m).tolist()
             db.executemany("INSERT INTO users VALUES (?, ?, ?)", zip(m.tolist(), vip, idle, strict=True))
-            db.executemany("INSERT INTO followers VALUES (1, ?)", ((one,) for one in m[world.follows(0, m)].tolist()))
+            db.executemany(
+                "INSERT INTO followers VALUES (1, ?)", ((follower,) for follower in m[world.follows(0, m)].tolist())
+            )
         db.commit()
         return cls(db=db)
 
     def tiers(self) -> Tiers:
-        found, last = Counter[Tier](), -1
+        counts, last = Counter[Tier](), -1
         while page := self.db.execute(_PAGE, (last,)).fetchall():
             lists: dict[Tier, list[int]] = {tier: [] for tier in Tier}
             for follower, vip, idle in page:
                 lists[_tier(vip, idle)].append(follower)
-            found.update({tier: len(some) for tier, some in lists.items()})
+            counts.update({tier: len(followers) for tier, followers in lists.items()})
             last = page[-1][0]
-        return found
+        return counts
 
     def pages(self) -> Iterator[Members]:
         last = -1
@@ -73,68 +75,68 @@ class Table:
             last = page[-1][0]
 
     def size(self) -> int:
-        found = self.db.execute("SELECT sum(pgsize) FROM dbstat WHERE name = 'followers'").fetchone()[0]
-        return int(found)
+        size_bytes = self.db.execute("SELECT sum(pgsize) FROM dbstat WHERE name = 'followers'").fetchone()[0]
+        return int(size_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SortedSet:
+class FollowerSortedSet:
     """Pages by rank, and each page asked for in the sets of the VIPs and the active."""
 
     redis: RedisClient
 
     @classmethod
-    def filled(cls, redis: RedisClient, world: World) -> "SortedSet":
+    def filled(cls, redis: RedisClient, world: World) -> "FollowerSortedSet":
         for m in _numbers(world):
-            redis.zadd("followers", {str(one): one for one in m[world.follows(0, m)].tolist()})
+            redis.zadd("followers", {str(follower): follower for follower in m[world.follows(0, m)].tolist()})
             for name, of in _sets(world, m).items():
                 redis.sadd(name, *m[of].tolist())
         return cls(redis=redis)
 
     def tiers(self) -> Tiers:
-        found, first = Counter[Tier](), 0
+        counts, first = Counter[Tier](), 0
         while page := self.redis.zrange("followers", first, first + PAGE - 1):
-            told = [self.redis.smismember(name, page) for name in _SETS]
+            memberships = [self.redis.smismember(name, page) for name in _SETS]
             lists: dict[Tier, list[bytes]] = {tier: [] for tier in Tier}
-            for follower, *of in zip(page, *told, strict=True):
-                lists[_tier_of(*of)].append(follower)
-            found.update({tier: len(some) for tier, some in lists.items()})
+            for follower, *flags in zip(page, *memberships, strict=True):
+                lists[_tier_of(*flags)].append(follower)
+            counts.update({tier: len(followers) for tier, followers in lists.items()})
             first += PAGE
-        return found
+        return counts
 
     def size(self) -> int:
         return int(self.redis.memory_usage("followers", samples=0) or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blooms:
+class BloomFilters:
     """A filter for each set of people, one in a hundred wrong; the followers come from the table."""
 
-    table: Table
-    filters: "Sequence[Bloom]"
+    table: FollowerTable
+    filters: "Sequence[BloomFilter]"
 
     @classmethod
-    def filled(cls, table: Table, world: World) -> "Blooms":
+    def filled(cls, table: FollowerTable, world: World) -> "BloomFilters":
         everybody = np.concatenate(list(_numbers(world)))
-        return cls(table=table, filters=[Bloom.of(everybody[of]) for of in _sets(world, everybody).values()])
+        return cls(table=table, filters=[BloomFilter.of(everybody[of]) for of in _sets(world, everybody).values()])
 
     def tiers(self) -> Tiers:
-        found = Counter[Tier]()
+        counts = Counter[Tier]()
         for page in self.table.pages():
-            vip, day, week, month = (one.may_have(page) for one in self.filters)
+            vip, day, week, month = (filter_.may_have(page) for filter_ in self.filters)
             p0 = vip & week
             p1 = day & ~p0
             p2 = month & ~p0 & ~p1
-            for tier, of in ((Tier.P0, p0), (Tier.P1, p1), (Tier.P2, p2), (Tier.DORMANT, ~(p0 | p1 | p2))):
-                found[tier] += len(page[of])
-        return found
+            for tier, members in ((Tier.P0, p0), (Tier.P1, p1), (Tier.P2, p2), (Tier.DORMANT, ~(p0 | p1 | p2))):
+                counts[tier] += len(page[members])
+        return counts
 
     def size(self) -> int:
         return self.table.size()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bloom:
+class BloomFilter:
     bits: npt.NDArray[np.uint8]
 
     HASHES = 7
@@ -142,23 +144,26 @@ class Bloom:
     """With seven hashes one in a hundred strangers is taken for a member."""
 
     @classmethod
-    def of(cls, members: Members) -> "Bloom":
+    def of(cls, members: Members) -> "BloomFilter":
         bits = np.zeros(max(8, int(len(members) * cls.BITS_EACH)), dtype=np.uint8)
         for places in cls._places(members, len(bits)):
             bits[places] = 1
         return cls(bits=bits)
 
     def may_have(self, members: Members) -> npt.NDArray[np.bool_]:
-        found = np.ones(len(members), dtype=np.bool_)
+        hits = np.ones(len(members), dtype=np.bool_)
         for places in self._places(members, len(self.bits)):
-            found &= self.bits[places].view(np.bool_)
-        return found
+            hits &= self.bits[places].view(np.bool_)
+        return hits
 
     @classmethod
     def _places(cls, members: Members, size: int) -> Iterator[npt.NDArray[np.uint64]]:
-        one, other = _mixed(members, 0x9E3779B97F4A7C15), _mixed(members, 0xC2B2AE3D27D4EB4F) | np.uint64(1)
+        first_hash, second_hash = (
+            _mixed(members, 0x9E3779B97F4A7C15),
+            _mixed(members, 0xC2B2AE3D27D4EB4F) | np.uint64(1),
+        )
         for number in range(cls.HASHES):
-            yield (one + np.uint64(number) * other) % np.uint64(size)
+            yield (first_hash + np.uint64(number) * second_hash) % np.uint64(size)
 
 
 _SETS = ("vip", "active24h", "active7d", "active30d")
@@ -188,7 +193,7 @@ def _numbers(world: World) -> Iterator[Members]:
 
 
 def _mixed(members: Members, by: int) -> npt.NDArray[np.uint64]:
-    found = (members.astype(np.uint64) + np.uint64(1)) * np.uint64(by)
-    found ^= found >> np.uint64(31)
-    found *= np.uint64(0xD6E8FEB86659FD93)
-    return found ^ (found >> np.uint64(32))
+    mixed = (members.astype(np.uint64) + np.uint64(1)) * np.uint64(by)
+    mixed ^= mixed >> np.uint64(31)
+    mixed *= np.uint64(0xD6E8FEB86659FD93)
+    return mixed ^ (mixed >> np.uint64(32))

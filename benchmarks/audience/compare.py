@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.audience.alternatives import Blooms, SortedSet, Table, Tiers, Way
+from benchmarks.audience.alternatives import AudienceSource, BloomFilters, FollowerSortedSet, FollowerTable, Tiers
 from benchmarks.fanout.suite import Parts
-from benchmarks.rounds import Cost, Figure, Spread, cost, ratio, told
+from benchmarks.rounds import Cost, Figure, Spread, cost, ratio, unjudged
 from notifier.adapters.redis import connect
 from notifier.adapters.valkey import ValkeyServer
 from notifier.config import Settings
-from notifier.devkit.fixture.followers import Crowd
+from notifier.devkit.fixture.followers import WorldBitmaps
 from notifier.devkit.fixture.load import bitmaps, head
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import count, encode
@@ -28,27 +28,27 @@ WAYS = ("table", "sorted_set", "bloom")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bitmaps:
+class BitmapSource:
     sets: MemberSets
     world: World
     bytes: int
 
     @classmethod
-    def filled(cls, sets: MemberSets, world: World) -> "Bitmaps":
-        crowd = Crowd(world)
-        sets.put_heads({world.subject(0): head(crowd, 0)})
+    def filled(cls, sets: MemberSets, world: World) -> "BitmapSource":
+        crowd = WorldBitmaps(world)
+        sets.put_follower_counts({world.subject(0): head(crowd, 0)})
         blobs = [blob for blob in bitmaps(crowd) if blob.kind is not SetKind.MUTED]
         sets.put(blobs)
         return cls(sets=sets, world=world, bytes=sum(_bytes(blob) for blob in blobs))
 
     def tiers(self) -> Tiers:
-        found = Counter[Tier]()
+        counts = Counter[Tier]()
         for first in range(0, self.world.shards, SHARDS_AT_ONCE):
             shards = range(first, min(first + SHARDS_AT_ONCE, self.world.shards))
             for live in self.sets.live(self.world.subject(0), shards):
                 divided = divide(live, first_of_day=True, rows_for_dormant=False)
-                found.update({tier: count(bits) for tier, bits in divided.tiers.items()})
-        return found
+                counts.update({tier: count(bits) for tier, bits in divided.tiers.items()})
+        return counts
 
     def size(self) -> int:
         return self.bytes
@@ -64,53 +64,57 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         with closing(choose(settings)) as profile, connect(server.url()) as redis:
             profile.prepare()
             tell(f"{people:,} followers, four ways")
-            table = Table.filled(folder / "table.db", world)
+            table = FollowerTable.filled(folder / "table.db", world)
             with closing(table.db):
-                ways: dict[str, Way] = {
-                    "ours": Bitmaps.filled(profile.ports().sets, world),
+                sources: dict[str, AudienceSource] = {
+                    "ours": BitmapSource.filled(profile.ports().sets, world),
                     "table": table,
-                    "sorted_set": SortedSet.filled(redis, world),
-                    "bloom": Blooms.filled(table, world),
+                    "sorted_set": FollowerSortedSet.filled(redis, world),
+                    "bloom": BloomFilters.filled(table, world),
                 }
-                return _measured(ways, people, ROUNDS_QUICK if quick else ROUNDS)
+                return _measured(sources, people, ROUNDS_QUICK if quick else ROUNDS)
     finally:
         server.close()
 
 
-def _measured(ways: Mapping[str, Way], people: int, rounds: int) -> list[Figure]:
-    costs: dict[str, list[Cost]] = {name: [] for name in ways}
-    said: dict[str, Tiers] = {}
+def _measured(sources: Mapping[str, AudienceSource], people: int, rounds: int) -> list[Figure]:
+    costs: dict[str, list[Cost]] = {name: [] for name in sources}
+    tiers: dict[str, Tiers] = {}
     for _ in range(rounds):
-        for name, way in ways.items():
-            costs[name].append(cost(partial(_ask, way, name, said)))
-    _require_same(said)
+        for name, source in sources.items():
+            costs[name].append(cost(partial(_ask, source, name, tiers)))
+    _require_same(tiers)
     return [
         *(ratio(f"audience_ratio{{{name}}}", costs["ours"], costs[name], None, rows=people) for name in WAYS),
-        *(_size(name, way, people) for name, way in ways.items() if name != "bloom"),
-        _wrong(said, people),
+        *(_size(name, source, people) for name, source in sources.items() if name != "bloom"),
+        _wrong(tiers, people),
     ]
 
 
-def _ask(way: Way, name: str, said: dict[str, Tiers]) -> None:
-    said[name] = way.tiers()
+def _ask(source: AudienceSource, name: str, tiers: dict[str, Tiers]) -> None:
+    tiers[name] = source.tiers()
 
 
-def _require_same(said: Mapping[str, Tiers]) -> None:
+def _require_same(tiers: Mapping[str, Tiers]) -> None:
     """Of all that may not err."""
     for name in ("table", "sorted_set"):
-        if said[name] != said["ours"]:
-            raise AssertionError(f"Ours are {said['ours']}, and {said[name]} by the {name}.")
+        if tiers[name] != tiers["ours"]:
+            raise AssertionError(f"Ours are {tiers['ours']}, and {tiers[name]} by the {name}.")
 
 
-def _size(name: str, way: Way, people: int) -> Figure:
-    bits = 8 * way.size() / people
-    return told(f"audience_bits{{{name}}}", Spread.of([bits], "bits"), people, "a follower")
+def _size(name: str, source: AudienceSource, people: int) -> Figure:
+    bits = 8 * source.size() / people
+    return unjudged(f"audience_bits{{{name}}}", Spread.of([bits], "bits"), people, "a follower")
 
 
-def _wrong(said: Mapping[str, Tiers], people: int) -> Figure:
+def _wrong(tiers: Mapping[str, Tiers], people: int) -> Figure:
     """Whom a filter puts into a higher tier than is theirs; the dormant are fewer by as many at least."""
-    wrong = said["ours"][Tier.DORMANT] - said["bloom"][Tier.DORMANT] + said["bloom"][Tier.P0] - said["ours"][Tier.P0]
-    return told("bloom_false_positives", Spread.of([wrong], "people"), people, "get rows, or come first, by mistake")
+    wrong = (
+        tiers["ours"][Tier.DORMANT] - tiers["bloom"][Tier.DORMANT] + tiers["bloom"][Tier.P0] - tiers["ours"][Tier.P0]
+    )
+    return unjudged(
+        "bloom_false_positives", Spread.of([wrong], "people"), people, "get rows, or come first, by mistake"
+    )
 
 
 def _bytes(blob: ShardBlob) -> int:

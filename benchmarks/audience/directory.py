@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from benchmarks.fanout.suite import Parts
-from benchmarks.rounds import Figure, Spread, seconds, told
+from benchmarks.rounds import Figure, Spread, seconds, unjudged
 from notifier.config import Settings
 from notifier.devkit.check.finding import at_least
 from notifier.devkit.check.instance import engines
@@ -29,16 +29,16 @@ BATCH = 4_096
 """That are looked up in one: as many as a poll of events may name."""
 BATCHES, BATCHES_QUICK = 50, 10
 ROUNDS = 3
-OFTEN = 65_536
+CACHED_USERS = 65_536
 """Whom a process is asked for again and again: where it remembers numbers it remembers theirs."""
 UNIVERSE = 200_000_000
-ALONE = 512
+SINGLE_LOOKUPS = 512
 MB = 1024 * 1024
 
 T = TypeVar("T")
 
 WAYS = ("names", "accounts", "members", "ranges", "one")
-AGAIN = ("names", "members", "ranges")
+CACHED_WAYS = ("names", "members", "ranges")
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None], profile: str = "embedded") -> list[Figure]:
@@ -54,66 +54,66 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None], profile: str 
         with closing(choose(read())) as chosen:  # that remembers nobody
             tell("looking up")
             directory = chosen.ports().directory
-            found = _first(directory, many, BATCHES if embedded and not quick else BATCHES_QUICK)
-            again = {} if embedded else _again(directory, min(OFTEN, many), BATCHES_QUICK)
-    first = [_figure(way, rates, judged=embedded and way in AGAIN) for way, rates in found.items()]
+            first_rates = _first(directory, many, BATCHES if embedded and not quick else BATCHES_QUICK)
+            again = {} if embedded else _again(directory, min(CACHED_USERS, many), BATCHES_QUICK)
+    first = [_figure(way, rates, judged=embedded and way in CACHED_WAYS) for way, rates in first_rates.items()]
     known = [_figure(f"{way},again", rates, judged=True) for way, rates in again.items()]
-    figures = [*first, *known, _given(many, taken)]
+    figures = [*first, *known, _assigned_figure(many, taken)]
     return [*figures, _bytes(_size(folder), many)] if embedded else figures  # the file is whole once it is closed
 
 
-def _fill(directory: Directory, many: int) -> None:
-    for some in np.array_split(np.random.default_rng(1).permutation(many), -(-many // AT_ONCE)):
-        directory.number([_name(n) for n in some.tolist()])
+def _fill(directory: Directory, count: int) -> None:
+    for numbers in np.array_split(np.random.default_rng(1).permutation(count), -(-count // AT_ONCE)):
+        directory.assign_numbers([_name(n) for n in numbers.tolist()])
     first = directory.lease(UNIVERSE)
     directory.enrol_range(IdRange(prefix="", first=1, count=UNIVERSE, member=first))
 
 
-def _first(directory: Directory, many: int, batches: int) -> dict[str, list[float]]:
+def _first(directory: Directory, count: int, batches: int) -> dict[str, list[float]]:
     """Of each way the look-ups a second of each round, of people whom this process wasn't asked for before."""
-    dice = np.random.default_rng(2)
-    found: dict[str, list[float]] = {way: [] for way in WAYS}
-    for some in np.array_split(dice.permutation(many)[: ROUNDS * batches * BATCH], ROUNDS):
-        named = [[_name(n) for n in lot.tolist()] for lot in np.array_split(some[ALONE:], batches)]
-        ids = [[_id(n) for n in lot] for lot in _drawn(dice, UNIVERSE, batches)]
-        found["accounts"].append(_rate(directory.accounts, named))
-        found["names"].append(_rate(directory.number, named))
-        members = [[*directory.number(lot).values()] for lot in named]
-        found["members"].append(_rate(directory.users, members))
-        found["ranges"].append(_rate(directory.number, ids))
-        found["one"].append(_rate(directory.number, [[_name(n)] for n in some[:ALONE].tolist()]))
-    return found
+    random = np.random.default_rng(2)
+    rates: dict[str, list[float]] = {way: [] for way in WAYS}
+    for numbers in np.array_split(random.permutation(count)[: ROUNDS * batches * BATCH], ROUNDS):
+        named = [[_name(n) for n in batch.tolist()] for batch in np.array_split(numbers[SINGLE_LOOKUPS:], batches)]
+        ids = [[_id(n) for n in batch] for batch in _random_batches(random, UNIVERSE, batches)]
+        rates["accounts"].append(_rate(directory.accounts, named))
+        rates["names"].append(_rate(directory.assign_numbers, named))
+        members = [[*directory.assign_numbers(batch).values()] for batch in named]
+        rates["members"].append(_rate(directory.users, members))
+        rates["ranges"].append(_rate(directory.assign_numbers, ids))
+        rates["one"].append(_rate(directory.assign_numbers, [[_name(n)] for n in numbers[:SINGLE_LOOKUPS].tolist()]))
+    return rates
 
 
 def _again(directory: Directory, often: int, batches: int) -> dict[str, list[float]]:
     """The same, of people whom it was asked for: anybody among them."""
-    dice = np.random.default_rng(3)
-    members = [*directory.number([_name(n) for n in range(often)]).values()]
+    random = np.random.default_rng(3)
+    members = [*directory.assign_numbers([_name(n) for n in range(often)]).values()]
     directory.users(members)
-    directory.number([_id(n) for n in range(often)])
-    found: dict[str, list[float]] = {way: [] for way in AGAIN}
+    directory.assign_numbers([_id(n) for n in range(often)])
+    rates: dict[str, list[float]] = {way: [] for way in CACHED_WAYS}
     for _ in range(ROUNDS):
-        lots = _drawn(dice, often, batches)
-        found["names"].append(_rate(directory.number, [[_name(n) for n in lot] for lot in lots]))
-        found["members"].append(_rate(directory.users, [[members[n] for n in lot] for lot in lots]))
-        found["ranges"].append(_rate(directory.number, [[_id(n) for n in lot] for lot in lots]))
-    return found
+        batches_ = _random_batches(random, often, batches)
+        rates["names"].append(_rate(directory.assign_numbers, [[_name(n) for n in batch] for batch in batches_]))
+        rates["members"].append(_rate(directory.users, [[members[n] for n in batch] for batch in batches_]))
+        rates["ranges"].append(_rate(directory.assign_numbers, [[_id(n) for n in batch] for batch in batches_]))
+    return rates
 
 
-def _drawn(dice: np.random.Generator, many: int, batches: int) -> list[list[int]]:
+def _random_batches(random: np.random.Generator, count: int, batches: int) -> list[list[int]]:
     """Nobody twice in a batch."""
-    return [np.unique(dice.integers(many, size=BATCH)).tolist() for _ in range(batches)]
+    return [np.unique(random.integers(count, size=BATCH)).tolist() for _ in range(batches)]
 
 
-def _rate(look: Callable[[list[T]], Mapping[T, object]], lots: Sequence[list[T]]) -> float:
+def _rate(look_up: Callable[[list[T]], Mapping[T, object]], batches: Sequence[list[T]]) -> float:
     """Raises AssertionError where somebody isn't found."""
 
     def every() -> None:
-        for lot in lots:
-            if len(look(lot)) != len(lot):
-                raise AssertionError(f"{len(lot)} were looked up, and not all were found.")
+        for batch in batches:
+            if len(look_up(batch)) != len(batch):
+                raise AssertionError(f"{len(batch)} were looked up, and not all were found.")
 
-    return sum(map(len, lots)) / seconds(every)
+    return sum(map(len, batches)) / seconds(every)
 
 
 def _name(number: int) -> UserId:
@@ -127,26 +127,28 @@ def _id(number: int) -> UserId:
 
 def _figure(way: str, rates: list[float], *, judged: bool) -> Figure:
     spread, name = Spread.of(rates, "1/s"), f"directory_lookups_per_s{{{way}}}"
-    of_whom = f"anybody of {OFTEN:,} whom it was asked for before" if way.endswith("again") else "each asked for once"
+    of_whom = (
+        f"anybody of {CACHED_USERS:,} whom it was asked for before" if way.endswith("again") else "each asked for once"
+    )
     detail = f"in batches of {BATCH:,}, {of_whom}" if way != "one" else "one in a question"
     if not judged:
-        return told(name, spread, spread.n, detail)
+        return unjudged(name, spread, spread.n, detail)
     return Figure(
         finding=at_least(name, spread.median, LOOKUPS_PER_S, unit="1/s", n=spread.n, detail=detail), ours=spread
     )
 
 
-def _given(many: int, taken: float) -> Figure:
-    return told("directory_numbers_per_s", Spread.of([many / taken], "1/s"), many, "given to names that are new")
+def _assigned_figure(count: int, taken: float) -> Figure:
+    return unjudged("directory_numbers_per_s", Spread.of([count / taken], "1/s"), count, "given to names that are new")
 
 
-def _bytes(size: int, many: int) -> Figure:
-    each = size / many
+def _bytes(size: int, count: int) -> Figure:
+    bytes_per_user = size / count
     detail = (
-        f"{many:,} names of 15 letters took {size / MB:,.0f} MB; {UNIVERSE:,} would take "
-        f"{each * UNIVERSE / 1e9:,.1f} GB. A range of ids that are numbers takes one row"
+        f"{count:,} names of 15 letters took {size / MB:,.0f} MB; {UNIVERSE:,} would take "
+        f"{bytes_per_user * UNIVERSE / 1e9:,.1f} GB. A range of ids that are numbers takes one row"
     )
-    return told("directory_bytes_per_user", Spread.of([each], "B"), many, detail)
+    return unjudged("directory_bytes_per_user", Spread.of([bytes_per_user], "B"), count, detail)
 
 
 def _size(folder: Path) -> int:
@@ -154,7 +156,7 @@ def _size(folder: Path) -> int:
 
 
 FIRST = tuple(f"directory_lookups_per_s{{{way}}}" for way in WAYS)
-KNOWN = tuple(f"directory_lookups_per_s{{{way},again}}" for way in AGAIN)
+KNOWN = tuple(f"directory_lookups_per_s{{{way},again}}" for way in CACHED_WAYS)
 PARTS: Parts = {"directory": (run, (*FIRST, "directory_numbers_per_s", "directory_bytes_per_user"))}
 OF_CLUSTER: Parts = {
     "directory": (partial(run, profile="cluster"), (*FIRST, *KNOWN, "directory_numbers_per_s")),

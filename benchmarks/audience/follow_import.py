@@ -17,7 +17,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from benchmarks.fanout.suite import Parts
-from benchmarks.rounds import Cost, Figure, Spread, cost, ratio, told
+from benchmarks.rounds import Cost, Figure, Spread, cost, ratio, unjudged
 from notifier import topics
 from notifier.adapters.imports.datasets import EDGES
 from notifier.adapters.imports.source import SpilledEdges, form_of, opened
@@ -27,12 +27,12 @@ from notifier.config import Settings
 from notifier.consumer_loop import pump
 from notifier.devkit.check.finding import at_least
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_MEMBERS, encode, from_offsets, shard_of
-from notifier.domain.audience.follow_import import HALF, Crowds, Keys, cut, keyed
+from notifier.domain.audience.follow_import import HALF_KEY_BITS, FollowRowChunk, Keys, cut_follow_rows, edge_keys
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS
-from notifier.flow.imports.followers import Followers
+from notifier.flow.imports.followers import FollowerImport
 from notifier.flow.imports.importer import Import
 from notifier.metrics import Metrics
 from notifier.profiles import choose
@@ -53,36 +53,38 @@ def lean_import(files: Files, file: Path) -> None:
     followed, followers = (table.column(name).to_pylist() for name in ("followed", "follower"))
     members = {UserId(user): Member(n) for n, user in enumerate(dict.fromkeys((*followers, *followed)))}
     names = {member: user for user, member in members.items()}
-    keys = keyed((members[user] for user in followed), (members[user] for user in followers))
+    keys = edge_keys((members[user] for user in followed), (members[user] for user in followers))
     with files.core.write() as c:
         c.executemany(_USER, members.items())
         c.executemany(_MEMBER, names.items())
-        for crowds in cut(keys):
+        for crowds in cut_follow_rows(keys):
             c.executemany(_FOLLOW, _follows(crowds, names))
         for subject, shards in _shards(keys, names).items():
             c.executemany(
                 _SET, [(subject, s, str(SetKind.FOLLOWERS), encode(from_offsets(o))) for s, o in shards.items()]
             )
             counts = np.zeros(max(shards) + 1, dtype=np.uint32)
-            counts[[*shards]] = [len(some) for some in shards.values()]
+            counts[[*shards]] = [len(offsets) for offsets in shards.values()]
             c.execute(_HEAD, (subject, int(counts.sum()), counts.tobytes()))
 
 
-def _follows(crowds: Crowds, names: Mapping[Member, UserId]) -> list[tuple[object, ...]]:
+def _follows(crowds: FollowRowChunk, names: Mapping[Member, UserId]) -> list[tuple[object, ...]]:
     since = to_ms(ALWAYS)
-    shared = [(block, BLOCK_SLOT, _subject(names[of]), since, bits) for of, block, bits in crowds.shared]
-    own = [(m // BLOCK_MEMBERS, m % BLOCK_MEMBERS, _subject(names[of]), since, None) for of, m in crowds.own]
+    shared = [(block, BLOCK_SLOT, _subject(names[of]), since, bits) for of, block, bits in crowds.block_rows]
+    own = [(m // BLOCK_MEMBERS, m % BLOCK_MEMBERS, _subject(names[of]), since, None) for of, m in crowds.member_rows]
     return [*shared, *own]
 
 
 def _shards(keys: Keys, names: Mapping[Member, UserId]) -> Mapping[str, Mapping[int, list[int]]]:
-    found: dict[str, dict[int, list[int]]] = defaultdict(dict)
+    by_subject: dict[str, dict[int, list[int]]] = defaultdict(dict)
     places = keys // np.uint64(SHARD_MEMBERS)
-    for some in np.split(keys, np.flatnonzero(np.diff(places)) + 1):
-        of = names[Member(int(some[0]) >> HALF)]
-        offsets = (some % np.uint64(SHARD_MEMBERS)).tolist()
-        found[_subject(of)][shard_of(Member(int(some[0]) & (1 << HALF) - 1))] = offsets
-    return found
+    for block_keys in np.split(keys, np.flatnonzero(np.diff(places)) + 1):
+        follower_or_followed = names[Member(int(block_keys[0]) >> HALF_KEY_BITS)]
+        offsets = (block_keys % np.uint64(SHARD_MEMBERS)).tolist()
+        by_subject[_subject(follower_or_followed)][shard_of(Member(int(block_keys[0]) & (1 << HALF_KEY_BITS) - 1))] = (
+            offsets
+        )
+    return by_subject
 
 
 def _subject(user: UserId) -> str:
@@ -108,12 +110,12 @@ class Export:
     stars: Sequence[int] = STARS
 
     def write(self) -> None:
-        each = self.rows // len(self.stars)
-        people = np.arange(each, dtype=np.int64) * 2 + max(self.stars) + 1
+        rows_per_star = self.rows // len(self.stars)
+        people = np.arange(rows_per_star, dtype=np.int64) * 2 + max(self.stars) + 1
         order = np.random.default_rng(1).permutation(self.rows)
         columns = {
             "follower": np.tile(people, len(self.stars))[order],
-            "followed": np.repeat(np.array(self.stars, dtype=np.int64), each)[order],
+            "followed": np.repeat(np.array(self.stars, dtype=np.int64), rows_per_star)[order],
         }
         table = pa.table({name: self._ids(numbers) for name, numbers in columns.items()})
         (pc.write_csv if self.file.suffix == ".csv" else pq.write_table)(table, self.file)
@@ -149,17 +151,17 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 def _figures(costs: Mapping[str, Sequence[Cost]], exports: Mapping[str, Export]) -> list[Figure]:
     rows = {name: export.rows for name, export in exports.items()}
-    core = Spread.of([rows["numbers"] / one.processor for one in costs["numbers"]], "1/s")
-    took = Spread.of([one.seconds for one in costs["numbers"]])
-    words = f"rows a second of processor time; {rows['numbers']:,} rows took {took.median:g} s"
-    judged = at_least("import_numbered_edges_per_s", core.median, 1e6, unit="1/s", n=core.n, detail=words)
+    core = Spread.of([rows["numbers"] / run_cost.processor for run_cost in costs["numbers"]], "1/s")
+    took = Spread.of([run_cost.seconds for run_cost in costs["numbers"]])
+    detail = f"rows a second of processor time; {rows['numbers']:,} rows took {took.median:g} s"
+    judged = at_least("import_numbered_edges_per_s", core.median, 1e6, unit="1/s", n=core.n, detail=detail)
     return [
         Figure(finding=judged, ours=core),
         ratio("import_full_ratio", costs["names"], costs["lean"], 0.5, rows=rows["names"]),
         *(
-            told(
+            unjudged(
                 f"import_rows_per_s{{{name}}}",
-                Spread.of([rows[name] / one.seconds for one in costs[name]], "1/s"),
+                Spread.of([rows[name] / run_cost.seconds for run_cost in costs[name]], "1/s"),
                 rows[name],
             )
             for name in ("names", "csv", "sparse")
@@ -188,10 +190,10 @@ def _ours(data: Path, export: Export) -> Cost:
 
 def _imported(system: System, folder: Path, file: Path) -> None:
     p = system.ports
-    followers = Followers(directory=p.directory, follows=p.follows, log=p.log, since=ALWAYS)
-    work = Import(matter=followers, edges=SpilledEdges(folder))
+    followers = FollowerImport(directory=p.directory, follows=p.follows, log=p.log, since=ALWAYS)
+    work = Import(kind=followers, edges=SpilledEdges(folder))
     with opened(file, form_of(file.name), EDGES, _unexpected, AT_ONCE) as source:
-        work.read(source.behind(0))
+        work.read(source.after(0))
     work.write()
     reader = pump(system, topics.FOLLOWS)
     with closing(reader.consumer):
@@ -211,7 +213,7 @@ def _lean(data: Path, export: Export) -> Cost:
 
 
 def _require_counted(system: System, export: Export) -> None:
-    heads = [system.ports.sets.head(Subject(Kind.MENTION, user)).total for user in export.users()]
+    heads = [system.ports.sets.follower_counts(Subject(Kind.MENTION, user)).total for user in export.users()]
     if sum(heads) != export.rows:
         raise AssertionError(f"{sum(heads)} of {export.rows} follows were counted.")
 

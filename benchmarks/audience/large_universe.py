@@ -10,19 +10,19 @@ from pathlib import Path
 from benchmarks.fanout.delivery import opened
 from benchmarks.fanout.suite import Parts
 from benchmarks.process_stats import forget_peak, peak_mb
-from benchmarks.rounds import Cost, Figure, Spread, cost, seconds, told, worst_at_most
+from benchmarks.rounds import Cost, Figure, Spread, cost, seconds, unjudged, worst_at_most
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
 from notifier.devkit.check.finding import at_most
 from notifier.devkit.check.instance import engines
 from notifier.devkit.engines.cassandra import Sync
-from notifier.devkit.fixture.followers import Crowd
+from notifier.devkit.fixture.followers import WorldBitmaps
 from notifier.devkit.fixture.load import bitmaps, head
 from notifier.devkit.fixture.world import World
-from notifier.domain.audience.snapshot import seal
+from notifier.domain.audience.snapshot import take_snapshot
 from notifier.domain.audience.tiers import TIERS, ShardSets
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.plan import plan
+from notifier.domain.delivery.plan import make_plan
 from notifier.domain.ids import BurstKey
 from notifier.flow.delivery.row_writer import SHARDS_AT_ONCE
 from notifier.ports.audience import MemberSets
@@ -39,7 +39,7 @@ MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class UniverseCase:
     """Millions."""
 
     followers: int
@@ -54,19 +54,19 @@ class Case:
         return World(universe=self.universe * MILLION, followers=self.followers * MILLION, celebrities=1, seed=1)
 
 
-GROWING = tuple(Case(followers=n, universe=n) for n in (10, 50, 100, 200))
+GROWING = tuple(UniverseCase(followers=n, universe=n) for n in (10, 50, 100, 200))
 """From the smallest to the largest audience: time grows with it, memory doesn't."""
-WIDE = tuple(Case(followers=200, universe=n) for n in (500, 1_000))
-FEW = tuple(Case(followers=1, universe=n) for n in (200, 1_000))
+WIDE = tuple(UniverseCase(followers=200, universe=n) for n in (500, 1_000))
+FEW = tuple(UniverseCase(followers=1, universe=n) for n in (200, 1_000))
 CASES = (*GROWING, *WIDE, *FEW)
 CASES_QUICK = (*GROWING[:2], FEW[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class UniverseResult:
     """At one case."""
 
-    case: Case
+    case: UniverseCase
     shards: int
     planned: Sequence[float]
     """Seconds of each round."""
@@ -84,27 +84,27 @@ class Looked:
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None], profile: str = "embedded") -> list[Figure]:
     """A world at a time, each in a store of its own that is thrown away: the largest has a gigabyte."""
-    found = []
+    results = []
     for case in CASES_QUICK if quick else CASES:
         tell(f"{case.followers:,} million followers among {case.universe:,} million people")
-        found.append(looked(folder / case.name, case, ROUNDS_QUICK if quick else ROUNDS, profile))
+        results.append(measure_case(folder / case.name, case, ROUNDS_QUICK if quick else ROUNDS, profile))
         shutil.rmtree(folder / case.name)
-    return [*(figure for one in found for figure in figures(one)), _growth(found, profile)]
+    return [*(figure for result in results for figure in figures(result)), _growth(results, profile)]
 
 
-def looked(folder: Path, case: Case, rounds: int, profile: str = "embedded") -> Looked:
+def measure_case(folder: Path, case: UniverseCase, rounds: int, profile: str = "embedded") -> UniverseResult:
     folder.mkdir()
     read = partial(Settings.read, data=folder, profile=profile)  # once the engines have their addresses
     with engines(folder, profile, Sync.PERIODIC), closing(choose(read())) as chosen:
         chosen.migrate()
         sets = chosen.ports().sets
-        crowd = Crowd(case.world)
-        sets.put_heads({case.world.subject(0): head(crowd, 0)})
+        crowd = WorldBitmaps(case.world)
+        sets.put_follower_counts({case.world.subject(0): head(crowd, 0)})
         sets.put(bitmaps(crowd))
         return _measured(sets, case, rounds)
 
 
-def _measured(sets: MemberSets, case: Case, rounds: int) -> Looked:
+def _measured(sets: MemberSets, case: UniverseCase, rounds: int) -> UniverseResult:
     burst = opened(BurstKey(case.world.subject(0), 1), SystemClock().now())
     forget_peak()
     planned, sealed, algebra = list[float](), list[Cost](), list[Cost]()
@@ -113,7 +113,7 @@ def _measured(sets: MemberSets, case: Case, rounds: int) -> Looked:
         divided = list[Cost]()
         sealed.append(cost(partial(_seal_all, sets, burst, case.world, divided)))
         algebra.append(sum(divided, start=Cost(seconds=0.0, processor=0.0)))
-    return Looked(
+    return UniverseResult(
         case=case,
         shards=case.world.shards,
         planned=planned,
@@ -125,8 +125,8 @@ def _measured(sets: MemberSets, case: Case, rounds: int) -> Looked:
 
 def _plan(sets: MemberSets, burst: Burst) -> None:
     """Down to the last slice."""
-    made = plan(burst, sets.head(burst.key.subject))
-    assert sum(piece.width for piece in made.slices()) >= made.shards
+    made = make_plan(burst, sets.follower_counts(burst.key.subject))
+    assert sum(slice_.width for slice_ in made.slices()) >= made.shards
 
 
 def _seal_all(sets: MemberSets, burst: Burst, world: World, divided: list[Cost]) -> None:
@@ -143,35 +143,37 @@ def _seal_all(sets: MemberSets, burst: Burst, world: World, divided: list[Cost])
 
 
 def _seal(burst: Burst, shards: Sequence[int], live: Sequence[ShardSets], counts: list[int]) -> None:
-    for shard, one in zip(shards, live, strict=True):
-        tally = seal(burst, shard, one).tally()
+    for shard, shard_sets in zip(shards, live, strict=True):
+        tally = take_snapshot(burst, shard, shard_sets).counts()
         counts.append(sum(tally.reached[tier] for tier in TIERS) + tally.dormant + tally.suppressed)
 
 
-def figures(found: Looked) -> list[Figure]:
-    inside = f"{{{found.case.name}}}"
-    limit = ALGEBRA_FEW_S if found.few else ALGEBRA_S
-    whole = Spread.of([one.seconds for one in found.sealed])
+def figures(result: UniverseResult) -> list[Figure]:
+    inside = f"{{{result.case.name}}}"
+    limit = ALGEBRA_FEW_S if result.few else ALGEBRA_S
+    whole = Spread.of([run_cost.seconds for run_cost in result.sealed])
     return [
-        worst_at_most(f"plan_s{inside}", found.planned, PLAN_S),
+        worst_at_most(f"plan_s{inside}", result.planned, PLAN_S),
         worst_at_most(
             f"audience_algebra_s{inside}",
-            [one.processor for one in found.algebra],
+            [run_cost.processor for run_cost in result.algebra],
             limit,
-            detail=f"Processor time for {found.shards:,} shards.",
+            detail=f"Processor time for {result.shards:,} shards.",
         ),
-        told(f"audience_s{inside}", whole, found.shards, "with reading"),
-        told(f"audience_mb{inside}", Spread.of([found.peak], "MB"), found.shards, "the most that the process held"),
+        unjudged(f"audience_s{inside}", whole, result.shards, "with reading"),
+        unjudged(
+            f"audience_mb{inside}", Spread.of([result.peak], "MB"), result.shards, "the most that the process held"
+        ),
     ]
 
 
-def _growth(found: Sequence[Looked], profile: str) -> Figure:
+def _growth(results: Sequence[UniverseResult], profile: str) -> Figure:
     """Every audience's memory beside the smallest one's."""
-    least, most = found[0].peak, max(one.peak for one in found)
-    held = ", ".join(f"{one.peak:.1f} for {one.case.name}" for one in found)
+    least, most = results[0].peak, max(result.peak for result in results)
+    held = ", ".join(f"{result.peak:.1f} for {result.case.name}" for result in results)
     limit = GROWTH_ON_CASSANDRA_MB if profile == "cluster" else GROWTH_MB
-    finding = at_most("audience_mb_independent", most - least, limit, unit="MB", n=len(found), detail=held)
-    return Figure(finding=finding, ours=Spread.of([one.peak for one in found], "MB"))
+    finding = at_most("audience_mb_independent", most - least, limit, unit="MB", n=len(results), detail=held)
+    return Figure(finding=finding, ours=Spread.of([result.peak for result in results], "MB"))
 
 
 OF_EACH = ("plan_s", "audience_algebra_s", "audience_s", "audience_mb")

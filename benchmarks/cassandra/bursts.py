@@ -15,7 +15,7 @@ from benchmarks.rounds import Figure
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_flags
-from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, cut
+from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, cut_inbox_rows
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 
@@ -25,7 +25,7 @@ DIFFERENT = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bursts:
+class SyntheticBursts:
     shards: range
     share: float
     """Of a range's members."""
@@ -37,7 +37,7 @@ class Bursts:
         key = BurstKey(SUBJECT, next(self._numbers))
         bitmaps = [self._bits() for _ in range(min(DIFFERENT, len(self.shards)))]
         return [
-            cut(bitmaps[shard % len(bitmaps)], burst=key, opened_at=opened_at, tier=Tier.P1, shard=shard)
+            cut_inbox_rows(bitmaps[shard % len(bitmaps)], burst=key, opened_at=opened_at, tier=Tier.P1, shard=shard)
             for shard in self.shards
         ]
 
@@ -53,18 +53,20 @@ def single(rows: InboxRows) -> Iterator[InboxRow]:
 
 def first(rows: Sequence[InboxRows], deliveries: int) -> list[InboxRows]:
     """Return the first rows that reach so many members, the last row whole. A slow writer gets no more than these."""
-    found: list[InboxRows] = []
+    rows_taken: list[InboxRows] = []
     left = deliveries
-    for each in rows:
-        some, reached = 0, 0
-        for row in single(each):
+    for group in rows:
+        ranges, reached = 0, 0
+        for row in single(group):
             if reached >= left:
                 break
-            some, reached = some + 1, reached + len(row.places())
-        if some:
-            found.append(replace(each, ranges=each.ranges[:some], members=each.members[:some], deliveries=reached))
+            ranges, reached = ranges + 1, reached + len(row.offsets())
+        if ranges:
+            rows_taken.append(
+                replace(group, ranges=group.ranges[:ranges], members=group.members[:ranges], deliveries=reached)
+            )
         left -= reached
-    return found
+    return rows_taken
 
 
 # One mention of a celebrity with 200,000,000 followers, through the whole running system on engines of its own.
@@ -98,7 +100,7 @@ def _bursts(
             large_burst(stage, WITHIN)
         accounts = []
         for number in range(BURSTS_QUICK if quick else BURSTS):
-            stage.rest(WITHIN)
+            stage.await_idle(WITHIN)
             time.sleep(RESTS_FOR)
             tell(f"one mention, {FOLLOWERS:,} followers, {number + 1}")
             accounts.append(large_burst(stage, WITHIN))

@@ -28,7 +28,7 @@ Members = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class OpenedBurst:
     """A burst, and whom of each tier it reaches."""
 
     burst: BurstKey
@@ -47,7 +47,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class InboxHistory:
     follows: npt.NDArray[np.int64]
     """Of each group, the number of the subject that each member follows."""
     tiers: npt.NDArray[np.int64]
@@ -67,7 +67,7 @@ class History:
         """Return what the member follows."""
         return [_subject(group, number) for group, number in enumerate(self.follows[:, member].tolist())]
 
-    def windows(self, now: datetime, windows: int) -> Iterator[list[Opened]]:
+    def windows(self, now: datetime, windows: int) -> Iterator[list[OpenedBurst]]:
         """Return the bursts of each inbox window, the oldest window first: of three subjects one opens two bursts."""
         random = np.random.default_rng(2)
         followers = dict(self._followers())
@@ -76,7 +76,7 @@ class History:
         moments = openings(now, windows, opening)
         for _ in range(windows):
             order = np.concatenate([random.permutation(len(subjects)), random.permutation(len(subjects))])[:opening]
-            found = []
+            bursts = []
             for opened_at, place in zip(islice(moments, opening), random.permutation(order).tolist(), strict=True):
                 subject = subjects[place]
                 sequence[subject] += 1
@@ -84,8 +84,8 @@ class History:
                     tier: members[random.random(len(members)) >= LEFT_OUT]
                     for tier, members in followers[subject].items()
                 }
-                found.append(Opened(burst=BurstKey(subject, sequence[subject]), opened_at=opened_at, tiers=tiers))
-            yield found
+                bursts.append(OpenedBurst(burst=BurstKey(subject, sequence[subject]), opened_at=opened_at, tiers=tiers))
+            yield bursts
 
     def _followers(self) -> Iterator[tuple[Subject, Mapping[Tier, Members]]]:
         """Return the followers of each subject that has bursts, by tier."""
@@ -101,11 +101,11 @@ def cut_into(members: Members, width: int) -> tuple[Sequence[int], Sequence[byte
     """Return the ranges of this width, and whom of each range: as the product cuts them, except for the width."""
     numbers, places = np.divmod(members, width)
     begins = np.flatnonzero(np.diff(numbers, prepend=-1))
-    listed, found = places.astype("<u2").tobytes(), list[bytes]()
+    listed, packed = places.astype("<u2").tobytes(), list[bytes]()
     for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(members)], strict=True):
         as_list = 32 * (end - begin) < width
-        found.append(listed[2 * begin : 2 * end] if as_list else _bitmap(places[begin:end], width))
-    return numbers[begins].tolist(), found
+        packed.append(listed[2 * begin : 2 * end] if as_list else _bitmap(places[begin:end], width))
+    return numbers[begins].tolist(), packed
 
 
 def reaches(members: bytes, place: int, width: int) -> bool:
@@ -131,7 +131,7 @@ def _subject(group: int, number: int) -> Subject:
     return Subject(Kind.MENTION, UserId(f"star{group * MOST + number}"))
 
 
-def _rows(opened: Opened, tier: Tier, members: Members, *, width: int, first: int) -> InboxRows:
+def _rows(opened: OpenedBurst, tier: Tier, members: Members, *, width: int, first: int) -> InboxRows:
     numbers, named = cut_into(members, width)
     return InboxRows(
         burst=opened.burst,

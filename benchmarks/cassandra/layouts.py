@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 
-from benchmarks.cassandra.history import History
-from benchmarks.cassandra.writers import BATCH, Delivery, Stock, Values, grouped, values
+from benchmarks.cassandra.history import InboxHistory
+from benchmarks.cassandra.writers import BATCH, Delivery, DriverDefaults, Values, grouped, values
 from notifier.adapters.cassandra import CassandraInbox, CassandraReader, CassandraTimeline, Cluster
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec.storage import to_ms
@@ -35,21 +35,21 @@ _OF_MEMBER = (
     f"SELECT opened_at, subject, seq, tier FROM one_per_partition WHERE member = ? AND inbox_window = ? LIMIT {LIMIT}"
 )
 
-Found = tuple[int, str, int]
+RowFound = tuple[int, str, int]
 """A row of a page: when the burst opened, its subject and number."""
-Read = Callable[[Member], Awaitable[Sequence[Found]]]
+Read = Callable[[Member], Awaitable[Sequence[RowFound]]]
 """Return a member's newest rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class TableLayout:
     name: str
     read: Read
 
 
-def fill(cluster: Cluster, history: History, windows: int, tell: Callable[[str], None]) -> None:
+def fill(cluster: Cluster, history: InboxHistory, windows: int, tell: Callable[[str], None]) -> None:
     """Write the history's inbox windows, the oldest first, in every layout."""
-    inbox, stock = CassandraInbox(cluster, SystemClock()), Stock(cluster.access)
+    inbox, stock = CassandraInbox(cluster, SystemClock()), DriverDefaults(cluster.access)
     try:
         stock.session.execute(_TABLE)
         of_member_rows = stock.session.prepare(_INSERT)
@@ -57,44 +57,44 @@ def fill(cluster: Cluster, history: History, windows: int, tell: Callable[[str],
             tell(f"filling inbox window {number + 1} of {windows}")
             rows = [rows for burst in opened for rows in burst.rows(RANGE_MEMBERS)]
             inbox.write(rows)
-            each = sorted((one for one in values(rows) if one[0] < READERS), key=itemgetter(0))
-            stock.write(stock.insert, grouped(each, BATCH))
-            stock.write(of_member_rows, grouped([*_of_blocks(each)], TOGETHER))
+            deliveries = sorted((delivery for delivery in values(rows) if delivery[0] < READERS), key=itemgetter(0))
+            stock.write(stock.insert, grouped(deliveries, BATCH))
+            stock.write(of_member_rows, grouped([*_of_blocks(deliveries)], TOGETHER))
     finally:
         stock.close()
 
 
-def layouts(cluster: Cluster, reader: CassandraReader, history: History, windows: int) -> Sequence[Layout]:
+def layouts(cluster: Cluster, reader: CassandraReader, history: InboxHistory, windows: int) -> Sequence[TableLayout]:
     """Return a way to read each of them; the last two ask window by window until they have enough."""
     clock = SystemClock()
     timeline = CassandraTimeline(reader, clock)
     newest = window_of(clock.now())
     wanted = range(newest, newest - windows, -1)
 
-    async def inbox_rows(member: Member) -> Sequence[Found]:
+    async def inbox_rows(member: Member) -> Sequence[RowFound]:
         rows = await timeline.rows(member, history.subjects(member), None, LIMIT)
         return [(to_ms(row.opened_at), str(row.burst.subject), row.burst.seq) for row in rows]
 
-    async def member_rows(member: Member) -> Sequence[Found]:
+    async def member_rows(member: Member) -> Sequence[RowFound]:
         block, slot = divmod(member, BLOCK_MEMBERS)
         return await _newest(reader, _OF_SLOT, [(block, window, slot) for window in wanted])
 
-    async def one_per_partition(member: Member) -> Sequence[Found]:
+    async def one_per_partition(member: Member) -> Sequence[RowFound]:
         return await _newest(reader, _OF_MEMBER, [(member, window) for window in wanted])
 
-    return [Layout(name=read.__name__, read=read) for read in (inbox_rows, member_rows, one_per_partition)]
+    return [TableLayout(name=read.__name__, read=read) for read in (inbox_rows, member_rows, one_per_partition)]
 
 
-async def _newest(reader: CassandraReader, statement: str, places: Sequence[Values]) -> Sequence[Found]:
-    found: list[Found] = []
+async def _newest(reader: CassandraReader, statement: str, places: Sequence[Values]) -> Sequence[RowFound]:
+    rows: list[RowFound] = []
     for place in places:
-        found += [(row.opened_at, row.subject, row.seq) for row in await reader(statement, place)]
-        if len(found) >= LIMIT:
+        rows += [(row.opened_at, row.subject, row.seq) for row in await reader(statement, place)]
+        if len(rows) >= LIMIT:
             break
-    return found[:LIMIT]
+    return rows[:LIMIT]
 
 
-def _of_blocks(each: Sequence[Delivery]) -> Iterator[Values]:
+def _of_blocks(deliveries: Sequence[Delivery]) -> Iterator[Values]:
     """Return the same rows as `member_rows` has them."""
-    for member, window, *rest in each:
-        yield (member // BLOCK_MEMBERS, window, member % BLOCK_MEMBERS, *rest)
+    for member, window, *columns in deliveries:
+        yield (member // BLOCK_MEMBERS, window, member % BLOCK_MEMBERS, *columns)

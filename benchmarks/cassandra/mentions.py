@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from zlib import crc32
 
-from benchmarks.cassandra.node import noded
+from benchmarks.cassandra.node import running_node
 from benchmarks.fanout.planning import FEW, shard_counts
 from benchmarks.rounds import Figure, Spread
 from notifier import topics
@@ -27,14 +27,14 @@ from notifier.adapters.cassandra import (
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.codec import pack
-from notifier.consumer_loop import BATCH
+from notifier.consumer_loop import BATCH_SIZE
 from notifier.devkit.check.finding import at_least
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
-from notifier.domain.delivery.plan import SetHead
+from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
 from notifier.flow.sequencing.coordinator import Coordinator
-from notifier.flow.sequencing.live_publisher import Voice
+from notifier.flow.sequencing.live_publisher import LivePublisher
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
 from notifier.metrics import Metrics
@@ -56,7 +56,7 @@ BEHIND_S = 1.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Arrivals:
+class LaneRecords:
     """A lane's records, of its subjects in turns, each in the partition of its subject."""
 
     subjects: Sequence[Subject]
@@ -66,7 +66,7 @@ class Arrivals:
 
     def batch(self, size: int) -> list[Logged]:
         stream, now = topics.LANE_STREAM[self.lane], self.clock.now()
-        found = []
+        records = []
         for _ in range(size):
             number = next(self._numbers)
             subject = self.subjects[number % len(self.subjects)]
@@ -85,27 +85,27 @@ class Arrivals:
             )
             partition = crc32(str(subject).encode()) % topics.PARTITIONS[stream]
             record = Record(stream=stream, key=topics.lane_key(subject), value=pack(mention))
-            found.append(Logged(partition=f"{stream}/{partition}", offset=number, record=record))
-        return found
+            records.append(Logged(partition=f"{stream}/{partition}", offset=number, record=record))
+        return records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldRate:
     """How a lane went on while its records came at an even pace."""
 
     done: int
-    behind: Sequence[float]
+    lags: Sequence[float]
     """Seconds that the oldest record had waited, whenever a batch was done."""
 
     def halves(self) -> tuple[float, float]:
         """The longest of the first half of the batches, and of the second."""
-        middle = len(self.behind) // 2
-        return max(self.behind[:middle], default=0.0), max(self.behind[middle:], default=0.0)
+        middle = len(self.lags) // 2
+        return max(self.lags[:middle], default=0.0), max(self.lags[middle:], default=0.0)
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     names = [UserId(f"star{number}") for number in range(CELEBRITIES)]
-    with noded(folder) as node:
+    with running_node(folder) as node:
         _enrol(node.cluster, [UserId("nova"), *names])
         tell("mentions of one celebrity")
         figures = [_hot(coordinator(node.cluster), BATCHES_QUICK if quick else BATCHES)]
@@ -117,7 +117,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 def _enrol(cluster: Cluster, names: Sequence[UserId]) -> None:
     sets, counts = CassandraMemberSets(cluster), shard_counts(FEW)
     for name in names:
-        sets.put_heads({Subject(Kind.MENTION, name): SetHead(total=FEW, counts=counts)})
+        sets.put_follower_counts({Subject(Kind.MENTION, name): FollowerCounts(total=FEW, by_shard=counts)})
     CassandraDirectory(cluster).enrol([DirectoryEntry(user=name, member=Member(n)) for n, name in enumerate(names)])
 
 
@@ -130,7 +130,7 @@ def coordinator(cluster: Cluster) -> Coordinator:
         sets=CassandraMemberSets(cluster),
         ledger=CassandraLedger(cluster, clock),
         pull=MemoryPullIndex(clock),
-        voice=Voice(bus=MemoryBus()),
+        live_publisher=LivePublisher(bus=MemoryBus()),
         clock=clock,
         nonces=nonces,
         metrics=Metrics(),
@@ -143,17 +143,17 @@ def coordinator(cluster: Cluster) -> Coordinator:
 
 
 def _hot(stage: Coordinator, batches: int) -> Figure:
-    arrivals = Arrivals(subjects=[Subject(Kind.MENTION, UserId("nova"))], lane=Lane.CELEBRITY)
+    arrivals = LaneRecords(subjects=[Subject(Kind.MENTION, UserId("nova"))], lane=Lane.CELEBRITY)
     rates = []
     for number in range(ROUNDS + 1):
-        some = [arrivals.batch(BATCH) for _ in range(batches)]
+        batches_ = [arrivals.batch(BATCH_SIZE) for _ in range(batches)]
         began = time.perf_counter()
-        for batch in some:
+        for batch in batches_:
             stage(batch)
         if number:
-            rates.append(batches * BATCH / (time.perf_counter() - began))
-    spread, detail = Spread.of(rates, "1/s"), f"the median; the stage alone, {BATCH} records a batch"
-    name, n = "hot_celebrity_mentions_per_s", len(rates) * batches * BATCH
+            rates.append(batches * BATCH_SIZE / (time.perf_counter() - began))
+    spread, detail = Spread.of(rates, "1/s"), f"the median; the stage alone, {BATCH_SIZE} records a batch"
+    name, n = "hot_celebrity_mentions_per_s", len(rates) * batches * BATCH_SIZE
     return Figure(finding=at_least(name, spread.median, HOT_PER_S, unit="1/s", n=n, detail=detail), ours=spread)
 
 
@@ -161,44 +161,47 @@ def _many(cluster: Cluster, names: Sequence[UserId], seconds: int, warming: int)
     """Each event is a record of the followers' subject and one of the celebrity's own, in two lanes, as it is routed;
     the lanes' coordinators are two threads of one process, as in the pump."""
     lanes = {Lane.CELEBRITY: Kind.MENTION, Lane.STANDARD: Kind.SELF}
-    each = [
-        (coordinator(cluster), Arrivals(subjects=[Subject(kind, name) for name in names], lane=lane))
+    lanes_and_arrivals = [
+        (coordinator(cluster), LaneRecords(subjects=[Subject(kind, name) for name in names], lane=lane))
         for lane, kind in lanes.items()
     ]
-    with ThreadPoolExecutor(len(each)) as pool:
-        list(pool.map(lambda one: [one[0](one[1].batch(BATCH)) for _ in range(warming)], each))
-        found = list(pool.map(lambda one: hold(one[0], one[1], seconds), each))
-    rate = min(one.done for one in found) / seconds
-    early, late = (max(each, default=0.0) for each in zip(*(one.halves() for one in found), strict=True))
+    with ThreadPoolExecutor(len(lanes_and_arrivals)) as pool:
+        list(pool.map(lambda item: [item[0](item[1].batch(BATCH_SIZE)) for _ in range(warming)], lanes_and_arrivals))
+        results = list(pool.map(lambda item: hold(item[0], item[1], seconds), lanes_and_arrivals))
+    rate = min(item.done for item in results) / seconds
+    early, late = (
+        max(lanes_and_arrivals, default=0.0)
+        for lanes_and_arrivals in zip(*(item.halves() for item in results), strict=True)
+    )
     detail = (
         f"the stage alone, both lanes' for {seconds} s; of what was done in time the oldest had waited "
         f"{early:.2f} s at most in the first half of the batches and {late:.2f} s in the second"
     )
-    n = sum(one.done for one in found)
+    n = sum(item.done for item in results)
     return Figure(
         finding=at_least("mentions_500_per_s", rate, MANY_PER_S, unit="1/s", n=n, detail=detail),
-        ours=Spread.of([one.done / seconds for one in found], "1/s"),
+        ours=Spread.of([item.done / seconds for item in results], "1/s"),
     )
 
 
 def hold(
     stage: Callable[[Sequence[Logged]], None],
-    arrivals: Arrivals,
+    arrivals: LaneRecords,
     seconds: int,
     now: Callable[[], float] = time.monotonic,
-    rest: Callable[[float], None] = time.sleep,
-) -> Held:
+    sleep: Callable[[float], None] = time.sleep,
+) -> HeldRate:
     """Takes what has arrived, a batch at most, until all of it is done or it is too late."""
     began, done, every = now(), 0, MANY_PER_S * seconds
-    behind = []
+    lags = []
     while done < every:
-        size = min(BATCH, every - done, int((now() - began) * MANY_PER_S) - done)
+        size = min(BATCH_SIZE, every - done, int((now() - began) * MANY_PER_S) - done)
         if size < 1:
-            rest(1 / MANY_PER_S)
+            sleep(1 / MANY_PER_S)
             continue
         stage(arrivals.batch(size))
         if (passed := now() - began) > seconds + BEHIND_S:
             break
-        behind.append(passed - done / MANY_PER_S)
+        lags.append(passed - done / MANY_PER_S)
         done += size
-    return Held(done=done, behind=behind)
+    return HeldRate(done=done, lags=lags)

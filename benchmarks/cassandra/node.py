@@ -23,16 +23,16 @@ SETTLES_WITHIN = 20.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Node:
+class BenchNode:
     engine: Engine
     cluster: Cluster
 
     def processor(self) -> float:
         """Seconds that it computed since it began."""
-        assert self.engine.pid is not None, self.engine.last_words()
+        assert self.engine.pid is not None, self.engine.last_log_lines()
         return processor_s(self.engine.pid)
 
-    def settle(self) -> None:
+    def await_idle(self) -> None:
         """Returns once it has done what earlier writes left it to do, or never comes to rest."""
         deadline = time.monotonic() + SETTLES_WITHIN
         before, quiet = self.processor(), False
@@ -41,7 +41,7 @@ class Node:
             now = self.processor()
             before, quiet = now, now - before <= IDLE * LOOKS_EVERY
 
-    def again(self) -> None:
+    def restart(self) -> None:
         """Stopped and started: what was in its memory is in its files."""
         self.cluster.close()
         self.engine.stop()
@@ -50,7 +50,7 @@ class Node:
 
 
 @contextmanager
-def noded(folder: Path, sync: Sync = Sync.PERIODIC) -> Iterator[Node]:
+def running_node(folder: Path, sync: Sync = Sync.PERIODIC) -> Iterator[BenchNode]:
     """Raises Environment where there is no Java, or no Maven to get the jars."""
     engine = node(folder.absolute() / "cassandra", Settings.read().jars.expanduser(), port=free_port(), sync=sync)
     cluster = Cluster(CassandraAccess(hosts=[engine.host], port=engine.port))
@@ -60,7 +60,7 @@ def noded(folder: Path, sync: Sync = Sync.PERIODIC) -> Iterator[Node]:
             engine.ready()
             for phase in Phase:
                 migrate(cluster, phase)
-            yield Node(engine=engine, cluster=cluster)
+            yield BenchNode(engine=engine, cluster=cluster)
         finally:
             cluster.close()
             engine.kill()  # nobody needs what it has stored
@@ -78,14 +78,14 @@ class _Range(ctypes.Structure):
 
 def page_out(engine: Engine) -> None:
     """What the engine has mapped of its tables. Raises Environment where that isn't allowed."""
-    assert engine.pid is not None, engine.last_words()
+    assert engine.pid is not None, engine.last_log_lines()
     libc, process = ctypes.CDLL(None, use_errno=True), os.pidfd_open(engine.pid)
     try:
         for begin, end in _mapped(engine.pid, engine.folder):
-            one = _Range(begin, end - begin)
-            if libc.syscall(_PROCESS_MADVISE, process, ctypes.byref(one), 1, _PAGEOUT, 0) < 0:
-                said = os.strerror(ctypes.get_errno())
-                raise Environment(f"Pages of {engine.name} can't be taken out of memory: {said}.")
+            range_ = _Range(begin, end - begin)
+            if libc.syscall(_PROCESS_MADVISE, process, ctypes.byref(range_), 1, _PAGEOUT, 0) < 0:
+                error_text = os.strerror(ctypes.get_errno())
+                raise Environment(f"Pages of {engine.name} can't be taken out of memory: {error_text}.")
     finally:
         os.close(process)
 

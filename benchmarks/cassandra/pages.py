@@ -10,10 +10,10 @@ from statistics import mean, median
 
 import numpy as np
 
-from benchmarks.cassandra.history import History
-from benchmarks.cassandra.layouts import PEOPLE, READERS, Layout, Read, fill, layouts
-from benchmarks.cassandra.node import Node, noded
-from benchmarks.rounds import Figure, Spread, told
+from benchmarks.cassandra.history import InboxHistory
+from benchmarks.cassandra.layouts import PEOPLE, READERS, Read, TableLayout, fill, layouts
+from benchmarks.cassandra.node import BenchNode, running_node
+from benchmarks.rounds import Figure, Spread, unjudged
 from notifier.adapters.cassandra import CassandraReader, Cluster
 from notifier.devkit.check.finding import at_most, quantile
 from notifier.domain.ids import Member
@@ -33,50 +33,52 @@ AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class PageRound:
     cost: float
     """Microseconds of the node for each page."""
     seconds: Sequence[float]
     """Of each page, alone."""
-    found: float
+    rows: float
     """Rows of a page, the mean."""
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-    windows, history = WINDOWS_QUICK if quick else WINDOWS, History.made(PEOPLE)
-    with noded(folder) as node:
+    windows, history = WINDOWS_QUICK if quick else WINDOWS, InboxHistory.made(PEOPLE)
+    with running_node(folder) as node:
         fill(node.cluster, history, windows, tell)
         tell("stopping and starting the node, so that pages come from its files")
-        node.again()
+        node.restart()
         with closing(Cluster(node.cluster.access)) as cluster:
             tell("reading pages")
-            each = layouts(cluster, CassandraReader(cluster), history, windows)
-            found = asyncio.run(_measure(node, each, quick=quick))
-    figures = [figure for name, rounds in found.items() for figure in _figures(name, rounds, windows)]
-    return [*figures, _ratio(found[OURS], found[BASELINE])]
+            table_layouts = layouts(cluster, CassandraReader(cluster), history, windows)
+            rounds_by_layout = asyncio.run(_measure(node, table_layouts, quick=quick))
+    figures = [figure for name, rounds in rounds_by_layout.items() for figure in _figures(name, rounds, windows)]
+    return [*figures, _ratio(rounds_by_layout[OURS], rounds_by_layout[BASELINE])]
 
 
-async def _measure(node: Node, layouts: Sequence[Layout], *, quick: bool) -> Mapping[str, Sequence[Round]]:
+async def _measure(
+    node: BenchNode, layouts: Sequence[TableLayout], *, quick: bool
+) -> Mapping[str, Sequence[PageRound]]:
     """The layouts in turns."""
-    found: dict[str, list[Round]] = {}
+    rounds: dict[str, list[PageRound]] = {}
     random, reads = np.random.default_rng(2), READS_QUICK if quick else READS
     for number in range((ROUNDS_QUICK if quick else ROUNDS) + WARMING):
         for layout in layouts:
             members = [Member(place) for place in random.integers(READERS, size=reads).tolist()]
-            one = await _round(node, layout.read, members)
+            round_ = await _round(node, layout.read, members)
             if number >= WARMING:
-                found.setdefault(layout.name, []).append(one)
-    return found
+                rounds.setdefault(layout.name, []).append(round_)
+    return rounds
 
 
-async def _round(node: Node, read: Read, members: Sequence[Member]) -> Round:
-    await asyncio.to_thread(node.settle)
+async def _round(node: BenchNode, read: Read, members: Sequence[Member]) -> PageRound:
+    await asyncio.to_thread(node.await_idle)
     seconds, busy = [await _timed(read, member) for member in members], node.processor()
-    found: list[int] = []
+    row_counts: list[int] = []
     for at in range(0, len(members), AT_ONCE):
         pages = await asyncio.gather(*map(read, members[at : at + AT_ONCE]))
-        found += map(len, pages)
-    return Round(cost=(node.processor() - busy) / len(members) * 1e6, seconds=seconds, found=mean(found))
+        row_counts += map(len, pages)
+    return PageRound(cost=(node.processor() - busy) / len(members) * 1e6, seconds=seconds, rows=mean(row_counts))
 
 
 async def _timed(read: Read, member: Member) -> float:
@@ -85,20 +87,20 @@ async def _timed(read: Read, member: Member) -> float:
     return time.perf_counter() - began
 
 
-def _figures(name: str, rounds: Sequence[Round], windows: int) -> list[Figure]:
-    costs = Spread.of([one.cost for one in rounds], "us")
-    waits = Spread.of([quantile(one.seconds, 0.99) * 1e3 for one in rounds], "ms")
-    n = sum(len(one.seconds) for one in rounds)
-    detail = f"the median; {mean(one.found for one in rounds):.1f} rows a page, of {windows} inbox windows"
+def _figures(name: str, rounds: Sequence[PageRound], windows: int) -> list[Figure]:
+    costs = Spread.of([round_.cost for round_ in rounds], "us")
+    waits = Spread.of([quantile(round_.seconds, 0.99) * 1e3 for round_ in rounds], "ms")
+    n = sum(len(round_.seconds) for round_ in rounds)
+    detail = f"the median; {mean(round_.rows for round_ in rounds):.1f} rows a page, of {windows} inbox windows"
     return [
-        told(f"newest_20_us{{{name}}}", costs, n, detail),
-        told(f"newest_20_p99_ms{{{name}}}", waits, n, detail),
+        unjudged(f"newest_20_us{{{name}}}", costs, n, detail),
+        unjudged(f"newest_20_p99_ms{{{name}}}", waits, n, detail),
     ]
 
 
-def _ratio(ours: Sequence[Round], baseline: Sequence[Round]) -> Figure:
+def _ratio(ours: Sequence[PageRound], baseline: Sequence[PageRound]) -> Figure:
     """Judge the node's time for a page of ours, divided by that for a page of member rows."""
-    mine, theirs = [one.cost for one in ours], [one.cost for one in baseline]
+    mine, theirs = [round_.cost for round_ in ours], [round_.cost for round_ in baseline]
     ratios = [a / b for a, b in zip(mine, theirs, strict=True)]
     detail = f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} rounds; the node's time for a page"
     finding = at_most(RATIO, median(ratios), LIMIT, unit="ratio", n=len(ratios), detail=detail)

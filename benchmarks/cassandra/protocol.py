@@ -22,7 +22,7 @@ CHUNK = 16
 
 
 @dataclass(slots=True)
-class Frames:
+class FrameConnection:
     """One connection. What it sends is answered in any order, so that only the number of answers counts."""
 
     host: str
@@ -30,7 +30,7 @@ class Frames:
     window: int
     """Frames on their way at most."""
     _socket: socket.socket = field(init=False)
-    _rest: bytes = b""
+    _incomplete: bytes = b""
 
     def __post_init__(self) -> None:
         self._socket = socket.create_connection((self.host, self.port), timeout=WITHIN)
@@ -65,20 +65,20 @@ class Frames:
 
     def _answers(self) -> Iterator[tuple[int, bytes]]:
         """All that are here; at least one."""
-        found = False
-        while not found:
+        has_answer = False
+        while not has_answer:
             chunk = self._socket.recv(1 << 18)
             if not chunk:
                 raise ConnectionError("The node has closed the connection.")
-            data, at = self._rest + chunk, 0
+            data, at = self._incomplete + chunk, 0
             while len(data) - at >= HEADER.size:
                 _, _, _, opcode, length = HEADER.unpack_from(data, at)
                 if len(data) - at - HEADER.size < length:
                     break
                 at += HEADER.size + length
-                found = True
+                has_answer = True
                 yield opcode, data[at - length : at]
-            self._rest = data[at:]
+            self._incomplete = data[at:]
 
 
 def batches(messages: Sequence[RowBatch]) -> list[bytes]:

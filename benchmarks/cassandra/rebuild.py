@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.cassandra.node import noded
+from benchmarks.cassandra.node import running_node
 from benchmarks.fanout.pull_index import measured
 from benchmarks.rounds import Figure
 from notifier.adapters.cassandra import CassandraBursts, CassandraRecentBursts
@@ -14,6 +14,6 @@ NAME = "redis_rebuild_s{cassandra}"
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     clock = SystemClock()
-    with noded(folder) as node:
+    with running_node(folder) as node:
         bursts, recent = CassandraBursts(node.cluster, clock), CassandraRecentBursts(node.cluster, clock)
         return [measured(NAME, bursts, recent, folder, quick=quick, tell=tell)]

@@ -8,19 +8,19 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from benchmarks.cassandra.bursts import Bursts, first
-from benchmarks.cassandra.node import Node, noded
-from benchmarks.cassandra.protocol import Frames
+from benchmarks.cassandra.bursts import SyntheticBursts, first
+from benchmarks.cassandra.node import BenchNode, running_node
+from benchmarks.cassandra.protocol import FrameConnection
 from benchmarks.cassandra.turns import Rounds, Turn, Writer, cheaper, faster, turns
-from benchmarks.cassandra.writers import Batches, Lean, Ours, Singles, Stock
+from benchmarks.cassandra.writers import Batches, DriverDefaults, LeanestWriter, ProductWriter, Singles
 from benchmarks.fanout.densities import shown
 from benchmarks.rounds import Figure, Spread
 from notifier.adapters.cassandra import CassandraInbox
-from notifier.adapters.cassandra.bulk.writer import Bulk
+from notifier.adapters.cassandra.bulk.writer import BulkWriter
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.check.finding import Finding
 from notifier.domain.audience.inbox_rows import InboxRows
-from workers.watchdog import seldom
+from workers.watchdog import make_gc_rare
 
 DENSITIES = (0.1, 0.5, 1, 2, 5, 25)
 """Percent of a range that a burst reaches."""
@@ -60,11 +60,11 @@ def figures_at(percent: float) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    node: Node
+class RowBench:
+    node: BenchNode
     inbox: CassandraInbox
-    lean: Lean
-    stock: Stock
+    lean: LeanestWriter
+    stock: DriverDefaults
     clock: SystemClock
     size: Size
 
@@ -74,31 +74,34 @@ class Bench:
         for number in range(self.size.filled, 0, -1):
             self.inbox.write(bursts[number % len(bursts)].rows(self.clock.now() - number * APART))
 
-    def bursts(self, percent: float) -> Bursts:
-        return Bursts(shards=range(self.size.shards), share=percent / 100)
+    def bursts(self, percent: float) -> SyntheticBursts:
+        return SyntheticBursts(shards=range(self.size.shards), share=percent / 100)
 
     def figures(self, percent: float) -> list[Figure]:
         """Ours and the leanest write all rows of a burst each, the driver's own ways as many as they are given."""
         ratio, cpu_ratio, deliveries, *stock = figures_at(percent)
         bursts = self.bursts(percent)
         whole: Rounds = lambda _: bursts.rows(self.clock.now())  # noqa: E731
-        sides: dict[str, tuple[Writer, Rounds]] = {"ours": (Ours(self.inbox), whole), "lean": (self.lean, whole)}
+        sides: dict[str, tuple[Writer, Rounds]] = {
+            "ours": (ProductWriter(self.inbox), whole),
+            "lean": (self.lean, whole),
+        }
         if stock:
-            sides["single"] = Singles(self.stock), partial(self._some, bursts, self.size.singles)
-            sides["batch"] = Batches(self.stock), partial(self._some, bursts, self.size.batched)
-        found = turns(self.node, sides, self.size.rounds)
-        ours = found["ours"]
+            sides["single"] = Singles(self.stock), partial(self._first_rows, bursts, self.size.singles)
+            sides["batch"] = Batches(self.stock), partial(self._first_rows, bursts, self.size.batched)
+        turns_by_writer = turns(self.node, sides, self.size.rounds)
+        ours = turns_by_writer["ours"]
         return [
-            faster(ratio, ours, found["lean"], RATIO),
-            cheaper(cpu_ratio, ours, found["lean"], CPU_RATIO),
+            faster(ratio, ours, turns_by_writer["lean"], RATIO),
+            cheaper(cpu_ratio, ours, turns_by_writer["lean"], CPU_RATIO),
             _rate(deliveries, ours),
             *(
-                faster(name, ours, found[way], limit)
+                faster(name, ours, turns_by_writer[way], limit)
                 for name, (way, limit) in zip(stock, STOCK.get(percent, {}).items(), strict=True)
             ),
         ]
 
-    def _some(self, bursts: Bursts, deliveries: int, _: int) -> Sequence[InboxRows]:
+    def _first_rows(self, bursts: SyntheticBursts, deliveries: int, _: int) -> Sequence[InboxRows]:
         return first(bursts.rows(self.clock.now()), deliveries)
 
 
@@ -114,18 +117,21 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 
 @contextmanager
-def _bench(folder: Path, size: Size) -> Iterator[Bench]:
+def _bench(folder: Path, size: Size) -> Iterator[RowBench]:
     clock = SystemClock()
     # The node warns of every batch of 50 that it is of too many partitions: what everybody does all the same.
     logging.getLogger("cassandra").setLevel(logging.ERROR)
-    seldom()  # as workers do
-    with noded(folder) as node:
-        access, bulk = node.cluster.access, Bulk(node.cluster)
-        with closing(Stock(access)) as stock, closing(Frames(access.hosts[0], access.port, WINDOW)) as frames:
-            yield Bench(
+    make_gc_rare()  # as workers do
+    with running_node(folder) as node:
+        access, bulk = node.cluster.access, BulkWriter(node.cluster)
+        with (
+            closing(DriverDefaults(access)) as stock,
+            closing(FrameConnection(access.hosts[0], access.port, WINDOW)) as frames,
+        ):
+            yield RowBench(
                 node=node,
                 inbox=CassandraInbox(node.cluster, clock, bulk),
-                lean=Lean(frames, bulk.query_id()),
+                lean=LeanestWriter(frames, bulk.query_id()),
                 stock=stock,
                 clock=clock,
                 size=size,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
 
-from benchmarks.cassandra.node import Node
+from benchmarks.cassandra.node import BenchNode
 from benchmarks.rounds import Figure, Spread
 from notifier.devkit.check.finding import Finding, at_least
 from notifier.domain.audience.inbox_rows import InboxRows
@@ -44,9 +44,9 @@ class Turn:
         return max(self.processor, 0.005) / self.rows * 1e6
 
 
-def turns(node: Node, sides: Mapping[str, tuple[Writer, Rounds]], rounds: int) -> Mapping[str, Sequence[Turn]]:
+def turns(node: BenchNode, sides: Mapping[str, tuple[Writer, Rounds]], rounds: int) -> Mapping[str, Sequence[Turn]]:
     """Each writer once in a round, and each as often the first as the others."""
-    found: dict[str, list[Turn]] = {name: [] for name in sides}
+    by_writer: dict[str, list[Turn]] = {name: [] for name in sides}
     names = [*sides]
     for number in range(rounds + WARMING):
         for place in range(len(names)):
@@ -54,38 +54,40 @@ def turns(node: Node, sides: Mapping[str, tuple[Writer, Rounds]], rounds: int) -
             writer, rows = sides[names[at]]
             turn = _turn(node, writer, rows(number * len(names) + at))
             if number >= WARMING:
-                found[names[at]].append(turn)
-    return found
+                by_writer[names[at]].append(turn)
+    return by_writer
 
 
-def _turn(node: Node, writer: Writer, rows: Sequence[InboxRows]) -> Turn:
+def _turn(node: BenchNode, writer: Writer, rows: Sequence[InboxRows]) -> Turn:
     work = writer.ready(rows)
-    node.settle()
+    node.await_idle()
     busy, began = node.processor(), time.perf_counter()
     work()
     seconds, processor = time.perf_counter() - began, node.processor() - busy
-    written, people = sum(one.written for one in rows), sum(one.deliveries for one in rows)
+    written, people = sum(group.row_count for group in rows), sum(group.deliveries for group in rows)
     return Turn(rows=written, deliveries=people, seconds=seconds, processor=processor)
 
 
 def faster(name: str, mine: Sequence[Turn], theirs: Sequence[Turn], limit: float) -> Figure:
     """Return our deliveries in a second divided by the others': the median of the rounds' own ratios."""
-    ours, others = [one.rate for one in mine], [one.rate for one in theirs]
-    ratios = [a / b for a, b in zip(ours, others, strict=True)]
-    words = f"{median(ours):,.0f} deliveries/s against {median(others):,.0f}"
-    judged = _judged(name, ratios, limit, words)
-    return Figure(finding=judged, ours=Spread.of(ours, "deliveries/s"), baseline=Spread.of(others, "deliveries/s"))
+    our_rates, their_rates = [turn.rate for turn in mine], [turn.rate for turn in theirs]
+    ratios = [a / b for a, b in zip(our_rates, their_rates, strict=True)]
+    detail = f"{median(our_rates):,.0f} deliveries/s against {median(their_rates):,.0f}"
+    judged = _judged(name, ratios, limit, detail)
+    return Figure(
+        finding=judged, ours=Spread.of(our_rates, "deliveries/s"), baseline=Spread.of(their_rates, "deliveries/s")
+    )
 
 
 def cheaper(name: str, mine: Sequence[Turn], theirs: Sequence[Turn], limit: float) -> Figure:
     """How much of the node's time for one of our rows theirs takes: the median of the rounds' own ratios."""
-    ours, others = [one.cost for one in mine], [one.cost for one in theirs]
-    ratios = [b / a for a, b in zip(ours, others, strict=True)]
-    words = f"{median(ours):.2f} us of the node a row against {median(others):.2f}"
-    judged = _judged(name, ratios, limit, words)
-    return Figure(finding=judged, ours=Spread.of(ours, "us"), baseline=Spread.of(others, "us"))
+    our_costs, their_costs = [turn.cost for turn in mine], [turn.cost for turn in theirs]
+    ratios = [b / a for a, b in zip(our_costs, their_costs, strict=True)]
+    detail = f"{median(our_costs):.2f} us of the node a row against {median(their_costs):.2f}"
+    judged = _judged(name, ratios, limit, detail)
+    return Figure(finding=judged, ours=Spread.of(our_costs, "us"), baseline=Spread.of(their_costs, "us"))
 
 
-def _judged(name: str, ratios: Sequence[float], limit: float, words: str) -> Finding:
-    detail = f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} rounds; {words}"
+def _judged(name: str, ratios: Sequence[float], limit: float, summary: str) -> Finding:
+    detail = f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} rounds; {summary}"
     return at_least(name, median(ratios), limit, unit="ratio", n=len(ratios), detail=detail)

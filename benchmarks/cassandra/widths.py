@@ -12,9 +12,9 @@ from statistics import mean, median
 
 import numpy as np
 
-from benchmarks.cassandra.history import History, Opened, reaches
-from benchmarks.cassandra.node import Node, noded, page_out
-from benchmarks.rounds import Figure, Spread, seconds, told
+from benchmarks.cassandra.history import InboxHistory, OpenedBurst, reaches
+from benchmarks.cassandra.node import BenchNode, page_out, running_node
+from benchmarks.rounds import Figure, Spread, seconds, unjudged
 from notifier.adapters.cassandra import CassandraInbox, Cluster
 from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.stores.inbox import LAST, ROWS
@@ -41,7 +41,7 @@ _READ = statement("inbox_rows")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Width:
+class RangeWidth:
     members: int
     first: int
     """The number of its first range."""
@@ -51,7 +51,7 @@ class Width:
     newest_us: list[float] = field(default_factory=list)
     whole_us: list[float] = field(default_factory=list)
     disk_ms: list[float] = field(default_factory=list)
-    found: list[float] = field(default_factory=list)
+    rows_per_reader: list[float] = field(default_factory=list)
     """Rows of everything that a reader has."""
 
 
@@ -66,14 +66,14 @@ FIGURES = tuple(
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     windows = WINDOWS_QUICK if quick else WINDOWS
     readers = range(0, PEOPLE, PEOPLE // SOME)
-    history = History.made(PEOPLE, most=MOST, readers=readers)
-    widths = [Width(members=members, first=number * PEOPLE) for number, members in enumerate(WIDTHS)]
-    with noded(folder) as node:
+    history = InboxHistory.made(PEOPLE, most=MOST, readers=readers)
+    widths = [RangeWidth(members=members, first=number * PEOPLE) for number, members in enumerate(WIDTHS)]
+    with running_node(folder) as node:
         _fill(node, history, widths, windows, tell)
         tell("stopping and starting the node, so that pages come from its files")
-        node.again()
+        node.restart()
         newest = window_of(SystemClock().now())
-        reading = Reading(
+        reading = WidthReading(
             node=node,
             history=history,
             members=_sample(readers, READS_QUICK if quick else READS),
@@ -88,53 +88,59 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 
 def page(
-    cluster: Cluster, width: Width, member: int, subjects: Sequence[str], *, windows: Sequence[int], limit: int | None
+    cluster: Cluster,
+    width: RangeWidth,
+    member: int,
+    subjects: Sequence[str],
+    *,
+    windows: Sequence[int],
+    limit: int | None,
 ) -> int:
     """Read a member's rows of so many windows, newest first, until there are enough. Return how many."""
     number, place = divmod(member, width.members)
-    found = 0
-    for some in _growing(windows):
-        questions = [(width.first + number, window, subjects, LAST, ROWS) for window in some]
-        for rows in cluster.ask_each(_READ, questions):
-            found += sum(reaches(row.members, place, width.members) for row in rows)
-        if limit is not None and found >= limit:
+    count = 0
+    for window_group in _growing(windows):
+        questions = [(width.first + number, window, subjects, LAST, ROWS) for window in window_group]
+        for rows in cluster.query_each(_READ, questions):
+            count += sum(reaches(row.members, place, width.members) for row in rows)
+        if limit is not None and count >= limit:
             break
-    return found
+    return count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    node: Node
-    history: History
+class WidthReading:
+    node: BenchNode
+    history: InboxHistory
     members: Sequence[Member]
     windows: Sequence[int]
     from_disk: int
     """Pages that are read from the disk in a round."""
 
-    def round(self, width: Width, *, counted: bool) -> None:
-        some = self.members[: len(self.members) // 4]
+    def round(self, width: RangeWidth, *, counted: bool) -> None:
+        members_ = self.members[: len(self.members) // 4]
         newest, _ = self._read(width, self.members, LIMIT)
-        whole, found = self._read(width, some, None)
+        whole, row_counts = self._read(width, members_, None)
         disk = [self._from_disk(width, member) for member in self.members[: self.from_disk]]
         if counted:
             width.newest_us.append(newest / len(self.members) * 1e6)
-            width.whole_us.append(whole / len(some) * 1e6)
+            width.whole_us.append(whole / len(members_) * 1e6)
             width.disk_ms.append(median(disk) * 1e3)
-            width.found.append(mean(found))
+            width.rows_per_reader.append(mean(row_counts))
 
-    def _read(self, width: Width, members: Sequence[Member], limit: int | None) -> tuple[float, Sequence[int]]:
+    def _read(self, width: RangeWidth, members: Sequence[Member], limit: int | None) -> tuple[float, Sequence[int]]:
         """Return seconds of the node and rows; several read, so that what the node does while it waits is little."""
-        self.node.settle()
+        self.node.await_idle()
         busy = self.node.processor()
         with ThreadPoolExecutor(THREADS) as threads:
-            found = list(threads.map(lambda member: self._page(width, member, limit), members))
-        return self.node.processor() - busy, found
+            row_counts = list(threads.map(lambda member: self._page(width, member, limit), members))
+        return self.node.processor() - busy, row_counts
 
-    def _from_disk(self, width: Width, member: Member) -> float:
+    def _from_disk(self, width: RangeWidth, member: Member) -> float:
         page_out(self.node.engine)
         return seconds(partial(self._page, width, member, LIMIT))
 
-    def _page(self, width: Width, member: Member, limit: int | None) -> int:
+    def _page(self, width: RangeWidth, member: Member, limit: int | None) -> int:
         subjects = list(map(str, self.history.subjects(member)))
         return page(self.node.cluster, width, member, subjects, windows=self.windows, limit=limit)
 
@@ -151,7 +157,9 @@ def _growing(windows: Sequence[int]) -> Iterator[Sequence[int]]:
         begin, many = begin + many, 2 * many
 
 
-def _fill(node: Node, history: History, widths: Sequence[Width], windows: int, tell: Callable[[str], None]) -> None:
+def _fill(
+    node: BenchNode, history: InboxHistory, widths: Sequence[RangeWidth], windows: int, tell: Callable[[str], None]
+) -> None:
     """Window by window, the widths in turns."""
     inbox = CassandraInbox(node.cluster, SystemClock())
     for number, opened in enumerate(history.windows(SystemClock().now(), windows)):
@@ -160,20 +168,22 @@ def _fill(node: Node, history: History, widths: Sequence[Width], windows: int, t
             _write(node, inbox, opened, width, counted=number >= UNCOUNTED)
 
 
-def _write(node: Node, inbox: CassandraInbox, opened: Sequence[Opened], width: Width, *, counted: bool) -> None:
+def _write(
+    node: BenchNode, inbox: CassandraInbox, opened: Sequence[OpenedBurst], width: RangeWidth, *, counted: bool
+) -> None:
     rows = [rows for burst in opened for rows in burst.rows(width.members, width.first)]
     thousands = sum(burst.deliveries for burst in opened) / 1_000
-    node.settle()
+    node.await_idle()
     busy = node.processor()
     inbox.write(rows)
-    node.settle()  # what the rows left it to do belongs to them
+    node.await_idle()  # what the rows left it to do belongs to them
     if counted:
         width.write_us.append((node.processor() - busy) / thousands * 1e6)
-        width.rows.append(sum(each.written for each in rows) / thousands)
+        width.rows.append(sum(group.row_count for group in rows) / thousands)
 
 
-def _figures(width: Width, windows: int) -> list[Figure]:
-    whole = f"of the node for all {mean(width.found):,.0f} rows that a reader has in {windows} windows"
+def _figures(width: RangeWidth, windows: int) -> list[Figure]:
+    whole = f"of the node for all {mean(width.rows_per_reader):,.0f} rows that a reader has in {windows} windows"
     figures = (
         (
             "write_us",
@@ -186,6 +196,6 @@ def _figures(width: Width, windows: int) -> list[Figure]:
         ("disk_ms", width.disk_ms, "ms", "for a newest page of which no byte is in memory"),
     )
     return [
-        told(f"width_{name}{{{width.members}}}", Spread.of(values, unit), len(values), text)
+        unjudged(f"width_{name}{{{width.members}}}", Spread.of(values, unit), len(values), text)
         for name, values, unit, text in figures
     ]

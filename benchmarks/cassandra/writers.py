@@ -12,7 +12,7 @@ from cassandra.cluster import Session
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
 from benchmarks.cassandra.bursts import single
-from benchmarks.cassandra.protocol import Frames, batches
+from benchmarks.cassandra.protocol import FrameConnection, batches
 from notifier.adapters.cassandra import CassandraAccess, CassandraInbox
 from notifier.adapters.cassandra.bulk.encoding import RowBatch, messages
 from notifier.codec.storage import to_ms
@@ -37,7 +37,7 @@ Delivery = tuple[int, int, int, str, int, str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Ours:
+class ProductWriter:
     inbox: CassandraInbox
 
     def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
@@ -45,18 +45,18 @@ class Ours:
 
 
 @dataclass(frozen=True, slots=True)
-class Lean:
+class LeanestWriter:
     """The same statements in the same messages, encoded before the clock starts, and a socket."""
 
-    frames: Frames
+    frames: FrameConnection
     query_id: bytes
 
     def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
-        made: list[RowBatch] = [message for one in rows for message in messages(one, LIFE, self.query_id)]
+        made: list[RowBatch] = [message for group in rows for message in messages(group, LIFE, self.query_id)]
         return partial(self.frames.send, batches(made), len(made))
 
 
-class Stock:
+class DriverDefaults:
     """A session with the driver's defaults, and a table with a partition for each member."""
 
     def __init__(self, access: CassandraAccess) -> None:
@@ -77,21 +77,21 @@ class Stock:
 class Singles:
     """One prepared statement a delivery."""
 
-    stock: Stock
+    stock: DriverDefaults
 
     def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
         return partial(self._write, list(values(rows)))
 
-    def _write(self, each: Sequence[Values]) -> None:
+    def _write(self, deliveries: Sequence[Values]) -> None:
         session, insert = self.stock.session, self.stock.insert
-        answered((session.execute_async(insert, one) for one in each), SINGLES_AT_ONCE)
+        answered((session.execute_async(insert, delivery) for delivery in deliveries), SINGLES_AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
     """Unlogged batches, as people write them who want to be fast."""
 
-    stock: Stock
+    stock: DriverDefaults
 
     def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
         return partial(self.stock.write, self.stock.insert, grouped(list(values(rows)), BATCH))
@@ -99,15 +99,21 @@ class Batches:
 
 def values(rows: Sequence[InboxRows]) -> Iterator[Delivery]:
     """Return a row of `one_per_partition` for each member of each inbox row."""
-    for one in rows:
-        tail = (window_of(one.opened_at), to_ms(one.opened_at), str(one.burst.subject), one.burst.seq, str(one.tier))
-        for member_range, row in zip(one.ranges, single(one), strict=True):
-            for place in row.places().tolist():
+    for group in rows:
+        tail = (
+            window_of(group.opened_at),
+            to_ms(group.opened_at),
+            str(group.burst.subject),
+            group.burst.seq,
+            str(group.tier),
+        )
+        for member_range, row in zip(group.ranges, single(group), strict=True):
+            for place in row.offsets().tolist():
                 yield (member_range * RANGE_MEMBERS + place, *tail, LIFE)
 
 
-def grouped(each: Sequence[Values], size: int) -> list[Sequence[Values]]:
-    return [each[at : at + size] for at in range(0, len(each), size)]
+def grouped(items: Sequence[Values], size: int) -> list[Sequence[Values]]:
+    return [items[at : at + size] for at in range(0, len(items), size)]
 
 
 def answered(futures: Iterator[Any], at_once: int) -> None:
@@ -122,6 +128,6 @@ def answered(futures: Iterator[Any], at_once: int) -> None:
 
 def _batch(insert: PreparedStatement, group: Sequence[Values]) -> BatchStatement:
     batch = BatchStatement(batch_type=BatchType.UNLOGGED)
-    for one in group:
-        batch.add(insert, one)
+    for values_ in group:
+        batch.add(insert, values_)
     return batch

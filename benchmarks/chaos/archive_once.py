@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey
@@ -12,29 +12,29 @@ from notifier.ports.ledger import Archive, StoredRow
 
 
 @dataclass(slots=True, kw_only=True)
-class Once:
+class ArchiveSnapshot:
     """Of one moment: what is stored later isn't in it."""
 
     archive: Archive
-    found: dict[BurstKey, list[StoredRow]] = field(default_factory=dict)
+    rows_by_burst: dict[BurstKey, list[StoredRow]] = field(default_factory=dict)
 
     def bursts(self) -> Iterator[Burst]:
         return self.archive.bursts()
 
-    def accounts(self) -> Iterator[BurstProgress]:
-        return self.archive.accounts()
+    def burst_progress(self) -> Iterator[BurstProgress]:
+        return self.archive.burst_progress()
 
-    def seals(self, burst: BurstKey) -> Iterator[Seal]:
-        return self.archive.seals(burst)
+    def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]:
+        return self.archive.audience_snapshots(burst)
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
-        self.found = self.found or self._read()
+        self.rows_by_burst = self.rows_by_burst or self._read()
         if burst is not None:
-            return iter(self.found.get(burst, ()))
-        return (stored for rows in self.found.values() for stored in rows)
+            return iter(self.rows_by_burst.get(burst, ()))
+        return (stored for rows in self.rows_by_burst.values() for stored in rows)
 
     def _read(self) -> dict[BurstKey, list[StoredRow]]:
-        found: dict[BurstKey, list[StoredRow]] = defaultdict(list)
+        rows_by_burst: dict[BurstKey, list[StoredRow]] = defaultdict(list)
         for stored in self.archive.rows():
-            found[stored.row.burst].append(stored)
-        return dict(found)
+            rows_by_burst[stored.row.burst].append(stored)
+        return dict(rows_by_burst)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.chaos.stage import Stage
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.devkit.check.traffic import Tweet, letter
+from notifier.devkit.check.traffic import Tweet, request_body
 
 NAME = "log_down_503"
 AWAY = 10.0
@@ -22,7 +22,7 @@ EVENTS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class EventResponse:
     status: int
     headers: Mapping[str, str]
     body: Any
@@ -35,7 +35,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     written = stage.written(EVENTS)
     striking = Thread(target=lambda: stage.engines.kill("kafka", AWAY))
     striking.start()
-    while stage.engines.fleet.runs("kafka"):
+    while stage.engines.fleet.is_running("kafka"):
         time.sleep(0.05)
     wrong: list[str] = []
     for tweet in written[:3]:
@@ -46,31 +46,31 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     return agreement(NAME, wrong + stage.wrong(), n=len(written))
 
 
-def wrong_refusal(told: Told) -> list[str]:
-    code = told.body.get("code") if isinstance(told.body, dict) else None
+def wrong_refusal(response: EventResponse) -> list[str]:
+    code = response.body.get("code") if isinstance(response.body, dict) else None
     wrong = []
-    if (told.status, code) != (503, "log_unavailable"):
-        wrong.append(f"answered with {told.status} {told.body}")
-    elif not told.headers.get("retry-after", "").isdigit():
+    if (response.status, code) != (503, "log_unavailable"):
+        wrong.append(f"answered with {response.status} {response.body}")
+    elif not response.headers.get("retry-after", "").isdigit():
         wrong.append("the refusal doesn't say when to come again")
-    if told.seconds > ANSWERED_WITHIN:
-        wrong.append(f"refused after {told.seconds:.1f} s")
+    if response.seconds > ANSWERED_WITHIN:
+        wrong.append(f"refused after {response.seconds:.1f} s")
     return wrong
 
 
 def _taken(stage: Stage, tweet: Tweet) -> list[str]:
     """A claim that was left behind would make it a duplicate of nothing."""
     deadline = time.monotonic() + BACK_WITHIN
-    while (told := post(stage, tweet)).status != 202:
+    while (response := post(stage, tweet)).status != 202:
         if time.monotonic() > deadline:
-            return [f"{tweet.id} isn't accepted afterwards: {told.status} {told.body}"]
+            return [f"{tweet.id} isn't accepted afterwards: {response.status} {response.body}"]
         time.sleep(0.2)
     stage.accepted.append(tweet)
-    return [] if told.body.get("status") == "accepted" else [f"{tweet.id} is taken for {told.body}"]
+    return [] if response.body.get("status") == "accepted" else [f"{tweet.id} is taken for {response.body}"]
 
 
-def post(stage: Stage, tweet: Tweet) -> Told:
-    body, kind = letter([tweet])
+def post(stage: Stage, tweet: Tweet) -> EventResponse:
+    body, kind = request_body([tweet])
     place, began = urlsplit(stage.instance.url), time.monotonic()
     connection = HTTPConnection(place.hostname or "", place.port, timeout=15)
     try:
@@ -83,10 +83,10 @@ def post(stage: Stage, tweet: Tweet) -> Told:
         answer = connection.getresponse()
         content = answer.read()
     except (OSError, HTTPException) as error:
-        return Told(status=0, headers={}, body=str(error), seconds=time.monotonic() - began)
+        return EventResponse(status=0, headers={}, body=str(error), seconds=time.monotonic() - began)
     finally:
         connection.close()
     headers = {name.lower(): value for name, value in answer.getheaders()}
-    return Told(
+    return EventResponse(
         status=answer.status, headers=headers, body=json.loads(content or b"null"), seconds=time.monotonic() - began
     )

@@ -21,10 +21,10 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     """In the middle the one with the right clock dies, and comes back: subjects go from clock to clock, both ways."""
     wrong: list[str] = []
     for number, off in enumerate(OFF):
-        with ExitStack() as others:
-            others.enter_context(stage.another("pump", name=f"askew-{number}", clock=off))
+        with ExitStack() as askew_roles:
+            askew_roles.enter_context(stage.another("pump", name=f"askew-{number}", clock=off))
             for pool in POOLS:
-                others.enter_context(stage.another("worker", pool, name=f"askew-{number}-{pool}", clock=off))
+                askew_roles.enter_context(stage.another("worker", pool, name=f"askew-{number}-{pool}", clock=off))
             await_members(stage, 2)
             with stage.storming(MENTIONS, LASTING):
                 time.sleep(LASTING / 3)

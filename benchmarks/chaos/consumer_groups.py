@@ -8,7 +8,7 @@ from kafka import TopicPartition
 from benchmarks.chaos.stage import Stage
 from notifier.adapters.kafka import Access, admin_client, translated
 from notifier.domain.errors import NotRunning, Unavailable
-from notifier.profiles.cluster_connections import of_kafka
+from notifier.profiles.cluster_connections import kafka_access
 from notifier.topics import GROUPS
 
 JOINS_WITHIN = 60.0
@@ -21,32 +21,37 @@ Commits = Mapping[tuple[str, int], int]
 
 def await_members(stage: Stage, count: int) -> None:
     """Of every group, at rest: nobody waits for partitions any more. Raises NotRunning."""
-    deadline, found = time.monotonic() + JOINS_WITHIN, dict[str, tuple[str, int]]()
-    while set(found.values()) != {("Stable", count)}:
+    deadline, members = time.monotonic() + JOINS_WITHIN, dict[str, tuple[str, int]]()
+    while set(members.values()) != {("Stable", count)}:
         if time.monotonic() > deadline:
-            raise NotRunning(f"The log's readers don't get together: {found}")
+            raise NotRunning(f"The log's readers don't get together: {members}")
         time.sleep(LOOKS_EVERY)
-        found = _members(of_kafka(stage.settings))
+        members = _members(kafka_access(stage.settings))
 
 
 def _members(access: Access) -> dict[str, tuple[str, int]]:
     groups = [access.group(stream, group) for stream, group in GROUPS.items()]
     try:
         with translated("The groups aren't known"), admin_client(access) as admin:
-            told = admin.describe_groups(groups)
+            descriptions = admin.describe_groups(groups)
     except Unavailable:
         return {}
-    return {name: (one["group_state"], len(one["members"])) for name, one in told.items()}
+    return {
+        name: (group_description["group_state"], len(group_description["members"]))
+        for name, group_description in descriptions.items()
+    }
 
 
 def commits(stage: Stage) -> Commits:
-    access, found = of_kafka(stage.settings), dict[tuple[str, int], int]()
+    access, offsets = kafka_access(stage.settings), dict[tuple[str, int], int]()
     with translated("The commits aren't known"), admin_client(access) as admin:
         for stream, group in GROUPS.items():
             name = access.group(stream, group)
-            told: Mapping[TopicPartition, object] = admin.list_group_offsets({name: None})[name]
-            found |= {(stream, place.partition): int(getattr(at, "offset", -1)) for place, at in told.items()}
-    return found
+            group_offsets: Mapping[TopicPartition, object] = admin.list_group_offsets({name: None})[name]
+            offsets |= {
+                (stream, place.partition): int(getattr(at, "offset", -1)) for place, at in group_offsets.items()
+            }
+    return offsets
 
 
 def gone_back(before: Commits, after: Commits) -> list[str]:

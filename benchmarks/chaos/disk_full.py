@@ -10,13 +10,13 @@ from benchmarks.chaos.stage import Stage
 from notifier.adapters.cassandra import Cluster
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.domain.errors import StoreUnavailable
-from notifier.profiles.cluster_connections import of_cassandra
+from notifier.profiles.cluster_connections import cassandra_access
 
 NAME = "disk_full"
 MENTIONS, LASTING = 40, 16.0
 FULL_FOR = 6.0
 """Seconds."""
-PIECE, PIECES = 64 * 1024, 2_000
+CHUNK, CHUNKS = 64 * 1024, 2_000
 """Of another tenant's data, which fills what is left: the files of a commit log are of 32 MiB, made beforehand."""
 
 
@@ -35,7 +35,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
 @contextmanager
 def _full(stage: Stage) -> Iterator[None]:
     """To the process as a full disk is: what is opened can be read, and nothing is taken."""
-    pid = stage.engines.fleet.standing()["cassandra"].pid
+    pid = stage.engines.fleet.records()["cassandra"].pid
     assert pid is not None
     before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, before[1]))
@@ -47,13 +47,13 @@ def _full(stage: Stage) -> Iterator[None]:
 
 def _fill(stage: Stage) -> bool:
     """Whether it was refused in the end."""
-    access = replace(of_cassandra(stage.settings), keyspace="filler")
+    access = replace(cassandra_access(stage.settings), keyspace="filler")
     with closing(Cluster(access)) as cluster:
         try:
             cluster.create()
-            cluster.change("CREATE TABLE IF NOT EXISTS filler (id int PRIMARY KEY, piece blob)")
-            rows = ((number, bytes(PIECE)) for number in range(PIECES))
-            cluster.ask_each("INSERT INTO filler (id, piece) VALUES (?, ?)", rows)
+            cluster.change_schema("CREATE TABLE IF NOT EXISTS filler (id int PRIMARY KEY, piece blob)")
+            rows = ((number, bytes(CHUNK)) for number in range(CHUNKS))
+            cluster.query_each("INSERT INTO filler (id, piece) VALUES (?, ?)", rows)
         except StoreUnavailable:
             return True
     return False

@@ -24,11 +24,11 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     with stage.storming(MENTIONS, LASTING) as storm:
         for _ in range(3 if quick else 6):
             time.sleep(1.5)
-            proxy.answers_lost = True
+            proxy.drops_responses = True
             time.sleep(LOST_FOR)
-            proxy.answers_lost = False
-            proxy.sever()
-    if not proxy.swallowed:
+            proxy.drops_responses = False
+            proxy.reset_all()
+    if not proxy.dropped_bytes:
         wrong.append("no answer was lost")
     return agreement(NAME, wrong + stage.wrong(), n=1 + len(storm.sent.accepted))
 
@@ -40,23 +40,23 @@ def _swapped_once(stage: Stage) -> list[str]:
     heads.swap([_first(stage, ANOTHER)])  # prepares: what is lost is to be the answer to the swap itself
     next_one = _first(stage, SUBJECT)
     swapping = Thread(target=_swap, args=(stage, next_one))
-    proxy.answers_lost, before = True, proxy.swallowed
+    proxy.drops_responses, before = True, proxy.dropped_bytes
     swapping.start()
     deadline = time.monotonic() + ANSWERED_WITHIN
-    while proxy.swallowed == before and time.monotonic() < deadline:
+    while proxy.dropped_bytes == before and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(LOST_FOR)
-    proxy.answers_lost = False
-    proxy.sever()
+    proxy.drops_responses = False
+    proxy.reset_all()
     swapping.join()
     again = _swap(stage, next_one)
     stored = heads.load([SUBJECT])[SUBJECT]
-    told = [] if again else ["the writer isn't told that the swap was its own"]
-    return told + ([] if stored == next_one else [f"stored is {stored}"])
+    problems = [] if again else ["the writer isn't told that the swap was its own"]
+    return problems + ([] if stored == next_one else [f"stored is {stored}"])
 
 
 def _first(stage: Stage, subject: Subject) -> Head:
-    return replace(Head.fresh(subject), version=1, nonce=stage.ports.nonces.new(), applied={"lost/0": 1})
+    return replace(Head.empty(subject), version=1, nonce=stage.ports.nonces.new(), applied={"lost/0": 1})
 
 
 def _swap(stage: Stage, head: Head) -> bool:

@@ -7,13 +7,13 @@ from datetime import timedelta
 from pathlib import Path
 from secrets import token_urlsafe
 
-from benchmarks.chaos.stage import WORLD, Stage, played
-from notifier.api.auth.identity import issue
+from benchmarks.chaos.stage import WORLD, Stage, running_stage
+from notifier.api.auth.identity import issue_token
 from notifier.api.auth.service_keys import keys_of
 from notifier.config import Settings
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.check.http_client import HttpClient
-from notifier.devkit.check.run import Tell
+from notifier.devkit.check.run import Report
 from notifier.devkit.engines.cassandra import Sync, nodes
 from notifier.devkit.engines.engine import Engine, free_port
 from notifier.devkit.engines.kafka import broker
@@ -29,32 +29,32 @@ LOOKS_EVERY = 0.25
 TRIES = 8
 
 
-def run(folder: Path, *, quick: bool, tell: Tell, seed: int) -> Finding:
+def run(folder: Path, *, quick: bool, tell: Report, seed: int) -> Finding:
     with _ring(folder, tell, seed) as (stage, victims):
-        wrong = _raging(stage, victims[-1])
+        wrong = _storm_problems(stage, victims[-1])
         tell("comparing everything with the formulas")
         return agreement(NAME, wrong + stage.wrong(), n=len(stage.accepted))
 
 
-def _raging(stage: Stage, victim: Engine) -> list[str]:
+def _storm_problems(stage: Stage, victim: Engine) -> list[str]:
     """What anybody was told besides what they asked for. Events are never refused, not even once."""
     keys, wrong = keys_of(stage.settings), list[str]()
-    some, now = people.sample(WORLD, 1), stage.ports.clock.now()
+    viewers, now = people.sample(WORLD, 1), stage.ports.clock.now()
     with stage.storming(MENTIONS, LASTING) as storm:
-        began, looks, killed = time.monotonic(), 0, False
+        began, requests, killed = time.monotonic(), 0, False
         while time.monotonic() < began + LASTING:
             if not killed and time.monotonic() > began + LASTING / 4:
                 victim.kill()
                 killed = True
-            person = some[looks % len(some)]
-            wire = HttpClient(url=stage.instance.url, bearer=issue(keys, person.user, now, TOKENS_LAST))
+            person = viewers[requests % len(viewers)]
+            wire = HttpClient(url=stage.instance.url, bearer=issue_token(keys, person.user, now, TOKENS_LAST))
             answer = wire.get("/v1/inbox")
             wire.close()
-            looks += 1
+            requests += 1
             if answer.status != 200 or answer.body["partial"]:
                 wrong.append(f"a tab was answered with {answer.status} after {answer.seconds:.1f} s")
             time.sleep(LOOKS_EVERY)
-    stage.tell(f"{looks} tabs were opened, {storm.sent.retries} requests were sent again")
+    stage.tell(f"{requests} tabs were opened, {storm.sent.retries} requests were sent again")
     return wrong + [f"{storm.sent.retries} requests were refused at first"] * bool(storm.sent.retries)
 
 
@@ -72,7 +72,7 @@ def _start(engine: Engine) -> None:
 
 
 @contextmanager
-def _ring(folder: Path, tell: Tell, seed: int) -> Iterator[tuple[Stage, list[Engine]]]:
+def _ring(folder: Path, tell: Report, seed: int) -> Iterator[tuple[Stage, list[Engine]]]:
     data, cache = folder / "data", Settings.read().jars.expanduser()
     port, password = free_port(), token_urlsafe(24)
     ring = nodes(data / "services" / "cassandra", cache, 3, port=port, sync=Sync.PERIODIC)
@@ -84,11 +84,11 @@ def _ring(folder: Path, tell: Tell, seed: int) -> Iterator[tuple[Stage, list[Eng
             tell(f"starting {engine.name}")
             closing.callback(engine.stop)
             _start(engine)
-        hosts = ",".join(one.host for one in ring)
+        hosts = ",".join(engine_.host for engine_ in ring)
         settings = data / "services" / "settings.toml"
         settings.touch(mode=0o600)  # it holds a password
         settings.write_text(
             f'redis_url = "redis://:{password}@{redis.address}"\n\n[kafka]\nservers = "{log.address}"\n\n'
             f'[cassandra]\nhosts = "{hosts}"\nport = {port}\nreplicas = 3\n'
         )
-        yield closing.enter_context(played(data, None, tell, seed)), ring
+        yield closing.enter_context(running_stage(data, None, tell, seed)), ring

@@ -14,7 +14,7 @@ from notifier.devkit.check.finding import Finding, agreement
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.ids import Subject
 from notifier.ports.event_log import Logged
-from notifier.profiles.cluster_connections import of_kafka
+from notifier.profiles.cluster_connections import kafka_access
 
 NAME = "partitions_grown_live"
 STREAM = topics.MENTIONS_CELEBRITY
@@ -30,44 +30,44 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     wrong = stage.wrong()
     with stage.storming(MENTIONS, LASTING):
         time.sleep(LASTING / 4)
-        migrate(of_kafka(stage.settings), [replace(topic, partitions=PARTITIONS)])
+        migrate(kafka_access(stage.settings), [replace(topic, partitions=PARTITIONS)])
     wrong += stage.wrong()
-    found = _by_subject(stage)
-    moved = sum(len({_number(one) for one in records}) > 1 for records in found.values())
+    by_subject = _by_subject(stage)
+    moved = sum(len({_number(record) for record in records}) > 1 for records in by_subject.values())
     if not moved:
         wrong.append("no subject came to another partition: nothing was tried")
-    for subject, records in found.items():
+    for subject, records in by_subject.items():
         numbers = list(_numbers(stage, subject, records))
         if numbers != sorted(numbers):
             wrong.append(f"{subject}: {numbers}")
-    stage.tell(f"{moved} of {len(found)} subjects came to a new partition")
-    return agreement(NAME, wrong, n=sum(map(len, found.values())))
+    stage.tell(f"{moved} of {len(by_subject)} subjects came to a new partition")
+    return agreement(NAME, wrong, n=sum(map(len, by_subject.values())))
 
 
 def _by_subject(stage: Stage) -> Mapping[Subject, list[Logged]]:
     """All that the topic holds, as a reader of its own has it; in the order of the log: old partitions come first."""
     reader = stage.ports.log.subscribe(STREAM, "check", "check")
-    found: dict[Subject, list[Logged]] = defaultdict(list)
+    by_subject: dict[Subject, list[Logged]] = defaultdict(list)
     quiet = time.monotonic() + READ_WITHIN
     while time.monotonic() < quiet:
         records = reader.poll(200, timedelta(seconds=0.5))
-        for one in records:
-            found[unpack(Mention, one.record.value).subject].append(one)
+        for record in records:
+            by_subject[unpack(Mention, record.record.value).subject].append(record)
         if records:
             quiet = time.monotonic() + 5.0
     reader.close()
-    for records_of_one in found.values():
-        records_of_one.sort(key=lambda one: (_number(one), one.offset))
-    return found
+    for records_of_one in by_subject.values():
+        records_of_one.sort(key=lambda record: (_number(record), record.offset))
+    return by_subject
 
 
 def _numbers(stage: Stage, subject: Subject, records: list[Logged]) -> Iterator[int]:
     """Those that the mentions were given; of one that is in the log twice, by its first place."""
-    for id in dict.fromkeys(unpack(Mention, one.record.value).event for one in records):
+    for id in dict.fromkeys(unpack(Mention, record.record.value).event for record in records):
         for outcome in stage.ports.bursts.outcomes(id.source, id.id):
             if outcome.burst is not None and outcome.burst.subject == subject:
                 yield outcome.burst.seq
 
 
-def _number(one: Logged) -> int:
-    return int(one.partition.rpartition("/")[2])
+def _number(record: Logged) -> int:
+    return int(record.partition.rpartition("/")[2])

@@ -11,7 +11,7 @@ from notifier import topics
 from notifier.adapters.kafka import Access
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.ports.event_log import Record
-from notifier.profiles.cluster_connections import of_kafka
+from notifier.profiles.cluster_connections import kafka_access
 
 NAME = "poison_record"
 MENTIONS, LASTING = 40, 6.0
@@ -27,7 +27,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
         time.sleep(LASTING / 3)
         key = stage.world.names[0]
         stage.ports.log.append([Record(stream=s, key=key, value=body.encode()) for s, body in ours.items()])
-        _write(of_kafka(stage.settings), strange)
+        _write(kafka_access(stage.settings), strange)
     wrong = stage.wrong()
     deadline = time.monotonic() + BURIED_WITHIN
     while (missing := bodies - _buried(stage)) and time.monotonic() < deadline:

@@ -16,7 +16,7 @@ ENDS_WITHIN = 15.0
 
 @dataclass(slots=True, kw_only=True)
 class Role:
-    words: Sequence[str]
+    arguments: Sequence[str]
     data: Path
     environment: Mapping[str, str]
     clock: timedelta = timedelta(0)
@@ -29,7 +29,7 @@ class Role:
 
     def start(self) -> None:
         program = ["tests.support.skewed_clock", str(self.clock.total_seconds())] if self.clock else ["notifier"]
-        command = [sys.executable, "-m", *program, *self.words, "--data", str(self.data)]
+        command = [sys.executable, "-m", *program, *self.arguments, "--data", str(self.data)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command,
@@ -58,5 +58,5 @@ class Role:
         except subprocess.TimeoutExpired:
             return None
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self.log.read_text(errors="replace")

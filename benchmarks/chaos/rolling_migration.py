@@ -11,7 +11,7 @@ from benchmarks.chaos.stage import Stage
 from notifier.adapters.cassandra import Cluster, Phase, migrate
 from notifier.adapters.cassandra.schema.migrate import FOLDER
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.profiles.cluster_connections import of_cassandra
+from notifier.profiles.cluster_connections import cassandra_access
 
 NAME = "migrate_with_old_code_running"
 MENTIONS, LASTING = 60, 14.0
@@ -28,16 +28,18 @@ _FORGET = "DELETE FROM migrations WHERE book = 'schema' AND phase = 'pre' AND nu
 def run(stage: Stage, *, quick: bool) -> Finding:
     """A role that dies meanwhile is started by the old code, and so is one that starts by itself."""
     folder = newer(stage.data.parent / "newer", ADDED)
-    with closing(Cluster(of_cassandra(stage.settings))) as cluster, stage.storming(MENTIONS, LASTING):
+    with closing(Cluster(cassandra_access(stage.settings))) as cluster, stage.storming(MENTIONS, LASTING):
         time.sleep(LASTING / 4)
         migrate(cluster, Phase.PRE, folder)
         for role in ("pump", "p0"):
             os.kill(stage.role(role), signal.SIGKILL)
         with stage.another("worker", "p1", name="late") as late:
             time.sleep(LASTING / 2)
-            wrong = [f"a role that starts by itself ended: {late.said()[-300:]}"] if late.ended(0.1) is not None else []
+            wrong = (
+                [f"a role that starts by itself ended: {late.output()[-300:]}"] if late.ended(0.1) is not None else []
+            )
     wrong += stage.wrong()
-    with closing(Cluster(of_cassandra(stage.settings))) as cluster:
+    with closing(Cluster(cassandra_access(stage.settings))) as cluster:
         cluster.execute(_FORGET)  # else a notifier that is started from here refuses to migrate
     return agreement(NAME, wrong, n=MENTIONS)
 

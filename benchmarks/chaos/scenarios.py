@@ -24,7 +24,7 @@ from benchmarks.chaos import workers_killed as killed
 from benchmarks.chaos.stage import Stage, stage
 from benchmarks.fanout.suite import Parts
 from benchmarks.rounds import Figure
-from notifier.devkit.check.run import Tell
+from notifier.devkit.check.run import Report
 
 SHARING = (
     takeover,
@@ -49,38 +49,38 @@ SLOW = (deleted, ring)
 
 
 @dataclass(slots=True, kw_only=True)
-class Shared:
+class SharedStage:
     """One stage for many scenarios: starting the engines takes longer than most of them."""
 
     folder: Path
     seed: int
     opened: ExitStack = field(default_factory=ExitStack)
-    found: Stage | None = None
+    current: Stage | None = None
     stages: int = 0
 
-    def stage(self, tell: Tell) -> Stage:
-        if self.found is None:
+    def stage(self, tell: Report) -> Stage:
+        if self.current is None:
             self.stages += 1
-            self.found = self.opened.enter_context(stage(self.folder / f"stage-{self.stages}", tell, self.seed))
-        self.found.tell = tell
-        return self.found
+            self.current = self.opened.enter_context(stage(self.folder / f"stage-{self.stages}", tell, self.seed))
+        self.current.tell = tell
+        return self.current
 
     def leave(self) -> None:
-        self.found = None
+        self.current = None
         self.opened.close()
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
     module: ModuleType
-    shared: Shared
+    shared: SharedStage
 
-    def __call__(self, folder: Path, *, quick: bool, tell: Tell) -> list[Figure]:
+    def __call__(self, folder: Path, *, quick: bool, tell: Report) -> list[Figure]:
         sound = False
         try:
             stage = self.shared.stage(tell)
             # Anew for each: how often one draws, its moments decide.
-            stage.dice = Random(f"{self.module.NAME} {self.shared.seed}")
+            stage.random = Random(f"{self.module.NAME} {self.shared.seed}")
             finding = self.module.run(stage, quick=quick)
             sound = finding.ok or finding.unit != "wrong"  # what is only late leaves nothing wrong behind
         finally:
@@ -91,29 +91,29 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class IsolatedScenario:
     """On engines of its own, when those of the others have ended."""
 
     module: ModuleType
-    shared: Shared
+    shared: SharedStage
 
-    def __call__(self, folder: Path, *, quick: bool, tell: Tell) -> list[Figure]:
+    def __call__(self, folder: Path, *, quick: bool, tell: Report) -> list[Figure]:
         self.shared.leave()
         return [Figure(finding=self.module.run(folder, quick=quick, tell=tell, seed=self.shared.seed))]
 
 
 @contextmanager
 def parts(folder: Path, seed: int) -> Iterator[Parts]:
-    shared = Shared(folder=folder, seed=seed)
+    shared = SharedStage(folder=folder, seed=seed)
     try:
         yield {
             **{module.NAME: (Scenario(module, shared), (module.NAME,)) for module in SHARING},
-            ring.NAME: (Alone(ring, shared), (ring.NAME,)),
+            ring.NAME: (IsolatedScenario(ring, shared), (ring.NAME,)),
         }
     finally:
         shared.leave()
 
 
-def quickly(found: Parts) -> Parts:
+def quickly(parts_: Parts) -> Parts:
     slow = {module.NAME for module in SLOW}
-    return {name: part for name, part in found.items() if name not in slow}
+    return {name: part for name, part in parts_.items() if name not in slow}

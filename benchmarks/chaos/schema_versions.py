@@ -9,7 +9,7 @@ from benchmarks.chaos.rolling_migration import newer
 from benchmarks.chaos.stage import Stage
 from notifier.adapters.cassandra import CassandraAccess, Cluster, Phase, migrate
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.profiles.cluster_connections import of_cassandra
+from notifier.profiles.cluster_connections import cassandra_access
 
 NAME = "schema_ahead_and_behind"
 ADDED = "CREATE TABLE IF NOT EXISTS trial (id text, PRIMARY KEY ((id))) WITH default_time_to_live = 86400;\n"
@@ -22,10 +22,10 @@ ENVIRONMENT = 3
 def run(stage: Stage, *, quick: bool) -> Finding:
     """Keyspaces of their own, each as another version left it."""
     folder = stage.data.parent
-    behind = _older(folder / "older")
+    older_folder = _older(folder / "older")
     added, taken = newer(folder / "added", ADDED), newer(folder / "taken", ADDED, Phase.POST)
     wrong = [
-        *_role(stage, "behind", behind, (Phase.PRE,), "It lacks the migration"),
+        *_role(stage, "behind", older_folder, (Phase.PRE,), "It lacks the migration"),
         *_role(stage, "ahead", added, (Phase.PRE,), None),
         *_role(stage, "taken", taken, (Phase.PRE, Phase.POST), "It has the migration"),
     ]
@@ -33,16 +33,16 @@ def run(stage: Stage, *, quick: bool) -> Finding:
 
 
 def _role(stage: Stage, name: str, folder: Path, phases: tuple[Phase, ...], refusal: str | None) -> list[str]:
-    access = replace(of_cassandra(stage.settings), keyspace=f"trial_{name}")
+    access = replace(cassandra_access(stage.settings), keyspace=f"trial_{name}")
     _made(access, folder, phases)
     environment = {"NOTIFIER_CASSANDRA_KEYSPACE": access.keyspace}
     with stage.another("worker", "p2", name=name, environment=environment) as role:
         code = role.ended(LIVES_FOR)
-        said = role.said()
+        output = role.output()
     if refusal is None:
-        return [] if code is None else [f"{name}: it ended with {code}: {said[-300:]}"]
-    right = code == ENVIRONMENT and refusal in said and "Traceback" not in said
-    return [] if right else [f"{name}: it ended with {code}: {said[-300:]}"]
+        return [] if code is None else [f"{name}: it ended with {code}: {output[-300:]}"]
+    right = code == ENVIRONMENT and refusal in output and "Traceback" not in output
+    return [] if right else [f"{name}: it ended with {code}: {output[-300:]}"]
 
 
 def _made(access: CassandraAccess, folder: Path, phases: tuple[Phase, ...]) -> None:

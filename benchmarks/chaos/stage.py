@@ -12,21 +12,21 @@ from pathlib import Path
 from random import Random
 from threading import Thread
 
-from benchmarks.chaos.archive_once import Once
+from benchmarks.chaos.archive_once import ArchiveSnapshot
 from benchmarks.chaos.role_process import Role
-from notifier.api.auth.identity import issue
+from notifier.api.auth.identity import issue_token
 from notifier.api.auth.service_keys import keys_of
 from notifier.config import Settings
-from notifier.devkit.check.check_alerts import Promised, rang
-from notifier.devkit.check.check_inboxes import Tabs
-from notifier.devkit.check.check_store import Outside, drained
-from notifier.devkit.check.expected import Truth
+from notifier.devkit.check.check_alerts import AlertGuarantees, read_alerts
+from notifier.devkit.check.check_inboxes import InboxCheck
+from notifier.devkit.check.check_store import StoreCheck, is_drained
+from notifier.devkit.check.expected import ExpectedResult
 from notifier.devkit.check.instance import Engines, Instance, engines, migrate_patiently
-from notifier.devkit.check.run import Tell
+from notifier.devkit.check.run import Report
 from notifier.devkit.check.traffic import SOURCE, Storm, Tweet, tweets
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture import users as people
-from notifier.devkit.fixture.load import ONE_API_PROCESS, STANDS_STILL, Load, claim
+from notifier.devkit.fixture.load import NO_ROLL_UP, ONE_API_PROCESS, WorldLoader, claim
 from notifier.devkit.fixture.world import World
 from notifier.domain.errors import NotRunning, StoreUnavailable, Unavailable
 from notifier.ports.all_ports import Ports
@@ -40,20 +40,20 @@ ONE_IN = 4
 """Of the people of a trial's sample: a scenario's world is small, and there are many scenarios."""
 
 
-def wrong_tabs(url: str, settings: Settings, clock: Clock, world: World, truth: Truth) -> list[str]:
+def wrong_inboxes(url: str, settings: Settings, clock: Clock, world: World, truth: ExpectedResult) -> list[str]:
     """Lists that aren't as the formulas say, badges that aren't as their lists, and what is shown twice."""
     keys, now = keys_of(settings), clock.now()
-    some = people.sample(world, 1)[::ONE_IN]
-    tabs = Tabs(url=url, token=lambda user: issue(keys, user, now, TOKENS_LAST), people=some)
-    tabs.look()
-    return [*tabs.differences(truth, {}), *tabs.badges(), *tabs.twice()]
+    viewers = people.sample(world, 1)[::ONE_IN]
+    tabs = InboxCheck(url=url, token=lambda user: issue_token(keys, user, now, TOKENS_LAST), users=viewers)
+    tabs.open_all()
+    return [*tabs.differences(truth, {}), *tabs.badges(), *tabs.duplicates()]
 
 
 WORLD = World(universe=120_000, followers=60_000, celebrities=12, seed=1)
 """Nobody has too many followers for a wish not to be collapsed: what is done twice is a row too many."""
 THRESHOLD = 1_000
 ENVIRONMENT = {
-    **STANDS_STILL,
+    **NO_ROLL_UP,
     **ONE_API_PROCESS,
     "NOTIFIER_PROFILE": "cluster",
     "NOTIFIER_THRESHOLD": str(THRESHOLD),
@@ -68,14 +68,14 @@ LETTERS_SHOWN = 1_000
 @dataclass(slots=True, kw_only=True)
 class Stage:
     data: Path
-    struck: Engines | None
+    fault_engines: Engines | None
     """Where they can be struck by their names."""
     profile: Profile
     ports: Ports
     instance: Instance
-    tell: Tell
+    tell: Report
     settings: Settings
-    dice: Random
+    random: Random
     """Of the storms and the moments of the faults."""
     world: World = WORLD
     accepted: list[Tweet] = field(default_factory=list)
@@ -86,8 +86,8 @@ class Stage:
 
     @property
     def engines(self) -> Engines:
-        assert self.struck is not None
-        return self.struck
+        assert self.fault_engines is not None
+        return self.fault_engines
 
     @contextmanager
     def storming(self, mentions: int, lasting: float) -> Iterator[Storm]:
@@ -109,7 +109,7 @@ class Stage:
         return storm.sent.accepted
 
     def written(self, mentions: int) -> list[Tweet]:
-        return tweets(self.world, mentions, self.dice.getrandbits(31))
+        return tweets(self.world, mentions, self.random.getrandbits(31))
 
     def _storm(self, mentions: int, lasting: float) -> Storm:
         return Storm(instance=self.instance, tweets=self.written(mentions), lasting=lasting)
@@ -130,9 +130,11 @@ class Stage:
     def wrong(self) -> list[str]:
         """Waits until everything is delivered; then whatever isn't as the formulas say, of all storms so far."""
         waiting, deadline = {tweet.id: tweet for tweet in self.accepted}, time.monotonic() + SETTLES_WITHIN
-        while not drained(self.ports.ledger, self.ports.sleepers, self.ports.bursts, waiting):
+        while not is_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, waiting):
             if time.monotonic() > deadline:
-                return [f"{len(waiting)} events without bursts, {len(self.ports.ledger.open())} bursts with work left"]
+                return [
+                    f"{len(waiting)} events without bursts, {len(self.ports.ledger.open_bursts())} unfinished bursts"
+                ]
             time.sleep(LOOKS_EVERY)
         while True:
             try:
@@ -143,29 +145,36 @@ class Stage:
                 time.sleep(LOOKS_EVERY)
 
     def _compared(self) -> list[str]:
-        outside = Outside(archive=Once(archive=self.ports.archive), outcomes=self.ports.bursts, world=self.world)
+        outside = StoreCheck(
+            archive=ArchiveSnapshot(archive=self.ports.archive), bursts_port=self.ports.bursts, world=self.world
+        )
         truth = outside.truth(self.accepted)
-        found = [outside.nothing_lost(truth, self.refused), outside.rows_equal_oracle(truth)]
-        found += [outside.books_balance(truth), outside.distinct_rows(truth)]
+        findings = [outside.nothing_lost(truth, self.refused), outside.rows_equal_oracle(truth)]
+        findings += [outside.totals_balance(truth), outside.distinct_rows(truth)]
         # Those of other instances, too, some of which were killed.
-        alerts = list(rang(self.data.parent.glob("*/alerts.ndjson")))
-        promised = Promised(caps=Settings().push.hourly, once=False, counted=False)
-        found.append(outside.alerts_equal_oracle(alerts, promised))
-        seen = wrong_tabs(self.instance.url, self.settings, self.ports.clock, self.world, truth)
-        return [f"{one.name}: {one.detail}" for one in found if not one.ok] + outside.twice() + seen + self._letters()
+        alerts = list(read_alerts(self.data.parent.glob("*/alerts.ndjson")))
+        promised = AlertGuarantees(hourly_cap=Settings().push.hourly, is_once=False, caps_are_exact=False)
+        findings.append(outside.alerts_equal_oracle(alerts, promised))
+        seen = wrong_inboxes(self.instance.url, self.settings, self.ports.clock, self.world, truth)
+        return (
+            [f"{finding.name}: {finding.detail}" for finding in findings if not finding.ok]
+            + outside.duplicates()
+            + seen
+            + self._letters()
+        )
 
     def _letters(self) -> list[str]:
         letters = self.ports.dead_letters.list(LETTERS_SHOWN)
         return [
-            f"a dead letter of {one.stage}: {one.cause}"
-            for one in letters
-            if one.body.decode(errors="replace") not in self.expected_letters
+            f"a dead letter of {letter.stage}: {letter.cause}"
+            for letter in letters
+            if letter.body.decode(errors="replace") not in self.expected_letters
         ]
 
     @contextmanager
     def another(
         self,
-        *words: str,
+        *arguments: str,
         name: str,
         environment: Mapping[str, str] | None = None,
         clock: timedelta = timedelta(0),
@@ -175,7 +184,7 @@ class Stage:
         (folder / "services").mkdir(parents=True, exist_ok=True)
         shutil.copy(self.data / "services" / "settings.toml", folder / "services" / "settings.toml")
         named = {**ENVIRONMENT, "NOTIFIER_INSTANCE": name, **(environment or {})}
-        role = Role(words=words, data=folder, environment=named, clock=clock)
+        role = Role(arguments=arguments, data=folder, environment=named, clock=clock)
         role.start()
         try:
             yield role
@@ -212,7 +221,7 @@ class Stage:
 def _sequenced(ports: Ports, waiting: dict[str, Tweet]) -> bool:
     with suppress(Unavailable):
         for tweet in list(waiting.values()):
-            if not [one for one in ports.bursts.outcomes(SOURCE, tweet.id) if one.burst]:
+            if not [outcome for outcome in ports.bursts.outcomes(SOURCE, tweet.id) if outcome.burst]:
                 return False
             del waiting[tweet.id]
         return True
@@ -228,7 +237,7 @@ def _alive(pid: int) -> bool:
 
 
 @contextmanager
-def stage(folder: Path, tell: Tell, seed: int) -> Iterator[Stage]:
+def stage(folder: Path, tell: Report, seed: int) -> Iterator[Stage]:
     """Everything that was started has ended, and everything that was written is gone, when the block is left."""
     data = folder / "data"
     data.mkdir(parents=True, exist_ok=True)
@@ -236,15 +245,15 @@ def stage(folder: Path, tell: Tell, seed: int) -> Iterator[Stage]:
     try:
         with (
             engines(data, "cluster", Sync.BATCH, proxied=["cassandra"]) as struck,
-            played(data, struck, tell, seed) as found,
+            running_stage(data, struck, tell, seed) as running,
         ):
-            yield found
+            yield running
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def played(data: Path, struck: Engines | None, tell: Tell, seed: int) -> Iterator[Stage]:
+def running_stage(data: Path, struck: Engines | None, tell: Report, seed: int) -> Iterator[Stage]:
     """On engines that run, as the folder's settings name them."""
     settings = Settings.read(data=data, profile="cluster", threshold=THRESHOLD)
     instance = Instance(data=data, environment=ENVIRONMENT)
@@ -252,15 +261,15 @@ def played(data: Path, struck: Engines | None, tell: Tell, seed: int) -> Iterato
         migrate_patiently(profile)
         ports = profile.ports()
         claim(data, WORLD)
-        Load.into(ports)(WORLD)
+        WorldLoader.into(ports)(WORLD)
         with instance:
             yield Stage(
                 data=data,
-                struck=struck,
+                fault_engines=struck,
                 profile=profile,
                 ports=ports,
                 instance=instance,
                 tell=tell,
                 settings=settings,
-                dice=Random(seed),
+                random=Random(seed),
             )

@@ -5,9 +5,9 @@ from datetime import timedelta
 from threading import Thread
 
 from benchmarks.chaos.stage import Stage
-from notifier.api.auth.identity import issue
+from notifier.api.auth.identity import issue_token
 from notifier.api.auth.service_keys import keys_of
-from notifier.devkit.check.faults import OUTAGE, Onlooker
+from notifier.devkit.check.faults import OUTAGE, InboxObserver
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.fixture import users as people
 
@@ -21,22 +21,22 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     keys, now = keys_of(stage.settings), stage.ports.clock.now()
     stage.send(MENTIONS)
     wrong = stage.wrong()  # and everybody has something to see
-    onlooker = Onlooker(
+    onlooker = InboxObserver(
         instance=stage.instance,
-        token=lambda user: issue(keys, user, now, TOKENS_LAST),
-        people=people.sample(stage.world, 1),
+        token=lambda user: issue_token(keys, user, now, TOKENS_LAST),
+        users=people.sample(stage.world, 1),
     )
-    onlooker.everybody()
+    onlooker.open_all()
     freezing = Thread(target=stage.engines.freeze, args=("cassandra", OUTAGE))
     freezing.start()
     with stage.storming(MENTIONS, OUTAGE / 2) as storm:
         while freezing.is_alive():
             onlooker()
             time.sleep(LOOKS_EVERY)
-    told = onlooker.finding()
-    stage.tell(f"tabs: {told.detail}")
-    wrong += [] if told.ok else [told.detail]
-    if "partial" not in told.detail:
+    onlooker_finding = onlooker.finding()
+    stage.tell(f"tabs: {onlooker_finding.detail}")
+    wrong += [] if onlooker_finding.ok else [onlooker_finding.detail]
+    if "partial" not in onlooker_finding.detail:
         wrong.append("nobody was shown again what they were shown before")
     if storm.sent.retries:
         wrong.append(f"{storm.sent.retries} requests of the tweet service had to be sent again")

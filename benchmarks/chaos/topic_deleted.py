@@ -7,7 +7,7 @@ from benchmarks.chaos.stage import Stage
 from notifier import topics
 from notifier.adapters.kafka import admin_client, translated
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.profiles.cluster_connections import of_kafka
+from notifier.profiles.cluster_connections import kafka_access
 
 NAME = "topic_deleted"
 MENTIONS = 30
@@ -32,6 +32,6 @@ def run(stage: Stage, *, quick: bool) -> Finding:
 
 
 def _delete(stage: Stage, stream: str) -> None:
-    access = of_kafka(stage.settings)
+    access = kafka_access(stage.settings)
     with translated("The topic was not deleted"), admin_client(access) as admin:
         admin.delete_topics([access.topic(stream)])

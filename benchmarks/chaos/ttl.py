@@ -6,7 +6,7 @@ from contextlib import closing
 from benchmarks.chaos.stage import Stage
 from notifier.adapters.cassandra import Cluster
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.profiles.cluster_connections import of_cassandra
+from notifier.profiles.cluster_connections import cassandra_access
 
 NAME = "ttl_never_null"
 _TABLES = "SELECT table_name, default_time_to_live FROM system_schema.tables WHERE keyspace_name = %s"
@@ -17,7 +17,7 @@ REGULAR = ("regular", "static")
 def run(stage: Stage, *, quick: bool) -> Finding:
     stage.send(20)
     wrong, looked = stage.wrong(), 0
-    with closing(Cluster(of_cassandra(stage.settings))) as cluster:
+    with closing(Cluster(cassandra_access(stage.settings))) as cluster:
         for table, columns in _ending(cluster):
             for column in columns:
                 cells = cluster.execute(f"SELECT {column}, TTL({column}) FROM {table}")

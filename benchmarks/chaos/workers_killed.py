@@ -33,7 +33,7 @@ def _kill(stage: Stage, pool: Pool) -> bool:
     """All of the pool are stopped first, so that what one holds then is what it dies with."""
     deadline = time.monotonic() + WITHIN
     while time.monotonic() < deadline:
-        time.sleep(stage.dice.uniform(0.05, 0.3))
+        time.sleep(stage.random.uniform(0.05, 0.3))
         with ExitStack() as stopped, suppress(ProcessLookupError):
             workers = stage.instance.workers(str(pool))
             for pid in workers.values():
@@ -51,8 +51,8 @@ def _holding(stage: Stage, owner: str) -> bool:
     with suppress(Unavailable):
         ledger = stage.ports.ledger
         return any(
-            one.claim and one.claim.owner.startswith(owner) and not one.ended
-            for account in ledger.read(ledger.open()).values()
-            for one in account.standings.values()
+            slice_state.claim and slice_state.claim.owner.startswith(owner) and not slice_state.final_entry
+            for account in ledger.read(ledger.open_bursts()).values()
+            for slice_state in account.slice_states.values()
         )
     return False

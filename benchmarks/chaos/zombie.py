@@ -26,7 +26,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
             wrong = gone_back(before, commits(stage))
         wrong += stage.wrong()
         wrong += gone_back(before, commits(stage))
-    found = agreement(NAME, wrong, n=MENTIONS)
-    if found.ok:
+    finding = agreement(NAME, wrong, n=MENTIONS)
+    if finding.ok:
         stage.tell(f"while it slept, events were sequenced within {took:.1f} s")
-    return found
+    return finding

@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.fanout.densities import everybody_follows, shown
 from benchmarks.fanout.prefill import prefill
 from benchmarks.rounds import Cost, Figure, cost, median_at_most, ratio
-from benchmarks.settled_rounds import Settling
+from benchmarks.settled_rounds import SettledFiles
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.log.log import SqliteLog
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts
@@ -22,26 +22,26 @@ from notifier.adapters.sqlite.stores.directory import SqliteDirectory
 from notifier.adapters.sqlite.stores.follows import SqliteFollows
 from notifier.adapters.sqlite.stores.inbox import SqliteInbox
 from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteLedger
-from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets, SqliteStays
-from notifier.adapters.sqlite.stores.snapshots import SqliteSeals
-from notifier.adapters.sqlite.stores.user_preferences import SqliteWants
+from notifier.adapters.sqlite.stores.member_sets import SqliteActiveSets, SqliteMemberSets
+from notifier.adapters.sqlite.stores.snapshots import SqliteAudienceSnapshots
+from notifier.adapters.sqlite.stores.user_preferences import SqliteSubjectPreferences
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec.storage import to_ms
-from notifier.devkit.fixture.load import Load
+from notifier.devkit.fixture.load import WorldLoader
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
-from notifier.domain.audience.inbox_rows import SHARD_RANGES, InboxRows, cut, window_of
+from notifier.domain.audience.inbox_rows import SHARD_RANGES, InboxRows, cut_inbox_rows, window_of
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.delivery.ledger import Claim
-from notifier.domain.delivery.plan import plan
+from notifier.domain.delivery.plan import make_plan
 from notifier.domain.delivery.slice import Done, Slice, Step
 from notifier.domain.ids import BurstKey, Lane, UserId
-from notifier.flow.delivery.row_writer import Delivery
-from notifier.flow.delivery.slice_worker import SliceLease, Work
-from notifier.flow.indexing.bitmaps import MendedSets
+from notifier.flow.delivery.row_writer import RowWriter
+from notifier.flow.delivery.slice_worker import SliceLease, SliceWorker
+from notifier.flow.indexing.bitmaps import SelfRepairingSets
 from notifier.flow.lane_guard import LaneGuards
 from notifier.metrics import Metrics
 
@@ -53,14 +53,14 @@ Values = tuple[int, int, str, int, int, str, bytes]
 """As the columns are: range, inbox window, subject, opened at, seq, tier, members."""
 
 
-class LeanWriter:
+class LeanestRowWriter:
     """Writes into files of its own, with the same pragmas, in the key's order."""
 
     def __init__(self, files: Files, rows: Iterable[InboxRows]) -> None:
         self._files = files
         self._values: dict[int, list[Values]] = defaultdict(list)
-        for one in rows:
-            self._values[one.shard % len(files.inboxes)] += _values(one)
+        for group in rows:
+            self._values[group.shard % len(files.inboxes)] += _values(group)
         for values in self._values.values():
             values.sort(key=lambda v: v[:6])
 
@@ -76,7 +76,7 @@ class LeanWriter:
 def _values(rows: InboxRows) -> list[Values]:
     key = (window_of(rows.opened_at), str(rows.burst.subject), to_ms(rows.opened_at), rows.burst.seq, str(rows.tier))
     assert all(member_range // SHARD_RANGES == rows.shard for member_range in rows.ranges)
-    return [(each, *key, members) for each, members in zip(rows.ranges, rows.members, strict=True)]
+    return [(range_, *key, members) for range_, members in zip(rows.ranges, rows.members, strict=True)]
 
 
 SEAL_SHARD_MS = 2.0
@@ -87,7 +87,7 @@ WARMING = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class DensityCase:
     """One density: what to load, and how many rounds."""
 
     percent: float
@@ -106,39 +106,39 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bed:
+class DeliveryBed:
     """A data folder with a world, and the stage on it."""
 
     files: Files
     world: World
     clock: SystemClock
-    work: Work
-    delivery: Delivery
+    work: SliceWorker
+    delivery: RowWriter
 
     @classmethod
-    def make(cls, folder: Path, world: World) -> "Bed":
+    def make(cls, folder: Path, world: World) -> "DeliveryBed":
         files, clock, metrics = Files.at(folder), SystemClock(), Metrics()
         files.migrate()
         sets = SqliteMemberSets(files.core)
-        follows, wants = SqliteFollows(files.core), SqliteWants(files.core)
-        Load(
+        follows, wants = SqliteFollows(files.core), SqliteSubjectPreferences(files.core)
+        WorldLoader(
             directory=SqliteDirectory(files.core),
             sets=sets,
             follows=follows,
-            stays=SqliteStays(files.core),
+            stays=SqliteActiveSets(files.core),
             wants=wants,
             devices=SqliteDevices(files.core, clock),
             clock=clock,
         )(world)
-        delivery = Delivery(
-            sets=MendedSets(port=sets, log=SqliteLog(files.log, clock), clock=clock),
-            seals=SqliteSeals(files.inboxes, clock),
+        delivery = RowWriter(
+            sets=SelfRepairingSets(port=sets, log=SqliteLog(files.log, clock), clock=clock),
+            audience_snapshots=SqliteAudienceSnapshots(files.inboxes, clock),
             inbox=SqliteInbox(files.inboxes),
             clock=clock,
             metrics=metrics,
         )
-        work = Work(
-            doings={Step.ROWS: delivery},
+        work = SliceWorker(
+            handlers={Step.ROWS: delivery},
             bursts=SqliteBursts(files.core),
             claims=SqliteClaims(files.core),
             ledger=SqliteLedger(files.core),
@@ -159,31 +159,35 @@ class Bed:
     def burst(self, seq: int) -> tuple[Burst, list[Slice]]:
         """A new burst with its plan, and its P1 slices."""
         burst = opened(BurstKey(self.world.subject(0), seq), self.clock.now())
-        planned = plan(burst, self.delivery.sets.port.head(burst.key.subject))
+        planned = make_plan(burst, self.delivery.sets.port.follower_counts(burst.key.subject))
         self.work.bursts.write([burst], [])
-        self.work.ledger.plan([planned])
-        return burst, [piece for piece in planned.slices() if piece.step is Step.ROWS and piece.tier is Tier.P1]
+        self.work.ledger.store_plans([planned])
+        return burst, [slice_ for slice_ in planned.slices() if slice_.step is Step.ROWS and slice_.tier is Tier.P1]
 
-    def seal(self, burst: Burst, pieces: list[Slice]) -> Cost:
+    def seal(self, burst: Burst, slices: list[Slice]) -> Cost:
         """As a worker does it on its way to the rows; what it took, claims left out."""
         took = Cost(seconds=0.0, processor=0.0)
-        for piece in pieces:
+        for slice_ in slices:
             now = self.clock.now()
             # Of nobody, and too long to be renewed: the slice's first claim is still to come.
-            claim = Claim(slice=piece, attempt=1, owner="sealer", claimed_at=now, until=now + SEALS_WITHIN)
+            claim = Claim(slice=slice_, attempt=1, owner="sealer", claimed_at=now, until=now + SEALS_WITHIN)
             hold = SliceLease(claim, self.work.claims, self.clock)
-            took += cost(partial(deque, self.delivery.parts(burst, piece.shards, piece.tier, hold), 0))
+            took += cost(partial(deque, self.delivery.parts(burst, slice_.shards, slice_.tier, hold), 0))
         return took
 
-    def deliver(self, pieces: list[Slice]) -> None:
-        for piece in pieces:
-            outcome = self.work(piece)
+    def deliver(self, slices: list[Slice]) -> None:
+        for slice_ in slices:
+            outcome = self.work(slice_)
             assert isinstance(outcome, Done), outcome
 
-    def rows(self, burst: Burst, pieces: list[Slice]) -> Iterator[InboxRows]:
-        for piece in pieces:
-            for shard, part in self.delivery.seals.parts(burst.key, piece.shards, piece.tier).items():
-                yield cut(part.members, burst=burst.key, opened_at=burst.opened_at, tier=piece.tier, shard=shard)
+    def rows(self, burst: Burst, slices: list[Slice]) -> Iterator[InboxRows]:
+        for slice_ in slices:
+            for shard, part in self.delivery.audience_snapshots.read_tier(
+                burst.key, slice_.shards, slice_.tier
+            ).items():
+                yield cut_inbox_rows(
+                    part.members, burst=burst.key, opened_at=burst.opened_at, tier=slice_.tier, shard=shard
+                )
 
 
 def opened(key: BurstKey, now: datetime) -> Burst:
@@ -208,9 +212,9 @@ DENSITIES = (0.5, 5, 25)
 """Percent of a range that a burst reaches."""
 
 
-def cases(*, quick: bool) -> Sequence[Case]:
+def cases(*, quick: bool) -> Sequence[DensityCase]:
     shards, rounds = (128, 6) if quick else (512, 10)
-    return [Case(percent=percent, shards=shards, rounds=rounds) for percent in DENSITIES]
+    return [DensityCase(percent=percent, shards=shards, rounds=rounds) for percent in DENSITIES]
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -222,17 +226,17 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
             tell(f"delivering to {case.name} of a range")
             timings = _measure(bed, lean, case)
         figures += timings.figures(case.name)
-        sealing += [one.seconds / case.shards * 1000 for one in timings.sealing]
+        sealing += [seal_cost.seconds / case.shards * 1000 for seal_cost in timings.sealing]
     return [*figures, median_at_most("seal_shard_ms", sealing, SEAL_SHARD_MS, unit="ms")]
 
 
 @contextmanager
-def _beds(folder: Path, case: Case) -> Iterator[tuple[Bed, Files]]:
+def _beds(folder: Path, case: DensityCase) -> Iterator[tuple[DeliveryBed, Files]]:
     """Ours and the baseline's files, filled alike."""
     shards = range(case.shards)
     prefill(folder / "ours", shards, window=window_of(SystemClock().now()))
     shutil.copytree(folder / "ours", folder / "lean")
-    bed, lean = Bed.make(folder / "ours", case.world), Files.at(folder / "lean")
+    bed, lean = DeliveryBed.make(folder / "ours", case.world), Files.at(folder / "lean")
     try:
         yield bed, lean
     finally:
@@ -258,27 +262,29 @@ class Timings:
         ]
 
 
-def _measure(bed: Bed, lean: Files, case: Case) -> Timings:
+def _measure(bed: DeliveryBed, lean: Files, case: DensityCase) -> Timings:
     """The seals alone, then the rows of both in turns; the first two rounds warm both up, one in either order."""
     timings = Timings()
-    with Settling.of(bed.files) as ours, Settling.of(lean) as theirs:
+    with SettledFiles.of(bed.files) as ours, SettledFiles.of(lean) as theirs:
         for number in range(case.rounds + WARMING):
-            sealing, mine, others = _round(bed, ours, theirs, number, timings)
+            sealing, mine, theirs_ = _round(bed, ours, theirs, number, timings)
             if number >= WARMING:
                 timings.sealing.append(sealing)
                 timings.ours.append(mine)
-                timings.lean.append(others)
+                timings.lean.append(theirs_)
     return timings
 
 
-def _round(bed: Bed, ours: Settling, lean: Settling, number: int, timings: Timings) -> tuple[Cost, Cost, Cost]:
+def _round(
+    bed: DeliveryBed, ours: SettledFiles, lean: SettledFiles, number: int, timings: Timings
+) -> tuple[Cost, Cost, Cost]:
     """Both write the same rows into files that hold the same, so that pages split in the same rounds."""
-    burst, pieces = bed.burst(number + 1)
-    sealing = bed.seal(burst, pieces)
-    writer = LeanWriter(lean.files, bed.rows(burst, pieces))
+    burst, slices = bed.burst(number + 1)
+    sealing = bed.seal(burst, slices)
+    writer = LeanestRowWriter(lean.files, bed.rows(burst, slices))
     timings.rows = len(writer)
     if number % 2:
-        mine = ours(lambda: bed.deliver(pieces))
+        mine = ours(lambda: bed.deliver(slices))
         return sealing, mine, lean(writer.write)
     theirs = lean(writer.write)
-    return sealing, ours(lambda: bed.deliver(pieces)), theirs
+    return sealing, ours(lambda: bed.deliver(slices)), theirs

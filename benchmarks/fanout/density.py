@@ -10,20 +10,20 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.fanout.delivery import Bed, LeanWriter
+from benchmarks.fanout.delivery import DeliveryBed, LeanestRowWriter
 from benchmarks.fanout.densities import Lively
 from benchmarks.peers.audience import sample
 from benchmarks.peers.contest import Pythons
 from benchmarks.peers.registry import PEERS
-from benchmarks.peers.subprocess_peer import Guest
+from benchmarks.peers.subprocess_peer import PeerProcess
 from benchmarks.peers.valkey import PeersValkey, peers_valkey
 from benchmarks.rounds import Figure, Spread
-from benchmarks.settled_rounds import Settling
+from benchmarks.settled_rounds import SettledFiles
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import Files
 from notifier.codec.storage import to_ms
 from notifier.devkit.check.finding import Finding, at_least, at_most
-from notifier.devkit.check.run import Tell
+from notifier.devkit.check.run import Report
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, SHARD_MEMBERS, Bits, count, offsets
 from notifier.domain.audience.inbox_rows import window_of
 from notifier.domain.audience.tiers import Tier
@@ -40,7 +40,7 @@ ZADD = next(peer for peer in PEERS if peer.name == "pipelined_zadd")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Density:
+class BurstDensity:
     per_mille: int
     """People of 1,000 whom a burst reaches."""
     shards: int
@@ -64,57 +64,57 @@ class Density:
 
 
 DENSITIES = (
-    Density(per_mille=1, shards=512, gain=1),
-    Density(per_mille=5, shards=512, gain=4, bytes=8),
-    Density(per_mille=10, shards=256, gain=5, peer=1),
-    Density(per_mille=20, shards=128, gain=4),
-    Density(per_mille=50, shards=512, gain=1),
-    Density(per_mille=250, shards=512, gain=1),
+    BurstDensity(per_mille=1, shards=512, gain=1),
+    BurstDensity(per_mille=5, shards=512, gain=4, bytes=8),
+    BurstDensity(per_mille=10, shards=256, gain=5, peer=1),
+    BurstDensity(per_mille=20, shards=128, gain=4),
+    BurstDensity(per_mille=50, shards=512, gain=1),
+    BurstDensity(per_mille=250, shards=512, gain=1),
 )
 """Fewer shards where the rows as they were before take seconds."""
 
 
 def names() -> tuple[str, ...]:
     kinds = ("density_gain", "density_lean", "density_zadd", "density_bytes")
-    return tuple(f"{kind}{{{each.name}}}" for each in DENSITIES for kind in kinds)
+    return tuple(f"{kind}{{{density.name}}}" for density in DENSITIES for kind in kinds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DensityBench:
     pythons: Pythons
 
-    def __call__(self, folder: Path, *, quick: bool, tell: Tell) -> list[Figure]:
+    def __call__(self, folder: Path, *, quick: bool, tell: Report) -> list[Figure]:
         with peers_valkey(folder) as valkey, ExitStack() as stack:
             tell(f"getting ready: {ZADD.name}")
-            guest = Guest(
+            guest = PeerProcess(
                 python=self.pythons(ZADD.environment),
                 place=ZADD.place,
-                given=str(valkey.socket),
+                argument=str(valkey.socket),
                 log=folder / f"{ZADD.name}.log",
             )
-            peer = Peer(guest=stack.enter_context(guest), valkey=valkey, folder=folder)
-            found = list[Figure]()
+            peer = DensityPeer(guest=stack.enter_context(guest), valkey=valkey, folder=folder)
+            figures = list[Figure]()
             for density in DENSITIES:
-                found += _figures(density, _measure(folder / density.name, density, peer, quick=quick, tell=tell))
-            return found
+                figures += _figures(density, _measure(folder / density.name, density, peer, quick=quick, tell=tell))
+            return figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Peer:
-    guest: Guest
+class DensityPeer:
+    guest: PeerProcess
     valkey: PeersValkey
     folder: Path
 
     def rate(self, everybody: np.ndarray[tuple[int], np.dtype[np.int64]], number: int) -> float:
         """A sample takes as long for each person as all of them would."""
-        some, path = sample(everybody, PEER_PEOPLE), self.folder / "people"
-        some.astype("=i8").tofile(path)
+        people, path = sample(everybody, PEER_PEOPLE), self.folder / "people"
+        people.astype("=i8").tofile(path)
         self.valkey.forget()
-        return len(some) / self.guest.deliver(path, len(some), number)
+        return len(people) / self.guest.deliver(path, len(people), number)
 
 
 @dataclass(slots=True, kw_only=True)
-class Rates:
+class DensityRates:
     """Deliveries a second, by round."""
 
     ours: list[float] = field(default_factory=list)
@@ -126,44 +126,46 @@ class Rates:
     people: int = 0
 
 
-def _measure(folder: Path, density: Density, peer: Peer, *, quick: bool, tell: Tell) -> Rates:
+def _measure(folder: Path, density: BurstDensity, peer: DensityPeer, *, quick: bool, tell: Report) -> DensityRates:
     """All begin with empty files, and each in turn is the first."""
     tell(f"{density.name}: loading {density.world(quick=quick).universe:,} users")
-    rates, rounds = Rates(), ROUNDS_QUICK if quick else ROUNDS
+    rates, rounds = DensityRates(), ROUNDS_QUICK if quick else ROUNDS
     with _beds(folder, density, quick=quick) as (bed, lean, before):
         held = _bytes(lean.files)
         delivered = 0
         for number in range(rounds + WARMING):
             tell(f"{density.name}: round {number - WARMING + 1} of {rounds}" if number >= WARMING else "warming up")
-            burst, pieces = bed.burst(number + 1)
-            bed.seal(burst, pieces)
-            reached = _reached(bed, burst, pieces)
+            burst, slices = bed.burst(number + 1)
+            bed.seal(burst, slices)
+            reached = _reached(bed, burst, slices)
             people = rates.people = sum(count(bits) for bits in reached.values())
-            mine, leanest = Settling.of(bed.files), LeanWriter(lean.files, bed.rows(burst, pieces))
+            mine, leanest = SettledFiles.of(bed.files), LeanestRowWriter(lean.files, bed.rows(burst, slices))
             former = FormerRows(before.files, burst, reached)
             with mine as settling:
-                works: Sequence[tuple[list[float], Settling, Callable[[], None]]] = (
-                    (rates.ours, settling, lambda pieces=pieces: bed.deliver(pieces)),  # type: ignore[misc]  # a default binds the round's
+                works: Sequence[tuple[list[float], SettledFiles, Callable[[], None]]] = (
+                    (rates.ours, settling, lambda slices=slices: bed.deliver(slices)),  # type: ignore[misc]  # a default binds the round's
                     (rates.lean, lean, leanest.write),
                     (rates.before, before, former.write),
                 )
                 turn = number % len(works)
-                for found, place, work in (*works[turn:], *works[:turn]):
-                    found.append(people / place(work).seconds)
+                for rates_of_writer, place, work in (*works[turn:], *works[:turn]):
+                    rates_of_writer.append(people / place(work).seconds)
             everybody = np.concatenate([offsets(bits) + shard * SHARD_MEMBERS for shard, bits in reached.items()])
             rates.peer.append(peer.rate(everybody, number))
             delivered += people
         rates.bytes = (_bytes(lean.files) - held) / delivered
-    for found in (rates.ours, rates.lean, rates.before, rates.peer):
-        del found[:WARMING]
+    for rates_of_writer in (rates.ours, rates.lean, rates.before, rates.peer):
+        del rates_of_writer[:WARMING]
     return rates
 
 
 @contextmanager
-def _beds(folder: Path, density: Density, *, quick: bool) -> Iterator[tuple[Bed, Settling, Settling]]:
+def _beds(
+    folder: Path, density: BurstDensity, *, quick: bool
+) -> Iterator[tuple[DeliveryBed, SettledFiles, SettledFiles]]:
     for name in ("lean", "before"):
         (folder / name).mkdir(parents=True)
-    bed = Bed.make(folder / "ours", density.world(quick=quick))
+    bed = DeliveryBed.make(folder / "ours", density.world(quick=quick))
     lean, before = Files.at(folder / "lean"), Files.at(folder / "before")
     lean.migrate()
     before.migrate()
@@ -171,7 +173,7 @@ def _beds(folder: Path, density: Density, *, quick: bool) -> Iterator[tuple[Bed,
         with inbox.write() as c:
             c.execute(FORMER)
     try:
-        with Settling.of(lean) as leanest, Settling.of(before) as former:
+        with SettledFiles.of(lean) as leanest, SettledFiles.of(before) as former:
             yield bed, leanest, former
     finally:
         for files in (bed.files, lean, before):
@@ -179,12 +181,12 @@ def _beds(folder: Path, density: Density, *, quick: bool) -> Iterator[tuple[Bed,
         shutil.rmtree(folder)
 
 
-def _reached(bed: Bed, burst: Burst, pieces: Sequence[Slice]) -> Mapping[int, Bits]:
+def _reached(bed: DeliveryBed, burst: Burst, slices: Sequence[Slice]) -> Mapping[int, Bits]:
     """By shard."""
     return {
         shard: part.members
-        for piece in pieces
-        for shard, part in bed.delivery.seals.parts(burst.key, piece.shards, piece.tier).items()
+        for slice_ in slices
+        for shard, part in bed.delivery.audience_snapshots.read_tier(burst.key, slice_.shards, slice_.tier).items()
     }
 
 
@@ -245,7 +247,7 @@ def _former(burst: Burst, shard: int, bits: Bits) -> Iterator[Values]:
         yield block, window, place, *tail, None
 
 
-def _figures(density: Density, rates: Rates) -> list[Figure]:
+def _figures(density: BurstDensity, rates: DensityRates) -> list[Figure]:
     case = f"{{{density.name}}}"
     of = f"{rates.people:,} people a round"
     return [
@@ -256,17 +258,19 @@ def _figures(density: Density, rates: Rates) -> list[Figure]:
     ]
 
 
-def _ratio(name: str, ours: Sequence[float], others: Sequence[float], limit: float | None, of: str) -> Figure:
-    ratios = [mine / its for mine, its in zip(ours, others, strict=True)]
-    speed = f"{median(ours):,.0f} against {median(others):,.0f} {UNIT}"
-    detail = f"{of}; {speed}; {min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} rounds"
+def _ratio(
+    name: str, ours: Sequence[float], theirs: Sequence[float], limit: float | None, baseline_name: str
+) -> Figure:
+    ratios = [mine / its for mine, its in zip(ours, theirs, strict=True)]
+    speed = f"{median(ours):,.0f} against {median(theirs):,.0f} {UNIT}"
+    detail = f"{baseline_name}; {speed}; {min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} rounds"
     finding = at_least(name, median(ratios), limit or 0.0, unit="ratio", n=len(ratios), detail=detail)
     if limit is None:
         finding = replace(finding, limit=None)
-    return Figure(finding=finding, ours=Spread.of(ours, UNIT), baseline=Spread.of(others, UNIT))
+    return Figure(finding=finding, ours=Spread.of(ours, UNIT), baseline=Spread.of(theirs, UNIT))
 
 
-def _size(name: str, density: Density, rates: Rates) -> Finding:
+def _size(name: str, density: BurstDensity, rates: DensityRates) -> Finding:
     detail = "on disk for a delivery, of files that held nothing else"
     finding = at_most(name, rates.bytes, density.bytes or 0.0, unit="bytes", n=rates.people, detail=detail)
     return finding if density.bytes is not None else replace(finding, limit=None, ok=True)

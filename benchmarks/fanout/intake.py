@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.fanout.stage import Stage, staged
+from benchmarks.fanout.stage import FanoutStage, staged
 from benchmarks.rounds import Figure, Spread
 from notifier import topics
 from notifier.adapters.sqlite.files import Files
@@ -14,7 +14,7 @@ from notifier.devkit.check import latency
 from notifier.devkit.check.expected import fanouts_a_minute
 from notifier.devkit.check.finding import at_least, at_most, quantile
 from notifier.devkit.check.http_client import HttpClient
-from notifier.devkit.check.traffic import SOURCE, Tweet, letter
+from notifier.devkit.check.traffic import SOURCE, Tweet, request_body
 from notifier.devkit.fixture.world import World, user
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.mention import Event, EventId, Mention
@@ -54,23 +54,23 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     return figures
 
 
-def _p0(stage: Stage) -> Figure:
-    found, rounds = [], []
+def _p0(stage: FanoutStage) -> Figure:
+    all_waits, rounds = [], []
     for _ in range(BURSTS):
         account = stage.wait(stage.burst_of(stage.mention(stage.world.names[0])[0]), TIERS, WITHIN)
         waits = latency.waits([account], [Tier.P0])
-        found += waits
+        all_waits += waits
         rounds.append(latency.p95(waits))
         time.sleep(1.2)  # the collapse window of this stage
-    finding = at_most("p0_p95_s", latency.p95(found), P0_P95_S, unit="s", n=latency.rows(found))
+    finding = at_most("p0_p95_s", latency.p95(all_waits), P0_P95_S, unit="s", n=latency.rows(all_waits))
     return Figure(finding=finding, ours=Spread.of(rounds))
 
 
-def _steady(stage: Stage, folder: Path, events: int) -> list[Figure]:
-    stage.rest(WITHIN)
+def _steady(stage: FanoutStage, folder: Path, events: int) -> list[Figure]:
+    stage.await_idle(WITHIN)
     seconds = []
     for number in range(events):
-        body, kind = letter([_tweet(f"steady-{number}", number, stage.world.names[0])])
+        body, kind = request_body([_tweet(f"steady-{number}", number, stage.world.names[0])])
         seconds.append(stage.wire.post("/v1/events", body, kind).seconds)
         time.sleep(STEADY_EVERY)
     time.sleep(1.0)  # for the last to be routed
@@ -99,7 +99,7 @@ def _routed(folder: Path) -> list[float]:
     return [(last.get(event, at + 60_000) - at) / 1000 for at, event in events if event.id.startswith("steady")]
 
 
-def _storm(stage: Stage) -> Figure:
+def _storm(stage: FanoutStage) -> Figure:
     began = time.monotonic()
     tweets = [_tweet(f"storm-{i}", i, stage.world.names[0]) for i in range(STORM)]
     _send(stage, tweets, threads=2)
@@ -112,7 +112,7 @@ def _storm(stage: Stage) -> Figure:
     return Figure(finding=finding, ours=Spread.of([took]))
 
 
-def _throughput(stage: Stage, mentions: int) -> Figure:
+def _throughput(stage: FanoutStage, mentions: int) -> Figure:
     """From the first request to the last mention that has its burst; deliveries go on meanwhile."""
     names = stage.world.names
     tweets = [_tweet(f"many-{i}", i, names[i % len(names)]) for i in range(mentions)]
@@ -126,10 +126,10 @@ def _throughput(stage: Stage, mentions: int) -> Figure:
     return Figure(finding=finding, ours=Spread.of([rate], "1/s"))
 
 
-def _send(stage: Stage, tweets: Sequence[Tweet], *, threads: int) -> None:
+def _send(stage: FanoutStage, tweets: Sequence[Tweet], *, threads: int) -> None:
     def send(bundle: Sequence[Tweet]) -> None:
         wire = HttpClient(url=stage.instance.url, bearer=stage.instance.service_key)
-        body, kind = letter(bundle)
+        body, kind = request_body(bundle)
         answer = wire.post("/v1/events", body, kind)
         wire.close()
         assert answer.status == 202, answer
@@ -139,7 +139,7 @@ def _send(stage: Stage, tweets: Sequence[Tweet], *, threads: int) -> None:
         list(pool.map(send, bundles))
 
 
-def _numbered(stage: Stage, tweets: Sequence[Tweet]) -> None:
+def _numbered(stage: FanoutStage, tweets: Sequence[Tweet]) -> None:
     """Returns when every mention has a burst of its account's followers and one of the account's own."""
     deadline, waiting = time.monotonic() + WITHIN, list(tweets)
     while waiting:

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.fanout.stage import Stage, rows_of, staged
+from benchmarks.fanout.stage import FanoutStage, rows_of, staged
 from benchmarks.rounds import Figure, Spread, worst_at_most
 from notifier.devkit.check import latency
 from notifier.devkit.check.finding import at_most
-from notifier.devkit.fixture.followers import Crowd
+from notifier.devkit.fixture.followers import WorldBitmaps
 from notifier.devkit.fixture.world import SINCE, World
 from notifier.domain.audience.bitmap import SHARD_BLOCKS, Bits, count
 from notifier.domain.audience.follows import BlockFollows
 from notifier.domain.audience.tiers import TIERS, SetKind, Tier
 from notifier.domain.delivery.ledger import BurstProgress
-from notifier.domain.delivery.plan import SetHead
+from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import DirectoryEntry as Enrolled
@@ -62,7 +62,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     return [*_times(accounts), _isolated(isolation), *_lost(lost)]
 
 
-def large_burst(stage: Stage, within: float = WITHIN) -> BurstProgress:
+def large_burst(stage: FanoutStage, within: float = WITHIN) -> BurstProgress:
     """One mention of the first celebrity, and all rows of its burst; the next may begin a burst of its own."""
     event, _ = stage.mention(stage.world.names[0])
     account = stage.wait(stage.burst_of(event), TIERS, within)
@@ -81,19 +81,19 @@ def _times(accounts: Sequence[BurstProgress]) -> list[Figure]:
 
 def last_row(name: str, accounts: Sequence[BurstProgress], tier: Tier, limit: float) -> Figure:
     """From the 202's stamp to the last row of the tier, by the ledger; the worst of the bursts."""
-    found = [latency.last(latency.waits([account], [tier])) for account in accounts]
-    people = sum(s.ended.people for s in rows_of(accounts[0], [tier]) if s.ended)
-    return worst_at_most(name, found, limit, detail=f"{people:,} people")
+    seconds = [latency.last(latency.waits([account], [tier])) for account in accounts]
+    people = sum(s.final_entry.people for s in rows_of(accounts[0], [tier]) if s.final_entry)
+    return worst_at_most(name, seconds, limit, detail=f"{people:,} people")
 
 
-def _enrol_vips(stage: Stage) -> None:
+def _enrol_vips(stage: FanoutStage) -> None:
     """Subjects whose followers are the VIPs of the first shards."""
-    crowd, ports = Crowd(stage.world), stage.ports
-    vips: list[Bits] = [crowd.everybody(SetKind.VIP, shard) for shard in range(VIP_SHARDS)]
+    crowd, ports = WorldBitmaps(stage.world), stage.ports
+    vips: list[Bits] = [crowd.account_wide_set(SetKind.VIP, shard) for shard in range(VIP_SHARDS)]
     counts = [count(bits) for bits in vips]
     for i, name in enumerate(VIPS):
         subject = Subject(Kind.MENTION, name)
-        ports.sets.put_heads({subject: SetHead(total=sum(counts), counts=counts)})
+        ports.sets.put_follower_counts({subject: FollowerCounts(total=sum(counts), by_shard=counts)})
         ports.sets.put(ShardBlob(kind=SetKind.FOLLOWERS, owner=subject, shard=s, bits=b) for s, b in enumerate(vips))
         ports.follows.write_blocks(
             BlockFollows(
@@ -108,7 +108,7 @@ def _enrol_vips(stage: Stage) -> None:
         ports.directory.enrol([Enrolled(user=name, member=Member(stage.world.star_member(0) + 1 + i))])
 
 
-def _isolation(stage: Stage) -> tuple[float, float, int]:
+def _isolation(stage: FanoutStage) -> tuple[float, float, int]:
     """P0's p95 of the small subjects, idle and while P2 and P1 are flooded; and how many bursts the latter is of."""
     idle = latency.p95(_p0(stage, _probe(stage, lambda: False)))
     flood = []
@@ -123,54 +123,56 @@ def _isolation(stage: Stage) -> tuple[float, float, int]:
     return idle, latency.p95(under), len(under)
 
 
-def _probe(stage: Stage, enough: Callable[[], bool]) -> list[BurstKey]:
+def _probe(stage: FanoutStage, enough: Callable[[], bool]) -> list[BurstKey]:
     events = []
     for number in range(PROBES):
         events.append(stage.mention(VIPS[number % len(VIPS)])[0])
         time.sleep(PROBE_EVERY)
         if enough():
             break
-    found = dict.fromkeys(stage.burst_of(event) for event in events)
-    for burst in found:
+    bursts = dict.fromkeys(stage.burst_of(event) for event in events)
+    for burst in bursts:
         stage.wait(burst, [Tier.P0], WITHIN)
-    return list(found)
+    return list(bursts)
 
 
-def _p0(stage: Stage, bursts: Sequence[BurstKey]) -> list[tuple[float, int]]:
+def _p0(stage: FanoutStage, bursts: Sequence[BurstKey]) -> list[tuple[float, int]]:
     return latency.waits(stage.ports.ledger.read(bursts).values(), [Tier.P0])
 
 
-def _busy(stage: Stage, bursts: Sequence[BurstKey]) -> bool:
+def _busy(stage: FanoutStage, bursts: Sequence[BurstKey]) -> bool:
     accounts = stage.ports.ledger.read(bursts).values()
-    return any(not standing.ended for account in accounts for standing in rows_of(account, [Tier.P2]))
+    return any(not slice_state.final_entry for account in accounts for slice_state in rows_of(account, [Tier.P2]))
 
 
 def _ended(account: BurstProgress) -> datetime:
-    return max(standing.ended.at for standing in rows_of(account, [Tier.P2]) if standing.ended)
+    return max(slice_state.final_entry.at for slice_state in rows_of(account, [Tier.P2]) if slice_state.final_entry)
 
 
-def _opened(stage: Stage, burst: BurstKey) -> datetime:
+def _opened(stage: FanoutStage, burst: BurstKey) -> datetime:
     return stage.ports.bursts.read([burst])[burst].opened_at
 
 
-def _isolated(found: Sequence[tuple[float, float, int]]) -> Figure:
+def _isolated(rounds: Sequence[tuple[float, float, int]]) -> Figure:
     """The worst of the rounds."""
-    idle, flooded, n = max(found, key=lambda one: one[1])
+    idle, flooded, n = max(rounds, key=lambda round_: round_[1])
     limit = max(ISOLATION * idle, ISOLATION_FLOOR_S)
     finding = at_most(
         "p0_isolation", flooded, limit, unit="s", n=n, detail=f"p95 idle {idle:.3f} s, under P2 {flooded:.3f} s"
     )
     return Figure(
-        finding=finding, ours=Spread.of([one[1] for one in found]), baseline=Spread.of([one[0] for one in found])
+        finding=finding,
+        ours=Spread.of([round_[1] for round_ in rounds]),
+        baseline=Spread.of([round_[0] for round_ in rounds]),
     )
 
 
-def _reissued(stage: Stage) -> dict[Tier, list[float]]:
+def _reissued(stage: FanoutStage) -> dict[Tier, list[float]]:
     """Seconds from a worker's death to the next claim on the slice it held."""
     return {tier: list(_kills(stage, tier)) for tier in REISSUED_S}
 
 
-def _kills(stage: Stage, tier: Tier) -> Iterator[float]:
+def _kills(stage: FanoutStage, tier: Tier) -> Iterator[float]:
     """Of a burst of the tier's own: while one tier's workers are killed, the others end what they have."""
     burst = stage.burst_of(stage.mention(stage.world.names[0])[0])
     for _ in range(KILLS):
@@ -180,16 +182,16 @@ def _kills(stage: Stage, tier: Tier) -> Iterator[float]:
     time.sleep(BETWEEN)
 
 
-def _kill(stage: Stage, burst: BurstKey, tier: Tier) -> float | None:
+def _kill(stage: FanoutStage, burst: BurstKey, tier: Tier) -> float | None:
     """None when the tier had no more work."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         account = stage.account(burst)
-        standings = rows_of(account, [tier]) if account else []
-        if standings and all(standing.ended for standing in standings):
+        slice_states = rows_of(account, [tier]) if account else []
+        if slice_states and all(slice_state.final_entry for slice_state in slice_states):
             return None
         now, pid = stage.ports.clock.now(), stage.instance.pid(str(tier))
-        held = [s for s in standings if not s.ended and s.claim and s.claim.until > now]
+        held = [s for s in slice_states if not s.final_entry and s.claim and s.claim.until > now]
         if held and pid:
             os.kill(pid, signal.SIGKILL)
             killed = datetime.now(UTC)
@@ -198,22 +200,22 @@ def _kill(stage: Stage, burst: BurstKey, tier: Tier) -> float | None:
     return None
 
 
-def _claimed_again(stage: Stage, first: int, tier: Tier, burst: BurstKey, killed: datetime) -> float | None:
+def _claimed_again(stage: FanoutStage, first: int, tier: Tier, burst: BurstKey, killed: datetime) -> float | None:
     deadline = time.monotonic() + CLAIMED_WITHIN
     while time.monotonic() < deadline:
         account = stage.account(burst)
-        for standing in rows_of(account, [tier]) if account else []:
-            if standing.slice.first == first and standing.claim and standing.claim.claimed_at > killed:
-                return (standing.claim.claimed_at - killed).total_seconds()
-            if standing.slice.first == first and standing.ended:
+        for slice_state in rows_of(account, [tier]) if account else []:
+            if slice_state.slice.first == first and slice_state.claim and slice_state.claim.claimed_at > killed:
+                return (slice_state.claim.claimed_at - killed).total_seconds()
+            if slice_state.slice.first == first and slice_state.final_entry:
                 return None  # it had ended before the signal came
         time.sleep(0.01)
     return CLAIMED_WITHIN
 
 
-def _lost(found: dict[Tier, list[float]]) -> list[Figure]:
+def _lost(seconds_by_tier: dict[Tier, list[float]]) -> list[Figure]:
     figures = []
-    for tier, seconds in found.items():
+    for tier, seconds in seconds_by_tier.items():
         name, limit = f"lost_slice_reissued_s{{{tier}}}", REISSUED_S[tier]
         worst = max(seconds, default=float("inf"))
         finding = at_most(name, worst, limit, unit="s", n=len(seconds), detail="the worst of the kills")

@@ -39,17 +39,17 @@ def _peaks(folder: Path, followers: int, tell: Callable[[str], None]) -> Mapping
 
 def most(peaks: Peaks) -> Figure:
     """The most that any process held at any size, with the pages of files that it looked into."""
-    found = [(mb, role, followers) for followers, by_role in peaks.items() for role, mb in by_role.items()]
-    mb, role, followers = max(found, default=(0.0, "nobody", 0))
+    peaks_found = [(mb, role, followers) for followers, by_role in peaks.items() for role, mb in by_role.items()]
+    mb, role, followers = max(peaks_found, default=(0.0, "nobody", 0))
     detail = f"the most, of {role} with {followers:,} followers"
-    return _figure("worker_rss_mb", [one[0] for one in found], mb, WORKER_MB, detail)
+    return _figure("worker_rss_mb", [peak_found[0] for peak_found in peaks_found], mb, WORKER_MB, detail)
 
 
 def growth(peaks: Peaks) -> Figure:
     """How much more the same role holds for the most followers than for the fewest; the role that grew most."""
     few, many = peaks[min(peaks)], peaks[max(peaks)]
     grown = {role: many[role] - few[role] for role in many if role in few}
-    role = max(grown, key=lambda one: grown[one], default="nobody")
+    role = max(grown, key=lambda role_name: grown[role_name], default="nobody")
     held = ", ".join(
         f"{by_role[role]:.0f} with {followers:,}" for followers, by_role in peaks.items() if role in by_role
     )

@@ -15,7 +15,7 @@ from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.check.finding import at_most
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
-from notifier.domain.delivery.plan import SetHead, plan
+from notifier.domain.delivery.plan import FollowerCounts, make_plan
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 
 FEW, MANY = 1_000_000, 200_000_000
@@ -54,15 +54,15 @@ def _planned(files: Files, name: str, followers: int) -> Planned:
     clock, subject = SystemClock(), Subject(Kind.MENTION, UserId(name))
     sets, ledger, bursts = SqliteMemberSets(files.core), SqliteLedger(files.core), SqliteBursts(files.core)
     counts = shard_counts(followers)
-    sets.put_heads({subject: SetHead(total=followers, counts=counts)})
+    sets.put_follower_counts({subject: FollowerCounts(total=followers, by_shard=counts)})
 
     def once(seq: int) -> None:
         burst = opened(BurstKey(subject, seq), clock.now())
         bursts.write([burst], [])
-        planned = plan(burst, sets.head(subject))
-        ledger.plan([planned])
-        standings = ledger.read([burst.key])[burst.key].standings
-        assert sum(piece.width for piece in standings) >= 3 * len(counts)
+        planned = make_plan(burst, sets.follower_counts(subject))
+        ledger.store_plans([planned])
+        standings = ledger.read([burst.key])[burst.key].slice_states
+        assert sum(slice_.width for slice_ in standings) >= 3 * len(counts)
 
     forget_peak()
     return Planned(took=[seconds(partial(once, seq)) for seq in range(1, ROUNDS + 1)], peak=peak_mb())
@@ -73,5 +73,5 @@ def _memory(name: str, grown: float, limit: float, detail: str) -> Figure:
 
 
 def shard_counts(followers: int) -> list[int]:
-    full, rest = divmod(followers, SHARD_MEMBERS)
-    return [SHARD_MEMBERS] * full + [rest] * bool(rest)
+    full, remainder = divmod(followers, SHARD_MEMBERS)
+    return [SHARD_MEMBERS] * full + [remainder] * bool(remainder)

@@ -16,7 +16,7 @@ from notifier.adapters.valkey import ValkeyServer
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Lane, Subject, UserId
-from notifier.flow.delivery.reconciler import REBUILT_FROM, pages
+from notifier.flow.delivery.reconciler import REBUILD_WINDOW, pages
 from notifier.ports.bursts import Bursts, RecentBursts
 
 SUBJECTS = 2_000
@@ -57,15 +57,15 @@ def measured(
     return _stated(name, took, many)
 
 
-def _fill(bursts: Bursts, many: int, now: datetime) -> None:
-    made = _made(many, now)
-    while some := list(islice(made, AT_ONCE)):
-        bursts.write(some, [])
+def _fill(bursts: Bursts, count: int, now: datetime) -> None:
+    made = _made(count, now)
+    while bursts_batch := list(islice(made, AT_ONCE)):
+        bursts.write(bursts_batch, [])
 
 
 def _made(many: int, now: datetime) -> Iterator[Burst]:
     """Evenly over the time, the oldest first."""
-    begin, step = now - REBUILT_FROM, REBUILT_FROM / (many + 1)
+    begin, step = now - REBUILD_WINDOW, REBUILD_WINDOW / (many + 1)
     for number in range(many):
         opened = begin + step * (number + 1)
         yield Burst(
@@ -92,16 +92,16 @@ def _subject(number: int) -> Subject:
 def _rebuild(index: RedisPullIndex, recent: RecentBursts, now: datetime) -> None:
     """As the reconciler does."""
     index.generation()
-    index.rebuilt(pages(recent, now - REBUILT_FROM), now - REBUILT_FROM, now)
+    index.record_rebuild(pages(recent, now - REBUILD_WINDOW), now - REBUILD_WINDOW, now)
 
 
 async def _require_whole(url: str, clock: SystemClock) -> None:
     """A rebuild that proves nothing is no rebuild. Of ten subjects: of more the newest alone fill an answer."""
     subjects = [_subject(number) for number in range(10)]
     async with connect_async(url) as redis:
-        pulled = await RedisPullReader(redis, clock).news(subjects)
-    reach = clock.now() - REBUILT_FROM + timedelta(hours=1)
-    assert pulled.places
+        pulled = await RedisPullReader(redis, clock).read_newest(subjects)
+    reach = clock.now() - REBUILD_WINDOW + timedelta(hours=1)
+    assert pulled.positions
     assert pulled.complete_since is not None
     assert pulled.complete_since < reach
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.fanout.delivery import Bed, opened
+from benchmarks.fanout.delivery import DeliveryBed, opened
 from benchmarks.fanout.suite import Parts
 from benchmarks.process_stats import resident_mb
 from benchmarks.rounds import Figure, Spread
@@ -34,29 +34,30 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     return figures(json.loads(done.stdout), many)
 
 
-def figures(found: Sequence[float], many: int) -> list[Figure]:
-    spread = Spread.of(found, "MB")
-    grown = max(found) - found[FILLED]
-    detail = f"{found[FILLED]:.1f} MB after {many // LOOKS * (FILLED + 1):,} slices, {found[-1]:.1f} MB after {many:,}"
-    most = at_most("slices_rss_mb", max(found), RSS_MB, unit="MB", n=len(found), detail=f"{many:,} slices")
-    flat = at_most("slices_rss_flat_mb", grown, GROWTH_MB, unit="MB", n=len(found), detail=detail)
+def figures(samples: Sequence[float], slice_count: int) -> list[Figure]:
+    spread = Spread.of(samples, "MB")
+    grown = max(samples) - samples[FILLED]
+    filled = slice_count // LOOKS * (FILLED + 1)
+    detail = f"{samples[FILLED]:.1f} MB after {filled:,} slices, {samples[-1]:.1f} MB after {slice_count:,}"
+    most = at_most("slices_rss_mb", max(samples), RSS_MB, unit="MB", n=len(samples), detail=f"{slice_count:,} slices")
+    flat = at_most("slices_rss_flat_mb", grown, GROWTH_MB, unit="MB", n=len(samples), detail=detail)
     return [Figure(finding=most, ours=spread), Figure(finding=flat)]
 
 
-def held(folder: Path, many: int) -> list[float]:
+def held(folder: Path, slice_count: int) -> list[float]:
     """MB, after so many slices each time."""
     world = World(universe=SHARDS * SHARD_MEMBERS, followers=SHARDS * SHARD_MEMBERS, celebrities=1, seed=1)
-    bed, found = Bed.make(folder, world), list[float]()
-    for number in range(many):
+    bed, samples = DeliveryBed.make(folder, world), list[float]()
+    for number in range(slice_count):
         seq, shard = divmod(number, SHARDS)
         burst = opened(BurstKey(world.subject(0), seq + 1), bed.clock.now())
         if not shard:
             bed.work.bursts.write([burst], [])
         bed.deliver([Slice(burst.key, Step.ROWS, Tier.P1, shard, shard)])
-        if not (number + 1) % (many // LOOKS):
-            found.append(resident_mb())
+        if not (number + 1) % (slice_count // LOOKS):
+            samples.append(resident_mb())
     bed.files.close()
-    return found
+    return samples
 
 
 PARTS: Parts = {"slices": (run, ("slices_rss_mb", "slices_rss_flat_mb"))}

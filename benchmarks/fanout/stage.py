@@ -11,13 +11,13 @@ from pathlib import Path
 
 from benchmarks.process_stats import peak_mb
 from notifier import topics
-from notifier.api.auth.identity import issue, keys_of
+from notifier.api.auth.identity import issue_token, keys_of
 from notifier.config import Settings
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.instance import Instance, engines
 from notifier.devkit.check.traffic import ONE, SOURCE, Tweet
 from notifier.devkit.engines.cassandra import Sync
-from notifier.devkit.fixture.load import ONE_API_PROCESS, STANDS_STILL, Load
+from notifier.devkit.fixture.load import NO_ROLL_UP, ONE_API_PROCESS, WorldLoader
 from notifier.devkit.fixture.world import World, user
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import BurstProgress, SliceState
@@ -35,7 +35,7 @@ looking costs the store and the machine that are measured."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Stage:
+class FanoutStage:
     world: World
     profile: Profile
     ports: Ports
@@ -56,19 +56,21 @@ class Stage:
         assert answer.status == 202, answer
         return tweet.id, self.ports.clock.now()
 
-    def token(self, who: UserId) -> str:
+    def token(self, user_id: UserId) -> str:
         """Opens their tab for longer than any bench lasts."""
-        return issue(keys_of(Settings(data=self.instance.data)), who, self.ports.clock.now(), timedelta(hours=1))
+        return issue_token(
+            keys_of(Settings(data=self.instance.data)), user_id, self.ports.clock.now(), timedelta(hours=1)
+        )
 
-    async def followers(self, people: People, subject: Subject, many: int) -> list[UserId]:
+    async def followers(self, people: People, subject: Subject, most: int) -> list[UserId]:
         """Those who are told of the subject: who muted it would be waited for in vain."""
-        found: list[UserId] = []
+        users: list[UserId] = []
         for number in range(self.world.universe):
             viewer = await people.viewer(user(number), Member(number))
-            found += [viewer.user] if subject in viewer.follows else []
-            if len(found) == many:
-                return found
-        raise LookupError(f"The world has {len(found)} followers to listen, not {many}.")
+            users += [viewer.user] if subject in viewer.follows else []
+            if len(users) == most:
+                return users
+        raise LookupError(f"The world has {len(users)} followers to listen, not {most}.")
 
     def burst_of(self, event: str, within: float = 20.0) -> BurstKey:
         """The burst of the account's followers that the mention is in."""
@@ -92,12 +94,12 @@ class Stage:
         deadline = time.monotonic() + within
         while time.monotonic() < deadline:
             account = self.account(burst)
-            if account and all(standing.ended for standing in rows_of(account, tiers)):
+            if account and all(slice_state.final_entry for slice_state in rows_of(account, tiers)):
                 return account
             time.sleep(SETTLES_EVERY)
         raise TimeoutError(f"The burst {burst} has work left after {within:g} s.")
 
-    def rest(self, within: float) -> None:
+    def await_idle(self, within: float) -> None:
         """Return once no mention waits for its burst and no burst has work left, alerts included.
 
         Raises TimeoutError.
@@ -110,8 +112,8 @@ class Stage:
 
     def peaks(self) -> Mapping[str, float]:
         """By role the most MB that its process ever held; without those that can't be looked into."""
-        found = {role: peak_mb(pid) for role, pid in self.instance.pids().items()}
-        return {role: peak for role, peak in found.items() if peak}
+        peak_by_role = {role: peak_mb(pid) for role, pid in self.instance.pids().items()}
+        return {role: peak for role, peak in peak_by_role.items() if peak}
 
 
 def is_at_rest(ports: Ports) -> bool:
@@ -121,13 +123,15 @@ def is_at_rest(ports: Ports) -> bool:
     proves nothing: a burst is readable before its plan is written, and isn't open until then.
     """
     with suppress(Unavailable):
-        waiting = any(True for stream in MENTIONS for _ in ports.log.waiting(stream, topics.GROUPS[stream], 1))
-        return not (waiting or ports.heads.unpublished(1) or ports.ledger.open() or ports.sleepers.count())
+        waiting = any(True for stream in MENTIONS for _ in ports.log.read_uncommitted(stream, topics.GROUPS[stream], 1))
+        return not (
+            waiting or ports.heads.unpublished(1) or ports.ledger.open_bursts() or ports.deferred_bursts.count()
+        )
     return False
 
 
 def rows_of(account: BurstProgress, tiers: Sequence[Tier]) -> list[SliceState]:
-    return [s for piece, s in account.standings.items() if piece.step is Step.ROWS and piece.tier in tiers]
+    return [s for slice_, s in account.slice_states.items() if slice_.step is Step.ROWS and slice_.tier in tiers]
 
 
 @contextmanager
@@ -139,7 +143,7 @@ def staged(
     profile: str = "embedded",
     sync: Sync = Sync.PERIODIC,
     **settings: object,
-) -> Iterator[Stage]:
+) -> Iterator[FanoutStage]:
     """Loaded and up, on engines of its own in the cluster profile; stopped when the block is left."""
     folder.mkdir(parents=True, exist_ok=True)
     with engines(folder, profile, sync), closing(choose(Settings.read(data=folder, profile=profile))) as chosen:
@@ -147,12 +151,12 @@ def staged(
         ports = chosen.ports()
         tell(f"loading {world.universe:,} people, {world.celebrities:,} celebrities")
         began = time.monotonic()
-        Load.into(ports)(world)
+        WorldLoader.into(ports)(world)
         loaded_s = time.monotonic() - began
-        given = {**STANDS_STILL, **ONE_API_PROCESS, "NOTIFIER_PROFILE": profile} | {
+        environment = {**NO_ROLL_UP, **ONE_API_PROCESS, "NOTIFIER_PROFILE": profile} | {
             f"NOTIFIER_{n.upper()}": str(value) for n, value in settings.items()
         }
-        with Instance(data=folder, environment=given) as instance:
+        with Instance(data=folder, environment=environment) as instance:
             wire = HttpClient(url=instance.url, bearer=instance.service_key)
-            yield Stage(world=world, profile=chosen, ports=ports, instance=instance, wire=wire, loaded_s=loaded_s)
+            yield FanoutStage(world=world, profile=chosen, ports=ports, instance=instance, wire=wire, loaded_s=loaded_s)
             wire.close()

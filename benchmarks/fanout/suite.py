@@ -61,13 +61,13 @@ def names(parts: Parts = PARTS) -> list[str]:
 
 def run(*, quick: bool, only: Collection[str], tell: Callable[[str], None], parts: Parts = PARTS) -> list[Figure]:
     """In a folder of its own, which is thrown away. A part that can't be measured fails all that it should bring."""
-    found: list[Figure] = []
+    figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="notifier-bench-", ignore_cleanup_errors=True) as folder:
         for part, (_, brings) in parts.items():
             wanted = {part, _bare(part), *brings, *map(_bare, brings)}
             if not only or wanted & set(only):
-                found += _measured(parts, part, Path(folder) / part, quick=quick, tell=tell)
-    return [figure for figure in found if _wanted(figure, only, parts)]
+                figures += _measured(parts, part, Path(folder) / part, quick=quick, tell=tell)
+    return [figure for figure in figures if _wanted(figure, only, parts)]
 
 
 def _measured(parts: Parts, part: str, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -76,7 +76,7 @@ def _measured(parts: Parts, part: str, folder: Path, *, quick: bool, tell: Calla
     os.sync()  # what an earlier part left to be written would be in this one's times
     place = f"{[*parts].index(part) + 1}/{len(parts)} {part}"
     try:
-        return measure(folder, quick=quick, tell=lambda words: tell(f"{place}: {words}"))
+        return measure(folder, quick=quick, tell=lambda message: tell(f"{place}: {message}"))
     except Exception as cause:
         # What the other parts measured is told all the same.
         why = f"The part {part} ended with {type(cause).__name__}: {' '.join(str(cause).split()) or 'no words'}"

@@ -14,7 +14,7 @@ from litestar.datastructures import State
 from litestar.params import FromPath
 from litestar.types import ControllerRouterHandler
 
-from notifier.api.processes import HUB, leave, listen
+from notifier.api.processes import HUB, exit_now, listen
 
 PAGE = 20
 """Items."""
@@ -23,7 +23,7 @@ INBOX, MENTION = "inbox:{}", "mention:{}"
 COMMAND = ("-m", "benchmarks.inbox.baseline")
 
 
-class Stored(msgspec.Struct, kw_only=True):
+class BaselineFiles(msgspec.Struct, kw_only=True):
     """What the process serves."""
 
     page: str
@@ -34,7 +34,7 @@ class Stored(msgspec.Struct, kw_only=True):
     """Path of the socket of a Redis that holds the inboxes."""
 
 
-class Mention(msgspec.Struct, kw_only=True):
+class StoredMention(msgspec.Struct, kw_only=True):
     burst: str
     subject: str
     opened_at: str
@@ -45,12 +45,12 @@ class Mention(msgspec.Struct, kw_only=True):
     tweet: str | None
 
 
-class Item(Mention, kw_only=True):
+class StoredItem(StoredMention, kw_only=True):
     unread: bool
 
 
-class Page(msgspec.Struct, kw_only=True):
-    items: list[Item]
+class StoredPage(msgspec.Struct, kw_only=True):
+    items: list[StoredItem]
     next: int | None
 
 
@@ -61,7 +61,7 @@ class NoStreams:
         return
 
 
-def application(stored: Stored) -> Litestar:
+def application(stored: BaselineFiles) -> Litestar:
     handlers = [*_bare(stored), _by_hand(stored)]
     return Litestar(
         handlers,
@@ -73,7 +73,7 @@ def application(stored: Stored) -> Litestar:
     )
 
 
-def _bare(stored: Stored) -> list[ControllerRouterHandler]:
+def _bare(stored: BaselineFiles) -> list[ControllerRouterHandler]:
     """Answer with stored bytes and do nothing else."""
     content, small = Path(stored.page).read_bytes(), Path(stored.unread).read_bytes()
 
@@ -88,24 +88,29 @@ def _bare(stored: Stored) -> list[ControllerRouterHandler]:
     return [page, unread]
 
 
-def _by_hand(stored: Stored) -> ControllerRouterHandler:
+def _by_hand(stored: BaselineFiles) -> ControllerRouterHandler:
     """A page of 20: ZREVRANGE, MGET, msgspec. It verifies no token and counts nothing unread, which spares it both."""
     client = redis.asyncio.Redis(unix_socket_path=stored.cache)
-    decoder = msgspec.json.Decoder(Mention)
+    decoder = msgspec.json.Decoder(StoredMention)
 
     @get("/redis/{user:str}")
-    async def page(user: FromPath[str]) -> Page:
+    async def page(user: FromPath[str]) -> StoredPage:
         keys = [key for key in await client.zrevrange(INBOX.format(user), 0, PAGE) if isinstance(key, bytes)]
-        found = [decoder.decode(blob) for blob in await client.mget(keys[:PAGE]) if blob] if keys else []
-        items = [Item(**msgspec.structs.asdict(mention), unread=True) for mention in found]
-        return Page(items=items, next=PAGE if len(keys) > PAGE else None)
+        mentions = [decoder.decode(blob) for blob in await client.mget(keys[:PAGE]) if blob] if keys else []
+        items = [StoredItem(**msgspec.structs.asdict(mention), unread=True) for mention in mentions]
+        return StoredPage(items=items, next=PAGE if len(keys) > PAGE else None)
 
     return page
 
 
-def main(words: str) -> None:
-    listen(application(msgspec.json.decode(words, type=Stored)), "127.0.0.1", 0, lambda port: print(port, flush=True))
-    leave()
+def main(arguments: str) -> None:
+    listen(
+        application(msgspec.json.decode(arguments, type=BaselineFiles)),
+        "127.0.0.1",
+        0,
+        lambda port: print(port, flush=True),
+    )
+    exit_now()
 
 
 if __name__ == "__main__":

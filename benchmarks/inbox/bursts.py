@@ -9,12 +9,12 @@ from itertools import count
 import numpy as np
 
 from benchmarks.inbox.population import patiently
-from notifier.domain.audience.inbox_rows import InboxRows, cut
+from notifier.domain.audience.inbox_rows import InboxRows, cut_inbox_rows
 from notifier.domain.audience.tiers import SetKind, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import Event, EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
-from notifier.domain.bursts.sequencer import Head, Numbered, advance, published
+from notifier.domain.bursts.sequencer import Head, LoggedMention, advance, after_publishing
 from notifier.domain.ids import Lane, Subject, UserId
 from notifier.ports.all_ports import Ports
 
@@ -31,7 +31,7 @@ MOST_MENTIONS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class History:
+class BurstHistory:
     """Numbers bursts by the product's own heads, then writes bursts, inbox rows and the published heads."""
 
     ports: Ports
@@ -39,13 +39,13 @@ class History:
 
     def write(self, bursts: Mapping[Subject, int]) -> int:
         """Write so many bursts of each subject; return how many. Every follower of a subject gets a row."""
-        heads = {subject: Head.fresh(subject) for subject in bursts}
+        heads = {subject: Head.empty(subject) for subject in bursts}
         offsets, turns = count(), max(bursts.values())
         for turn in range(turns):
             opened = self._opened([subject for subject in bursts if turn < bursts[subject]], turns - turn)
             for first in range(0, len(opened), AT_ONCE):
-                some = opened[first : first + AT_ONCE]
-                decided = [self._decided(heads[subject], at, offsets) for subject, at in some]
+                batch = opened[first : first + AT_ONCE]
+                decided = [self._decided(heads[subject], at, offsets) for subject, at in batch]
                 heads |= {head.subject: head for head in self._publish(decided)}
         return sum(bursts.values())
 
@@ -72,7 +72,7 @@ class History:
         # Together: short transactions of a few rows each would take most of the loading.
         rows = [rows for burst in outbox for rows in patiently(partial(self._rows, burst))]
         patiently(lambda: self.ports.inbox.write(rows))
-        done = [published(head, nonce=self.ports.nonces.new()) for head in decided]
+        done = [after_publishing(head, nonce=self.ports.nonces.new()) for head in decided]
         self._swap(done)
         return done
 
@@ -84,12 +84,12 @@ class History:
     def _rows(self, burst: Burst) -> list[InboxRows]:
         followers = self.ports.sets.read(SetKind.FOLLOWERS, burst.key.subject, [0])
         return [
-            cut(bits, burst=burst.key, opened_at=burst.opened_at, tier=Tier.P1, shard=shard)
+            cut_inbox_rows(bits, burst=burst.key, opened_at=burst.opened_at, tier=Tier.P1, shard=shard)
             for shard, bits in followers.items()
         ]
 
 
-def _mentions(subject: Subject, at: datetime, offsets: Iterator[int]) -> Iterator[Numbered]:
+def _mentions(subject: Subject, at: datetime, offsets: Iterator[int]) -> Iterator[LoggedMention]:
     """One to four mentions of a subject at one moment, by different authors."""
     first = next(offsets)
     for number in range(1 + first % MOST_MENTIONS):
@@ -104,5 +104,5 @@ def _mentions(subject: Subject, at: datetime, offsets: Iterator[int]) -> Iterato
             happened_at=at,
             accepted_at=at,
         )
-        mention = Mention.of(event, subject, Verdict.ALL, lane=Lane.STANDARD, followers=1_000)
-        yield Numbered(partition=PARTITION, offset=offset, mention=mention)
+        mention = Mention.from_event(event, subject, Verdict.ALL, lane=Lane.STANDARD, followers=1_000)
+        yield LoggedMention(partition=PARTITION, offset=offset, mention=mention)

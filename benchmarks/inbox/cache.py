@@ -21,7 +21,7 @@ BYTES = 24
 
 
 @dataclass(slots=True, kw_only=True)
-class Cache:
+class BenchCache:
     """`notifier up` neither starts nor restarts it, so it stays away for as long as a case needs."""
 
     engine: Engine
@@ -30,9 +30,9 @@ class Cache:
     @classmethod
     def started(cls, folder: Path) -> Self:
         password, port = secrets.token_hex(16), free_port(HOST)
-        found = cls(engine=server(folder, port=port, password=password), url=f"redis://:{password}@{HOST}:{port}/0")
-        found.start()
-        return found
+        cache = cls(engine=server(folder, port=port, password=password), url=f"redis://:{password}@{HOST}:{port}/0")
+        cache.start()
+        return cache
 
     def start(self) -> None:
         """Return when it answers. It is empty."""
@@ -49,7 +49,7 @@ class Cache:
             client.flushdb()
 
     @contextmanager
-    def gone(self) -> Iterator[None]:
+    def stopped(self) -> Iterator[None]:
         self.stop()
         try:
             yield
@@ -59,32 +59,32 @@ class Cache:
     @contextmanager
     def garbled(self, seed: int) -> Iterator[None]:
         """Write random bytes into random keys while the block lasts, then empty the database."""
-        over = Event()
-        thread = Thread(target=self._garble, args=(over, random.Random(seed)), name="garbage", daemon=True)
+        is_over = Event()
+        thread = Thread(target=self._garble, args=(is_over, random.Random(seed)), name="garbage", daemon=True)
         thread.start()
         try:
             yield
         finally:
-            over.set()
+            is_over.set()
             thread.join()
             self.flush()
 
-    def _garble(self, over: Event, dice: random.Random) -> None:
+    def _garble(self, is_over: Event, random_: random.Random) -> None:
         with redis.Redis.from_url(self.url) as client:
-            while not over.wait(GARBLED_EVERY):
+            while not is_over.wait(GARBLED_EVERY):
                 if isinstance(key := client.randomkey(), bytes):
                     with suppress(redis.RedisError):
-                        spoil(client, key, dice)
+                        spoil(client, key, random_)
 
 
-def spoil(client: "redis.Redis", key: bytes, dice: random.Random) -> None:
+def spoil(client: "redis.Redis", key: bytes, random_: random.Random) -> None:
     """Put garbage into a field of a hash, into a member of a sorted set, or in the place of the whole value."""
-    garbage = dice.randbytes(BYTES)
+    garbage = random_.randbytes(BYTES)
     match client.type(key):
         case b"hash":
             fields = client.hkeys(key)
-            client.hset(key, dice.choice(fields) if isinstance(fields, list) and fields else garbage, garbage)
-        case b"zset" if dice.random() < 0.5:
-            client.zadd(key, {garbage: dice.random()})
+            client.hset(key, random_.choice(fields) if isinstance(fields, list) and fields else garbage, garbage)
+        case b"zset" if random_.random() < 0.5:
+            client.zadd(key, {garbage: random_.random()})
         case _:
             client.set(key, garbage)

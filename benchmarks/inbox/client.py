@@ -15,7 +15,7 @@ from time import process_time
 from typing import Any
 
 from benchmarks.inbox.figures import due_times, percentiles
-from benchmarks.inbox.loops import Answer, Loop, Request, Tally, closed_loop, open_loop
+from benchmarks.inbox.loops import Answer, LoadLoop, Request, Tally, closed_loop, open_loop
 
 HOST = "127.0.0.1"
 UNBOUNDED = 600.0
@@ -41,7 +41,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class RequestFiles:
     """Files of requests, each read once."""
 
     known: dict[str, list[bytes]] = field(default_factory=dict)
@@ -54,13 +54,13 @@ class Files:
 
 
 def main() -> None:
-    files = Files()
+    files = RequestFiles()
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         print(json.dumps(done(Job(**json.loads(line)), files)), flush=True)
 
 
-def done(job: Job, files: Files) -> dict[str, Any]:
+def done(job: Job, files: RequestFiles) -> dict[str, Any]:
     """Run the load; return the fields of a Reading."""
     turns, kept = files.turns(job), list[str]()
     tally = Tally(keep=None if job.answers is None else lambda number, answer: kept.append(_line(number, answer)))
@@ -84,10 +84,10 @@ def done(job: Job, files: Files) -> dict[str, Any]:
 def _run(job: Job, turns: Iterator[Request], tally: Tally) -> float:
     if job.rate is None:
         turns = turns if job.count is None else islice(turns, job.count)
-        with Loop(host=HOST, port=job.port, tally=tally, waiting=DefaultSelector()) as loop:
+        with LoadLoop(host=HOST, port=job.port, tally=tally, waiting=DefaultSelector()) as loop:
             return closed_loop(loop, turns, connections=job.connections, seconds=job.seconds)
     # `epoll` waits for whole milliseconds, which would be in every latency.
-    with Loop(host=HOST, port=job.port, tally=tally, waiting=SelectSelector()) as loop:
+    with LoadLoop(host=HOST, port=job.port, tally=tally, waiting=SelectSelector()) as loop:
         due = due_times(job.rate, job.seconds, job.seed)
         return open_loop(loop, turns, connections=job.connections, due=due)
 
@@ -101,13 +101,13 @@ def write_requests(path: Path, requests: Iterable[bytes]) -> None:
 
 
 def read_requests(path: Path) -> list[bytes]:
-    data, at, found = path.read_bytes(), 0, list[bytes]()
+    data, at, requests = path.read_bytes(), 0, list[bytes]()
     while at < len(data):
         (length,) = LENGTH.unpack_from(data, at)
         at += LENGTH.size
-        found.append(data[at : at + length])
+        requests.append(data[at : at + length])
         at += length
-    return found
+    return requests
 
 
 if __name__ == "__main__":
@@ -149,8 +149,8 @@ def _request(method: str, path: str, token: str, headers: Mapping[str, str], bod
 
 def read_answers(path: Path) -> Sequence[Answered]:
     """Return what the client wrote, by number of the request."""
-    found = [_answered(*json.loads(line)) for line in path.read_text().splitlines()]
-    return sorted(found, key=lambda answer: answer.number)
+    answers = [_answered(*json.loads(line)) for line in path.read_text().splitlines()]
+    return sorted(answers, key=lambda answer: answer.number)
 
 
 def _answered(number: int, status: int, head: str, body: str) -> Answered:

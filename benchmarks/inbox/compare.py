@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 import redis
 
-from benchmarks.inbox.baseline import COMMAND, INBOX, MENTION, Mention, Stored
+from benchmarks.inbox.baseline import COMMAND, INBOX, MENTION, BaselineFiles, StoredMention
 from benchmarks.inbox.cases import UNREAD, WARM
 from benchmarks.inbox.client import PAGE, Answered, get, read_answers
-from benchmarks.inbox.other_process import Aside
-from benchmarks.inbox.stage import Stage
+from benchmarks.inbox.other_process import HelperProcess
+from benchmarks.inbox.stage import InboxStage
 from benchmarks.peers.valkey import peers_valkey
-from notifier.devkit.check.run import Tell
+from notifier.devkit.check.run import Report
 
 WARMED_WITHIN = 120.0
 """Seconds for all users' first opens; who wasn't warmed then is in no case that needs an answer of the product."""
@@ -25,10 +25,10 @@ DEEP_USERS, DEEP_PAGE = 20, 5
 
 
 @contextmanager
-def beside(stage: Stage, tell: Tell) -> Iterator[Sequence[Answered]]:
+def with_baseline(stage: InboxStage, tell: Report) -> Iterator[Sequence[Answered]]:
     """Warm the product up, start the baseline with what it answered, and yield the warm pages of the product."""
     tell("opening every warm user's inbox once")
-    warm = warmed(stage)
+    warm = warm_up(stage)
     answered = [answer for answer in warm if answer.status == 200]
     page = sorted(answered, key=lambda answer: len(answer.body))[len(answered) // 2]
     unread = stage.load(UNREAD, connections=1, count=1, first=page.number, answers=str(stage.folder / "unread"))
@@ -36,21 +36,21 @@ def beside(stage: Stage, tell: Tell) -> Iterator[Sequence[Answered]]:
     [badge] = read_answers(stage.folder / "unread")
     with peers_valkey(stage.folder) as valkey:
         fill_inboxes(valkey.socket, answered)
-        stored = Stored(
+        stored = BaselineFiles(
             page=_written(stage.folder / "page.json", page.body),
             unread=_written(stage.folder / "unread.json", badge.body),
             cache=str(valkey.socket),
         )
-        words = [*COMMAND, msgspec.json.encode(stored).decode()]
-        with Aside(words=words, log=stage.folder / "baseline.log") as baseline:
-            stage.asides["baseline"] = baseline
+        arguments = [*COMMAND, msgspec.json.encode(stored).decode()]
+        with HelperProcess(arguments=arguments, log=stage.folder / "baseline.log") as baseline:
+            stage.helpers["baseline"] = baseline
             try:
                 yield answered
             finally:
-                del stage.asides["baseline"]
+                del stage.helpers["baseline"]
 
 
-def warmed(stage: Stage, count: int | None = None) -> Sequence[Answered]:
+def warm_up(stage: InboxStage, count: int | None = None) -> Sequence[Answered]:
     """Open every warm user's inbox once, or so many of them; return the answers."""
     place = stage.folder / "warm-answers"
     count = count or stage.population.group(WARM.requests).users
@@ -58,7 +58,7 @@ def warmed(stage: Stage, count: int | None = None) -> Sequence[Answered]:
     return read_answers(place)
 
 
-def write_not_modified(stage: Stage, answered: Sequence[Answered]) -> None:
+def write_not_modified(stage: InboxStage, answered: Sequence[Answered]) -> None:
     """Requests that name the page which the user has."""
     stage.files.write(
         "not_modified",
@@ -69,13 +69,13 @@ def write_not_modified(stage: Stage, answered: Sequence[Answered]) -> None:
     )
 
 
-def write_pages_behind(stage: Stage, answered: Sequence[Answered]) -> None:
+def write_later_pages(stage: InboxStage, answered: Sequence[Answered]) -> None:
     """Requests for the second page of warm users, and for a deep one of users with 300 followed subjects."""
     tokens = stage.files.tokens("warm")
     second = [(tokens[answer.number], answer.json["next"]) for answer in answered]
-    stage.files.write("second_page", [_behind(token, cursor) for token, cursor in second if cursor])
+    stage.files.write("second_page", [_page_request(token, cursor) for token, cursor in second if cursor])
     deep = [(token, _cursor(stage, token)) for token in stage.files.tokens("many")[:DEEP_USERS]]
-    stage.files.write("deep_page", [_behind(token, cursor) for token, cursor in deep if cursor])
+    stage.files.write("deep_page", [_page_request(token, cursor) for token, cursor in deep if cursor])
 
 
 def fill_inboxes(socket: Path, answered: Sequence[Answered]) -> None:
@@ -85,7 +85,7 @@ def fill_inboxes(socket: Path, answered: Sequence[Answered]) -> None:
     older = [*known][:INBOX_ITEMS]
     with redis.Redis(unix_socket_path=str(socket)) as client, client.pipeline(transaction=False) as pipeline:
         for name, item in known.items():
-            blob = json.dumps({field: item[field] for field in Mention.__struct_fields__})
+            blob = json.dumps({field: item[field] for field in StoredMention.__struct_fields__})
             pipeline.set(MENTION.format(name), blob)
         for number, items in pages.items():
             own = [item["opened_at"] + item["subject"] for item in items]
@@ -94,12 +94,12 @@ def fill_inboxes(socket: Path, answered: Sequence[Answered]) -> None:
             pipeline.execute()
 
 
-def _cursor(stage: Stage, token: str) -> str | None:
+def _cursor(stage: InboxStage, token: str) -> str | None:
     """Walk to the page before the deep one; return its cursor, or None where the inbox ends before it."""
     cursor: str | None = None
     place = stage.folder / "deep-answer"
     for _ in range(DEEP_PAGE - 1):
-        stage.files.write("walk", [_behind(token, cursor) if cursor else get(PAGE, token)])
+        stage.files.write("walk", [_page_request(token, cursor) if cursor else get(PAGE, token)])
         stage.client.run(stage.files.path("walk"), stage.port(WARM), connections=1, count=1, answers=str(place))
         [answer] = read_answers(place)
         cursor = answer.json["next"] if answer.status == 200 else None
@@ -108,7 +108,7 @@ def _cursor(stage: Stage, token: str) -> str | None:
     return cursor
 
 
-def _behind(token: str, cursor: str) -> bytes:
+def _page_request(token: str, cursor: str) -> bytes:
     return get(f"{PAGE}?cursor={cursor}&limit=20", token)
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from threading import Event, Thread
 
 from benchmarks.inbox.cases import WARM, Case
-from benchmarks.inbox.figures import LOADS, Slice, growth, right_answers
+from benchmarks.inbox.figures import LOADS, LoadSlice, growth, right_answers
 from benchmarks.inbox.latency import in_ms
-from benchmarks.inbox.shared_stage import Shared
-from benchmarks.inbox.stage import Stage
+from benchmarks.inbox.shared_stage import SharedInboxStage
+from benchmarks.inbox.stage import InboxStage
 from benchmarks.process_stats import resident_mb
-from benchmarks.rounds import Figure, Spread, told
+from benchmarks.rounds import Figure, Spread, unjudged
 from notifier.devkit.check.finding import Finding, at_most
 
 HERD = Case(name="herd", requests="gala")
@@ -46,21 +46,23 @@ def memory_names(profile: str) -> tuple[str, ...]:
     )
 
 
-def herd(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-    stage, found = shared.stage(tell), list[Slice]()
+def herd(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    stage, herd_slices = shared.stage(tell), list[LoadSlice]()
     for number in range(HERDS_QUICK if quick else HERDS):
         tell(f"herd {number + 1}: {AT_ONCE:,} users open at once in a new process")
         stage.restart_api()
         stage.load(WARM, connections=16, first=0, count=OTHERS, seconds=HERD_WITHIN)
-        found.append(stage.measure(HERD, connections=AT_ONCE, count=AT_ONCE, seconds=HERD_WITHIN))
-    worst = told(f"inbox_herd_ms{{{shared.profile}}}", in_ms(found, "p99"), AT_ONCE * len(found), "p99 of a herd")
-    right = right_answers(f"inbox_right_answers{{{shared.profile},herd}}", [HERD], {HERD.name: found})
-    return [loads(f"inbox_herd_one_load{{{shared.profile}}}", found), worst, right]
+        herd_slices.append(stage.measure(HERD, connections=AT_ONCE, count=AT_ONCE, seconds=HERD_WITHIN))
+    worst = unjudged(
+        f"inbox_herd_ms{{{shared.profile}}}", in_ms(herd_slices, "p99"), AT_ONCE * len(herd_slices), "p99 of a herd"
+    )
+    right = right_answers(f"inbox_right_answers{{{shared.profile},herd}}", [HERD], {HERD.name: herd_slices})
+    return [loads(f"inbox_herd_one_load{{{shared.profile}}}", herd_slices), worst, right]
 
 
-def loads(name: str, herds: list[Slice]) -> Figure:
+def loads(name: str, herds: list[LoadSlice]) -> Figure:
     """The most loads of a burst that one herd caused."""
-    counted = [each.counters[LOADS] for each in herds if LOADS in each.counters]
+    counted = [herd_slice.counters[LOADS] for herd_slice in herds if LOADS in herd_slice.counters]
     if not counted:
         detail = f"There is no {LOADS} in /metrics."
         return Figure(finding=Finding(name=name, ok=False, value="-", limit=LOADS_OF_ONE, n=0, detail=detail))
@@ -69,14 +71,14 @@ def loads(name: str, herds: list[Slice]) -> Figure:
     return Figure(finding=finding, ours=Spread.of(counted, "loads"))
 
 
-def memory(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+def memory(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     stage, profile = shared.warm_stage(tell), shared.profile
     seconds = FILLED_QUICK_S if quick else FILLED_S
     tell(f"everybody opens for {seconds:.0f} s: {stage.files.count(EVERYBODY.requests):,} users")
     with sampled(stage) as samples:
-        found = stage.measure(EVERYBODY, seconds=seconds)
-    users = min(found.reading.opens, stage.files.count(EVERYBODY.requests))
-    detail = f"{users:,} different users opened, {found.reading.opens:,} times"
+        measured = stage.measure(EVERYBODY, seconds=seconds)
+    users = min(measured.reading.opens, stage.files.count(EVERYBODY.requests))
+    detail = f"{users:,} different users opened, {measured.reading.opens:,} times"
     spread = Spread.of(samples.mb, "MB")
     flat = f"the last third of {len(samples.mb)} samples; {detail}"
     grown = growth(samples.mb)
@@ -92,7 +94,7 @@ def memory(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], N
                 f"inbox_api_growth_mb{{{profile}}}", grown, GROWTH_MB, unit="MB", n=len(samples.mb), detail=flat
             )
         ),
-        right_answers(f"inbox_right_answers{{{profile},memory}}", [EVERYBODY], {EVERYBODY.name: [found]}),
+        right_answers(f"inbox_right_answers{{{profile},memory}}", [EVERYBODY], {EVERYBODY.name: [measured]}),
     ]
 
 
@@ -102,19 +104,19 @@ class Samples:
 
 
 @contextmanager
-def sampled(stage: Stage) -> Iterator[Samples]:
+def sampled(stage: InboxStage) -> Iterator[Samples]:
     """Sample the API's resident memory each second while the block lasts."""
-    found, over, pid = Samples(), Event(), stage.api()
+    samples, over, pid = Samples(), Event(), stage.api()
 
     def sample() -> None:
         while not over.is_set():
-            found.mb.append(resident_mb(pid))
+            samples.mb.append(resident_mb(pid))
             over.wait(SAMPLED_EVERY)
 
     thread = Thread(target=sample, name="memory", daemon=True)
     thread.start()
     try:
-        yield found
+        yield samples
     finally:
         over.set()
         thread.join()

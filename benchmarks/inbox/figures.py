@@ -8,7 +8,7 @@ from statistics import median
 from urllib.request import urlopen
 
 from benchmarks.inbox.cases import Case
-from benchmarks.rounds import Figure, Spread, told
+from benchmarks.rounds import Figure, Spread, unjudged
 from notifier.devkit.check.finding import Finding, agreement, at_least, at_most
 
 # Arithmetic of a load without any I/O: when requests are due, percentiles of latencies, ratios of the same round.
@@ -17,7 +17,7 @@ PERCENTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class LoadReading:
     """Result of one load."""
 
     opens: int
@@ -39,14 +39,14 @@ class Reading:
 
     def unexpected(self, status: int) -> int:
         """Count the requests that were not answered with this status."""
-        return self.failed + sum(count for found, count in self.statuses.items() if found != status)
+        return self.failed + sum(count for answered, count in self.statuses.items() if answered != status)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
+class LoadSlice:
     """One load on one server, with what the server spent on it."""
 
-    reading: Reading
+    reading: LoadReading
     processor_s: float
     """Processor seconds of the server's process."""
     counters: Mapping[str, float]
@@ -80,14 +80,14 @@ def percentiles(latencies: Sequence[float]) -> Mapping[str, float]:
     return {name: _at(ordered, share) for name, share in PERCENTILES.items()}
 
 
-def ratios(ours: Sequence[Slice], theirs: Sequence[Slice]) -> list[float]:
+def ratios(ours: Sequence[LoadSlice], theirs: Sequence[LoadSlice]) -> list[float]:
     """Return our rate over theirs for each round. Raises ValueError when a round lacks its other side."""
     if not all(its.reading.opens for its in theirs):
         raise ValueError("There is no answer to compare with in some round.")
     return [mine.per_s / its.per_s for mine, its in zip(ours, theirs, strict=True)]
 
 
-def cpu_ratio(ours: Sequence[Slice], theirs: Sequence[Slice]) -> float:
+def cpu_ratio(ours: Sequence[LoadSlice], theirs: Sequence[LoadSlice]) -> float:
     """Return the median of their processor time per answer over ours: above 1 ours is cheaper."""
     pairs = zip(ours, theirs, strict=True)
     return median(its.cpu_us / mine.cpu_us if mine.cpu_us else 0.0 for mine, its in pairs)
@@ -107,81 +107,83 @@ RATE, CPU = "opens/s", "us"
 CLIENT_BUSY = 0.8
 """Share of a core from which on the load generator itself is in doubt."""
 
-Slices = Mapping[str, Sequence[Slice]]
+Slices = Mapping[str, Sequence[LoadSlice]]
 """By case, one a round."""
 
 
-def ratio(name: str, ours: Sequence[Slice], theirs: Sequence[Slice], limit: float | None) -> Figure:
+def ratio(name: str, ours: Sequence[LoadSlice], theirs: Sequence[LoadSlice], limit: float | None) -> Figure:
     """Our rate over theirs, the median of the rounds."""
-    found = ratios(ours, theirs)
+    round_ratios = ratios(ours, theirs)
     mine, its = rates(ours), rates(theirs)
     detail = (
-        f"{mine.median:,.0f} opens/s against {its.median:,.0f}; {min(found):.3f} to {max(found):.3f} in "
-        f"{len(found)} rounds; {cpu_ratio(ours, theirs):.3f} by processor time, {_cpu(ours):,.0f} us an open against "
+        f"{mine.median:,.0f} opens/s against {its.median:,.0f}; {min(round_ratios):.3f} to {max(round_ratios):.3f} in "
+        f"{len(round_ratios)} rounds; {cpu_ratio(ours, theirs):.3f} by CPU time, {_cpu(ours):,.0f} us an open against "
         f"{_cpu(theirs):,.0f}; {latencies(ours)}; {_body(ours):,.0f} bytes against {_body(theirs):,.0f}"
     )
-    finding = at_least(name, median(found), limit or 0.0, unit="ratio", n=len(found), detail=detail)
+    finding = at_least(name, median(round_ratios), limit or 0.0, unit="ratio", n=len(round_ratios), detail=detail)
     return Figure(
         finding=finding if limit is not None else replace(finding, limit=None, ok=True), ours=mine, baseline=its
     )
 
 
-def ratio_to_peer(name: str, ours: Sequence[Slice], peer: Sequence[Slice], limit: float) -> Figure:
+def ratio_to_peer(name: str, ours: Sequence[LoadSlice], peer: Sequence[LoadSlice], limit: float) -> Figure:
     figure = ratio(name, ours, peer, limit)
     return replace(figure, baseline=None, peers=figure.baseline)
 
 
-def cpu(name: str, ours: Sequence[Slice], theirs: Sequence[Slice] | None = None) -> Figure:
+def cpu(name: str, ours: Sequence[LoadSlice], theirs: Sequence[LoadSlice] | None = None) -> Figure:
     """Microseconds of the server's processor time per open."""
-    figure = told(name, Spread.of([each.cpu_us for each in ours], CPU), len(ours), latencies(ours))
-    return replace(figure, baseline=Spread.of([each.cpu_us for each in theirs], CPU) if theirs else None)
+    figure = unjudged(name, Spread.of([slice_.cpu_us for slice_ in ours], CPU), len(ours), latencies(ours))
+    return replace(figure, baseline=Spread.of([slice_.cpu_us for slice_ in theirs], CPU) if theirs else None)
 
 
-def calls(name: str, slices: Sequence[Slice], counter: str, limit: float | None) -> Figure:
+def calls(name: str, slices: Sequence[LoadSlice], counter: str, limit: float | None) -> Figure:
     """Round trips per open; not measured while the product doesn't count them."""
-    found = [value for each in slices if (value := each.per_open(counter)) is not None]
-    if not found:
+    per_open_values = [value for slice_ in slices if (value := slice_.per_open(counter)) is not None]
+    if not per_open_values:
         detail = f"There is no {counter} in /metrics."
         return Figure(finding=Finding(name=name, ok=limit is None, value="-", limit=limit, n=0, detail=detail))
-    spread, opens = Spread.of(found, "per open"), sum(each.reading.opens for each in slices)
+    spread, opens = Spread.of(per_open_values, "per open"), sum(slice_.reading.opens for slice_ in slices)
     if limit is None:
-        return told(name, spread, opens, counter)
-    finding = at_most(name, median(found), limit, unit="per open", n=opens, detail=counter)
+        return unjudged(name, spread, opens, counter)
+    finding = at_most(name, median(per_open_values), limit, unit="per open", n=opens, detail=counter)
     return Figure(finding=finding, ours=spread)
 
 
 def right_answers(name: str, cases: Sequence[Case], slices: Slices) -> Figure:
     """Every answer has the status that its case expects, and the load generator wasn't the limit."""
-    opens = sum(each.reading.opens for found in slices.values() for each in found)
+    opens = sum(slice_.reading.opens for case_slices in slices.values() for slice_ in case_slices)
     return Figure(finding=agreement(name, _wrong(cases, slices), n=opens))
 
 
-def rates(slices: Sequence[Slice]) -> Spread:
-    return Spread.of([each.per_s for each in slices], RATE)
+def rates(slices: Sequence[LoadSlice]) -> Spread:
+    return Spread.of([slice_.per_s for slice_ in slices], RATE)
 
 
-def latencies(slices: Sequence[Slice]) -> str:
+def latencies(slices: Sequence[LoadSlice]) -> str:
     """The medians of the rounds' percentiles."""
-    found = {name: median(each.reading.latency[name] for each in slices) for name in ("p50", "p99", "p999")}
-    return ", ".join(f"{name} {seconds * 1e3:,.1f} ms" for name, seconds in found.items())
+    percentile_medians = {
+        name: median(slice_.reading.latency[name] for slice_ in slices) for name in ("p50", "p99", "p999")
+    }
+    return ", ".join(f"{name} {seconds * 1e3:,.1f} ms" for name, seconds in percentile_medians.items())
 
 
 def _wrong(cases: Sequence[Case], slices: Slices) -> Iterator[str]:
     for case in cases:
-        for each in slices.get(case.name, ()):
-            if unexpected := each.reading.unexpected(case.status):
-                statuses = dict(each.reading.statuses)
-                yield f"{case.name}: {unexpected} of {each.reading.opens}, {statuses}, {each.reading.failed} failed"
-            if each.reading.busy > CLIENT_BUSY:
-                yield f"{case.name}: the load generator took {each.reading.busy:.0%} of a core"
+        for slice_ in slices.get(case.name, ()):
+            if unexpected := slice_.reading.unexpected(case.status):
+                statuses = dict(slice_.reading.statuses)
+                yield f"{case.name}: {unexpected} of {slice_.reading.opens}, {statuses}, {slice_.reading.failed} failed"
+            if slice_.reading.busy > CLIENT_BUSY:
+                yield f"{case.name}: the load generator took {slice_.reading.busy:.0%} of a core"
 
 
-def _cpu(slices: Sequence[Slice]) -> float:
-    return median(each.cpu_us for each in slices)
+def _cpu(slices: Sequence[LoadSlice]) -> float:
+    return median(slice_.cpu_us for slice_ in slices)
 
 
-def _body(slices: Sequence[Slice]) -> float:
-    return median(each.reading.body for each in slices)
+def _body(slices: Sequence[LoadSlice]) -> float:
+    return median(slice_.reading.body for slice_ in slices)
 
 
 # The product's counters, read from /metrics as an operator reads them.
@@ -203,7 +205,7 @@ def read_counters(url: str) -> Mapping[str, float]:
 
 
 def parsed(text: str) -> Mapping[str, float]:
-    found: dict[str, float] = {}
+    counters: dict[str, float] = {}
     for name, value in SAMPLE.findall(text):
-        found[name] = found.get(name, 0.0) + float(value)
-    return found
+        counters[name] = counters.get(name, 0.0) + float(value)
+    return counters

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.inbox.client import PAGE, UNREAD, get, read_requests, write_requests
 from benchmarks.inbox.population import Population
-from notifier.api.auth.identity import Keys, issue, keys_of
+from notifier.api.auth.identity import Keys, issue_token, keys_of
 from notifier.config import Settings
 
 LIFETIME = timedelta(hours=3)
@@ -19,7 +19,7 @@ Requests = Callable[[], Iterable[bytes]]
 
 
 @dataclass(kw_only=True)
-class Files:
+class PopulationRequests:
     folder: Path
     population: Population
     settings: Settings
@@ -46,7 +46,7 @@ class Files:
     def tokens(self, group: str) -> Sequence[str]:
         if group not in self._tokens:
             users = self.population.users(group)
-            self._tokens[group] = [issue(self._keys, user, self.now, LIFETIME) for user in users]
+            self._tokens[group] = [issue_token(self._keys, user, self.now, LIFETIME) for user in users]
         return self._tokens[group]
 
     def token(self, group: str, number: int) -> str:

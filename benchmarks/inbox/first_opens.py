@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.inbox.cases import BARE_PAGE, FIRST, Case
-from benchmarks.inbox.compare import warmed
-from benchmarks.inbox.figures import REDIS, STORE, Slice, calls, cpu, ratio, right_answers
-from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, Shared
-from benchmarks.inbox.stage import Stage
+from benchmarks.inbox.compare import warm_up
+from benchmarks.inbox.figures import REDIS, STORE, LoadSlice, calls, cpu, ratio, right_answers
+from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, SharedInboxStage
+from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure
-from notifier.devkit.check.run import Tell
+from notifier.devkit.check.run import Report
 from notifier.flow.inbox.subject_news import CLOCK_SKEW
 
 ROUNDS, ROUNDS_QUICK = 4, 2
@@ -42,40 +42,40 @@ def _names(profile: str, way: str) -> tuple[str, ...]:
     )
 
 
-def run(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     stage = shared.warm_stage(tell)
     rounds, users, seconds = (ROUNDS_QUICK, USERS_QUICK, SLICE_QUICK_S) if quick else (ROUNDS, USERS, SLICE_S)
-    found: dict[str, list[Slice]] = {BARE_PAGE.name: [], "redis": [], "store": []}
+    slices: dict[str, list[LoadSlice]] = {BARE_PAGE.name: [], "redis": [], "store": []}
     for number in range(rounds):
         tell(f"round {number + 1} of {rounds}: {users} VIPs, whom a new process finds in Redis, then in the store")
-        some = {"first": number * users, "count": users}
+        user_range = {"first": number * users, "count": users}
         _renew(stage)
         with stage.second_api() as port:
             # It trusts what others read once it has followed changes for longer than clocks may differ.
             time.sleep(FOLLOWS_FOR)
-            stage.client.run(stage.files.path(FIRST.requests), port, connections=16, seconds=WITHIN, **some)
-        found["redis"].append(stage.measure(FIRST, seconds=WITHIN, **some))
+            stage.client.run(stage.files.path(FIRST.requests), port, connections=16, seconds=WITHIN, **user_range)
+        slices["redis"].append(stage.measure(FIRST, seconds=WITHIN, **user_range))
         empty_cache(stage, tell)
         _renew(stage)
-        found["store"].append(stage.measure(FIRST, seconds=WITHIN, **some))
-        found[BARE_PAGE.name].append(stage.measure(BARE_PAGE, seconds=seconds))
-    return [figure for way in LIMITS for figure in _figures(shared.profile, way, found)]
+        slices["store"].append(stage.measure(FIRST, seconds=WITHIN, **user_range))
+        slices[BARE_PAGE.name].append(stage.measure(BARE_PAGE, seconds=seconds))
+    return [figure for way in LIMITS for figure in _figures(shared.profile, way, slices)]
 
 
-def _renew(stage: Stage) -> None:
+def _renew(stage: InboxStage) -> None:
     stage.restart_api()
-    warmed(stage, OTHERS)
+    warm_up(stage, OTHERS)
 
 
-def empty_cache(stage: Stage, tell: Tell) -> None:
+def empty_cache(stage: InboxStage, tell: Report) -> None:
     """Empty Redis and wait until the pump has rebuilt the index of bursts in it, which is of no user."""
     stage.cache.flush()
     if not stage.indexed():
         tell("the index of bursts isn't whole; it goes on without")
 
 
-def _figures(profile: str, way: str, found: dict[str, list[Slice]]) -> list[Figure]:
-    mine, bare = found[way], found[BARE_PAGE.name]
+def _figures(profile: str, way: str, slices: dict[str, list[LoadSlice]]) -> list[Figure]:
+    mine, bare = slices[way], slices[BARE_PAGE.name]
     rate, processor, store, cache, right = _names(profile, way)
     case = Case(name=way, requests=FIRST.requests)
     return [
@@ -83,5 +83,5 @@ def _figures(profile: str, way: str, found: dict[str, list[Slice]]) -> list[Figu
         cpu(processor, mine, bare),
         calls(store, mine, STORE, STORE_CALLS),
         calls(cache, mine, REDIS, None),
-        right_answers(right, [case], found),
+        right_answers(right, [case], slices),
     ]

@@ -5,10 +5,10 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.inbox.cases import BARE_PAGE, WARM, Case
-from benchmarks.inbox.figures import Slice, right_answers
-from benchmarks.inbox.shared_stage import Shared
-from benchmarks.inbox.stage import Stage
-from benchmarks.rounds import Figure, Spread, told
+from benchmarks.inbox.figures import LoadSlice, right_answers
+from benchmarks.inbox.shared_stage import SharedInboxStage
+from benchmarks.inbox.stage import InboxStage
+from benchmarks.rounds import Figure, Spread, unjudged
 from notifier.devkit.check.finding import at_most
 
 SHARES = (10, 25, 50, 75, 90)
@@ -36,55 +36,55 @@ def _name(profile: str, share: int, percentile: str) -> str:
     return f"inbox_latency_ms{{{profile},{share}%,{percentile}}}"
 
 
-def run(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     stage, profile = shared.warm_stage(tell), shared.profile
     most, bare_most = maximum(stage, WARM), maximum(stage, BARE_PAGE)
     tell(f"at most {most:,.0f} opens/s; the bare handler {bare_most:,.0f}")
     rounds, seconds = (ROUNDS_QUICK, SECONDS_QUICK) if quick else (ROUNDS, SECONDS)
-    found: dict[int, list[Slice]] = {}
-    bare: list[Slice] = []
+    by_share: dict[int, list[LoadSlice]] = {}
+    bare: list[LoadSlice] = []
     for share in [JUDGED] if quick else SHARES:
         tell(f"{share} % of the maximum: {most * share / 100:,.0f} opens/s")
-        found[share] = []
+        by_share[share] = []
         for number in range(rounds if share == JUDGED else 1):
-            found[share].append(opened(stage, WARM, most * share / 100, seconds, number))
+            by_share[share].append(opened(stage, WARM, most * share / 100, seconds, number))
             if share == JUDGED:
                 bare.append(opened(stage, BARE_PAGE, bare_most * share / 100, seconds, number))
-    every = {WARM.name: [each for slices in found.values() for each in slices], BARE_PAGE.name: bare}
+    all_slices = {WARM.name: [slice_ for slices in by_share.values() for slice_ in slices], BARE_PAGE.name: bare}
     return [
-        judged(profile, found[JUDGED], bare, most),
+        judged(profile, by_share[JUDGED], bare, most),
         *(
             _at_share(_name(profile, share, percentile), slices, percentile, most * share / 100)
-            for share, slices in found.items()
+            for share, slices in by_share.items()
             for percentile in TOLD
         ),
-        right_answers(f"inbox_right_answers{{{profile},latency}}", [WARM, BARE_PAGE], every),
+        right_answers(f"inbox_right_answers{{{profile},latency}}", [WARM, BARE_PAGE], all_slices),
     ]
 
 
-def maximum(stage: Stage, case: Case) -> float:
+def maximum(stage: InboxStage, case: Case) -> float:
     """The median rate of a few closed loops."""
     return median(stage.measure(case, seconds=MAXIMUM_S).per_s for _ in range(MAXIMA))
 
 
-def opened(stage: Stage, case: Case, rate: float, seconds: float, seed: int) -> Slice:
+def opened(stage: InboxStage, case: Case, rate: float, seconds: float, seed: int) -> LoadSlice:
     return stage.measure(case, connections=CONNECTIONS, rate=rate, seconds=seconds, seed=seed)
 
 
-def judged(profile: str, slices: Sequence[Slice], bare: Sequence[Slice], most: float) -> Figure:
+def judged(profile: str, slices: Sequence[LoadSlice], bare: Sequence[LoadSlice], most: float) -> Figure:
     """The median of the rounds' p99 at half of the maximum."""
     mine, its = in_ms(slices, "p99"), in_ms(bare, "p99")
     detail = f"at {most * JUDGED / 100:,.0f} opens/s; the bare handler at half of its own maximum {its.median:,.1f} ms"
-    n = sum(each.reading.opens for each in slices)
+    n = sum(slice_.reading.opens for slice_ in slices)
     finding = at_most(f"inbox_p99_ms{{{profile}}}", mine.median, P99_MS[profile], unit="ms", n=n, detail=detail)
     return Figure(finding=finding, ours=mine, baseline=its)
 
 
-def _at_share(name: str, slices: Sequence[Slice], percentile: str, rate: float) -> Figure:
-    spread, n = in_ms(slices, percentile), sum(each.reading.opens for each in slices)
-    return told(name, spread, n, f"at {rate:,.0f} opens/s")
+def _at_share(name: str, slices: Sequence[LoadSlice], percentile: str, rate: float) -> Figure:
+    spread, n = in_ms(slices, percentile), sum(slice_.reading.opens for slice_ in slices)
+    return unjudged(name, spread, n, f"at {rate:,.0f} opens/s")
 
 
-def in_ms(slices: Sequence[Slice], percentile: str) -> Spread:
+def in_ms(slices: Sequence[LoadSlice], percentile: str) -> Spread:
     """Return the rounds' values of a percentile in milliseconds."""
-    return Spread.of([each.reading.latency[percentile] * MS for each in slices], "ms")
+    return Spread.of([slice_.reading.latency[percentile] * MS for slice_ in slices], "ms")

@@ -13,13 +13,13 @@ import numpy as np
 
 from benchmarks.inbox.cases import BARE_PAGE, WARM
 from benchmarks.inbox.client import post, write_requests
-from benchmarks.inbox.figures import REDIS, STORE, Reading, calls, cpu, ratio, right_answers
+from benchmarks.inbox.figures import REDIS, STORE, LoadReading, calls, cpu, ratio, right_answers
 from benchmarks.inbox.latency import CONNECTIONS, in_ms
-from benchmarks.inbox.other_process import AsideFailed, Client
+from benchmarks.inbox.other_process import HelperFailed, LoadClient
 from benchmarks.inbox.population import Population, zipf
-from benchmarks.inbox.shared_stage import Shared, played
-from benchmarks.inbox.stage import Stage
-from benchmarks.rounds import Figure, told
+from benchmarks.inbox.shared_stage import SharedInboxStage, played
+from benchmarks.inbox.stage import InboxStage
+from benchmarks.rounds import Figure, unjudged
 from notifier.devkit.check.finding import Finding
 from notifier.devkit.check.traffic import BATCH, Tweet
 from notifier.devkit.fixture.world import user
@@ -53,25 +53,27 @@ def names(profile: str) -> tuple[str, ...]:
     )
 
 
-def run(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     stage, profile = shared.warm_stage(tell), shared.profile
     lasting = LATENCY_QUICK_S if quick else LATENCY_S
     tell(f"{MENTIONS_PER_S} mentions a second begin")
     with mentioned(stage, folder) as mentions:
-        found = dict(played(stage, [BARE_PAGE, WARM], quick=quick, tell=tell))
-        rate = SHARE * median(each.per_s for each in found[WARM.name])
+        slices = dict(played(stage, [BARE_PAGE, WARM], quick=quick, tell=tell))
+        rate = SHARE * median(slice_.per_s for slice_ in slices[WARM.name])
         tell(f"{rate:,.0f} opens/s, half of the maximum under load")
         timed = stage.measure(WARM, connections=CONNECTIONS, rate=rate, seconds=lasting)
-    mine, bare = found[WARM.name], found[BARE_PAGE.name]
+    mine, bare = slices[WARM.name], slices[BARE_PAGE.name]
     return [
         ratio(f"inbox_load_ratio{{{profile}}}", mine, bare, None),
         cpu(f"inbox_load_cpu_us{{{profile}}}", mine, bare),
         calls(f"inbox_load_redis_calls{{{profile}}}", mine, REDIS, REDIS_CALLS),
         calls(f"inbox_load_store_calls{{{profile}}}", mine, STORE, None),
-        told(f"inbox_load_p99_ms{{{profile}}}", in_ms([timed], "p99"), timed.reading.opens, f"at {rate:,.0f} opens/s"),
+        unjudged(
+            f"inbox_load_p99_ms{{{profile}}}", in_ms([timed], "p99"), timed.reading.opens, f"at {rate:,.0f} opens/s"
+        ),
         Figure(finding=_accepted(f"inbox_load_mentions_per_s{{{profile}}}", mentions)),
         right_answers(
-            f"inbox_right_answers{{{profile},load}}", [BARE_PAGE, WARM], {**found, WARM.name: [*mine, timed]}
+            f"inbox_right_answers{{{profile},load}}", [BARE_PAGE, WARM], {**slices, WARM.name: [*mine, timed]}
         ),
     ]
 
@@ -80,33 +82,33 @@ def run(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None
 class Mentions:
     """What the sender of mentions has measured so far."""
 
-    readings: list[Reading] = field(default_factory=list)
+    readings: list[LoadReading] = field(default_factory=list)
     failure: str = ""
 
 
 @contextmanager
-def mentioned(stage: Stage, folder: Path) -> Iterator[Mentions]:
+def mentioned(stage: InboxStage, folder: Path) -> Iterator[Mentions]:
     """Send mentions in an open loop, from a process of its own, while the block lasts."""
     place, rate = folder / "mentions", MENTIONS_PER_S / IN_A_BATCH
     write_requests(place, batches(stage.population, stage.instance.service_key, int(rate * LONGEST)))
-    found, over = Mentions(), Event()
+    mentions, over = Mentions(), Event()
 
     def send() -> None:
         try:
             while not over.is_set():
-                sent = sum(each.opens for each in found.readings)
+                sent = sum(reading.opens for reading in mentions.readings)
                 job = {"connections": SENDERS, "rate": rate, "seconds": PIECE, "first": sent, "seed": sent}
-                found.readings.append(sender.run(place, stage.port(WARM), **job))
-        except AsideFailed as error:  # told in the figure: it ends the background, and nothing else
-            found.failure = str(error)
+                mentions.readings.append(sender.run(place, stage.port(WARM), **job))
+        except HelperFailed as error:  # told in the figure: it ends the background, and nothing else
+            mentions.failure = str(error)
 
-    sender = Client.new(folder, "mentions")
-    with sender.aside:
+    sender = LoadClient.new(folder, "mentions")
+    with sender.process:
         thread = Thread(target=send, name="mentions", daemon=True)
         thread.start()
         try:
             time.sleep(BEGINS)
-            yield found
+            yield mentions
         finally:
             over.set()
             thread.join()
@@ -132,10 +134,10 @@ def batches(population: Population, key: str, count: int) -> Iterator[bytes]:
 
 
 def _accepted(name: str, mentions: Mentions) -> Finding:
-    sent = sum(each.opens for each in mentions.readings)
-    wrong = sum(each.unexpected(202) for each in mentions.readings)
+    sent = sum(reading.opens for reading in mentions.readings)
+    wrong = sum(reading.unexpected(202) for reading in mentions.readings)
     if mentions.failure or not sent:
         return Finding(name=name, ok=False, n=sent, detail=mentions.failure or "No batch was answered.")
-    value = sent * IN_A_BATCH / sum(each.seconds for each in mentions.readings)
+    value = sent * IN_A_BATCH / sum(reading.seconds for reading in mentions.readings)
     detail = f"{wrong} of {sent} batches refused; {MENTIONS_PER_S} a second were due"
     return Finding(name=name, ok=not wrong, value=round(value, 1), unit="mentions/s", n=sent, detail=detail)

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 CHUNK = 262_144
-GIVEN_UP_AFTER = 10.0
+TIMEOUT = 10.0
 """Seconds without any answer, or after the end of an open loop: what is missing then has failed."""
 WITHOUT_BODY = {204, 304}
 LENGTH = b"content-length: "
@@ -42,7 +42,7 @@ class Connection:
 
     @classmethod
     def to(cls, host: str, port: int) -> "Connection":
-        link = socket.create_connection((host, port), timeout=GIVEN_UP_AFTER)
+        link = socket.create_connection((host, port), timeout=TIMEOUT)
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return cls(link)
 
@@ -53,12 +53,12 @@ class Connection:
     def receive(self) -> Answer | None:
         """Read what has arrived; None while the answer is incomplete. Raises Broken."""
         try:
-            piece = self.link.recv(CHUNK)
+            chunk = self.link.recv(CHUNK)
         except OSError as error:
             raise Broken(str(error)) from error
-        if not piece:
+        if not chunk:
             raise Broken("closed")
-        self.data = self.data + piece if self.data else piece
+        self.data = self.data + chunk if self.data else chunk
         return parsed(self.data)
 
 
@@ -100,7 +100,7 @@ class Tally:
 
 
 @dataclass(slots=True, kw_only=True)
-class Loop:
+class LoadLoop:
     """Connections to one server, each with at most one request under way."""
 
     host: str
@@ -110,7 +110,7 @@ class Loop:
     """Holds the connections that have a request under way."""
     _opened: ExitStack = field(default_factory=ExitStack)
 
-    def __enter__(self) -> "Loop":
+    def __enter__(self) -> "LoadLoop":
         self._opened.callback(self.waiting.close)
         return self
 
@@ -152,7 +152,7 @@ class Loop:
         return connection
 
 
-def closed_loop(loop: Loop, requests: Iterator[Request], *, connections: int, seconds: float) -> float:
+def closed_loop(loop: LoadLoop, requests: Iterator[Request], *, connections: int, seconds: float) -> float:
     """Send each connection's next request when its answer has come; return the seconds until the last answer."""
     free = loop.connect(connections)
     began = perf_counter()
@@ -163,14 +163,14 @@ def closed_loop(loop: Loop, requests: Iterator[Request], *, connections: int, se
             request = next(requests, None) if now < ends else None
             if request is not None:
                 loop.send(connection, request, now)
-        free = loop.idle(GIVEN_UP_AFTER) if (left := loop.under_way()) else []
-        if left and not free and perf_counter() - max(each.due for each in left) > GIVEN_UP_AFTER:
+        free = loop.idle(TIMEOUT) if (left := loop.under_way()) else []
+        if left and not free and perf_counter() - max(pending.due for pending in left) > TIMEOUT:
             loop.tally.failed += len(left)
             break
     return perf_counter() - began
 
 
-def open_loop(loop: Loop, requests: Iterator[Request], *, connections: int, due: Iterable[float]) -> float:
+def open_loop(loop: LoadLoop, requests: Iterator[Request], *, connections: int, due: Iterable[float]) -> float:
     """Send a request whenever one is due, however slow the answers are; return the seconds that it took.
 
     A request that finds no free connection waits, and its latency has counted since it was due.
@@ -186,15 +186,15 @@ def open_loop(loop: Loop, requests: Iterator[Request], *, connections: int, due:
             last, upcoming = upcoming, next(times, None)
         while late and free:
             loop.send(free.pop(), next(requests), late.popleft())
-        if (wait := (upcoming or last + GIVEN_UP_AFTER) - perf_counter()) <= 0 and upcoming is None:
+        if (wait := (upcoming or last + TIMEOUT) - perf_counter()) <= 0 and upcoming is None:
             break
         free += loop.idle(max(0.0, wait))
     _give_up(loop, late)
     return perf_counter() - began
 
 
-def _give_up(loop: Loop, late: Sequence[float]) -> None:
+def _give_up(loop: LoadLoop, late: Sequence[float]) -> None:
     """Count what has no answer: it waited at least until now."""
-    now, left = perf_counter(), [*(each.due for each in loop.under_way()), *late]
+    now, left = perf_counter(), [*(pending.due for pending in loop.under_way()), *late]
     loop.tally.failed += len(left)
     loop.tally.latencies += [now - due for due in left]

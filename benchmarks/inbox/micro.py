@@ -11,10 +11,10 @@ from time import process_time
 
 import msgspec
 
-from benchmarks.rounds import Figure, Spread, told
-from notifier.api.auth.identity import Identity, identity_of, issue
+from benchmarks.rounds import Figure, Spread, unjudged
+from notifier.api.auth.identity import Identity, identity_of, issue_token
 from notifier.api.auth.service_keys import Keys
-from notifier.api.opaque_ids import Opaque
+from notifier.api.opaque_ids import OpaqueIds
 from notifier.api.routes.inbox import BadgeBody, InboxBody
 from notifier.api.schemas.items import item_body
 from notifier.config import Settings
@@ -22,7 +22,7 @@ from notifier.devkit.fixture.world import SINCE, user
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Kind, Lane, Member, Subject, UserId
-from notifier.domain.users.visibility import Marks, Viewer, visible
+from notifier.domain.users.visibility import Marks, Viewer, is_visible
 from notifier.flow.inbox.page import InboxView
 from notifier.metrics import Metrics
 
@@ -53,7 +53,7 @@ class Parts:
 
     def _auth(self) -> object:
         """Verify a user's token, without the loop: the product's coroutine waits for nothing here."""
-        asked = self.identity.person(self._authorization, self.now)
+        asked = self.identity.user(self._authorization, self.now)
         try:
             asked.send(None)
         except StopIteration as ended:
@@ -61,7 +61,7 @@ class Parts:
         raise AssertionError("the verification of a token of ours waited")
 
     def _predicate(self) -> object:
-        return [visible(burst, self.viewer, now=self.now) for burst in self.bursts]
+        return [is_visible(burst, self.viewer, now=self.now) for burst in self.bursts]
 
     def _body(self) -> object:
         """Shape the items: names, sentences and unread marks."""
@@ -87,8 +87,8 @@ class Parts:
         return InboxView(viewer=self.viewer, member=Member(42), now=self.now)
 
     @cached_property
-    def opaque(self) -> Opaque:
-        return Opaque.of(self.keys)
+    def opaque(self) -> OpaqueIds:
+        return OpaqueIds.of(self.keys)
 
     @cached_property
     def page(self) -> InboxBody:
@@ -98,7 +98,7 @@ class Parts:
 
     @cached_property
     def _authorization(self) -> str:
-        return f"Bearer {issue(self.keys, VIEWER, self.now, timedelta(hours=1))}"
+        return f"Bearer {issue_token(self.keys, VIEWER, self.now, timedelta(hours=1))}"
 
 
 def _burst(number: int, opened_at: datetime) -> Burst:
@@ -142,4 +142,4 @@ def _cost_us(work: Callable[[], object]) -> float:
 
 def _figure(part: str, costs: list[float]) -> Figure:
     name, detail = f"inbox_part_us{{{part}}}", f"processor time for a page of {PAGE}, {FOLLOWS} followed subjects"
-    return told(name, Spread.of(costs, "us"), len(costs) * TIMES, detail, round(median(costs), 1))
+    return unjudged(name, Spread.of(costs, "us"), len(costs) * TIMES, detail, round(median(costs), 1))

@@ -7,9 +7,9 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.inbox.cases import BARE_PAGE, NEWS
-from benchmarks.inbox.figures import Reading, Slice, cpu, ratio, right_answers
-from benchmarks.inbox.shared_stage import ROUNDS, ROUNDS_QUICK, SLICE_QUICK_S, SLICE_S, Shared
-from benchmarks.inbox.stage import Stage
+from benchmarks.inbox.figures import LoadReading, LoadSlice, cpu, ratio, right_answers
+from benchmarks.inbox.shared_stage import ROUNDS, ROUNDS_QUICK, SLICE_QUICK_S, SLICE_S, SharedInboxStage
+from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure
 
 A_PASS = 500
@@ -24,25 +24,25 @@ def names(profile: str) -> tuple[str, ...]:
     )
 
 
-def run(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     stage, profile = shared.warm_stage(tell), shared.profile
     rounds, seconds = (ROUNDS_QUICK, SLICE_QUICK_S) if quick else (ROUNDS, SLICE_S)
-    found: dict[str, list[Slice]] = {BARE_PAGE.name: [], NEWS.name: []}
+    slices: dict[str, list[LoadSlice]] = {BARE_PAGE.name: [], NEWS.name: []}
     for number in range(rounds):
         tell(f"round {number + 1} of {rounds}: a burst grows, {A_PASS} users look, and again")
-        found[BARE_PAGE.name].append(stage.measure(BARE_PAGE, seconds=seconds))
-        found[NEWS.name].append(grown_and_opened(stage, seconds))
-    mine, bare = found[NEWS.name], found[BARE_PAGE.name]
+        slices[BARE_PAGE.name].append(stage.measure(BARE_PAGE, seconds=seconds))
+        slices[NEWS.name].append(opens_after_growth(stage, seconds))
+    mine, bare = slices[NEWS.name], slices[BARE_PAGE.name]
     return [
         ratio(f"inbox_news_ratio{{{profile}}}", mine, bare, None),
         cpu(f"inbox_cpu_us{{{profile},news}}", mine, bare),
-        right_answers(f"inbox_right_answers{{{profile},news}}", [BARE_PAGE, NEWS], found),
+        right_answers(f"inbox_right_answers{{{profile},news}}", [BARE_PAGE, NEWS], slices),
     ]
 
 
-def grown_and_opened(stage: Stage, seconds: float) -> Slice:
+def opens_after_growth(stage: InboxStage, seconds: float) -> LoadSlice:
     """Grow the award show's burst and open a pass of inboxes, again and again; only the opens are timed."""
-    passes: list[Slice] = []
+    passes: list[LoadSlice] = []
     ends = time.monotonic() + seconds
     while not passes or time.monotonic() < ends:
         stage.grow_award()
@@ -50,21 +50,21 @@ def grown_and_opened(stage: Stage, seconds: float) -> Slice:
     return merged(passes)
 
 
-def merged(slices: Sequence[Slice]) -> Slice:
+def merged(slices: Sequence[LoadSlice]) -> LoadSlice:
     """Add slices of one case up; a percentile is the median of theirs."""
-    readings = [each.reading for each in slices]
-    opens, seconds = sum(each.opens for each in readings), sum(each.seconds for each in readings)
-    whole = Reading(
+    readings = [item.reading for item in slices]
+    opens, seconds = sum(item.opens for item in readings), sum(item.seconds for item in readings)
+    whole = LoadReading(
         opens=opens,
         seconds=seconds,
-        latency={name: median(each.latency[name] for each in readings) for name in readings[0].latency},
-        statuses=sum((Counter(each.statuses) for each in readings), Counter[int]()),
-        body=sum(each.body * each.opens for each in readings) / max(1, opens),
-        busy=sum(each.busy * each.seconds for each in readings) / seconds,
-        failed=sum(each.failed for each in readings),
+        latency={name: median(item.latency[name] for item in readings) for name in readings[0].latency},
+        statuses=sum((Counter(item.statuses) for item in readings), Counter[int]()),
+        body=sum(item.body * item.opens for item in readings) / max(1, opens),
+        busy=sum(item.busy * item.seconds for item in readings) / seconds,
+        failed=sum(item.failed for item in readings),
     )
-    return Slice(
+    return LoadSlice(
         reading=whole,
-        processor_s=sum(each.processor_s for each in slices),
-        counters={name: sum(each.counters.get(name, 0.0) for each in slices) for name in slices[-1].counters},
+        processor_s=sum(item.processor_s for item in slices),
+        counters={name: sum(item.counters.get(name, 0.0) for item in slices) for name in slices[-1].counters},
     )

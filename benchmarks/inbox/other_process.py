@@ -9,7 +9,7 @@ from pathlib import Path
 from select import select
 from typing import Any, Self
 
-from benchmarks.inbox.figures import Reading
+from benchmarks.inbox.figures import LoadReading
 from notifier.devkit.check.instance import end_with_parent
 
 ANSWERS_WITHIN = 400.0
@@ -19,15 +19,15 @@ LAST_LINES = 3
 CLIENT = ("-m", "benchmarks.inbox.client")
 
 
-class AsideFailed(RuntimeError):
+class HelperFailed(RuntimeError):
     """A process beside the product ended, or gave no answer."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Aside:
+class HelperProcess:
     """A Python process that writes a line when it is ready."""
 
-    words: Sequence[str]
+    arguments: Sequence[str]
     """Its arguments."""
     log: Path
     python: str = sys.executable
@@ -38,7 +38,7 @@ class Aside:
     def __enter__(self) -> Self:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [self.python, *self.words],
+                [self.python, *self.arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -46,7 +46,7 @@ class Aside:
                 preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
             )
         try:
-            self.first = self.hear()
+            self.first = self.receive()
         except BaseException:
             self.stop()
             raise
@@ -60,27 +60,27 @@ class Aside:
         assert self.process is not None
         return self.process.pid
 
-    def ask(self, words: Mapping[str, object]) -> Any:
+    def ask(self, request: Mapping[str, object]) -> Any:
         """Send a line and return the next one, decoded. Raises AsideFailed."""
-        self.say(words)
-        return self.hear()
+        self.send(request)
+        return self.receive()
 
-    def say(self, words: Mapping[str, object]) -> None:
+    def send(self, request: Mapping[str, object]) -> None:
         assert self.process is not None
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write(json.dumps(words).encode() + b"\n")
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            raise AsideFailed(f"{self._name} ended: {self._last_words()}") from None
+            raise HelperFailed(f"{self._name} ended: {self._last_log_lines()}") from None
 
-    def hear(self) -> Any:
+    def receive(self) -> Any:
         assert self.process is not None
         assert self.process.stdout is not None
         ready, _, _ = select([self.process.stdout], [], [], ANSWERS_WITHIN)
         line = self.process.stdout.readline() if ready else b""
         if not line:
-            raise AsideFailed(f"{self._name} gave no answer: {self._last_words()}")
+            raise HelperFailed(f"{self._name} gave no answer: {self._last_log_lines()}")
         return json.loads(line)
 
     def stop(self) -> None:
@@ -100,24 +100,24 @@ class Aside:
 
     @property
     def _name(self) -> str:
-        return " ".join(self.words[:2])
+        return " ".join(self.arguments[:2])
 
-    def _last_words(self) -> str:
+    def _last_log_lines(self) -> str:
         return " / ".join(self.log.read_text(errors="replace").splitlines()[-LAST_LINES:]) or "its log is empty"
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class LoadClient:
     """The load generator. A second thread needs a second one."""
 
-    aside: Aside
+    process: HelperProcess
 
     @classmethod
     def new(cls, folder: Path, name: str = "client") -> Self:
-        return cls(Aside(words=CLIENT, log=folder / f"{name}.log"))
+        return cls(HelperProcess(arguments=CLIENT, log=folder / f"{name}.log"))
 
-    def run(self, requests: Path, port: int, **job: object) -> Reading:
+    def run(self, requests: Path, port: int, **job: object) -> LoadReading:
         """Run one load and return what it measured. Raises AsideFailed."""
-        said = self.aside.ask({"requests": str(requests), "port": port, **job})
-        statuses = {int(status): count for status, count in said.pop("statuses").items()}
-        return Reading(statuses=statuses, **said)
+        answer = self.process.ask({"requests": str(requests), "port": port, **job})
+        statuses = {int(status): count for status, count in answer.pop("statuses").items()}
+        return LoadReading(statuses=statuses, **answer)

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.inbox.cases import BARE_PAGE, BARE_UNREAD, BY_HAND, PAGES, WARM
-from benchmarks.inbox.compare import write_not_modified, write_pages_behind
+from benchmarks.inbox.compare import write_later_pages, write_not_modified
 from benchmarks.inbox.figures import REDIS, STORE, calls, cpu, ratio, ratio_to_peer, right_answers
-from benchmarks.inbox.shared_stage import Shared, played
+from benchmarks.inbox.shared_stage import SharedInboxStage, played
 from benchmarks.rounds import Figure
 
 BY_HAND_RATIO = 1.0
@@ -25,10 +25,10 @@ def names(profile: str) -> tuple[str, ...]:
     )
 
 
-def run(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     stage, warm, profile = shared.stage(tell), shared.warm(tell), shared.profile
     write_not_modified(stage, warm)
-    write_pages_behind(stage, warm)
+    write_later_pages(stage, warm)
     cases = [BARE_PAGE, BARE_UNREAD, BY_HAND, *PAGES]
     slices = played(stage, cases, quick=quick, tell=tell)
     mine = slices[WARM.name]

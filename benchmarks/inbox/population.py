@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from notifier.devkit.fixture.world import SINCE
-from notifier.domain.audience.account_flags import Flag, Flagged
+from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, from_flags
 from notifier.domain.audience.follows import BlockFollows, Follow
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.audience.tiers import SetKind
-from notifier.domain.delivery.plan import SetHead
+from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.all_ports import Ports
@@ -74,11 +74,11 @@ class Population:
     @cached_property
     def first(self) -> Mapping[str, int]:
         """Member number of the first user of each group."""
-        found, at = dict[str, int](), 0
+        first_members, at = dict[str, int](), 0
         for group in self.groups:
-            found[group.name] = at
+            first_members[group.name] = at
             at += -(-group.users // BLOCK_MEMBERS) * BLOCK_MEMBERS
-        return found
+        return first_members
 
     @property
     def end(self) -> int:
@@ -124,13 +124,13 @@ def zipf_picks(dice: np.random.Generator, *, lines: int, subjects: int, picked: 
 
     The largest of `log(weight) + Gumbel noise` are a weighted sample without replacement.
     """
-    found = np.zeros((lines, picked), dtype=np.int64)
+    picks = np.zeros((lines, picked), dtype=np.int64)
     if picked > 1:
         weights = np.log(zipf(subjects)[1:])
-        for line in found:
+        for line in picks:
             scores = weights + dice.gumbel(size=subjects - 1)
             line[1:] = np.argpartition(-scores, picked - 2)[: picked - 1] + 1
-    return found
+    return picks
 
 
 def patiently(write: Callable[[], T]) -> T:
@@ -157,7 +157,7 @@ class Loader:
         for group in people.groups:
             self._follow(group, followers)
         heads = {mention_of(name): _head(flags) for name, flags in followers.items()}
-        patiently(lambda: self.ports.sets.put_heads(heads))
+        patiently(lambda: self.ports.sets.put_follower_counts(heads))
         patiently(lambda: self.ports.sets.put(self._bitmaps(followers)))
         patiently(self._flag_vips)
         accounts = [
@@ -190,7 +190,9 @@ class Loader:
             if group.vip:
                 first = people.first[group.name]
                 members = range(first, first + group.users)
-                self.ports.flags.write(Flagged(flag=Flag.VIP, member=Member(n), on=True, sequence=0) for n in members)
+                self.ports.account_flags.write(
+                    FlagRow(flag=Flag.VIP, member=Member(n), is_set=True, sequence=0) for n in members
+                )
 
     def _write(self, group: Group, picks: Picks) -> None:
         first, batch = self.population.first[group.name], list[Follow]()
@@ -229,6 +231,6 @@ def mention_of(name: UserId) -> Subject:
     return Subject(Kind.MENTION, name)
 
 
-def _head(flags: npt.NDArray[np.bool_]) -> SetHead:
+def _head(flags: npt.NDArray[np.bool_]) -> FollowerCounts:
     count = int(flags.sum())
-    return SetHead(total=count, counts=[count])
+    return FollowerCounts(total=count, by_shard=[count])

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.inbox.cases import BARE_PAGE, WARM, Case
-from benchmarks.inbox.figures import Slice, ratio, right_answers
+from benchmarks.inbox.figures import LoadSlice, ratio, right_answers
 from benchmarks.inbox.latency import in_ms, opened
-from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, Shared
-from benchmarks.inbox.stage import Stage
+from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, SharedInboxStage
+from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure
 from notifier.devkit.check.finding import at_most
 
@@ -27,34 +27,36 @@ def names(profile: str) -> tuple[str, ...]:
     )
 
 
-def run(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     stage, profile = shared.warm_stage(tell), shared.profile
-    found: dict[str, list[Slice]] = {name: [] for name in (BARE_PAGE.name, *WAYS, "timed")}
+    slices: dict[str, list[LoadSlice]] = {name: [] for name in (BARE_PAGE.name, *WAYS, "timed")}
     for number in range(ROUNDS_QUICK if quick else ROUNDS):
         tell(f"round {number + 1}: Redis empty, full of garbage, gone")
-        _round(stage, found, number, quick=quick)
+        _round(stage, slices, number, quick=quick)
     if not stage.indexed():
         tell("the index of bursts isn't whole again")
-    bare, timed = found[BARE_PAGE.name], in_ms(found["timed"], "p95")
-    cases = [Case(name=name, requests=WARM.requests) for name in found]
+    bare, timed = slices[BARE_PAGE.name], in_ms(slices["timed"], "p95")
+    cases = [Case(name=name, requests=WARM.requests) for name in slices]
     detail = f"at {RATE:g} opens/s; the worst of {timed.n} rounds"
-    opens = sum(each.reading.opens for each in found["timed"])
-    gone = at_most(f"inbox_redis_gone_p95_ms{{{profile}}}", timed.max, P95_MS, unit="ms", n=opens, detail=detail)
+    opens = sum(slice_.reading.opens for slice_ in slices["timed"])
+    gone_finding = at_most(
+        f"inbox_redis_gone_p95_ms{{{profile}}}", timed.max, P95_MS, unit="ms", n=opens, detail=detail
+    )
     return [
-        *(ratio(f"inbox_redis_{way}_ratio{{{profile}}}", found[way], bare, None) for way in WAYS),
-        Figure(finding=gone, ours=timed),
-        right_answers(f"inbox_right_answers{{{profile},redis}}", cases, found),
+        *(ratio(f"inbox_redis_{way}_ratio{{{profile}}}", slices[way], bare, None) for way in WAYS),
+        Figure(finding=gone_finding, ours=timed),
+        right_answers(f"inbox_right_answers{{{profile},redis}}", cases, slices),
     ]
 
 
-def _round(stage: Stage, found: dict[str, list[Slice]], number: int, *, quick: bool) -> None:
+def _round(stage: InboxStage, slices: dict[str, list[LoadSlice]], number: int, *, quick: bool) -> None:
     seconds = SLICE_QUICK_S if quick else SLICE_S
-    found[BARE_PAGE.name].append(stage.measure(BARE_PAGE, seconds=seconds))
+    slices[BARE_PAGE.name].append(stage.measure(BARE_PAGE, seconds=seconds))
     stage.cache.flush()
-    found["empty"].append(stage.measure(WARM, seconds=seconds))
+    slices["empty"].append(stage.measure(WARM, seconds=seconds))
     with stage.cache.garbled(number):
-        found["garbled"].append(stage.measure(WARM, seconds=seconds))
-    with stage.cache.gone():
-        found["gone"].append(stage.measure(WARM, seconds=seconds))
+        slices["garbled"].append(stage.measure(WARM, seconds=seconds))
+    with stage.cache.stopped():
+        slices["gone"].append(stage.measure(WARM, seconds=seconds))
         lasting = OPEN_QUICK_S if quick else OPEN_S
-        found["timed"].append(opened(stage, WARM, RATE, lasting, number))
+        slices["timed"].append(opened(stage, WARM, RATE, lasting, number))

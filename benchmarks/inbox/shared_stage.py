@@ -7,43 +7,43 @@ from pathlib import Path
 
 from benchmarks.inbox.cases import Case
 from benchmarks.inbox.client import Answered
-from benchmarks.inbox.compare import beside, warmed
-from benchmarks.inbox.figures import Slice, Slices
+from benchmarks.inbox.compare import warm_up, with_baseline
+from benchmarks.inbox.figures import LoadSlice, Slices
 from benchmarks.inbox.population import Population
-from benchmarks.inbox.stage import Stage, staged
-from notifier.devkit.check.run import Tell
+from benchmarks.inbox.stage import InboxStage, staged
+from notifier.devkit.check.run import Report
 
 
 @dataclass(slots=True, kw_only=True)
-class Shared:
+class SharedInboxStage:
     folder: Path
     profile: str
     population: Population = field(default_factory=Population)
     _opened: ExitStack = field(default_factory=ExitStack)
-    _stage: Stage | None = None
+    _stage: InboxStage | None = None
     _warm: Sequence[Answered] | None = None
     _warmed: int | None = None
     """The API's process in which the warm users were opened."""
 
-    def stage(self, tell: Tell) -> Stage:
+    def stage(self, tell: Report) -> InboxStage:
         if self._stage is None:
             self._stage = self._opened.enter_context(staged(self.folder / "stage", self.profile, self.population, tell))
         return self._stage
 
-    def warm(self, tell: Tell) -> Sequence[Answered]:
+    def warm(self, tell: Report) -> Sequence[Answered]:
         """Return the pages that the warm users had at first, with the baseline started beside the product."""
         if self._warm is None:
-            self._warm = self._opened.enter_context(beside(self.stage(tell), tell))
+            self._warm = self._opened.enter_context(with_baseline(self.stage(tell), tell))
             self._warmed = self.stage(tell).api()
         return self._warm
 
-    def warm_stage(self, tell: Tell) -> Stage:
+    def warm_stage(self, tell: Report) -> InboxStage:
         """Return the stage, its warm users opened once more where the API's process is another one since."""
         self.warm(tell)
         stage = self.stage(tell)
         if self._warmed != stage.api():
             tell("opening every warm user's inbox once in the new process")
-            warmed(stage)
+            warm_up(stage)
             self._warmed = stage.api()
         return stage
 
@@ -59,15 +59,15 @@ SLICE_S, SLICE_QUICK_S = 2.0, 1.0
 """Seconds of a case in a round."""
 
 
-def played(stage: Stage, cases: Sequence[Case], *, quick: bool, tell: Tell) -> Slices:
+def played(stage: InboxStage, cases: Sequence[Case], *, quick: bool, tell: Report) -> Slices:
     """Measure each case in each round. Another case begins each round, so that none always follows the same one."""
-    found: dict[str, list[Slice]] = {case.name: [] for case in cases}
+    slices: dict[str, list[LoadSlice]] = {case.name: [] for case in cases}
     rounds, seconds = (ROUNDS_QUICK, SLICE_QUICK_S) if quick else (ROUNDS, SLICE_S)
     for number in range(rounds):
         tell(f"round {number + 1} of {rounds}: {', '.join(case.name for case in cases)}")
         for case in turned(cases, number):
-            found[case.name].append(stage.measure(case, seconds=seconds))
-    return found
+            slices[case.name].append(stage.measure(case, seconds=seconds))
+    return slices
 
 
 def turned(cases: Sequence[Case], number: int) -> Sequence[Case]:

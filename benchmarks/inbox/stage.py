@@ -12,29 +12,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from benchmarks.inbox.bursts import History
-from benchmarks.inbox.cache import Cache
+from benchmarks.inbox.bursts import BurstHistory
+from benchmarks.inbox.cache import BenchCache
 from benchmarks.inbox.cases import CONNECTIONS, Case
-from benchmarks.inbox.figures import Reading, Slice, read_counters
-from benchmarks.inbox.files import Files
-from benchmarks.inbox.other_process import Aside, Client
+from benchmarks.inbox.figures import LoadReading, LoadSlice, read_counters
+from benchmarks.inbox.files import PopulationRequests
+from benchmarks.inbox.other_process import HelperProcess, LoadClient
 from benchmarks.inbox.population import Loader, Population, mention_of
 from benchmarks.process_stats import allow_files, processor_s
 from notifier.adapters.valkey.server import free_port
 from notifier.config import Settings, environment_with
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.instance import UNLIMITED, Engines, Instance, end_with_parent, engines
-from notifier.devkit.check.run import Tell
-from notifier.devkit.check.traffic import Tweet, letter
+from notifier.devkit.check.run import Report
+from notifier.devkit.check.traffic import Tweet, request_body
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.engines.reaper import watched
-from notifier.devkit.fixture.load import STANDS_STILL
+from notifier.devkit.fixture.load import NO_ROLL_UP
 from notifier.devkit.fixture.world import user
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 
-ENVIRONMENT = STANDS_STILL | {"NOTIFIER_COLLAPSE": "3600"}
+ENVIRONMENT = NO_ROLL_UP | {"NOTIFIER_COLLAPSE": "3600"}
 """All mentions of a subject within the bench grow one burst."""
 WITHIN = 60.0
 """Seconds in which a role is back, or a mention is on a page."""
@@ -44,7 +44,7 @@ FILES = 3_000
 
 
 @dataclass(slots=True, kw_only=True)
-class Stage:
+class InboxStage:
     profile: str
     folder: Path
     population: Population
@@ -54,17 +54,17 @@ class Stage:
     environment: Mapping[str, str]
     engines: Engines | None
     """In the cluster profile."""
-    cache: Cache
+    cache: BenchCache
     instance: Instance
-    client: Client
-    files: Files
-    asides: dict[str, Aside] = field(default_factory=dict)
+    client: LoadClient
+    files: PopulationRequests
+    helpers: dict[str, HelperProcess] = field(default_factory=dict)
     """Servers beside the product, by name."""
     grown: int = 0
     """Mentions of the award show so far."""
-    _first: dict[str, int] = field(default_factory=dict)
+    _next_user: dict[str, int] = field(default_factory=dict)
 
-    def measure(self, case: Case, *, connections: int = CONNECTIONS, **job: object) -> Slice:
+    def measure(self, case: Case, *, connections: int = CONNECTIONS, **job: object) -> LoadSlice:
         """Run one load of the case; each load goes on with the users behind those of the one before."""
         pid, before = self.pid(case), self.counters(case)
         busy = processor_s(pid)
@@ -72,21 +72,21 @@ class Stage:
         busy = processor_s(pid) - busy
         after = self.counters(case)
         grown = {name: after[name] - before.get(name, 0.0) for name in after}
-        return Slice(reading=reading, processor_s=busy, counters=grown)
+        return LoadSlice(reading=reading, processor_s=busy, counters=grown)
 
-    def load(self, case: Case, **job: object) -> Reading:
-        first = self._first.get(case.requests, 0)
+    def load(self, case: Case, **job: object) -> LoadReading:
+        first = self._next_user.get(case.requests, 0)
         reading = self.client.run(self.files.path(case.requests), self.port(case), **{"first": first, **job})
-        self._first[case.requests] = first + reading.opens
+        self._next_user[case.requests] = first + reading.opens
         return reading
 
     def port(self, case: Case) -> int:
         if case.server == "product":
             return urlsplit(self.instance.url).port or 0
-        return int(self.asides[case.server].first)
+        return int(self.helpers[case.server].first)
 
     def pid(self, case: Case) -> int:
-        return self.api() if case.server == "product" else self.asides[case.server].pid
+        return self.api() if case.server == "product" else self.helpers[case.server].pid
 
     def counters(self, case: Case) -> Mapping[str, float]:
         return read_counters(self.instance.url) if case.server == "product" else {}
@@ -109,12 +109,12 @@ class Stage:
 
     async def _pulled(self) -> bool:
         try:
-            pulled = await self.chosen.reads().pull.news([mention_of(self.population.award)])
+            pulled = await self.chosen.reads().pull.read_newest([mention_of(self.population.award)])
             return pulled.complete_since is not None
         except CacheUnavailable:
             return False
         finally:
-            await self.chosen.leave()
+            await self.chosen.close_reads()
 
     def restart(self, **settings: str) -> None:
         """Start the whole notifier anew, with other settings on top of its own."""
@@ -127,12 +127,12 @@ class Stage:
         """Run another API process on the same services; yields its port."""
         port, log = free_port("127.0.0.1"), self.folder / "second-api.log"
         command = [sys.executable, "-m", "notifier", "api", "--data", str(self.instance.data), "--port", str(port)]
-        with log.open("ab") as words:
+        with log.open("ab") as log_file:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=words,
-                stderr=words,
+                stdout=log_file,
+                stderr=log_file,
                 env=environment_with({**UNLIMITED, **self.environment}),
                 preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
             )
@@ -169,7 +169,7 @@ class Stage:
         self.grown += 1
         name = self.population.award
         tweet = Tweet(id=f"grown-{self.grown}", author=user(self.grown), mentioned=(name,), protected=False)
-        body, content_type = letter([tweet])
+        body, content_type = request_body([tweet])
         deadline = time.monotonic() + WITHIN
         with (
             closing(HttpClient(url=self.instance.url, bearer=self.instance.service_key)) as wire,
@@ -192,7 +192,7 @@ def _count(reader: HttpClient) -> tuple[int, int]:
 
 
 @contextmanager
-def staged(folder: Path, profile: str, population: Population, tell: Tell) -> Iterator[Stage]:
+def staged(folder: Path, profile: str, population: Population, tell: Report) -> Iterator[InboxStage]:
     """Load the population into a store of its own and run a notifier on it until the block is left."""
     allow_files(FILES)
     data = folder / "data"
@@ -202,7 +202,7 @@ def staged(folder: Path, profile: str, population: Population, tell: Tell) -> It
             tell("starting engines")
         struck = stack.enter_context(engines(data, profile, Sync.PERIODIC))
         stack.enter_context(watched(folder / "cache"))
-        cache = Cache.started(folder / "cache")
+        cache = BenchCache.started(folder / "cache")
         stack.callback(cache.engine.kill)
         settings = Settings.read(data=data, profile=profile, redis_url=cache.url)
         chosen = stack.enter_context(closing(choose(settings)))
@@ -212,7 +212,7 @@ def staged(folder: Path, profile: str, population: Population, tell: Tell) -> It
         fill(ports, population)
         environment = ENVIRONMENT | {"NOTIFIER_PROFILE": profile, "NOTIFIER_REDIS_URL": cache.url}
         tell("starting a notifier")
-        stage = Stage(
+        stage = InboxStage(
             profile=profile,
             folder=folder,
             population=population,
@@ -223,8 +223,10 @@ def staged(folder: Path, profile: str, population: Population, tell: Tell) -> It
             engines=struck,
             cache=cache,
             instance=stack.enter_context(Instance(data=data, environment=environment)),
-            client=Client(stack.enter_context(Client.new(folder).aside)),
-            files=Files(folder=folder / "requests", population=population, settings=settings, now=ports.clock.now()),
+            client=LoadClient(stack.enter_context(LoadClient.new(folder).process)),
+            files=PopulationRequests(
+                folder=folder / "requests", population=population, settings=settings, now=ports.clock.now()
+            ),
         )
         stage.grow_award()
         yield stage
@@ -234,4 +236,4 @@ def fill(ports: Ports, population: Population) -> None:
     """Load users and follows, then one or two bursts of each subject."""
     Loader(population=population, ports=ports).load()
     accounts = population.accounts
-    History(ports=ports).write({mention_of(name): 1 + number % 2 for number, name in enumerate(accounts)})
+    BurstHistory(ports=ports).write({mention_of(name): 1 + number % 2 for number, name in enumerate(accounts)})

@@ -7,12 +7,12 @@ from pathlib import Path
 from threading import Event, Thread
 
 from benchmarks.inbox.cases import BARE_PAGE, FIRST, WARM, Case
-from benchmarks.inbox.compare import warmed
-from benchmarks.inbox.figures import Slice, ratio, right_answers
+from benchmarks.inbox.compare import warm_up
+from benchmarks.inbox.figures import LoadSlice, ratio, right_answers
 from benchmarks.inbox.latency import in_ms, opened
-from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, Shared
-from benchmarks.inbox.stage import Stage
-from benchmarks.rounds import Figure, told
+from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, SharedInboxStage
+from benchmarks.inbox.stage import InboxStage
+from benchmarks.rounds import Figure, unjudged
 from notifier.devkit.tcp_proxy import Proxy
 
 ROUNDS, ROUNDS_QUICK = 3, 2
@@ -38,30 +38,30 @@ def names(profile: str) -> tuple[str, ...]:
     )
 
 
-def run(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     shared.warm(tell)
     stage, profile = shared.stage(tell), shared.profile
     seconds = SLICE_QUICK_S if quick else SLICE_S
-    found: dict[str, list[Slice]] = {name: [] for name in ("bare_page", "warm", "first", "timed")}
+    slices: dict[str, list[LoadSlice]] = {name: [] for name in ("bare_page", "warm", "first", "timed")}
     with slow(stage) as strike:
         for number in range(ROUNDS_QUICK if quick else ROUNDS):
             tell(f"round {number + 1}: the store is slow")
-            found["bare_page"].append(stage.measure(BARE_PAGE, seconds=seconds))
+            slices["bare_page"].append(stage.measure(BARE_PAGE, seconds=seconds))
             with strike():
-                found["warm"].append(stage.measure(WARM, seconds=seconds))
-                some = {"first": number * FIRST_USERS, "count": FIRST_USERS}
-                found["first"].append(stage.measure(FIRST, seconds=WITHIN, **some))
+                slices["warm"].append(stage.measure(WARM, seconds=seconds))
+                user_range = {"first": number * FIRST_USERS, "count": FIRST_USERS}
+                slices["first"].append(stage.measure(FIRST, seconds=WITHIN, **user_range))
                 lasting = OPEN_QUICK_S if quick else OPEN_S
-                found["timed"].append(opened(stage, WARM, RATE, lasting, number))
-    timed, opens = in_ms(found["timed"], "p99"), sum(each.reading.opens for each in found["timed"])
-    cases = [Case(name=name, requests=WARM.requests) for name in found]
+                slices["timed"].append(opened(stage, WARM, RATE, lasting, number))
+    timed, opens = in_ms(slices["timed"], "p99"), sum(slice_.reading.opens for slice_ in slices["timed"])
+    cases = [Case(name=name, requests=WARM.requests) for name in slices]
     return [
         *(
-            ratio(f"inbox_store_slow_ratio{{{profile},{case}}}", found[case], found["bare_page"], None)
+            ratio(f"inbox_store_slow_ratio{{{profile},{case}}}", slices[case], slices["bare_page"], None)
             for case in ("warm", "first")
         ),
-        told(f"inbox_store_slow_p99_ms{{{profile}}}", timed, opens, f"warm, at {RATE:g} opens/s"),
-        right_answers(f"inbox_right_answers{{{profile},store}}", cases, found),
+        unjudged(f"inbox_store_slow_p99_ms{{{profile}}}", timed, opens, f"warm, at {RATE:g} opens/s"),
+        right_answers(f"inbox_right_answers{{{profile},store}}", cases, slices),
     ]
 
 
@@ -69,19 +69,19 @@ Strike = Callable[[], AbstractContextManager[None]]
 
 
 @contextmanager
-def slow(stage: Stage) -> Iterator[Strike]:
+def slow(stage: InboxStage) -> Iterator[Strike]:
     """Yield what makes the store slow for a block, with the warm users opened once in the process that is measured."""
     if stage.engines is None:
         stage.restart_api()
-        warmed(stage)
+        warm_up(stage)
         yield lambda: held(stage.settings.data / "core.db")
         return
     # The proxy stands before the store for this part alone: it costs processor time even where it doesn't wait.
-    node = stage.engines.fleet.standing()["cassandra"]
+    node = stage.engines.fleet.records()["cassandra"]
     proxy = Proxy(upstream=(node.host, node.port))
     stage.restart(**{HOSTS: "127.0.0.1", PORT: str(proxy.port)})
     try:
-        warmed(stage)
+        warm_up(stage)
         yield lambda: delayed(proxy)
     finally:
         stage.restart()

@@ -8,9 +8,9 @@ from pathlib import Path
 from benchmarks import peers
 from benchmarks.inbox.cases import BARE_PAGE, FEED, WARM
 from benchmarks.inbox.figures import ratio_to_peer, right_answers
-from benchmarks.inbox.other_process import Aside
-from benchmarks.inbox.shared_stage import Shared, played
-from benchmarks.inbox.stage import Stage
+from benchmarks.inbox.other_process import HelperProcess
+from benchmarks.inbox.shared_stage import SharedInboxStage, played
+from benchmarks.inbox.stage import InboxStage
 from benchmarks.peers.valkey import peers_valkey
 from benchmarks.peers.virtualenvs import Environments
 from benchmarks.rounds import Figure
@@ -23,7 +23,7 @@ RATIO = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamFramework:
+class StreamFrameworkPart:
     pythons: Environments
 
     def installed(self) -> bool:
@@ -36,7 +36,7 @@ class StreamFramework:
             f"inbox_right_answers{{{profile},stream_framework}}",
         )
 
-    def run(self, shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    def run(self, shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
         tell("getting ready: Stream-Framework")
         python = self.pythons(ENVIRONMENT)
         stage = shared.warm_stage(tell)
@@ -50,15 +50,15 @@ class StreamFramework:
 
 
 @contextmanager
-def _feeds(stage: Stage, python: Path, folder: Path) -> Iterator[None]:
+def _feeds(stage: InboxStage, python: Path, folder: Path) -> Iterator[None]:
     """Run its server beside the product, with a feed for each warm user."""
     users = stage.population.group(WARM.requests).users
     with peers_valkey(folder) as valkey:
         # Without the paths of ours: it must find the packages of its own environment and no others.
-        words = ["-E", "-s", "-W", "ignore", str(SCRIPT), str(valkey.socket), str(users), str(ITEMS)]
-        with Aside(python=str(python), words=words, log=folder / "stream_framework.log") as server:
-            stage.asides[FEED.server] = server
+        arguments = ["-E", "-s", "-W", "ignore", str(SCRIPT), str(valkey.socket), str(users), str(ITEMS)]
+        with HelperProcess(python=str(python), arguments=arguments, log=folder / "stream_framework.log") as server:
+            stage.helpers[FEED.server] = server
             try:
                 yield
             finally:
-                del stage.asides[FEED.server]
+                del stage.helpers[FEED.server]

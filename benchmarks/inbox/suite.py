@@ -11,8 +11,8 @@ from benchmarks.inbox import crowd, latency, load, micro, news, pages
 from benchmarks.inbox import first_opens as first
 from benchmarks.inbox import redis_faults as redis_trouble
 from benchmarks.inbox import store_faults as store_trouble
-from benchmarks.inbox.shared_stage import Shared
-from benchmarks.inbox.stream_framework import StreamFramework
+from benchmarks.inbox.shared_stage import SharedInboxStage
+from benchmarks.inbox.stream_framework import StreamFrameworkPart
 from benchmarks.peers.virtualenvs import Environments
 from benchmarks.rounds import Figure
 
@@ -20,11 +20,13 @@ Names = Callable[[str], tuple[str, ...]]
 """The figures of a part, by profile."""
 
 
-class OfStage(Protocol):
-    def __call__(self, shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]: ...
+class StageMeasure(Protocol):
+    def __call__(
+        self, shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]
+    ) -> list[Figure]: ...
 
 
-ON_STAGE: dict[str, tuple[OfStage, Names]] = {
+ON_STAGE: dict[str, tuple[StageMeasure, Names]] = {
     "pages": (pages.run, pages.names),
     "news": (news.run, news.names),
     "latency": (latency.run, latency.names),
@@ -39,11 +41,11 @@ ON_STAGE: dict[str, tuple[OfStage, Names]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StagePart:
     """A part that needs the running product."""
 
-    measure: OfStage
-    shared: Shared
+    measure: StageMeasure
+    shared: SharedInboxStage
 
     def __call__(self, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
         try:
@@ -61,13 +63,16 @@ def asks_for_peer(only: Collection[str]) -> bool:
 @contextmanager
 def parts(folder: Path, profile: str, environments: Environments, *, peer: bool) -> Iterator[Parts]:
     """Yield the parts. `peer` installs Stream-Framework; where it is installed already, its part is there anyway."""
-    shared = Shared(folder=folder, profile=profile)
-    found = dict(ON_STAGE)
-    feed = StreamFramework(pythons=environments)
+    shared = SharedInboxStage(folder=folder, profile=profile)
+    stage_parts = dict(ON_STAGE)
+    feed = StreamFrameworkPart(pythons=environments)
     if peer or feed.installed():
-        found["stream_framework"] = (feed.run, feed.names)
+        stage_parts["stream_framework"] = (feed.run, feed.names)
     alone: Parts = {"parts": (micro.run, micro.NAMES)} if profile == "embedded" else {}
     try:
-        yield {**alone, **{name: (Part(measure, shared), names(profile)) for name, (measure, names) in found.items()}}
+        yield {
+            **alone,
+            **{name: (StagePart(measure, shared), names(profile)) for name, (measure, names) in stage_parts.items()},
+        }
     finally:
         shared.leave()

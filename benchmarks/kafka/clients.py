@@ -19,7 +19,7 @@ BATCH = 131_072
 PATIENCE = timedelta(seconds=1)
 
 
-class Client(Protocol):
+class LogClient(Protocol):
     @property
     def name(self) -> str: ...
 
@@ -33,7 +33,7 @@ class Client(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ours:
+class PortClient:
     """As router and pump use it: appends that are waited for, polls that are committed."""
 
     access: Access
@@ -47,13 +47,13 @@ class Ours:
     def read(self, stream: str, group: str) -> Generator[int, None, None]:
         with closing(self.log.subscribe(stream, group, group)) as consumer:
             while True:
-                found = consumer.poll(READ, PATIENCE)
-                if found:
-                    consumer.commit({logged.partition: logged.offset for logged in found})
-                yield len(found)
+                records = consumer.poll(READ, PATIENCE)
+                if records:
+                    consumer.commit({logged.partition: logged.offset for logged in records})
+                yield len(records)
 
 
-class Lean:
+class LeanestClient:
     """kafka-python in a loop, without groups, commits, or a word about errors."""
 
     name = "lean"

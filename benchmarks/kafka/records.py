@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.fanout.suite import Parts
-from benchmarks.kafka.clients import Client, Lean, Ours
-from benchmarks.rounds import Cost, Figure, Spread, cost, ratio, told
+from benchmarks.kafka.clients import LeanestClient, LogClient, PortClient
+from benchmarks.rounds import Cost, Figure, Spread, cost, ratio, unjudged
 from notifier import topics
 from notifier.adapters.kafka import Access, KafkaLog, migrate
 from notifier.config import Settings
@@ -33,8 +33,8 @@ WARMING = 1
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     records, rounds = (RECORDS_QUICK, ROUNDS_QUICK) if quick else (RECORDS, ROUNDS)
-    with _access(folder) as access, closing(KafkaLog(access)) as log, closing(Lean(access)) as lean:
-        clients: list[Client] = [Ours(access, log), lean]
+    with _access(folder) as access, closing(KafkaLog(access)) as log, closing(LeanestClient(access)) as lean:
+        clients: list[LogClient] = [PortClient(access, log), lean]
         tell("appends of one record")
         figures = _accepts(log, APPENDS_QUICK if quick else APPENDS)
         tell("writing")
@@ -64,36 +64,38 @@ def _records(stream: str, many: int) -> list[Record]:
     return [Record(stream=stream, key=f"mention:star{number % KEYS}", value=VALUE) for number in range(many)]
 
 
-def _turns(clients: Sequence[Client], rounds: int, work: Callable[[Client, int], Cost]) -> Mapping[str, Sequence[Cost]]:
+def _turns(
+    clients: Sequence[LogClient], rounds: int, work: Callable[[LogClient, int], Cost]
+) -> Mapping[str, Sequence[Cost]]:
     """Return the cost of each client's turns; the clients take turns so that a busy machine slows them alike."""
-    found: dict[str, list[Cost]] = {client.name: [] for client in clients}
+    costs: dict[str, list[Cost]] = {client.name: [] for client in clients}
     for number in range(rounds + WARMING):
         for place in range(len(clients)):
             client = clients[(number + place) % len(clients)]
             took = work(client, number)
             if number >= WARMING:
-                found[client.name].append(took)
-    return found
+                costs[client.name].append(took)
+    return costs
 
 
-def _write(client: Client, many: int) -> Cost:
+def _write(client: LogClient, many: int) -> Cost:
     records = _records(topics.MENTIONS_STANDARD, many)
     return cost(lambda: client.write(records))
 
 
-def _read(client: Client, many: int, number: int) -> Cost:
+def _read(client: LogClient, many: int, number: int) -> Cost:
     """From the first poll that brings something: to join a group takes seconds, and happens once a life."""
     group = f"bench-{client.name}-{number}"
     with closing(client.read(topics.MENTIONS, group)) as polls:
         while not next(polls):
             pass
 
-        def rest() -> None:
-            found = 0
-            while found < many:
-                found += next(polls)
+        def read_rest() -> None:
+            count = 0
+            while count < many:
+                count += next(polls)
 
-        return cost(rest)
+        return cost(read_rest)
 
 
 def _accepts(log: KafkaLog, many: int) -> list[Figure]:
@@ -104,18 +106,24 @@ def _accepts(log: KafkaLog, many: int) -> list[Figure]:
         seconds.append((time.perf_counter() - began) * 1e3)
     measured = seconds[many // 10 :]
     spread = Spread.of(measured, "ms")
-    return [told(f"log_append_p{p}_ms", spread, many, value=quantile(measured, p / 100)) for p in (50, 99)]
+    return [unjudged(f"log_append_p{p}_ms", spread, many, value=quantile(measured, p / 100)) for p in (50, 99)]
 
 
-def _figures(kind: str, found: Mapping[str, Sequence[Cost]], records: int) -> list[Figure]:
-    rates = {name: Spread.of([records / one.seconds for one in costs], "records/s") for name, costs in found.items()}
-    busy = {name: Spread.of([one.processor / records * 1e6 for one in costs], "us") for name, costs in found.items()}
-    n = len(found["ours"])
-    words = "the median, against the leanest loop with the same library"
-    per_s = told(f"log_per_s{{{kind}}}", rates["ours"], n, words)
-    us = told(f"log_client_us{{{kind}}}", busy["ours"], n, words)
+def _figures(kind: str, costs_by_client: Mapping[str, Sequence[Cost]], records: int) -> list[Figure]:
+    rates = {
+        name: Spread.of([records / run_cost.seconds for run_cost in costs], "records/s")
+        for name, costs in costs_by_client.items()
+    }
+    busy = {
+        name: Spread.of([run_cost.processor / records * 1e6 for run_cost in costs], "us")
+        for name, costs in costs_by_client.items()
+    }
+    n = len(costs_by_client["ours"])
+    detail = "the median, against the leanest loop with the same library"
+    per_s = unjudged(f"log_per_s{{{kind}}}", rates["ours"], n, detail)
+    us = unjudged(f"log_client_us{{{kind}}}", busy["ours"], n, detail)
     return [
-        ratio(f"log_ratio{{{kind}}}", found["ours"], found["lean"], None, rows=records),
+        ratio(f"log_ratio{{{kind}}}", costs_by_client["ours"], costs_by_client["lean"], None, rows=records),
         replace(per_s, baseline=rates["lean"]),
         replace(us, baseline=busy["lean"]),
     ]

@@ -9,12 +9,12 @@ import numpy as np
 from benchmarks.fanout.densities import Lively, everybody_follows, shown
 from notifier.devkit.fixture.world import Members
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, offsets
-from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Density:
+class PeerDensity:
     """The share of a range that a burst reaches, and how many shards it is measured on."""
 
     per_cent: int
@@ -35,13 +35,13 @@ class Density:
 
 
 DENSITIES = (
-    Density(per_cent=5, shards=128, quick_shards=64),
-    Density(per_cent=25, shards=128, quick_shards=64),
-    Density(per_cent=1, shards=128, quick_shards=64, judged=False),
+    PeerDensity(per_cent=5, shards=128, quick_shards=64),
+    PeerDensity(per_cent=25, shards=128, quick_shards=64),
+    PeerDensity(per_cent=1, shards=128, quick_shards=64, judged=False),
 )
 
 
-def people(seals: Mapping[int, Seal]) -> Members:
+def people(seals: Mapping[int, AudienceSnapshot]) -> Members:
     """Everybody in P1."""
     return np.concatenate([offsets(seal.tiers[Tier.P1]) + shard * SHARD_MEMBERS for shard, seal in seals.items()])
 
@@ -56,7 +56,7 @@ def written(folder: Path, everybody: Members, counts: Iterable[int]) -> Mapping[
     """A file of numbers for each size asked for, and how many are in it."""
     files: dict[int, tuple[Path, int]] = {}
     for count in set(counts):
-        some, path = sample(everybody, count), folder / f"people-{count}"
-        some.astype("=i8").tofile(path)
-        files[count] = path, len(some)
+        people_sample, path = sample(everybody, count), folder / f"people-{count}"
+        people_sample.astype("=i8").tofile(path)
+        files[count] = path, len(people_sample)
     return files

@@ -6,11 +6,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.peers.audience import DENSITIES, Density, written
+from benchmarks.peers.audience import DENSITIES, PeerDensity, written
 from benchmarks.peers.figures import Rounds, figures
-from benchmarks.peers.ours import Delivered, Ours, ours
+from benchmarks.peers.ours import Delivered, ProductSide, ours
 from benchmarks.peers.registry import PEERS, Peer
-from benchmarks.peers.subprocess_peer import Guest
+from benchmarks.peers.subprocess_peer import PeerProcess
 from benchmarks.peers.valkey import PeersValkey, peers_valkey
 from benchmarks.rounds import Figure
 
@@ -22,20 +22,22 @@ Pythons = Callable[[str], Path]
 Tell = Callable[[str], None]
 
 
-def names(peers: Sequence[Peer] = PEERS, densities: Sequence[Density] = DENSITIES) -> tuple[str, ...]:
+def names(peers: Sequence[Peer] = PEERS, densities: Sequence[PeerDensity] = DENSITIES) -> tuple[str, ...]:
     """Of the figures."""
-    return tuple(name for peer in peers for name in (peer.figure, *(peer.figure_at(each.name) for each in densities)))
+    return tuple(
+        name for peer in peers for name in (peer.figure, *(peer.figure_at(density.name) for density in densities))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
     pythons: Pythons
     peers: Sequence[Peer] = PEERS
-    densities: Sequence[Density] = DENSITIES
+    densities: Sequence[PeerDensity] = DENSITIES
 
     def __call__(self, folder: Path, *, quick: bool, tell: Tell) -> list[Figure]:
         """A peer that can't be measured fails its own figures alone."""
-        meeting = Meeting(quick=quick, tell=tell)
+        meeting = PeerRounds(quick=quick, tell=tell)
         with peers_valkey(folder) as valkey, ExitStack() as stack:
             for peer in self.peers:
                 tell(f"getting ready: {peer.name}")
@@ -46,12 +48,12 @@ class Contest:
 
 
 @dataclass(slots=True, kw_only=True)
-class Meeting:
+class PeerRounds:
     """Those who take part, and what they did."""
 
     quick: bool
     tell: Tell
-    guests: dict[Peer, Guest] = field(default_factory=dict)
+    guests: dict[Peer, PeerProcess] = field(default_factory=dict)
     out: dict[Peer, str] = field(default_factory=dict)
     """Those who don't take part any more, and why."""
     rounds: dict[Peer, list[Rounds]] = field(default_factory=dict)
@@ -59,15 +61,15 @@ class Meeting:
     def enter(self, peer: Peer, valkey: PeersValkey, folder: Path, pythons: Pythons, stack: ExitStack) -> None:
         self.rounds[peer] = []
         with self._excused(peer):
-            guest = Guest(
+            guest = PeerProcess(
                 python=pythons(peer.environment),
                 place=peer.place,
-                given=str(valkey.socket),
+                argument=str(valkey.socket),
                 log=folder / f"{peer.name}.log",
             )
             self.guests[peer] = stack.enter_context(guest)
 
-    def meet(self, folder: Path, density: Density, valkey: PeersValkey) -> None:
+    def meet(self, folder: Path, density: PeerDensity, valkey: PeersValkey) -> None:
         """All rounds at one density."""
         self.tell(f"filling our inboxes for {density.name}")
         folder.mkdir()
@@ -82,7 +84,9 @@ class Meeting:
     def outcome(self) -> Mapping[Peer, Sequence[Rounds] | str]:
         return {peer: self.out.get(peer, rounds) for peer, rounds in self.rounds.items()}
 
-    def _play(self, mine: Ours, density: Density, valkey: PeersValkey, crowds: Mapping[Peer, tuple[Path, int]]) -> None:
+    def _play(
+        self, mine: ProductSide, density: PeerDensity, valkey: PeersValkey, crowds: Mapping[Peer, tuple[Path, int]]
+    ) -> None:
         our_rounds: list[Delivered] = []
         theirs: dict[Peer, list[Delivered]] = {peer: [] for peer in self.guests}
         counted = QUICK_ROUNDS if self.quick else ROUNDS
@@ -115,7 +119,7 @@ class Meeting:
         try:
             yield
         except Exception as cause:
-            words = " ".join(str(cause).split()) or "no words"
-            self.out[peer] = f"{peer.name} ended with {type(cause).__name__}: {words}"
+            reason = " ".join(str(cause).split()) or "no words"
+            self.out[peer] = f"{peer.name} ended with {type(cause).__name__}: {reason}"
             self.guests.pop(peer, None)
             self.tell(self.out[peer])

@@ -29,8 +29,8 @@ class Rounds:
     def ratio(self) -> float:
         return median(self.ratios)
 
-    def told(self) -> str:
-        mine, its = (median(one.rate for one in side) for side in (self.ours, self.peer))
+    def speeds(self) -> str:
+        mine, its = (median(delivered.rate for delivered in side) for side in (self.ours, self.peer))
         spread = f"{self.ratio:,.1f} at {self.density} ({min(self.ratios):,.1f} to {max(self.ratios):,.1f})"
         return f"{spread}, {mine:,.0f} against {its:,.0f} deliveries/s"
 
@@ -47,19 +47,19 @@ class Rounds:
 
 def judged(peer: Peer, rounds: Sequence[Rounds]) -> Figure:
     """The worse of the densities that have a limit; every one is told."""
-    promised = [one for one in rounds if one.judged]
-    worst = min(promised, key=lambda one: one.ratio)
-    detail = "; ".join([f"the worse: {worst.density}", *(one.told() for one in promised), worst.sizes()])
+    promised = [rounds_ for rounds_ in rounds if rounds_.judged]
+    worst = min(promised, key=lambda rounds_: rounds_.ratio)
+    detail = "; ".join([f"the worse: {worst.density}", *(rounds_.speeds() for rounds_ in promised), worst.sizes()])
     finding = at_least(peer.figure, worst.ratio, peer.limit, unit="ratio", n=len(worst.ratios), detail=detail)
     return _figure(finding, worst)
 
 
-def told(peer: Peer, one: Rounds) -> Figure:
+def density_figure(peer: Peer, rounds: Rounds) -> Figure:
     """Tell the ratio at one density; it is judged where a limit stands for this density."""
-    detail = f"{one.told()}; {one.with_sealing()}; {one.sizes()}"
-    limit, name = peer.limit_at(one.density), peer.figure_at(one.density)
-    finding = at_least(name, one.ratio, limit or 0.0, unit="ratio", n=len(one.ratios), detail=detail)
-    return _figure(replace(finding, limit=limit), one)
+    detail = f"{rounds.speeds()}; {rounds.with_sealing()}; {rounds.sizes()}"
+    limit, name = peer.limit_at(rounds.density), peer.figure_at(rounds.density)
+    finding = at_least(name, rounds.ratio, limit or 0.0, unit="ratio", n=len(rounds.ratios), detail=detail)
+    return _figure(replace(finding, limit=limit), rounds)
 
 
 def failed(peer: Peer, densities: Sequence[str], why: str) -> list[Figure]:
@@ -69,18 +69,18 @@ def failed(peer: Peer, densities: Sequence[str], why: str) -> list[Figure]:
 
 def figures(peers: Mapping[Peer, Sequence[Rounds] | str], densities: Sequence[str]) -> list[Figure]:
     """Of each peer its rounds at every density, or why there are none."""
-    found: list[Figure] = []
+    all_figures: list[Figure] = []
     for peer, rounds in peers.items():
         if isinstance(rounds, str):
-            found += failed(peer, densities, rounds)
+            all_figures += failed(peer, densities, rounds)
         else:
-            found += [judged(peer, rounds), *(told(peer, one) for one in rounds)]
-    return found
+            all_figures += [judged(peer, rounds), *(density_figure(peer, rounds_) for rounds_ in rounds)]
+    return all_figures
 
 
-def _figure(finding: Finding, one: Rounds) -> Figure:
+def _figure(finding: Finding, rounds: Rounds) -> Figure:
     return Figure(
         finding=finding,
-        ours=Spread.of([each.rate for each in one.ours], UNIT),
-        peers=Spread.of([each.rate for each in one.peer], UNIT),
+        ours=Spread.of([delivered.rate for delivered in rounds.ours], UNIT),
+        peers=Spread.of([delivered.rate for delivered in rounds.peer], UNIT),
     )

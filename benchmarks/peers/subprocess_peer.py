@@ -20,25 +20,25 @@ STOPS_WITHIN = 8.0
 """More than the guest gives its own children."""
 
 
-class GuestFailed(RuntimeError):
+class PeerFailed(RuntimeError):
     """A peer gave no answer, or reached somebody not at all or twice."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Guest:
+class PeerProcess:
     python: Path
     place: str
     """FILE:NAME of what makes the peer."""
-    given: str
+    argument: str
     """What NAME is called with."""
     log: Path
-    loop: Path = SERVE
+    script: Path = SERVE
     """The script that it runs."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Of its environment, beside what ours has."""
     process: "subprocess.Popen[bytes] | None" = None
 
-    def __enter__(self) -> "Guest":
+    def __enter__(self) -> "PeerProcess":
         """Returns when it waits for its first round."""
         try:
             self._start()
@@ -53,10 +53,10 @@ class Guest:
 
     def deliver(self, people: Path, count: int, burst: int) -> float:
         """To the people whose numbers are in the file; seconds. Raises GuestFailed unless it reached each just once."""
-        said = self.ask({"people": str(people), "burst": burst})
-        if said["reached"] != count:
-            raise GuestFailed(f"It reached {said['reached']:,} of {count:,} people.")
-        return float(said["seconds"])
+        answer = self.ask({"people": str(people), "burst": burst})
+        if answer["reached"] != count:
+            raise PeerFailed(f"It reached {answer['reached']:,} of {count:,} people.")
+        return float(answer["seconds"])
 
     def ask(self, question: Mapping[str, object]) -> Mapping[str, Any]:
         """Raises GuestFailed unless it answers."""
@@ -66,7 +66,7 @@ class Guest:
             self.process.stdin.write(json.dumps(question).encode() + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            raise GuestFailed(f"It ended: {self._last_words()}") from None
+            raise PeerFailed(f"It ended: {self._last_words()}") from None
         return self._answer()
 
     def stop(self) -> None:
@@ -96,9 +96,9 @@ class Guest:
             "-s",
             "-W",
             "ignore",
-            str(self.loop),
+            str(self.script),
             self.place,
-            self.given,
+            self.argument,
         ]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -116,11 +116,11 @@ class Guest:
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], ANSWERS_WITHIN)
         if not ready:
-            raise GuestFailed(f"It said nothing for {ANSWERS_WITHIN:g} s.")
+            raise PeerFailed(f"It said nothing for {ANSWERS_WITHIN:g} s.")
         if not (line := self.process.stdout.readline()):
-            raise GuestFailed(f"It ended: {self._last_words()}")
-        found: dict[str, Any] = json.loads(line)
-        return found
+            raise PeerFailed(f"It ended: {self._last_words()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
     def _last_words(self) -> str:
         lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]

@@ -6,21 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.fanout.stage import Stage
-from notifier.devkit.check.check_alerts import Rang, rang
-from notifier.devkit.check.expected import Truth
+from benchmarks.fanout.stage import FanoutStage
+from notifier.devkit.check.check_alerts import ArrivedAlert, read_alerts
+from notifier.devkit.check.expected import ExpectedResult
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Member, UserId
-from notifier.domain.push.alert import alert
+from notifier.domain.push.alert import burst_alert
 
 LOOKS_EVERY = 0.02
 """Seconds: a worker is to be caught amid its alerts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ExpectedAlerts:
     """A burst, and everybody whose phone is to ring for it."""
 
     burst: Burst
@@ -28,46 +28,46 @@ class Told:
 
     @property
     def place(self) -> str:
-        return alert(self.burst).collapse_id
+        return burst_alert(self.burst).collapse_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    stage: Stage
+class ArrivedAlerts:
+    stage: FanoutStage
     tiers: Collection[Tier]
 
-    def mention(self, name: UserId) -> Told:
+    def mention(self, name: UserId) -> ExpectedAlerts:
         """One, accepted, and its burst opened; each is its own where nothing is collapsed."""
         event, _ = self.stage.mention(name)
         key = self.stage.burst_of(event)
         burst = self.stage.ports.bursts.read([key])[key]
-        return Told(burst=burst, due=self._due(burst))
+        return ExpectedAlerts(burst=burst, due=self._due(burst))
 
-    def lines(self) -> Sequence[Rang]:
+    def lines(self) -> Sequence[ArrivedAlert]:
         file = self.stage.instance.data / "alerts.ndjson"
-        return list(rang([file])) if file.exists() else []
+        return list(read_alerts([file])) if file.exists() else []
 
-    def of(self, told: Told) -> Sequence[Rang]:
-        return [line for line in self.lines() if line.place == told.place]
+    def of(self, expected: ExpectedAlerts) -> Sequence[ArrivedAlert]:
+        return [line for line in self.lines() if line.collapse_id == expected.place]
 
-    def people(self, told: Told) -> frozenset[Member]:
+    def people(self, expected: ExpectedAlerts) -> frozenset[Member]:
         """Whose phones rang for it."""
-        return frozenset(line.member for line in self.of(told) if line.member is not None)
+        return frozenset(line.member for line in self.of(expected) if line.member is not None)
 
-    def wait(self, what: Callable[[], bool], within: float, words: str) -> None:
+    def wait(self, condition: Callable[[], bool], within: float, description: str) -> None:
         """Raises TimeoutError."""
         deadline = time.monotonic() + within
-        while not what():
+        while not condition():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{words}: not within {within:g} s.")
+                raise TimeoutError(f"{description}: not within {within:g} s.")
             time.sleep(LOOKS_EVERY)
 
     def _due(self, burst: Burst) -> frozenset[Member]:
         world = self.stage.world
-        truth = Truth(world=world, facts=[], bursts={})
-        found = set[int]()
+        truth = ExpectedResult(world=world, facts=[], bursts={})
+        members = set[int]()
         for shard in range(world.shards):
             tiers: Mapping[Tier, np.ndarray[tuple[int], np.dtype[np.bool_]]] = truth.tiers(burst, shard)
             for tier in self.tiers:
-                found.update((np.flatnonzero(tiers[tier] & truth.phones(shard)) + shard * SHARD_MEMBERS).tolist())
-        return frozenset(map(Member, found))
+                members.update((np.flatnonzero(tiers[tier] & truth.phones(shard)) + shard * SHARD_MEMBERS).tolist())
+        return frozenset(map(Member, members))

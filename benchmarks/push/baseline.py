@@ -12,7 +12,7 @@ BATCH = 64
 WIDE = 1 << 30
 
 
-class Floor:
+class LeanestSender:
     """It reads no header, keeps no deadline and knows nobody by name: nearly what the system alone would take."""
 
     def __init__(self, post: Post) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.fanout.suite import Part, Parts
-from benchmarks.peers.subprocess_peer import SERVE, Guest, GuestFailed
+from benchmarks.peers.subprocess_peer import SERVE, PeerFailed, PeerProcess
 from benchmarks.push.other_libraries import RIVALS, Rival
 from benchmarks.push.our_senders import LIMITS, Place, alert, answers, devices, sent
-from benchmarks.rounds import Cost, Figure, Spread, cost, told
+from benchmarks.rounds import Cost, Figure, Spread, cost, unjudged
 from notifier.adapters.http2 import Http2Transport
 from notifier.devkit.check.finding import at_most
 from tests.support.http2_process import server_process
@@ -30,7 +30,7 @@ Pythons = Callable[[str], Path]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class SendRound:
     """Of one send each."""
 
     ours: Cost
@@ -39,7 +39,7 @@ class Round:
 
     @property
     def cheapest(self) -> Cost:
-        return min(self.theirs.values(), key=lambda one: one.processor)
+        return min(self.theirs.values(), key=lambda cost_: cost_.processor)
 
     @property
     def ratio(self) -> float:
@@ -57,12 +57,12 @@ def _part(rival: Rival, pythons: Pythons) -> Part:
         authority = Authority.made(folder, "authority")
         with server_process(answers, certificate=authority.server()) as server:
             place = Place(origin=server.origin, authority=authority.file)
-            guest = Guest(
+            guest = PeerProcess(
                 python=python,
                 place=rival.place,
-                given=json.dumps(rival.words(place, alert())),
+                argument=json.dumps(rival.arguments(place, alert())),
                 log=folder / f"{rival.part}.log",
-                loop=LOOP,
+                script=LOOP,
                 settings=dict.fromkeys(TRUSTED, str(authority.file)),
             )
             with guest:
@@ -72,52 +72,54 @@ def _part(rival: Rival, pythons: Pythons) -> Part:
     return run
 
 
-def _rounds(rival: Rival, place: Place, guest: Guest, *, quick: bool, tell: Callable[[str], None]) -> list[Round]:
+def _rounds(
+    rival: Rival, place: Place, guest: PeerProcess, *, quick: bool, tell: Callable[[str], None]
+) -> list[SendRound]:
     its, mine = (many // QUICK if quick else many for many in (rival.many, rival.ours_many))
-    given, shown, found = devices(rival.address, place, mine), alert(), list[Round]()
+    targets, shown, rounds = devices(rival.address, place, mine), alert(), list[SendRound]()
     with closing(Http2Transport(limits=LIMITS, authorities=place.authority)) as transport:
         sender = rival.sender(place, transport)
         for number in range(1 + (ROUNDS_QUICK if quick else ROUNDS)):
             tell(f"round {number}: ours, then {rival.name}" if number else "warming up")
-            one = cost(lambda: sent(sender, shown, given))
+            cost_ = cost(lambda: sent(sender, shown, targets))
             theirs = {way: asked(guest, number * its, its, way) for way in rival.ways}
-            found.append(Round(ours=_of_one(one, mine), theirs=theirs))
-    return found
+            rounds.append(SendRound(ours=_of_one(cost_, mine), theirs=theirs))
+    return rounds
 
 
-def asked(guest: Guest, begin: int, many: int, way: str) -> Cost:
+def asked(guest: PeerProcess, begin: int, many: int, way: str) -> Cost:
     """Of one send. Raises GuestFailed unless all are accepted."""
-    said = guest.ask({"begin": begin, "many": many, "way": way})
-    if said["accepted"] != many:
-        raise GuestFailed(f"{said['accepted']:,} of its {many:,} alerts were accepted.")
-    return _of_one(Cost(seconds=said["seconds"], processor=said["processor"]), many)
+    answer = guest.ask({"begin": begin, "many": many, "way": way})
+    if answer["accepted"] != many:
+        raise PeerFailed(f"{answer['accepted']:,} of its {many:,} alerts were accepted.")
+    return _of_one(Cost(seconds=answer["seconds"], processor=answer["processor"]), many)
 
 
 def _of_one(taken: Cost, many: int) -> Cost:
     return Cost(seconds=taken.seconds / many, processor=taken.processor / many)
 
 
-def figures(rival: Rival, rounds: Sequence[Round]) -> list[Figure]:
+def figures(rival: Rival, rounds: Sequence[SendRound]) -> list[Figure]:
     us, per_s = rival.figures
     mine, its = ([side.processor * 1e6 for side in sides] for sides in _sides(rounds))
     ours_s, its_s = ([1 / side.seconds for side in sides] for sides in _sides(rounds))
-    ratios = [one.ratio for one in rounds]
+    ratios = [round_.ratio for round_ in rounds]
     spread, against = Spread.of(mine, "us"), Spread.of(its, "us")
     detail = f"{spread.median:.1f} us against {against.median:,.0f} of {rival.name}{_ways(rival, rounds)}"
     limit = at_most(us, median(ratios), 1 / rival.share, unit="ratio", n=len(rounds), detail=detail)
-    speed = told(per_s, Spread.of(ours_s, "1/s"), len(rounds), f"{rival.name}: {median(its_s):,.0f}")
+    speed = unjudged(per_s, Spread.of(ours_s, "1/s"), len(rounds), f"{rival.name}: {median(its_s):,.0f}")
     return [
         Figure(finding=limit, ours=spread, peers=against),
         Figure(finding=speed.finding, ours=speed.ours, peers=Spread.of(its_s, "1/s")),
     ]
 
 
-def _sides(rounds: Sequence[Round]) -> tuple[list[Cost], list[Cost]]:
-    return [one.ours for one in rounds], [one.cheapest for one in rounds]
+def _sides(rounds: Sequence[SendRound]) -> tuple[list[Cost], list[Cost]]:
+    return [round_.ours for round_ in rounds], [round_.cheapest for round_ in rounds]
 
 
-def _ways(rival: Rival, rounds: Sequence[Round]) -> str:
+def _ways(rival: Rival, rounds: Sequence[SendRound]) -> str:
     if len(rival.ways) == 1:
         return ""
-    medians = {way: median(one.theirs[way].processor for one in rounds) * 1e6 for way in rival.ways}
+    medians = {way: median(round_.theirs[way].processor for round_ in rounds) * 1e6 for way in rival.ways}
     return f", the cheapest of {', '.join(f'{way} {us:,.0f}' for way, us in medians.items())}"

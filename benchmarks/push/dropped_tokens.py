@@ -7,7 +7,7 @@ from itertools import count, islice
 
 import numpy as np
 
-from benchmarks.fanout.stage import Stage
+from benchmarks.fanout.stage import FanoutStage
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.fake_providers.behaviour import ProviderScript
@@ -25,7 +25,7 @@ STRANGE = 1 << 255
 """From here on tokens are nobody's of the fixture."""
 
 
-class _Gone(ProviderScript):
+class _GoneDevices(ProviderScript):
     """Whose device is no longer there, by the script of the fakes."""
 
     def __call__(self, m: int) -> bool:
@@ -37,19 +37,19 @@ class _Gone(ProviderScript):
         return self.is_gone(names[platform(m)])
 
 
-gone = _Gone(gone=0.1)
+is_gone = _GoneDevices(gone_share=0.1)
 
 
 @dataclass(slots=True, kw_only=True)
-class Dropping:
-    stage: Stage
+class DroppedDevices:
+    stage: FanoutStage
     old: list[Device] = field(default_factory=list)
     """Registered before they were gone, and not again."""
     again: list[Device] = field(default_factory=list)
     """Registered before that, and again when it was over."""
 
     def register(self) -> None:
-        numbers = (n for n in count(STRANGE) if gone.is_gone(f"{n:064x}"))
+        numbers = (n for n in count(STRANGE) if is_gone.is_gone(f"{n:064x}"))
         since = self.stage.ports.clock.now() - LONG_AGO
         for m in islice(self._active(), PEOPLE):
             for kind in (self.old, self.again):
@@ -62,30 +62,35 @@ class Dropping:
     def _active(self) -> Iterator[int]:
         world = self.stage.world
         m = world.reachable()
-        told = world.follows(0, m) & ~world.mutes(0, m) & (world.idleness(m) < ACTIVE_24H)
-        yield from m[np.flatnonzero(told)].tolist()
+        is_alerted = world.follows(0, m) & ~world.mutes(0, m) & (world.idleness(m) < ACTIVE_24H)
+        yield from m[np.flatnonzero(is_alerted)].tolist()
 
     def _register_again(self, device: Device) -> None:
         """As its app does whenever it starts."""
         assert isinstance(device.address, AppleToken)
         wire = HttpClient(url=self.stage.instance.url, bearer=self.stage.token(user(device.member)))
-        said = {"platform": "apns", "token": device.address.token, "topic": device.address.topic}
-        answer = wire.put("/v1/devices", said)
+        registration = {"platform": "apns", "token": device.address.token, "topic": device.address.topic}
+        answer = wire.put("/v1/devices", registration)
         wire.close()
         assert answer.status == 200, answer
 
-    def finding(self, told: Collection[Member]) -> Finding:
+    def finding(self, alerted: Collection[Member]) -> Finding:
         """Once an alert went to all devices of those who were told."""
-        wrong = [f"{one.id} of u{one.member} is gone since yesterday, and stands" for one in self._standing(self.old)]
-        wrong += [f"{one.id} of u{one.member} was registered again, and dropped" for one in self._lost(self.again)]
-        for m in filter(gone, told):
+        wrong = [
+            f"{device.id} of u{device.member} is gone since yesterday, and stands"
+            for device in self._still_registered(self.old)
+        ]
+        wrong += [
+            f"{device.id} of u{device.member} was registered again, and dropped" for device in self._lost(self.again)
+        ]
+        for m in filter(is_gone, alerted):
             # Google and browsers say no time; what Apple says is of before the fixture was loaded.
-            stands, stays = bool(self._fixture_s(m)), platform(m) is Platform.APNS
+            stands, stays = bool(self._fixture_devices(m)), platform(m) is Platform.APNS
             if stands != stays:
                 wrong.append(f"u{m} by {platform(m)} was {'kept' if stands else 'dropped'}")
-        return agreement(NAME, wrong, n=len(self.old) + len(self.again) + sum(map(gone, told)))
+        return agreement(NAME, wrong, n=len(self.old) + len(self.again) + sum(map(is_gone, alerted)))
 
-    def _standing(self, devices: Sequence[Device]) -> list[Device]:
+    def _still_registered(self, devices: Sequence[Device]) -> list[Device]:
         ids = self._ids({device.member for device in devices})
         return [device for device in devices if device.id in ids]
 
@@ -93,9 +98,13 @@ class Dropping:
         ids = self._ids({device.member for device in devices})
         return [device for device in devices if device.id not in ids]
 
-    def _fixture_s(self, m: Member) -> Sequence[Device]:
+    def _fixture_devices(self, m: Member) -> Sequence[Device]:
         extra = {device.id for device in (*self.old, *self.again)}
-        return [device for device in self.stage.ports.devices.of([m]).get(m, ()) if device.id not in extra]
+        return [device for device in self.stage.ports.devices.by_member([m]).get(m, ()) if device.id not in extra]
 
     def _ids(self, members: Collection[Member]) -> set[DeviceId]:
-        return {device.id for some in self.stage.ports.devices.of(members).values() for device in some}
+        return {
+            device.id
+            for member_devices in self.stage.ports.devices.by_member(members).values()
+            for device in member_devices
+        }

@@ -10,16 +10,16 @@ from benchmarks.push.requests import accepts, posts
 from benchmarks.rounds import Figure
 from notifier.adapters.http2 import Http2Transport
 from notifier.devkit.check.finding import agreement
-from notifier.devkit.http2.behaviour import Conduct
+from notifier.devkit.http2.behaviour import Http2Behaviour
 from notifier.devkit.http2.server import serving
-from notifier.ports.push import Post, Reply, Silence
+from notifier.ports.push import NoReply, Post, Reply
 
 DEVICES, GOAWAY_AFTER = 3_000, 1_000
 LATENCY = timedelta(milliseconds=2)
 
 
 @dataclass(slots=True)
-class Arrived:
+class ArrivalCount:
     """Counts who was rung how often."""
 
     paths: Counter[str] = field(default_factory=Counter)
@@ -30,21 +30,21 @@ class Arrived:
 
 
 def parting(*, cuts: bool) -> Figure:
-    arrived = Arrived()
-    conduct = Conduct(goaway_after=GOAWAY_AFTER, cut_after=GOAWAY_AFTER if cuts else None, latency=LATENCY)
+    arrived = ArrivalCount()
+    conduct = Http2Behaviour(goaway_after=GOAWAY_AFTER, cut_after=GOAWAY_AFTER if cuts else None, latency=LATENCY)
     with serving(arrived, conduct) as server, closing(Http2Transport(clear=True)) as transport:
-        found = {post.path: answer for post, answer in transport.exchange(posts(server.origin, DEVICES))}
+        answers = {post.path: answer for post, answer in transport.exchange(posts(server.origin, DEVICES))}
     name = "goaway_cut" if cuts else "goaway_graceful"
-    finding = agreement(name, wrong(found, arrived.paths, cuts=cuts), n=len(found))
-    accepted = sum(isinstance(answer, Reply) for answer in found.values())
-    came = f"{accepted:,} of {DEVICES:,} accepted, {len(found) - accepted:,} unknown"
-    words = f"{came}, on {server.tally.connections} connections"
-    return Figure(finding=replace(finding, detail=words) if finding.ok else finding)
+    finding = agreement(name, wrong(answers, arrived.paths, cuts=cuts), n=len(answers))
+    accepted = sum(isinstance(answer, Reply) for answer in answers.values())
+    came = f"{accepted:,} of {DEVICES:,} accepted, {len(answers) - accepted:,} unknown"
+    detail = f"{came}, on {server.counts.connections} connections"
+    return Figure(finding=replace(finding, detail=detail) if finding.ok else finding)
 
 
-def wrong(found: Mapping[str, Reply | Silence], arrived: Mapping[str, int], *, cuts: bool) -> Iterator[str]:
+def wrong(answers: Mapping[str, Reply | NoReply], arrived: Mapping[str, int], *, cuts: bool) -> Iterator[str]:
     """What each was told, against how often each was rung."""
-    for path, answer in found.items():
+    for path, answer in answers.items():
         times = arrived.get(path, 0)
         if times > 1:
             yield f"{path} was rung {times} times"
@@ -52,9 +52,9 @@ def wrong(found: Mapping[str, Reply | Silence], arrived: Mapping[str, int], *, c
             case Reply():
                 if not times:
                     yield f"{path} was accepted, and nobody rung"
-            case Silence(left=False):
+            case NoReply(may_have_arrived=False):
                 yield f"{path} was given up: {answer.reason}"
-            case Silence():
+            case NoReply():
                 if not (cuts and times):
                     yield f"{path} is unknown, and {'nobody was rung' if cuts else 'nothing was cut'}"
-    yield from (f"{path} was rung, and nobody told" for path in arrived if path not in found)
+    yield from (f"{path} was rung, and nobody told" for path in arrived if path not in answers)

@@ -12,9 +12,9 @@ from random import Random
 from typing import Any
 
 from benchmarks.fanout.stage import staged
-from benchmarks.push.arrivals import Heard, Told
+from benchmarks.push.arrivals import ArrivedAlerts, ExpectedAlerts
 from benchmarks.rounds import Figure
-from notifier.devkit.check.check_alerts import Rang
+from notifier.devkit.check.check_alerts import ArrivedAlert
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.tiers import TIERS
@@ -37,7 +37,7 @@ RINGS_WITHIN, BACK_WITHIN, DONE_WITHIN = 90.0, 30.0, 180.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
     role: str
-    told: Told
+    expected: ExpectedAlerts
     before: int
     """Alerts of the burst that had come to the role's phones."""
 
@@ -45,58 +45,66 @@ class Kill:
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     seeds = SEEDS_QUICK if quick else SEEDS
     settings: dict[str, Any] = {"push_tiers": ",".join(TIERS), "push_hourly": 0, "push_daily": 0}
-    with staged(folder, WORLD, tell=tell, collapse="PT0S", push_fakes="on", push_fake_script=SLOWLY, **settings) as one:
-        heard = Heard(stage=one, tiers=TIERS)
-        kills = [_kill(heard, seed, tell) for seed in range(seeds)]
+    with staged(
+        folder, WORLD, tell=tell, collapse="PT0S", push_fakes="on", push_fake_script=SLOWLY, **settings
+    ) as stage:
+        arrived = ArrivedAlerts(stage=stage, tiers=TIERS)
+        kills = [_kill(arrived, seed, tell) for seed in range(seeds)]
         tell("waiting until all is told")
-        one.rest(DONE_WITHIN)
-        return [Figure(finding=finding(kills, heard.lines()))]
+        stage.await_idle(DONE_WITHIN)
+        return [Figure(finding=finding(kills, arrived.lines()))]
 
 
-def _kill(heard: Heard, seed: int, tell: Callable[[str], None]) -> Kill:
+def _kill(arrived: ArrivedAlerts, seed: int, tell: Callable[[str], None]) -> Kill:
     """The role dies at a moment that the seed chose, and is back."""
     role, chance = ROLES[seed % len(ROLES)], Random(f"{NAME} {seed}")
-    told = heard.mention(WORLD.names[0])
-    heard.wait(lambda: bool(_there(role, heard.of(told))), RINGS_WITHIN, f"The first alert of {told.burst.key}")
+    expected = arrived.mention(WORLD.names[0])
+    arrived.wait(
+        lambda: bool(_there(role, arrived.of(expected))), RINGS_WITHIN, f"The first alert of {expected.burst.key}"
+    )
     time.sleep(chance.uniform(0, LATER))
-    pid = heard.stage.instance.pid(role)
+    pid = arrived.stage.instance.pid(role)
     assert pid is not None, f"There is no {role}."
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    kill = Kill(role=role, told=told, before=len(_there(role, heard.of(told))))
+    kill = Kill(role=role, expected=expected, before=len(_there(role, arrived.of(expected))))
     tell(f"seed {seed}: {role} killed, {kill.before} alerts into its burst")
-    heard.wait(lambda: heard.stage.instance.pid(role) not in (None, pid), BACK_WITHIN, f"The next {role}")
+    arrived.wait(lambda: arrived.stage.instance.pid(role) not in (None, pid), BACK_WITHIN, f"The next {role}")
     return kill
 
 
-def _there(role: str, lines: Sequence[Rang]) -> Sequence[Rang]:
+def _there(role: str, lines: Sequence[ArrivedAlert]) -> Sequence[ArrivedAlert]:
     """Of the role's platform."""
     return [line for line in lines if role in ("fakes", f"push.{line.platform}")]
 
 
-def finding(kills: Collection[Kill], lines: Sequence[Rang]) -> Finding:
-    wrong = [line for kill in kills for line in differences(kill.told, lines)]
-    places = {kill.told.place for kill in kills}
-    wrong += [f"{line.to} rang for {line.place}, which is no burst's" for line in lines if line.place not in places]
-    amid = sum(len(_there(kill.role, _of(kill.told, lines))) > kill.before for kill in kills)
+def finding(kills: Collection[Kill], lines: Sequence[ArrivedAlert]) -> Finding:
+    wrong = [line for kill in kills for line in differences(kill.expected, lines)]
+    places = {kill.expected.place for kill in kills}
+    wrong += [
+        f"{line.address} rang for {line.collapse_id}, which is no burst's"
+        for line in lines
+        if line.collapse_id not in places
+    ]
+    amid = sum(len(_there(kill.role, _of(kill.expected, lines))) > kill.before for kill in kills)
     if amid < AMID * len(kills):
         wrong.append(f"only {amid} of {len(kills)} were killed amid a burst")
-    found = agreement(NAME, wrong, n=sum(len(kill.told.due) for kill in kills))
-    again = sum(line.again for line in lines)
-    words = f"{len(kills)} seeds, {amid} of them amid sending: {found.n:,} phones told, {again} alerts came again"
-    return replace(found, detail=words) if found.ok else found
+    agreement_ = agreement(NAME, wrong, n=sum(len(kill.expected.due) for kill in kills))
+    again = sum(line.is_repeat for line in lines)
+    detail = f"{len(kills)} seeds, {amid} of them amid sending: {agreement_.n:,} phones told, {again} alerts came again"
+    return replace(agreement_, detail=detail) if agreement_.ok else agreement_
 
 
-def differences(told: Told, lines: Sequence[Rang]) -> Iterator[str]:
+def differences(expected: ExpectedAlerts, lines: Sequence[ArrivedAlert]) -> Iterator[str]:
     """Each phone that is due shows the burst in one place; what came twice there was the very same alert."""
-    here = _of(told, lines)
-    times = Counter(line.member for line in here if not line.again)
-    missing = [member for member in told.due if member not in times]
-    yield from (f"{told.burst.key}: u{member} was never told" for member in missing)
-    yield from (f"{told.burst.key}: u{member} got {n} different alerts" for member, n in times.items() if n > 1)
-    strange = [line.to for line in here if line.member not in told.due]
-    yield from (f"{told.burst.key}: {to} rang, and nobody is to be told there" for to in strange)
+    here = _of(expected, lines)
+    times = Counter(line.member for line in here if not line.is_repeat)
+    missing = [member for member in expected.due if member not in times]
+    yield from (f"{expected.burst.key}: u{member} was never told" for member in missing)
+    yield from (f"{expected.burst.key}: u{member} got {n} different alerts" for member, n in times.items() if n > 1)
+    strange = [line.address for line in here if line.member not in expected.due]
+    yield from (f"{expected.burst.key}: {to} rang, and nobody is to be told there" for to in strange)
 
 
-def _of(told: Told, lines: Sequence[Rang]) -> Sequence[Rang]:
-    return [line for line in lines if line.place == told.place]
+def _of(expected: ExpectedAlerts, lines: Sequence[ArrivedAlert]) -> Sequence[ArrivedAlert]:
+    return [line for line in lines if line.collapse_id == expected.place]

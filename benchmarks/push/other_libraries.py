@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.push import our_senders as ours
 from benchmarks.push.our_senders import SUBJECT, TOPIC, Place
-from notifier.domain.push.alert import KEPT, Alert
+from notifier.domain.push.alert import ALERT_TTL, Alert
 from notifier.domain.push.device import Address
 from notifier.ports.push import Post, Provider, Reply, Transport
 from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem, service_account
@@ -26,7 +26,7 @@ class Rival:
     """The name of its pins."""
     place: str
     """FILE:NAME in the folder `inside` of the peers."""
-    words: Callable[[Place, Alert], Mapping[str, Any]]
+    arguments: Callable[[Place, Alert], Mapping[str, Any]]
     """What NAME is called with."""
     sender: Callable[[Place, Transport], Provider]
     """Ours."""
@@ -45,7 +45,7 @@ class Rival:
 
 
 def _shown(alert: Alert) -> Mapping[str, Any]:
-    return {"text": alert.text, "tag": alert.collapse_id, "lasts": int(KEPT.total_seconds())}
+    return {"text": alert.text, "tag": alert.collapse_id, "lasts": int(ALERT_TTL.total_seconds())}
 
 
 def _aioapns(place: Place, alert: Alert) -> Mapping[str, Any]:
@@ -60,7 +60,10 @@ def _firebase_admin(place: Place, alert: Alert) -> Mapping[str, Any]:
 
 
 def _pywebpush(place: Place, alert: Alert) -> Mapping[str, Any]:
-    keys = [{"p256dh": _base64(one.key), "auth": _base64(one.secret)} for one in ours.subscriptions()]
+    keys = [
+        {"p256dh": _base64(subscription.key), "auth": _base64(subscription.secret)}
+        for subscription in ours.subscriptions()
+    ]
     who = {"key": pem(apple_key()).decode(), "subject": SUBJECT}
     at = {"origin": place.origin, "authority": str(place.authority)}
     return {**at, **who, "keys": keys, "letters": letters(place, alert), **_shown(alert)}
@@ -102,7 +105,7 @@ RIVALS = (
         name="aioapns",
         environment="aioapns",
         place="aioapns_alerts:Aioapns",
-        words=_aioapns,
+        arguments=_aioapns,
         sender=ours.apns,
         address=ours.iphone,
         ours_many=20_000,
@@ -114,7 +117,7 @@ RIVALS = (
         name="firebase-admin",
         environment="firebase_admin",
         place="firebase_alerts:Firebase",
-        words=_firebase_admin,
+        arguments=_firebase_admin,
         sender=ours.fcm,
         address=ours.android,
         ways=("one", "each", "async"),
@@ -127,7 +130,7 @@ RIVALS = (
         name="pywebpush",
         environment="pywebpush",
         place="pywebpush_alerts:Pywebpush",
-        words=_pywebpush,
+        arguments=_pywebpush,
         sender=ours.web,
         address=ours.browser,
         ours_many=5_000,

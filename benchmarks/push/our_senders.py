@@ -11,11 +11,11 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 from notifier.adapters.http2 import Http2Limits
 from notifier.adapters.push import AccessTokens, ApnsSender, AppleKey, FcmSender, ProviderTokens, ServiceAccount
-from notifier.adapters.push.webpush import Vapid, WebPush
+from notifier.adapters.push.webpush import Vapid, WebPushSender
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.fake_providers.browser import Browser
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.push.alert import KEPT, Alert, MentionAlert
+from notifier.domain.push.alert import ALERT_TTL, Alert, MentionAlert
 from notifier.domain.push.device import Address, ApnsEnvironment, AppleToken, Device, FirebaseToken, WebSubscription
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Accepted
@@ -38,8 +38,8 @@ def alert() -> Alert:
         burst=BurstKey(Subject(kind=Kind.MENTION, owner=UserId("nova")), 1),
         id=name,
         collapse_id=name,
-        news=MentionAlert(opener=UserId("ada")),
-        expires_at=clock.now() + KEPT,
+        content=MentionAlert(opener=UserId("ada")),
+        expires_at=clock.now() + ALERT_TTL,
     )
 
 
@@ -82,7 +82,7 @@ def fcm(place: Place, transport: Transport) -> Provider:
 def web(place: Place, transport: Transport) -> Provider:
     vapid = Vapid.read(pem(apple_key()), subject=SUBJECT)
     services = PushServices(loopback=True, production=False)
-    return WebPush(transport=transport, vapid=vapid, services=services, clock=clock, chance=random.random)
+    return WebPushSender(transport=transport, vapid=vapid, services=services, clock=clock, chance=random.random)
 
 
 def iphone(number: int, place: Place) -> Address:
@@ -101,7 +101,7 @@ def browser(number: int, place: Place) -> Address:
 @cache
 def subscriptions() -> Sequence[WebSubscription]:
     made = (Browser(endpoint="", private=private(n), secret=bytes([n] * 16), key="") for n in range(BROWSERS))
-    return [one.subscription for one in made]
+    return [browser_.subscription for browser_ in made]
 
 
 def private(browser: int) -> EllipticCurvePrivateKey:
@@ -113,11 +113,11 @@ def devices(address: Callable[[int, Place], Address], place: Place, many: int) -
     return [Device(member=Member(n), address=address(n, place), registered_at=at) for n in range(many)]
 
 
-def sent(provider: Provider, shown: Alert, given: Sequence[Device]) -> None:
+def sent(provider: Provider, shown: Alert, targets: Sequence[Device]) -> None:
     """Raises AssertionError where one isn't accepted."""
     accepted = 0
-    for device, receipt in provider.send(shown, given):
+    for device, receipt in provider.send(shown, targets):
         if not isinstance(receipt, Accepted):
             raise AssertionError(f"{device.platform} {device.member} got {receipt}")
         accepted += 1
-    assert accepted == len(given), f"{accepted:,} of {len(given):,} were accepted"
+    assert accepted == len(targets), f"{accepted:,} of {len(targets):,} were accepted"

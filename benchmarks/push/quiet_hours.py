@@ -15,9 +15,9 @@ from notifier.devkit.check.traffic import Tweet
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
-from notifier.domain.push.alert import WhileAway
-from notifier.domain.users.account_preferences import OverallWish
-from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.push.alert import SummaryAlert
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
+from notifier.domain.users.quiet_hours import QuietHours
 from notifier.flow.intake.gateway import IntakeStatus
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
@@ -32,7 +32,7 @@ NAMES = (QUIET, STALE)
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 SLEEPER, AWAKE = UserId("kim"), UserId("roy")
 """VIPs of the scene with a phone each; noon by UTC is nine in the evening where she lives."""
-NIGHT = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
+NIGHT = AccountPreferencesPatch(quiet=QuietHours(start=time(21), end=time(5)), zone="Asia/Tokyo")
 LASTS = timedelta(hours=8)
 LATE = timedelta(minutes=16)
 BURSTS = 3
@@ -44,17 +44,17 @@ BY_HAND = "on the flow, with a clock turned by hand"
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     tell(BY_HAND)
-    return [Figure(finding=_told(QUIET, quiet())), Figure(finding=_told(STALE, stale()))]
+    return [Figure(finding=_finding(QUIET, quiet())), Figure(finding=_finding(STALE, stale()))]
 
 
-def _told(name: str, wrong: Iterator[str]) -> Finding:
-    found = agreement(name, wrong, n=BURSTS)
-    return replace(found, detail=f"{BURSTS} bursts, {BY_HAND}") if found.ok else found
+def _finding(name: str, wrong: Iterator[str]) -> Finding:
+    finding = agreement(name, wrong, n=BURSTS)
+    return replace(finding, detail=f"{BURSTS} bursts, {BY_HAND}") if finding.ok else finding
 
 
 def quiet() -> Iterator[str]:
     """What happens at night is told in the morning, all at once; who is awake hears each at once."""
-    evening = Evening()
+    evening = SimulatedEvening()
     evening.state.people.arrange(SLEEPER, NIGHT)
     morning = evening.state.clock.now() + LASTS
     evening.mentions()
@@ -69,7 +69,7 @@ def quiet() -> Iterator[str]:
 
 def stale() -> Iterator[str]:
     """What was held for more than a quarter of an hour is one alert for each."""
-    evening = Evening()
+    evening = SimulatedEvening()
     evening.pause()
     evening.mentions()
     yield from evening.differences(AWAKE, [])
@@ -80,7 +80,7 @@ def stale() -> Iterator[str]:
 
 
 @dataclass(slots=True)
-class Evening:
+class SimulatedEvening:
     """The simulator's people, and the stages called by hand."""
 
     state: DurableState = field(default_factory=DurableState)
@@ -98,7 +98,7 @@ class Evening:
             tweet = Tweet(id=f"night-{n}", author=UserId("ada"), mentioned=(NOVA.owner,), protected=False)
             event = tweet.event() | {"time": self.state.clock.now().isoformat()}
             receipt = accept(self.system, event)
-            assert receipt.answer is IntakeStatus.ACCEPTED, receipt
+            assert receipt.status is IntakeStatus.ACCEPTED, receipt
             self._sequence()
             self.work(5)
             self.state.clock.advance(APART)
@@ -119,8 +119,8 @@ class Evening:
             for waiting in self.state.queue.waiting.values():
                 taken = list(waiting)
                 waiting.clear()
-                for piece in taken:
-                    work(piece)
+                for slice_ in taken:
+                    work(slice_)
             self.state.clock.advance(SECOND)
 
     def pause(self) -> None:
@@ -131,17 +131,17 @@ class Evening:
 
     def differences(self, who: UserId, wanted: list[int]) -> Iterator[str]:
         """Of how many bursts each of the alerts is to tell."""
-        member, found = Member(self.population.people[who].member), list[int]()
+        member, counts = Member(self.population.people[who].member), list[int]()
         for sent, device in self.state.phones.arrived:
             if device.member == member and sent.subject == NOVA:
-                found.append(sent.news.count if isinstance(sent.news, WhileAway) else 1)
-        if found != wanted:
-            yield f"{who} was told of {found}, and {wanted} was to be told"
+                counts.append(sent.content.count if isinstance(sent.content, SummaryAlert) else 1)
+        if counts != wanted:
+            yield f"{who} was told of {counts}, and {wanted} was to be told"
 
 
 def _ports(state: DurableState) -> Ports:
     """All that the state has by their names."""
-    given: dict[str, Any] = {port.name: getattr(state, port.name, None) for port in fields(Ports)}
-    given |= {"recent_bursts": state.bursts, "chance": lambda: 0.5}
-    given |= {"providers": {Platform.FCM: state.phones}, "platforms": [Platform.FCM]}
-    return Ports(**given)
+    ports: dict[str, Any] = {port.name: getattr(state, port.name, None) for port in fields(Ports)}
+    ports |= {"recent_bursts": state.bursts, "chance": lambda: 0.5}
+    ports |= {"providers": {Platform.FCM: state.phones}, "platforms": [Platform.FCM]}
+    return Ports(**ports)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
-from benchmarks.fanout.stage import Stage
+from benchmarks.fanout.stage import FanoutStage
 from notifier.adapters.http2 import Http2Transport
 from notifier.adapters.push import fakes as development
-from notifier.adapters.push.webpush import Resolver, WebPush, guarded
+from notifier.adapters.push.webpush import Resolver, WebPushSender, guarded
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.check.http_client import HttpClient
@@ -19,7 +19,7 @@ from notifier.devkit.fixture.world import user
 from notifier.devkit.http2.server import serving
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Member
-from notifier.domain.push.alert import Alert, alert
+from notifier.domain.push.alert import Alert, burst_alert
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Accepted
@@ -61,40 +61,44 @@ class Trap:
 
     def caught(self) -> int:
         self.line.setblocking(False)
-        found = 0
+        count = 0
         with suppress(BlockingIOError):
             while True:
                 self.line.accept()[0].close()
-                found += 1
-        return found
+                count += 1
+        return count
 
 
-def blocked(stage: Stage, burst: Burst) -> Finding:
+def blocked(stage: FanoutStage, burst: Burst) -> Finding:
     """Registered at the running notifier, looked up and redirected with the sender that it has."""
     trap = Trap()
     with closing(trap.line):
-        wrong = [*_registered(stage, trap.port), *rebound(alert(burst)), *redirected(alert(burst), trap.port)]
+        wrong = [
+            *_registered(stage, trap.port),
+            *rebound(burst_alert(burst)),
+            *redirected(burst_alert(burst), trap.port),
+        ]
         if caught := trap.caught():
             wrong.append(f"{caught} connections came into our own network")
     return agreement(NAME, wrong, n=len(FORGED) + len(PRIVATE) + 2)
 
 
-def _registered(stage: Stage, port: int) -> Iterator[str]:
+def _registered(stage: FanoutStage, port: int) -> Iterator[str]:
     wire = HttpClient(url=stage.instance.url, bearer=stage.token(user(WHO)))
     keys = fixture_subscription(ORIGIN, WHO)
-    said = {"p256dh": _base64(keys.key), "auth": _base64(keys.secret)}
-    for endpoint in [one.format(port=port) for one in FORGED]:
-        answer = wire.put("/v1/devices", {"platform": "web", "subscription": {"endpoint": endpoint, "keys": said}})
+    keys_body = {"p256dh": _base64(keys.key), "auth": _base64(keys.secret)}
+    for endpoint in [forged.format(port=port) for forged in FORGED]:
+        answer = wire.put("/v1/devices", {"platform": "web", "subscription": {"endpoint": endpoint, "keys": keys_body}})
         if not 400 <= answer.status < 500:
             yield f"{endpoint} was answered with {answer.status}"
-    good = {"endpoint": f"{ORIGIN}{PATH}{WHO}", "keys": said}
+    good = {"endpoint": f"{ORIGIN}{PATH}{WHO}", "keys": keys_body}
     answer = wire.put("/v1/devices", {"platform": "web", "subscription": good})
     if answer.status != 200:  # else nothing is proved
         yield f"a browser's own endpoint was answered with {answer.status}"
     wire.close()
 
 
-def rebound(given: Alert) -> Iterator[str]:
+def rebound(alert_: Alert) -> Iterator[str]:
     """Nobody is asked who isn't public, however the name resolves, and whatever it meant before."""
     services = PushServices()
     for leads_to in PRIVATE:
@@ -102,22 +106,22 @@ def rebound(given: Alert) -> Iterator[str]:
         resolve = guarded(lambda host, port, m=moves: next(m), services)  # type: ignore[misc] # bound now
         if list(resolve("updates.push.services.mozilla.com", 443)) != [PUBLIC]:
             yield f"{PUBLIC} is not public"
-        with closing(Http2Transport(resolver=_told(resolve, passed))) as transport:
-            [(_, receipt)] = _sender(transport, services).send(given, [_device(ORIGIN)])
+        with closing(Http2Transport(resolver=_recording(resolve, passed))) as transport:
+            [(_, receipt)] = _sender(transport, services).send(alert_, [_device(ORIGIN)])
         if passed or isinstance(receipt, Accepted):
             yield f"a name that leads to {leads_to} got {receipt}"
 
 
-def _told(resolve: Resolver, passed: list[Sequence[str]]) -> Resolver:
+def _recording(resolve: Resolver, passed: list[Sequence[str]]) -> Resolver:
     def resolved(host: str, port: int) -> Sequence[str]:
-        found = resolve(host, port)
-        passed.append(found)
-        return found
+        resolved_addresses = resolve(host, port)
+        passed.append(resolved_addresses)
+        return resolved_addresses
 
     return resolved
 
 
-def redirected(given: Alert, port: int) -> Iterator[str]:
+def redirected(alert_: Alert, port: int) -> Iterator[str]:
     """By a push service of this machine, as development has it."""
     services = PushServices(loopback=True, production=False)
 
@@ -125,14 +129,16 @@ def redirected(given: Alert, port: int) -> Iterator[str]:
         return Reply(status=307, headers={"location": f"http://127.0.0.1:{port}/internal"})
 
     with serving(elsewhere) as server, closing(Http2Transport(clear=True)) as transport:
-        [(_, receipt)] = _sender(transport, services).send(given, [_device(server.origin)])
+        [(_, receipt)] = _sender(transport, services).send(alert_, [_device(server.origin)])
     if isinstance(receipt, Accepted):
         yield "a redirect was taken for an answer"
 
 
-def _sender(transport: Http2Transport, services: PushServices) -> WebPush:
+def _sender(transport: Http2Transport, services: PushServices) -> WebPushSender:
     clock = SystemClock()
-    return WebPush(transport=transport, vapid=development.web(), services=services, clock=clock, chance=random.random)
+    return WebPushSender(
+        transport=transport, vapid=development.fake_vapid(), services=services, clock=clock, chance=random.random
+    )
 
 
 def _device(origin: str) -> Device:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.fanout.stage import rows_of, staged
-from benchmarks.push.arrivals import Heard, Told
+from benchmarks.push.arrivals import ArrivedAlerts, ExpectedAlerts
 from benchmarks.rounds import Figure
 from notifier.devkit.check.finding import Finding, agreement, quantile
-from notifier.devkit.check.http_client import HttpClient, patiently
+from notifier.devkit.check.http_client import HttpClient, get_patiently
 from notifier.devkit.check.latency_report import VIP_PUSH_P95_S
 from notifier.devkit.fixture.users import platform
 from notifier.devkit.fixture.world import World, user
@@ -37,63 +37,71 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         "push_fake_script": f"{STALLED}.stall",
     }
     with staged(folder, WORLD, tell=tell, collapse="PT0S", **settings) as stage:
-        heard, every = Heard(stage=stage, tiers=TIERS), list[Told]()
+        arrived, every = ArrivedAlerts(stage=stage, tiers=TIERS), list[ExpectedAlerts]()
         tell(f"bursts, while {STALLED} answers nobody")
         for _ in range(BURSTS_QUICK if quick else BURSTS):
-            told = heard.mention(WORLD.names[0])
-            every.append(told)
-            stage.wait(told.burst.key, TIERS, WITHIN)
-            others = frozenset(m for m in told.due if platform(m) is not STALLED)
-            heard.wait(lambda t=told, o=others: o <= heard.people(t), WITHIN, f"Alerts of {told.burst.key}")  # type: ignore[misc] # bound now
-        wrong = [*_rows(heard, every), *_badges(heard, every), *_stalls(heard, every)]
-        return [Figure(finding=finding(every, heard, wrong))]
+            expected = arrived.mention(WORLD.names[0])
+            every.append(expected)
+            stage.wait(expected.burst.key, TIERS, WITHIN)
+            other_members = frozenset(m for m in expected.due if platform(m) is not STALLED)
+            arrived.wait(
+                lambda t=expected, o=other_members: o <= arrived.people(t),  # type: ignore[misc] # bound now
+                WITHIN,
+                f"Alerts of {expected.burst.key}",
+            )
+        wrong = [*_rows(arrived, every), *_badges(arrived, every), *_stalls(arrived, every)]
+        return [Figure(finding=finding(every, arrived, wrong))]
 
 
-def finding(every: Sequence[Told], heard: Heard, wrong: Sequence[str]) -> Finding:
-    waits = list(_waits(every, heard))
+def finding(every: Sequence[ExpectedAlerts], arrived: ArrivedAlerts, wrong: Sequence[str]) -> Finding:
+    waits = list(_waits(every, arrived))
     late = quantile(waits, 0.95)
     if late > VIP_PUSH_P95_S:
         wrong = [*wrong, f"alerts of the others took {late:.1f} s, and {VIP_PUSH_P95_S:g} are allowed"]
-    found = agreement(NAME, wrong, n=len(waits))
-    words = f"{len(waits):,} alerts by the other two, {late:.2f} s at the 95th percentile"
-    return replace(found, detail=words) if found.ok else found
+    agreement_ = agreement(NAME, wrong, n=len(waits))
+    detail = f"{len(waits):,} alerts by the other two, {late:.2f} s at the 95th percentile"
+    return replace(agreement_, detail=detail) if agreement_.ok else agreement_
 
 
-def _waits(every: Sequence[Told], heard: Heard) -> Iterator[float]:
+def _waits(every: Sequence[ExpectedAlerts], arrived: ArrivedAlerts) -> Iterator[float]:
     """Seconds from the acceptance of each mention, by the providers that answer."""
-    accepted = {told.place: told.burst.accepted_at for told in every}
-    for line in heard.lines():
-        if line.platform != STALLED and line.place in accepted:
-            yield (line.at - accepted[line.place]).total_seconds()
+    accepted = {expected.place: expected.burst.accepted_at for expected in every}
+    for line in arrived.lines():
+        if line.platform != STALLED and line.collapse_id in accepted:
+            yield (line.at - accepted[line.collapse_id]).total_seconds()
 
 
-def _rows(heard: Heard, every: Sequence[Told]) -> Iterator[str]:
-    for told in every:
-        account = heard.stage.account(told.burst.key)
+def _rows(arrived: ArrivedAlerts, every: Sequence[ExpectedAlerts]) -> Iterator[str]:
+    for expected in every:
+        account = arrived.stage.account(expected.burst.key)
         assert account is not None
-        ended: list[datetime] = [one.ended.at for one in rows_of(account, TIERS) if one.ended]
-        took = (max(ended) - told.burst.accepted_at).total_seconds()
+        ended: list[datetime] = [
+            slice_state.final_entry.at for slice_state in rows_of(account, TIERS) if slice_state.final_entry
+        ]
+        took = (max(ended) - expected.burst.accepted_at).total_seconds()
         if took > ROWS_S:
-            yield f"rows of {told.burst.key} took {took:.1f} s, and {ROWS_S:g} are allowed"
+            yield f"rows of {expected.burst.key} took {took:.1f} s, and {ROWS_S:g} are allowed"
 
 
-def _badges(heard: Heard, every: Sequence[Told]) -> Iterator[str]:
+def _badges(arrived: ArrivedAlerts, every: Sequence[ExpectedAlerts]) -> Iterator[str]:
     """Of some whose provider stalls: they are told of nothing, and find it all."""
-    some: list[Member] = [m for m in sorted(every[0].due) if platform(m) is STALLED][:TABS]
-    for member in some:
-        wire = HttpClient(url=heard.stage.instance.url, bearer=heard.stage.token(user(member)))
-        badge = patiently(wire, "/v1/inbox/unread").body
+    members: list[Member] = [m for m in sorted(every[0].due) if platform(m) is STALLED][:TABS]
+    for member in members:
+        wire = HttpClient(url=arrived.stage.instance.url, bearer=arrived.stage.token(user(member)))
+        badge = get_patiently(wire, "/v1/inbox/unread").body
         wire.close()
         if badge["count"] != len(every):
             yield f"u{member} has {badge['count']} unread of {len(every)}"
-    if not some:
+    if not members:
         yield "nobody's provider stalls"
 
 
-def _stalls(heard: Heard, every: Sequence[Told]) -> Iterator[str]:
+def _stalls(arrived: ArrivedAlerts, every: Sequence[ExpectedAlerts]) -> Iterator[str]:
     """Else nothing is proved."""
-    for told in every:
-        account = heard.stage.account(told.burst.key)
-        pieces = account.standings.items() if account else ()
-        if not any(piece.step is Step.of(STALLED) and not standing.ended for piece, standing in pieces):
-            yield f"{told.burst.key} waits for no answer of {STALLED}"
+    for expected in every:
+        account = arrived.stage.account(expected.burst.key)
+        slices = account.slice_states.items() if account else ()
+        if not any(
+            slice_.step is Step.for_platform(STALLED) and not slice_state.final_entry for slice_, slice_state in slices
+        ):
+            yield f"{expected.burst.key} waits for no answer of {STALLED}"

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.fanout.stage import staged
-from benchmarks.push.arrivals import Heard, Told
+from benchmarks.push.arrivals import ArrivedAlerts, ExpectedAlerts
 from benchmarks.push.dropped_tokens import NAME as DROP
-from benchmarks.push.dropped_tokens import Dropping, gone
+from benchmarks.push.dropped_tokens import DroppedDevices, is_gone
 from benchmarks.push.ssrf import NAME as FORGED
 from benchmarks.push.ssrf import blocked
 from benchmarks.rounds import Figure
@@ -22,7 +22,7 @@ from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.traffic import ONE, SOURCE
 from notifier.devkit.fixture.world import World, user
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.slice import PHONES
+from notifier.domain.delivery.slice import PUSH_STEPS
 from notifier.domain.ids import Member
 from notifier.domain.upstream.validation import DELETED_TYPE
 
@@ -40,35 +40,39 @@ WITHIN = 60.0
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-    settings: dict[str, Any] = {"push_hourly": HOURLY, "push_fakes": "on", "push_fake_script": f"gone={gone.gone:.0%}"}
+    settings: dict[str, Any] = {
+        "push_hourly": HOURLY,
+        "push_fakes": "on",
+        "push_fake_script": f"gone={is_gone.gone_share:.0%}",
+    }
     with staged(folder, WORLD, tell=tell, collapse="PT0S", **settings) as stage:
-        heard, dropping = Heard(stage=stage, tiers=TIERS), Dropping(stage=stage)
+        arrived, dropping = ArrivedAlerts(stage=stage, tiers=TIERS), DroppedDevices(stage=stage)
         dropping.register()
         tell("rows stand, and no phone has rung yet: some see it, and another is taken back")
-        with held(heard):
-            seen, back = heard.mention(WORLD.names[0]), heard.mention(WORLD.names[0])
-            _rows(heard, seen, back)
-            saw = _see(heard, sorted(seen.due)[::SEEING])
-            _take_back(heard, back)
-        stage.rest(WITHIN)
-        first = heard.of(seen), heard.of(back)
+        with held(arrived):
+            seen, back = arrived.mention(WORLD.names[0]), arrived.mention(WORLD.names[0])
+            _rows(arrived, seen, back)
+            saw = _see(arrived, sorted(seen.due)[::SEEING])
+            _take_back(arrived, back)
+        stage.await_idle(WITHIN)
+        first = arrived.of(seen), arrived.of(back)
         tell(f"{MORE} more bursts")
-        more = [heard.mention(WORLD.names[0]) for _ in range(MORE)]
-        stage.rest(WITHIN)
-        found = [
+        more = [arrived.mention(WORLD.names[0]) for _ in range(MORE)]
+        stage.await_idle(WITHIN)
+        findings = [
             _tombstone(back, len(first[1])),
-            _seen(seen, saw, heard.people(seen)),
-            dropping.finding(seen.due | frozenset().union(*(told.due for told in more))),
-            _cap([seen, *more], saw, heard),
+            _seen(seen, saw, arrived.people(seen)),
+            dropping.finding(seen.due | frozenset().union(*(expected.due for expected in more))),
+            _cap([seen, *more], saw, arrived),
             blocked(stage, seen.burst),
         ]
-    return [Figure(finding=finding) for finding in found]
+    return [Figure(finding=finding) for finding in findings]
 
 
 @contextmanager
-def held(heard: Heard) -> Iterator[None]:
+def held(arrived: ArrivedAlerts) -> Iterator[None]:
     """All workers of alerts stand still until the block is left."""
-    workers = [pid for step in PHONES for pid in heard.stage.instance.workers(str(step)).values()]
+    workers = [pid for step in PUSH_STEPS for pid in arrived.stage.instance.workers(str(step)).values()]
     _all(workers, signal.SIGSTOP)
     try:
         yield
@@ -82,29 +86,29 @@ def _all(leaders: Collection[int], number: signal.Signals) -> None:
             os.killpg(pid, number)
 
 
-def _rows(heard: Heard, *every: Told) -> None:
-    for told in every:
-        heard.stage.wait(told.burst.key, TIERS, WITHIN)
+def _rows(arrived: ArrivedAlerts, *every: ExpectedAlerts) -> None:
+    for expected in every:
+        arrived.stage.wait(expected.burst.key, TIERS, WITHIN)
 
 
-def _see(heard: Heard, some: Sequence[Member]) -> frozenset[Member]:
+def _see(arrived: ArrivedAlerts, members: Sequence[Member]) -> frozenset[Member]:
     """They open their tabs, and have seen what is there."""
-    for member in some:
+    for member in members:
         who = user(member)
-        wire = HttpClient(url=heard.stage.instance.url, bearer=heard.stage.token(who))
+        wire = HttpClient(url=arrived.stage.instance.url, bearer=arrived.stage.token(who))
         page = wire.get("/v1/inbox").body
         answer = wire.put("/v1/inbox/seen", {"token": page["seen"]})
         wire.close()
         assert answer.status == 204, f"{who}: {answer}"
-    return frozenset(some)
+    return frozenset(members)
 
 
-def _take_back(heard: Heard, told: Told) -> None:
-    body = event(told.burst.tweet, told.burst.opener)
-    answer = heard.stage.wire.post("/v1/events", json.dumps(body).encode(), ONE)
+def _take_back(arrived: ArrivedAlerts, expected: ExpectedAlerts) -> None:
+    body = event(expected.burst.tweet, expected.burst.opener)
+    answer = arrived.stage.wire.post("/v1/events", json.dumps(body).encode(), ONE)
     assert answer.status == 202, answer
-    bursts, key = heard.stage.ports.bursts, told.burst.key
-    heard.wait(lambda: bursts.read([key])[key].silent, WITHIN, f"That {key} is taken back")
+    bursts, key = arrived.stage.ports.bursts, expected.burst.key
+    arrived.wait(lambda: bursts.read([key])[key].silent, WITHIN, f"That {key} is taken back")
 
 
 def event(tweet: str, author: str) -> Mapping[str, object]:
@@ -112,23 +116,23 @@ def event(tweet: str, author: str) -> Mapping[str, object]:
     return {**head, "time": datetime.now(UTC).isoformat(), "data": {"tweet": tweet, "author": author}}
 
 
-def _tombstone(back: Told, rang: int) -> Finding:
+def _tombstone(back: ExpectedAlerts, rang: int) -> Finding:
     return agreement(TOMBSTONE, [f"{rang} phones rang for {back.burst.key}"] if rang else [], n=len(back.due))
 
 
-def _seen(seen: Told, saw: Collection[Member], rang: Collection[Member]) -> Finding:
+def _seen(seen: ExpectedAlerts, saw: Collection[Member], rang: Collection[Member]) -> Finding:
     """And whoever hasn't seen it was told."""
     wrong = [f"u{member} had seen it, and was told" for member in rang if member in saw]
-    due = [member for member in seen.due if member not in saw and not gone(member)]
+    due = [member for member in seen.due if member not in saw and not is_gone(member)]
     wrong += [f"u{member} hadn't seen it, and wasn't told" for member in due if member not in rang]
     return agreement(SEEN, wrong, n=len(saw))
 
 
-def _cap(every: Sequence[Told], saw: Collection[Member], heard: Heard) -> Finding:
+def _cap(every: Sequence[ExpectedAlerts], saw: Collection[Member], arrived: ArrivedAlerts) -> Finding:
     """Whoever was due more often than the cap allows was told as often as it allows."""
-    due = Counter(member for told in every for member in told.due if not gone(member))
-    due -= Counter(member for member in saw if not gone(member))
-    times = Counter(member for told in every for member in heard.people(told))
+    due = Counter(member for expected in every for member in expected.due if not is_gone(member))
+    due -= Counter(member for member in saw if not is_gone(member))
+    times = Counter(member for expected in every for member in arrived.people(expected))
     wrong = [
         f"u{member} was told of {times[member]} bursts of {wanted}"
         for member, wanted in due.items()

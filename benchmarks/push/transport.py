@@ -10,13 +10,13 @@ from statistics import median
 
 from benchmarks.fanout.suite import Parts
 from benchmarks.process_stats import resident_mb
-from benchmarks.push.baseline import Floor
+from benchmarks.push.baseline import LeanestSender
 from benchmarks.push.goaway import DEVICES, GOAWAY_AFTER, parting
 from benchmarks.push.requests import accepts, posts
-from benchmarks.rounds import Cost, Figure, Spread, cost, told
+from benchmarks.rounds import Cost, Figure, Spread, cost, unjudged
 from notifier.adapters.http2 import Http2Limits, Http2Transport
 from notifier.devkit.check.finding import at_least, at_most
-from notifier.devkit.http2.behaviour import Conduct
+from notifier.devkit.http2.behaviour import Http2Behaviour
 from notifier.ports.push import Post, Reply
 from tests.support.http2_process import ServerProcess, server_process
 from tests.support.test_ca import Authority
@@ -58,17 +58,17 @@ class Costs:
 
 
 def _costs(server: ServerProcess, transport: Http2Transport, many: int, rounds: int) -> Costs:
-    found = Costs()
-    floor = Floor(next(iter(posts(server.origin, 1))))
+    costs = Costs()
+    floor = LeanestSender(next(iter(posts(server.origin, 1))))
     with closing(floor):
         _sent(transport, posts(server.origin, WARM))
         for _ in range(rounds):
-            found.ours.append(cost(lambda: _sent(transport, posts(server.origin, many))))
-            found.floor.append(cost(lambda: floor.send(many)))
-            server.behave(Conduct(latency=AWAY))
-            found.away.append(cost(lambda: _sent(transport, posts(server.origin, many))))
-            server.behave(Conduct())
-    return found
+            costs.ours.append(cost(lambda: _sent(transport, posts(server.origin, many))))
+            costs.floor.append(cost(lambda: floor.send(many)))
+            server.behave(Http2Behaviour(latency=AWAY))
+            costs.away.append(cost(lambda: _sent(transport, posts(server.origin, many))))
+            server.behave(Http2Behaviour())
+    return costs
 
 
 def _secure(folder: Path, many: int, rounds: int) -> Figure:
@@ -79,21 +79,21 @@ def _secure(folder: Path, many: int, rounds: int) -> Figure:
     ):
         _sent(transport, posts(server.origin, WARM))
         costs = [cost(lambda: _sent(transport, posts(server.origin, many))) for _ in range(rounds)]
-    spread = Spread.of([one.processor / many * 1e6 for one in costs], "us")
-    speed = median(many / one.seconds for one in costs)
-    return told("transport_cpu_us_per_send{tls}", spread, rounds, f"{speed:,.0f} sends/s")
+    spread = Spread.of([cost_.processor / many * 1e6 for cost_ in costs], "us")
+    speed = median(many / cost_.seconds for cost_ in costs)
+    return unjudged("transport_cpu_us_per_send{tls}", spread, rounds, f"{speed:,.0f} sends/s")
 
 
-def _sent(transport: Http2Transport, given: Iterable[Post]) -> None:
+def _sent(transport: Http2Transport, requests: Iterable[Post]) -> None:
     """Raises AssertionError where one isn't accepted."""
-    for post, answer in transport.exchange(given):
+    for post, answer in transport.exchange(requests):
         if not (isinstance(answer, Reply) and answer.status == 200):
             raise AssertionError(f"{post.path} got {answer}")
 
 
 def _figures(costs: Costs, many: int) -> list[Figure]:
-    ours, floor = ([one.processor / many * 1e6 for one in side] for side in (costs.ours, costs.floor))
-    near, away, lean = ([many / one.seconds for one in side] for side in (costs.ours, costs.away, costs.floor))
+    ours, floor = ([cost_.processor / many * 1e6 for cost_ in side] for side in (costs.ours, costs.floor))
+    near, away, lean = ([many / cost_.seconds for cost_ in side] for side in (costs.ours, costs.away, costs.floor))
     ratios = [far / close for close, far in zip(near, away, strict=True)]
     spread, against = Spread.of(ours, "us"), Spread.of(floor, "us")
     detail = f"processor time of the sender; the leanest takes {against.median:.1f} us, without looking at its answers"
@@ -104,7 +104,7 @@ def _figures(costs: Costs, many: int) -> list[Figure]:
             ours=spread,
             baseline=against,
         ),
-        told("transport_sends_per_s", Spread.of(near, "1/s"), len(near), f"the leanest: {median(lean):,.0f}"),
+        unjudged("transport_sends_per_s", Spread.of(near, "1/s"), len(near), f"the leanest: {median(lean):,.0f}"),
         Figure(
             finding=at_least("latency_50ms_ratio", median(ratios), AWAY_RATIO, unit="ratio", n=len(ratios), detail=far),
             ours=Spread.of(away, "1/s"),

@@ -5,21 +5,21 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.fanout.stage import Stage, staged
-from benchmarks.push.arrivals import Heard
+from benchmarks.fanout.stage import FanoutStage, staged
+from benchmarks.push.arrivals import ArrivedAlerts
 from benchmarks.rounds import Figure, Spread
-from notifier.devkit.check.check_alerts import Rang
-from notifier.devkit.check.expected import Truth
+from notifier.devkit.check.check_alerts import ArrivedAlert
+from notifier.devkit.check.expected import ExpectedResult
 from notifier.devkit.check.finding import at_most, quantile
 from notifier.devkit.check.latency_report import VIP_PUSH_P95_S
 from notifier.devkit.check.traffic import Storm, tweets
-from notifier.devkit.fixture.followers import Crowd
+from notifier.devkit.fixture.followers import WorldBitmaps
 from notifier.devkit.fixture.world import ACTIVE_7D, World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Kind, Member
-from notifier.domain.push.alert import alert
+from notifier.domain.push.alert import burst_alert
 from notifier.ports.audience import ShardBlob
 
 NAME = "vip_push_p95_s"
@@ -37,42 +37,44 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         _honour(stage)
         tell(f"storm: {MENTIONS} mentions in {LASTING:.0f} s")
         Storm(instance=stage.instance, tweets=tweets(world, MENTIONS, 1), lasting=LASTING, batch=BATCH)()
-        stage.rest(WITHIN)
+        stage.await_idle(WITHIN)
         bursts = [burst for burst in stage.ports.archive.bursts() if burst.key.subject.kind is Kind.MENTION]
-        return [figure(world, bursts, Heard(stage=stage, tiers=()).lines())]
+        return [figure(world, bursts, ArrivedAlerts(stage=stage, tiers=()).lines())]
 
 
-def _honour(stage: Stage) -> None:
+def _honour(stage: FanoutStage) -> None:
     """Everybody who has a device is a VIP: a world has too few of them to tell a percentile."""
-    crowd = Crowd(stage.world)
+    crowd = WorldBitmaps(stage.world)
     stage.ports.sets.put(
-        ShardBlob(kind=SetKind.VIP, owner=None, shard=shard, bits=crowd.everybody(SetKind.PUSH, shard))
+        ShardBlob(kind=SetKind.VIP, owner=None, shard=shard, bits=crowd.account_wide_set(SetKind.PUSH, shard))
         for shard in range(stage.world.shards)
     )
 
 
-def figure(world: World, bursts: Collection[Burst], lines: Sequence[Rang]) -> Figure:
+def figure(world: World, bursts: Collection[Burst], lines: Sequence[ArrivedAlert]) -> Figure:
     waits, most = list(_waits(world, bursts, lines)), max((len(vips(world, burst)) for burst in bursts), default=0)
-    told = [wait for wait in waits if wait != float("inf")]
-    detail = f"{len(bursts)} bursts, up to {most} VIPs with a device in one; {len(waits) - len(told)} were never told"
+    arrived = [wait for wait in waits if wait != float("inf")]
+    detail = (
+        f"{len(bursts)} bursts, up to {most} VIPs with a device in one; {len(waits) - len(arrived)} were never told"
+    )
     finding = at_most(NAME, quantile(waits, 0.95), VIP_PUSH_P95_S, unit="s", n=len(waits), detail=detail)
-    return Figure(finding=finding, ours=Spread.of(told) if told else None)
+    return Figure(finding=finding, ours=Spread.of(arrived) if arrived else None)
 
 
-def _waits(world: World, bursts: Collection[Burst], lines: Sequence[Rang]) -> Iterator[float]:
+def _waits(world: World, bursts: Collection[Burst], lines: Sequence[ArrivedAlert]) -> Iterator[float]:
     """From the acceptance of the burst's opener to the first alert at the VIP's provider; infinite where none came.
 
     Of a tweet that names two celebrities a person is told once, whichever burst came first.
     """
-    tweets = {alert(burst).collapse_id: burst.tweet for burst in bursts}
-    first = dict[tuple[str, Member | None], Rang]()
-    for line in sorted(lines, key=lambda one: one.at):
-        first.setdefault((line.place, line.member), line)
-    told = {(tweets.get(place), member) for place, member in first}
+    tweets = {burst_alert(burst).collapse_id: burst.tweet for burst in bursts}
+    first = dict[tuple[str, Member | None], ArrivedAlert]()
+    for line in sorted(lines, key=lambda arrival: arrival.at):
+        first.setdefault((line.collapse_id, line.member), line)
+    arrived = {(tweets.get(place), member) for place, member in first}
     for burst in bursts:
         for member in vips(world, burst):
-            came = first.get((alert(burst).collapse_id, member))
-            if came or (burst.tweet, member) not in told:
+            came = first.get((burst_alert(burst).collapse_id, member))
+            if came or (burst.tweet, member) not in arrived:
                 yield (came.at - burst.accepted_at).total_seconds() if came else float("inf")
 
 
@@ -80,9 +82,9 @@ def vips(world: World, burst: Burst) -> Collection[Member]:
     """Whoever has a device and was there within a week."""
     if burst.pull_only:
         return ()
-    truth, found = Truth(world=world, facts=[], bursts={}), list[Member]()
+    truth, members = ExpectedResult(world=world, facts=[], bursts={}), list[Member]()
     for shard in range(world.shards):
         m = np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)
-        told = truth.audience(burst, shard, m) & truth.phones(shard) & (world.idleness(m) < ACTIVE_7D)
-        found += map(Member, m[told].tolist())
-    return found
+        is_expected = truth.audience(burst, shard, m) & truth.phones(shard) & (world.idleness(m) < ACTIVE_7D)
+        members += map(Member, m[is_expected].tolist())
+    return members

@@ -65,13 +65,15 @@ def possible(names: Sequence[str]) -> Sequence[str]:
 
 def measured(name: str, *, quick: bool) -> Run:
     """Raises CalledProcessError when the bench ends without an envelope."""
-    words = ["-m", "benchmarks", *BENCHES.get(name, [name]), *(["--quick"] if quick else [])]
+    arguments = ["-m", "benchmarks", *BENCHES.get(name, [name]), *(["--quick"] if quick else [])]
     place = machine()
-    done = subprocess.run([sys.executable, *words, "--json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, *arguments, "--json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
+    )
     if not done.stdout.strip():
-        raise subprocess.CalledProcessError(done.returncode, ["python", *words])
+        raise subprocess.CalledProcessError(done.returncode, ["python", *arguments])
     envelope: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    command = " ".join(["python", *words])
+    command = " ".join(["python", *arguments])
     return Run(command=command, commit=commit(ROOT), date=today(), machine=place, envelope=envelope)
 
 

@@ -22,35 +22,35 @@ CURVES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class DensityCurve:
     name: str
     style: str
     points: Sequence[tuple[float, float]]
     """Per cent, and people in a second."""
 
 
-def curves(envelope: Mapping[str, Any]) -> list[Curve]:
+def curves(envelope: Mapping[str, Any]) -> list[DensityCurve]:
     """Those that were measured at two densities or more."""
     densities = [match[1] for check in envelope["checks"] if (match := DENSITY.fullmatch(check["name"]))]
-    found = []
+    all_curves = []
     for place, name, figure, style in CURVES:
         spreads = ((density, envelope[place].get(f"{figure}{{{density}%}}")) for density in densities)
         points = [(float(density), spread["median"]) for density, spread in spreads if spread]
-        found.append(Curve(name=name, style=style, points=sorted(points)))
-    return [curve for curve in found if len(curve.points) > 1]
+        all_curves.append(DensityCurve(name=name, style=style, points=sorted(points)))
+    return [curve for curve in all_curves if len(curve.points) > 1]
 
 
 def density_plot(envelope: Mapping[str, Any]) -> str:
     """Nothing where no density was measured."""
-    if not (found := curves(envelope)):
+    if not (drawn_curves := curves(envelope)):
         return ""
-    rates = [rate for curve in found for _, rate in curve.points]
-    shares = [share for curve in found for share, _ in curve.points]
-    scale = _Scale(
+    rates = [rate for curve in drawn_curves for _, rate in curve.points]
+    shares = [share for curve in drawn_curves for share, _ in curve.points]
+    scale = _LogScale(
         shares=(log10(min(shares)), log10(max(shares))), rates=(floor(log10(min(rates))), ceil(log10(max(rates))))
     )
-    lines = [*_grid(scale, sorted({*shares})), *(line for curve in found for line in _line(curve, scale))]
-    lines += _labels(found, scale)
+    lines = [*_grid(scale, sorted({*shares})), *(line for curve in drawn_curves for line in _line(curve, scale))]
+    lines += _labels(drawn_curves, scale)
     title = "People reached in a second, by the share of everybody whom a burst reaches (both logarithmic)"
     return drawn(title, TOP + HEIGHT + BOTTOM, lines)
 
@@ -64,7 +64,7 @@ def density_words(envelope: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Scale:
+class _LogScale:
     """Powers of ten, from and to."""
 
     shares: tuple[float, float]
@@ -79,7 +79,7 @@ class _Scale:
         return TOP + HEIGHT - (log10(rate) - first) / (last - first) * HEIGHT
 
 
-def _grid(scale: _Scale, shares: Sequence[float]) -> Iterable[str]:
+def _grid(scale: _LogScale, shares: Sequence[float]) -> Iterable[str]:
     for power in range(int(scale.rates[0]), int(scale.rates[1]) + 1):
         y = scale.y(10.0**power)
         yield f'<line class="line" x1="{LEFT}" x2="{WIDTH - END}" y1="{y:.1f}" y2="{y:.1f}"/>'
@@ -89,7 +89,7 @@ def _grid(scale: _Scale, shares: Sequence[float]) -> Iterable[str]:
         yield f'<text class="quiet" {at}>{share:g} %</text>'
 
 
-def _line(curve: Curve, scale: _Scale) -> Iterable[str]:
+def _line(curve: DensityCurve, scale: _LogScale) -> Iterable[str]:
     places = [(scale.x(share), scale.y(rate)) for share, rate in curve.points]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     # A group, so that the line isn't filled and its dots are.
@@ -97,10 +97,10 @@ def _line(curve: Curve, scale: _Scale) -> Iterable[str]:
     yield "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in places) + "</g>"
 
 
-def _labels(curves: Sequence[Curve], scale: _Scale) -> Iterable[str]:
+def _labels(curves: Sequence[DensityCurve], scale: _LogScale) -> Iterable[str]:
     """The curves' names behind their ends, the highest first, each a line below the one before at least."""
     lowest = 0.0
-    for curve in sorted(curves, key=lambda each: -each.points[-1][1]):
+    for curve in sorted(curves, key=lambda curve_: -curve_.points[-1][1]):
         share, rate = curve.points[-1]
         y = lowest = max(scale.y(rate) + 4, lowest + LINE)
         yield f'<text x="{scale.x(share) + 12:.1f}" y="{y:.1f}">{curve.name} {_short(rate)}</text>'

@@ -16,33 +16,35 @@ LEFT, RIGHT, TOP, HEIGHT, WIDTH = 60, 150, 44, 260, 860
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class GrowthCurve:
     kind: str
     name: str
     points: Sequence[tuple[int, float]]
     """Millions of followers, and how many times the first one's value."""
 
 
-def curves(envelope: Mapping[str, Any]) -> list[Curve]:
-    found = []
+def curves(envelope: Mapping[str, Any]) -> list[GrowthCurve]:
+    all_curves = []
     for figure, (kind, name) in CURVES.items():
         values = sorted(
             (int(case[1]), spread["median"])
-            for told, spread in envelope["ours"].items()
-            if told.partition("{")[0] == figure and (case := CASE.search(told))
+            for figure_name, spread in envelope["ours"].items()
+            if figure_name.partition("{")[0] == figure and (case := CASE.search(figure_name))
         )
         if len(values) > 1:
-            found.append(Curve(kind=kind, name=name, points=[(n, value / values[0][1]) for n, value in values]))
-    return found
+            all_curves.append(
+                GrowthCurve(kind=kind, name=name, points=[(n, value / values[0][1]) for n, value in values])
+            )
+    return all_curves
 
 
 def growth_plot(envelope: Mapping[str, Any]) -> str:
     """Nothing where no two sizes were measured."""
-    if not (found := curves(envelope)):
+    if not (drawn_curves := curves(envelope)):
         return ""
-    sizes = [n for n, _ in found[0].points]
-    most = 10 ** ceil(log10(max(times for curve in found for _, times in curve.points)))
-    lines = [*_grid(sizes, most), *(line for curve in found for line in _curve(curve, sizes, most))]
+    sizes = [n for n, _ in drawn_curves[0].points]
+    most = 10 ** ceil(log10(max(times for curve in drawn_curves for _, times in curve.points)))
+    lines = [*_grid(sizes, most), *(line for curve in drawn_curves for line in _curve(curve, sizes, most))]
     title = f"Audiences of {sizes[0]} to {sizes[-1]} million, as multiples of the first (both axes logarithmic)"
     return drawn(title, TOP + HEIGHT + 40, lines)
 
@@ -59,13 +61,13 @@ def _grid(sizes: Sequence[int], most: float) -> list[str]:
     return lines
 
 
-def _curve(curve: Curve, sizes: Sequence[int], most: float) -> list[str]:
+def _curve(curve: GrowthCurve, sizes: Sequence[int], most: float) -> list[str]:
     places = [(_x(n, sizes), _y(times, most)) for n, times in curve.points]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     dots = [f'<circle class="{curve.kind}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in places]
     (x, y), (_, times) = places[-1], curve.points[-1]
-    words = f'<text x="{x + 12:.1f}" y="{y + 4:.1f}">{curve.name} × {times:.3g}</text>'
-    return [f'<polyline class="{curve.kind}" style="fill:none" stroke-width="2" points="{path}"/>', *dots, words]
+    label = f'<text x="{x + 12:.1f}" y="{y + 4:.1f}">{curve.name} × {times:.3g}</text>'
+    return [f'<polyline class="{curve.kind}" style="fill:none" stroke-width="2" points="{path}"/>', *dots, label]
 
 
 def _x(size: int, sizes: Sequence[int]) -> float:

@@ -24,7 +24,7 @@ CURVES = {"p50": "ours", "p99": "peer", "p999": "missed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class RateBar:
     name: str
     style: str
     """An attribute: a class of the plot's, or a style."""
@@ -32,36 +32,36 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class CaseRates:
     case: str
-    bars: Sequence[Bar]
+    bars: Sequence[RateBar]
 
 
-def rates(envelope: Mapping[str, Any]) -> list[Rates]:
+def rates(envelope: Mapping[str, Any]) -> list[CaseRates]:
     """Opens per second of each case that was measured against the bare handler, in the order of the envelope."""
-    found = []
+    all_rates = []
     for name, ours in envelope["ours"].items():
         bare = envelope["baseline"].get(name)
         if not (match := RATIO.fullmatch(name)) or bare is None:
             continue
         bars = [
-            Bar(name="ours", style='class="ours"', rate=ours["median"]),
-            Bar(name="bare handler", style=f'style="{GREY}"', rate=bare["median"]),
+            RateBar(name="ours", style='class="ours"', rate=ours["median"]),
+            RateBar(name="bare handler", style=f'style="{GREY}"', rate=bare["median"]),
         ]
         peer = envelope["peers"].get(f"inbox_{BY_HAND}_ratio{{{match[2]}}}")
         if match[1] == WARM and peer:
-            bars.append(Bar(name="Redis by hand", style='class="peer"', rate=peer["median"]))
-        found.append(Rates(case=match[1].replace("_", " "), bars=bars))
-    return found
+            bars.append(RateBar(name="Redis by hand", style='class="peer"', rate=peer["median"]))
+        all_rates.append(CaseRates(case=match[1].replace("_", " "), bars=bars))
+    return all_rates
 
 
 def opens_plot(envelope: Mapping[str, Any]) -> str:
     """Nothing where no case was measured."""
-    if not (found := rates(envelope)):
+    if not (drawn_rates := rates(envelope)):
         return ""
-    most = max(bar.rate for case in found for bar in case.bars)
+    most = max(bar.rate for case in drawn_rates for bar in case.bars)
     lines, y = list[str](), TOP
-    for case in found:
+    for case in drawn_rates:
         middle = y + len(case.bars) * BAR / 2 + 5
         lines.append(f'<text x="{LABELS - 10}" y="{middle:.1f}" text-anchor="end">{case.case}</text>')
         for bar in case.bars:
@@ -78,7 +78,7 @@ def opens_words(envelope: Mapping[str, Any]) -> str:
     )
 
 
-def _bar(bar: Bar, y: float, most: float) -> Iterable[str]:
+def _bar(bar: RateBar, y: float, most: float) -> Iterable[str]:
     length = max(2.0, bar.rate / most * (WIDTH - LABELS - RIGHT))
     yield f'<rect {bar.style} x="{LABELS}" y="{y + 1}" width="{length:.1f}" height="{BAR - 2}"/>'
     x, style = LABELS + length + 6, "font-size:11px"
@@ -86,29 +86,37 @@ def _bar(bar: Bar, y: float, most: float) -> Iterable[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class LatencyCurve:
     percentile: str
     points: Sequence[tuple[int, float]]
     """Per cent of the maximum rate, and milliseconds."""
 
 
-def curves(envelope: Mapping[str, Any]) -> list[Curve]:
+def curves(envelope: Mapping[str, Any]) -> list[LatencyCurve]:
     """One for each percentile that was measured at several rates."""
     points: dict[str, list[tuple[int, float]]] = {percentile: [] for percentile in CURVES}
     for name, spread in envelope["ours"].items():
         if (match := LATENCY.fullmatch(name)) and match[2] in points:
             points[match[2]].append((int(match[1]), spread["median"]))
-    return [Curve(percentile=name, points=sorted(some)) for name, some in points.items() if len(some) > 1]
+    return [
+        LatencyCurve(percentile=name, points=sorted(percentile_points))
+        for name, percentile_points in points.items()
+        if len(percentile_points) > 1
+    ]
 
 
 def latency_plot(envelope: Mapping[str, Any]) -> str:
     """Nothing where fewer than two rates were measured."""
-    if not (found := curves(envelope)):
+    if not (drawn_curves := curves(envelope)):
         return ""
-    values = [ms for curve in found for _, ms in curve.points]
+    values = [ms for curve in drawn_curves for _, ms in curve.points]
     low, high = floor(log10(min(values))), ceil(log10(max(values)))
-    scale = _Scale(low=low, high=max(high, low + 1))
-    lines = [*_powers(scale), *_rates_below(envelope, found[0]), *(line for one in found for line in _line(one, scale))]
+    scale = _LatencyScale(low=low, high=max(high, low + 1))
+    lines = [
+        *_powers(scale),
+        *_rates_below(envelope, drawn_curves[0]),
+        *(line for curve_ in drawn_curves for line in _line(curve_, scale)),
+    ]
     return drawn("Milliseconds until an inbox is open, by share of the maximum rate", TOP + HEIGHT + 50, lines)
 
 
@@ -121,7 +129,7 @@ def latency_words(envelope: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Scale:
+class _LatencyScale:
     low: int
     high: int
 
@@ -133,14 +141,14 @@ def _x(share: int) -> float:
     return LEFT + share / 100 * (WIDTH - LEFT - END)
 
 
-def _powers(scale: _Scale) -> Iterable[str]:
+def _powers(scale: _LatencyScale) -> Iterable[str]:
     for power in range(scale.low, scale.high + 1):
         y = scale.y(10.0**power)
         yield f'<line class="line" x1="{LEFT}" x2="{WIDTH - END}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text class="quiet" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{10.0**power:g} ms</text>'
 
 
-def _rates_below(envelope: Mapping[str, Any], curve: Curve) -> Iterable[str]:
+def _rates_below(envelope: Mapping[str, Any], curve: LatencyCurve) -> Iterable[str]:
     """The shares, and the rates that the details tell."""
     details = {check["name"]: check["detail"] for check in envelope["checks"]}
     for share, _ in curve.points:
@@ -152,7 +160,7 @@ def _rates_below(envelope: Mapping[str, Any], curve: Curve) -> Iterable[str]:
             yield f'<text class="quiet" {at} y="{y + 37}">{rate}/s</text>'
 
 
-def _line(curve: Curve, scale: _Scale) -> Iterable[str]:
+def _line(curve: LatencyCurve, scale: _LatencyScale) -> Iterable[str]:
     kind = CURVES[curve.percentile]
     places = [(_x(share), scale.y(ms)) for share, ms in curve.points]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)

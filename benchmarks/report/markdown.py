@@ -18,8 +18,8 @@ HEAD = "| figure | | value | limit | ours: min / median / max | against: min / m
 
 def with_results(page: str, made: str) -> str:
     """The page with its written part changed; what stands before and after it is kept."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, written = page.partition(BEGIN)
+    _, end, after = written.partition(END)
     if not (begin and end):
         raise ValueError(f"The page needs the lines {BEGIN} and {END}")
     return f"{before}{BEGIN}\n\n{made}\n{END}{after}"
@@ -65,7 +65,7 @@ def _section(name: str, run: Run) -> str:
         "",
         f"{run.date}, commit {run.commit}. {_verdict(checks)}",
         "",
-        *(f"- {what}: {value}" for what, value in run.machine.items()),
+        *(f"- {fact}: {value}" for fact, value in run.machine.items()),
         "",
         *_pictured(name, run),
         HEAD,

@@ -37,7 +37,7 @@ STYLE = """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class LimitShare:
     """How much of its limit a figure takes; above 1 it missed it."""
 
     of: float
@@ -45,40 +45,40 @@ class Share:
     """None where the value is the limit, which leaves it open."""
 
 
-def share_of_limit(check: Mapping[str, Any]) -> Share | None:
+def share_of_limit(check: Mapping[str, Any]) -> LimitShare | None:
     """The envelope doesn't say which side of a limit is the good one; the verdict does."""
     value, limit = check["value"], check["limit"]
     if not isinstance(value, int | float) or not isinstance(limit, int | float):
         return None
     if value == limit:
-        return Share(of=1.0, at_least=None)
+        return LimitShare(of=1.0, at_least=None)
     at_least = check["ok"] == (value > limit)
     over, under = (limit, value) if at_least else (value, limit)
     if under <= 0:
         return None
-    return Share(of=over / under, at_least=at_least)
+    return LimitShare(of=over / under, at_least=at_least)
 
 
 def limits_plot(envelope: Mapping[str, Any]) -> str:
     """A bar for each figure with a limit; nothing when there is none."""
-    found = [(check, share) for check in envelope["checks"] if (share := share_of_limit(check))]
-    if not found:
+    shares = [(check, share) for check in envelope["checks"] if (share := share_of_limit(check))]
+    if not shares:
         return ""
-    most = max(1.25, min(3.0, max(share.of for _, share in found)))
-    bars = [_bar(i, check, share, most) for i, (check, share) in enumerate(found)]
-    end, at = TOP + len(found) * ROW, _at(1.0 / most)
+    most = max(1.25, min(3.0, max(share.of for _, share in shares)))
+    bars = [_bar(i, check, share, most) for i, (check, share) in enumerate(shares)]
+    end, at = TOP + len(shares) * ROW, _at(1.0 / most)
     limit = [
         f'<line class="limit" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP - 6}" y2="{end + 4}"/>',
         f'<text class="quiet" x="{at:.1f}" y="{end + 20}" text-anchor="middle">limit</text>',
     ]
-    return _svg("How much of its limit each figure takes; shorter is better", len(found), [*bars, *limit])
+    return _svg("How much of its limit each figure takes; shorter is better", len(shares), [*bars, *limit])
 
 
-def _bar(i: int, check: Mapping[str, Any], share: Share, most: float) -> str:
+def _bar(i: int, check: Mapping[str, Any], share: LimitShare, most: float) -> str:
     y = TOP + i * ROW
     length = max(2.0, _at(min(share.of, most) / most) - LABELS)
-    kind, word = ("kept", "") if check["ok"] else ("missed", ", missed")
-    value = f"{share.of:.0%}{word}"
+    kind, suffix = ("kept", "") if check["ok"] else ("missed", ", missed")
+    value = f"{share.of:.0%}{suffix}"
     return "\n".join(
         [
             _label(check["name"], y),

@@ -32,7 +32,9 @@ def main(way: str, data: str, ready_file: str) -> None:
     elif way == "interpreters":
         forks = no_forks
     settings = replace(settings_for(Path(data), port=0), data=Path(data).absolute())
-    run_service(settings, ready_file=Path(ready_file), patience=HeartbeatLimits(), began=began, forks_for=forks)
+    run_service(
+        settings, ready_file=Path(ready_file), heartbeat_limits=HeartbeatLimits(), began=began, open_forks=forks
+    )
 
 
 if __name__ == "__main__":

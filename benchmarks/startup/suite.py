@@ -19,7 +19,7 @@ import psutil
 
 from benchmarks.fanout.suite import Parts
 from benchmarks.process_stats import MB
-from benchmarks.rounds import Figure, Spread, told
+from benchmarks.rounds import Figure, Spread, unjudged
 from notifier.devkit.check.instance import end_with_parent
 
 WAYS = ("fork_server", "multiprocessing", "interpreters")
@@ -93,7 +93,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 def figure(name: str, way: str, starts: Sequence[Start]) -> Figure:
     values = [float(asdict(start)[name]) for start in starts]
-    return told(f"up_{name}{{{way}}}", Spread.of(values, UNITS[name]), len(values), DETAILS[name])
+    return unjudged(f"up_{name}{{{way}}}", Spread.of(values, UNITS[name]), len(values), DETAILS[name])
 
 
 @contextmanager

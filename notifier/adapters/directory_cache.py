@@ -10,20 +10,20 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Directory, DirectoryEntry
 
-REMEMBERED = 131_072
+CACHED_NUMBERS = 131_072
 """Most recent entries per direction, besides up to as many older ones: about 60 MB at most."""
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class RememberedDirectory:
+class CachedDirectory:
     """Caches assigned numbers. Account data and users without a number may change, and are queried each time."""
 
-    def __init__(self, directory: Directory, remembered: int = REMEMBERED) -> None:
+    def __init__(self, directory: Directory, capacity: int = CACHED_NUMBERS) -> None:
         self._directory = directory
-        self._numbers = TwoGenerationCache(directory.number, remembered)
-        self._users = TwoGenerationCache(directory.users, remembered)
+        self._numbers = TwoGenerationCache(directory.assign_numbers, capacity)
+        self._users = TwoGenerationCache(directory.users, capacity)
 
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
         return self._directory.accounts(users)
@@ -31,7 +31,7 @@ class RememberedDirectory:
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
         return self._users.of(members)
 
-    def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
+    def assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         return self._numbers.of(users)
 
     def lease(self, count: int) -> Member:
@@ -56,8 +56,8 @@ class TwoGenerationCache(Generic[K, V]):
     Thread-safe: a concurrent call only queries again what it doesn't find.
     """
 
-    def __init__(self, ask: Callable[[Collection[K]], Mapping[K, V]], size: int) -> None:
-        self._ask = ask
+    def __init__(self, load: Callable[[Collection[K]], Mapping[K, V]], size: int) -> None:
+        self._load = load
         self._size = size
         self._new: dict[K, V] = {}
         self._old: dict[K, V] = {}
@@ -69,7 +69,7 @@ class TwoGenerationCache(Generic[K, V]):
             return recent
         older = {key: old[key] for key in keys if key in old}
         missing = [key for key in keys if key not in recent and key not in older]
-        loaded = self._ask(missing) if missing else {}
+        loaded = self._load(missing) if missing else {}
         self._keep({**older, **loaded})
         return {**recent, **older, **loaded}
 

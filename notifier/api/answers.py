@@ -63,12 +63,12 @@ def conditional(
 
 # Pagination: a route takes a cursor and a limit, and links to the next page.
 
-MOST_ITEMS = 100
+MAX_ITEMS = 100
 FIRST_PAGE = 20
 """Default number of items on an inbox page."""
 
 Cursor = Annotated[str | None, QueryParameter(max_length=2_000)]
-Limit = Annotated[int, QueryParameter(ge=1, le=MOST_ITEMS)]
+Limit = Annotated[int, QueryParameter(ge=1, le=MAX_ITEMS)]
 
 
 def next_link(path: str, **query: object) -> str:

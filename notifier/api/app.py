@@ -10,14 +10,21 @@ from litestar.di import Provide
 from litestar.types import ControllerRouterHandler
 
 from notifier.api.auth.cors import origins
-from notifier.api.auth.guards import at_home, neighbours_or_services, operators, people, services, visitors
+from notifier.api.auth.guards import (
+    allow_demo_visitors,
+    allow_loopback_or_services,
+    allow_operators,
+    allow_services,
+    allow_users,
+    require_loopback,
+)
 from notifier.api.auth.identity import Identity
 from notifier.api.auth.scopes import Scope as May
 from notifier.api.auth.service_keys import Keys
 from notifier.api.background.activity_recorder import Pause
-from notifier.api.container import Edge, edge
+from notifier.api.container import ApiContainer, build_container
 from notifier.api.demo import routes as demo
-from notifier.api.demo.routes import Backstage, backstage
+from notifier.api.demo.routes import DemoControls, demo_controls
 from notifier.api.problems import HANDLERS, AnswerHeaders
 from notifier.api.processes import HUB
 from notifier.api.routes import devices, events, inbox, preferences, subjects
@@ -38,7 +45,7 @@ def create(
     reads: ReadPorts,
     keys: Keys,
     pause: Pause = asyncio.sleep,
-    empty: Callable[[], bool] = lambda: False,
+    flush_redis: Callable[[], bool] = lambda: False,
     *,
     identity: Identity | None = None,
 ) -> Litestar:
@@ -49,26 +56,26 @@ def create(
 
     `empty` flushes the Redis that this service started itself. `identity` replaces the one built from the settings.
     """
-    wired = edge(system, reads, keys, pause, identity)
-    controls = backstage(wired, empty)
-    description = Description(make=lambda: describe(_routes(wired), dependencies, installed_version()))
-    dependencies = _dependencies(wired, description, controls)
+    container = build_container(system, reads, keys, pause, identity)
+    controls = demo_controls(container, flush_redis)
+    description = Description(generate=lambda: describe(_routes(container), dependencies, installed_version()))
+    dependencies = _dependencies(container, description, controls)
 
     async def begin() -> None:
         if system.settings.demo:
-            controls.storming.trickle()
+            controls.traffic.start_trickle()
 
     def close() -> None:
-        controls.storming.stop()
-        wired.close()
+        controls.traffic.stop()
+        container.close()
 
     app = Litestar(
-        [*_routes(wired), *_of_the_demo(wired)],
+        [*_routes(container), *_demo_routes(container)],
         dependencies=dependencies,
         exception_handlers=HANDLERS,
         on_startup=[begin],
         on_shutdown=[close],
-        state=State({HUB: wired.hub}),
+        state=State({HUB: container.hub}),
         openapi_config=None,
         logging_config=None,
         debug=False,
@@ -76,77 +83,81 @@ def create(
     )
     app.asgi_handler = AnswerHeaders(subjects.EncodedSubjects(app.asgi_handler))
     if not system.settings.insecure_dev:  # in that mode only the guards know how to identify the caller
-        app.asgi_handler = FastInbox(app.asgi_handler, wired, wired.identity)
+        app.asgi_handler = FastInbox(app.asgi_handler, container, container.identity)
     app.asgi_handler = origins(app.asgi_handler, system.settings.origins)
     return app
 
 
-def _routes(wired: Edge) -> list[ControllerRouterHandler]:
+def _routes(container: ApiContainer) -> list[ControllerRouterHandler]:
     """Build new routers on every call, because a router belongs to a single application."""
     return [
         Router(
             "/v1/events",
             route_handlers=[events.accept, events.fate],
-            guards=[services(wired, *events.SCOPES)],
+            guards=[allow_services(container, *events.SCOPES)],
             security=[{SERVICE: [scope]} for scope in events.SCOPES],
             tags=["events"],
         ),
         Router(
             "/v1/inbox",
             route_handlers=[inbox.page, inbox.unread, inbox.seen, inbox.marks, stream.live],
-            guards=[people(wired)],
+            guards=[allow_users(container)],
             security=[{PERSON: []}],
             tags=["inbox"],
         ),
         Router(
             "/v1/subjects",
             route_handlers=[subjects.bursts],
-            guards=[people(wired)],
+            guards=[allow_users(container)],
             security=[{PERSON: []}],
             tags=["inbox"],
         ),
         Router(
             "/v1/preferences",
-            route_handlers=[preferences.preferences, preferences.prefer, arranging.arrange],
-            guards=[people(wired)],
+            route_handlers=[
+                preferences.preferences,
+                preferences.change_subject_preference,
+                arranging.change_account_preferences,
+            ],
+            guards=[allow_users(container)],
             security=[{PERSON: []}],
             tags=["preferences"],
         ),
         Router(
             "/v1/devices",
             route_handlers=[devices.devices, devices.register, devices.unregister],
-            guards=[people(wired)],
+            guards=[allow_users(container)],
             security=[{PERSON: []}],
             tags=["devices"],
         ),
         Router(
             "/v1/system",
             route_handlers=[overview.overview, overview.stream],
-            guards=[operators(wired)],
+            guards=[allow_operators(container)],
             security=[{SERVICE: [May.OPERATE]}],
             tags=["operations"],
         ),
         Router("/", route_handlers=[ops.healthz, ops.readyz, ops.openapi, files.static], tags=["operations"]),
-        Router("/", route_handlers=[ops.metrics], guards=[neighbours_or_services(wired)], tags=["operations"]),
+        Router("/", route_handlers=[ops.metrics], guards=[allow_loopback_or_services(container)], tags=["operations"]),
     ]
 
 
-def _of_the_demo(wired: Edge) -> list[ControllerRouterHandler]:
+def _demo_routes(container: ApiContainer) -> list[ControllerRouterHandler]:
     """Return the routes of the demo page, or none outside a demo. The OpenAPI document omits them."""
-    if not wired.system.settings.demo:
+    if not container.system.settings.demo:
         return []
     actions = [demo.people, demo.phones, demo.storm, demo.pause, demo.lift, demo.kill, demo.empty]
     return [
-        Router("/", route_handlers=[demo.page], guards=[at_home]),
-        Router("/demo", route_handlers=actions, guards=[visitors(wired)]),
+        Router("/", route_handlers=[demo.page], guards=[require_loopback]),
+        Router("/demo", route_handlers=actions, guards=[allow_demo_visitors(container)]),
     ]
 
 
-def _dependencies(wired: Edge, description: Description, behind: Backstage) -> dict[str, Provide]:
-    return {"edge": _given(wired), "description": _given(description), "backstage": _given(behind)}
+def _dependencies(container: ApiContainer, description: Description, controls: DemoControls) -> dict[str, Provide]:
+    return {"container": _provided(container), "description": _provided(description), "controls": _provided(controls)}
 
 
-def _given(value: Edge | Description | Backstage) -> Provide:
+def _provided(value: ApiContainer | Description | DemoControls) -> Provide:
     def give() -> Any:
         return value
 

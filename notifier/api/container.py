@@ -13,13 +13,13 @@ from litestar.params import SkipValidation
 
 from notifier.api.auth.identity import Identity, identity_of
 from notifier.api.auth.service_keys import Keys
-from notifier.api.background.activity_recorder import Noting, Pause
+from notifier.api.background.activity_recorder import ActivityRecorder, Pause
 from notifier.api.background.event_intake import EventIntake
-from notifier.api.background.housekeeping import Auditing, Timing
-from notifier.api.background.limiters import DeviceRequestLimiter, Metering, metering
-from notifier.api.background.overview import Looking, OverviewReader, Turns, Watchers
-from notifier.api.opaque_ids import Opaque
-from notifier.api.processes import Roles
+from notifier.api.background.housekeeping import PageAuditSampler, PageLatency
+from notifier.api.background.limiters import DeviceRequestLimiter, RequestMeter, request_meter
+from notifier.api.background.overview import ExclusiveRequests, OverviewReader, SharedSnapshots, StreamLimit
+from notifier.api.opaque_ids import OpaqueIds
+from notifier.api.processes import RoleProcesses
 from notifier.api.schemas.rendering import Renderer
 from notifier.api.threads import RequestThreads, ThreadedBursts, ThreadedLog, share_of
 from notifier.bounded_executor import Threads
@@ -31,13 +31,19 @@ from notifier.flow.inbox.preferences import PreferenceEditor
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.store_breaker import PageDeadline
 from notifier.flow.inbox.warm_up import WarmUp
-from notifier.flow.live.hub import Hub
-from notifier.flow.operations.event_status import Fates
+from notifier.flow.live.hub import LiveHub
+from notifier.flow.operations.event_status import EventStatusLookup
 from notifier.flow.operations.preview import Preview
-from notifier.metrics import Hits
+from notifier.metrics import CacheHits
 from notifier.ports.all_ports import ReadPorts
 from notifier.ports.coordination import Clock
-from notifier.wiring.inbox import build_audit, build_gap_fetch, build_inbox, build_tab, build_versioned_preferences
+from notifier.wiring.inbox import (
+    build_audit,
+    build_gap_fetch,
+    build_inbox,
+    build_uncached_inbox,
+    build_versioned_preferences,
+)
 from notifier.wiring.indexing import build_device_registry
 from notifier.wiring.intake import build_gateway
 from notifier.wiring.operations import build_event_status, build_overview, build_preview
@@ -48,7 +54,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
+class ApiContainer:
     """The dependencies of all routes. One instance per application and event loop."""
 
     system: System
@@ -57,22 +63,22 @@ class Edge:
     threads: RequestThreads
     keys: Keys = field(repr=False)
     identity: Identity
-    opaque: Opaque
-    metering: Metering
+    opaque: OpaqueIds
+    metering: RequestMeter
     intake: EventIntake
     preview: Preview
-    fates: Fates
+    event_status: EventStatusLookup
     inbox: Inbox
     warm_up: WarmUp
     renderer: Renderer
-    timing: Timing
-    gaps: GapFetch
-    hub: Hub
-    asking: PreferenceEditor
-    phones: DeviceRequestLimiter
-    roles: Roles
-    looking: Looking
-    watchers: Watchers
+    timing: PageLatency
+    gap_fetch: GapFetch
+    hub: LiveHub
+    preference_editor: PreferenceEditor
+    device_requests: DeviceRequestLimiter
+    roles: RoleProcesses
+    overview_snapshots: SharedSnapshots
+    watchers: StreamLimit
 
     async def in_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call blocking code in a thread. The call runs to completion even if the client disconnects."""
@@ -84,35 +90,35 @@ class Edge:
         self.threads.close()
 
 
-Wired = NamedDependency[SkipValidation[Edge]]
-Call = Request[UserId, float, State]
+WiredContainer = NamedDependency[SkipValidation[ApiContainer]]
+UserRequest = Request[UserId, float, State]
 
 
-def written(request: Request[Any, Any, State], prefix: str, read: str) -> str:
+def raw_path_part(request: Request[Any, Any, State], prefix: str, default: str) -> str:
     """Return the part of the raw path after the prefix, or `read` if there is none.
 
     `read` is the value parsed by the router, which collapses double slashes and drops a trailing one. Ids may contain
     both.
     """
     raw = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
-    return unquote(raw).partition(prefix)[2] or read
+    return unquote(raw).partition(prefix)[2] or default
 
 
-def edge(
+def build_container(
     system: System, reads: ReadPorts, keys: Keys, pause: Pause = asyncio.sleep, identity: Identity | None = None
-) -> Edge:
+) -> ApiContainer:
     """Build the container. Raises BadSetting. No thread starts before the first request."""
     ports, settings, metrics = system.ports, system.settings, system.metrics
     threads = RequestThreads()
     # The retractor republishes the gateway's retractions, so this process misses none. Without this line each new API
     # process would make all open pages reload.
-    system.live_publisher.missed = False
-    opaque = Opaque.of(keys)
-    renderer = Renderer(opaque=opaque, hits=Hits(metrics.inbox_cache, "items"))
+    system.live_publisher.has_missed = False
+    opaque = OpaqueIds.of(keys)
+    renderer = Renderer(opaque=opaque, hits=CacheHits(metrics.inbox_cache, "items"))
     observers = _observers(system, reads, pause)
     inbox = _inbox(system, reads, keys, renderer, observers)
-    roles = Roles(folder=settings.data / "run" / "up", registry=metrics.registry)
-    return Edge(
+    roles = RoleProcesses(folder=settings.data / "run" / "up", registry=metrics.registry)
+    return ApiContainer(
         system=system,
         clock=ports.clock,
         pause=pause,
@@ -120,41 +126,51 @@ def edge(
         keys=keys,
         identity=identity or identity_of(settings, keys, metrics),
         opaque=opaque,
-        metering=metering(
-            settings.limits, buckets=ports.buckets, threads=threads, clock=ports.clock, metrics=metrics, pause=pause
+        metering=request_meter(
+            settings.limits,
+            buckets=ports.token_buckets,
+            threads=threads,
+            clock=ports.clock,
+            metrics=metrics,
+            pause=pause,
         ),
         intake=EventIntake(gateway=build_gateway(system), threads=threads),
-        preview=build_preview(system, Turns("Another preview is being counted right now.")),
-        fates=build_event_status(system, Turns("Another event is looked for in the log right now.")),
+        preview=build_preview(system, ExclusiveRequests("Another preview is being counted right now.")),
+        event_status=build_event_status(system, ExclusiveRequests("Another event is looked for in the log right now.")),
         inbox=inbox,
         warm_up=WarmUp(inbox=inbox, metrics=metrics),
         renderer=renderer,
-        timing=Timing(
-            tabs=ports.tabs, owner=system.owner, threads=threads, clock=ports.clock, metrics=metrics, pause=pause
+        timing=PageLatency(
+            report=ports.inbox_latency,
+            owner=system.owner,
+            threads=threads,
+            clock=ports.clock,
+            metrics=metrics,
+            pause=pause,
         ),
-        gaps=build_gap_fetch(reads),
+        gap_fetch=build_gap_fetch(reads),
         hub=_hub(system, reads, threads, observers, pause),
-        asking=PreferenceEditor(
+        preference_editor=PreferenceEditor(
             people=reads.people,
             preferences=build_versioned_preferences(reads),
             clock=ports.clock,
             log=ThreadedLog(log=ports.log, threads=threads),
         ),
-        phones=DeviceRequestLimiter(book=build_device_registry(system), threads=share_of(threads)),
+        device_requests=DeviceRequestLimiter(registry=build_device_registry(system), threads=share_of(threads)),
         roles=roles,
-        looking=Looking(
+        overview_snapshots=SharedSnapshots(
             OverviewReader(overview=build_overview(system), roles=roles, data=settings.data, threads=threads)
         ),
-        watchers=Watchers(),
+        watchers=StreamLimit(),
     )
 
 
 def _observers(system: System, reads: ReadPorts, pause: Pause) -> Sequence[OpeningObserver]:
     """Build the observers that run after every inbox response: the activity recorder and the page auditor."""
-    audit = build_audit(reads, system.metrics, pause)
+    page_audit = build_audit(reads, system.metrics, pause)
     return (
-        Noting(activity=reads.activity, metrics=system.metrics, pause=pause),
-        Auditing(audit=audit, pause=pause),
+        ActivityRecorder(activity=reads.activity, metrics=system.metrics, pause=pause),
+        PageAuditSampler(audit=page_audit, pause=pause),
     )
 
 
@@ -168,22 +184,24 @@ def _inbox(
         loads=Singleflight,
         deadline=PageDeadline(settings.deadline),
         megabytes=settings.cache,
-        share_looks_within=settings.deadline,
+        share_lookups_within=settings.deadline,
         observers=observers,
         renderer=renderer,
-        maker=keys.derived(f"pages of {installed_version()}"),
+        renderer_id=keys.derived(f"pages of {installed_version()}"),
     )
 
 
-def _hub(system: System, reads: ReadPorts, threads: Threads, observers: Sequence[OpeningObserver], pause: Pause) -> Hub:
+def _hub(
+    system: System, reads: ReadPorts, threads: Threads, observers: Sequence[OpeningObserver], pause: Pause
+) -> LiveHub:
     ports = system.ports
-    return Hub(
-        tab=build_tab(reads, observers),
+    return LiveHub(
+        inbox=build_uncached_inbox(reads, observers),
         bus=reads.live,
         bursts=ThreadedBursts(bursts=ports.recent_bursts, threads=threads),
         metrics=system.metrics,
         clock=ports.clock,
         pause=pause,
-        most=system.settings.streams,
+        max_streams=system.settings.streams,
         name=ports.nonces.new(),
     )

@@ -15,14 +15,14 @@ LOGGER = logging.getLogger("notifier.api")
 MEDIA_TYPE = "text/event-stream"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """`X-Accel-Buffering` makes nginx forward each event immediately."""
-BEAT = b":\n\n"
+KEEP_ALIVE = b":\n\n"
 """Heartbeat: an SSE comment that shows the client that the connection is alive."""
 
 
-class Talk(Protocol):
+class EventSource(Protocol):
     """The event source of one stream."""
 
-    def enter(self) -> None:
+    def open(self) -> None:
         """Called before the first byte."""
         ...
 
@@ -30,11 +30,11 @@ class Talk(Protocol):
         """Send events until the stream ends. Cancelled when the client disconnects."""
         ...
 
-    def begin(self, writing: "asyncio.Task[None]") -> None:
+    def started(self, writing: "asyncio.Task[None]") -> None:
         """Called with the task that runs `write`. Canceling that task cuts the client off."""
         ...
 
-    def leave(self) -> None:
+    def closed(self) -> None:
         """Called once for each `enter`, even after an error."""
         ...
 
@@ -42,34 +42,34 @@ class Talk(Protocol):
 class EventStream(Response[None]):
     """An HTTP response that streams the events of one source."""
 
-    def __init__(self, talk: Talk, headers: Mapping[str, str] = HEADERS) -> None:
+    def __init__(self, source: EventSource, headers: Mapping[str, str] = HEADERS) -> None:
         super().__init__(None, media_type=MEDIA_TYPE, headers=headers)
-        self._talk, self._given = talk, headers
+        self._source, self._stream_headers = source, headers
 
     def to_asgi_response(self, *_: object, **__: Any) -> ASGIResponse:
-        return _Body(self._talk, self._given)
+        return _Body(self._source, self._stream_headers)
 
 
 class _Body(ASGIResponse):
     _should_set_content_length = False
 
-    def __init__(self, talk: Talk, headers: Mapping[str, str]) -> None:
+    def __init__(self, source: EventSource, headers: Mapping[str, str]) -> None:
         super().__init__(media_type=MEDIA_TYPE, headers=headers.items())
-        self._talk = talk
+        self._talk = source
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Enter here rather than in the route: a client that disconnects in between would never release its slot.
-        self._talk.enter()
+        self._talk.open()
         try:
             await self.start_response(send)
             await self._run(scope, receive, send)
         finally:
-            self._talk.leave()
+            self._talk.closed()
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
         writing = asyncio.create_task(self._talk.write(send))
-        tasks = {writing, asyncio.create_task(_gone(receive))}
-        self._talk.begin(writing)
+        tasks = {writing, asyncio.create_task(_disconnected(receive))}
+        self._talk.started(writing)
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -82,6 +82,6 @@ class _Body(ASGIResponse):
             LOGGER.error("event stream failed", exc_info=error, extra={"path": scope["path"]})
 
 
-async def _gone(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

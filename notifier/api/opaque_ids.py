@@ -54,7 +54,7 @@ class _Seen(msgspec.Struct, array_like=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Opaque:
+class OpaqueIds:
     """Deterministic authenticated encryption, AES-SIV (RFC 5297), bound to version, purpose and viewer.
 
     - Encrypted: gaps between readable burst numbers would reveal how many mentions were hidden from the viewer.
@@ -81,7 +81,7 @@ class Opaque:
     def cursor(self, viewer: UserId, place: InboxPosition) -> str:
         return self._seal("cursor", viewer, _Place(place.opened_at, _Key.of(place.burst)))
 
-    def place(self, viewer: UserId, cursor: str) -> InboxPosition:
+    def inbox_position(self, viewer: UserId, cursor: str) -> InboxPosition:
         """Decode a cursor. Raises BadCursor."""
         position = self._open("cursor", viewer, cursor, _Place)
         if position is None:
@@ -92,31 +92,31 @@ class Opaque:
         """Return the cursor of a gap fetch's next page. It is valid only for the subject of the position."""
         return self._seal("gap", viewer, _Place(place.opened_at, _Key.of(place.burst)))
 
-    def gap_place(self, viewer: UserId, subject: Subject, cursor: str) -> InboxPosition:
+    def gap_position(self, viewer: UserId, subject: Subject, cursor: str) -> InboxPosition:
         """Decode the cursor of a gap fetch. Raises BadCursor."""
         position = self._open("gap", viewer, cursor, _Place)
         if position is None or position.burst.subject != str(subject):
             raise BadCursor("Begin again without one.")
         return InboxPosition(position.opened_at, position.burst.burst)
 
-    def token(self, seen: SeenToken) -> str:
+    def encode_seen(self, seen: SeenToken) -> str:
         return self._seal("seen", seen.viewer, _Seen(seen.as_of, [_Key.of(burst) for burst in sorted(seen.newer)]))
 
-    def seen(self, viewer: UserId, token: str) -> SeenToken:
+    def seen_token(self, viewer: UserId, token: str) -> SeenToken:
         """Decode a seen token. Raises BadSeen."""
         decoded = self._open("seen", viewer, token, _Seen)
         if decoded is None:
             raise BadSeen("Load the inbox again for a new one.")
         return SeenToken(viewer=viewer, as_of=decoded.as_of, newer=frozenset(key.burst for key in decoded.newer))
 
-    def moment(self, viewer: UserId, told: StreamPosition) -> str:
+    def event_id(self, viewer: UserId, position: StreamPosition) -> str:
         """Return the id of an event of the viewer's stream, or of a page from which a stream can resume."""
-        return self._seal("moment", viewer, _Moment(told.as_of, told.sight, told.marks))
+        return self._seal("moment", viewer, _Moment(position.as_of, position.visibility, position.marks))
 
-    def told(self, viewer: UserId, moment: str) -> StreamPosition | None:
+    def stream_position(self, viewer: UserId, event_id: str) -> StreamPosition | None:
         """Decode an event id. Return None if it is invalid: then the client's state is unknown."""
-        event = self._open("moment", viewer, moment, _Moment)
-        return None if event is None else StreamPosition(as_of=event.as_of, sight=event.sight, marks=event.marks)
+        event = self._open("moment", viewer, event_id, _Moment)
+        return None if event is None else StreamPosition(as_of=event.as_of, visibility=event.sight, marks=event.marks)
 
     def _seal(self, purpose: str, viewer: UserId, value: object) -> str:
         return _text(self.cipher.encrypt(pack(value), _bound_to(purpose, viewer)))

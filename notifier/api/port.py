@@ -80,8 +80,8 @@ def _is_listener(descriptor: int, port: int) -> bool:
         return False
 
 
-def _accepts(one: socket.socket) -> bool:
-    return one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
+def _accepts(socket_: socket.socket) -> bool:
+    return socket_.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
 
 
 def _bound(host: str, port: int, *, shared: bool) -> socket.socket:

@@ -14,10 +14,10 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.types import ASGIApp, ExceptionHandlersMap, Message, Receive, Scope, Send
 
 from notifier.api.answers import NO_STORE
-from notifier.api.auth.guards import LEFT
+from notifier.api.auth.guards import REMAINING_ALLOWANCE
 from notifier.domain import errors
 from notifier.domain.errors import NotifierError
-from notifier.domain.token_bucket import RequestAllowance, seconds
+from notifier.domain.token_bucket import RequestAllowance, whole_seconds
 
 LOGGER = logging.getLogger("notifier.api")
 
@@ -100,8 +100,8 @@ def answer(error: NotifierError, headers: Mapping[str, str] | None = None) -> Re
 def on_refusal(request: Request[Any, Any, Any], error: NotifierError) -> Response[Problem]:
     if status_of(error) == STATUSES[NotifierError]:
         LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    if error.again_after is not None:
-        return answer(error, {"Retry-After": str(seconds(error.again_after))})
+    if error.retry_after is not None:
+        return answer(error, {"Retry-After": str(whole_seconds(error.retry_after))})
     return answer(error)
 
 
@@ -175,7 +175,7 @@ class AnswerHeaders:
                 headers = MutableScopeHeaders.from_message(message)
                 for name, value in NO_PAGE.items():
                     headers.setdefault(name, value)
-                for name, value in limit_headers(scope["state"].get(LEFT)):
+                for name, value in limit_headers(scope["state"].get(REMAINING_ALLOWANCE)):
                     headers[name] = value
             await send(message)
 
@@ -186,6 +186,6 @@ def limit_headers(left: RequestAllowance | None) -> list[tuple[str, str]]:
     """Return the `RateLimit` headers, with which a client can slow down before it is rejected."""
     if left is None:
         return []
-    policy = f'"{left.limit.name}";q={left.limit.most};w={seconds(left.limit.window)}'
-    rate = f'"{left.limit.name}";r={left.left};t={seconds(left.full_after)}'
+    policy = f'"{left.limit.name}";q={left.limit.max_requests};w={whole_seconds(left.limit.window)}'
+    rate = f'"{left.limit.name}";r={left.remaining};t={whole_seconds(left.full_after)}'
     return [("RateLimit-Policy", policy), ("RateLimit", rate)]

@@ -20,14 +20,14 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from notifier.api.port import Address, is_listening, joined, reserved
-from notifier.config import MOST_STREAMS
+from notifier.config import MAX_STREAMS
 from notifier.domain.errors import Environment
 
-REPLACED = "notifier_roles_replaced_total"
+REPLACED_METRIC = "notifier_roles_replaced_total"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Roles:
+class RoleProcesses:
     """The processes that `notifier up` runs: their process ids and how often each was replaced."""
 
     folder: Path
@@ -45,12 +45,12 @@ class Roles:
         except (OSError, ValueError):
             return {}
 
-    def replaced(self) -> Mapping[str, int]:
+    def replacements(self) -> Mapping[str, int]:
         """Return how many times each role was replaced since `notifier up` started."""
         counts: dict[str, int] = {}
         for metric in shared(self.registry).collect():
             for sample in metric.samples:
-                if sample.name == REPLACED:
+                if sample.name == REPLACED_METRIC:
                     role = sample.labels["role"]
                     counts[role] = counts.get(role, 0) + int(sample.value)
         return counts
@@ -84,15 +84,15 @@ def shared(own: CollectorRegistry) -> CollectorRegistry:
 
 # HTTP server: Granian embedded in this process, until SIGTERM or SIGINT.
 
-DRAINS_WITHIN = timedelta(seconds=1.5)
+DRAIN_TIMEOUT = timedelta(seconds=1.5)
 """Time to finish open requests after SIGTERM. Clients that are cut off retry."""
 READY_WITHIN = timedelta(seconds=20)
 BACKLOG = 1024
 HUB = "hub"
 """Key of the live hub in the application's state. Shutdown closes it, because live streams never end by themselves."""
-REQUESTS = MOST_STREAMS + 1024
+REQUESTS = MAX_STREAMS + 1024
 """Concurrent requests. A setting limits the streams, and streams must not block other requests."""
-TURNS_EVERY = 1.0
+CHECKS_EVERY = 1.0
 """Seconds between two heartbeats."""
 
 TO_OUR_LOG = {"handlers": {}, "loggers": {"_granian": {"propagate": True}, "granian.access": {"propagate": True}}}
@@ -120,7 +120,7 @@ def listen(
         runner.run(_listen(app, address, on_ready, beat))
 
 
-def leave() -> NoReturn:
+def exit_now() -> NoReturn:
     """Exit the process without finalizing the interpreter. Close all resources first.
 
     Granian's threads outlive their server. A thread that requests the GIL during finalization aborts the process, in
@@ -139,7 +139,7 @@ async def _listen(app: Litestar, address: Address, on_ready: Callable[[int], Non
     server = _server(app, address)
     serving = asyncio.create_task(server.serve())
     stopped = asyncio.create_task(stopping.wait())
-    readiness = asyncio.create_task(_tell(address.port, on_ready))
+    readiness = asyncio.create_task(_report_ready(address.port, on_ready))
     heartbeat = asyncio.create_task(_beat(beat))
     await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
     readiness.cancel()
@@ -149,7 +149,7 @@ async def _listen(app: Litestar, address: Address, on_ready: Callable[[int], Non
         raise Environment("The HTTP server ended by itself.")
     app.state[HUB].close()
     server.stop()  # type: ignore[no-untyped-call] # granian's embedded server is untyped
-    await asyncio.wait({serving}, timeout=DRAINS_WITHIN.total_seconds())
+    await asyncio.wait({serving}, timeout=DRAIN_TIMEOUT.total_seconds())
 
 
 def _server(app: Litestar, address: Address) -> Server:
@@ -169,10 +169,10 @@ def _server(app: Litestar, address: Address) -> Server:
 async def _beat(beat: Callable[[], None]) -> None:
     while True:
         beat()
-        await asyncio.sleep(TURNS_EVERY)
+        await asyncio.sleep(CHECKS_EVERY)
 
 
-async def _tell(port: int, on_ready: Callable[[int], None]) -> None:
+async def _report_ready(port: int, on_ready: Callable[[int], None]) -> None:
     """Poll until the port is open, because Granian does not report when it listens. Then call `on_ready`."""
     async with asyncio.timeout(READY_WITHIN.total_seconds()):
         while not is_listening(port):

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from notifier.api.app import create
-from notifier.api.auth.dev_mode import LETS_IN
+from notifier.api.auth.dev_mode import INSECURE_WARNING
 from notifier.api.auth.service_keys import keys_of
-from notifier.api.background.housekeeping import keep_pauses_short
-from notifier.api.processes import leave, listen
+from notifier.api.background.housekeeping import tune_garbage_collector
+from notifier.api.processes import exit_now, listen
 from notifier.config import Settings
 from notifier.metrics import Metrics
 from notifier.profiles import choose
@@ -32,7 +32,7 @@ def serve(
     """
     keys = keys_of(settings)
     if settings.insecure_dev:
-        LOGGER.warning(LETS_IN)
+        LOGGER.warning(INSECURE_WARNING)
     profile = choose(settings)
     try:
         profile.warm()
@@ -40,9 +40,9 @@ def serve(
         ports = profile.ports(metrics)
         owner = f"api-{os.getpid()}-{ports.nonces.new()}"
         system = build_system(ports=ports, settings=settings, metrics=metrics, owner=owner)
-        app = create(system, profile.reads(metrics), keys, empty=profile.empty)
-        keep_pauses_short()
+        app = create(system, profile.reads(metrics), keys, flush_redis=profile.flush_redis)
+        tune_garbage_collector()
         listen(app, settings.host, settings.port, on_ready, beat, port_is_reserved=port_is_reserved)
     finally:
         profile.close()
-    leave()
+    exit_now()

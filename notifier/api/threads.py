@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 from notifier.bounded_executor import BoundedExecutor, Bulkhead, Threads
 from notifier.domain.bursts.burst import Burst
-from notifier.flow.inbox.burst_walk import place_of
+from notifier.flow.inbox.burst_walk import position_of
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.event_log import EventLog, Record
 
@@ -47,7 +47,7 @@ WAIT = timedelta(seconds=2)
 
 def share_of(threads: Threads, wait: timedelta = WAIT) -> BoundedExecutor:
     """Return an executor that limits one kind of call to its share of the threads."""
-    return BoundedExecutor(threads=threads, bulkhead=Bulkhead(at_once=CALLS_AT_ONCE, wait=wait))
+    return BoundedExecutor(threads=threads, bulkhead=Bulkhead(max_concurrent=CALLS_AT_ONCE, wait=wait))
 
 
 # Asynchronous wrappers of blocking ports, for the stages of the read path.
@@ -74,7 +74,7 @@ class ThreadedBursts:
 
     def _opened_since(self, moment: datetime) -> Sequence[Burst]:
         bursts, cursor = list[Burst](), None
-        while page := self.bursts.since(moment, cursor, BURSTS_PER_READ):
+        while page := self.bursts.opened_since(moment, cursor, BURSTS_PER_READ):
             bursts += page
-            cursor = place_of(page[-1])
+            cursor = position_of(page[-1])
         return bursts[::-1]

@@ -2,7 +2,7 @@
 
 import click
 
-from notifier.cli.group import Verbs, example
+from notifier.cli.group import LazyCommands, example
 from notifier.config.loader import installed_version
 
 PLACES = {
@@ -19,7 +19,7 @@ PLACES = {
     "unblock": "notifier.cli.commands.events:unblock",
     "vip": "notifier.cli.commands.events:vip",
     "storm": "notifier.cli.commands.events:storm",
-    "tab": "notifier.cli.commands.tab:tab",
+    "inbox": "notifier.cli.commands.inbox:inbox",
     "devices": "notifier.cli.commands.devices:devices",
     "push": "notifier.cli.commands.push:push",
     "top": "notifier.cli.commands.top.command:top",
@@ -51,7 +51,7 @@ COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # words comple
 
 
 @click.group(
-    cls=Verbs,
+    cls=LazyCommands,
     places=PLACES,
     epilog=example("notifier demo", COMPLETION),
     context_settings={"help_option_names": ["-h", "--help"]},

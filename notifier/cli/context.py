@@ -28,18 +28,18 @@ class OpenedStores:
     ports: Ports
     reads: Callable[[], ReadPorts]
     """Opens the read path. Call it inside the coroutine of `ask`: its connections belong to one event loop."""
-    leave: Callable[[], Awaitable[None]]
+    close_reads: Callable[[], Awaitable[None]]
     """Closes the connections of the read path."""
 
-    def ask(self, question: Coroutine[Any, Any, T]) -> T:
+    def run_query(self, query: Coroutine[Any, Any, T]) -> T:
         """Run one query of the read path in an event loop of its own, and return its result."""
-        return asyncio.run(self._asked(question))
+        return asyncio.run(self._run_query(query))
 
-    async def _asked(self, question: Coroutine[Any, Any, T]) -> T:
+    async def _run_query(self, query: Coroutine[Any, Any, T]) -> T:
         try:
-            return await question
+            return await query
         finally:
-            await self.leave()
+            await self.close_reads()
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def opened(settings: Settings) -> Iterator[OpenedStores]:
     profile = choose(settings)
     try:
         profile.prepare()
-        yield OpenedStores(ports=profile.ports(), reads=profile.reads, leave=profile.leave)
+        yield OpenedStores(ports=profile.ports(), reads=profile.reads, close_reads=profile.close_reads)
     finally:
         profile.close()
 
@@ -93,11 +93,11 @@ def require_folder(data: Path) -> None:
         raise NoData(f"The folder is {data}.")
 
 
-def holding(ports: Ports) -> frozenset[str]:
+def active_throttle_ids(ports: Ports) -> frozenset[str]:
     """Return the ids of the throttles that hold work back now, including those in their ramp.
 
     A slice is parked if one of them parked it and it was not queued since.
     """
     now = ports.clock.now()
     throttles = ports.throttles.since(now - RAMP)
-    return frozenset(throttle.id for throttle in throttles if throttle.active(now) or throttle.ramping(now))
+    return frozenset(throttle.id for throttle in throttles if throttle.is_active(now) or throttle.is_ramping(now))

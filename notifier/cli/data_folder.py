@@ -9,7 +9,7 @@ from pathlib import Path
 from notifier.cli.commands.fake import ROLE
 from notifier.cli.supervisor.forkserver_client import LOG_NAME
 from notifier.cli.supervisor.processes import ROLES
-from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE, NOTES, notes_a_world
+from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE, NOTES, is_world_note
 from notifier.domain.errors import NotOurs, Unwritable
 
 
@@ -19,10 +19,10 @@ def prepare(data: Path) -> None:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise Unwritable(f"{data}: {os.strerror(error.errno or 0)}.") from error
-    probe(data)
+    check_writable(data)
 
 
-def probe(data: Path) -> None:
+def check_writable(data: Path) -> None:
     """Write and remove a temporary file. Raises Unwritable.
 
     Permissions alone don't reveal a full or read-only disk.
@@ -43,7 +43,7 @@ STORES = tuple(
     for store in ("core", "log", "inbox-[0-9][0-9]")
     for suffix in ("", "-wal", "-shm", "-journal")  # the files that SQLite adds; copies by other names are not ours
 )
-BELONGINGS = (
+OWNED_FILES = (
     *STORES,
     "alerts.ndjson",
     "secret.json",
@@ -69,11 +69,11 @@ LOCK = Path("run", "lock")
 """Lock file of the folder, which is never removed."""
 
 
-def require_ours(data: Path) -> None:
+def require_own_folder(data: Path) -> None:
     """Raise NotOurs for a folder that has foreign files and neither stores nor a note of a notifier."""
-    if any(next(data.glob(store), None) for store in STORES) or any(notes_a_world(data / note) for note in NOTES):
+    if any(next(data.glob(store), None) for store in STORES) or any(is_world_note(data / note) for note in NOTES):
         return
-    own = set(_belongings(data))
+    own = set(_owned_files(data))
     for path in data.rglob("*"):
         if path.is_file() and path != data / LOCK and own.isdisjoint((path, *path.parents)):
             raise NotOurs(f"In {data} there is {path.relative_to(data)}.")
@@ -87,21 +87,21 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def forget(data: Path, remove: Callable[[Path], None] = remove) -> None:
+def remove_demo_data(data: Path, remove: Callable[[Path], None] = remove) -> None:
     """Remove the files that a demo created, and nothing else.
 
     Raises NotOurs if the folder isn't a demo's, also if its demo.json comes from another program. Raises Unwritable.
     The caller holds the folder's lock. The lock file stays, so that waiting processes wait for the same file.
     """
-    notes = [data / note for note in DEMOS if notes_a_world(data / note)]
+    notes = [data / note for note in DEMOS if is_world_note(data / note)]
     if not notes:
-        if not untouched(data):
+        if not is_empty_of_ours(data):
             raise NotOurs(f"{data} wasn't made by the demo.")
         return
     try:
         # Rename the note first: after a crash, the next demo finds it and continues the removal.
         notes[0].replace(data / DEMO_ENDING)
-        for path in _belongings(data):
+        for path in _owned_files(data):
             if path != data / DEMO_ENDING:
                 remove(path)
         (data / DEMO_ENDING).unlink()
@@ -109,16 +109,16 @@ def forget(data: Path, remove: Callable[[Path], None] = remove) -> None:
         raise Unwritable(f"{data}: {error.strerror}.") from error
 
 
-def half_forgotten(data: Path) -> bool:
+def is_partly_removed(data: Path) -> bool:
     """Return whether an earlier removal was interrupted."""
-    return notes_a_world(data / DEMO_ENDING)
+    return is_world_note(data / DEMO_ENDING)
 
 
-def untouched(data: Path) -> bool:
+def is_empty_of_ours(data: Path) -> bool:
     """Return whether the folder has no file of a notifier, apart from the lock."""
-    return next(_belongings(data), None) is None
+    return next(_owned_files(data), None) is None
 
 
-def _belongings(data: Path) -> Iterator[Path]:
-    for name in BELONGINGS:
+def _owned_files(data: Path) -> Iterator[Path]:
+    for name in OWNED_FILES:
         yield from sorted(data.glob(name))

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from notifier.cli.output import harmless
+from notifier.cli.output import without_control_characters
 from notifier.domain.errors import NotifierError, Refused
 
 USAGE = 2
@@ -23,7 +23,7 @@ ENVIRONMENT = 3
 """Exit code if this machine or data folder can't run the command."""
 
 
-class Sentence(click.ClickException):
+class OneLineUsageError(click.ClickException):
     """A usage error on one line, where click would print three."""
 
     exit_code = USAGE
@@ -32,7 +32,7 @@ class Sentence(click.ClickException):
         click.echo(self.message, file=file, err=file is None)
 
 
-class Family(click.Group):
+class CommandGroup(click.Group):
     """A group of related commands.
 
     Its help lists them in their order of definition, each with its whole first sentence.
@@ -51,27 +51,29 @@ class Family(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            raise click.UsageError(f"There is no command {args[0]!r}{near(args[0], self.list_commands(ctx))}", ctx)
+            raise click.UsageError(
+                f"There is no command {args[0]!r}{suggestion(args[0], self.list_commands(ctx))}", ctx
+            )
         return super().resolve_command(ctx, args)
 
 
-class Program(Family):
+class ErrorReportingGroup(CommandGroup):
     """The outermost group: turns every expected error into one line and an exit code."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        with on_one_line():
+        with one_line_errors():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with on_one_line():
+            with one_line_errors():
                 return super().invoke(ctx)
         except NotifierError as error:
-            click.echo(harmless(str(error)), err=True)
+            click.echo(without_control_characters(str(error)), err=True)
             ctx.exit(exit_code(error))
 
 
-class Verbs(Program):
+class LazyCommands(ErrorReportingGroup):
     """The commands of `notifier`, each imported when it is called."""
 
     def __init__(self, *args: Any, places: Mapping[str, str], **kwargs: Any) -> None:
@@ -92,7 +94,7 @@ class Verbs(Program):
 
 
 @contextmanager
-def on_one_line() -> Iterator[None]:
+def one_line_errors() -> Iterator[None]:
     """Reformat usage errors as one line that ends with a pointer to the help.
 
     A call without any arguments still shows the help.
@@ -104,12 +106,12 @@ def on_one_line() -> Iterator[None]:
     except click.UsageError as error:
         message = " ".join(error.format_message().split()).replace(". Did you mean", "; did you mean")
         hint = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
-        raise Sentence(message.rstrip(".") + ("" if message.endswith("?") else ".") + hint) from error
+        raise OneLineUsageError(message.rstrip(".") + ("" if message.endswith("?") else ".") + hint) from error
 
 
-def near(word: str, words: list[str]) -> str:
+def suggestion(typed: str, known: list[str]) -> str:
     """Return the end of an error message: a suggestion if one of `words` is similar, else a period."""
-    matches = get_close_matches(word, words, n=1)
+    matches = get_close_matches(typed, known, n=1)
     return f"; did you mean {matches[0]!r}?" if matches else "."
 
 
@@ -125,7 +127,7 @@ def example(*lines: str) -> str:
 
 # Invocation: how to call this program from the current folder, so that printed commands can be copied.
 
-OURS = "notifier"
+PROGRAM_NAME = "notifier"
 
 
 def command(argv0: str | None = None, here: Path | None = None, path: str | None = None) -> str:
@@ -136,19 +138,19 @@ def command(argv0: str | None = None, here: Path | None = None, path: str | None
     """
     began, here = sys.argv[0] if argv0 is None else argv0, here or Path.cwd()
     if Path(began).name == "__main__.py":
-        return f"{_short(Path(sys.executable), here)} -m {OURS}"
-    if Path(began).name != OURS:  # another program calls this module
-        return OURS
+        return f"{_shorter_path(Path(sys.executable), here)} -m {PROGRAM_NAME}"
+    if Path(began).name != PROGRAM_NAME:  # another program calls this module
+        return PROGRAM_NAME
     typed = here / began if os.sep in began else Path(shutil.which(began, path=path) or began)
-    return OURS if _found_by_name(typed, path) else _short(typed, here)
+    return PROGRAM_NAME if _is_on_path(typed, path) else _shorter_path(typed, here)
 
 
-def _found_by_name(typed: Path, path: str | None) -> bool:
-    on_path = shutil.which(OURS, path=path)
-    return on_path is not None and typed.exists() and os.path.samefile(on_path, typed)
+def _is_on_path(path_typed: Path, path: str | None) -> bool:
+    on_path = shutil.which(PROGRAM_NAME, path=path)
+    return on_path is not None and path_typed.exists() and os.path.samefile(on_path, path_typed)
 
 
-def _short(path: Path, here: Path) -> str:
+def _shorter_path(path: Path, here: Path) -> str:
     """Return the absolute or the relative path, whichever is shorter, quoted for a shell.
 
     Follows no link: the Python of a virtual environment links to one that doesn't have this package.

@@ -67,7 +67,7 @@ def read_ready(data: Path) -> Ready:
     """Return the content of the ready file. Raises NotRunning, also for the stale file of an `up` that was killed."""
     try:
         ready = Ready(**json.loads(ready_path(data).read_text(encoding="utf-8")))
-        running = alive(ready.pids["up"])
+        running = is_alive(ready.pids["up"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise NotRunning(f"The folder is {data}.") from error
     if not running:
@@ -75,7 +75,7 @@ def read_ready(data: Path) -> Ready:
     return ready
 
 
-def alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Return whether a process with this id exists."""
     try:
         os.kill(pid, 0)
@@ -90,7 +90,7 @@ ANSWERS_WITHIN = 10.0
 """Request timeout in seconds."""
 
 
-def ask(url: str, key: str, body: bytes | None = None, kind: str = "application/json") -> dict[str, object]:
+def request_json(url: str, key: str, body: bytes | None = None, kind: str = "application/json") -> dict[str, object]:
     """Send a GET request, or a POST if there is a body, and return the JSON response.
 
     Raises Refused with the error text of the service for status 4xx, Unavailable for 5xx, and NoAnswer if the request
@@ -102,7 +102,7 @@ def ask(url: str, key: str, body: bytes | None = None, kind: str = "application/
             return dict(json.load(answer))
     except HTTPError as error:
         with error:
-            message = _words(error)
+            message = _error_text(error)
         raise (Refused(message) if error.code < 500 else Unavailable(message)) from error
     except (OSError, HTTPException) as error:
         raise NoAnswer(f"It is {url}.") from error
@@ -110,7 +110,7 @@ def ask(url: str, key: str, body: bytes | None = None, kind: str = "application/
         raise Refused(f"{url}: {error}.") from error
 
 
-def _words(error: HTTPError) -> str:
+def _error_text(error: HTTPError) -> str:
     """Return the error text of the response, from problem+json if it has that format."""
     try:
         problem = json.load(error)
@@ -136,7 +136,7 @@ class EventSender:
 
     def send(self, event: Mapping[str, object]) -> None:
         """Send one event, and print its receipt."""
-        receipt = deliver(*where(self.data, self.url, self.key), event)
+        receipt = send_event(*service_address(self.data, self.url, self.key), event)
         if self.as_json:
             print_json(receipt)
         else:
@@ -144,15 +144,15 @@ class EventSender:
 
     def send_all(self, events: Sequence[Mapping[str, object]]) -> Sequence[Mapping[str, object]]:
         """Send events as one batch, and return their receipts. Raises Refused if one of them is refused."""
-        return deliver_all(*where(self.data, self.url, self.key), events)
+        return send_events(*service_address(self.data, self.url, self.key), events)
 
 
 def sends_events(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options --url, --key, --data and --json to a command, which gets an EventSender as `sender`."""
 
     @wraps(command)
-    def run(*, url: str | None, key: str | None, data: Path | None, as_json: bool, **given: object) -> None:
-        command(sender=EventSender(url=url, key=key, data=data, as_json=as_json), **given)
+    def run(*, url: str | None, key: str | None, data: Path | None, as_json: bool, **options: object) -> None:
+        command(sender=EventSender(url=url, key=key, data=data, as_json=as_json), **options)
 
     return url_option(key_option(data_option(json_option(run))))
 
@@ -175,7 +175,7 @@ def cloud_event(kind: str, data: Mapping[str, object], now: datetime, id: str | 
     return {**head, "time": now.isoformat(), "data": data}
 
 
-def where(data: Path | None, url: str | None, key: str | None) -> tuple[str, str]:
+def service_address(data: Path | None, url: str | None, key: str | None) -> tuple[str, str]:
     """Return the URL and the key of the service.
 
     With `url` alone, the key is made from the secret of the data folder. No service has to run on that folder.
@@ -193,18 +193,20 @@ def where(data: Path | None, url: str | None, key: str | None) -> tuple[str, str
     return ready.url, key or ready.service_key
 
 
-def deliver(url: str, key: str, event: Mapping[str, object]) -> Mapping[str, object]:
+def send_event(url: str, key: str, event: Mapping[str, object]) -> Mapping[str, object]:
     """Send one event and return its receipt."""
-    return ask(f"{url}/v1/events", key, json.dumps(event).encode(), "application/cloudevents+json")
+    return request_json(f"{url}/v1/events", key, json.dumps(event).encode(), "application/cloudevents+json")
 
 
-def deliver_all(url: str, key: str, events: Sequence[Mapping[str, object]]) -> Sequence[Mapping[str, object]]:
+def send_events(url: str, key: str, events: Sequence[Mapping[str, object]]) -> Sequence[Mapping[str, object]]:
     """Send events as one batch and return their receipts.
 
     Raises Refused with the first refusal if the service refuses any event. It has accepted the others.
     """
     body = json.dumps(events).encode()
-    results: list[dict[str, Any]] = ask(f"{url}/v1/events", key, body, "application/cloudevents-batch+json")["results"]  # type: ignore[assignment] # as the service answers
+    results: list[dict[str, Any]] = request_json(f"{url}/v1/events", key, body, "application/cloudevents-batch+json")[
+        "results"
+    ]  # type: ignore[assignment] # as the service answers
     for refusal in (entry["problem"] for entry in results if "problem" in entry):
         raise Refused(f"{refusal.get('detail') or refusal.get('title')} What isn't said here was taken.")
     return results
@@ -212,15 +214,15 @@ def deliver_all(url: str, key: str, events: Sequence[Mapping[str, object]]) -> S
 
 # Retries of long-running commands: a short outage doesn't end them.
 
-GIVES_UP_AFTER = 600.0
+DEFAULT_TIMEOUT = 600.0
 """Seconds of one outage after which the command fails."""
-WAITS = 1.0
+RETRY_PAUSE = 1.0
 """Seconds between two attempts."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestTimeout:
-    seconds: float = GIVES_UP_AFTER
+    seconds: float = DEFAULT_TIMEOUT
 
     def __call__(self, work: Callable[[], None]) -> None:
         """Call `work`, and retry it during an outage. Raises the outage if it lasts longer than `seconds`."""
@@ -234,4 +236,4 @@ class RequestTimeout:
                 if not reported:
                     click.echo(f"Waiting: {outage}", err=True)
                 reported = True
-                time.sleep(WAITS)
+                time.sleep(RETRY_PAUSE)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from notifier.cli.group import command
-from notifier.config import PROFILES, Settings, named, refusal
+from notifier.config import PROFILES, Settings, refusal_of, setting_entries
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,7 +58,7 @@ class Rate(click.ParamType[float]):
         return rate
 
 
-class Between(click.FloatRange):
+class FiniteRange(click.FloatRange):
     """A finite number in a range. FloatRange alone accepts `nan`, and `inf` if a range has no upper limit."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -87,16 +87,16 @@ def _profile_option(verb: F) -> F:
     """Add --profile, which is no argument of the command: `settings_for` reads it from the context."""
     text = "What stands behind the ports.  [default: NOTIFIER_PROFILE, or embedded]"
     return click.option(
-        "--profile", type=click.Choice(PROFILES), default=None, expose_value=False, help=text, callback=_said_profile
+        "--profile", type=click.Choice(PROFILES), default=None, expose_value=False, help=text, callback=_store_profile
     )(verb)
 
 
-def _said_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+def _store_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     if value is not None:
         ctx.meta[_PROFILE] = value
 
 
-def words_for(verb: str, data: Path | None) -> str:
+def command_line_for(verb: str, data: Path | None) -> str:
     """Return a command line for the same data folder, ready to be copied."""
     return f"{command()} {verb}" + (f" --data {shlex.quote(str(data))}" if data else "")
 
@@ -116,16 +116,16 @@ def json_option(verb: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(verb)
 
 
-def settings_for(data: Path | None, **given: Any) -> Settings:
+def settings_for(data: Path | None, **options: Any) -> Settings:
     """Return the settings of the environment, overridden by options of the command line. None overrides nothing.
 
     Raises BadSetting, or UsageError for a bad option.
     """
     context = click.get_current_context(silent=True)
     profile = context.meta.get(_PROFILE) if context else None
-    values = {name: value for name, value in {"data": data, "profile": profile, **given}.items() if value is not None}
-    known = {setting.key: setting for setting in named(Settings)}
+    values = {name: value for name, value in {"data": data, "profile": profile, **options}.items() if value is not None}
+    known = {setting.key: setting for setting in setting_entries(Settings)}
     for name, value in values.items():
-        if problem := refusal(known[name], value):
+        if problem := refusal_of(known[name], value):
             raise click.UsageError(f"--{name} {problem}")
     return Settings.read(**values)

@@ -29,13 +29,13 @@ STYLES: Mapping[str, str] = {
 }
 """Style by the text of a whole cell. A color only repeats what the text says."""
 
-HARMFUL = dict.fromkeys(
+CONTROL_CHARACTERS = dict.fromkeys(
     [*range(0x20), 0x7F, *range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd"
 )
 """Control characters and direction overrides: text of users must not control the reader's terminal."""
 
 
-def watched(stream: TextIO | None = None) -> bool:
+def is_terminal(stream: TextIO | None = None) -> bool:
     """Return whether the stream is a terminal that can be drawn on. A pipe never is, whatever its environment says."""
     stream = stream or sys.stdout
     return stream.isatty() and not console(stream).is_dumb_terminal
@@ -49,9 +49,9 @@ def console(stream: TextIO | None = None) -> "Console":
     return Console(file=stream, force_terminal=stream.isatty(), highlight=False, markup=False, emoji=False)
 
 
-def harmless(words: str) -> str:
+def without_control_characters(text: str) -> str:
     """Replace characters that could control a terminal."""
-    return words.translate(HARMFUL)
+    return text.translate(CONTROL_CHARACTERS)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> "Table":
@@ -70,7 +70,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iter
             heading, justify="right" if index in right_aligned else "left", no_wrap=not folded, overflow="fold"
         )
     for row in rows:
-        result.add_row(harmless(row[0]), *(styled(cell) for cell in row[1:]))
+        result.add_row(without_control_characters(row[0]), *(styled(cell) for cell in row[1:]))
     return result
 
 
@@ -98,17 +98,17 @@ def grid(lines: Iterable[Sequence["Text"]]) -> "Table":
 def styled(cell: str) -> "Text":
     from rich.text import Text
 
-    return Text(harmless(cell), style=STYLES.get(cell.strip(), ""))
+    return Text(without_control_characters(cell), style=STYLES.get(cell.strip(), ""))
 
 
-def distance(moment: datetime, now: datetime | None = None) -> str:
+def relative_time(moment: datetime, now: datetime | None = None) -> str:
     """Return the relative time as text: in 19 min, 3 s ago."""
     seconds = (moment - (now or datetime.now(UTC))).total_seconds()
-    words = lasting(abs(seconds))
-    return f"in {words}" if seconds > 0 else f"{words} ago"
+    duration = duration_text(abs(seconds))
+    return f"in {duration}" if seconds > 0 else f"{duration} ago"
 
 
-def lasting(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """Return a duration in the largest unit that gives at least 2: 19 min, 3 s."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:
@@ -125,7 +125,7 @@ def stamp(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def maybe_stamp(moment: datetime | None) -> str | None:
+def stamp_or_none(moment: datetime | None) -> str | None:
     return None if moment is None else stamp(moment)
 
 
@@ -144,18 +144,18 @@ def print_lines(values: Iterable[Mapping[str, object]]) -> None:
         write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
-def print_sentence(words: str) -> None:
+def print_sentence(text: str) -> None:
     """Print a sentence. On a terminal it wraps between words."""
-    if watched():
-        console().print(styled(words))
+    if is_terminal():
+        console().print(styled(text))
     else:
-        click.echo(harmless(words))
+        click.echo(without_control_characters(text))
 
 
 def print_facts(facts: Mapping[str, object]) -> None:
     """Print one name and value per line, aligned. Leave out values that are None."""
     known = {name: cell(value) for name, value in facts.items() if value is not None}
-    if watched():
+    if is_terminal():
         console().print(facts_grid(known.items()))
         return
     width = max((len(name) for name in known), default=0)
@@ -169,8 +169,8 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     On a terminal, times are relative to now.
     """
     listed = [tuple(row) for row in rows]
-    right = [i for i in range(len(headings)) if listed and all(_number(cell(row[i])) for row in listed)]
-    if watched():
+    right = [i for i in range(len(headings)) if listed and all(_is_number(cell(row[i])) for row in listed)]
+    if is_terminal():
         console().print(table(headings, [[_near(value) for value in row] for row in listed], right=right))
         return
     lines = [tuple(headings), *(tuple(cell(value) for value in row) for row in listed)]
@@ -193,15 +193,15 @@ def cell(value: object) -> str:
         case datetime():
             return stamp(value)
         case _:
-            return harmless(str(value))
+            return without_control_characters(str(value))
 
 
 def _near(value: object) -> str:
-    return distance(value) if isinstance(value, datetime) else cell(value)
+    return relative_time(value) if isinstance(value, datetime) else cell(value)
 
 
-def _number(word: str) -> bool:
-    return word.replace(",", "").isdecimal()
+def _is_number(text: str) -> bool:
+    return text.replace(",", "").isdecimal()
 
 
 # Result of checks with `--json`. The format is stable, because external tools rely on it.
@@ -227,13 +227,13 @@ def envelope(profile: str, seed: int | None, checks: Sequence[Check]) -> dict[st
         "schema": SCHEMA,
         "profile": profile,
         "seed": seed,
-        "machine": machine(),
+        "machine": machine_facts(),
         "checks": [asdict(check) for check in checks],
         "ok": bool(checks) and all(check.ok for check in checks),
     }
 
 
-def machine() -> dict[str, object]:
+def machine_facts() -> dict[str, object]:
     return {"system": platform.platform(), "cpus": os.cpu_count(), "python": platform.python_version()}
 
 
@@ -247,21 +247,21 @@ class Advance(Protocol):
 
 
 @contextmanager
-def progress(doing: str, steps: int | None, *, quiet: bool, counted: str = "") -> Iterator[Advance]:
+def progress(title: str, total_steps: int | None, *, quiet: bool, unit: str = "") -> Iterator[Advance]:
     """Show a progress bar on a terminal, and nothing elsewhere. `counted` names the items whose rate is shown."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    visible = not quiet and watched(sys.stderr)
+    visible = not quiet and is_terminal(sys.stderr)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())
-    remaining = (TextColumn("left"), TimeRemainingColumn()) if counted and steps is not None else ()
+    remaining = (TextColumn("left"), TimeRemainingColumn()) if unit and total_steps is not None else ()
     with Progress(*columns, *remaining, console=console(sys.stderr), transient=True, disable=not visible) as bar:
-        task, total = bar.add_task(doing, total=steps, rate=""), 0
+        task, total = bar.add_task(title, total=total_steps, rate=""), 0
 
         def advance(done: int, more: int | None = None) -> None:
             nonlocal total
             total += done if more is None else more
             spent = bar.tasks[task].elapsed or 0
-            rate = f"{total:,} {counted}, {total / spent:,.0f}/s" if counted and spent else ""
+            rate = f"{total:,} {unit}, {total / spent:,.0f}/s" if unit and spent else ""
             bar.update(task, advance=done, rate=rate)
 
         yield advance

@@ -4,11 +4,10 @@ from notifier.client.client import Client
 from notifier.client.errors import AccessDenied, ClientError, InvalidClientSetting, NotTheService, Unanswered
 from notifier.client.event import EventReceipt, EventRefusal, MentionEvent, ReceiptStatus
 from notifier.client.outbox import Outbox
-from notifier.client.quarantine import Aside
+from notifier.client.quarantine import Quarantine
 
 __all__ = [
     "AccessDenied",
-    "Aside",
     "Client",
     "ClientError",
     "EventReceipt",
@@ -17,6 +16,7 @@ __all__ = [
     "MentionEvent",
     "NotTheService",
     "Outbox",
+    "Quarantine",
     "ReceiptStatus",
     "Unanswered",
 ]

@@ -14,8 +14,8 @@ LARGEST_EVENT = 64 * 1024
 BRACKETS = len("[]") - len(",")
 """Bytes of a batch besides its events. Each event is counted with a comma, but the last one has none."""
 
-ONE = "application/cloudevents+json"
-MANY = "application/cloudevents-batch+json"
+EVENT_TYPE = "application/cloudevents+json"
+BATCH_TYPE = "application/cloudevents-batch+json"
 
 TOO_LARGE = EventRefusal(
     code="too_large",
@@ -41,21 +41,21 @@ class QueuedEvent:
 class EventBatch:
     """Events of one request, in order. Never empty."""
 
-    letters: tuple[QueuedEvent, ...]
+    events: tuple[QueuedEvent, ...]
 
     @property
     def kind(self) -> str:
-        return ONE if len(self.letters) == 1 else MANY
+        return EVENT_TYPE if len(self.events) == 1 else BATCH_TYPE
 
     @property
     def body(self) -> bytes:
-        if len(self.letters) == 1:
-            return self.letters[0].content
-        return b"[" + b",".join(queued.content for queued in self.letters) + b"]"
+        if len(self.events) == 1:
+            return self.events[0].content
+        return b"[" + b",".join(queued.content for queued in self.events) + b"]"
 
     def halves(self) -> "tuple[EventBatch, EventBatch]":
-        middle = len(self.letters) // 2
-        return EventBatch(self.letters[:middle]), EventBatch(self.letters[middle:])
+        middle = len(self.events) // 2
+        return EventBatch(self.events[:middle]), EventBatch(self.events[middle:])
 
 
 def batches(events: Iterable[MentionEvent], source: str) -> Iterator[EventBatch]:
@@ -63,7 +63,7 @@ def batches(events: Iterable[MentionEvent], source: str) -> Iterator[EventBatch]
     queued: list[QueuedEvent] = []
     size = BRACKETS
     for event in events:
-        encoded = QueuedEvent(event=event, content=event.spelled(source))
+        encoded = QueuedEvent(event=event, content=event.to_json(source))
         added_size = len(encoded.content) + len(",")
         full = len(queued) == MOST_EVENTS or size + added_size > MOST_BYTES
         if queued and (full or encoded.too_large or queued[-1].too_large):

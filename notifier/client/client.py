@@ -13,7 +13,7 @@ from typing import Any, Self
 from notifier.client.batching import TOO_LARGE, EventBatch, batches
 from notifier.client.errors import AccessDenied, ClientError, NotTheService
 from notifier.client.event import EventReceipt, EventRefusal, MentionEvent, ReceiptStatus, refusal_of, refused
-from notifier.client.http import HttpConnections, HttpReply, NoResponse, RetryBudget, asked_for
+from notifier.client.http import HttpConnections, HttpReply, NoResponse, RetryBudget, retry_after_seconds
 
 PATH = "/v1/events"
 
@@ -22,9 +22,9 @@ ANSWERS_WITHIN = timedelta(seconds=10)
 SENT_WITHIN = timedelta(seconds=30)
 """Deadline of all attempts together."""
 
-LATER = frozenset({408, 429})
+RETRYABLE_STATUSES = frozenset({408, 429})
 """Statuses that are retried, as is every 5xx: a 500 or 502 leaves open whether the event was stored."""
-NOT_AS_IT_IS = frozenset({400, 409, 413, 422})
+REFUSAL_STATUSES = frozenset({400, 409, 413, 422})
 """Statuses that refuse the events. A refused batch was not stored at all, and the problem describes its first event."""
 
 
@@ -51,11 +51,11 @@ class Client:
     sleep: Callable[[float], None] = time.sleep
     chance: Callable[[], float] = field(default_factory=lambda: random.Random().random)
     """Returns a random number from 0 to 1. The default does not touch the global generator, which may be seeded."""
-    _wire: HttpConnections = field(init=False, repr=False)
+    _connections: HttpConnections = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Raises InvalidClientSetting."""
-        self._wire = HttpConnections(self.url, self.key)
+        self._connections = HttpConnections(self.url, self.key)
 
     def __enter__(self) -> Self:
         return self
@@ -65,7 +65,7 @@ class Client:
 
     def close(self) -> None:
         """Close idle connections. A client that is used again opens new ones."""
-        self._wire.close()
+        self._connections.close()
 
     def mention(
         self,
@@ -110,52 +110,54 @@ class Client:
             raise
         return receipts
 
-    def _answers(self, waiting: deque[EventBatch], patience: RetryBudget) -> "Iterable[Sequence[EventReceipt]]":
+    def _answers(self, waiting: deque[EventBatch], budget: RetryBudget) -> "Iterable[Sequence[EventReceipt]]":
         """Yield the receipts of each batch, in the order of the events."""
         while waiting:
             batch = waiting.popleft()
-            if batch.letters[0].too_large:
-                yield [refused(batch.letters[0].event.id, TOO_LARGE)]
+            if batch.events[0].too_large:
+                yield [refused(batch.events[0].event.id, TOO_LARGE)]
                 continue
-            reply = self._reply(batch, patience)
-            if reply.status in NOT_AS_IT_IS and len(batch.letters) > 1:
+            reply = self._reply(batch, budget)
+            if reply.status in REFUSAL_STATUSES and len(batch.events) > 1:
                 # The refusal describes only the first event. Split the batch until each event has its own answer.
                 # Splitting also helps if a proxy accepts smaller bodies than the service.
                 waiting.extendleft(reversed(batch.halves()))
             else:
                 yield _receipts(batch, reply)
 
-    def _reply(self, batch: EventBatch, patience: RetryBudget) -> HttpReply:
+    def _reply(self, batch: EventBatch, budget: RetryBudget) -> HttpReply:
         """Post the batch until the response is not a retryable status, and return that response."""
         body = batch.body
         while True:
             try:
-                within = max(0.001, min(patience.left(), self.answers_within.total_seconds()))
-                reply = self._wire.post(PATH, batch.kind, body, within)
+                within = max(0.001, min(budget.remaining(), self.answers_within.total_seconds()))
+                reply = self._connections.post(PATH, batch.kind, body, within)
             except NoResponse as error:
-                patience.pause(f"The last try ended with {error}.")
+                budget.pause(f"The last try ended with {error}.")
                 continue
-            if reply.status not in LATER and reply.status < 500:
+            if reply.status not in RETRYABLE_STATUSES and reply.status < 500:
                 return reply
-            patience.pause(f"The last answer was {_said(reply)}.", asked_for(reply.retry_after), reply.status)
+            budget.pause(
+                f"The last answer was {_describe(reply)}.", retry_after_seconds(reply.retry_after), reply.status
+            )
 
 
 def _receipts(batch: EventBatch, reply: HttpReply) -> Sequence[EventReceipt]:
     """Convert the response to receipts, one per event. Raises AccessDenied or NotTheService."""
     if reply.status in (401, 403):
-        raise AccessDenied(f"It says {_said(reply)}.")
+        raise AccessDenied(f"It says {_describe(reply)}.")
     try:
         match reply.status:
-            case 202 if len(batch.letters) == 1:
-                return [_receipt(batch.letters[0].event, json.loads(reply.body))]
+            case 202 if len(batch.events) == 1:
+                return [_receipt(batch.events[0].event, json.loads(reply.body))]
             case 202:
-                results = zip(batch.letters, json.loads(reply.body)["results"], strict=True)
+                results = zip(batch.events, json.loads(reply.body)["results"], strict=True)
                 return [_receipt(queued.event, result) for queued, result in results]
-            case status if status in NOT_AS_IT_IS:
-                return [refused(batch.letters[0].event.id, _refusal(reply))]
+            case status if status in REFUSAL_STATUSES:
+                return [refused(batch.events[0].event.id, _refusal(reply))]
     except (ValueError, KeyError, TypeError) as error:
         raise NotTheService(f"It says {reply.status} in words of its own.") from error
-    raise NotTheService(f"It says {_said(reply)}.")
+    raise NotTheService(f"It says {_describe(reply)}.")
 
 
 def _receipt(event: MentionEvent, result: dict[str, Any]) -> EventReceipt:
@@ -168,7 +170,7 @@ def _refusal(reply: HttpReply) -> EventRefusal:
     return refusal_of(json.loads(reply.body))
 
 
-def _said(reply: HttpReply) -> str:
+def _describe(reply: HttpReply) -> str:
     """Return the status, with the code and text of the problem if the response has one."""
     try:
         return f"{reply.status} {_refusal(reply)}".rstrip(".")

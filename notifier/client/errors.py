@@ -48,9 +48,9 @@ class NotTheService(ClientError):
 class Unanswered(ClientError):
     """The notification service did not take the events in time; they may be sent again."""
 
-    def __init__(self, detail: str = "", *, asked: float = 0.0, status: int = 0) -> None:
+    def __init__(self, detail: str = "", *, retry_after: float = 0.0, status: int = 0) -> None:
         super().__init__(detail)
         self.status = status
         """HTTP status of the last response; 0 if there was no response."""
-        self.asked = asked
+        self.retry_after = retry_after
         """Seconds to wait before the next attempt, as the service requested."""

@@ -37,7 +37,7 @@ class MentionEvent:
         if isinstance(self.mentions, str):
             raise TypeError(f"mentions is a list of accounts; write [{self.mentions!r}].")
 
-    def spelled(self, source: str) -> bytes:
+    def to_json(self, source: str) -> bytes:
         """Encode the event as ASCII JSON. The service validates it, not the client."""
         data = {
             "tweet": self.tweet,
@@ -88,7 +88,7 @@ class EventReceipt:
     """Reason, if the event was refused or quarantined."""
 
     @property
-    def taken(self) -> bool:
+    def is_accepted(self) -> bool:
         return self.status in (ReceiptStatus.ACCEPTED, ReceiptStatus.DUPLICATE)
 
 

@@ -34,7 +34,7 @@ class HttpConnections:
     url: str
     key: str = field(repr=False)
     _: KW_ONLY
-    _kept: list[HTTPConnection] = field(default_factory=list, init=False, repr=False)
+    _idle: list[HTTPConnection] = field(default_factory=list, init=False, repr=False)
     """Idle connections. Appending to a list and popping from it is thread-safe."""
 
     def __post_init__(self) -> None:
@@ -53,17 +53,17 @@ class HttpConnections:
 
     def post(self, path: str, kind: str, body: bytes, within: float) -> HttpReply:
         """Post the body and return the response. `within` is the socket timeout in seconds. Raises NoResponse."""
-        if self._kept:
+        if self._idle:
             # The service may have closed the connection while it was idle. Retry at once on a new one.
             with suppress(Stale, IndexError):
-                return self._exchange(self._kept.pop(), path, kind, body, within)
+                return self._exchange(self._idle.pop(), path, kind, body, within)
         return self._exchange(self._new(), path, kind, body, within)
 
     def close(self) -> None:
         """Close idle connections. The next request opens a new one."""
         with suppress(IndexError):
             while True:
-                self._kept.pop().close()
+                self._idle.pop().close()
 
     def _new(self) -> HTTPConnection:
         address = urlsplit(self.url)
@@ -75,23 +75,23 @@ class HttpConnections:
         if connection.sock:
             connection.sock.settimeout(within)
         try:
-            body_sent = self._ask(connection, path, kind, body)
+            body_sent = self._send_request(connection, path, kind, body)
             response = connection.getresponse()
             retry_after = response.headers.get("Retry-After", "")
             reply = HttpReply(status=response.status, retry_after=retry_after, body=response.read())
         except (ConnectionResetError, BrokenPipeError) as error:
             connection.close()
-            raise Stale(_words(error)) from error
+            raise Stale(_reason(error)) from error
         except (OSError, HTTPException) as error:
             connection.close()
-            raise NoResponse(_words(error)) from error
+            raise NoResponse(_reason(error)) from error
         if body_sent:
-            self._kept.append(connection)
+            self._idle.append(connection)
         else:
             connection.close()
         return reply
 
-    def _ask(self, connection: HTTPConnection, path: str, kind: str, body: bytes) -> bool:
+    def _send_request(self, connection: HTTPConnection, path: str, kind: str, body: bytes) -> bool:
         """Send the request. Return False if the peer stopped reading: it may refuse a request before the body ends."""
         address = urlsplit(self.url)
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": kind, "Accept": "application/json"}
@@ -108,17 +108,17 @@ def _printable(text: str) -> bool:
     return text.isascii() and text.isprintable() and text == text.strip()
 
 
-def _words(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 # Retry schedule: exponential backoff with full jitter, up to a deadline.
 
-FIRST = 0.1
+FIRST_PAUSE = 0.1
 """Seconds. Upper bound of the first pause; it doubles with each attempt."""
-LONGEST = 10.0
+LONGEST_PAUSE = 10.0
 """Seconds. The service requests one second when it restarts and ten when its disk is full."""
-LONGEST_ASKED = 30.0
+MAX_RETRY_AFTER = 30.0
 """Seconds. Cap on `Retry-After`: a proxy that sends an hour would block the client long after its repair."""
 
 
@@ -131,29 +131,29 @@ class RetryBudget:
     sleep: Callable[[float], None]
     chance: Callable[[], float]
     """Returns a random number from 0 to 1."""
-    tries: int = 0
+    attempts: int = 0
 
-    def left(self) -> float:
+    def remaining(self) -> float:
         return self.deadline - self.clock()
 
-    def pause(self, why: str, asked: float = 0.0, status: int = 0) -> None:
+    def pause(self, reason: str, retry_after: float = 0.0, status: int = 0) -> None:
         """Sleep before the next attempt, for at least `asked` seconds.
 
         Raises Unanswered, with `why` and `status`, if no time would be left for another attempt.
         """
-        asked = min(asked, LONGEST_ASKED)
-        spare = self.left() - asked
-        if spare < FIRST:
-            raise Unanswered(why, asked=asked, status=status)
-        jitter = self.chance() * min(spare, LONGEST, FIRST * 2.0 ** min(self.tries, 16))
-        self.tries += 1
-        self.sleep(asked + jitter)
+        retry_after = min(retry_after, MAX_RETRY_AFTER)
+        spare = self.remaining() - retry_after
+        if spare < FIRST_PAUSE:
+            raise Unanswered(reason, retry_after=retry_after, status=status)
+        jitter = self.chance() * min(spare, LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self.attempts, 16))
+        self.attempts += 1
+        self.sleep(retry_after + jitter)
 
 
-def asked_for(said: str) -> float:
+def retry_after_seconds(header: str) -> float:
     """Parse a `Retry-After` header, a number or a date, into seconds. Return 0 if it is empty or malformed."""
     try:
-        return max(0.0, float(said) if said.isdecimal() else _until(said))
+        return max(0.0, float(header) if header.isdecimal() else _until(header))
     except (ValueError, TypeError):
         return 0.0
 

@@ -14,15 +14,15 @@ from notifier.client.batching import MOST_EVENTS
 from notifier.client.client import Client
 from notifier.client.errors import ClientError, Unanswered
 from notifier.client.event import EventReceipt, EventRefusal, MentionEvent, ReceiptStatus
-from notifier.client.quarantine import Aside
+from notifier.client.quarantine import Quarantine
 
 LOGGER = logging.getLogger("notifier.client")
 
-ROUND = timedelta(seconds=30)
+SEND_TIMEOUT = timedelta(seconds=30)
 """Deadline of one send; also the interval of warnings while nothing gets through."""
-PROBE = timedelta(seconds=2)
+PROBE_TIMEOUT = timedelta(seconds=2)
 """Deadline of one send during the bisection for a failing event. A full batch takes ten halvings."""
-FAILS = 500
+SERVER_ERROR = 500
 """The only status that a single event may cause. A 502, a 503 or no response is a failure of the service."""
 CLOSED_WITHIN = timedelta(seconds=5)
 
@@ -30,7 +30,7 @@ CLOSED_WITHIN = timedelta(seconds=5)
 def log_refusal(receipt: EventReceipt) -> None:
     if receipt.status is ReceiptStatus.ASIDE:
         LOGGER.error("The event %s is set aside until it is sent again by order: %s", receipt.id, receipt.refusal)
-    elif not receipt.taken:
+    elif not receipt.is_accepted:
         LOGGER.error("The event %s was refused: %s", receipt.id, receipt.refusal)
 
 
@@ -53,18 +53,18 @@ class Outbox:
     _: KW_ONLY
     capacity: int = 10_000
     """Maximum number of events. A typical event takes half a kilobyte."""
-    told: Callable[[EventReceipt], None] = log_refusal
+    on_receipt: Callable[[EventReceipt], None] = log_refusal
     """Callback for each receipt. It runs in the outbox's thread."""
     closed_within: timedelta = CLOSED_WITHIN
     """Time to send the events that are still queued when the `with` block ends."""
-    aside: Aside = field(default_factory=Aside)
+    quarantine: Quarantine = field(default_factory=Quarantine)
     """Quarantined events. They survive a restart if it has a path; else they count toward the capacity."""
-    _line: deque[MentionEvent] = field(default_factory=deque, init=False, repr=False)
+    _pending: deque[MentionEvent] = field(default_factory=deque, init=False, repr=False)
     _changed: Condition = field(default_factory=Condition, init=False, repr=False)
     _thread: Thread | None = field(default=None, init=False, repr=False)
-    _closed: bool = field(default=False, init=False)
+    _is_closed: bool = field(default=False, init=False)
     """Whether `submit` rejects new events."""
-    _over: bool = field(default=False, init=False)
+    _is_stopped: bool = field(default=False, init=False)
     """Whether sending has stopped."""
     _suspects: int = field(default=0, init=False)
     """Number of events at the head of the queue that contain a failing one; 0 if no event is suspected."""
@@ -81,21 +81,21 @@ class Outbox:
 
         Return False if the outbox is full or closed; then the caller has to keep the event.
         """
-        event.spelled(self.client.source)  # fail here if it cannot be encoded: the thread would retry it forever
+        event.to_json(self.client.source)  # fail here if it cannot be encoded: the thread would retry it forever
         with self._changed:
-            if self._closed or len(self._line) + len(self._unsafe()) >= self.capacity:
+            if self._is_closed or len(self._pending) + len(self._not_durable()) >= self.capacity:
                 return False
             self._queue(event)
         return True
 
-    def again(self) -> int:
+    def retry_quarantined(self) -> int:
         """Queue all quarantined events once more and return their number. Includes those of earlier processes.
 
         An event stays in quarantine until it is answered, so a crash does not lose it.
         """
         with self._changed:
-            queued = {event.id for event in self._line}
-            events = [] if self._closed else [event for event in self.aside.events() if event.id not in queued]
+            queued = {event.id for event in self._pending}
+            events = [] if self._is_closed else [event for event in self.quarantine.events() if event.id not in queued]
             for event in events:
                 self._queue(event)
         return len(events)
@@ -106,9 +106,9 @@ class Outbox:
         Events that are quarantined in memory only come first.
         """
         with self._changed:
-            self._changed.wait_for(lambda: not self._line, within.total_seconds())
-            queued = {event.id for event in self._line}
-            return (*(event for event in self._unsafe() if event.id not in queued), *self._line)
+            self._changed.wait_for(lambda: not self._pending, within.total_seconds())
+            queued = {event.id for event in self._pending}
+            return (*(event for event in self._not_durable() if event.id not in queued), *self._pending)
 
     def close(self, within: timedelta) -> Sequence[MentionEvent]:
         """Reject new events, flush, and return the unanswered events.
@@ -116,41 +116,43 @@ class Outbox:
         Some of them may have arrived. Sending all of them again is safe.
         """
         with self._changed:
-            self._closed = True
+            self._is_closed = True
         unanswered = self.flush(within)
         with self._changed:
-            self._over = True
+            self._is_stopped = True
             self._changed.notify_all()
         return unanswered
 
     def _queue(self, event: MentionEvent) -> None:
-        self._line.append(event)
+        self._pending.append(event)
         if self._thread is None:
             self._thread = Thread(target=self._run, name="notifier-outbox", daemon=True)
             self._thread.start()
         self._changed.notify_all()
 
-    def _unsafe(self) -> Sequence[MentionEvent]:
-        return () if self.aside.kept else self.aside.events()
+    def _not_durable(self) -> Sequence[MentionEvent]:
+        return () if self.quarantine.is_durable else self.quarantine.events()
 
     def _run(self) -> None:
         while batch := self._head():
             try:
                 alone = len(batch) == 1
-                self._answered(self.client.send(batch, within=PROBE if self._suspects and not alone else ROUND))
+                self._handle_receipts(
+                    self.client.send(batch, within=PROBE_TIMEOUT if self._suspects and not alone else SEND_TIMEOUT)
+                )
             except ClientError as error:
-                self._answered(error.receipts)
-                if isinstance(error, Unanswered) and error.status == FAILS:
+                self._handle_receipts(error.receipts)
+                if isinstance(error, Unanswered) and error.status == SERVER_ERROR:
                     self._suspect(error)
-                    self._rest(error.asked)
+                    self._sleep(error.retry_after)
                     continue
                 self._suspects = 0
-                LOGGER.warning("%d events wait: %s", len(self._line), error)
+                LOGGER.warning("%d events wait: %s", len(self._pending), error)
                 # An unanswered send has already used its whole deadline, except where `Retry-After` exceeded it.
-                self._rest(error.asked if isinstance(error, Unanswered) else ROUND.total_seconds())
+                self._sleep(error.retry_after if isinstance(error, Unanswered) else SEND_TIMEOUT.total_seconds())
             except Exception:
-                LOGGER.exception("%d events wait", len(self._line))
-                self._rest(ROUND.total_seconds())
+                LOGGER.exception("%d events wait", len(self._pending))
+                self._sleep(SEND_TIMEOUT.total_seconds())
 
     def _head(self) -> Sequence[MentionEvent]:
         """Wait for events and return the next batch without dequeuing it; empty once sending has stopped.
@@ -158,45 +160,45 @@ class Outbox:
         During a bisection the batch is the first half of the suspects.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._over or self._line)
+            self._changed.wait_for(lambda: self._is_stopped or self._pending)
             count = (self._suspects + 1) // 2 or MOST_EVENTS
-            return () if self._over else tuple(islice(self._line, count))
+            return () if self._is_stopped else tuple(islice(self._pending, count))
 
     def _suspect(self, error: Unanswered) -> None:
         """Narrow the suspects to the unanswered events. Quarantine a single suspect before it leaves the queue."""
         if len(error.events) > 1:
-            LOGGER.warning("%d events wait: %s", len(self._line), error)
+            LOGGER.warning("%d events wait: %s", len(self._pending), error)
             self._suspects = len(error.events)
             return
         [event] = error.events
         try:
-            self.aside.put(event)
+            self.quarantine.put(event)
         except (OSError, ValueError):
             LOGGER.exception("The event %s can't be set aside, and is tried again", event.id)
             return
         refusal = EventRefusal(code="error", title="The service failed at it every time.", detail=error.detail)
-        self._answered([EventReceipt(id=event.id, status=ReceiptStatus.ASIDE, refusal=refusal)])
+        self._handle_receipts([EventReceipt(id=event.id, status=ReceiptStatus.ASIDE, refusal=refusal)])
         self._suspects = 0
 
-    def _rest(self, seconds: float) -> None:
+    def _sleep(self, seconds: float) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._over, seconds)
+            self._changed.wait_for(lambda: self._is_stopped, seconds)
 
-    def _answered(self, receipts: Sequence[EventReceipt]) -> None:
+    def _handle_receipts(self, receipts: Sequence[EventReceipt]) -> None:
         for receipt in receipts:
             try:
-                self.told(receipt)
+                self.on_receipt(receipt)
             except Exception:
                 LOGGER.exception("Who is told of %s failed", receipt.id)
-        self._settled([receipt.id for receipt in receipts if receipt.status is not ReceiptStatus.ASIDE])
+        self._drop_quarantined([receipt.id for receipt in receipts if receipt.status is not ReceiptStatus.ASIDE])
         with self._changed:
             self._suspects = max(0, self._suspects - len(receipts))
             for _ in receipts:
-                self._line.popleft()
+                self._pending.popleft()
             self._changed.notify_all()
 
-    def _settled(self, ids: Sequence[str]) -> None:
+    def _drop_quarantined(self, ids: Sequence[str]) -> None:
         try:
-            self.aside.drop(ids)
+            self.quarantine.drop(ids)
         except (OSError, ValueError):  # harmless: sent again, the events are duplicates
             LOGGER.exception("What was set aside and is answered can't be taken from its file")

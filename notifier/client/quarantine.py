@@ -12,7 +12,7 @@ from notifier.client.event import MentionEvent
 
 
 @dataclass(slots=True)
-class Aside:
+class Quarantine:
     """Quarantined events, unique by id, in the order of their arrival. Thread-safe within one process."""
 
     path: Path | None = None
@@ -24,19 +24,19 @@ class Aside:
         return len(self.events())
 
     @property
-    def kept(self) -> bool:
+    def is_durable(self) -> bool:
         """Whether the events survive a restart of the process."""
         return self.path is not None
 
     def events(self) -> Sequence[MentionEvent]:
         """Return all quarantined events. Raises OSError or ValueError if the file is unreadable."""
         with self._lock:
-            return tuple(self._known().values())
+            return tuple(self._load().values())
 
     def put(self, event: MentionEvent) -> None:
         """Add an event durably. Raises OSError, and then the event is not quarantined."""
         with self._lock:
-            known = self._known()
+            known = self._load()
             if self.path is not None and event.id not in known:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 _write(self.path, [*known.values(), event])
@@ -45,7 +45,7 @@ class Aside:
     def drop(self, ids: Iterable[str]) -> None:
         """Remove events that were answered. After a crash before this call they are sent again, which is safe."""
         with self._lock:
-            known, answered = self._known(), set(ids)
+            known, answered = self._load(), set(ids)
             remaining = {id: event for id, event in known.items() if id not in answered}
             if len(remaining) == len(known):
                 return
@@ -53,7 +53,7 @@ class Aside:
                 _write(self.path, remaining.values())
             self._events = remaining
 
-    def _known(self) -> dict[str, MentionEvent]:
+    def _load(self) -> dict[str, MentionEvent]:
         if self._events is None:
             lines = self.path.read_text("utf-8").splitlines() if self.path and self.path.exists() else []
             self._events = {event.id: event for event in map(_read, lines)}

@@ -1,18 +1,26 @@
 """Encoding and decoding of domain values, for the store, the log and upstream events."""
 
 from notifier.codec.cloudevents import ReceivedEvent, UpstreamEvent, read_batch, read_event
-from notifier.codec.storage import SnapshotFacts, names, pack, pack_seal, unpack, unpack_part, unpack_seal
+from notifier.codec.storage import (
+    SnapshotFacts,
+    contains_user,
+    pack,
+    pack_snapshot,
+    unpack,
+    unpack_snapshot,
+    unpack_tier_snapshot,
+)
 
 __all__ = [
     "ReceivedEvent",
     "SnapshotFacts",
     "UpstreamEvent",
-    "names",
+    "contains_user",
     "pack",
-    "pack_seal",
+    "pack_snapshot",
     "read_batch",
     "read_event",
     "unpack",
-    "unpack_part",
-    "unpack_seal",
+    "unpack_snapshot",
+    "unpack_tier_snapshot",
 ]

@@ -13,7 +13,7 @@ from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
-from notifier.domain.upstream.graph_changes import Deed, GraphChange
+from notifier.domain.upstream.graph_changes import FollowAction, GraphChange
 from notifier.domain.upstream.validation import (
     APPROVED_TYPE,
     BLOCKED_TYPE,
@@ -21,25 +21,25 @@ from notifier.domain.upstream.validation import (
     DELETED_TYPE,
     EDITED_TYPE,
     ERASED_TYPE,
-    EVENT_TYPE,
     FOLLOWED_TYPE,
+    MENTIONED_TYPE,
     PROTECTED_TYPE,
     SEEN_TYPE,
     UNBLOCKED_TYPE,
     UNFOLLOWED_TYPE,
     checked_account,
     checked_author,
-    checked_change,
     checked_event,
-    checked_parting,
+    checked_follow_change,
     checked_sighting,
     checked_tweet,
+    checked_user_block,
 )
-from notifier.domain.users.user_blocks import PartingChange
+from notifier.domain.users.user_blocks import UserBlockChange
 
 # Events as upstream services write them. The type of an event determines its `data`.
 
-UpstreamEvent = Event | GraphChange | PartingChange | AccountChange | Sighting | Retraction
+UpstreamEvent = Event | GraphChange | UserBlockChange | AccountChange | Sighting | Retraction
 
 
 class _Data(msgspec.Struct):
@@ -56,7 +56,7 @@ class _Pair(msgspec.Struct):
     sequence: int
 
 
-class _Parted(msgspec.Struct):
+class _UserBlock(msgspec.Struct):
     blocker: str
     blocked: str
     sequence: int
@@ -96,7 +96,7 @@ class _CloudEvent(msgspec.Struct, tag_field="type"):
         return str(self.__struct_config__.tag)
 
 
-class _Mentioned(_CloudEvent, tag=EVENT_TYPE):
+class _Mentioned(_CloudEvent, tag=MENTIONED_TYPE):
     data: _Data
 
     def checked(self, now: datetime) -> Event:
@@ -117,7 +117,7 @@ class _Followed(_CloudEvent, tag=FOLLOWED_TYPE):
     data: _Pair
 
     def checked(self, now: datetime) -> GraphChange:
-        return _checked(self, Deed.FOLLOW, now)
+        return _checked_follow(self, FollowAction.FOLLOW, now)
 
 
 class _Approved(_Followed, tag=APPROVED_TYPE):
@@ -128,20 +128,20 @@ class _Unfollowed(_CloudEvent, tag=UNFOLLOWED_TYPE):
     data: _Pair
 
     def checked(self, now: datetime) -> GraphChange:
-        return _checked(self, Deed.UNFOLLOW, now)
+        return _checked_follow(self, FollowAction.UNFOLLOW, now)
 
 
 class _Blocked(_CloudEvent, tag=BLOCKED_TYPE):
-    data: _Parted
+    data: _UserBlock
 
-    def checked(self, now: datetime) -> PartingChange:
+    def checked(self, now: datetime) -> UserBlockChange:
         return _checked_block(self, blocks=True, now=now)
 
 
 class _Unblocked(_CloudEvent, tag=UNBLOCKED_TYPE):
-    data: _Parted
+    data: _UserBlock
 
-    def checked(self, now: datetime) -> PartingChange:
+    def checked(self, now: datetime) -> UserBlockChange:
         return _checked_block(self, blocks=False, now=now)
 
 
@@ -154,7 +154,7 @@ class _Changed(_CloudEvent, tag=CHANGED_TYPE):
             source=self.source,
             id=self.id,
             user=data.user,
-            said={Flag.VERIFIED: data.verified, Flag.VIP: data.vip, Flag.DELETED: data.deleted},
+            flags={Flag.VERIFIED: data.verified, Flag.VIP: data.vip, Flag.DELETED: data.deleted},
             sequence=data.sequence,
             happened_at=self.time,
             now=now,
@@ -206,17 +206,17 @@ class _Protected(_CloudEvent, tag=PROTECTED_TYPE):
     data: _User
 
     def checked(self, now: datetime) -> Retraction:
-        return _taken_back(self, RetractionCause.PROTECT, now)
+        return _checked_author(self, RetractionCause.PROTECT, now)
 
 
 class _Erased(_CloudEvent, tag=ERASED_TYPE):
     data: _User
 
     def checked(self, now: datetime) -> Retraction:
-        return _taken_back(self, RetractionCause.ERASE, now)
+        return _checked_author(self, RetractionCause.ERASE, now)
 
 
-Written = (
+CloudEventStruct = (
     _Mentioned
     | _Followed
     | _Approved
@@ -232,26 +232,26 @@ Written = (
 )
 
 
-def _taken_back(raw: _Protected | _Erased, cause: RetractionCause, now: datetime) -> Retraction:
+def _checked_author(raw: _Protected | _Erased, cause: RetractionCause, now: datetime) -> Retraction:
     user = raw.data.user
     return checked_author(source=raw.source, id=raw.id, cause=cause, user=user, happened_at=raw.time, now=now)
 
 
-def _checked(raw: _Followed | _Unfollowed, deed: Deed, now: datetime) -> GraphChange:
-    return checked_change(
+def _checked_follow(raw: _Followed | _Unfollowed, action: FollowAction, now: datetime) -> GraphChange:
+    return checked_follow_change(
         source=raw.source,
         id=raw.id,
         follower=raw.data.follower,
         followed=raw.data.followed,
-        deed=deed,
+        action=action,
         sequence=raw.data.sequence,
         happened_at=raw.time,
         now=now,
     )
 
 
-def _checked_block(raw: _Blocked | _Unblocked, *, blocks: bool, now: datetime) -> PartingChange:
-    return checked_parting(
+def _checked_block(raw: _Blocked | _Unblocked, *, blocks: bool, now: datetime) -> UserBlockChange:
+    return checked_user_block(
         source=raw.source,
         id=raw.id,
         blocker=raw.data.blocker,
@@ -266,8 +266,8 @@ def _checked_block(raw: _Blocked | _Unblocked, *, blocks: bool, now: datetime) -
 LARGEST_EVENT = 64 * 1024
 LARGEST_BATCH = 1_000
 
-ONE = "application/cloudevents+json"
-BATCH = "application/cloudevents-batch+json"
+SINGLE_TYPE = "application/cloudevents+json"
+BATCH_TYPE = "application/cloudevents-batch+json"
 
 
 class ReceivedEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -279,7 +279,7 @@ class ReceivedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """The event, or the reason for its refusal."""
 
 
-_EVENT: msgspec.json.Decoder[Written] = msgspec.json.Decoder(Written)
+_EVENT: msgspec.json.Decoder[CloudEventStruct] = msgspec.json.Decoder(CloudEventStruct)
 _BATCH = msgspec.json.Decoder(list[msgspec.Raw])
 
 
@@ -313,7 +313,7 @@ def _read(body: bytes | msgspec.Raw, now: datetime) -> ReceivedEvent:
         return ReceivedEvent(type=written.type, event=error)
 
 
-def _decoded(body: bytes | msgspec.Raw) -> Written:
+def _decoded(body: bytes | msgspec.Raw) -> CloudEventStruct:
     if len(body) > LARGEST_EVENT:
         raise TooLarge(f"An event may have {LARGEST_EVENT} bytes.")
     try:

@@ -8,41 +8,50 @@ from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import MentionsAllowed
 from notifier.domain.ids import Member
-from notifier.domain.users.account_preferences import THINGS, Asleep, Overall, OverallWord, Unwanted, spares
-from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.account_preferences import (
+    CHANGEABLE_FIELDS,
+    AccountPreferences,
+    AccountPreferencesChange,
+    AlertDeferred,
+    AlertSuppressed,
+    suppression_of,
+)
+from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import ALWAYS, Volume
 
-Told = tuple[tuple[str, str], ...]
+EncodedPreferences = tuple[tuple[str, str], ...]
 """Field names and encoded values of one member, in the order of the fields."""
 
 
-def said(word: OverallWord) -> Mapping[str, str]:
+def encode_change(change: AccountPreferencesChange) -> Mapping[str, str]:
     """Encode the fields that the change sets."""
-    return {field: _text(value) for field in THINGS if (value := getattr(word, field)) is not None}
+    return {field: _text(value) for field in CHANGEABLE_FIELDS if (value := getattr(change, field)) is not None}
 
 
-def overall_of(things: Mapping[str, tuple[str, datetime]]) -> Overall:
+def decode_preferences(texts: Mapping[str, tuple[str, datetime]]) -> AccountPreferences:
     """Decode account preferences from each field's text and time of change.
 
     Fields that a newer version of this code wrote are ignored.
     """
-    known = {thing: _READ[thing](text) for thing, (text, _) in things.items() if thing in _READ}
-    return Overall(at=max((at for _, at in things.values()), default=ALWAYS), **known)
+    known = {thing: _READ[thing](text) for thing, (text, _) in texts.items() if thing in _READ}
+    return AccountPreferences(at=max((at for _, at in texts.values()), default=ALWAYS), **known)
 
 
-def spared(
-    told: Iterable[tuple[Member, Told]], own: Mapping[Member, Volume], burst: Burst, now: datetime
-) -> Iterator[tuple[Member, Unwanted | Asleep]]:
+def suppressions_by_member(
+    preferences: Iterable[tuple[Member, EncodedPreferences]], own: Mapping[Member, Volume], burst: Burst, now: datetime
+) -> Iterator[tuple[Member, AlertSuppressed | AlertDeferred]]:
     """Yield members whose account preferences suppress push alerts for the burst, with the reason.
 
     `own` has the members' volumes for the burst's subject. Each combination of preferences is evaluated once: even
     across many shards only a few differ.
     """
-    reasons: dict[tuple[Told, Volume], Unwanted | Asleep | None] = {}
-    for member, fields in told:
+    reasons: dict[tuple[EncodedPreferences, Volume], AlertSuppressed | AlertDeferred | None] = {}
+    for member, fields in preferences:
         case = fields, own.get(member, Volume.DEFAULT)
         if case not in reasons:
-            reasons[case] = spares(overall_of({field: (text, ALWAYS) for field, text in fields}), case[1], burst, now)
+            reasons[case] = suppression_of(
+                decode_preferences({field: (text, ALWAYS) for field, text in fields}), case[1], burst, now
+            )
         if (reason := reasons[case]) is not None:
             yield member, reason
 
@@ -53,15 +62,15 @@ def _text(value: object) -> str:
             return "on" if value else "off"
         case datetime():
             return str(to_ms(value))
-        case Hours():
+        case QuietHours():
             return f"{value.start:%H:%M}-{value.end:%H:%M}"
         case _:
             return str(value)
 
 
-def _hours(text: str) -> Hours:
+def _hours(text: str) -> QuietHours:
     start, _, end = text.partition("-")
-    return Hours(start=time.fromisoformat(start), end=time.fromisoformat(end))
+    return QuietHours(start=time.fromisoformat(start), end=time.fromisoformat(end))
 
 
 def _moment(text: str) -> datetime:

@@ -9,7 +9,7 @@ from struct import Struct, error
 import msgspec
 
 from notifier.codec.storage import from_ms, pack, to_ms, unpack
-from notifier.domain.audience.bitmap import SHARD_MEMBERS, decode, encode, from_offsets, nobody, shard_of
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, decode, encode, from_offsets, no_members, shard_of
 from notifier.domain.errors import Poison
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import (
@@ -19,18 +19,25 @@ from notifier.domain.push.device import (
     Device,
     DeviceId,
     DeviceRecord,
-    DeviceWord,
+    DeviceRemoval,
+    DeviceUpdate,
     FirebaseInstallation,
     FirebaseToken,
-    Gone,
     WebSubscription,
 )
-from notifier.domain.push.frequency_cap import CountedAlert, History, Rung
-from notifier.domain.push.rate_limit import Pace
-from notifier.domain.push.send_log import AlertOutcome, FailedAttempt, Olders, Try, Why, Window
+from notifier.domain.push.frequency_cap import AlertHistory, CountedAlert, SentAlert
+from notifier.domain.push.rate_limit import ProviderRate
+from notifier.domain.push.send_log import (
+    AlertOutcome,
+    AttemptState,
+    FailedAttempt,
+    OlderBursts,
+    SendWindow,
+    SilentReason,
+)
 from notifier.domain.token_bucket import TokenBucket
-from notifier.domain.users.account_preferences import Asleep, Unwanted
-from notifier.ports.push import Spare
+from notifier.domain.users.account_preferences import AlertDeferred, AlertSuppressed
+from notifier.ports.push import PushSuppression
 
 
 class _Apple(msgspec.Struct, array_like=True, tag="apns"):
@@ -53,7 +60,7 @@ class _Web(msgspec.Struct, array_like=True, tag="web"):
     secret: bytes
 
 
-class _Told(msgspec.Struct, array_like=True):
+class _Registration(msgspec.Struct, array_like=True):
     """Device registration without its member and its time."""
 
     address: _Apple | _FirebaseToken | _FirebaseInstallation | _Web
@@ -61,68 +68,70 @@ class _Told(msgspec.Struct, array_like=True):
     time_zone: str
 
 
-class _Word(msgspec.Struct, array_like=True):
+class _Update(msgspec.Struct, array_like=True):
     member: Member
     at: int
     id: DeviceId
     platform: Platform
-    told: _Told | None
+    registration: _Registration | None
     """Registration of the device. None: the device was removed."""
 
 
 class _Record(msgspec.Struct, array_like=True):
-    word: _Word | None
-    known: bool
-    anew: int | None
+    update: _Update | None
+    is_known_holder: bool
+    rebuild_shard: int | None
 
 
-def pack_told(device: Device) -> bytes:
-    return pack(_told(device))
+def pack_registration(device: Device) -> bytes:
+    return pack(_registration(device))
 
 
-def unpack_told(member: Member, told: bytes, at: int) -> Device:
+def unpack_registration(member: Member, registration: bytes, at: int) -> Device:
     """Decode a device that was registered at the given millisecond. Raises Poison."""
-    return _device(member, unpack(_Told, told), at)
+    return _device(member, unpack(_Registration, registration), at)
 
 
 def pack_device_record(record: DeviceRecord) -> bytes:
-    change = None if record.word is None else _word(record.word)
-    return pack(_Record(change, record.known, record.anew))
+    change = None if record.update is None else _packed_update(record.update)
+    return pack(_Record(change, record.is_known_holder, record.rebuild_shard))
 
 
 def unpack_device_record(blob: bytes) -> DeviceRecord:
     """Raises Poison."""
     record = unpack(_Record, blob)
-    change = None if record.word is None else _said(record.word)
-    return DeviceRecord(word=change, known=record.known, anew=record.anew)
+    change = None if record.update is None else _unpacked_update(record.update)
+    return DeviceRecord(update=change, is_known_holder=record.is_known_holder, rebuild_shard=record.rebuild_shard)
 
 
-def _word(word: DeviceWord) -> _Word:
-    match word:
+def _packed_update(update: DeviceUpdate) -> _Update:
+    match update:
         case Device():
-            return _Word(word.member, to_ms(word.registered_at), word.id, word.platform, _told(word))
-        case Gone():
-            return _Word(word.member, to_ms(word.at), word.id, word.platform, None)
+            return _Update(
+                update.member, to_ms(update.registered_at), update.id, update.platform, _registration(update)
+            )
+        case DeviceRemoval():
+            return _Update(update.member, to_ms(update.at), update.id, update.platform, None)
 
 
-def _said(word: _Word) -> DeviceWord:
-    if word.told is not None:
-        return _device(word.member, word.told, word.at)
-    return Gone(id=word.id, platform=word.platform, member=word.member, at=from_ms(word.at))
+def _unpacked_update(update: _Update) -> DeviceUpdate:
+    if update.registration is not None:
+        return _device(update.member, update.registration, update.at)
+    return DeviceRemoval(id=update.id, platform=update.platform, member=update.member, at=from_ms(update.at))
 
 
-def _device(member: Member, told: _Told, at: int) -> Device:
+def _device(member: Member, registration: _Registration, at: int) -> Device:
     return Device(
         member=member,
-        address=_address(told.address),
-        locale=told.locale,
-        time_zone=told.time_zone,
+        address=_address(registration.address),
+        locale=registration.locale,
+        time_zone=registration.time_zone,
         registered_at=from_ms(at),
     )
 
 
-def _told(device: Device) -> _Told:
-    return _Told(_packed(device.address), device.locale, device.time_zone)
+def _registration(device: Device) -> _Registration:
+    return _Registration(_packed(device.address), device.locale, device.time_zone)
 
 
 def _packed(address: Address) -> _Apple | _FirebaseToken | _FirebaseInstallation | _Web:
@@ -151,24 +160,24 @@ def _address(packed: _Apple | _FirebaseToken | _FirebaseInstallation | _Web) -> 
 
 # Alert limits as Redis keeps them: 40 bytes per provider rate, and 24 bytes per alert in a member's history.
 
-_PACE = Struct("<ddqqq")
-_RUNG = Struct("<q8s8s")
+_RATE = Struct("<ddqqq")
+_SENT_ALERT = Struct("<q8s8s")
 
 
-def pack_pace(pace: Pace) -> bytes:
-    return _PACE.pack(
-        pace.bucket.tokens,
-        pace.share,
-        to_ms(pace.bucket.at),
-        to_ms(pace.since),
-        0 if pace.cut_at is None else to_ms(pace.cut_at),
+def pack_rate(rate: ProviderRate) -> bytes:
+    return _RATE.pack(
+        rate.bucket.tokens,
+        rate.share,
+        to_ms(rate.bucket.at),
+        to_ms(rate.since),
+        0 if rate.cut_at is None else to_ms(rate.cut_at),
     )
 
 
-def unpack_pace(blob: bytes) -> Pace:
+def unpack_rate(blob: bytes) -> ProviderRate:
     try:
-        tokens, share, at, since, cut_at = _PACE.unpack(blob)
-        pace = Pace(
+        tokens, share, at, since, cut_at = _RATE.unpack(blob)
+        rate = ProviderRate(
             bucket=TokenBucket(tokens=tokens, at=from_ms(at)),
             share=share,
             since=from_ms(since),
@@ -178,110 +187,120 @@ def unpack_pace(blob: bytes) -> Pace:
         raise Poison(f"It is no pace: {cause}.") from cause
     if not (isfinite(tokens) and 0 < share <= 1):
         raise Poison(f"It is no pace: {tokens} tokens and a share of {share}.")
-    return pace
+    return rate
 
 
-def pack_history(history: History) -> bytes:
-    return b"".join(_RUNG.pack(to_ms(rung.at), rung.cause.burst, rung.cause.tweet) for rung in history)
+def pack_history(history: AlertHistory) -> bytes:
+    return b"".join(_SENT_ALERT.pack(to_ms(alert.at), alert.cause.burst, alert.cause.tweet) for alert in history)
 
 
-def unpack_history(blob: bytes) -> History:
+def unpack_history(blob: bytes) -> AlertHistory:
     try:
-        return [_rung(blob[at : at + _RUNG.size]) for at in range(0, len(blob), _RUNG.size)]
+        return [_sent_alert(blob[at : at + _SENT_ALERT.size]) for at in range(0, len(blob), _SENT_ALERT.size)]
     except (error, OverflowError) as cause:
         raise Poison(f"It is no history of alerts: {cause}.") from cause
 
 
 @lru_cache(maxsize=4096)
-def _rung(packed: bytes) -> Rung:
+def _sent_alert(packed: bytes) -> SentAlert:
     """Decode one alert, cached: thousands of members have the same one, and decoding each costs ten times as much."""
-    at, burst, tweet = _RUNG.unpack(packed)
-    return Rung(at=from_ms(at), cause=CountedAlert(burst=burst, tweet=tweet))
+    at, burst, tweet = _SENT_ALERT.unpack(packed)
+    return SentAlert(at=from_ms(at), cause=CountedAlert(burst=burst, tweet=tweet))
 
 
 # Batches of the send log: the intent is written before sending, the outcome (what was not accepted) afterwards.
 
 
-class _Try(msgspec.Struct, array_like=True):
+class _Attempts(msgspec.Struct, array_like=True):
     device: DeviceId
     member: Member
-    first: datetime
-    tries: int
-    away: int
+    first_at: datetime
+    failures: int
+    covered_bursts: int
 
 
-class _Missed(msgspec.Struct, array_like=True):
-    tried: _Try
-    fate: AlertOutcome
+class _Failure(msgspec.Struct, array_like=True):
+    state: _Attempts
+    outcome: AlertOutcome
     at: datetime | None
     reason: str
 
 
 class _Intent(msgspec.Struct, array_like=True):
     at: datetime
-    people: bytes
-    away: tuple[tuple[Olders, bytes], ...]
-    silent: dict[Why, bytes]
-    again: tuple[_Try, ...]
+    members: bytes
+    summaries: tuple[tuple[OlderBursts, bytes], ...]
+    silent: dict[SilentReason, bytes]
+    retries: tuple[_Attempts, ...]
 
 
 class _Outcome(msgspec.Struct, array_like=True):
-    missed: tuple[_Missed, ...]
+    failures: tuple[_Failure, ...]
 
 
-def pack_intent(window: Window) -> bytes:
+def pack_intent(window: SendWindow) -> bytes:
     return pack(
         _Intent(
             at=window.at,
-            people=encode(window.people),
-            away=tuple((olders, encode(bits)) for olders, bits in window.away.items()),
+            members=encode(window.members),
+            summaries=tuple((olders, encode(bits)) for olders, bits in window.summaries.items()),
             silent={why: encode(bits) for why, bits in window.silent.items()},
-            again=tuple(map(_try, window.again)),
+            retries=tuple(map(_packed_attempts, window.retries)),
         )
     )
 
 
-def pack_outcome(window: Window) -> bytes:
+def pack_outcome(window: SendWindow) -> bytes:
     """Encode the outcome of a batch that was sent. It is also written if every alert was accepted."""
-    return pack(_Outcome(tuple(map(_packed_missed, window.missed or ()))))
+    return pack(_Outcome(tuple(map(_packed_failure, window.failures or ()))))
 
 
-def unpack_window(n: int, intent: bytes, outcome: bytes | None) -> Window:
+def unpack_window(n: int, intent: bytes, outcome: bytes | None) -> SendWindow:
     """Decode one batch; `outcome` is None while it is being sent. Raises Poison."""
     unpacked = unpack(_Intent, intent)
-    return Window(
-        n=n,
+    return SendWindow(
+        number=n,
         at=unpacked.at,
-        people=decode(unpacked.people),
-        away={olders: decode(blob) for olders, blob in unpacked.away},
+        members=decode(unpacked.members),
+        summaries={olders: decode(blob) for olders, blob in unpacked.summaries},
         silent={why: decode(blob) for why, blob in unpacked.silent.items()},
-        again=tuple(map(_tried, unpacked.again)),
-        missed=None if outcome is None else tuple(map(_missed, unpack(_Outcome, outcome).missed)),
+        retries=tuple(map(_unpacked_attempts, unpacked.retries)),
+        failures=None if outcome is None else tuple(map(_unpacked_failure, unpack(_Outcome, outcome).failures)),
     )
 
 
-def _packed_missed(one: FailedAttempt) -> _Missed:
-    return _Missed(_try(one.tried), one.fate, one.at, one.reason)
+def _packed_failure(failure: FailedAttempt) -> _Failure:
+    return _Failure(_packed_attempts(failure.state), failure.outcome, failure.at, failure.reason)
 
 
-def _try(one: Try) -> _Try:
-    return _Try(one.device, one.member, one.first, one.tries, one.away)
+def _packed_attempts(attempts: AttemptState) -> _Attempts:
+    return _Attempts(attempts.device, attempts.member, attempts.first_at, attempts.failures, attempts.covered_bursts)
 
 
-def _tried(one: _Try) -> Try:
-    return Try(device=one.device, member=one.member, first=one.first, tries=one.tries, away=one.away)
+def _unpacked_attempts(packed: _Attempts) -> AttemptState:
+    return AttemptState(
+        device=packed.device,
+        member=packed.member,
+        first_at=packed.first_at,
+        failures=packed.failures,
+        covered_bursts=packed.covered_bursts,
+    )
 
 
-def _missed(one: _Missed) -> FailedAttempt:
-    return FailedAttempt(tried=_tried(one.tried), fate=one.fate, at=one.at, reason=one.reason)
+def _unpacked_failure(packed: _Failure) -> FailedAttempt:
+    return FailedAttempt(
+        state=_unpacked_attempts(packed.state), outcome=packed.outcome, at=packed.at, reason=packed.reason
+    )
 
 
 # Push suppression by shard: members who never get the alert, and members who are in quiet hours.
 
 
-def spares(
-    shards: Collection[int], never: Iterable[Member], said: Iterable[tuple[Member, Unwanted | Asleep]]
-) -> Mapping[int, Spare]:
+def suppression_by_shard(
+    shards: Collection[int],
+    never: Iterable[Member],
+    suppressed: Iterable[tuple[Member, AlertSuppressed | AlertDeferred]],
+) -> Mapping[int, PushSuppression]:
     """Return the push suppression of each shard.
 
     `never` has members who never get an alert for the burst. `said` has members suppressed by account preferences.
@@ -291,19 +310,19 @@ def spares(
     asleep: Mapping[int, dict[int, datetime]] = {shard: {} for shard in shards}
     for member in never:
         out[shard_of(member)].add(member % SHARD_MEMBERS)
-    for member, why in said:
+    for member, why in suppressed:
         match why:
-            case Unwanted():
+            case AlertSuppressed():
                 out[shard_of(member)].add(member % SHARD_MEMBERS)
-            case Asleep(until=until):
+            case AlertDeferred(until=until):
                 asleep[shard_of(member)][member % SHARD_MEMBERS] = until
-    return {shard: _spare(out[shard], asleep[shard]) for shard in shards}
+    return {shard: _suppression(out[shard], asleep[shard]) for shard in shards}
 
 
-def _spare(never: Collection[int], asleep: Mapping[int, datetime]) -> Spare:
-    only_asleep = {offset: until for offset, until in asleep.items() if offset not in never}
-    return Spare(
-        never=from_offsets(never) if never else nobody(),
-        asleep=from_offsets(only_asleep) if only_asleep else nobody(),
-        until=min(only_asleep.values(), default=None),
+def _suppression(never: Collection[int], quiet: Mapping[int, datetime]) -> PushSuppression:
+    only_asleep = {offset: until for offset, until in quiet.items() if offset not in never}
+    return PushSuppression(
+        never=from_offsets(never) if never else no_members(),
+        quiet=from_offsets(only_asleep) if only_asleep else no_members(),
+        recheck_at=min(only_asleep.values(), default=None),
     )

@@ -8,7 +8,7 @@ import msgspec
 
 from notifier.domain.audience.bitmap import decode as decode_bits
 from notifier.domain.audience.bitmap import encode as encode_bits
-from notifier.domain.audience.snapshot import Seal, SnapshotCounts, TierSnapshot
+from notifier.domain.audience.snapshot import AudienceSnapshot, SnapshotCounts, TierSnapshot
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import Poison
 
@@ -50,29 +50,29 @@ def unpack(kind: type[T], blob: bytes) -> T:
         raise Poison(f"It is no {kind.__name__}: {error}.") from error
 
 
-def names(blob: bytes, users: Collection[str]) -> bool:
+def contains_user(blob: bytes, users: Collection[str]) -> bool:
     """Return whether the encoded value contains one of the user ids. Corrupt bytes are searched as a whole."""
     try:
-        return _within(msgspec.msgpack.decode(blob), users)
+        return _contains_user(msgspec.msgpack.decode(blob), users)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _anywhere(blob, users)
+        return _contains_any(blob, users)
 
 
-def _within(value: object, users: Collection[str]) -> bool:
+def _contains_user(value: object, users: Collection[str]) -> bool:
     match value:
         case dict():
-            return any(_within(item, users) for pair in value.items() for item in pair)
+            return any(_contains_user(item, users) for pair in value.items() for item in pair)
         case list() | tuple():
-            return any(_within(item, users) for item in value)
+            return any(_contains_user(item, users) for item in value)
         case bytes():
-            return _anywhere(value, users)
+            return _contains_any(value, users)
         case str():
             return value in users
         case _:
             return False
 
 
-def _anywhere(blob: bytes, users: Collection[str]) -> bool:
+def _contains_any(blob: bytes, users: Collection[str]) -> bool:
     return any(user.encode() in blob for user in users)
 
 
@@ -88,10 +88,10 @@ class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
     """Opening time of the burst, which is part of the key of the shard's rows."""
 
     @classmethod
-    def of(cls, seal: Seal) -> "SnapshotFacts":
-        p0, p1, p2 = (seal.reached(tier) for tier in TIERS)
-        phones = (seal.phones(Tier.P0), seal.phones(Tier.P1), seal.phones(Tier.P2))
-        return cls((p0, p1, p2), seal.dormant, dict(seal.suppressed), phones, to_ms(seal.opened_at))
+    def of_snapshot(cls, snapshot: AudienceSnapshot) -> "SnapshotFacts":
+        p0, p1, p2 = (snapshot.reached_count(tier) for tier in TIERS)
+        phones = (snapshot.alert_count(Tier.P0), snapshot.alert_count(Tier.P1), snapshot.alert_count(Tier.P2))
+        return cls((p0, p1, p2), snapshot.dormant, dict(snapshot.suppressed), phones, to_ms(snapshot.opened_at))
 
     @property
     def opened_at(self) -> datetime:
@@ -104,7 +104,7 @@ class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
         """Return whether any member of the tier may be alerted. P2's number includes dormant members."""
         return self.phones_of(Tier.P2 if tier is Tier.DORMANT else tier) > 0
 
-    def tally(self, shard: int) -> SnapshotCounts:
+    def counts(self, shard: int) -> SnapshotCounts:
         return SnapshotCounts(
             shard=shard,
             reached=dict(zip(TIERS, self.reached, strict=True)),
@@ -113,34 +113,38 @@ class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
         )
 
 
-class _PackedSeal(msgspec.Struct, array_like=True):
+class _PackedSnapshot(msgspec.Struct, array_like=True):
     tiers: tuple[bytes, bytes, bytes]
     push: bytes
     facts: SnapshotFacts
 
 
-def pack_seal(seal: Seal, facts: SnapshotFacts | None = None) -> bytes:
+def pack_snapshot(snapshot: AudienceSnapshot, facts: SnapshotFacts | None = None) -> bytes:
     """Encode the audience snapshot with its facts, which are counted unless the caller passes them."""
-    p0, p1, p2 = (encode_bits(seal.tiers[tier]) for tier in TIERS)
-    return pack(_PackedSeal(tiers=(p0, p1, p2), push=encode_bits(seal.push), facts=facts or SnapshotFacts.of(seal)))
+    p0, p1, p2 = (encode_bits(snapshot.tiers[tier]) for tier in TIERS)
+    return pack(
+        _PackedSnapshot(
+            tiers=(p0, p1, p2), push=encode_bits(snapshot.to_alert), facts=facts or SnapshotFacts.of_snapshot(snapshot)
+        )
+    )
 
 
-def unpack_seal(shard: int, blob: bytes) -> Seal:
-    packed = unpack(_PackedSeal, blob)
-    return Seal(
+def unpack_snapshot(shard: int, blob: bytes) -> AudienceSnapshot:
+    packed = unpack(_PackedSnapshot, blob)
+    return AudienceSnapshot(
         shard=shard,
         opened_at=packed.facts.opened_at,
         tiers=dict(zip(TIERS, map(decode_bits, packed.tiers), strict=True)),
-        push=decode_bits(packed.push),
+        to_alert=decode_bits(packed.push),
         dormant=packed.facts.dormant,
         suppressed=packed.facts.suppressed,
     )
 
 
-def unpack_part(shard: int, blob: bytes, tier: Tier) -> TierSnapshot:
+def unpack_tier_snapshot(shard: int, blob: bytes, tier: Tier) -> TierSnapshot:
     """Decode one tier of an audience snapshot. The other bitmaps are not decoded."""
-    packed = unpack(_PackedSeal, blob)
+    packed = unpack(_PackedSnapshot, blob)
     members = decode_bits(packed.tiers[TIERS.index(tier)])
     return TierSnapshot(
-        shard=shard, opened_at=packed.facts.opened_at, members=members, phones=packed.facts.phones_of(tier)
+        shard=shard, opened_at=packed.facts.opened_at, members=members, alert_count=packed.facts.phones_of(tier)
     )

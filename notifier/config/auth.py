@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 from notifier.config.field import setting, variable
 from notifier.domain.errors import BadSetting
 
-LONGEST = 256
+MAX_LENGTH = 256
 """Maximum characters of an issuer's name, audience or JWKS URL."""
 
 
 def _is_word(text: str) -> bool:
-    return 0 < len(text) <= LONGEST and text.isprintable() and " " not in text
+    return 0 < len(text) <= MAX_LENGTH and text.isprintable() and " " not in text
 
 
 def _is_safe(url: str) -> bool:
@@ -37,22 +37,24 @@ def is_loopback(host: str) -> bool:
 class Issuer:
     name: str = setting(
         "",
-        must="empty, or one word",
-        means="the `iss` of people's tokens, and then no others count; none: this service signs them itself",
-        holds=lambda name: not name or _is_word(name),
+        requirement="empty, or one word",
+        meaning="the `iss` of people's tokens, and then no others count; none: this service signs them itself",
+        is_valid=lambda name: not name or _is_word(name),
     )
     jwks: str = setting(
         "",
-        must="empty, or an https:// address without a user (http:// of a loopback)",
-        means="where its public keys are, as a JWK set; they may change while everything runs",
-        holds=lambda url: not url or _is_safe(url),
+        requirement="empty, or an https:// address without a user (http:// of a loopback)",
+        meaning="where its public keys are, as a JWK set; they may change while everything runs",
+        is_valid=lambda url: not url or _is_safe(url),
     )
-    key: str = setting("", must="a file", means="with its one public key, as PEM or as a JWK, instead of the address")
+    key: str = setting(
+        "", requirement="a file", meaning="with its one public key, as PEM or as a JWK, instead of the address"
+    )
     audience: str = setting(
         "notifier",
-        must="one word",
-        means="the `aud` of its tokens, or one of several",
-        holds=_is_word,
+        requirement="one word",
+        meaning="the `aud` of its tokens, or one of several",
+        is_valid=_is_word,
     )
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from notifier.config.field import named, plain
+from notifier.config.field import format_value, setting_entries
 from notifier.config.settings import Settings
 
 HEAD = """\
@@ -28,11 +28,11 @@ def page() -> str:
 
 
 def _rows() -> Iterator[str]:
-    for entry in named(Settings):
-        yield f"| `{entry.variable}` | {_default(entry.default)} | {entry.rule.must} | {entry.rule.means} |"
+    for entry in setting_entries(Settings):
+        yield f"| `{entry.variable}` | {_default(entry.default)} | {entry.rule.requirement} | {entry.rule.meaning} |"
 
 
 def _default(value: Any) -> str:
     if value in (None, ""):
         return "none"
-    return f"`{plain(value)}`"
+    return f"`{format_value(value)}`"

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 PREFIX = "NOTIFIER_"
 
 
-class Hides(StrEnum):
+class HiddenPart(StrEnum):
     """Part of a value that is never printed."""
 
     NOTHING = "nothing"
@@ -21,32 +21,37 @@ class Hides(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRule:
-    must: str
+    requirement: str
     """Completes the sentence "it must be …" in error messages."""
-    means: str
-    holds: Callable[[Any], bool]
-    hides: Hides
+    meaning: str
+    is_valid: Callable[[Any], bool]
+    hidden: HiddenPart
 
     def shown(self, value: object) -> str:
-        match self.hides:
-            case Hides.ALL:
+        match self.hidden:
+            case HiddenPart.ALL:
                 return f"{len(str(value))} characters long" if value else "''"
-            case Hides.PASSWORD:
+            case HiddenPart.PASSWORD:
                 return repr(without_password(str(value)))
             case _:
                 return repr(value)
 
 
 def setting(
-    default: Any, *, must: str, means: str, holds: Callable[[Any], bool] = lambda _: True, hides: Hides = Hides.NOTHING
+    default: Any,
+    *,
+    requirement: str,
+    meaning: str,
+    is_valid: Callable[[Any], bool] = lambda _: True,
+    hidden: HiddenPart = HiddenPart.NOTHING,
 ) -> Any:
     """Declare a field of a settings class."""
-    rule = SettingRule(must=must, means=means, holds=holds, hides=hides)
-    return field(default=default, repr=hides is Hides.NOTHING, metadata={"rule": rule})
+    rule = SettingRule(requirement=requirement, meaning=meaning, is_valid=is_valid, hidden=hidden)
+    return field(default=default, repr=hidden is HiddenPart.NOTHING, metadata={"rule": rule})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class SettingEntry:
     path: tuple[str, ...]
     """Section names and field name: `("threshold",)` or `("kafka", "servers")`."""
     kind: Any
@@ -63,27 +68,27 @@ class Named:
         return ".".join(self.path)
 
 
-def named(tree: type, path: tuple[str, ...] = ()) -> Iterator[Named]:
+def setting_entries(tree: type, path: tuple[str, ...] = ()) -> Iterator[SettingEntry]:
     """Yield every setting of the tree, section by section, in the order of declaration."""
     kinds = get_type_hints(tree)
     for item in fields(tree):
         if is_dataclass(kind := kinds[item.name]):
-            yield from named(cast(type, kind), (*path, item.name))
+            yield from setting_entries(cast(type, kind), (*path, item.name))
         else:
             assert item.default is not MISSING
-            yield Named(path=(*path, item.name), kind=kind, default=item.default, rule=item.metadata["rule"])
+            yield SettingEntry(path=(*path, item.name), kind=kind, default=item.default, rule=item.metadata["rule"])
 
 
-def refusal(one: Named, value: object) -> str | None:
+def refusal_of(entry: SettingEntry, value: object) -> str | None:
     """Return why the setting cannot have this value, as a sentence to append to its name. None if it can."""
-    return None if one.rule.holds(value) else wrong(one, value)
+    return None if entry.rule.is_valid(value) else refusal_text(entry, value)
 
 
-def wrong(one: Named, value: object) -> str:
-    return f"is {one.rule.shown(value)}; it must be {one.rule.must}."
+def refusal_text(entry: SettingEntry, value: object) -> str:
+    return f"is {entry.rule.shown(value)}; it must be {entry.rule.requirement}."
 
 
-def plain(value: object) -> str:
+def format_value(value: object) -> str:
     """Format a value as in a settings file."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -102,12 +107,12 @@ def without_password(url: str) -> str:
 
 # URLs with several hosts. `urlsplit` rejects them if a host in brackets is not the first.
 
-_PLACES = re.compile(r"([^/?#]*//)([^/?#]*)(.*)", re.DOTALL)
+_URL_WITH_HOSTS = re.compile(r"([^/?#]*//)([^/?#]*)(.*)", re.DOTALL)
 
 
-def split(url: str) -> SplitResult:
+def split_url(url: str) -> SplitResult:
     """Split a URL like `urlsplit`, but allow several hosts. Raises ValueError."""
-    if (match := _PLACES.fullmatch(url)) is None:
+    if (match := _URL_WITH_HOSTS.fullmatch(url)) is None:
         return urlsplit(url)
     prefix, hosts, suffix = match.groups()
     return urlsplit(f"{prefix}host{suffix}")._replace(netloc=hosts)

@@ -13,77 +13,77 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
-from notifier.config.field import PREFIX, Named, named, wrong
+from notifier.config.field import PREFIX, SettingEntry, refusal_text, setting_entries
 from notifier.domain.errors import BadSetting
 
-FILE = PREFIX + "SETTINGS"
+SETTINGS_FILE_VARIABLE = PREFIX + "SETTINGS"
 """Variable with the path of the settings file."""
-OF_SERVICES = Path("services/settings.toml")
+SERVICES_FILE = Path("services/settings.toml")
 """File in the data folder with the addresses of the engines that `notifier services up` started. The cluster profile
 reads it unless another settings file is named."""
 
-RUNNING = Path("run/profile")
+PROFILE_FILE = Path("run/profile")
 """File in the data folder with the profile of the running `notifier up`."""
 
-OF_PUSH = Path("run/push.toml")
+PUSH_FILE = Path("run/push.toml")
 """File in the data folder with the push settings of the running `notifier up`, for its roles and other CLI commands."""
 
 T = TypeVar("T")
 
 
-def read(tree: type[T], environment: Mapping[str, str] | None, given: Mapping[str, Any]) -> T:
+def read(tree: type[T], environment: Mapping[str, str] | None, arguments: Mapping[str, Any]) -> T:
     """Read the settings tree. Precedence: `given`, the environment, the settings file, the file of the running `up`.
 
     Raises BadSetting.
     """
     variables = os.environ if environment is None else environment
-    known = {entry.variable: entry for entry in named(tree)}
-    values = {known[name].path: _value(known[name], name, text) for name, text in _ours(variables, known)}
-    values |= {(name,): value for name, value in given.items()}
-    if ("profile",) not in values and (profile := _running(tree, values)):
+    known = {entry.variable: entry for entry in setting_entries(tree)}
+    values = {known[name].path: _value(known[name], name, text) for name, text in _settings_in(variables, known)}
+    values |= {(name,): value for name, value in arguments.items()}
+    if ("profile",) not in values and (profile := _running_profile(tree, values)):
         values[("profile",)] = profile
     file = _file(variables, values)
     if file is not None:
         values = {**_from_file(file, tree), **values}
-    values = {**_of_push(_folder(values) / OF_PUSH, tree), **values}
-    settings: T = _grown(tree, values, ())
+    values = {**_push_values(_folder(values) / PUSH_FILE, tree), **values}
+    settings: T = _build(tree, values, ())
     return settings
 
 
-def _ours(environment: Mapping[str, str], known: Mapping[str, Named]) -> Iterator[tuple[str, str]]:
+def _settings_in(environment: Mapping[str, str], known: Mapping[str, SettingEntry]) -> Iterator[tuple[str, str]]:
     for name, text in environment.items():
         if name in known:
             yield name, text
-        elif name.startswith(PREFIX) and name != FILE:
-            raise BadSetting(_unknown(name, [*known, FILE]))
+        elif name.startswith(PREFIX) and name != SETTINGS_FILE_VARIABLE:
+            raise BadSetting(_unknown(name, [*known, SETTINGS_FILE_VARIABLE]))
 
 
-def _running(tree: type, said: Mapping[tuple[str, ...], Any]) -> str | None:
+def _running_profile(tree: type, values: Mapping[tuple[str, ...], Any]) -> str | None:
     """Return the profile of the latest `notifier up` on this data folder, so that CLI commands use the same one."""
-    [profile_setting] = [entry for entry in named(tree) if entry.key == "profile"]
+    [profile_setting] = [entry for entry in setting_entries(tree) if entry.key == "profile"]
     try:
-        profile = (_folder(said) / RUNNING).read_text()
+        running = (_folder(values) / PROFILE_FILE).read_text()
     except OSError:
         return None
-    return profile if profile_setting.rule.holds(profile) else None
+    return running if profile_setting.rule.is_valid(running) else None
 
 
-def _of_push(path: Path, tree: type) -> Mapping[tuple[str, ...], Any]:
+def _push_values(path: Path, tree: type) -> Mapping[tuple[str, ...], Any]:
     with suppress(OSError):  # no permission to read the folder
         if path.exists():
             return _from_file(path, tree)
     return {}
 
 
-def _folder(said: Mapping[tuple[str, ...], Any]) -> Path:
-    return Path(said.get(("data",), "./notifier-data"))
+def _folder(values: Mapping[tuple[str, ...], Any]) -> Path:
+    return Path(values.get(("data",), "./notifier-data"))
 
 
-def _file(environment: Mapping[str, str], said: Mapping[tuple[str, ...], Any]) -> Path | None:
-    if FILE in environment:
-        return Path(environment[FILE])
-    of_services = _folder(said) / OF_SERVICES
-    return of_services if said.get(("profile",)) == "cluster" and of_services.exists() else None
+def _file(environment: Mapping[str, str], values: Mapping[tuple[str, ...], Any]) -> Path | None:
+    if SETTINGS_FILE_VARIABLE in environment:
+        return Path(environment[SETTINGS_FILE_VARIABLE])
+    of_services = _folder(values) / SERVICES_FILE
+    return of_services if values.get(("profile",)) == "cluster" and of_services.exists() else None
 
 
 def _from_file(path: Path, tree: type) -> dict[tuple[str, ...], Any]:
@@ -91,7 +91,7 @@ def _from_file(path: Path, tree: type) -> dict[tuple[str, ...], Any]:
         content = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadSetting(f"The file of settings {path} can't be read: {error}") from error
-    known = {entry.key: entry for entry in named(tree)}
+    known = {entry.key: entry for entry in setting_entries(tree)}
     flat = dict(_flat(content, ()))
     for key in flat:
         if key not in known:
@@ -115,12 +115,12 @@ def _unknown(name: str, known: list[str]) -> str:
     return f"There is no setting {name}; {hint}"
 
 
-def _value(one: Named, name: str, given: object) -> Any:
+def _value(entry: SettingEntry, name: str, raw: object) -> Any:
     with suppress(msgspec.ValidationError):  # its message is not fit for operators
-        value = msgspec.convert(given, type=one.kind, strict=False, dec_hook=_convert)
-        if value is not None and one.rule.holds(value):
+        value = msgspec.convert(raw, type=entry.kind, strict=False, dec_hook=_convert)
+        if value is not None and entry.rule.is_valid(value):
             return value
-    raise BadSetting(f"{name} {wrong(one, given)}")
+    raise BadSetting(f"{name} {refusal_text(entry, raw)}")
 
 
 def _convert(kind: type, value: object) -> object:
@@ -131,12 +131,12 @@ def _convert(kind: type, value: object) -> object:
     raise TypeError(f"No setting has the type {kind}.")
 
 
-def _grown(tree: Any, said: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> Any:
+def _build(tree: Any, values: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> Any:
     """Build the settings tree and its sections from the values of its leaves."""
     kinds = get_type_hints(tree)
-    values = {leaf[-1]: value for leaf, value in said.items() if leaf[:-1] == path}
-    sections = {name: _grown(kind, said, (*path, name)) for name, kind in kinds.items() if is_dataclass(kind)}
-    return tree(**values, **sections)
+    leaves = {leaf[-1]: value for leaf, value in values.items() if leaf[:-1] == path}
+    sections = {name: _build(kind, values, (*path, name)) for name, kind in kinds.items() if is_dataclass(kind)}
+    return tree(**leaves, **sections)
 
 
 # The process environment, for child processes and for libraries that read it.

@@ -10,36 +10,36 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from notifier.config.auth import is_loopback
-from notifier.config.field import Named, named, setting, variable
+from notifier.config.field import SettingEntry, setting, setting_entries, variable
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Platform
-from notifier.domain.push.device_address import KNOWN, PushServices
+from notifier.domain.push.device_address import KNOWN_HOSTS, PushServices
 from notifier.domain.push.frequency_cap import CapLimits
-from notifier.domain.push.rate_limit import TERMS, Terms
+from notifier.domain.push.rate_limit import PROVIDER_LIMITS, ProviderLimit
 
-MOST = 1_000_000_000
+MAX_COUNT = 1_000_000_000
 """Upper bound of counts. A larger number is a typing error."""
-OURS, GOOGLES = "notifier", "firebase-admin"
-LIBRARIES = (OURS, GOOGLES)
+OWN_LIBRARY, GOOGLE_LIBRARY = "notifier", "firebase-admin"
+LIBRARIES = (OWN_LIBRARY, GOOGLE_LIBRARY)
 FAKES = ("auto", "on", "off")
-SLOWEST = 20
+MIN_PER_MINUTE = 20
 """Least alerts per minute. With fewer, a single worker slowed to a tenth would never send one."""
-A_FILE = "a file"
+FILE_REQUIREMENT = "a file"
 TOPIC = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
 """Bundle id of an app."""
 
 
-NEEDS_MORE = ("push.web.loopback",)
+DEVELOPMENT_ONLY = ("push.web.loopback",)
 """Settings that are valid only together with `insecure_dev`."""
 
 
-def _count(default: int, means: str, *, least: int = 0) -> int:
+def _count(default: int, means: str, *, minimum: int = 0) -> int:
     field: int = setting(
         default,
-        must=f"a whole number from {least} to {MOST}",
-        means=means,
-        holds=lambda count: least <= count <= MOST,
+        requirement=f"a whole number from {minimum} to {MAX_COUNT}",
+        meaning=means,
+        is_valid=lambda count: minimum <= count <= MAX_COUNT,
     )
     return field
 
@@ -52,22 +52,22 @@ def _is_origin(text: str) -> bool:
         return (
             bool(bare)
             and url.port != 0
-            and (url.scheme == "https" or (url.scheme == "http" and _is_near(url.hostname)))
+            and (url.scheme == "https" or (url.scheme == "http" and _is_loopback(url.hostname)))
         )
     except ValueError:
         return False
 
 
-def _is_near(host: str | None) -> bool:
+def _is_loopback(host: str | None) -> bool:
     return host is not None and is_loopback(host)
 
 
 def _origin(means: str) -> str:
     field: str = setting(
         "",
-        must="empty, or https:// and a host without a path (http:// of a loopback)",
-        means=means,
-        holds=lambda text: not text or _is_origin(text),
+        requirement="empty, or https:// and a host without a path (http:// of a loopback)",
+        meaning=means,
+        is_valid=lambda text: not text or _is_origin(text),
     )
     return field
 
@@ -75,35 +75,41 @@ def _origin(means: str) -> str:
 def _fake() -> str:
     field: str = setting(
         "",
-        must="empty, or http:// or https:// of a loopback without a path",
-        means="where a fake of it listens (`notifier fake`), which takes its alerts as `NOTIFIER_PUSH_FAKES` says;"
+        requirement="empty, or http:// or https:// of a loopback without a path",
+        meaning="where a fake of it listens (`notifier fake`), which takes its alerts as `NOTIFIER_PUSH_FAKES` says;"
         " none: `notifier up` starts one and knows where",
-        holds=lambda text: not text or (_is_origin(text) and _is_near(urlsplit(text).hostname)),
+        is_valid=lambda text: not text or (_is_origin(text) and _is_loopback(urlsplit(text).hostname)),
     )
     return field
 
 
 def _file(means: str) -> str:
-    field: str = setting("", must=A_FILE, means=means)
+    field: str = setting("", requirement=FILE_REQUIREMENT, meaning=means)
     return field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApnsSettings:
     key: str = _file("the key of APNs, Apple's AuthKey_….p8; none: no credentials for Apple's phones")
-    key_id: str = setting("", must="ten capital letters and digits", means="its id, as Apple shows it beside the key")
-    team_id: str = setting("", must="ten capital letters and digits", means="the id of the team whose key it is")
+    key_id: str = setting(
+        "", requirement="ten capital letters and digits", meaning="its id, as Apple shows it beside the key"
+    )
+    team_id: str = setting(
+        "", requirement="ten capital letters and digits", meaning="the id of the team whose key it is"
+    )
     topics: str = setting(
         "",
-        must="empty, or bundles of apps with commas between them",
-        means="the apps that the key may send to: devices of others are refused when they register, and get nothing;"
+        requirement="empty, or bundles of apps with commas between them",
+        meaning="the apps that the key may send to: devices of others are refused when they register, and get nothing;"
         " none: any",
-        holds=lambda topics: not topics or re.fullmatch(rf"{TOPIC}(,{TOPIC})*", topics) is not None,
+        is_valid=lambda topics: not topics or re.fullmatch(rf"{TOPIC}(,{TOPIC})*", topics) is not None,
     )
     production: str = _origin("Apple's server for devices of its environment `production`; none: Apple's own")
     sandbox: str = _origin("the same of `sandbox`")
     # Apple publishes no limit (TN2265). The default is what one core sends in a minute; all workers share it.
-    per_minute: int = _count(1_200_000, "alerts for Apple's phones in a minute by all workers together", least=SLOWEST)
+    per_minute: int = _count(
+        1_200_000, "alerts for Apple's phones in a minute by all workers together", minimum=MIN_PER_MINUTE
+    )
     fake: str = _fake()
 
     def __post_init__(self) -> None:
@@ -125,14 +131,14 @@ class FcmSettings:
     account: str = _file("Google's file of JSON of a service account; none: no credentials for Firebase")
     origin: str = _origin("Google's server of FCM; none: Google's own")
     library: str = setting(
-        OURS,
-        must=" or ".join(LIBRARIES),
-        means="whose tokens and connections carry alerts there; Google's is an extra, and slower:"
+        OWN_LIBRARY,
+        requirement=" or ".join(LIBRARIES),
+        meaning="whose tokens and connections carry alerts there; Google's is an extra, and slower:"
         ' `pip install "notifier[firebase-admin]"`',
-        holds=lambda name: name in LIBRARIES,
+        is_valid=lambda name: name in LIBRARIES,
     )
     # Google's default quota per project.
-    per_minute: int = _count(600_000, "alerts by Firebase in a minute by all workers together", least=SLOWEST)
+    per_minute: int = _count(600_000, "alerts by Firebase in a minute by all workers together", minimum=MIN_PER_MINUTE)
     fake: str = _fake()
 
     @property
@@ -141,7 +147,7 @@ class FcmSettings:
 
     @property
     def is_by_google(self) -> bool:
-        return self.library == GOOGLES
+        return self.library == GOOGLE_LIBRARY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,22 +155,22 @@ class WebPushSettings:
     key: str = _file("the key of Web Push, PEM of the curve P-256; none: no credentials for browsers")
     subject: str = setting(
         "",
-        must="mailto: and an address, or an https:// address, that others can reach",
-        means="where push services write to when alerts go wrong",
+        requirement="mailto: and an address, or an https:// address, that others can reach",
+        meaning="where push services write to when alerts go wrong",
     )
     hosts: str = setting(
-        ",".join(KNOWN),
-        must="names of hosts with commas between them; with *. in front whatever ends so",
-        means="the push services: browsers of others are refused when they register, and nothing is sent there",
+        ",".join(KNOWN_HOSTS),
+        requirement="names of hosts with commas between them; with *. in front whatever ends so",
+        meaning="the push services: browsers of others are refused when they register, and nothing is sent there",
     )
     loopback: bool = setting(
         False,
-        must="true or false",
-        means=f"endpoints at this machine count as well, without TLS: for development alone, with"
+        requirement="true or false",
+        meaning=f"endpoints at this machine count as well, without TLS: for development alone, with"
         f" `{variable('insecure_dev')}`",
     )
     # No push service publishes a limit. The default is what one core encrypts in a minute.
-    per_minute: int = _count(300_000, "alerts for browsers in a minute by all workers together", least=SLOWEST)
+    per_minute: int = _count(300_000, "alerts for browsers in a minute by all workers together", minimum=MIN_PER_MINUTE)
     fake: str = _fake()
 
     def __post_init__(self) -> None:
@@ -187,35 +193,35 @@ class WebPushSettings:
 class PushSettings:
     tiers: str = setting(
         "p0,p1",
-        must=f"empty, or of {', '.join(TIERS)} with commas between them",
-        means="whose phones ring unasked, by the tier in which a burst has them; none: nobody's. Who asked for alerts"
+        requirement=f"empty, or of {', '.join(TIERS)} with commas between them",
+        meaning="whose phones ring unasked, by the tier in which a burst has them; none: nobody's. Who asked for alerts"
         " gets them in every tier ([audiences](audiences.md#who-is-alerted))",
-        holds=lambda text: not text or set(text.split(",")) <= set(TIERS),
+        is_valid=lambda text: not text or set(text.split(",")) <= set(TIERS),
     )
     hourly: int = _count(5, "alerts of one person in an hour; 0: no limit")
     daily: int = _count(20, "the same in 24 hours; 0: no limit")
     fakes: str = setting(
         FAKES[0],
-        must=", ".join(FAKES[:-1]) + f" or {FAKES[-1]}",
-        means="whose alerts a fake takes, which `notifier up` starts. auto: those of platforms without credentials; on:"
+        requirement=", ".join(FAKES[:-1]) + f" or {FAKES[-1]}",
+        meaning="whose alerts a fake takes that `notifier up` starts. auto: those of platforms without credentials; on:"
         " everybody's; off: nobody's",
-        holds=lambda word: word in FAKES,
+        is_valid=lambda word: word in FAKES,
     )
     fake_script: str = setting(
         "",
-        must="empty, or words as `gone=2%,latency=50ms`",
-        means="what those fakes do besides answering well ([push](push.md#fakes))",
+        requirement="empty, or words as `gone=2%,latency=50ms`",
+        meaning="what those fakes do besides answering well ([push](push.md#fakes))",
     )
     apns: ApnsSettings = ApnsSettings()
     fcm: FcmSettings = FcmSettings()
     web: WebPushSettings = WebPushSettings()
 
     @property
-    def pushed(self) -> Sequence[Tier]:
+    def pushed_tiers(self) -> Sequence[Tier]:
         """Tiers whose members are alerted by default, in the order of the tiers."""
         return [tier for tier in TIERS if tier in self.tiers.split(",")]
 
-    def of(self, platform: Platform) -> ApnsSettings | FcmSettings | WebPushSettings:
+    def settings_for(self, platform: Platform) -> ApnsSettings | FcmSettings | WebPushSettings:
         match platform:
             case Platform.APNS:
                 return self.apns
@@ -226,45 +232,50 @@ class PushSettings:
 
     def is_faked(self, platform: Platform) -> bool:
         """Return whether the platform's alerts go to a fake provider, if one runs."""
-        return self.fakes == "on" or (self.fakes == "auto" and not self.of(platform).configured)
+        return self.fakes == "on" or (self.fakes == "auto" and not self.settings_for(platform).configured)
 
     @property
-    def alone(self) -> Self:
+    def with_all_faked(self) -> Self:
         """Copy of these settings with a fake for each platform, without the origins of running fakes."""
         return replace(self, fakes="on").with_fakes(dict.fromkeys(Platform, ""))
 
     def with_fakes(self, origins: Mapping[Platform, str]) -> Self:
         """Return a copy with the fake providers at the given origins."""
-        own = {str(platform): replace(self.of(platform), fake=origin) for platform, origin in origins.items()}
+        own = {str(platform): replace(self.settings_for(platform), fake=origin) for platform, origin in origins.items()}
         return replace(self, **own)  # type: ignore[arg-type]  # each value has the type of its field
 
     @property
-    def told(self) -> str:
+    def toml(self) -> str:
         """Settings file with the values that differ from the defaults, for other processes on this machine.
 
         Paths are absolute.
         """
-        values = [(entry, reduce(getattr, entry.path[1:], self)) for entry in named(type(self), ("push",))]
+        values = [(entry, reduce(getattr, entry.path[1:], self)) for entry in setting_entries(type(self), ("push",))]
         return "".join(
             f"{entry.key} = {_toml(entry, value)}\n"
             for entry, value in values
-            if value != entry.default and entry.key not in NEEDS_MORE
+            if value != entry.default and entry.key not in DEVELOPMENT_ONLY
         )
 
     def is_real(self, platform: Platform) -> bool:
         """Return whether the platform's alerts are sent to its provider, with real credentials."""
-        return self.of(platform).configured and self.fakes != "on"
+        return self.settings_for(platform).configured and self.fakes != "on"
 
     @property
-    def paces(self) -> Mapping[Platform, Terms]:
+    def provider_limits(self) -> Mapping[Platform, ProviderLimit]:
         """Rate limit of each platform, for all workers together."""
-        return {platform: replace(TERMS[platform], per_minute=self.of(platform).per_minute) for platform in Platform}
+        return {
+            platform: replace(PROVIDER_LIMITS[platform], per_minute=self.settings_for(platform).per_minute)
+            for platform in Platform
+        }
 
     @property
     def caps(self) -> CapLimits:
         return CapLimits(hourly=self.hourly, daily=self.daily)
 
 
-def _toml(one: Named, value: object) -> str:
+def _toml(entry: SettingEntry, value: object) -> str:
     """Format a value as TOML. JSON strings, numbers and booleans are valid TOML."""
-    return json.dumps(str(Path(str(value)).absolute()) if one.rule.must == A_FILE else value, ensure_ascii=False)
+    return json.dumps(
+        str(Path(str(value)).absolute()) if entry.rule.requirement == FILE_REQUIREMENT else value, ensure_ascii=False
+    )

@@ -8,13 +8,16 @@ from notifier.domain.bursts.moderation import AUTHOR_LIMIT
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.token_bucket import BucketLimit
 
-MOST = 1_000_000_000
+MAX_COUNT = 1_000_000_000
 """Upper bound of counts. A larger number is a typing error."""
 
 
 def _count(default: int, means: str) -> int:
     field: int = setting(
-        default, must="a whole number from 0 to 1000000000", means=means, holds=lambda most: 0 <= most <= MOST
+        default,
+        requirement="a whole number from 0 to 1000000000",
+        meaning=means,
+        is_valid=lambda most: 0 <= most <= MAX_COUNT,
     )
     return field
 
@@ -36,39 +39,39 @@ LEAST_CACHE, MOST_CACHE = 1, 100_000
 class InboxLimits:
     deadline: timedelta = setting(
         timedelta(seconds=0.2),
-        must="a number of seconds from 0.05 to 10",
-        means="how long a page may take; after it the answer is what this process showed the user last, marked partial,"
+        requirement="a number of seconds from 0.05 to 10",
+        meaning="how long a page may take; after it the answer is what this process showed the user last, partial,"
         " or 503",
-        holds=lambda within: timedelta(seconds=0.05) <= within <= timedelta(seconds=10),
+        is_valid=lambda within: timedelta(seconds=0.05) <= within <= timedelta(seconds=10),
     )
     cache: int = setting(
         128,
-        must=f"a whole number from {LEAST_CACHE} to {MOST_CACHE}",
-        means="megabytes that one API process may use to cache users' facts, first pages and newest bursts",
-        holds=lambda size: LEAST_CACHE <= size <= MOST_CACHE,
+        requirement=f"a whole number from {LEAST_CACHE} to {MOST_CACHE}",
+        meaning="megabytes that one API process may use to cache users' facts, first pages and newest bursts",
+        is_valid=lambda size: LEAST_CACHE <= size <= MOST_CACHE,
     )
 
 
 # Reach: how many mentions of celebrities by one author may send push alerts.
 
-MOST_MENTIONS = 1_000_000
-LONGEST = timedelta(days=1)
+MAX_MENTIONS = 1_000_000
+MAX_REFILL = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachSettings:
     capacity: int = setting(
         AUTHOR_LIMIT.capacity,
-        must="a whole number from 1 to 1000000",
-        means="mentions of celebrities by one account in a row that may wake phones; what comes beyond has rows and no"
+        requirement="a whole number from 1 to 1000000",
+        meaning="mentions of celebrities by one account in a row that may wake phones; further ones have rows and no"
         " alert",
-        holds=lambda mentions: 1 <= mentions <= MOST_MENTIONS,
+        is_valid=lambda mentions: 1 <= mentions <= MAX_MENTIONS,
     )
     refill: timedelta = setting(
         AUTHOR_LIMIT.refill,
-        must="a number of seconds from 0.001 to 86400",
-        means="until such an account may have one more",
-        holds=lambda wait: timedelta(milliseconds=1) <= wait <= LONGEST,
+        requirement="a number of seconds from 0.001 to 86400",
+        meaning="until such an account may have one more",
+        is_valid=lambda wait: timedelta(milliseconds=1) <= wait <= MAX_REFILL,
     )
 
     @property
@@ -78,17 +81,17 @@ class ReachSettings:
 
 # Dead letters: how many records of a lane may become dead letters before the lane stops.
 
-MOST_DEATHS = 1_000
+MAX_DEATHS = 1_000
 """Upper bound of the limits. Each dead letter rewrites the list of those in the window: 1,000 entries are ~40 kB."""
-LONGEST_WINDOW = 1_000_000
+MAX_WINDOW = 1_000_000
 
 
 def _deaths(default: int, means: str) -> int:
     deaths: int = setting(
         default,
-        must=f"a whole number from 0 to {MOST_DEATHS}",
-        means=means,
-        holds=lambda count: 0 <= count <= MOST_DEATHS,
+        requirement=f"a whole number from 0 to {MAX_DEATHS}",
+        meaning=means,
+        is_valid=lambda count: 0 <= count <= MAX_DEATHS,
     )
     return deaths
 
@@ -107,9 +110,9 @@ class DeadLetterSettings:
     )
     window: int = setting(
         DeadLetterLimit().window,
-        must=f"a whole number from 1 to {LONGEST_WINDOW}",
-        means="how many records or slices of a lane are looked back at",
-        holds=lambda records: 1 <= records <= LONGEST_WINDOW,
+        requirement=f"a whole number from 1 to {MAX_WINDOW}",
+        meaning="how many records or slices of a lane are looked back at",
+        is_valid=lambda records: 1 <= records <= MAX_WINDOW,
     )
 
     @property

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from notifier.config.auth import Issuer, is_loopback
-from notifier.config.cluster import MOST_PORT, REDIS, BrokerSettings, CassandraSettings, KafkaSettings, matches
-from notifier.config.field import Hides, setting, variable
+from notifier.config.cluster import MAX_PORT, REDIS, BrokerSettings, CassandraSettings, KafkaSettings, matches_pattern
+from notifier.config.field import HiddenPart, setting, variable
 from notifier.config.loader import read
 from notifier.config.push import PushSettings
 from notifier.config.sections import DeadLetterSettings, InboxLimits, ReachSettings, RequestLimits
-from notifier.domain.audience.activity import REACHES
+from notifier.domain.audience.activity import P2_REACH_DAYS
 from notifier.domain.errors import BadSetting
 
 CELEBRITY_THRESHOLD = 1_000_000
@@ -21,22 +21,22 @@ CELEBRITY_THRESHOLD = 1_000_000
 HYSTERESIS = 0.9
 """An account stays a celebrity until it falls to this share of the threshold. Prevents flapping at the threshold."""
 
-LONGEST_COLLAPSE = timedelta(days=1)
+MAX_COLLAPSE = timedelta(days=1)
 """Longest collapse window. A burst is announced once, so it must not absorb mentions of a later day."""
-MONITORS = timedelta(seconds=0.1), timedelta(hours=1)
+MONITOR_BOUNDS = timedelta(seconds=0.1), timedelta(hours=1)
 """Bounds of the monitor's interval. A shorter one is a busy loop; a longer one measures stale backpressure."""
-ROLLS_UP = timedelta(seconds=1), timedelta(hours=1)
+ROLL_UP_BOUNDS = timedelta(seconds=1), timedelta(hours=1)
 """Bounds of the roll-up interval. A shorter one is a busy loop; with a longer one a process that starts may miss an
 hour of activity."""
-MOST_API_WORKERS = 64
+MAX_API_WORKERS = 64
 """Each process takes 40 MB and its own connections to the engines. For more, add machines."""
-MOST_STREAMS = 50_000
+MAX_STREAMS = 50_000
 """Upper bound of live streams: more connections than one process can notify within a second."""
 ORIGIN = re.compile(r"(https?)://([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
 """Origin as a browser sends it, in lower case and without a path, because origins are compared as strings."""
-OWN_PORTS = {"http": ":80", "https": ":443"}
+DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 """Default ports, which browsers omit from an origin."""
-SHORTEST_SECRET = 32
+MIN_SECRET_BYTES = 32
 """Bytes. HS256 needs a key of at least the length of its hash."""
 LEVELS = ("debug", "info", "warning", "error", "critical")
 PROFILES = ("embedded", "cluster")
@@ -46,156 +46,156 @@ PROFILES = ("embedded", "cluster")
 class Settings:
     data: Path = setting(
         Path("./notifier-data"),
-        must="a folder",
-        means="holds everything durable of the embedded profile, and what runs, keys and logs of both",
+        requirement="a folder",
+        meaning="holds everything durable of the embedded profile, and what runs, keys and logs of both",
     )
     profile: str = setting(
         PROFILES[0],
-        must=" or ".join(PROFILES),
-        means="which technologies stand behind the ports ([architecture](architecture.md)); where it isn't said, that"
+        requirement=" or ".join(PROFILES),
+        meaning="which technologies stand behind the ports ([architecture](architecture.md)); where it isn't said, that"
         " of the `notifier up` that ran last on the data counts before the default",
-        holds=lambda name: name in PROFILES,
+        is_valid=lambda name: name in PROFILES,
     )
     instance: str = setting(
         "",
-        must="empty, or letters, digits, dots, dashes and underscores",
-        means="this installation's name among others of the cluster, the same after a restart; none: made of the host's"
+        requirement="empty, or letters, digits, dots, dashes and underscores",
+        meaning="this installation's name among others of the cluster, also after a restart; none: made of the host's"
         " name and the folder's",
-        holds=matches(r"[A-Za-z0-9._-]{0,90}"),
+        is_valid=matches_pattern(r"[A-Za-z0-9._-]{0,90}"),
     )
     host: str = setting(
         "127.0.0.1",
-        must="a host name or an address",
-        means="what the API listens on",
-        holds=matches(r"\S+"),
+        requirement="a host name or an address",
+        meaning="what the API listens on",
+        is_valid=matches_pattern(r"\S+"),
     )
     port: int = setting(
         8080,
-        must="a whole number from 0 to 65535",
-        means="its port; 0 takes any free one",
-        holds=lambda port: 0 <= port <= MOST_PORT,
+        requirement="a whole number from 0 to 65535",
+        meaning="its port; 0 takes any free one",
+        is_valid=lambda port: 0 <= port <= MAX_PORT,
     )
     api_workers: int | None = setting(
         None,
-        must=f"a whole number from 1 to {MOST_API_WORKERS}",
-        means="processes of the API that `notifier up` starts on this port; more than one needs Linux. none: by the"
+        requirement=f"a whole number from 1 to {MAX_API_WORKERS}",
+        meaning="processes of the API that `notifier up` starts on this port; more than one needs Linux. none: by the"
         " number of processors ([operations](operations.md#more-than-one-api-process))",
-        holds=lambda count: count is None or 1 <= count <= MOST_API_WORKERS,
+        is_valid=lambda count: count is None or 1 <= count <= MAX_API_WORKERS,
     )
     redis_url: str = setting(
         "",
-        must="empty, or a redis://, rediss:// or unix:// address, redis+sentinel://host,host/name or"
+        requirement="empty, or a redis://, rediss:// or unix:// address, redis+sentinel://host,host/name or"
         " redis+cluster://host,host",
-        means="a Redis or Valkey to use; none: `up` starts and watches its own. Several hosts are asked in turn for the"
+        meaning="a Redis or Valkey to use; none: `up` starts its own. Several hosts are asked in turn for the"
         " sentinels' primary of that name, or for the cluster's nodes, where each pool also needs a broker of its own;"
         " `rediss+sentinel` and `rediss+cluster` are the same with TLS, and sentinels take the same password",
-        holds=matches(f"|{REDIS}"),
-        hides=Hides.PASSWORD,
+        is_valid=matches_pattern(f"|{REDIS}"),
+        hidden=HiddenPart.PASSWORD,
     )
     threshold: int = setting(
         CELEBRITY_THRESHOLD,
-        must="a whole number from 1 on",
-        means="followers from which on an account is a celebrity; it stays one down to nine tenths of that",
-        holds=lambda followers: followers >= 1,
+        requirement="a whole number from 1 on",
+        meaning="followers from which on an account is a celebrity; it stays one down to nine tenths of that",
+        is_valid=lambda followers: followers >= 1,
     )
     collapse: timedelta | None = setting(
         None,
-        must="a number of seconds from 0 to 86400",
-        means="the least collapse window of every subject; 0: one burst a mention, for accounts with at most 100,000"
+        requirement="a number of seconds from 0 to 86400",
+        meaning="the least collapse window of every subject; 0: one burst a mention, for accounts with at most 100,000"
         " followers (the others keep 60 s, for a fan-out each would reach everybody again and again); none: the"
         " subject's policy",
-        holds=lambda window: window is None or timedelta(0) <= window <= LONGEST_COLLAPSE,
+        is_valid=lambda window: window is None or timedelta(0) <= window <= MAX_COLLAPSE,
     )
     refill: timedelta | None = setting(
         None,
-        must="a number of seconds from 1 to 86400",
-        means="until a subject that has spent its 6 fan-outs in a row may have another; none: the subject's policy,"
+        requirement="a number of seconds from 1 to 86400",
+        meaning="until a subject that has spent its 6 fan-outs in a row may have another; none: the subject's policy,"
         " 3600; `notifier demo` gives 60",
-        holds=lambda wait: wait is None or timedelta(seconds=1) <= wait <= LONGEST_COLLAPSE,
+        is_valid=lambda wait: wait is None or timedelta(seconds=1) <= wait <= MAX_COLLAPSE,
     )
     secret: str = setting(
         "",
-        must=f"empty, or {SHORTEST_SECRET} bytes long or longer",
-        means="signs tokens and cursors; none: made once and kept in the data folder",
-        holds=lambda secret: not secret or len(secret.encode(errors="surrogateescape")) >= SHORTEST_SECRET,
-        hides=Hides.ALL,
+        requirement=f"empty, or {MIN_SECRET_BYTES} bytes long or longer",
+        meaning="signs tokens and cursors; none: made once and kept in the data folder",
+        is_valid=lambda secret: not secret or len(secret.encode(errors="surrogateescape")) >= MIN_SECRET_BYTES,
+        hidden=HiddenPart.ALL,
     )
     insecure_dev: bool = setting(
         False,
-        must="true or false",
-        means="whoever asks at this machine is let in without a key, and as the person that `Authorization: User ada`"
+        requirement="true or false",
+        meaning="whoever asks at this machine is let in without a key, and as the person that `Authorization: User ada`"
         " names: for development alone, on a loopback address, and without an issuer ([http](http.md#without-a-key))",
     )
     service_keys: str = setting(
         "",
-        must="a file",
-        means="the book of `notifier key`, which holds hashes and no keys; none: `service_keys.json` in the data"
+        requirement="a file",
+        meaning="the book of `notifier key`, which holds hashes and no keys; none: `service_keys.json` in the data"
         " folder",
     )
     monitor_every: timedelta = setting(
         timedelta(seconds=10),
-        must="a number of seconds from 0.1 to 3600",
-        means="how often the monitor measures how much P2 must give way",
-        holds=lambda every: MONITORS[0] <= every <= MONITORS[1],
+        requirement="a number of seconds from 0.1 to 3600",
+        meaning="how often the monitor measures how much P2 must give way",
+        is_valid=lambda every: MONITOR_BOUNDS[0] <= every <= MONITOR_BOUNDS[1],
     )
     roll_up_every: timedelta = setting(
         timedelta(minutes=1),
-        must="0, or a number of seconds from 1 to 3600",
-        means="how often who opened the tab becomes active, which decides over tiers; 0: never, and tiers stay as they"
+        requirement="0, or a number of seconds from 1 to 3600",
+        meaning="how often users who opened the inbox become active, which decides tiers; 0: never, tiers stay as they"
         " were loaded, as `notifier demo` and the benchmarks want it",
-        holds=lambda every: not every or ROLLS_UP[0] <= every <= ROLLS_UP[1],
+        is_valid=lambda every: not every or ROLL_UP_BOUNDS[0] <= every <= ROLL_UP_BOUNDS[1],
     )
     p2_days: int = setting(
-        REACHES[-1],
-        must=", ".join(map(str, REACHES[:-1])) + f" or {REACHES[-1]}",
-        means="P2's reach: within how many days a celebrity's follower has to have been active",
-        holds=lambda days: days in REACHES,
+        P2_REACH_DAYS[-1],
+        requirement=", ".join(map(str, P2_REACH_DAYS[:-1])) + f" or {P2_REACH_DAYS[-1]}",
+        meaning="P2's reach: within how many days a celebrity's follower has to have been active",
+        is_valid=lambda days: days in P2_REACH_DAYS,
     )
     tier_rule: str = setting(
         "",
-        must="empty, or module:function",
-        means="who is in which tier ([audiences](audiences.md#who-is-in-which-tier)), the same for every process; none:"
+        requirement="empty, or module:function",
+        meaning="the rule of tiers ([audiences](audiences.md#who-is-in-which-tier)), the same for every process; none:"
         " VIPs of the last 7 days, who was around within 24 hours, and who was within P2's reach",
-        holds=matches(r"|[A-Za-z_][\w.]*:[A-Za-z_]\w*"),
+        is_valid=matches_pattern(r"|[A-Za-z_][\w.]*:[A-Za-z_]\w*"),
     )
     streams: int = setting(
         5_000,
-        must="a whole number from 0 to 50000",
-        means="live streams that one API process keeps open; each takes a file descriptor (`ulimit -n`)"
+        requirement="a whole number from 0 to 50000",
+        meaning="live streams that one API process keeps open; each takes a file descriptor (`ulimit -n`)"
         " and about 10 kB",
-        holds=lambda streams: 0 <= streams <= MOST_STREAMS,
+        is_valid=lambda streams: 0 <= streams <= MAX_STREAMS,
     )
     origins: str = setting(
         "",
         # No wildcard: the operator has to name each page that may show inboxes.
-        must="empty, or origins like https://app.example or http://localhost:3000 with commas between them, and no *",
-        means="pages of other origins on which `<notifier-inbox>` works; each as a browser writes it: in small letters,"
+        requirement="empty, or origins like https://app.example or http://localhost:3000, joined by commas; no *",
+        meaning="other origins on which `<notifier-inbox>` works; each as a browser writes it: in small letters,"
         " without a path and without the usual port",
-        holds=lambda origins: not origins or all(_is_origin(origin) for origin in origins.split(",")),
+        is_valid=lambda origins: not origins or all(_is_origin(origin) for origin in origins.split(",")),
     )
     jars: Path = setting(
         Path("~/.cache/notifier/jars"),
-        must="a folder",
-        means="where `notifier services` keeps the jars of Kafka and Cassandra, for every data folder",
+        requirement="a folder",
+        meaning="where `notifier services` keeps the jars of Kafka and Cassandra, for every data folder",
     )
     log_level: str = setting(
         "info",
-        must=", ".join(LEVELS[:-1]) + f" or {LEVELS[-1]}",
-        means="the least important line that is logged",
-        holds=lambda level: level.lower() in LEVELS,
+        requirement=", ".join(LEVELS[:-1]) + f" or {LEVELS[-1]}",
+        meaning="the least important line that is logged",
+        is_valid=lambda level: level.lower() in LEVELS,
     )
     demo: str = setting(
         "",
-        must="empty, or four user ids with commas between them",
-        means="a VIP, one who is active, one who comes now and then and one who is away: the people of the page that"
+        requirement="empty, or four user ids with commas between them",
+        meaning="a VIP, one who is active, one who comes now and then and one who is away: the people of the page that"
         " `notifier demo` serves; none: no such page and no `/demo` routes",
-        holds=matches(r"|[^,\s]+(,[^,\s]+){3}"),
+        is_valid=matches_pattern(r"|[^,\s]+(,[^,\s]+){3}"),
     )
     command: str = setting(
         "notifier",
-        must="words for a shell",
-        means="how the lines to copy on the page of `notifier demo` begin; it sets this itself",
-        holds=lambda words: bool(words.strip()),
+        requirement="words for a shell",
+        meaning="how the lines to copy on the page of `notifier demo` begin; it sets this itself",
+        is_valid=lambda words: bool(words.strip()),
     )
     kafka: KafkaSettings = KafkaSettings()
     cassandra: CassandraSettings = CassandraSettings()
@@ -222,14 +222,14 @@ class Settings:
             )
 
     @classmethod
-    def read(cls, environment: Mapping[str, str] | None = None, /, **given: Any) -> Self:
+    def read(cls, environment: Mapping[str, str] | None = None, /, **arguments: Any) -> Self:
         """Read settings from `given`, the environment (NOTIFIER_DATA, NOTIFIER_PORT, …) and the settings file.
 
         The first source that has a setting wins. Durations are in seconds. Raises BadSetting.
         """
-        return read(cls, environment, given)
+        return read(cls, environment, arguments)
 
 
 def _is_origin(text: str) -> bool:
     match = ORIGIN.fullmatch(text)
-    return match is not None and match[4] != OWN_PORTS[match[1]] and int((match[4] or ":0")[1:]) <= MOST_PORT
+    return match is not None and match[4] != DEFAULT_PORTS[match[1]] and int((match[4] or ":0")[1:]) <= MAX_PORT

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from notifier.devkit.tcp_proxy import Conversation, Proxy
+from notifier.devkit.tcp_proxy import ConnectionHook, Proxy
 
 HEADER = struct.Struct(">BBhBI")
 """Frame header of protocol 4: version, flags, stream, opcode, length."""
@@ -20,7 +20,7 @@ VOID = struct.pack(">i", 1)
 """Start of the result of a plain write. Reads and conditional writes return rows."""
 OVERLOADED, WRITE_TIMEOUT = 0x1001, 0x1100
 LOCAL_QUORUM = 6
-ASKED_WITHIN = 20.0
+REQUEST_WITHIN = 20.0
 """Seconds to wait for the first statement."""
 
 
@@ -35,7 +35,7 @@ class CqlProxy(Proxy):
 
         The time starts at the first error, because a client that has lost the node may still be reconnecting.
         """
-        refused_earlier, deadline = self.refused, time.monotonic() + ASKED_WITHIN
+        refused_earlier, deadline = self.refused, time.monotonic() + REQUEST_WITHIN
         self.refusing = True
         try:
             while self.refused == refused_earlier and time.monotonic() < deadline:
@@ -45,42 +45,42 @@ class CqlProxy(Proxy):
             self.refusing = False
         return self.refused > refused_earlier
 
-    def conversation(self) -> "Refusals":
-        return Refusals(self)
+    def new_hook(self) -> "RefusalHook":
+        return RefusalHook(self)
 
 
 @dataclass(slots=True)
-class Refusals(Conversation):
+class RefusalHook(ConnectionHook):
     """Error injection on one connection. Each direction has its own thread."""
 
     proxy: CqlProxy
-    asked: bytearray = field(default_factory=bytearray)
-    answered: bytearray = field(default_factory=bytearray)
-    doomed: dict[int, int] = field(default_factory=dict)
+    request_buffer: bytearray = field(default_factory=bytearray)
+    response_buffer: bytearray = field(default_factory=bytearray)
+    injected_errors: dict[int, int] = field(default_factory=dict)
     """Error code to inject, by stream."""
 
-    def forth(self, piece: bytes) -> bytes:
-        return b"".join(map(self._asked, _frames(self.asked, piece)))
+    def change_request(self, chunk: bytes) -> bytes:
+        return b"".join(map(self._change_request_frame, _frames(self.request_buffer, chunk)))
 
-    def back(self, piece: bytes) -> bytes:
-        return b"".join(map(self._answered, _frames(self.answered, piece)))
+    def change_response(self, chunk: bytes) -> bytes:
+        return b"".join(map(self._change_response_frame, _frames(self.response_buffer, chunk)))
 
-    def _asked(self, frame: bytes) -> bytes:
+    def _change_request_frame(self, frame: bytes) -> bytes:
         _, _, stream, opcode, _ = HEADER.unpack_from(frame)
         if not self.proxy.refusing or opcode not in (EXECUTE, BATCH):
             return frame
         turn = next(self.proxy.turn) % 4
         if turn == 1:
-            self.doomed[stream] = OVERLOADED
+            self.injected_errors[stream] = OVERLOADED
             # Send a request without effect instead, so that the response still depends on the node.
             return HEADER.pack(VERSION, 0, stream, OPTIONS, 0)
         if turn == 3:
-            self.doomed[stream] = WRITE_TIMEOUT
+            self.injected_errors[stream] = WRITE_TIMEOUT
         return frame
 
-    def _answered(self, frame: bytes) -> bytes:
+    def _change_response_frame(self, frame: bytes) -> bytes:
         _, _, stream, opcode, _ = HEADER.unpack_from(frame)
-        error = self.doomed.pop(stream, None)
+        error = self.injected_errors.pop(stream, None)
         if error == OVERLOADED and opcode == SUPPORTED:
             return self._error(stream, error, b"")
         if error == WRITE_TIMEOUT and opcode == RESULT and frame[HEADER.size :].startswith(VOID):
@@ -93,15 +93,15 @@ class Refusals(Conversation):
         return HEADER.pack(ANSWER, 0, stream, ERROR, len(body)) + body
 
 
-def _frames(left: bytearray, piece: bytes) -> Iterator[bytes]:
+def _frames(buffer: bytearray, chunk: bytes) -> Iterator[bytes]:
     """Yield the complete frames. An incomplete frame stays in the buffer until the next chunk."""
-    left += piece
-    while len(left) >= HEADER.size:
-        end = HEADER.size + HEADER.unpack_from(left)[-1]
-        if len(left) < end:
+    buffer += chunk
+    while len(buffer) >= HEADER.size:
+        end = HEADER.size + HEADER.unpack_from(buffer)[-1]
+        if len(buffer) < end:
             return
-        yield bytes(left[:end])
-        del left[:end]
+        yield bytes(buffer[:end])
+        del buffer[:end]
 
 
 def _string(text: bytes) -> bytes:

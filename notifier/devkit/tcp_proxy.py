@@ -15,14 +15,14 @@ AT_ONCE = struct.pack("ii", 1, 0)
 """SO_LINGER value that closes with a reset. Data in flight is lost, as on a broken network."""
 
 
-class Conversation:
+class ConnectionHook:
     """Hook that may change the data of one connection, in both directions. This one passes it on unchanged."""
 
-    def forth(self, piece: bytes) -> bytes:
-        return piece
+    def change_request(self, chunk: bytes) -> bytes:
+        return chunk
 
-    def back(self, piece: bytes) -> bytes:
-        return piece
+    def change_response(self, chunk: bytes) -> bytes:
+        return chunk
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,11 +32,11 @@ class Proxy:
     upstream: tuple[str, int] | None = None
     latency: float = 0.0
     """Delay of each chunk in seconds, in both directions."""
-    parted: bool = False
+    is_cut: bool = False
     """Whether new connections are reset at once."""
-    answers_lost: bool = False
+    drops_responses: bool = False
     """Whether responses are dropped. Requests still arrive."""
-    swallowed: int = 0
+    dropped_bytes: int = 0
     """Bytes of dropped responses."""
     _listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0), backlog=256))
     _open: set[socket.socket] = field(default_factory=set)
@@ -51,12 +51,12 @@ class Proxy:
 
     def cut(self, seconds: float) -> None:
         """Reset every connection and reject new ones for the given seconds."""
-        self.parted = True
+        self.is_cut = True
         try:
-            self.sever()
+            self.reset_all()
             time.sleep(seconds)
         finally:
-            self.parted = False
+            self.is_cut = False
 
     def slow(self, seconds: float, latency: float) -> None:
         self.latency = latency
@@ -65,59 +65,61 @@ class Proxy:
         finally:
             self.latency = 0.0
 
-    def sever(self) -> None:
+    def reset_all(self) -> None:
         """Reset every connection, even amid a message. New connections are accepted."""
         with self._lock:
             connections, self._open = self._open, set()
         for connection in connections:
             _break(connection)
 
-    def conversation(self) -> Conversation:
-        return Conversation()
+    def new_hook(self) -> ConnectionHook:
+        return ConnectionHook()
 
     def close(self) -> None:
-        self.parted = True
+        self.is_cut = True
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._listener.close()
-        self.sever()
+        self.reset_all()
 
     def _accept(self) -> None:
         while True:
             try:
-                near, _ = self._listener.accept()
+                client, _ = self._listener.accept()
             except OSError:  # closed
                 return
-            threading.Thread(target=self._serve, args=(near,), name="proxied", daemon=True).start()
+            threading.Thread(target=self._serve, args=(client,), name="proxied", daemon=True).start()
 
-    def _serve(self, near: socket.socket) -> None:
+    def _serve(self, client: socket.socket) -> None:
         if self.upstream is None:
-            return _break(near)
+            return _break(client)
         try:
-            far = socket.create_connection(self.upstream, CONNECTS_WITHIN)
+            server = socket.create_connection(self.upstream, CONNECTS_WITHIN)
         except OSError:
-            return _break(near)
-        far.settimeout(None)
-        for end in (near, far):
-            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return _break(client)
+        server.settimeout(None)
+        for side in (client, server):
+            side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._lock:
-            self._open |= {near, far}
-        if self.parted:  # check after registering: a connection opened during a cut must not survive it
-            self.sever()
-        hook = self.conversation()
-        threading.Thread(target=self._carry, args=(far, near, hook.back), kwargs={"back": True}, daemon=True).start()
-        self._carry(near, far, hook.forth, back=False)
+            self._open |= {client, server}
+        if self.is_cut:  # check after registering: a connection opened during a cut must not survive it
+            self.reset_all()
+        hook = self.new_hook()
+        threading.Thread(
+            target=self._forward, args=(server, client, hook.change_response), kwargs={"back": True}, daemon=True
+        ).start()
+        self._forward(client, server, hook.change_request, is_response=False)
         return None
 
-    def _carry(
-        self, source: socket.socket, target: socket.socket, change: Callable[[bytes], bytes], *, back: bool
+    def _forward(
+        self, source: socket.socket, target: socket.socket, change: Callable[[bytes], bytes], *, is_response: bool
     ) -> None:
         with suppress(OSError):
             while chunk := source.recv(CHUNK):
                 if self.latency:
                     time.sleep(self.latency)
-                if back and self.answers_lost:
-                    self.swallowed += len(chunk)
+                if is_response and self.drops_responses:
+                    self.dropped_bytes += len(chunk)
                 else:
                     target.sendall(change(chunk))
         for end in (source, target):
@@ -126,8 +128,8 @@ class Proxy:
             _break(end)
 
 
-def _break(end: socket.socket) -> None:
+def _break(socket_: socket.socket) -> None:
     with suppress(OSError):
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
-        end.shutdown(socket.SHUT_RDWR)  # also wakes the thread that reads from it
-    end.close()
+        socket_.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+        socket_.shutdown(socket.SHUT_RDWR)  # also wakes the thread that reads from it
+    socket_.close()

@@ -2,16 +2,16 @@
 
 from typing import NewType
 
-Stamp = NewType("Stamp", int)
+FencingToken = NewType("FencingToken", int)
 
-FIRST = 1 << 61
+FIRST_TOKEN = 1 << 61
 """Higher than any time in microseconds, which is the write timestamp of rows loaded without a fencing token."""
 
 
-def stamp(epoch: int) -> Stamp:
+def fencing_token(epoch: int) -> FencingToken:
     """Return the fencing token of a writer's epoch. Later writers have higher epochs.
 
     A deposed writer that stalled and resumes has a lower epoch, so its late write loses.
     Its successor reads the same log records again.
     """
-    return Stamp(FIRST + epoch)
+    return FencingToken(FIRST_TOKEN + epoch)

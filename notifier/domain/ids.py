@@ -61,8 +61,8 @@ class Subject:
         """Hash the owner only. That takes a fifth of the time, and few owners have subjects of two kinds."""
         return hash(self.owner)
 
-    def __lt__(self, other: "Subject") -> bool:
-        return str(self) < str(other)
+    def __lt__(self, right: "Subject") -> bool:
+        return str(self) < str(right)
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -86,8 +86,8 @@ class BurstKey:
     def __hash__(self) -> int:
         return hash((self.subject.owner, self.seq))
 
-    def __lt__(self, other: "BurstKey") -> bool:
-        return (self.subject, self.seq) < (other.subject, other.seq)
+    def __lt__(self, right: "BurstKey") -> bool:
+        return (self.subject, self.seq) < (right.subject, right.seq)
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -113,21 +113,21 @@ class Policy:
     collapse_off_limit: int
     """A subject with more followers than this cannot switch collapsing off, and its fan-outs consume its budget."""
 
-    def refilled_every(self, wish: timedelta | None) -> Self:
-        return self if wish is None else replace(self, budget_refill=wish)
+    def refilled_every(self, refill_override: timedelta | None) -> Self:
+        return self if refill_override is None else replace(self, budget_refill=refill_override)
 
-    def budgeted(self, followers: int) -> bool:
+    def needs_budget(self, followers: int) -> bool:
         """Return whether fan-outs need a budget. Small subjects cost little: only the collapse window limits them."""
         return self.budget_capacity > 0 and followers > self.collapse_off_limit
 
-    def collapse_for(self, followers: int, wish: timedelta | None) -> timedelta:
+    def collapse_for(self, followers: int, collapse_override: timedelta | None) -> timedelta:
         """Return the shortest collapse window of a subject of this size.
 
         `wish` overrides the policy. Zero (no collapsing) is accepted only up to `collapse_off_limit` followers.
         """
-        if wish is None or (wish == timedelta(0) and followers > self.collapse_off_limit):
+        if collapse_override is None or (collapse_override == timedelta(0) and followers > self.collapse_off_limit):
             return self.collapse
-        return wish
+        return collapse_override
 
 
 POLICIES = {

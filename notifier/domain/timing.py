@@ -3,20 +3,20 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-STALE = timedelta(minutes=15)
+LATE_AFTER = timedelta(minutes=15)
 """Alerts sent later than this after the burst opened are late."""
 
 
-REACH = timedelta(hours=24)
+PUSH_LIFETIME = timedelta(hours=24)
 """Longest time after opening at which a burst is still pushed. Covers a night, or a provider outage of a day.
 
 It applies to every push pool.
 """
 
 
-def due(before: datetime | None, every: timedelta, now: datetime) -> bool:
+def is_due(last_run: datetime | None, interval: timedelta, now: datetime) -> bool:
     """Return whether periodic work is due. Also True if the clock moved backwards, so the work never stalls."""
-    return before is None or not before <= now < before + every
+    return last_run is None or not last_run <= now < last_run + interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,7 @@ class TokenBucket:
         return replace(self, tokens=min(self.tokens, tokens))
 
     @property
-    def affords(self) -> bool:
+    def has_token(self) -> bool:
         return self.tokens >= 1.0
 
     def wait(self, limit: BucketLimit, tokens: float = 1.0) -> timedelta:
@@ -82,11 +82,11 @@ class RequestLimit:
     bucket: BucketLimit
 
     @classmethod
-    def per(cls, window: timedelta, name: str, most: int) -> Self:
-        return cls(name=name, window=window, bucket=BucketLimit(capacity=most, refill=window / most))
+    def per(cls, window: timedelta, name: str, max_requests: int) -> Self:
+        return cls(name=name, window=window, bucket=BucketLimit(capacity=max_requests, refill=window / max_requests))
 
     @property
-    def most(self) -> int:
+    def max_requests(self) -> int:
         return self.bucket.capacity
 
 
@@ -98,20 +98,20 @@ class RequestAllowance:
     bucket: TokenBucket
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         return max(0, int(self.bucket.tokens))
 
     @property
-    def again_after(self) -> timedelta:
+    def retry_after(self) -> timedelta:
         """Return the time until the next request is granted."""
         return self.bucket.wait(self.limit.bucket)
 
     @property
     def full_after(self) -> timedelta:
         """Return the time until the whole limit is available again."""
-        return self.bucket.wait(self.limit.bucket, self.limit.most)
+        return self.bucket.wait(self.limit.bucket, self.limit.max_requests)
 
 
-def seconds(span: timedelta) -> int:
+def whole_seconds(span: timedelta) -> int:
     """Return the span in whole seconds, rounded up: a client that waits this long has waited long enough."""
     return ceil(span.total_seconds())

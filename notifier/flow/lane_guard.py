@@ -14,7 +14,7 @@ from notifier.domain.delivery.dead_letter_limit import (
     count_successes,
 )
 from notifier.domain.errors import OUTAGES, StoreUnavailable
-from notifier.domain.timing import due
+from notifier.domain.timing import is_due
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import LaneTallies
@@ -22,11 +22,11 @@ from notifier.topics import LANES
 
 LOGGER = logging.getLogger("notifier.lanes")
 
-READ_EVERY = timedelta(seconds=1)
+READ_INTERVAL = timedelta(seconds=1)
 """Maximum delay until this process notices a stop or a resume by another process."""
-ADD_EVERY = timedelta(seconds=10)
+WRITE_INTERVAL = timedelta(seconds=10)
 """Interval between writes of successes while deaths are in the window. Without deaths nothing is written."""
-TRIES = 16
+MAX_SWAPS = 16
 """Maximum of swaps lost to other processes. Few processes share a lane, and one of them wins each round."""
 
 
@@ -57,7 +57,7 @@ class LaneGuard:
         Raises StoreUnavailable before the first successful read.
         """
         now = self.clock.now()
-        if self.tally is not None and not due(self.read_at, READ_EVERY, now):
+        if self.tally is not None and not is_due(self.read_at, READ_INTERVAL, now):
             return self.tally.stop
         self.read_at = now
         return self._read().stop
@@ -68,7 +68,7 @@ class LaneGuard:
             return
         self.successes += count
         now = self.clock.now()
-        if self.tally is None or not self.tally.deaths or not due(self.added_at, ADD_EVERY, now):
+        if self.tally is None or not self.tally.deaths or not is_due(self.added_at, WRITE_INTERVAL, now):
             return
         self.added_at = now
         with suppress(*OUTAGES):  # fails open: they are added later
@@ -85,7 +85,7 @@ class LaneGuard:
         def counted(tally: LaneTally) -> LaneTally:
             now = self.clock.now()
             return count_death(
-                self._with_successes(tally), self.limit, record=record, cause=cause, who=self.owner, at=now
+                self._with_successes(tally), self.limit, record=record, cause=cause, stopped_by=self.owner, at=now
             )
 
         return self._change(counted).stop is None
@@ -96,7 +96,7 @@ class LaneGuard:
     def _change(self, change: Callable[[LaneTally], LaneTally]) -> LaneTally:
         """Apply the change to the tally by compare-and-set; return the tally that is stored afterwards."""
         current = self.tally or self._read()
-        for _ in range(TRIES):
+        for _ in range(MAX_SWAPS):
             changed = change(current)
             if changed == current:  # stopped, already counted, or no limit
                 return self._adopt(current)
@@ -135,7 +135,7 @@ class LaneGuard:
             stop.reason,
             stop.record,
             stop.cause,
-            extra={"lane": self.lane, "kind": str(stop.kind), "record": stop.record, "stopped_by": stop.who},
+            extra={"lane": self.lane, "kind": str(stop.kind), "record": stop.record, "stopped_by": stop.stopped_by},
         )
 
 
@@ -150,7 +150,7 @@ class LaneGuards:
     owner: str
     guards: dict[str, LaneGuard] = field(default_factory=dict)
 
-    def of(self, lane: str) -> LaneGuard:
+    def guard_for(self, lane: str) -> LaneGuard:
         if lane not in self.guards:
             self.guards[lane] = LaneGuard(
                 lane=lane,

@@ -14,13 +14,13 @@ class Leadership:
     term: timedelta
     until: datetime | None = None
 
-    def held(self, now: datetime) -> bool:
+    def is_leader(self, now: datetime) -> bool:
         """Return whether this process leads; False while another process holds the lease.
 
         Two processes can both believe that they lead only if one stalls for longer than the term within a round. So
         every effect of a leader is either written once or idempotent.
         """
         if self.until is None or now >= self.until - self.term * 2 / 3:
-            held = self.leases.hold(self.name, self.owner, now, self.term)
+            held = self.leases.acquire(self.name, self.owner, now, self.term)
             self.until = now + self.term if held else None
         return self.until is not None

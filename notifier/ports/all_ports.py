@@ -4,20 +4,29 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from notifier.domain.ids import Platform
-from notifier.ports.audience import ActiveHours, Activity, Follows, MemberSets, Stays
+from notifier.ports.audience import ActiveHours, ActiveSets, Activity, Follows, MemberSets
 from notifier.ports.bursts import Bursts, Heads, RecentBursts
-from notifier.ports.cache import BacklogReport, Buckets, Pressure, Recent
+from notifier.ports.cache import BacklogReport, Backpressure, RecentEvents, TokenBuckets
 from notifier.ports.coordination import Clock, Epochs, Leases, Nonces, Queue, Throttles
-from notifier.ports.directory import Directory, Flags
+from notifier.ports.directory import AccountFlags, Directory
 from notifier.ports.event_log import DeadLetters, EventLog, LaneTallies
-from notifier.ports.inbox import InboxStore, Seals, Timeline
+from notifier.ports.inbox import AudienceSnapshots, InboxStore, Timeline
 from notifier.ports.inbox_versions import BurstChanges, InboxVersions, ViewerLapses, ViewerVersions
-from notifier.ports.ledger import Archive, Claims, Ledger, Sleepers
+from notifier.ports.ledger import Archive, Claims, DeferredBursts, Ledger
 from notifier.ports.live_bus import LiveBus, LiveReader
 from notifier.ports.pull_index import PullIndex, PullReader
-from notifier.ports.push import Devices, FrequencyCapStore, LineReport, Paces, Provider, SendLog, Spared, TabReport
-from notifier.ports.retractions import Holds, Reaches, Retractions, Traces
-from notifier.ports.users import Overalls, Partings, People, Preferences, Wants
+from notifier.ports.push import (
+    CircuitReport,
+    Devices,
+    FrequencyCapStore,
+    InboxLatencyReport,
+    Provider,
+    ProviderRates,
+    PushSuppressions,
+    SendLog,
+)
+from notifier.ports.retractions import ErasureTargets, HeldMentions, ReachLimits, Retractions
+from notifier.ports.users import AccountPreferencesStore, People, Preferences, SubjectPreferences, UserBlocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,38 +43,38 @@ class Ports:
     versions: ViewerVersions
     retractions: Retractions
     ledger: Ledger
-    sleepers: Sleepers
+    deferred_bursts: DeferredBursts
     claims: Claims
-    seals: Seals
+    audience_snapshots: AudienceSnapshots
     inbox: InboxStore
     follows: Follows
-    wants: Wants
-    overalls: Overalls
-    partings: Partings
-    flags: Flags
+    subject_preferences: SubjectPreferences
+    account_preferences: AccountPreferencesStore
+    user_blocks: UserBlocks
+    account_flags: AccountFlags
     devices: Devices
-    stays: Stays
+    active_sets: ActiveSets
     epochs: Epochs
-    reaches: Reaches
-    holds: Holds
-    traces: Traces
+    reach_limits: ReachLimits
+    held_mentions: HeldMentions
+    erasure_targets: ErasureTargets
     throttles: Throttles
     dead_letters: DeadLetters
     lane_tallies: LaneTallies
-    sent: SendLog
-    spared: Spared
+    send_log: SendLog
+    push_suppressions: PushSuppressions
     leases: Leases
     archive: Archive
     pull: PullIndex
-    recent: Recent
-    buckets: Buckets
-    pressure: Pressure
-    report: BacklogReport
+    recent_events: RecentEvents
+    token_buckets: TokenBuckets
+    backpressure: Backpressure
+    backlog_report: BacklogReport
     active_hours: ActiveHours
-    paces: Paces
+    provider_rates: ProviderRates
     caps: FrequencyCapStore
-    tabs: TabReport
-    lines: LineReport
+    inbox_latency: InboxLatencyReport
+    circuit_report: CircuitReport
     bus: LiveBus
     queue: Queue
     providers: Mapping[Platform, Provider]

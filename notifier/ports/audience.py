@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from notifier.domain.audience.bitmap import Bits
-from notifier.domain.audience.follows import BlockFollows, Follow, Place
+from notifier.domain.audience.follows import BlockFollows, BlockKey, Follow
 from notifier.domain.audience.tiers import SetKind, ShardSets
-from notifier.domain.delivery.plan import SetHead
-from notifier.domain.fencing import Stamp
+from notifier.domain.delivery.plan import FollowerCounts
+from notifier.domain.fencing import FencingToken
 from notifier.domain.ids import Member, Subject, UserId
 
-KEPT = timedelta(hours=8)
+ACTIVITY_KEPT_FOR = timedelta(hours=8)
 """How long the activity of an hour can be read. A roll-up that is down for longer loses the hours in between.
 
 An hour takes 25 MB if all of 200 million users are active in every hour. It can take up to 49 MB, because of the way
@@ -39,11 +39,11 @@ class ActiveHours(Protocol):
         """Return the members active in that hour, without empty shards, in one round trip."""
         ...
 
-    def rolled_up(self, at: datetime, lasting: timedelta) -> None:
+    def record_roll_up(self, at: datetime, ttl: timedelta) -> None:
         """Record that the sets contain all activity reported before `at`. Expires after `lasting`."""
         ...
 
-    def last_rolled_up(self) -> datetime | None:
+    def last_roll_up(self) -> datetime | None:
         """Return the time of the last roll-up; None if it has expired or the cache was emptied."""
         ...
 
@@ -52,36 +52,36 @@ class ActiveHours(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stay:
+class ActiveSetEntry:
     kind: SetKind
-    until: int
+    last_hour: int
     """Last hour in which the entry counts, in hours since 1970; FOREVER if it never expires."""
     shard: int
     bits: Bits
 
 
-class Stays(Protocol):
+class ActiveSets(Protocol):
     """Active-set entries. Durable. Blocking.
 
     Raises StoreUnavailable or Full, and Poison if a stored bitmap cannot be read.
     """
 
-    def standing(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
+    def read_active(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         """Return by shard all members of the set in this hour, whatever hour their entries expire in."""
         ...
 
-    def until(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
+    def read_expiring(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         """Return the members whose entry expires with this hour, exactly as stored."""
         ...
 
-    def put(self, stays: Iterable[Stay], stamp: Stamp | None = None) -> None:
+    def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:
         """Replace each stored entry, unless it has a higher fencing token.
 
         An import writes without a token, which is lower than every token.
         """
         ...
 
-    def forget(self, hour: int) -> None:
+    def delete_expired(self, hour: int) -> None:
         """Delete entries that expired before this hour. A store with a TTL does so two days later or more."""
         ...
 
@@ -102,14 +102,14 @@ class Follows(Protocol):
         """Replace the stored row of each subject and block. The input may be of any size and is read lazily."""
         ...
 
-    def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
+    def insert_blocks(self, follows: Collection[BlockFollows]) -> Mapping[BlockKey, BlockFollows]:
         """Store each row if its subject and block have none yet; return the existing rows, which are kept.
 
         If two callers write the same place concurrently, both see the same row.
         """
         ...
 
-    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
+    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
         """Return whether each member follows: the member's own row decides, otherwise the block's row."""
         ...
 
@@ -142,17 +142,17 @@ class MemberSets(Protocol):
         """Return one set in those of the shards in which it is stored. Raises like `live`."""
         ...
 
-    def head(self, subject: Subject) -> SetHead:
+    def follower_counts(self, subject: Subject) -> FollowerCounts:
         """Return the follower counts; all are zero for a subject without followers."""
         ...
 
-    def put(self, blobs: Iterable[ShardBlob], stamp: Stamp | None = None) -> None:
+    def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
         """Replace each named shard of each named set, unless the stored one has a higher fencing token.
 
         An import writes without a token, which is lower than every token.
         """
         ...
 
-    def put_heads(self, heads: Mapping[Subject, SetHead], stamp: Stamp | None = None) -> None:
+    def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
         """Replace the follower counts, with the same rule for fencing tokens as `put`."""
         ...

@@ -14,7 +14,7 @@ from notifier.ports.inbox import InboxPosition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class MentionOutcome:
     """Result for one account named by an event: a burst per subject, a refusal, or one of each."""
 
     event: EventId
@@ -35,21 +35,21 @@ class Bursts(Protocol):
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]: ...
 
-    def known(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
+    def known_events(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
         """Return the events of each subject that already have a burst in it. This is the authoritative dedupe."""
         ...
 
-    def refuse(self, outcomes: Sequence[Outcome]) -> None:
+    def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None:
         """Record why the followers of some accounts got no mention."""
         ...
 
-    def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:
+    def outcomes(self, source: str | None, id: str) -> Sequence[MentionOutcome]:
         """Return the outcomes of the event; without a source, those of every event with this ID."""
         ...
 
 
 class RecentBursts(Protocol):
-    def since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
+    def opened_since(self, moment: datetime, after: InboxPosition | None, limit: int) -> Sequence[Burst]:
         """Return bursts opened since `moment`, newest first, after a position. The pull index is rebuilt from them."""
         ...
 

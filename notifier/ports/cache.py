@@ -5,12 +5,12 @@ from datetime import timedelta
 from typing import Protocol
 
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.delivery.backlog import Behind
+from notifier.domain.delivery.backlog import PoolBacklog
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.token_bucket import BucketLimit
 
 
-class Recent(Protocol):
+class RecentEvents(Protocol):
     """Event IDs of the last day with the digest of each body. Blocking. Raises CacheUnavailable."""
 
     def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
@@ -21,12 +21,12 @@ class Recent(Protocol):
         """Store the digests. Call this after the events are in the log; the first digest of an ID is kept."""
         ...
 
-    def recall(self, source: str | None, id: str) -> bool:
+    def was_accepted(self, source: str | None, id: str) -> bool:
         """Return whether such an event was accepted recently; from any source if `source` is None."""
         ...
 
 
-class Buckets(Protocol):
+class TokenBuckets(Protocol):
     """Token buckets shared by all processes, on the server's clock. A lost bucket is full again.
 
     Not idempotent: a repeated call takes the tokens twice. Each call is one blocking round trip. Raises
@@ -45,10 +45,10 @@ class Buckets(Protocol):
         ...
 
 
-class Pressure(Protocol):
+class Backpressure(Protocol):
     """Backpressure level that the monitor reports to the dispatcher. Blocking. Raises CacheUnavailable."""
 
-    def raise_to(self, level: float, lasting: timedelta) -> None:
+    def set_level(self, level: float, ttl: timedelta) -> None:
         """Set the level: 0 is none, 1 stops P2. It expires after `lasting`, so a dead monitor blocks nothing."""
         ...
 
@@ -60,10 +60,10 @@ class Pressure(Protocol):
 class BacklogReport(Protocol):
     """Pending work in the ledger, as reported by the dispatcher. Blocking. Raises CacheUnavailable."""
 
-    def tell(self, behind: Mapping[Pool, Behind], lasting: timedelta) -> None:
+    def publish(self, backlogs: Mapping[Pool, PoolBacklog], ttl: timedelta) -> None:
         """Store the backlog of each pool. It expires after `lasting`."""
         ...
 
-    def told(self) -> Mapping[Pool, Behind]:
+    def read(self) -> Mapping[Pool, PoolBacklog]:
         """Return the backlog of each pool; empty if the report has expired or cannot be read."""
         ...

@@ -25,7 +25,7 @@ class Epochs(Protocol):
 class Leases(Protocol):
     """Durable. Blocking. Raises StoreUnavailable or Full."""
 
-    def hold(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
+    def acquire(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
         """Take or renew the lease for another term; return whether the owner holds it."""
         ...
 
@@ -59,7 +59,7 @@ class Throttles(Protocol):
         """Store the throttle, and write its author to the audit log in the same step."""
         ...
 
-    def lift(self, id: str, who: str, now: datetime) -> Throttle | None:
+    def lift(self, id: str, operator: str, now: datetime) -> Throttle | None:
         """End the throttle now; return None if it does not exist or has already ended."""
         ...
 

@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from notifier.domain.audience.account_flags import Flag, Flagged, Place
+from notifier.domain.audience.account_flags import Flag, FlagKey, FlagRow
 from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
 
-LEASED = 1_024
+LEASE_SIZE = 1_024
 """Minimum of member numbers that a process leases at once. Numbers unused at its exit are never assigned."""
 
 
@@ -35,7 +35,7 @@ class Directory(Protocol):
         """Return the user of each member."""
         ...
 
-    def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
+    def assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         """Return the permanent member number of each user, and assign one to users without. The empty ID gets none.
 
         Idempotent: after an interruption, or with concurrent calls, every caller gets the same numbers. A number may
@@ -75,14 +75,14 @@ class Directory(Protocol):
 # Account flags reported by the platform. The bitmaps of VIPs can be rebuilt from these rows.
 
 
-class Flags(Protocol):
+class AccountFlags(Protocol):
     """Durable and idempotent. Blocking. Every method raises StoreUnavailable, and Full for writes."""
 
-    def write(self, flagged: Iterable[Flagged]) -> None:
+    def write(self, rows: Iterable[FlagRow]) -> None:
         """Store each flag unless the stored one ranks higher. Order does not matter."""
         ...
 
-    def standing(self, places: Collection[Place]) -> Mapping[Place, Flagged]:
+    def read_current(self, keys: Collection[FlagKey]) -> Mapping[FlagKey, FlagRow]:
         """Return the current flags, without places that have none."""
         ...
 

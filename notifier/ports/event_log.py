@@ -50,7 +50,7 @@ class Consumer(Protocol):
         """
         ...
 
-    def holds(self) -> bool:
+    def owns_polled(self) -> bool:
         """Ask the log whether this consumer still owns every polled record that it has not committed.
 
         After False, the log delivers all of these records again, to the current owner of each partition. Raises
@@ -81,7 +81,7 @@ class EventLog(Protocol):
         """Join the consumer group. A crashed owner is replaced when its lease expires (5 s)."""
         ...
 
-    def waiting(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
+    def read_uncommitted(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         """Yield at most `limit` records that the group has not committed, oldest first within a partition.
 
         Fewer than `limit` records means that these are all. Records are read lazily, with a few in memory at a time; a
@@ -90,7 +90,7 @@ class EventLog(Protocol):
         """
         ...
 
-    def forget(self, before: datetime) -> int:
+    def drop_committed(self, before: datetime) -> int:
         """Drop records appended before `before` that every group has committed; return how many were dropped.
 
         A log with its own retention returns 0.
@@ -147,7 +147,7 @@ class LaneTallies(Protocol):
         """
         ...
 
-    def resume(self, lane: str, who: str, reason: str, now: datetime) -> LaneStop | None:
+    def resume(self, lane: str, operator: str, reason: str, now: datetime) -> LaneStop | None:
         """End the stop of a lane, reset its tally, and write both to the audit log in the same step.
 
         Return the stop that was ended, or None if the lane is not stopped; then nothing changes.

@@ -10,11 +10,11 @@ from notifier.domain.ids import UserId
 T = TypeVar("T")
 
 
-class Some(Protocol):
+class SourceBatch(Protocol):
     """A batch of rows of a source, in order. Rejected rows count in `read` but are not contained."""
 
     @property
-    def read(self) -> int:
+    def rows_read(self) -> int:
         """Rows read so far, from the start of the source."""
         ...
 
@@ -24,62 +24,62 @@ class Some(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportBatch(Generic[T]):
     rows: Sequence[T]
-    read: int
+    rows_read: int
 
     def __len__(self) -> int:
         return len(self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class FollowEdges:
     """Follow edges: `followers[i]` follows `followed[i]`."""
 
     followers: Sequence[UserId]
     followed: Sequence[UserId]
-    read: int
+    rows_read: int
 
     def __len__(self) -> int:
         return len(self.followers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NumberedFollows:
+class NumberedFollowEdges:
     """Follow edges of a source with integer IDs. Accounts that follow themselves are included."""
 
     followers: Ids
     followed: Ids
-    read: int
+    rows_read: int
 
     def __len__(self) -> int:
         return len(self.followers)
 
 
-class Edges(Protocol):
+class EdgeSort(Protocol):
     """Durable external sort of follow edges, used by one importer at a time. Blocking.
 
     Raises Full, and Environment if another importer has it.
     """
 
-    def read(self) -> int:
+    def rows_read(self) -> int:
         """Return the number of source rows stored in sorted runs; the import resumes there."""
         ...
 
-    def add(self, keys: Keys, read: int) -> None:
+    def add(self, keys: Keys, rows_read: int) -> None:
         """Store a sorted run and the source position in one atomic step, even if the process crashes."""
         ...
 
-    def line(self) -> Iterator[tuple[Keys, int]]:
+    def remaining_chunks(self) -> Iterator[tuple[Keys, int]]:
         """Yield all keys not yet taken, each once, in chunks that never split a block, with the mark for `take`."""
         ...
 
-    def left(self) -> int:
+    def remaining_count(self) -> int:
         """Return the number of keys not yet taken. A key in several runs counts once per run."""
         ...
 
-    def take(self, mark: int) -> None:
+    def mark_done(self, mark: int) -> None:
         """Record that everything yielded up to this mark has been written to its final place."""
         ...
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Delete everything: the import is finished."""
         ...

@@ -7,14 +7,14 @@ from typing import Protocol
 
 from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.inbox_rows import InboxRow, InboxRows
-from notifier.domain.audience.snapshot import Seal, SnapshotCounts, TierSnapshot
+from notifier.domain.audience.snapshot import AudienceSnapshot, SnapshotCounts, TierSnapshot
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 
 
 class InboxStore(Protocol):
-    def write(self, rows: Sequence[InboxRows], going: Callable[[], None] = lambda: None) -> None:
+    def write(self, rows: Sequence[InboxRows], on_progress: Callable[[], None] = lambda: None) -> None:
         """Write the rows. They are durable on return. Idempotent: the same rows again change nothing.
 
         The write uses short transactions, so that an urgent tier never waits long behind bulk. `going` is called
@@ -22,7 +22,7 @@ class InboxStore(Protocol):
         """
         ...
 
-    def sweep(self, now: datetime, limit: int) -> int:
+    def delete_expired(self, now: datetime, limit: int) -> int:
         """Delete up to about `limit` expired rows and audience snapshots; return how many were deleted.
 
         Return 0 if nothing expired is left, and always for stores that expire rows themselves.
@@ -49,7 +49,7 @@ class Timeline(Protocol):
     async def before(
         self,
         subjects: Collection[Subject],
-        place: InboxPosition | None,
+        after: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
@@ -66,7 +66,7 @@ class Timeline(Protocol):
         ...
 
     async def rows(
-        self, member: Member, subjects: Collection[Subject], place: InboxPosition | None, limit: int
+        self, member: Member, subjects: Collection[Subject], after: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
         """Return the newest rows of these subjects after `place` that address the member, newest first.
 
@@ -79,23 +79,23 @@ class Timeline(Protocol):
 # Audience snapshots: the audience of each burst in each shard. The first writer wins.
 
 
-class Seals(Protocol):
+class AudienceSnapshots(Protocol):
     """Durable for a week. Blocking. Raises StoreUnavailable, and Full for writes."""
 
-    def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Seal]:
+    def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, AudienceSnapshot]:
         """Return the snapshots of those shards that have one.
 
         A large snapshot is 64 KiB: callers that need only a part use the methods below.
         """
         ...
 
-    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]: ...
+    def read_tier(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]: ...
 
-    def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]: ...
+    def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]: ...
 
-    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]: ...
+    def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]: ...
 
-    def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
+    def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
         """Store each snapshot if its shard has none yet; return the stored snapshot of each shard, in the same order.
 
         On a conflict that is the snapshot of the first writer.

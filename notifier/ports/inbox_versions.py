@@ -10,13 +10,13 @@ from notifier.domain.ids import Member, UserId
 from notifier.domain.users.visibility import Viewer
 from notifier.ports.inbox import InboxPosition
 
-MOST = 5_000
+MAX_CHANGED_BURSTS = 5_000
 """Maximum of changed bursts in one answer. Reading more costs more than filling a cache again."""
-CLOCKS_DIFFER = timedelta(seconds=3)
+FEED_CLOCK_SKEW = timedelta(seconds=3)
 """Maximum difference between the clocks of a writer and a reader of the feed, in either direction."""
 
 
-class Position:
+class FeedPosition:
     """A position in the feed. Only valid for the store that returned it, and only in this process."""
 
     __slots__ = ()
@@ -28,7 +28,7 @@ class ChangesSince:
     """Each changed burst once, in its current version or a newer one; ordered by last change."""
     viewers_lapsed: bool
     """Whether facts of viewers changed without a notification, because their writer could not reach the caches."""
-    position: Position
+    position: FeedPosition
     """Position for the next call."""
 
 
@@ -39,14 +39,14 @@ class BurstChanges(Protocol):
     may or may not be in the feed.
     """
 
-    async def begin(self) -> Position:
+    async def begin(self) -> FeedPosition:
         """Return the end of the feed. Everything in the cache must have been read after this call returned.
 
         The first call of `after` may repeat bursts that were written up to a few seconds before.
         """
         ...
 
-    async def after(self, position: Position) -> ChangesSince | None:
+    async def after(self, position: FeedPosition) -> ChangesSince | None:
         """Return the changes since the position.
 
         Each write that returned before this call began is in this answer or an earlier one, if the clocks differ by no
@@ -55,7 +55,7 @@ class BurstChanges(Protocol):
         """
         ...
 
-    async def lapse(self) -> None:
+    async def record_viewer_lapse(self) -> None:
         """Record that facts of viewers changed without notifying the caches. Durable on return; idempotent."""
         ...
 
@@ -82,14 +82,14 @@ Scope = NewType("Scope", str)
 NewsPosition = NewType("NewsPosition", str)
 """Position of a reader in the news."""
 
-CHANGE_LASTS = timedelta(seconds=15)
+CHANGE_MARK_TTL = timedelta(seconds=15)
 """How long an unfinished change counts, if its writer crashed. No write takes longer."""
 
-VERSION_KEPT = timedelta(hours=2)
+VERSION_TTL = timedelta(hours=2)
 """How long an unused version is kept. After that the next reader reads the store again."""
 
 
-EVERYBODY = Scope("all")
+ALL_MEMBERS = Scope("all")
 """Changes with every bulk write, that is, of imports and of block rows, which hold many members."""
 
 MOST_SCOPES = 500
@@ -102,10 +102,10 @@ def member_scope(member: Member) -> Scope:
 
 def scopes_of(members: Collection[Member]) -> Collection[Scope]:
     """Return the scopes to mark for a change of these members' facts."""
-    return [member_scope(member) for member in members] if len(members) <= MOST_SCOPES else [EVERYBODY]
+    return [member_scope(member) for member in members] if len(members) <= MOST_SCOPES else [ALL_MEMBERS]
 
 
-REMEMBERED_FOR = timedelta(minutes=5)
+REMEMBERED_TTL = timedelta(minutes=5)
 """How long the facts of a VIP stay in Redis: as long as a process trusts the facts in its own memory."""
 
 
@@ -132,7 +132,7 @@ class RememberedPage:
     """After this time the page may change through the passage of time alone."""
     rendered: bytes = b""
     """The page as the API rendered it."""
-    maker: bytes = b""
+    renderer_id: bytes = b""
     """Identifies the software and the secret that made the rendered page."""
 
     @property
@@ -155,7 +155,7 @@ class RememberedViewer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionLook:
+class VersionLookup:
     """Answer to one lookup, valid at one moment after it was sent."""
 
     versions: Mapping[Scope, str] = field(default_factory=dict)
@@ -172,7 +172,7 @@ class VersionLook:
     """Changes with every new connection: the server behind it may have lost earlier versions."""
 
 
-LOOK_WITHIN = timedelta(milliseconds=150)
+LOOKUP_TIMEOUT = timedelta(milliseconds=150)
 """Timeout of a lookup, its share of a page's deadline. Without an answer the store is read."""
 
 
@@ -201,13 +201,13 @@ class InboxVersions(Protocol):
     the same version. So facts that were read after the first lookup are still current at the second.
     """
 
-    async def look(
+    async def look_up(
         self, scopes: Collection[Scope], after: NewsPosition | None, users: Collection[UserId] = ()
-    ) -> VersionLook:
+    ) -> VersionLookup:
         """Return versions, news and remembered viewers in one round trip. Without a position the news begin now."""
         ...
 
-    async def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
+    async def insert_versions(self, scopes: Collection[Scope], version: str) -> VersionLookup:
         """Set a version for those scopes that have none; return the current versions, without news."""
         ...
 

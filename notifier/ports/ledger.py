@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Protocol
 
 from notifier.domain.audience.inbox_rows import InboxRow
-from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.backlog import Sleeper
+from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.delivery.ledger import BurstProgress, Claim, LedgerEntry
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice
@@ -21,11 +21,11 @@ class Ledger(Protocol):
     Raises StoreUnavailable, and Full for writes.
     """
 
-    def plan(self, plans: Sequence[Plan]) -> None:
+    def store_plans(self, plans: Sequence[Plan]) -> None:
         """Store each plan once and list its burst as open. Idempotent: a second plan of a burst changes nothing."""
         ...
 
-    def open(self, since: datetime | None = None) -> Sequence[BurstKey]:
+    def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
         """Return bursts with unfinished work that are not deferred, oldest first.
 
         With `since`, return only bursts that opened at or after it.
@@ -48,7 +48,7 @@ class Ledger(Protocol):
         ...
 
 
-class Sleepers(Protocol):
+class DeferredBursts(Protocol):
     """List of deferred bursts: bursts without any work to do before a known time.
 
     An unfinished burst is on this list or on the list of open bursts. For a while it may be on both, which is harmless,
@@ -56,7 +56,7 @@ class Sleepers(Protocol):
     Full for writes.
     """
 
-    def lay(self, sleepers: Sequence[Sleeper], now: datetime) -> None:
+    def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
         """Move the bursts from the open list to this list.
 
         `now` is the time of the decision, before any of the bursts wakes. A decision loses against any newer one. If
@@ -64,7 +64,7 @@ class Sleepers(Protocol):
         """
         ...
 
-    def wake(self, now: datetime, most: int) -> Sequence[BurstKey]:
+    def wake_due(self, now: datetime, limit: int) -> Sequence[BurstKey]:
         """Move at most `most` bursts whose wake-up time has passed back to the open list, and return them."""
         ...
 
@@ -76,7 +76,7 @@ class Sleepers(Protocol):
 class Claims(Protocol):
     """Leases on slices: one row per slice, changed by compare-and-set. Blocking. Raises StoreUnavailable or Full."""
 
-    def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
+    def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
         """Claim the slice until `until`, resuming at the last holder's checkpoint; None while another claim holds."""
         ...
 
@@ -106,9 +106,9 @@ class Archive(Protocol):
 
     def bursts(self) -> Iterator[Burst]: ...
 
-    def accounts(self) -> Iterator[BurstProgress]: ...
+    def burst_progress(self) -> Iterator[BurstProgress]: ...
 
-    def seals(self, burst: BurstKey) -> Iterator[Seal]:
+    def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]:
         """Yield the burst's audience snapshots by shard."""
         ...
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, UserId
 
-CAUGHT_UP_EVERY = timedelta(seconds=1)
+CAUGHT_UP_INTERVAL = timedelta(seconds=1)
 """Interval of the caught-up signal. A reader without a signal for twice as long can be considered disconnected."""
 
 
@@ -18,7 +18,7 @@ class MissedUpdates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marked:
+class MarksChanged:
     """A user's marks changed. The change is durable."""
 
     user: UserId
@@ -28,11 +28,11 @@ class Marked:
     """Name of the process that published the message; it has notified its own clients already."""
 
 
-Word = Burst | MissedUpdates | Marked
+LiveMessage = Burst | MissedUpdates | MarksChanged
 
 
 class LiveBus(Protocol):
-    def publish(self, words: Sequence[Burst | MissedUpdates]) -> None:
+    def publish(self, messages: Sequence[Burst | MissedUpdates]) -> None:
         """Publish one message per item, in order, at a cost that does not depend on the number of listeners.
 
         Publish a burst only after it and its index entries are durable. Blocking. Raises CacheUnavailable; then each
@@ -42,7 +42,7 @@ class LiveBus(Protocol):
 
 
 class LiveReader(Protocol):
-    def listen(self) -> AsyncGenerator[Word | None, None]:
+    def listen(self) -> AsyncGenerator[LiveMessage | None, None]:
         """Yield every message published from now on, in order, without end.
 
         None is the caught-up signal: everything published before it has been yielded. The first one comes when the
@@ -51,6 +51,6 @@ class LiveReader(Protocol):
         """
         ...
 
-    async def tell(self, word: Marked) -> None:
+    async def publish_marks(self, change: MarksChanged) -> None:
         """Publish the message to all listeners, including this process. Raises CacheUnavailable."""
         ...

@@ -9,7 +9,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.inbox import InboxPosition
 
-FRESH_FOR = timedelta(seconds=3)
+MAX_COMPARISON_AGE = timedelta(seconds=3)
 """Maximum age of the last comparison with the store. An older index proves nothing.
 
 Announcements may have been missed, because the cache stalled or a writer crashed. The reconcilers compare every second.
@@ -37,7 +37,7 @@ class PullIndex(Protocol):
         """
         ...
 
-    def rebuilt(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
+    def record_rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
         """Add the bursts, all opened since `since` and readable at `as_of`, and declare the index complete.
 
         Pages come newest first, with one in memory at a time; announcements continue between pages, and bursts
@@ -46,7 +46,7 @@ class PullIndex(Protocol):
         """
         ...
 
-    def compared(self, since: datetime, as_of: datetime) -> None:
+    def record_comparison(self, since: datetime, as_of: datetime) -> None:
         """Record that every burst readable at `as_of` has been announced; lists older than `since` may be dropped.
 
         The last call wins, even if its time is earlier. A time in the future, after the clock was set back, proves
@@ -56,13 +56,13 @@ class PullIndex(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pulled:
+class PulledPositions:
     """Proven content of the index for some subjects: every burst of theirs that opened at or after `complete_since`.
 
     `complete_since` is None if the index proves nothing.
     """
 
-    places: Sequence[InboxPosition]
+    positions: Sequence[InboxPosition]
     complete_since: datetime | None
     as_of: datetime | None = None
     """Time of the last comparison with the store. A burst that became readable later may be missing."""
@@ -73,7 +73,7 @@ class SubjectList:
     """Proven content of the index for one subject: bursts opened at or after `complete_since`, newest first."""
 
     complete_since: datetime
-    places: Sequence[tuple[datetime, BurstKey]]
+    positions: Sequence[tuple[datetime, BurstKey]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +92,6 @@ class PullReader(Protocol):
         """Return the list of each subject; None if the last comparison with the store is too old to prove anything."""
         ...
 
-    async def news(self, subjects: Collection[Subject]) -> Pulled:
+    async def read_newest(self, subjects: Collection[Subject]) -> PulledPositions:
         """Return the subjects' newest bursts in one consistent read. An index emptied meanwhile proves nothing."""
         ...

@@ -5,33 +5,33 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from notifier.domain.audience.bitmap import Bits, nobody
+from notifier.domain.audience.bitmap import Bits, no_members
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import Alert
-from notifier.domain.push.circuit_breaker import LeftAlone
-from notifier.domain.push.device import Device, DeviceId, DeviceWord, Holding
+from notifier.domain.push.circuit_breaker import OpenCircuit
+from notifier.domain.push.device import Device, DeviceId, DeviceOwnership, DeviceUpdate
 from notifier.domain.push.frequency_cap import Ruling
 from notifier.domain.push.receipt import Receipt
-from notifier.domain.push.send_log import Sending, Window
+from notifier.domain.push.send_log import SendLogKey, SendWindow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spare:
+class PushSuppression:
     """Push suppression in one shard. Members in neither bitmap may be alerted now."""
 
-    never: Bits = field(default_factory=nobody)
+    never: Bits = field(default_factory=no_members)
     """Members that must not be alerted of this burst, now or later."""
-    asleep: Bits = field(default_factory=nobody)
+    quiet: Bits = field(default_factory=no_members)
     """Other members, currently in quiet hours."""
-    until: datetime | None = None
+    recheck_at: datetime | None = None
     """When to check again: when the first of those quiet hours ends, or at the quarter hour after that."""
 
 
-class Spared(Protocol):
+class PushSuppressions(Protocol):
     """Push suppression since the audience snapshot, read in ranges and never user by user. Blocking."""
 
-    def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, Spare]:
+    def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, PushSuppression]:
         """Return by shard the followers, and former followers, of the subject that must not be alerted now.
 
         Members with deleted accounts are included. A member in quiet hours that is suppressed for another reason, too,
@@ -52,11 +52,13 @@ class SendLog(Protocol):
     Each send log has one writer, the holder of the slice's claim. Raises StoreUnavailable, and Full for writes.
     """
 
-    def read(self, burst: BurstKey, platform: Platform, shards: Collection[int]) -> Mapping[Sending, Sequence[Window]]:
+    def read(
+        self, burst: BurstKey, platform: Platform, shards: Collection[int]
+    ) -> Mapping[SendLogKey, Sequence[SendWindow]]:
         """Return the windows of the shards' send logs, of all tiers, in order; empty send logs are missing."""
         ...
 
-    def intend(self, windows: Sequence[tuple[Sending, Window]]) -> Sequence[bool]:
+    def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Sequence[bool]:
         """Write each window before it is sent (write-ahead), unless its send log has one with this number.
 
         Return for each whether it was written. One that was not belongs to another worker: the caller has lost the
@@ -64,7 +66,7 @@ class SendLog(Protocol):
         """
         ...
 
-    def close(self, windows: Sequence[tuple[Sending, Window]]) -> None:
+    def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
         """Close the windows after they were sent, with the failed attempts. Idempotent: the last call wins."""
         ...
 
@@ -72,14 +74,14 @@ class SendLog(Protocol):
 # Limits on alerts: provider rates, circuit breaker reports, frequency caps and the inbox latency report.
 
 
-class Paces(Protocol):
+class ProviderRates(Protocol):
     """One rate per provider, shared by all workers, according to `domain/push/rate_limit`. Blocking.
 
     Concurrent calls all count. Not durable: lost state starts over at the lowest rate. Raises CacheUnavailable; then
     tokens may or may not have been taken.
     """
 
-    def draw(self, platform: Platform, wanted: int, *, urgent: bool, ease: float, now: datetime) -> int:
+    def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
         """Return how many alerts may be sent now, from 0 to `wanted`.
 
         Granted alerts are consumed, sent or not. A caller that gets fewer tries again after some hundredths of a
@@ -87,7 +89,7 @@ class Paces(Protocol):
         """
         ...
 
-    def tell(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
+    def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
         """Report how many alerts the provider refused for its quota, and whether it answered slowly.
 
         If neither happened, no request is made.
@@ -108,10 +110,10 @@ class FrequencyCapStore(Protocol):
         ...
 
 
-class TabReport(Protocol):
+class InboxLatencyReport(Protocol):
     """Inbox latency, reported by API processes to push workers. Blocking. Raises CacheUnavailable."""
 
-    def tell(self, process: str, p99: timedelta, lasting: timedelta) -> None:
+    def publish(self, process: str, p99: timedelta, ttl: timedelta) -> None:
         """Report the latency of inbox pages. The last report of each process counts, and expires after `lasting`."""
         ...
 
@@ -120,17 +122,17 @@ class TabReport(Protocol):
         ...
 
 
-class LineReport(Protocol):
+class CircuitReport(Protocol):
     """Open circuits of providers and push services, reported by push workers to operators. Blocking.
 
     It is only displayed; no decision depends on it. Raises CacheUnavailable.
     """
 
-    def tell(self, line: str, left: LeftAlone, lasting: timedelta) -> None:
+    def publish(self, line: str, circuit: OpenCircuit, ttl: timedelta) -> None:
         """Report an open circuit. For each circuit the last report wins; it expires after `lasting`."""
         ...
 
-    def told(self) -> Mapping[str, LeftAlone]:
+    def read(self) -> Mapping[str, OpenCircuit]:
         """Return the reports by circuit, without expired or unreadable ones."""
         ...
 
@@ -159,7 +161,7 @@ class Post:
     headers: Sequence[tuple[str, str]]
     """Lowercase names, without pseudo-headers."""
     body: bytes
-    suspect: bool = False
+    isolated: bool = False
     """Use a separate connection: a provider that rejects this request may throttle the connection it arrived on."""
 
 
@@ -172,11 +174,11 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silence:
+class NoReply:
     """No response."""
 
     reason: str
-    left: bool
+    may_have_arrived: bool
     """Whether the request may have reached a server that acts on it. False: it is certain that none did."""
 
 
@@ -186,7 +188,7 @@ class Transport(Protocol):
     It never resends a request that may have arrived.
     """
 
-    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
+    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
         """Yield each request with its response, in the order in which responses arrive.
 
         Requests are consumed as capacity allows, so memory does not grow with their number. Raises nothing for
@@ -205,7 +207,7 @@ class Devices(Protocol):
     Registrations expire KEPT after their time.
     """
 
-    def write(self, words: Collection[DeviceWord]) -> None:
+    def write(self, updates: Collection[DeviceUpdate]) -> None:
         """Store registrations and removals, in any order and concurrently with other writers of the same devices.
 
         After return, every later read shows that members with a lower-ranking registration have lost the device. After
@@ -214,21 +216,21 @@ class Devices(Protocol):
         """
         ...
 
-    def standing(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, Holding]:
+    def read_current(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, DeviceOwnership]:
         """Return the highest-ranking record of each device; unknown devices are missing."""
         ...
 
-    def of(self, members: Collection[Member]) -> Mapping[Member, Sequence[Device]]:
+    def by_member(self, members: Collection[Member]) -> Mapping[Member, Sequence[Device]]:
         """Return all devices of each member, by platform and ID; members without devices are missing."""
         ...
 
-    def reached(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
+    def iter_devices(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
         """Yield the devices of the shard's members in the bitmap, in member order.
 
         They are read in block ranges, never member by member, with a few blocks in memory at a time.
         """
         ...
 
-    def people(self, shard: int) -> Bits:
+    def members_with_device(self, shard: int) -> Bits:
         """Return all members of the shard that hold a device, according to the same rows."""
         ...

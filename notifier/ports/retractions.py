@@ -7,8 +7,8 @@ from typing import Protocol
 
 from notifier.domain.bursts.held_mention import HeldMention, ModerationDecision
 from notifier.domain.bursts.mention import EventId, Mention
-from notifier.domain.bursts.moderation import ReachWord
-from notifier.domain.bursts.retraction import Retraction, Trail
+from notifier.domain.bursts.moderation import ReachLimit
+from notifier.domain.bursts.retraction import Retraction, RetractionKey
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.event_log import DeadLetter
 
@@ -35,22 +35,24 @@ class Retractions(Protocol):
         """Store each retraction unless the stored one of its key ranks higher."""
         ...
 
-    def standing(self, trails: Collection[Trail]) -> Mapping[Trail, Retraction]:
+    def read_current(self, keys: Collection[RetractionKey]) -> Mapping[RetractionKey, Retraction]:
         """Return the current retraction of each key; most keys have none."""
         ...
 
-    def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[MentionLocation]:
+    def mention_locations(
+        self, keys: Collection[RetractionKey], burst: BurstKey | None = None
+    ) -> Iterator[MentionLocation]:
         """Yield the location of every mention under the keys, or only of those in `burst`.
 
         The locations are read lazily, however many there are.
         """
         ...
 
-    def read(self, places: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
+    def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         """Return the mentions as stored there, including retracted ones."""
         ...
 
-    def within(self, burst: BurstKey) -> Iterator[Mention]:
+    def mentions_of_burst(self, burst: BurstKey) -> Iterator[Mention]:
         """Yield all mentions of a burst, as `read` returns them. They are read lazily."""
         ...
 
@@ -58,22 +60,22 @@ class Retractions(Protocol):
 # Erasure targets: other places where an author's text may remain (held events, dead letters).
 
 
-class Traces(Protocol):
+class ErasureTargets(Protocol):
     """Durable and idempotent. Blocking. Every method raises StoreUnavailable, and Full for writes."""
 
-    def held(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
+    def held_mentions(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         """Yield the authors' held mentions that still have a text, decided or not. They are read lazily."""
         ...
 
-    def blank(self, holds: Collection[HeldMention]) -> None:
+    def erase_held_texts(self, held_mentions: Collection[HeldMention]) -> None:
         """Erase the text of the held events, for good: a later `put` does not restore it. Other fields stay."""
         ...
 
-    def letters(self) -> Iterator[DeadLetter]:
+    def dead_letters(self) -> Iterator[DeadLetter]:
         """Yield all dead letters that have a body, unordered. They are read lazily."""
         ...
 
-    def empty(self, letters: Collection[DeadLetter]) -> None:
+    def erase_letter_bodies(self, letters: Collection[DeadLetter]) -> None:
         """Erase the bodies of the letters, for good: a later `put` does not restore them. Other fields stay."""
         ...
 
@@ -81,13 +83,13 @@ class Traces(Protocol):
 # Held mentions: they wait for a moderator's decision.
 
 
-class Holds(Protocol):
+class HeldMentions(Protocol):
     """Durable. A held mention is kept as long as its event may be queried; its text as long as it may wait. Blocking.
 
     Raises StoreUnavailable, and Full for writes.
     """
 
-    def put(self, holds: Collection[HeldMention]) -> None:
+    def put(self, held_mentions: Collection[HeldMention]) -> None:
         """Store each held mention unless its event has one, decided or not: the first one wins."""
         ...
 
@@ -99,14 +101,14 @@ class Holds(Protocol):
         """Return how many are undecided."""
         ...
 
-    def of(self, ids: Collection[str]) -> Sequence[HeldMention]:
+    def by_event_id(self, ids: Collection[str]) -> Sequence[HeldMention]:
         """Return those of every event with one of these IDs, from any source, ordered by ID and source.
 
         Decided and expired ones are included. One lookup, for routers.
         """
         ...
 
-    def decide(self, event: EventId, decision: ModerationDecision, who: str, now: datetime) -> bool:
+    def decide(self, event: EventId, decision: ModerationDecision, operator: str, now: datetime) -> bool:
         """Decide a waiting mention once, and write `who` to the audit log in the same step.
 
         Return False if the mention is not waiting.
@@ -117,17 +119,17 @@ class Holds(Protocol):
 # Reach limits that operators set for mentioners, with author, reason and time.
 
 
-class Reaches(Protocol):
+class ReachLimits(Protocol):
     """Durable. Blocking. Raises StoreUnavailable, and Full for writes."""
 
-    def say(self, word: ReachWord) -> None:
+    def put(self, limit: ReachLimit) -> None:
         """Store the limit unless the account's current one is newer, and write it to the audit log in the same step."""
         ...
 
-    def standing(self, users: Collection[UserId]) -> Mapping[UserId, ReachWord]:
+    def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
         """Return the current limits; users without any are missing. One lookup, for routers."""
         ...
 
-    def listed(self) -> Sequence[ReachWord]:
+    def read_all(self) -> Sequence[ReachLimit]:
         """Return the current limits of all users that ever had one, by user name."""
         ...

@@ -8,9 +8,9 @@ from typing import Protocol
 from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
-from notifier.domain.users.account_preferences import Overall, OverallWord
-from notifier.domain.users.subject_preferences import BlockMute, Want, Word
-from notifier.domain.users.user_blocks import Parting
+from notifier.domain.users.account_preferences import AccountPreferences, AccountPreferencesChange
+from notifier.domain.users.subject_preferences import BlockMute, PreferenceChange, SubjectPreference
+from notifier.domain.users.user_blocks import UserBlock
 from notifier.domain.users.visibility import Mark, Viewer
 
 
@@ -54,7 +54,7 @@ class People(Protocol):
         """
         ...
 
-    async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
+    async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         """Move `seen_at` forward, never back, and add the newer bursts that were shown."""
         ...
 
@@ -64,10 +64,10 @@ class People(Protocol):
 # User blocks: rows that decide what a user sees and that suppress pushes.
 
 
-class Partings(Protocol):
+class UserBlocks(Protocol):
     """Durable and idempotent. Blocking. Raises StoreUnavailable."""
 
-    def write(self, partings: Collection[Parting]) -> None:
+    def write(self, blocks: Collection[UserBlock]) -> None:
         """Store each user block on both sides, unless the stored one of its pair has a higher sequence.
 
         Order does not matter. After an interruption only one side may have been written.
@@ -80,10 +80,10 @@ class Partings(Protocol):
 Pair = tuple[Subject, Member]
 
 
-class Wants(Protocol):
+class SubjectPreferences(Protocol):
     """Subject preferences. Durable and idempotent. Blocking. Every method raises StoreUnavailable."""
 
-    def write(self, words: Collection[Word]) -> None:
+    def write(self, changes: Collection[PreferenceChange]) -> None:
         """Apply each change; for each field of a pair the latest change wins. Order does not matter."""
         ...
 
@@ -91,11 +91,11 @@ class Wants(Protocol):
         """Replace the mutes of each subject and block."""
         ...
 
-    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, Want]:
+    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
         """Return the preferences that the members set themselves; pairs without one are missing."""
         ...
 
-    def sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
+    def member_sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
         """Return the members that muted the subject or set its volume, by set kind, empty sets included.
 
         The sets follow from the same rows.
@@ -106,18 +106,18 @@ class Wants(Protocol):
 # Account preferences: the account-wide bitmaps can be rebuilt from these rows.
 
 
-class Overalls(Protocol):
+class AccountPreferencesStore(Protocol):
     """Account preferences. Durable and idempotent. Blocking. Every method raises StoreUnavailable."""
 
-    def write(self, words: Collection[OverallWord]) -> None:
+    def write(self, changes: Collection[AccountPreferencesChange]) -> None:
         """Apply each change; for each field the latest change wins. Order does not matter."""
         ...
 
-    def standing(self, members: Collection[Member]) -> Mapping[Member, Overall]:
+    def read_current(self, members: Collection[Member]) -> Mapping[Member, AccountPreferences]:
         """Return the preferences of the members; members that never set any are missing."""
         ...
 
-    def sets(self, shard: int) -> Mapping[SetKind, Bits]:
+    def member_sets(self, shard: int) -> Mapping[SetKind, Bits]:
         """Return the shard's members with a lower account-wide volume or a push setting, by set kind.
 
         Empty sets are included. The sets follow from the same rows.
@@ -131,21 +131,21 @@ class Overalls(Protocol):
 class Preferences(Protocol):
     """Asynchronous, because users wait. Raises StoreUnavailable, and Full for writes."""
 
-    async def read(self, member: Member) -> Mapping[Subject, Want]:
+    async def read(self, member: Member) -> Mapping[Subject, SubjectPreference]:
         """Return the preference for every subject with a setting by the member or the member's block.
 
         The member's own writes are visible immediately.
         """
         ...
 
-    async def write(self, word: Word) -> None:
+    async def write(self, change: PreferenceChange) -> None:
         """Apply the change; for each field the latest change wins."""
         ...
 
-    async def overall(self, member: Member) -> Overall:
+    async def read_account(self, member: Member) -> AccountPreferences:
         """Return the member's account preferences. The member's own writes are visible immediately."""
         ...
 
-    async def say(self, word: OverallWord) -> None:
+    async def write_account(self, change: AccountPreferencesChange) -> None:
         """Apply the change to the account preferences; for each field the latest change wins."""
         ...

@@ -2,7 +2,7 @@
 
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting, Environment
-from notifier.profiles.embedded import Embedded
+from notifier.profiles.embedded import EmbeddedProfile
 from notifier.profiles.profile import Profile
 
 __all__ = ["Profile", "choose"]
@@ -12,7 +12,7 @@ def choose(settings: Settings) -> Profile:
     """Return the profile that the settings name. Raises BadSetting for an unknown profile."""
     match settings.profile:
         case "embedded":
-            return Embedded(settings)
+            return EmbeddedProfile(settings)
         case "cluster":
             return _cluster(settings)
         case other:
@@ -22,7 +22,7 @@ def choose(settings: Settings) -> Profile:
 def _cluster(settings: Settings) -> Profile:
     """Import the cluster profile lazily: its clients are an optional extra, which `embedded` does not need."""
     try:
-        from notifier.profiles.cluster import Clustered
+        from notifier.profiles.cluster import ClusterProfile
     except ModuleNotFoundError as error:
         raise Environment(f"The cluster profile needs more: pip install 'notifier[cluster]' ({error}).") from error
-    return Clustered(settings)
+    return ClusterProfile(settings)

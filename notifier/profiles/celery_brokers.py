@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from notifier.adapters.celery import on_redis
 from notifier.config import Settings, variable
-from notifier.config.field import split
+from notifier.config.field import split_url
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import BadSetting
-from notifier.profiles.data_folder import checked
+from notifier.profiles.data_folder import checked_redis_url
 
 
 def brokers(settings: Settings, redis_url: str) -> Mapping[Pool, str]:
@@ -15,7 +15,7 @@ def brokers(settings: Settings, redis_url: str) -> Mapping[Pool, str]:
 
     Raises BadSetting if a pool needs a database and the Redis is not a single server.
     """
-    own = {pool: checked(url) for pool in Pool if (url := getattr(settings.brokers, _setting(pool)))}
+    own = {pool: checked_redis_url(url) for pool in Pool if (url := getattr(settings.brokers, _setting(pool)))}
     return own if len(own) == len(Pool) else {**_databases(redis_url), **own}
 
 
@@ -29,7 +29,7 @@ def _databases(redis_url: str) -> Mapping[Pool, str]:
 
     A Redis Cluster also has only one database. Raises BadSetting.
     """
-    scheme = split(redis_url).scheme
+    scheme = split_url(redis_url).scheme
     if scheme not in {"redis", "rediss"}:
         needed = ", ".join(variable("brokers", _setting(pool)) for pool in Pool)
         raise BadSetting(

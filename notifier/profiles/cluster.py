@@ -7,41 +7,41 @@ from typing import Any
 
 from notifier.adapters import cassandra, kafka, redis
 from notifier.adapters.cassandra import (
+    CassandraAccountFlags,
+    CassandraAccountPreferences,
+    CassandraActiveSets,
     CassandraArchive,
+    CassandraAudienceSnapshots,
     CassandraBurstChanges,
     CassandraBursts,
     CassandraClaims,
     CassandraDeadLetters,
+    CassandraDeferredBursts,
     CassandraDevices,
     CassandraDirectory,
     CassandraEpochs,
-    CassandraFlags,
+    CassandraErasureTargets,
     CassandraFollows,
     CassandraHeads,
-    CassandraHolds,
+    CassandraHeldMentions,
     CassandraInbox,
     CassandraLaneTallies,
     CassandraLeases,
     CassandraLedger,
     CassandraMemberSets,
-    CassandraOveralls,
-    CassandraPartings,
     CassandraPeople,
     CassandraPreferences,
-    CassandraReaches,
+    CassandraPushSuppressions,
+    CassandraReachLimits,
     CassandraReader,
     CassandraRecentBursts,
     CassandraRetractions,
-    CassandraSeals,
-    CassandraSent,
-    CassandraSleepers,
-    CassandraSpared,
-    CassandraStays,
+    CassandraSendLog,
+    CassandraSubjectPreferences,
     CassandraThrottles,
     CassandraTimeline,
-    CassandraTraces,
+    CassandraUserBlocks,
     CassandraViewerLapses,
-    CassandraWants,
     Cluster,
     Phase,
     migrate,
@@ -49,32 +49,32 @@ from notifier.adapters.cassandra import (
     require,
 )
 from notifier.adapters.cassandra.driver import warmup as beforehand
-from notifier.adapters.celery import CeleryQueue, application, knock
-from notifier.adapters.directory_cache import RememberedDirectory
+from notifier.adapters.celery import CeleryQueue, application, check_connection
+from notifier.adapters.directory_cache import CachedDirectory
 from notifier.adapters.kafka import KafkaLog
 from notifier.adapters.redis import (
     RedisActiveHours,
     RedisActivity,
     RedisBacklogReport,
-    RedisBuckets,
-    RedisBus,
-    RedisCaps,
+    RedisBackpressure,
+    RedisCircuitReport,
+    RedisFrequencyCaps,
+    RedisInboxLatencyReport,
     RedisInboxVersions,
-    RedisLineReport,
+    RedisLiveBus,
     RedisLiveReader,
-    RedisPaces,
-    RedisPressure,
+    RedisProviderRates,
     RedisPullIndex,
     RedisPullReader,
-    RedisRecent,
-    RedisTabReport,
+    RedisRecentEvents,
+    RedisTokenBuckets,
     RedisViewerVersions,
     connect,
     connect_async,
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
 from notifier.config import PREFIX, Settings
-from notifier.config.field import split
+from notifier.config.field import split_url
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import OUTAGES, StoreUnavailable
 from notifier.flow.inbox.versioned_ports import versioned
@@ -82,21 +82,21 @@ from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.profiles import health as judging
 from notifier.profiles.celery_brokers import brokers
-from notifier.profiles.cluster_connections import of_cassandra, of_kafka, of_redis
-from notifier.profiles.data_folder import ANSWERS_WITHIN, locked, require_redis, writable
-from notifier.profiles.health import Look, inspected
+from notifier.profiles.cluster_connections import cassandra_access, kafka_access, redis_url
+from notifier.profiles.data_folder import REDIS_TIMEOUT, locked, require_redis, require_writable
+from notifier.profiles.health import EngineInspection, run_inspections
 from notifier.profiles.profile import Inspection
-from notifier.profiles.push_providers import providers, served
+from notifier.profiles.push_providers import configured_platforms, providers
 
 
-class Clustered:
+class ClusterProfile:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._run = settings.data / "run"
-        self._cluster = Cluster(of_cassandra(settings), require)
-        self._kafka = of_kafka(settings)
+        self._cluster = Cluster(cassandra_access(settings), require)
+        self._kafka = kafka_access(settings)
         self._clock = SystemClock()
-        self._closing, self._leaving = ExitStack(), AsyncExitStack()
+        self._closing, self._closing_async = ExitStack(), AsyncExitStack()
         self._closing.callback(self._cluster.close)
 
     def pending(self) -> Sequence[str]:
@@ -106,7 +106,7 @@ class Clustered:
 
     def migrate(self, phase: str | None = None) -> int:
         kafka.check_access(self._kafka)
-        steps = sum(migrate(self._cluster, each_phase) for each_phase in Phase if phase in (None, each_phase))
+        steps = sum(migrate(self._cluster, one_phase) for one_phase in Phase if phase in (None, one_phase))
         return steps + (kafka.migrate(self._kafka) if phase != Phase.POST else 0)
 
     def prepare(self) -> None:
@@ -121,45 +121,45 @@ class Clustered:
             beforehand.prepare(self._cluster)
 
     @contextmanager
-    def services(self, alone: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
-        writable(self._run)
+    def services(self, on_locked: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
+        require_writable(self._run)
         with locked(self._run / "lock"):
-            alone()
+            on_locked()
             brokers(self._settings, self.redis_url())
-            require_redis(self.redis_url(), ANSWERS_WITHIN)
+            require_redis(self.redis_url(), REDIS_TIMEOUT)
             yield {PREFIX + "REDIS_URL": self.redis_url(), PREFIX + "DATA": str(self._settings.data.absolute())}
 
     def require_services(self) -> None:
         require_redis(self.redis_url(), 0.0)
 
     def inspect(self) -> Iterator[Inspection]:
-        nodes, urls = of_cassandra(self._settings), brokers(self._settings, self.redis_url())
-        looks: dict[str, Look] = {
-            "cassandra": lambda: list(judging.of_cassandra(cassandra.look(nodes), nodes)),
-            "kafka": lambda: list(judging.of_kafka(kafka.cluster_status(self._kafka))),
-            "redis": self._look_at_redis(self.redis_url(), "redis", queues=self.redis_url() in urls.values()),
+        nodes, urls = cassandra_access(self._settings), brokers(self._settings, self.redis_url())
+        inspections: dict[str, EngineInspection] = {
+            "cassandra": lambda: list(judging.inspect_cassandra(cassandra.cassandra_status(nodes), nodes)),
+            "kafka": lambda: list(judging.inspect_kafka(kafka.cluster_status(self._kafka))),
+            "redis": self._redis_inspection(self.redis_url(), "redis", queues=self.redis_url() in urls.values()),
         }
         # Inspect each server once, even if several pools have their databases on it.
         seen: set[str] = set()
         for pool, url in urls.items():
-            if (server := split(url).netloc) not in seen:
-                looks[f"broker {pool}"] = self._look_at_broker(url, pool)
+            if (server := split_url(url).netloc) not in seen:
+                inspections[f"broker {pool}"] = self._broker_inspection(url, pool)
             seen.add(server)
-        return inspected(looks)
+        return run_inspections(inspections)
 
-    def _look_at_broker(self, url: str, pool: Pool) -> Look:
-        def knocked() -> Sequence[Inspection]:
-            knock(url, pool)
+    def _broker_inspection(self, url: str, pool: Pool) -> EngineInspection:
+        def probe() -> Sequence[Inspection]:
+            check_connection(url, pool)
             return []
 
-        is_redis = split(url).scheme in ("redis", "rediss")
-        return self._look_at_redis(url, f"broker {pool}", queues=True) if is_redis else knocked
+        is_redis = split_url(url).scheme in ("redis", "rediss")
+        return self._redis_inspection(url, f"broker {pool}", queues=True) if is_redis else probe
 
-    def _look_at_redis(self, url: str, name: str, *, queues: bool) -> Look:
-        return lambda: list(judging.of_redis(name, redis.look(url), queues=queues))
+    def _redis_inspection(self, url: str, name: str, *, queues: bool) -> EngineInspection:
+        return lambda: list(judging.inspect_redis(name, redis.server_status(url), queues=queues))
 
     def redis_url(self) -> str:
-        return of_redis(self._settings)
+        return redis_url(self._settings)
 
     def pids(self) -> Mapping[str, int]:
         return {}
@@ -176,56 +176,56 @@ class Clustered:
         )
         log, ledger = KafkaLog(self._kafka), CassandraLedger(cluster, clock)
         bursts = CassandraBursts(cluster, clock)
-        phones = providers(self._settings, clock, self._closing)
+        push_providers = providers(self._settings, clock, self._closing)
         for closing in (log.close, cache.close, queue.close):
             self._closing.callback(closing)
         ports = Ports(
             log=log,
-            directory=RememberedDirectory(CassandraDirectory(cluster)),
+            directory=CachedDirectory(CassandraDirectory(cluster)),
             sets=CassandraMemberSets(cluster),
             heads=CassandraHeads(cluster),
             bursts=bursts,
             recent_bursts=CassandraRecentBursts(cluster, clock),
             viewer_lapses=CassandraViewerLapses(cluster, clock, nonces),
             ledger=ledger,
-            sleepers=CassandraSleepers(cluster, clock, ledger.openings),
+            deferred_bursts=CassandraDeferredBursts(cluster, clock, ledger.openings),
             claims=CassandraClaims(cluster),
-            seals=CassandraSeals(cluster, clock),
+            audience_snapshots=CassandraAudienceSnapshots(cluster, clock),
             inbox=CassandraInbox(cluster, clock),
             follows=CassandraFollows(cluster),
-            wants=CassandraWants(cluster),
-            flags=CassandraFlags(cluster),
+            subject_preferences=CassandraSubjectPreferences(cluster),
+            account_flags=CassandraAccountFlags(cluster),
             devices=CassandraDevices(cluster, clock),
             retractions=CassandraRetractions(cluster),
-            overalls=CassandraOveralls(cluster),
-            partings=CassandraPartings(cluster),
-            stays=CassandraStays(cluster, clock),
+            account_preferences=CassandraAccountPreferences(cluster),
+            user_blocks=CassandraUserBlocks(cluster),
+            active_sets=CassandraActiveSets(cluster, clock),
             epochs=CassandraEpochs(cluster),
-            reaches=CassandraReaches(cluster),
-            holds=CassandraHolds(cluster, clock),
-            traces=CassandraTraces(cluster, clock),
+            reach_limits=CassandraReachLimits(cluster),
+            held_mentions=CassandraHeldMentions(cluster, clock),
+            erasure_targets=CassandraErasureTargets(cluster, clock),
             throttles=CassandraThrottles(cluster, clock),
             dead_letters=CassandraDeadLetters(cluster, clock),
             lane_tallies=CassandraLaneTallies(cluster),
-            sent=CassandraSent(cluster),
-            spared=CassandraSpared(cluster),
+            send_log=CassandraSendLog(cluster),
+            push_suppressions=CassandraPushSuppressions(cluster),
             leases=CassandraLeases(cluster),
             archive=CassandraArchive(cluster, ledger, bursts),
             pull=RedisPullIndex(cache, nonces),
-            recent=RedisRecent(cache),
-            buckets=RedisBuckets(cache),
-            pressure=RedisPressure(cache),
-            report=RedisBacklogReport(cache),
+            recent_events=RedisRecentEvents(cache),
+            token_buckets=RedisTokenBuckets(cache),
+            backpressure=RedisBackpressure(cache),
+            backlog_report=RedisBacklogReport(cache),
             active_hours=RedisActiveHours(cache),
-            paces=RedisPaces(cache, self._settings.push.paces),
-            caps=RedisCaps(cache, self._settings.push.caps),
-            tabs=RedisTabReport(cache),
-            lines=RedisLineReport(cache),
-            bus=RedisBus(cache),
+            provider_rates=RedisProviderRates(cache, self._settings.push.provider_limits),
+            caps=RedisFrequencyCaps(cache, self._settings.push.caps),
+            inbox_latency=RedisInboxLatencyReport(cache),
+            circuit_report=RedisCircuitReport(cache),
+            bus=RedisLiveBus(cache),
             versions=RedisViewerVersions(cache),
             queue=queue,
-            providers=phones,
-            platforms=served(phones),
+            providers=push_providers,
+            platforms=configured_platforms(push_providers),
             clock=clock,
             nonces=nonces,
             chance=random,
@@ -234,9 +234,9 @@ class Clustered:
 
     def reads(self, metrics: Metrics | None = None) -> ReadPorts:
         cache, reader = connect_async(self.redis_url(), metrics), CassandraReader(self._cluster)
-        self._leaving.push_async_callback(cache.aclose)
+        self._closing_async.push_async_callback(cache.aclose)
         versions = RedisInboxVersions(cache)
-        self._leaving.push_async_callback(versions.close)
+        self._closing_async.push_async_callback(versions.close)
         return ReadPorts(
             people=CassandraPeople(reader, self._clock),
             preferences=CassandraPreferences(reader),
@@ -250,13 +250,13 @@ class Clustered:
             nonces=UuidNonces(),
         )
 
-    async def leave(self) -> None:
-        await self._leaving.aclose()
+    async def close_reads(self) -> None:
+        await self._closing_async.aclose()
 
     def application(self, pool: Pool, metrics: Metrics | None = None) -> Any:
         return application(brokers(self._settings, self.redis_url())[pool], pool, metrics=metrics)
 
-    def empty(self) -> bool:
+    def flush_redis(self) -> bool:
         """Return False: other systems may share this Redis."""
         return False
 

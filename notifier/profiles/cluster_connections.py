@@ -3,14 +3,14 @@
 from notifier.adapters import cassandra, kafka
 from notifier.config import Settings, variable
 from notifier.domain.errors import BadSetting
-from notifier.profiles.data_folder import checked, instance
+from notifier.profiles.data_folder import checked_redis_url, instance
 
 
-def of_kafka(settings: Settings) -> kafka.Access:
+def kafka_access(settings: Settings) -> kafka.Access:
     """Raises BadSetting if the broker addresses are missing."""
     section = settings.kafka
     return kafka.Access(
-        servers=_needed(section.servers, "kafka", "servers"),
+        servers=_required(section.servers, "kafka", "servers"),
         prefix=section.prefix,
         instance=instance(settings),
         security=kafka.security(
@@ -19,11 +19,11 @@ def of_kafka(settings: Settings) -> kafka.Access:
     )
 
 
-def of_cassandra(settings: Settings) -> cassandra.CassandraAccess:
+def cassandra_access(settings: Settings) -> cassandra.CassandraAccess:
     """Raises BadSetting if the node addresses are missing."""
     section = settings.cassandra
     return cassandra.CassandraAccess(
-        hosts=_needed(section.hosts, "cassandra", "hosts").split(","),
+        hosts=_required(section.hosts, "cassandra", "hosts").split(","),
         port=section.port,
         keyspace=section.keyspace,
         datacenter=section.datacenter,
@@ -32,12 +32,12 @@ def of_cassandra(settings: Settings) -> cassandra.CassandraAccess:
     )
 
 
-def of_redis(settings: Settings) -> str:
+def redis_url(settings: Settings) -> str:
     """Raises BadSetting if the Redis URL is missing or invalid."""
-    return checked(_needed(settings.redis_url, "redis_url"))
+    return checked_redis_url(_required(settings.redis_url, "redis_url"))
 
 
-def _needed(value: str, *path: str) -> str:
+def _required(value: str, *path: str) -> str:
     if not value:
         raise BadSetting(
             f"The cluster profile needs {variable(*path)}; `notifier services up` starts the engines here."

@@ -12,45 +12,45 @@ from zlib import crc32
 
 from notifier.adapters.redis import await_answer
 from notifier.config import PREFIX, Settings, without_password
-from notifier.config.field import split
+from notifier.config.field import split_url
 from notifier.domain.errors import BadSetting, CacheUnavailable, DataLocked, Unwritable
 
 # Normalized TLS options of a Redis URL: the Redis client and Celery have different defaults.
 
-LOOKS = {"required": "required", "CERT_REQUIRED": "required", "none": "none", "CERT_NONE": "none"}
+CERTIFICATE_MODES = {"required": "required", "CERT_REQUIRED": "required", "none": "none", "CERT_NONE": "none"}
 """Certificate verification modes in the spelling of either library, mapped to one spelling."""
 
 
-def checked(url: str) -> str:
+def checked_redis_url(url: str) -> str:
     """Return the URL with explicit TLS options. Raises BadSetting.
 
     The error does not contain the URL, which may hold a password.
     """
-    parts = split(url)
+    parts = split_url(url)
     try:
         for host in parts.netloc.rpartition("@")[2].split(","):
             _ = urlsplit(f"//{host}").port
     except ValueError:
         # Drop the cause: it contains the invalid port, which is part of the password.
         raise BadSetting("A Redis URL has no port where one should be; in a password / is written %2F.") from None
-    return url if parts.scheme != "rediss" else urlunsplit(parts._replace(query=_said(parts.query)))
+    return url if parts.scheme != "rediss" else urlunsplit(parts._replace(query=_with_tls_options(parts.query)))
 
 
-def _said(query: str) -> str:
+def _with_tls_options(query: str) -> str:
     """Set `ssl_cert_reqs` explicitly, because Celery's library does not verify certificates by default."""
     options = dict(parse_qsl(query, keep_blank_values=True))
     verification = options.get("ssl_cert_reqs", "required")
-    if verification not in LOOKS:
+    if verification not in CERTIFICATE_MODES:
         raise BadSetting(f"A Redis URL has ssl_cert_reqs={verification}; it must be required or none.")
     if ca := options.get("ssl_ca_certs"):
         try:
             ssl.create_default_context(cafile=ca)
         except (OSError, ssl.SSLError) as error:
             raise BadSetting(f"The certificate of Redis's authority, {ca}, can't be read: {error}") from error
-    return urlencode({**options, "ssl_cert_reqs": LOOKS[verification]}, safe="/")
+    return urlencode({**options, "ssl_cert_reqs": CERTIFICATE_MODES[verification]}, safe="/")
 
 
-ANSWERS_WITHIN = 5.0
+REDIS_TIMEOUT = 5.0
 """Seconds to wait for a configured Redis at startup. A Redis that starts at the same time as `up` needs one or two."""
 
 
@@ -66,12 +66,12 @@ def require_redis(url: str, within: float) -> None:
     Call it at startup only. Then a silent Redis mostly means a wrong address; later it is an outage, and tolerated.
     """
     try:
-        await_answer(checked(url), within)
+        await_answer(checked_redis_url(url), within)
     except CacheUnavailable as error:
         raise CacheUnavailable(f"{PREFIX}REDIS_URL is {without_password(url)!r}. {error.detail}") from error
 
 
-def writable(folder: Path) -> None:
+def require_writable(folder: Path) -> None:
     """Create the folder if it is missing. Raises Unwritable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def remembered(path: Path, url: str) -> Iterator[None]:
+def remembered_redis_url(path: Path, url: str) -> Iterator[None]:
     """Store the Redis URL for CLI commands beside `notifier up`. Mode 0600, because it may hold a password."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:

@@ -10,84 +10,91 @@ from notifier.adapters.redis import (
     RedisActiveHours,
     RedisActivity,
     RedisBacklogReport,
-    RedisBuckets,
-    RedisBus,
-    RedisCaps,
+    RedisBackpressure,
+    RedisCircuitReport,
+    RedisFrequencyCaps,
+    RedisInboxLatencyReport,
     RedisInboxVersions,
-    RedisLineReport,
+    RedisLiveBus,
     RedisLiveReader,
-    RedisPaces,
-    RedisPressure,
+    RedisProviderRates,
     RedisPullIndex,
     RedisPullReader,
-    RedisRecent,
-    RedisTabReport,
+    RedisRecentEvents,
+    RedisTokenBuckets,
     RedisViewerVersions,
     connect,
     connect_async,
 )
 from notifier.adapters.sqlite import (
     Files,
+    SqliteAccountFlags,
+    SqliteAccountPreferences,
+    SqliteActiveSets,
     SqliteArchive,
+    SqliteAudienceSnapshots,
     SqliteBurstChanges,
     SqliteBursts,
     SqliteClaims,
     SqliteDeadLetters,
+    SqliteDeferredBursts,
     SqliteDevices,
     SqliteDirectory,
     SqliteEpochs,
-    SqliteFlags,
+    SqliteErasureTargets,
     SqliteFollows,
     SqliteHeads,
-    SqliteHolds,
+    SqliteHeldMentions,
     SqliteInbox,
     SqliteLaneTallies,
     SqliteLeases,
     SqliteLedger,
     SqliteLog,
     SqliteMemberSets,
-    SqliteOveralls,
-    SqlitePartings,
     SqlitePeople,
     SqlitePreferences,
-    SqliteReaches,
+    SqlitePushSuppressions,
+    SqliteReachLimits,
     SqliteReader,
     SqliteRecentBursts,
     SqliteRetractions,
-    SqliteSeals,
-    SqliteSent,
-    SqliteSleepers,
-    SqliteSpared,
-    SqliteStays,
+    SqliteSendLog,
+    SqliteSubjectPreferences,
     SqliteThrottles,
     SqliteTimeline,
-    SqliteTraces,
+    SqliteUserBlocks,
     SqliteViewerLapses,
-    SqliteWants,
 )
 from notifier.adapters.system_clock import SystemClock, UuidNonces
-from notifier.adapters.valkey import ValkeyServer, empty, valkey_binary
+from notifier.adapters.valkey import ValkeyServer, flush_all, valkey_binary
 from notifier.config import PREFIX, Settings
 from notifier.domain.delivery.slice import Pool
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.profiles.celery_brokers import brokers
-from notifier.profiles.data_folder import ANSWERS_WITHIN, checked, locked, remembered, require_redis, writable
+from notifier.profiles.data_folder import (
+    REDIS_TIMEOUT,
+    checked_redis_url,
+    locked,
+    remembered_redis_url,
+    require_redis,
+    require_writable,
+)
 from notifier.profiles.profile import Inspection
-from notifier.profiles.push_providers import providers, served
+from notifier.profiles.push_providers import configured_platforms, providers
 
-NOWHERE = "redis://127.0.0.1:1"
+NO_REDIS_URL = "redis://127.0.0.1:1"
 """URL while no `notifier up` runs on the folder and there is no Redis. Calls fail at once and callers degrade."""
 
 
-class Embedded:
+class EmbeddedProfile:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._run = settings.data / "run"
         self._files = Files.at(settings.data)
         self._clock = SystemClock()
-        self._closing, self._leaving = ExitStack(), AsyncExitStack()
+        self._closing, self._closing_async = ExitStack(), AsyncExitStack()
         self._server: ValkeyServer | None = None
 
     def pending(self) -> Sequence[str]:
@@ -97,7 +104,7 @@ class Embedded:
         """Apply all steps in the first phase: no old code shares these files."""
         if phase == "post":
             return 0
-        writable(self._settings.data)
+        require_writable(self._settings.data)
         return self._files.migrate()
 
     def prepare(self) -> None:
@@ -110,15 +117,15 @@ class Embedded:
         """Do nothing: all stores are local."""
 
     @contextmanager
-    def services(self, alone: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
-        writable(self._run)
+    def services(self, on_locked: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
+        require_writable(self._run)
         with locked(self._run / "lock"), ExitStack() as stack:
-            alone()
+            on_locked()
             if self._settings.redis_url:
                 brokers(self._settings, self._settings.redis_url)
-                require_redis(self._settings.redis_url, ANSWERS_WITHIN)
+                require_redis(self._settings.redis_url, REDIS_TIMEOUT)
             url = self._settings.redis_url or stack.enter_context(self._valkey())
-            stack.enter_context(remembered(self._run / "redis.url", url))
+            stack.enter_context(remembered_redis_url(self._run / "redis.url", url))
             yield {PREFIX + "REDIS_URL": url, PREFIX + "DATA": str(self._settings.data.absolute())}
 
     def require_services(self) -> None:
@@ -133,11 +140,11 @@ class Embedded:
 
     def redis_url(self) -> str:
         if self._settings.redis_url:
-            return checked(self._settings.redis_url)
+            return checked_redis_url(self._settings.redis_url)
         try:
             return (self._run / "redis.url").read_text()
         except FileNotFoundError:
-            return NOWHERE
+            return NO_REDIS_URL
 
     def processes(self) -> Mapping[Pool, int]:
         return {}
@@ -153,7 +160,7 @@ class Embedded:
             CeleryQueue(brokers(self._settings, self.redis_url()), metrics),
         )
         log = SqliteLog(files.log, clock)
-        phones = providers(self._settings, clock, self._closing)
+        push_providers = providers(self._settings, clock, self._closing)
         for closing in (log.close, redis.close, queue.close):
             self._closing.callback(closing)
         ports = Ports(
@@ -165,44 +172,44 @@ class Embedded:
             recent_bursts=SqliteRecentBursts(files.core),
             viewer_lapses=SqliteViewerLapses(files.core),
             ledger=SqliteLedger(files.core),
-            sleepers=SqliteSleepers(files.core),
+            deferred_bursts=SqliteDeferredBursts(files.core),
             claims=SqliteClaims(files.core),
-            seals=SqliteSeals(files.inboxes, clock),
+            audience_snapshots=SqliteAudienceSnapshots(files.inboxes, clock),
             inbox=SqliteInbox(files.inboxes),
             follows=SqliteFollows(files.core),
-            wants=SqliteWants(files.core),
-            flags=SqliteFlags(files.core),
+            subject_preferences=SqliteSubjectPreferences(files.core),
+            account_flags=SqliteAccountFlags(files.core),
             devices=SqliteDevices(files.core, clock),
             retractions=SqliteRetractions(files.core),
-            overalls=SqliteOveralls(files.core),
-            partings=SqlitePartings(files.core),
-            stays=SqliteStays(files.core),
+            account_preferences=SqliteAccountPreferences(files.core),
+            user_blocks=SqliteUserBlocks(files.core),
+            active_sets=SqliteActiveSets(files.core),
             epochs=SqliteEpochs(files.core),
-            reaches=SqliteReaches(files.core),
-            holds=SqliteHolds(files.core, clock),
-            traces=SqliteTraces(files.core),
+            reach_limits=SqliteReachLimits(files.core),
+            held_mentions=SqliteHeldMentions(files.core, clock),
+            erasure_targets=SqliteErasureTargets(files.core),
             throttles=SqliteThrottles(files.core),
             dead_letters=SqliteDeadLetters(files.core),
             lane_tallies=SqliteLaneTallies(files.core),
-            sent=SqliteSent(files.core, clock),
-            spared=SqliteSpared(files.core),
+            send_log=SqliteSendLog(files.core, clock),
+            push_suppressions=SqlitePushSuppressions(files.core),
             leases=SqliteLeases(files.core),
             archive=SqliteArchive(files.core, files.inboxes),
             pull=RedisPullIndex(redis, nonces),
-            recent=RedisRecent(redis),
-            buckets=RedisBuckets(redis),
-            pressure=RedisPressure(redis),
-            report=RedisBacklogReport(redis),
+            recent_events=RedisRecentEvents(redis),
+            token_buckets=RedisTokenBuckets(redis),
+            backpressure=RedisBackpressure(redis),
+            backlog_report=RedisBacklogReport(redis),
             active_hours=RedisActiveHours(redis),
-            paces=RedisPaces(redis, self._settings.push.paces),
-            caps=RedisCaps(redis, self._settings.push.caps),
-            tabs=RedisTabReport(redis),
-            lines=RedisLineReport(redis),
-            bus=RedisBus(redis),
+            provider_rates=RedisProviderRates(redis, self._settings.push.provider_limits),
+            caps=RedisFrequencyCaps(redis, self._settings.push.caps),
+            inbox_latency=RedisInboxLatencyReport(redis),
+            circuit_report=RedisCircuitReport(redis),
+            bus=RedisLiveBus(redis),
             versions=RedisViewerVersions(redis),
             queue=queue,
-            providers=phones,
-            platforms=served(phones),
+            providers=push_providers,
+            platforms=configured_platforms(push_providers),
             clock=clock,
             nonces=nonces,
             chance=random,
@@ -211,9 +218,9 @@ class Embedded:
 
     def reads(self, metrics: Metrics | None = None) -> ReadPorts:
         redis, reader = connect_async(self.redis_url(), metrics), SqliteReader()
-        self._leaving.push_async_callback(redis.aclose)
+        self._closing_async.push_async_callback(redis.aclose)
         versions = RedisInboxVersions(redis)
-        self._leaving.push_async_callback(versions.close)
+        self._closing_async.push_async_callback(versions.close)
         return ReadPorts(
             people=SqlitePeople(self._files.core, reader),
             preferences=SqlitePreferences(self._files.core, reader),
@@ -227,14 +234,14 @@ class Embedded:
             nonces=UuidNonces(),
         )
 
-    async def leave(self) -> None:
-        await self._leaving.aclose()
+    async def close_reads(self) -> None:
+        await self._closing_async.aclose()
 
     def application(self, pool: Pool, metrics: Metrics | None = None) -> Any:
         return application(brokers(self._settings, self.redis_url())[pool], pool, metrics=metrics)
 
-    def empty(self) -> bool:
-        return empty(self._run / "valkey")
+    def flush_redis(self) -> bool:
+        return flush_all(self._run / "valkey")
 
     def close(self) -> None:
         self._closing.close()

@@ -11,52 +11,54 @@ from notifier.profiles.profile import Inspection, Level
 
 # Concurrent inspection of all engines. A hanging engine does not delay the results of the others.
 
-WITHIN = 4.5
+INSPECTION_TIMEOUT = 4.5
 """Seconds for all engines together."""
 
-Look = Callable[[], Sequence[Inspection]]
+EngineInspection = Callable[[], Sequence[Inspection]]
 
 
-def inspected(looks: Mapping[str, Look], within: float = WITHIN) -> Iterator[Inspection]:
+def run_inspections(
+    inspections: Mapping[str, EngineInspection], within: float = INSPECTION_TIMEOUT
+) -> Iterator[Inspection]:
     """Run all inspections concurrently and yield their results in order.
 
     An engine that fails or hangs yields a single failed inspection with the engine's name.
     """
     deadline = monotonic() + within
-    running = {name: _Going(inspect) for name, inspect in looks.items()}
+    running = {name: _RunningInspection(inspect) for name, inspect in inspections.items()}
     for name, inspection in running.items():
-        yield from inspection.found(name, max(0.0, deadline - monotonic()))
+        yield from inspection.results(name, max(0.0, deadline - monotonic()))
 
 
-class _Going:
-    def __init__(self, look: Look) -> None:
-        self._look = look
-        self._found: Sequence[Inspection] = ()
-        self._wrong: Exception | None = None
+class _RunningInspection:
+    def __init__(self, inspect: EngineInspection) -> None:
+        self._inspect = inspect
+        self._results: Sequence[Inspection] = ()
+        self._error: Exception | None = None
         # A daemon thread, so that a hanging engine does not delay the end of the process.
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def found(self, name: str, within: float) -> Sequence[Inspection]:
+    def results(self, name: str, within: float) -> Sequence[Inspection]:
         self._thread.join(within)
         if self._thread.is_alive():
-            return [_away(name, f"No answer within {WITHIN:g} s.")]
-        match self._wrong:
+            return [_failed_inspection(name, f"No answer within {INSPECTION_TIMEOUT:g} s.")]
+        match self._error:
             case None:
-                return [Inspection(name=name, detail="It answers, and lets us in."), *self._found]
+                return [Inspection(name=name, detail="It answers, and lets us in."), *self._results]
             case NotifierError():
-                return [_away(name, str(self._wrong))]
+                return [_failed_inspection(name, str(self._error))]
             case error:
                 raise error
 
     def _run(self) -> None:
         try:
-            self._found = self._look()
+            self._results = self._inspect()
         except Exception as error:  # re-raised by `found`, in the caller's thread
-            self._wrong = error
+            self._error = error
 
 
-def _away(name: str, detail: str) -> Inspection:
+def _failed_inspection(name: str, detail: str) -> Inspection:
     remedy = "Start it, or mend its address and its user: `notifier settings --profile cluster` shows what holds here."
     return Inspection(name=name, level="fail", detail=detail, remedy=remedy)
 
@@ -66,8 +68,8 @@ def _away(name: str, detail: str) -> Inspection:
 CLOCK_WARNS, CLOCK_FAILS = 0.5, 2.0
 """Seconds of clock skew. Cassandra's last write wins by clock, and each process checks by its own clock whether a burst
 is visible yet."""
-TRIED_CASSANDRA, OLDEST_KAFKA, OLDEST_REDIS = (5, 0), (4, 0), (7,)
-COPIES = 3
+OLDEST_CASSANDRA, OLDEST_KAFKA, OLDEST_REDIS = (5, 0), (4, 0), (7,)
+REPLICAS = 3
 """Replicas. With three, one node may be in repair while another fails."""
 BATCH_KIB, BATCH_PARTITIONS = 50, 10
 """Cassandra's default limits; the batches of the bulk writer stay below them."""
@@ -75,23 +77,23 @@ KIB = {"B": 1 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1024**2}
 REPAIR = "Then `nodetool repair --full` on each node, for what was written before has its old copies alone."
 
 
-def of_cassandra(nodes: cassandra.Nodes, access: cassandra.CassandraAccess) -> Iterator[Inspection]:
-    here = [node for node in nodes.each if node.datacenter == access.datacenter]
-    yield cassandra_version([node.version for node in nodes.each if node.up])
-    yield clock("cassandra", max((node.ahead for node in nodes.each if node.up), key=abs, default=0.0))
-    yield down([node.address for node in nodes.each if not node.up])
+def inspect_cassandra(nodes: cassandra.CassandraStatus, access: cassandra.CassandraAccess) -> Iterator[Inspection]:
+    here = [node for node in nodes.nodes if node.datacenter == access.datacenter]
+    yield cassandra_version([node.version for node in nodes.nodes if node.is_up])
+    yield clock("cassandra", max((node.clock_lead for node in nodes.nodes if node.is_up), key=abs, default=0.0))
+    yield down([node.address for node in nodes.nodes if not node.is_up])
     yield schema(nodes)
-    copies = _copies(nodes, access)
+    copies = _replica_count(nodes, access)
     yield replication(copies, here, access, known=nodes.replication is not None)
-    for node in [node for node in here if node.up][:1]:
+    for node in [node for node in here if node.is_up][:1]:
         yield batches(node.settings)
         yield commitlog(node.settings, copies)
 
 
 def cassandra_version(versions: Sequence[str]) -> Inspection:
     oldest = min(versions, key=_numbers, default="")
-    bad = not versions or _numbers(oldest) < TRIED_CASSANDRA
-    untested = any(_numbers(version) >= (TRIED_CASSANDRA[0] + 1,) for version in versions)
+    bad = not versions or _numbers(oldest) < OLDEST_CASSANDRA
+    untested = any(_numbers(version) >= (OLDEST_CASSANDRA[0] + 1,) for version in versions)
     return Inspection(
         name="cassandra version",
         level="fail" if bad else "warn" if untested else "ok",
@@ -134,13 +136,13 @@ def down(addresses: Sequence[str]) -> Inspection:
     )
 
 
-def schema(nodes: cassandra.Nodes) -> Inspection:
-    if nodes.entries is None:
+def schema(nodes: cassandra.CassandraStatus) -> Inspection:
+    if nodes.migrations is None:
         detail = "The register of migrations can't be read at a quorum."
         return Inspection(
             name="cassandra schema", level="fail", detail=detail, remedy="See the nodes and their copies."
         )
-    missing, foreign = cassandra.missing(nodes.entries)
+    missing, foreign = cassandra.missing(nodes.migrations)
     if foreign:
         harmless = all(name.startswith("pre/") for name in foreign)
         return Inspection(
@@ -162,15 +164,15 @@ def schema(nodes: cassandra.Nodes) -> Inspection:
 
 
 def replication(
-    copies: int, here: Sequence[cassandra.Node], access: cassandra.CassandraAccess, *, known: bool = True
+    copies: int, here: Sequence[cassandra.NodeStatus], access: cassandra.CassandraAccess, *, known: bool = True
 ) -> Inspection:
     """Assess whether every row still has a quorum, even one whose replicas include all nodes that are down.
 
     Replicas beyond the number of nodes do not exist, so they do not count as placed.
     """
-    away, placed = sum(not node.up for node in here), min(copies, len(here))
+    away, placed = sum(not node.is_up for node in here), min(copies, len(here))
     quorum = copies // 2 + 1
-    copied = f"{{'class': 'NetworkTopologyStrategy', '{access.datacenter}': {COPIES}}}"
+    copied = f"{{'class': 'NetworkTopologyStrategy', '{access.datacenter}': {REPLICAS}}}"
     alter = f"ALTER KEYSPACE {access.keyspace} WITH replication = {copied}. {REPAIR}"
     if not known:
         level: Level = "fail"
@@ -181,10 +183,12 @@ def replication(
     elif placed - away < quorum:
         level, remedy = "fail", f"Start {quorum - placed + away} of its nodes: LOCAL_QUORUM can't be had for all rows."
     else:
-        enough = alter if len(here) >= COPIES else f"Three nodes, and then {COPIES} copies, outlive the loss of one."
-        level, remedy = ("warn", enough) if copies < COPIES else ("ok", "")
+        enough = (
+            alter if len(here) >= REPLICAS else f"Three nodes, and then {REPLICAS} copies, outlive the loss of one."
+        )
+        level, remedy = ("warn", enough) if copies < REPLICAS else ("ok", "")
     detail = f"{copies} copies on {len(here) - away} of {len(here)} nodes in {access.datacenter}."
-    return Inspection(name="cassandra copies", level=level, detail=detail, remedy=remedy, value=copies, limit=COPIES)
+    return Inspection(name="cassandra copies", level=level, detail=detail, remedy=remedy, value=copies, limit=REPLICAS)
 
 
 def batches(settings: Mapping[str, str]) -> Inspection:
@@ -222,7 +226,7 @@ def commitlog(settings: Mapping[str, str], copies: int) -> Inspection:
     )
 
 
-def of_kafka(status: kafka.ClusterStatus) -> Iterator[Inspection]:
+def inspect_kafka(status: kafka.ClusterStatus) -> Iterator[Inspection]:
     old = status.version < OLDEST_KAFKA
     yield Inspection(
         name="kafka version",
@@ -244,13 +248,13 @@ def of_kafka(status: kafka.ClusterStatus) -> Iterator[Inspection]:
     yield from (topic(stream, topic_status) for stream, topic_status in status.topics.items())
 
 
-def topic(stream: str, one: kafka.TopicStatus) -> Inspection:
-    refuses, thin = one.insync < one.min_insync, one.replicas < COPIES
-    behind = one.insync < one.replicas
+def topic(stream: str, status: kafka.TopicStatus) -> Inspection:
+    refuses, thin = status.insync < status.min_insync, status.replicas < REPLICAS
+    is_behind = status.insync < status.replicas
     remedy = ""
     if refuses:
         remedy = "Start the brokers that are away: until then nothing is accepted."
-    elif behind:
+    elif is_behind:
         remedy = "A broker is away or behind; its log says why."
     elif thin:
         remedy = (
@@ -259,14 +263,14 @@ def topic(stream: str, one: kafka.TopicStatus) -> Inspection:
     return Inspection(
         name=f"kafka {stream}",
         level="fail" if refuses else "warn" if remedy else "ok",
-        detail=f"{one.insync} of {one.replicas} replicas in sync, {one.min_insync} needed.",
+        detail=f"{status.insync} of {status.replicas} replicas in sync, {status.min_insync} needed.",
         remedy=remedy,
-        value=one.insync,
-        limit=one.min_insync,
+        value=status.insync,
+        limit=status.min_insync,
     )
 
 
-def of_redis(name: str, server: redis.RedisServer, *, queues: bool) -> Iterator[Inspection]:
+def inspect_redis(name: str, server: redis.RedisServer, *, queues: bool) -> Iterator[Inspection]:
     old = _numbers(server.version) < OLDEST_REDIS
     yield Inspection(
         name=f"{name} version",
@@ -276,7 +280,7 @@ def of_redis(name: str, server: redis.RedisServer, *, queues: bool) -> Iterator[
         value=server.version,
         limit="7",
     )
-    yield clock(name, server.ahead)
+    yield clock(name, server.clock_lead)
     if queues:
         forgets = server.policy != "noeviction"
         yield Inspection(
@@ -291,7 +295,7 @@ def of_redis(name: str, server: redis.RedisServer, *, queues: bool) -> Iterator[
         )
 
 
-def _copies(nodes: cassandra.Nodes, access: cassandra.CassandraAccess) -> int:
+def _replica_count(nodes: cassandra.CassandraStatus, access: cassandra.CassandraAccess) -> int:
     """Return the number of replicas in our datacenter. A transient replica (`3/1`) counts as a replica."""
     replication = nodes.replication or {}
     text = replication.get(access.datacenter) or replication.get("replication_factor") or "0"

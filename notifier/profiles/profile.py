@@ -48,7 +48,7 @@ class Profile(Protocol):
         """Warm up a role: prepare now what its first work would wait for. Outages are ignored."""
         ...
 
-    def services(self, alone: Callable[[], None] = lambda: None) -> AbstractContextManager[Mapping[str, str]]:
+    def services(self, on_locked: Callable[[], None] = lambda: None) -> AbstractContextManager[Mapping[str, str]]:
         """Lock the data folder and run the profile's own services until the block ends. For the main process only.
 
         `alone` is called after the lock is taken and before any service starts. If it raises, no service starts.
@@ -92,7 +92,7 @@ class Profile(Protocol):
         """Return the asynchronous read ports for one event loop. They connect at first use."""
         ...
 
-    async def leave(self) -> None:
+    async def close_reads(self) -> None:
         """Close the connections that the read ports of this event loop opened."""
         ...
 
@@ -100,7 +100,7 @@ class Profile(Protocol):
         """Return the pool's Celery application, which the worker host runs. Does not connect yet."""
         ...
 
-    def empty(self) -> bool:
+    def flush_redis(self) -> bool:
         """Flush the private Redis of this data folder, to simulate an operator error. False if there is none."""
         ...
 

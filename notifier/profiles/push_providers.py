@@ -11,9 +11,9 @@ from notifier.adapters.http2 import Http2Limits, Http2Transport, addresses
 from notifier.adapters.push import AccessTokens, ApnsSender, AppleKey, FcmSender, ProviderTokens, ServiceAccount
 from notifier.adapters.push import fakes as development
 from notifier.adapters.push.apns.sender import ORIGINS
-from notifier.adapters.push.fakes import Late, Rerouted, Unconfigured
+from notifier.adapters.push.fakes import LazyProvider, ReroutingTransport, UnconfiguredProvider
 from notifier.adapters.push.fcm.sender import ORIGIN
-from notifier.adapters.push.webpush import Pairs, Vapid, WebPush, guarded
+from notifier.adapters.push.webpush import MessageKeyPairs, Vapid, WebPushSender, guarded
 from notifier.config import PushSettings, Settings, variable
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Platform
@@ -43,18 +43,18 @@ def providers(
     """Return one provider per platform. Files are read and connections opened at the first alert."""
     providers: dict[Platform, Provider] = {}
     for platform in Platform:
-        factory = _Making(push=settings.push, platform=platform, clock=clock, limits=limits[platform])
-        if factory.trouble:
-            providers[platform] = Unconfigured(reason=factory.trouble)
+        factory = _ProviderFactory(push=settings.push, platform=platform, clock=clock, limits=limits[platform])
+        if factory.problem:
+            providers[platform] = UnconfiguredProvider(reason=factory.problem)
         else:
-            providers[platform] = late = Late(make=factory)
+            providers[platform] = late = LazyProvider(make=factory)
             closing.callback(late.close)
     return providers
 
 
-def served(providers: Mapping[Platform, Provider]) -> Sequence[Platform]:
+def configured_platforms(providers: Mapping[Platform, Provider]) -> Sequence[Platform]:
     """Return the platforms with a configured provider."""
-    return [platform for platform, provider in providers.items() if not isinstance(provider, Unconfigured)]
+    return [platform for platform, provider in providers.items() if not isinstance(provider, UnconfiguredProvider)]
 
 
 def credentials(push: PushSettings, platform: Platform) -> str:
@@ -82,7 +82,7 @@ def require_credentials(push: PushSettings, platforms: Iterable[Platform] = Plat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Making:
+class _ProviderFactory:
     """Factory of one platform's provider."""
 
     push: PushSettings
@@ -91,9 +91,9 @@ class _Making:
     limits: Http2Limits
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """Reason why the platform has no provider; empty if it has one."""
-        own, setting = self.push.of(self.platform), CREDENTIALS[self.platform]
+        own, setting = self.push.settings_for(self.platform), CREDENTIALS[self.platform]
         if self.push.is_real(self.platform) or (self.push.is_faked(self.platform) and own.fake):
             return ""
         runs = f"no fake of {self.platform} runs; `notifier up` starts one"
@@ -122,19 +122,23 @@ class _Making:
 
     def _faked(self, opened: ExitStack) -> Provider:
         """Create the same sender as for the real provider, but with public test credentials."""
-        fake = self.push.of(self.platform).fake
+        fake = self.push.settings_for(self.platform).fake
         match self.platform:
             case Platform.APNS:
                 # Ignore the configured topics: the app of the test devices is not among them.
-                return self._apns(development.apple(), dict.fromkeys(ApnsEnvironment, fake), opened, named=False)
+                return self._apns(
+                    development.fake_apple_key(), dict.fromkeys(ApnsEnvironment, fake), opened, named=False
+                )
             case Platform.FCM if self.push.fcm.is_by_google:
-                return self._by_google(development.google_file(fake + development.TOKEN_PATH), fake, opened)
+                return self._by_google(
+                    development.fake_service_account_file(fake + development.TOKEN_PATH), fake, opened
+                )
             case Platform.FCM:
-                return self._fcm(development.google(fake), fake, opened)
+                return self._fcm(development.fake_service_account(fake), fake, opened)
             case Platform.WEB:
                 services = replace(self.push.web.services, loopback=True, production=False)
-                near = Rerouted(transport=self._guarded(services, opened), origin=fake)
-                return self._web(development.web(), services, near, opened)
+                near = ReroutingTransport(transport=self._guarded(services, opened), origin=fake)
+                return self._web(development.fake_vapid(), services, near, opened)
 
     def _apns(
         self, key: AppleKey, origins: Mapping[ApnsEnvironment, str], opened: ExitStack, *, named: bool = True
@@ -156,24 +160,26 @@ class _Making:
     def _by_google(self, account: bytes, origin: str, opened: ExitStack) -> Provider:
         """Raises BadSetting."""
         _require_library()
-        from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdmin
+        from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdminTransport
 
-        tokens = FirebaseAdmin.open(account, clock=self.clock, chance=random, origin=origin)
+        tokens = FirebaseAdminTransport.open(account, clock=self.clock, chance=random, origin=origin)
         opened.callback(tokens.close)
         return FcmSender(tokens=tokens, origin=origin)
 
     def _web(self, vapid: Vapid, services: PushServices, transport: Transport, opened: ExitStack) -> Provider:
-        pairs = opened.enter_context(closing(Pairs()))
-        return WebPush(transport=transport, vapid=vapid, services=services, clock=self.clock, chance=random, pair=pairs)
+        pairs = opened.enter_context(closing(MessageKeyPairs()))
+        return WebPushSender(
+            transport=transport, vapid=vapid, services=services, clock=self.clock, chance=random, pair=pairs
+        )
 
     def _transport(self, *origins: str, opened: ExitStack) -> Transport:
         """Create a transport. It uses plain HTTP if an origin does, which is valid for loopback hosts only."""
         clear = any(origin.startswith("http:") for origin in origins)
-        return _closed(Http2Transport(limits=self.limits, clear=clear), opened)
+        return _close_with(Http2Transport(limits=self.limits, clear=clear), opened)
 
     def _guarded(self, services: PushServices, opened: ExitStack) -> Transport:
         resolver = guarded(addresses, services)
-        return _closed(Http2Transport(limits=self.limits, clear=services.loopback, resolver=resolver), opened)
+        return _close_with(Http2Transport(limits=self.limits, clear=services.loopback, resolver=resolver), opened)
 
 
 def _require_library() -> None:
@@ -183,7 +189,7 @@ def _require_library() -> None:
         raise BadSetting(f"{name} needs more than is installed: pip install 'notifier[firebase-admin]'.")
 
 
-def _closed(transport: Http2Transport, opened: ExitStack) -> Transport:
+def _close_with(transport: Http2Transport, opened: ExitStack) -> Transport:
     opened.callback(transport.close)
     return transport
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from datetime import timedelta
 
-from notifier.domain.delivery.slice import PHONES, Step
+from notifier.domain.delivery.slice import PUSH_STEPS, Step
 from notifier.flow.delivery.dispatcher import Dispatcher
 from notifier.flow.delivery.reconciler import Reconciler
-from notifier.flow.delivery.row_writer import Delivery
-from notifier.flow.delivery.slice_worker import Work
-from notifier.flow.delivery.throttling import Monitor, Rates
-from notifier.flow.indexing.bitmaps import MendedSets
+from notifier.flow.delivery.row_writer import RowWriter
+from notifier.flow.delivery.slice_worker import SliceWorker
+from notifier.flow.delivery.throttling import LoadMonitor, PoolRates
+from notifier.flow.indexing.bitmaps import SelfRepairingSets
 from notifier.wiring.push import build_push_pipeline
 from notifier.wiring.sequencing import build_publisher
 from notifier.wiring.system import System, build_lane_guards, build_leadership
@@ -23,26 +23,26 @@ def build_dispatcher(system: System) -> Dispatcher:
     ports = system.ports
     return Dispatcher(
         ledger=ports.ledger,
-        sleepers=ports.sleepers,
+        deferred_bursts=ports.deferred_bursts,
         queue=ports.queue,
-        rates=Rates(throttles=ports.throttles, pressure=ports.pressure, lane_tallies=ports.lane_tallies),
+        rates=PoolRates(throttles=ports.throttles, backpressure=ports.backpressure, lane_tallies=ports.lane_tallies),
         leadership=build_leadership(system, "dispatcher", DISPATCHER_TERM),
-        report=ports.report,
+        backlog_report=ports.backlog_report,
         clock=ports.clock,
         metrics=system.metrics,
     )
 
 
 def build_slice_worker(
-    system: System, alive: Callable[[], None] | None = None, stopping: Callable[[], bool] | None = None
-) -> Work:
+    system: System, on_progress: Callable[[], None] | None = None, is_stopping: Callable[[], bool] | None = None
+) -> SliceWorker:
     """Build the worker that runs slices of rows and of alerts.
 
     It calls `alive` while a slice makes progress, and hands the slice back once `stopping` returns True.
     """
     ports = system.ports
-    return Work(
-        doings={Step.ROWS: build_row_writer(system), **dict.fromkeys(PHONES, build_push_pipeline(system))},
+    return SliceWorker(
+        handlers={Step.ROWS: build_row_writer(system), **dict.fromkeys(PUSH_STEPS, build_push_pipeline(system))},
         bursts=ports.bursts,
         claims=ports.claims,
         ledger=ports.ledger,
@@ -51,22 +51,22 @@ def build_slice_worker(
         clock=ports.clock,
         metrics=system.metrics,
         owner=system.owner,
-        alive=alive,
-        stopping=stopping,
+        on_progress=on_progress,
+        is_stopping=is_stopping,
     )
 
 
-def build_row_writer(system: System) -> Delivery:
+def build_row_writer(system: System) -> RowWriter:
     """Build the slice handler that writes inbox rows."""
     ports = system.ports
-    return Delivery(
-        sets=MendedSets(port=ports.sets, log=ports.log, clock=ports.clock),
-        seals=ports.seals,
+    return RowWriter(
+        sets=SelfRepairingSets(port=ports.sets, log=ports.log, clock=ports.clock),
+        audience_snapshots=ports.audience_snapshots,
         inbox=ports.inbox,
         clock=ports.clock,
         metrics=system.metrics,
         rule=system.tier_rule,
-        pushed=system.settings.push.pushed,
+        pushed=system.settings.push.pushed_tiers,
     )
 
 
@@ -76,12 +76,12 @@ def build_reconciler(system: System) -> Reconciler:
     return Reconciler(
         publisher=build_publisher(system),
         heads=ports.heads,
-        recent=ports.recent_bursts,
+        recent_bursts=ports.recent_bursts,
         pull=ports.pull,
         ledger=ports.ledger,
-        seals=ports.seals,
+        audience_snapshots=ports.audience_snapshots,
         inbox=ports.inbox,
-        holds=ports.holds,
+        held_mentions=ports.held_mentions,
         log=ports.log,
         leadership=build_leadership(system, "reconciler", RECONCILER_TERM),
         clock=ports.clock,
@@ -89,17 +89,17 @@ def build_reconciler(system: System) -> Reconciler:
     )
 
 
-def build_load_monitor(system: System) -> Monitor:
+def build_load_monitor(system: System) -> LoadMonitor:
     """Build the periodic job that turns queue lengths into backpressure."""
     ports = system.ports
-    return Monitor(
+    return LoadMonitor(
         leases=ports.leases,
         queue=ports.queue,
-        report=ports.report,
-        pressure=ports.pressure,
-        lines=ports.lines,
+        backlog_report=ports.backlog_report,
+        backpressure=ports.backpressure,
+        circuit_report=ports.circuit_report,
         clock=ports.clock,
         metrics=system.metrics,
         owner=system.owner,
-        every=system.settings.monitor_every,
+        interval=system.settings.monitor_every,
     )

@@ -7,8 +7,8 @@ from typing import Any
 from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.change_follower import ChangeFollower
 from notifier.flow.inbox.gap_fetch import GapFetch
-from notifier.flow.inbox.inbox import Inbox, OpeningObserver, Tab
-from notifier.flow.inbox.invalidation import AsyncInvalidation, SharedLooks, VersionCheck
+from notifier.flow.inbox.inbox import Inbox, OpeningObserver, UncachedInbox
+from notifier.flow.inbox.invalidation import AsyncInvalidation, SharedVersionLookups, VersionCheck
 from notifier.flow.inbox.last_known_pages import PageRenderer
 from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
@@ -16,7 +16,7 @@ from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.versioned_ports import VersionedPeople, VersionedPreferences
 from notifier.flow.inbox.viewer_cache import ViewerCache
 from notifier.flow.inbox.viewer_facts import ViewerFacts
-from notifier.metrics import Hits, Metrics
+from notifier.metrics import CacheHits, Metrics
 from notifier.ports.all_ports import ReadPorts
 
 MEGABYTE = 1_000_000
@@ -24,9 +24,9 @@ VIEWER_SHARE = 0.5
 """Share of the caches' memory for viewers. The rest is for bursts, which many viewers share."""
 
 
-def build_tab(reads: ReadPorts, observers: Sequence[OpeningObserver] = ()) -> Tab:
+def build_uncached_inbox(reads: ReadPorts, observers: Sequence[OpeningObserver] = ()) -> UncachedInbox:
     """Build the inbox without caches, for single pages and for live streams."""
-    return Tab(
+    return UncachedInbox(
         people=build_versioned_people(reads),
         timeline=reads.timeline,
         pull=reads.pull,
@@ -42,10 +42,10 @@ def build_inbox(
     loads: Callable[[], SharedLoads[Any, Any]],
     deadline: ReadDeadline,
     megabytes: int,
-    share_looks_within: timedelta | None = None,
+    share_lookups_within: timedelta | None = None,
     observers: Sequence[OpeningObserver] = (),
     renderer: PageRenderer | None = None,
-    maker: bytes = b"",
+    renderer_id: bytes = b"",
 ) -> Inbox:
     """Build the inbox with its caches, one per process.
 
@@ -62,13 +62,13 @@ def build_inbox(
         loads=loads(),
         subject_loads=loads(),
         extensions=loads(),
-        most_bytes=megabytes * MEGABYTE - viewer_bytes,
+        max_bytes=megabytes * MEGABYTE - viewer_bytes,
     )
     viewers = ViewerCache(
-        most_bytes=viewer_bytes,
-        hits=Hits(metrics.inbox_cache, "viewers"),
-        page_hits=Hits(metrics.inbox_cache, "pages"),
-        remembered_hits=Hits(metrics.inbox_cache, "redis"),
+        max_bytes=viewer_bytes,
+        hits=CacheHits(metrics.inbox_cache, "viewers"),
+        page_hits=CacheHits(metrics.inbox_cache, "pages"),
+        remembered_hits=CacheHits(metrics.inbox_cache, "redis"),
     )
     follower = ChangeFollower(
         changes=reads.burst_changes, subjects=subjects, viewers=viewers, clock=reads.clock, metrics=metrics
@@ -78,9 +78,9 @@ def build_inbox(
     facts = ViewerFacts(
         people=people,
         versions=reads.versions,
-        looks=version_check
-        if share_looks_within is None
-        else SharedLooks(looks=version_check, within=share_looks_within),
+        lookups=version_check
+        if share_lookups_within is None
+        else SharedVersionLookups(lookups=version_check, within=share_lookups_within),
         viewers=viewers,
         clock=reads.clock,
         nonces=reads.nonces,
@@ -97,7 +97,7 @@ def build_inbox(
         metrics=metrics,
         observers=observers,
         renderer=renderer,
-        maker=maker,
+        renderer_id=renderer_id,
     )
 
 

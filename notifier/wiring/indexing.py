@@ -5,63 +5,71 @@ The `holds` callback of an indexer returns whether the indexer still owns its pa
 
 from collections.abc import Callable
 
-from notifier.flow.accounts.account_indexer import Registrar
-from notifier.flow.devices.device_indexer import Departed, Switchboard
-from notifier.flow.devices.registry import PhoneBook
-from notifier.flow.indexing.activity import Attendant, RollUp
+from notifier.flow.accounts.account_indexer import AccountIndexer
+from notifier.flow.devices.device_indexer import DepartedAccounts, DeviceIndexer
+from notifier.flow.devices.registry import DeviceRegistry
+from notifier.flow.indexing.activity import ActivityIndexer, RollUp
 from notifier.flow.indexing.bitmaps import Bitmaps
-from notifier.flow.indexing.graph_indexer import Indexer
+from notifier.flow.indexing.graph_indexer import GraphIndexer
 from notifier.wiring.system import System, build_leadership
 
 
-def build_graph_indexer(system: System, holds: Callable[[], bool]) -> Indexer:
+def build_graph_indexer(system: System, owns_records: Callable[[], bool]) -> GraphIndexer:
     """Build the indexer of follows, user blocks and subject preferences."""
     ports = system.ports
     bitmaps = Bitmaps(
-        follows=ports.follows, wants=ports.wants, overalls=ports.overalls, sets=ports.sets, metrics=system.metrics
+        follows=ports.follows,
+        subject_preferences=ports.subject_preferences,
+        account_preferences=ports.account_preferences,
+        sets=ports.sets,
+        metrics=system.metrics,
     )
-    return Indexer(
-        directory=ports.directory, bitmaps=bitmaps, partings=ports.partings, epochs=ports.epochs, holds=holds
+    return GraphIndexer(
+        directory=ports.directory,
+        bitmaps=bitmaps,
+        user_blocks=ports.user_blocks,
+        epochs=ports.epochs,
+        owns_records=owns_records,
     )
 
 
-def build_account_indexer(system: System, holds: Callable[[], bool]) -> Registrar:
+def build_account_indexer(system: System, owns_records: Callable[[], bool]) -> AccountIndexer:
     """Build the indexer of account flags."""
     ports = system.ports
-    return Registrar(
+    return AccountIndexer(
         directory=ports.directory,
-        flags=ports.flags,
-        phonebook=build_device_registry(system),
+        flags=ports.account_flags,
+        device_registry=build_device_registry(system),
         sets=ports.sets,
         epochs=ports.epochs,
         metrics=system.metrics,
-        holds=holds,
+        owns_records=owns_records,
     )
 
 
-def build_device_indexer(system: System, holds: Callable[[], bool]) -> Switchboard:
+def build_device_indexer(system: System, owns_records: Callable[[], bool]) -> DeviceIndexer:
     """Build the indexer of devices."""
     ports = system.ports
-    return Switchboard(
+    return DeviceIndexer(
         devices=ports.devices,
-        departed=Departed(directory=ports.directory, retractions=ports.retractions),
+        departed_accounts=DepartedAccounts(directory=ports.directory, retractions=ports.retractions),
         sets=ports.sets,
         epochs=ports.epochs,
         metrics=system.metrics,
-        holds=holds,
+        owns_records=owns_records,
     )
 
 
-def build_device_registry(system: System) -> PhoneBook:
+def build_device_registry(system: System) -> DeviceRegistry:
     """Build the registry, through which devices are registered, listed and dropped."""
     ports = system.ports
-    return PhoneBook(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
+    return DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
 
 
-def build_activity_indexer(system: System) -> Attendant:
+def build_activity_indexer(system: System) -> ActivityIndexer:
     """Build the stage that records which users were active in which hour."""
     ports = system.ports
-    return Attendant(directory=ports.directory, hours=ports.active_hours, clock=ports.clock)
+    return ActivityIndexer(directory=ports.directory, hours=ports.active_hours, clock=ports.clock)
 
 
 def build_activity_roll_up(system: System) -> RollUp:
@@ -70,7 +78,7 @@ def build_activity_roll_up(system: System) -> RollUp:
     return RollUp(
         directory=ports.directory,
         hours=ports.active_hours,
-        stays=ports.stays,
+        active_sets=ports.active_sets,
         sets=ports.sets,
         epochs=ports.epochs,
         leadership=build_leadership(system, "rollup", 2 * settings.roll_up_every),

@@ -1,8 +1,8 @@
 """Builders of intake: gateway, router and the moderation check."""
 
 from notifier.flow.intake.gateway import Gateway
-from notifier.flow.intake.moderation import Reaching
-from notifier.flow.intake.router import Router, Sizes
+from notifier.flow.intake.moderation import ModerationLookup
+from notifier.flow.intake.router import FollowerCountCache, Router
 from notifier.wiring.sequencing import build_erasure, build_retraction_settlement
 from notifier.wiring.system import System
 
@@ -12,7 +12,7 @@ def build_gateway(system: System) -> Gateway:
     ports = system.ports
     return Gateway(
         log=ports.log,
-        recent=ports.recent,
+        recent_events=ports.recent_events,
         settlement=build_retraction_settlement(system),
         metrics=system.metrics,
     )
@@ -21,27 +21,29 @@ def build_gateway(system: System) -> Gateway:
 def build_router(system: System) -> Router:
     """Build the router, which splits each event into one mention per account."""
     ports = system.ports
-    sizes = Sizes(sets=ports.sets, heads=ports.heads, clock=ports.clock, threshold=system.settings.threshold)
+    sizes = FollowerCountCache(
+        sets=ports.sets, heads=ports.heads, clock=ports.clock, threshold=system.settings.threshold
+    )
     return Router(
         log=ports.log,
-        reaching=build_moderation(system),
-        holds=ports.holds,
-        erasing=build_erasure(system),
+        moderation=build_moderation(system),
+        held_mentions=ports.held_mentions,
+        erasure=build_erasure(system),
         bursts=ports.bursts,
-        buckets=ports.buckets,
-        sizes=sizes,
+        token_buckets=ports.token_buckets,
+        follower_counts=sizes,
         metrics=system.metrics,
         cap=system.settings.reach.cap,
     )
 
 
-def build_moderation(system: System) -> Reaching:
+def build_moderation(system: System) -> ModerationLookup:
     """Build the check whether an author may notify the accounts that an event mentions."""
     ports = system.ports
-    return Reaching(
+    return ModerationLookup(
         directory=ports.directory,
-        reaches=ports.reaches,
-        overalls=ports.overalls,
+        reach_limits=ports.reach_limits,
+        account_preferences=ports.account_preferences,
         follows=ports.follows,
-        holds=ports.holds,
+        held_mentions=ports.held_mentions,
     )

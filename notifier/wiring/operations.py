@@ -2,7 +2,7 @@
 
 from contextlib import AbstractContextManager
 
-from notifier.flow.operations.event_status import Fates
+from notifier.flow.operations.event_status import EventStatusLookup
 from notifier.flow.operations.overview import Overview
 from notifier.flow.operations.preview import Preview
 from notifier.wiring.intake import build_moderation
@@ -14,50 +14,50 @@ def build_overview(system: System) -> Overview:
     ports = system.ports
     return Overview(
         ledger=ports.ledger,
-        sleepers=ports.sleepers,
-        recent=ports.recent_bursts,
-        seals=ports.seals,
+        deferred_bursts=ports.deferred_bursts,
+        recent_bursts=ports.recent_bursts,
+        audience_snapshots=ports.audience_snapshots,
         throttles=ports.throttles,
         lane_tallies=ports.lane_tallies,
-        report=ports.report,
-        pressure=ports.pressure,
-        lines=ports.lines,
+        backlog_report=ports.backlog_report,
+        backpressure=ports.backpressure,
+        circuit_report=ports.circuit_report,
         pull=ports.pull,
         clock=ports.clock,
     )
 
 
-def build_preview(system: System, turns: AbstractContextManager[object] | None = None) -> Preview:
+def build_preview(system: System, count_lock: AbstractContextManager[object] | None = None) -> Preview:
     """Build the preview of an event's audience. `turns` limits concurrent counts; None means no limit."""
     ports, settings = system.ports, system.settings
     return Preview(
-        reaching=build_moderation(system),
+        moderation=build_moderation(system),
         sets=ports.sets,
         heads=ports.heads,
         retractions=ports.retractions,
         ledger=ports.ledger,
-        recent=ports.recent_bursts,
+        recent_bursts=ports.recent_bursts,
         throttles=ports.throttles,
         clock=ports.clock,
         threshold=settings.threshold,
         collapse=settings.collapse,
         refill=settings.refill,
         rule=system.tier_rule,
-        pushed=settings.push.pushed,
-        turns=turns,
+        pushed=settings.push.pushed_tiers,
+        count_lock=count_lock,
     )
 
 
-def build_event_status(system: System, turns: AbstractContextManager[object] | None = None) -> Fates:
+def build_event_status(system: System, search_lock: AbstractContextManager[object] | None = None) -> EventStatusLookup:
     """Build the lookup of an event's status. `turns` limits concurrent log scans; None means no limit."""
     ports = system.ports
-    return Fates(
+    return EventStatusLookup(
         bursts=ports.bursts,
-        holds=ports.holds,
+        held_mentions=ports.held_mentions,
         ledger=ports.ledger,
         throttles=ports.throttles,
-        recent=ports.recent,
+        recent_events=ports.recent_events,
         log=ports.log,
         clock=ports.clock,
-        turns=turns,
+        search_lock=search_lock,
     )

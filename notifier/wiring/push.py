@@ -7,7 +7,7 @@ from notifier.flow.push.catch_up import CatchUp, SiblingBursts
 from notifier.flow.push.circuit_breakers import CircuitBreakers
 from notifier.flow.push.frequency_caps import FrequencyCaps
 from notifier.flow.push.pipeline import PushPipeline
-from notifier.flow.push.rate_limiter import Easing, Pacing
+from notifier.flow.push.rate_limiter import RateLimiter, Slowdown
 from notifier.flow.push.selection import Selection
 from notifier.flow.push.sender import AlertSender
 from notifier.wiring.indexing import build_device_registry
@@ -17,49 +17,57 @@ from notifier.wiring.system import System
 def build_push_pipeline(system: System) -> PushPipeline:
     """Build the slice handler that sends alerts. It shares breakers and rate limiters with its sender."""
     ports, settings = system.ports, system.settings
-    breakers = CircuitBreakers(clock=ports.clock, report=ports.lines, metrics=system.metrics)
-    pacing = build_rate_limiters(system)
+    breakers = CircuitBreakers(clock=ports.clock, circuit_report=ports.circuit_report, metrics=system.metrics)
+    rate_limiters = build_rate_limiters(system)
     catch_up = CatchUp(
         siblings=SiblingBursts(bursts=ports.bursts),
         ledger=ports.ledger,
-        seals=ports.seals,
-        sent=ports.sent,
-        spared=ports.spared,
+        audience_snapshots=ports.audience_snapshots,
+        send_log=ports.send_log,
+        push_suppressions=ports.push_suppressions,
     )
     return PushPipeline(
         bursts=ports.bursts,
-        seals=ports.seals,
-        spared=ports.spared,
-        sent=ports.sent,
+        audience_snapshots=ports.audience_snapshots,
+        push_suppressions=ports.push_suppressions,
+        send_log=ports.send_log,
         catch_up=catch_up,
         selection=Selection(devices=ports.devices),
         caps=FrequencyCaps(caps=ports.caps, metrics=system.metrics, limits=settings.push.caps),
         breakers=breakers,
-        pacing=pacing,
-        sender=build_alert_sender(system, breakers, pacing),
+        rate_limiters=rate_limiters,
+        sender=build_alert_sender(system, breakers, rate_limiters),
         clock=ports.clock,
     )
 
 
-def build_alert_sender(system: System, breakers: CircuitBreakers, pacing: Mapping[Platform, Pacing]) -> AlertSender:
+def build_alert_sender(
+    system: System, breakers: CircuitBreakers, rate_limiters: Mapping[Platform, RateLimiter]
+) -> AlertSender:
     """Build the sender, which passes alerts to the push providers and returns their answers."""
     ports = system.ports
     return AlertSender(
         providers=ports.providers,
         breakers=breakers,
-        pacing=pacing,
-        book=build_device_registry(system),
+        rate_limiters=rate_limiters,
+        device_registry=build_device_registry(system),
         clock=ports.clock,
         chance=ports.chance,
         metrics=system.metrics,
     )
 
 
-def build_rate_limiters(system: System) -> Mapping[Platform, Pacing]:
+def build_rate_limiters(system: System) -> Mapping[Platform, RateLimiter]:
     """Build one rate limiter per push platform; all slow down together while inbox pages are slow."""
     ports = system.ports
-    easing = Easing(tabs=ports.tabs, pressure=ports.pressure, metrics=system.metrics)
+    slowdown = Slowdown(inbox_latency=ports.inbox_latency, backpressure=ports.backpressure, metrics=system.metrics)
     return {
-        platform: Pacing(platform=platform, paces=ports.paces, easing=easing, metrics=system.metrics, terms=terms)
-        for platform, terms in system.settings.push.paces.items()
+        platform: RateLimiter(
+            platform=platform,
+            provider_rates=ports.provider_rates,
+            slowdown=slowdown,
+            metrics=system.metrics,
+            limit=terms,
+        )
+        for platform, terms in system.settings.push.provider_limits.items()
     }

@@ -1,7 +1,7 @@
 """Builders of sequencing: coordinator, publisher, retractions and erasure."""
 
 from notifier.flow.sequencing.coordinator import Coordinator
-from notifier.flow.sequencing.erasure import Erasing
+from notifier.flow.sequencing.erasure import Erasure
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
 from notifier.flow.sequencing.retractor import Retractor
@@ -32,7 +32,7 @@ def build_publisher(system: System) -> Publisher:
         sets=ports.sets,
         ledger=ports.ledger,
         pull=ports.pull,
-        voice=system.live_publisher,
+        live_publisher=system.live_publisher,
         clock=ports.clock,
         nonces=ports.nonces,
         metrics=system.metrics,
@@ -57,20 +57,20 @@ def build_retractor(system: System) -> Retractor:
     ports = system.ports
     return Retractor(
         settlement=build_retraction_settlement(system),
-        erasing=build_erasure(system),
+        erasure=build_erasure(system),
         bursts=ports.bursts,
-        voice=system.live_publisher,
+        live_publisher=system.live_publisher,
     )
 
 
-def build_erasure(system: System) -> Erasing:
+def build_erasure(system: System) -> Erasure:
     """Build the part that erases an author's text and devices."""
     ports = system.ports
-    return Erasing(
+    return Erasure(
         retractions=ports.retractions,
-        traces=ports.traces,
+        erasure_targets=ports.erasure_targets,
         directory=ports.directory,
-        phonebook=build_device_registry(system),
+        device_registry=build_device_registry(system),
         clock=ports.clock,
         metrics=system.metrics,
     )

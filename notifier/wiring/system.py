@@ -8,7 +8,7 @@ from notifier.domain.audience.tiers import TierRule
 from notifier.flow.indexing.tier_rule import tier_rule
 from notifier.flow.lane_guard import LaneGuards
 from notifier.flow.leadership import Leadership
-from notifier.flow.sequencing.live_publisher import Voice
+from notifier.flow.sequencing.live_publisher import LivePublisher
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 
@@ -27,7 +27,7 @@ class System:
     """Unique name of this process."""
     tier_rule: TierRule
     """One rule for every stage that divides an audience."""
-    live_publisher: Voice
+    live_publisher: LivePublisher
     """One instance for all publishers and retractors of the process. It remembers updates that the live bus missed."""
 
 
@@ -39,7 +39,7 @@ def build_system(*, ports: Ports, settings: Settings, metrics: Metrics, owner: s
         metrics=metrics,
         owner=owner,
         tier_rule=tier_rule(settings.tier_rule),
-        live_publisher=Voice(bus=ports.bus),
+        live_publisher=LivePublisher(bus=ports.bus),
     )
 
 

@@ -17,9 +17,9 @@ from urllib.request import Request, urlopen
 from playwright.sync_api import BrowserContext, Page, expect
 from playwright.sync_api import Request as PageRequest
 
-from notifier.api.auth.identity import issue
+from notifier.api.auth.identity import issue_token
 from notifier.api.auth.service_keys import keys_of
-from notifier.api.demo.traffic import letter
+from notifier.api.demo.traffic import mention_batch
 from notifier.cli.http import Ready, read_ready
 from notifier.config import Settings
 from notifier.domain.ids import UserId
@@ -48,12 +48,12 @@ class Served:
 
     def mention(self, *account: str, author: str = "ada") -> None:
         """Publish a mention; it is accepted when this returns, and delivered soon."""
-        body = letter(account, now=datetime.now(UTC), fresh=lambda: token_hex(8), author=author)
+        body = mention_batch(account, now=datetime.now(UTC), new_id=lambda: token_hex(8), author=author)
         kind = "application/cloudevents-batch+json"
         self._ask("/v1/events", self.ready.service_key, body=json.dumps(body).encode(), kind=kind)
 
     def token(self, user: str) -> str:
-        return issue(keys_of(Settings(data=self.data)), UserId(user), datetime.now(UTC), TOKEN_LIFETIME)
+        return issue_token(keys_of(Settings(data=self.data)), UserId(user), datetime.now(UTC), TOKEN_LIFETIME)
 
     def page_of(self, user: str) -> Any:
         return self._ask("/v1/inbox?limit=100", self.token(user))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from notifier.api.demo.traffic import LASTING
+from notifier.api.demo.traffic import STORM_SECONDS
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from tests.browser.demo import FOLLOWERS, SLOW, demo, visit
 from tests.support.browser.accessibility import violations
@@ -17,11 +17,11 @@ from tests.support.browser.page import InboxPage
 from tests.support.browser.states import delivered
 from tests.support.browser.storm_watcher import TOOK
 
-COLLAPSE = LASTING + 4
+COLLAPSE = STORM_SECONDS + 4
 """Seconds. A storm stays one burst on a slow machine, too, and the wait for the next one is short."""
 NOVA = "mention:nova"
 SHARDS = -(-FOLLOWERS // SHARD_MEMBERS)
-PRESSED: list[datetime] = [datetime.now(UTC) - timedelta(seconds=LASTING)]
+PRESSED: list[datetime] = [datetime.now(UTC) - timedelta(seconds=STORM_SECONDS)]
 """The times at which storms of this module began."""
 
 pytestmark = pytest.mark.timeout(240)
@@ -53,7 +53,7 @@ def start_storm(page: Page) -> None:
     """Open a new burst, which uses one of the hour's six fan-outs. Waits for the last collapse window first."""
     inbox = get_json(page, "v1/inbox", vip_token(page))
     opened = next(datetime.fromisoformat(item["opened_at"]) for item in inbox["items"] if item["subject"] == NOVA)
-    earliest = max(opened + timedelta(seconds=COLLAPSE + 1), PRESSED[-1] + timedelta(seconds=LASTING))
+    earliest = max(opened + timedelta(seconds=COLLAPSE + 1), PRESSED[-1] + timedelta(seconds=STORM_SECONDS))
     page.wait_for_timeout(max(0.0, (earliest - datetime.now(UTC)).total_seconds()) * 1_000)
     with page.expect_response("**/demo/storm?of=nova") as response:
         page.click("#storm")
@@ -91,7 +91,7 @@ def test_storm_of_second_celebrity_reaches_a_tenth_of_users(page: Page) -> None:
     option = page.locator('#star option[value="orion"]')
     expect(option).to_have_text(re.compile(r"@orion, \S+ followers"), timeout=SLOW)
     page.locator("#star").select_option("orion")
-    earliest = PRESSED[-1] + timedelta(seconds=LASTING + 1)
+    earliest = PRESSED[-1] + timedelta(seconds=STORM_SECONDS + 1)
     page.wait_for_timeout(max(0.0, (earliest - datetime.now(UTC)).total_seconds()) * 1_000)
     with page.expect_response("**/demo/storm?of=orion") as response:
         page.click("#storm")

@@ -25,7 +25,7 @@ def deliver_mention(folder: Path, *mentioned: str, only: Callable[[Slice], bool]
         accept(system, event("e1", "ada", mentioned, text="hi", protected=False, now=now))
         _sequence(system)
         work = build_slice_worker(system)
-        for slice_ in _slices(list(system.ports.archive.accounts())):
+        for slice_ in _slices(list(system.ports.archive.burst_progress())):
             if only(slice_):
                 work(slice_)
 
@@ -47,7 +47,7 @@ def _system(folder: Path) -> Iterator[System]:
 
 
 def _slices(accounts: Sequence[BurstProgress]) -> list[Slice]:
-    return [slice_ for account in accounts for slice_ in account.standings]
+    return [slice_ for account in accounts for slice_ in account.slice_states]
 
 
 def _sequence(system: System) -> None:

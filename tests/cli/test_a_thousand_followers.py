@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.fanout.stage import Stage, staged
-from benchmarks.push.arrivals import Heard, Told
-from notifier.devkit.check.http_client import HttpClient, patiently
+from benchmarks.fanout.stage import FanoutStage, staged
+from benchmarks.push.arrivals import ArrivedAlerts, ExpectedAlerts
+from notifier.devkit.check.http_client import HttpClient, get_patiently
 from notifier.devkit.fixture.world import ACTIVE_30D, World, user
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind, Tier
@@ -21,19 +21,19 @@ VIPS = range(2, 1_000, 10)
 VIPS_WITHIN, ACTIVE_WITHIN = timedelta(seconds=5), timedelta(minutes=5)
 
 
-def waits(arrivals: Heard, mention: Told) -> dict[Member, timedelta]:
+def waits(arrivals: ArrivedAlerts, mention: ExpectedAlerts) -> dict[Member, timedelta]:
     """Return the time from acceptance of the mention until the provider had the alert, for each alerted member."""
     return {
         line.member: line.at - mention.burst.accepted_at for line in arrivals.of(mention) if line.member is not None
     }
 
 
-def unread(stage: Stage, members: Collection[int]) -> set[int]:
+def unread(stage: FanoutStage, members: Collection[int]) -> set[int]:
     """Return the numbers of unread items that these members see on a whole page of their inbox."""
     counts = set()
     for member in members:
         client = HttpClient(url=stage.instance.url, bearer=stage.token(user(member)))
-        page = patiently(client, "/v1/inbox").body
+        page = get_patiently(client, "/v1/inbox").body
         counts.add(sum(item["unread"] for item in page["items"]))
         client.close()
     return counts
@@ -48,11 +48,11 @@ def test_thousand_followers_are_alerted_in_time_or_find_it_in_inbox(
     with staged(tmp_path, WORLD, tell=lambda _: None, threshold=1_000, push_fakes="on") as stage:
         vips = ShardBlob(kind=SetKind.VIP, owner=None, shard=0, bits=from_offsets(VIPS))
         stage.ports.sets.put([vips])
-        arrivals = Heard(stage=stage, tiers=[Tier.P0, Tier.P1])
+        arrivals = ArrivedAlerts(stage=stage, tiers=[Tier.P0, Tier.P1])
         arrivals.mention(WORLD.names[1])  # a process that was just started takes its first mention slowly
-        stage.rest(60)
+        stage.await_idle(60)
         mention = arrivals.mention(WORLD.names[0])
-        stage.rest(60)
+        stage.await_idle(60)
         latencies = waits(arrivals, mention)
         assert unread(stage, inactive[:20]) == {1}
     urgent = {member for member in latencies if member in VIPS}

@@ -11,15 +11,15 @@ from notifier import topics
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
 from notifier.adapters.system_clock import SystemClock
-from notifier.cli.commands.audience import ages
+from notifier.cli.commands.audience import freshness_facts
 from notifier.cli.context import opened
 from notifier.config import Settings
 from notifier.devkit.fixture.world import World
-from notifier.domain.audience.activity import Published
+from notifier.domain.audience.activity import ActiveSetFreshness
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.ids import UserId
-from notifier.flow.operations.overview import COUNTED, Fresh
+from notifier.flow.operations.overview import MAX_COUNTED_RECORDS, AudienceFreshness
 from notifier.ports.event_log import Record
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver_mention, sequence
@@ -55,15 +55,17 @@ def test_audience_reports_accepted_but_uncounted_events(folder: Path, notifier: 
     assert notifier("fixture", *options, "--data", str(folder)).exit_code == 0
     with opened(Settings(data=folder)) as place:
         log = place.ports.log
-        log.append([Record(stream=topics.FOLLOWS, key="nova", value=b"")] * COUNTED)
+        log.append([Record(stream=topics.FOLLOWS, key="nova", value=b"")] * MAX_COUNTED_RECORDS)
         log.append([Record(stream=topics.USERS, key="nova", value=b"")] * 2)
     fresh = json.loads(notifier("audience", "nova", "--json", "--data", str(folder)).stdout)["fresh"]
     assert fresh == {
         "activity": "snapshot",
         "rolled_up_at": None,
-        "waiting": {"follows": COUNTED, "users": 2, "activity": 0},
+        "waiting": {"follows": MAX_COUNTED_RECORDS, "users": 2, "activity": 0},
     }
-    assert json.dumps(ages(Fresh(activity=Published.CURRENT, rolled_up_at=START, waiting={}))).count(START.isoformat())
+    assert json.dumps(
+        freshness_facts(AudienceFreshness(activity=ActiveSetFreshness.CURRENT, rolled_up_at=START, waiting={}))
+    ).count(START.isoformat())
     last = notifier("audience", "nova", "--data", str(folder)).stdout.splitlines()[-1]
     assert last == "Accepted and not counted yet: 1,000 or more of follows, 2 of users."
 
@@ -95,7 +97,7 @@ def test_preview_matches_next_mention(folder: Path, notifier: Notifier) -> None:
     assert (preview["burst"], preview["refusal"], preview["followers"]) == ("mention:nova#1", None, 900)
     assert notifier("dump", "bursts", "--ndjson", "--data", str(folder)).stdout == ""
     deliver_mention(folder, "nova")
-    dumped = notifier("dump", "seals", "--ndjson", "--burst", "mention:nova#1", "--data", str(folder)).stdout
+    dumped = notifier("dump", "snapshots", "--ndjson", "--burst", "mention:nova#1", "--data", str(folder)).stdout
     [snapshot] = [json.loads(line) for line in dumped.splitlines()]
     assert {tier: preview["tiers"][tier]["people"] for tier in ("p0", "p1", "p2")} == {
         tier: snapshot[tier] for tier in ("p0", "p1", "p2")

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.peers.audience import Density
+from benchmarks.peers.audience import PeerDensity
 from benchmarks.peers.contest import Contest, names
 from benchmarks.peers.registry import PEERS, Peer
-from benchmarks.peers.subprocess_peer import Guest, GuestFailed
+from benchmarks.peers.subprocess_peer import PeerFailed, PeerProcess
 from benchmarks.peers.valkey import PeersValkey, peers_valkey
 from benchmarks.peers.virtualenvs import NotPrepared
 from tests.cli.running import is_running, until
@@ -38,8 +38,8 @@ def people(tmp_path: Path) -> Path:
     return path
 
 
-def guest(class_path: str, valkey: PeersValkey, tmp_path: Path, python: Path = OURS) -> Guest:
-    return Guest(python=python, place=class_path, given=str(valkey.socket), log=tmp_path / "guest.log")
+def guest(class_path: str, valkey: PeersValkey, tmp_path: Path, python: Path = OURS) -> PeerProcess:
+    return PeerProcess(python=python, place=class_path, argument=str(valkey.socket), log=tmp_path / "guest.log")
 
 
 @pytest.mark.parametrize("peer", IN_OUR_ENVIRONMENT, ids=lambda peer: peer.name)
@@ -59,12 +59,12 @@ def test_peer_reaches_all_users_each_round_and_leaves_no_process(
 def test_peer_that_reaches_user_twice_fails(valkey: PeersValkey, people: Path, tmp_path: Path) -> None:
     with guest("pipelined_zadd:PipelinedZadd", valkey, tmp_path) as peer_guest:
         peer_guest.deliver(people, PEOPLE, 1)
-        with pytest.raises(GuestFailed, match=f"It reached 0 of {PEOPLE} people"):
+        with pytest.raises(PeerFailed, match=f"It reached 0 of {PEOPLE} people"):
             peer_guest.deliver(people, PEOPLE, 2)
 
 
 def test_peer_with_missing_library_reports_it(valkey: PeersValkey, tmp_path: Path) -> None:
-    with pytest.raises(GuestFailed, match="It ended: ModuleNotFoundError: No module named 'stream_framework'"):
+    with pytest.raises(PeerFailed, match="It ended: ModuleNotFoundError: No module named 'stream_framework'"):
         guest("stream_framework_feeds:flat", valkey, tmp_path).__enter__()
 
 
@@ -75,7 +75,7 @@ def test_killed_peer_ends_its_worker(valkey: PeersValkey, people: Path, tmp_path
         peer_guest.process.kill()
         peer_guest.process.wait()
         until(lambda: not is_running(worker), 10.0)
-        with pytest.raises(GuestFailed, match="It ended"):
+        with pytest.raises(PeerFailed, match="It ended"):
             peer_guest.deliver(people, PEOPLE, 1)
 
 
@@ -85,7 +85,7 @@ def test_uninstallable_peer_does_not_fail_other_peers(tmp_path: Path) -> None:
             raise NotPrepared("celery.txt can't be installed: no registry.")
         return OURS
 
-    one_shard = Density(per_cent=5, shards=1, quick_shards=1)
+    one_shard = PeerDensity(per_cent=5, shards=1, quick_shards=1)
     contest = Contest(pythons=pythons, peers=IN_OUR_ENVIRONMENT, densities=[one_shard])
     results = {result.finding.name: result for result in contest(tmp_path, quick=True, tell=lambda _: None)}
     assert tuple(results) == names(IN_OUR_ENVIRONMENT, [one_shard])
@@ -105,7 +105,7 @@ def test_interrupt_ends_every_process_of_contest(tmp_path: Path) -> None:
             started.update(set(children(os.getpid())) - before)
             raise KeyboardInterrupt
 
-    one_shard = Density(per_cent=5, shards=1, quick_shards=1)
+    one_shard = PeerDensity(per_cent=5, shards=1, quick_shards=1)
     contest = Contest(pythons=lambda _: OURS, peers=IN_OUR_ENVIRONMENT, densities=[one_shard])
     with pytest.raises(KeyboardInterrupt):
         contest(tmp_path, quick=True, tell=tell)

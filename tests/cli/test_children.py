@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.supervisor.child import BACKOFF, DIED, HUNG, LONGEST_LOG, STEADY_AFTER, Child, put_aside
-from notifier.cli.supervisor.heartbeat import HeartbeatLimits, Pulse
+from notifier.cli.supervisor.child import BACKOFF, DIED, HUNG, LONGEST_LOG, STEADY_AFTER, Child, rotate_log
+from notifier.cli.supervisor.heartbeat import HeartbeatLimits, HeartbeatWatch
 
 PAUSE = BACKOFF.first.total_seconds()
 
@@ -55,16 +55,16 @@ def starts() -> Iterator[ProcessStarter]:
 def test_dead_child_is_restarted_after_pause(starts: ProcessStarter) -> None:
     clock = ManualClock()
     child = Child(role="p0", start=starts, now=clock)
-    child.tend()
+    child.supervise()
     first_pid = child.pid
     starts.kill_last()
-    child.tend()
+    child.supervise()
     assert child.pid is None
     clock.at += PAUSE / 2
-    child.tend()
+    child.supervise()
     assert child.pid is None
     clock.at += PAUSE
-    child.tend()
+    child.supervise()
     assert child.pid not in (None, first_pid)
 
 
@@ -72,26 +72,26 @@ def test_hung_child_is_killed_and_restarted(
     starts: ProcessStarter, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock, ends = ManualClock(), list[str]()
-    pulse = Pulse(file=tmp_path / "p0", patience=HeartbeatLimits(silent_for=3, starts_within=4), now=clock)
-    child = Child(role="p0", start=starts, now=clock, pulse=pulse, ended=ends.append)
-    child.tend()
+    pulse = HeartbeatWatch(file=tmp_path / "p0", limits=HeartbeatLimits(silent_for=3, starts_within=4), now=clock)
+    child = Child(role="p0", start=starts, now=clock, pulse=pulse, on_end=ends.append)
+    child.supervise()
     first = starts.processes[0]
     os.kill(first.pid, signal.SIGSTOP)
     for _ in range(4):
-        child.tend()
+        child.supervise()
         clock.at += 1
     assert (ends, child.pid) == ([], first.pid)
-    child.tend()
+    child.supervise()
     first.wait(10)
-    child.tend()
+    child.supervise()
     clock.at += PAUSE
-    child.tend()
+    child.supervise()
     assert child.pid not in (None, first.pid)
     assert caplog.messages == [
         f"The role p0 (process {first.pid}) gave no sign of life for 4 s: it is killed and replaced."
     ]
     starts.kill_last()
-    child.tend()
+    child.supervise()
     assert ends == [HUNG, DIED]
 
 
@@ -101,10 +101,10 @@ def test_steady_child_resets_its_count_of_exits(lived: float, deaths: int, start
     child = Child(role="p0", start=starts, now=clock)
     for _ in range(2):
         clock.at = child.due_at
-        child.tend()
+        child.supervise()
         clock.at += lived
         starts.kill_last()
-        child.tend()
+        child.supervise()
     assert len(child.exits) == deaths
 
 
@@ -113,10 +113,10 @@ def test_restart_delay_grows_and_resets_when_child_is_steady(starts: ProcessStar
     child = Child(role="p0", start=starts, now=clock)
     for lived in (0.0, 0.0, 0.0, STEADY_AFTER):
         clock.at = child.due_at
-        child.tend()
+        child.supervise()
         clock.at += lived
         starts.kill_last()
-        child.tend()
+        child.supervise()
         delays.append(round(child.due_at - clock.at, 6))
     assert delays == [0.1, 0.2, 0.4, 0.1]
 
@@ -126,6 +126,6 @@ def test_only_long_log_is_rotated(size: int, rotated: bool, tmp_path: Path) -> N
     log = tmp_path / "api.log"
     with log.open("wb") as file:
         file.truncate(size)
-    put_aside(log)
+    rotate_log(log)
     assert (tmp_path / "api.log.1").exists() is rotated
     assert log.exists() is not rotated

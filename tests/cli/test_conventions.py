@@ -15,8 +15,8 @@ import pytest
 from click.testing import Result
 
 from notifier.cli import main
-from notifier.cli.commands.throttle import meant
-from notifier.cli.group import Family
+from notifier.cli.commands.throttle import selected_throttles
+from notifier.cli.group import CommandGroup
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
 from tests.cli.conftest import Notifier
@@ -38,7 +38,7 @@ ESCAPE = "\x1b"
 BOXES = re.compile("[\u2500-\u259f]")
 BURST = "mention:nova#1"
 REPORTING = [
-    ("tab", "u7"),
+    ("inbox", "u7"),
     ("audience", "@nova"),
     ("ledger", BURST),
     ("explain", BURST, "u42"),
@@ -200,8 +200,11 @@ def test_lifting_tier_lifts_only_its_throttles(folder: Path, notifier: Notifier)
         (("ledgr",), "There is no command 'ledgr'; did you mean 'ledger'? See `notifier --help`."),
         (("throttle", "lst"), "There is no command 'lst'; did you mean 'list'? See `notifier throttle --help`."),
         (("frobnicate",), "There is no command 'frobnicate'. See `notifier --help`."),
-        (("tab", "u1", "--limt", "3"), "No such option '--limt'; did you mean '--limit'? See `notifier tab --help`."),
-        (("tab",), "Missing argument 'USER'. See `notifier tab --help`."),
+        (
+            ("inbox", "u1", "--limt", "3"),
+            "No such option '--limt'; did you mean '--limit'? See `notifier inbox --help`.",
+        ),
+        (("inbox",), "Missing argument 'USER'. See `notifier inbox --help`."),
         (("--frob",), "No such option '--frob'. See `notifier --help`."),
         (
             ("throttle", "set", "--tier", "p9"),
@@ -222,7 +225,7 @@ def test_group_without_command_prints_help(notifier: Notifier) -> None:
 
 def test_command_summaries_are_not_truncated_in_help() -> None:
     groups = [main, *(command for command in COMMANDS.values() if isinstance(command, click.Group))]
-    assert [group.name for group in groups if not isinstance(group, Family)] == []
+    assert [group.name for group in groups if not isinstance(group, CommandGroup)] == []
     assert [group.name for group in groups if "...\n" in listing(group)] == []
 
 
@@ -268,6 +271,6 @@ def test_ambiguous_id_prefix_is_refused_with_count() -> None:
     )
     known = [first, replace(first, id="abcdef12"), replace(first, id="abcdef3", ends_at=now)]
     with pytest.raises(click.UsageError, match="2 throttles begin with abcdef"):
-        meant("abcdef", known, now)
-    assert meant("abcdef1", known, now) == ["abcdef1"]
-    assert meant("abcdef3", known, now) == []
+        selected_throttles("abcdef", known, now)
+    assert selected_throttles("abcdef1", known, now) == ["abcdef1"]
+    assert selected_throttles("abcdef3", known, now) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.__main__ import code_of
+from notifier.__main__ import exit_code_of
 from tests.repo.sources import ROOT
 
 CTRL_C = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
@@ -60,7 +60,7 @@ def test_one_shot_command_interrupted_during_imports_fails(tmp_path: Path) -> No
     ],
 )
 def test_only_long_running_command_exits_zero_on_ctrl_c(arguments: str, code: int) -> None:
-    assert code_of(arguments.split()) == code
+    assert exit_code_of(arguments.split()) == code
 
 
 SIGTERM_WHILE_LOCKED = """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.data_folder import forget, half_forgotten, remove, require_ours, untouched
+from notifier.cli.data_folder import is_empty_of_ours, is_partly_removed, remove, remove_demo_data, require_own_folder
 from notifier.devkit.fixture.world import World
 from notifier.domain.errors import NotOurs, Unwritable
 
@@ -59,7 +59,7 @@ def files(data: Path) -> set[str]:
 
 
 def test_forget_removes_only_own_files_and_keeps_lock(tmp_path: Path) -> None:
-    forget(fill_folder(tmp_path, *OWN, *INSIDE, *FOREIGN))
+    remove_demo_data(fill_folder(tmp_path, *OWN, *INSIDE, *FOREIGN))
     assert files(tmp_path) == {*FOREIGN, "run/lock"}
 
 
@@ -67,15 +67,15 @@ def test_forget_does_not_follow_links(tmp_path: Path) -> None:
     elsewhere, data = fill_folder(tmp_path / "elsewhere", "photo"), fill_folder(tmp_path / "data", "demo.json")
     (data / "run").mkdir()
     (data / "run" / "valkey").symlink_to(elsewhere)
-    forget(data)
-    assert untouched(data)
+    remove_demo_data(data)
+    assert is_empty_of_ours(data)
     assert files(elsewhere) == {"photo"}
 
 
 @pytest.mark.parametrize("names", [("core.db",), ("fixture.json", "core.db"), ("secret.json",)], ids=str)
 def test_forget_refuses_folder_without_demo(names: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(NotOurs):
-        forget(fill_folder(tmp_path, *names))
+        remove_demo_data(fill_folder(tmp_path, *names))
     assert files(tmp_path) == set(names)
 
 
@@ -83,22 +83,22 @@ def test_forget_refuses_folder_without_demo(names: tuple[str, ...], tmp_path: Pa
 def test_half_emptied_folder_is_recognized(crash: int, tmp_path: Path) -> None:
     fill_folder(tmp_path, *OWN, *INSIDE)
     with pytest.raises(Unwritable):
-        forget(tmp_path, failing_at(crash))
-    assert half_forgotten(tmp_path)
-    require_ours(tmp_path)
-    forget(tmp_path)
+        remove_demo_data(tmp_path, failing_at(crash))
+    assert is_partly_removed(tmp_path)
+    require_own_folder(tmp_path)
+    remove_demo_data(tmp_path)
     assert files(tmp_path) == {"run/lock"}
-    assert not half_forgotten(tmp_path)
+    assert not is_partly_removed(tmp_path)
 
 
 @pytest.mark.parametrize("content", ['{"name": "my demo"}', "[]", "// not JSON"])
 def test_foreign_demo_json_does_not_make_demo_folder(content: str, tmp_path: Path) -> None:
     (fill_folder(tmp_path, "secret.json", "main.py") / "demo.json").write_text(content)
     with pytest.raises(NotOurs, match=r"main\.py"):
-        require_ours(tmp_path)
+        require_own_folder(tmp_path)
     (tmp_path / "main.py").unlink()
     with pytest.raises(NotOurs):
-        forget(tmp_path)
+        remove_demo_data(tmp_path)
     assert files(tmp_path) == {"secret.json", "demo.json"}
 
 
@@ -117,9 +117,9 @@ def failing_at(number: int) -> Callable[[Path], None]:
 def test_folder_with_foreign_file_is_rejected(name: str, tmp_path: Path) -> None:
     fill_folder(tmp_path, name, "run/lock", "logs/pump.log")
     with pytest.raises(NotOurs, match=name.rpartition("/")[2]):
-        require_ours(tmp_path)
+        require_own_folder(tmp_path)
 
 
 @pytest.mark.parametrize("names", [(), ("run/lock",), INSIDE, ("core.db", "thesis.txt"), ("demo.json", "x")], ids=str)
 def test_partial_notifier_folder_is_accepted(names: tuple[str, ...], tmp_path: Path) -> None:
-    require_ours(fill_folder(tmp_path, *names))
+    require_own_folder(fill_folder(tmp_path, *names))

@@ -12,7 +12,7 @@ import pytest
 from notifier import topics
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.dead_letters import SqliteLaneTallies
-from notifier.adapters.sqlite.stores.inbox import entries
+from notifier.adapters.sqlite.stores.inbox import audit_entries
 from notifier.cli.commands.import_.loader import IndexerBacklog, index
 from notifier.cli.http import RequestTimeout
 from notifier.config import Settings
@@ -24,10 +24,10 @@ from tests.cli.conftest import Notifier
 from tests.support.fakes.clock import START
 from tests.support.in_memory_system import Stage
 
-DEATHS = tuple(Death(record=f"mentions/0/{number}", place=number) for number in range(1, 4))
+DEATHS = tuple(Death(record=f"mentions/0/{number}", position=number) for number in range(1, 4))
 TALLY = LaneTally(lane="mentions", version=1, seen=3, in_a_row=3, deaths=DEATHS)
 STOP = LaneStop(
-    at=START, who="pump-1", kind=LimitKind.IN_A_ROW, limit=3, record="mentions/0/4", cause="KeyError: 'tweet'"
+    at=START, stopped_by="pump-1", kind=LimitKind.IN_A_ROW, limit=3, record="mentions/0/4", cause="KeyError: 'tweet'"
 )
 
 
@@ -85,7 +85,7 @@ def test_resume_ends_stop_and_reports_it(stopped: Path, notifier: Notifier) -> N
     assert (facts["lane"], facts["resumed"], facts["record"]) == ("mentions", True, "mentions/0/4")
     assert {lane["state"] for lane in run_json(notifier, stopped, "lanes")} == {"running"}
     files = Files.at(stopped)
-    [entry] = [json.loads(body) for body, _ in entries(files.core)]
+    [entry] = [json.loads(body) for body, _ in audit_entries(files.core)]
     files.close()
     assert (entry["who"], entry["what"], entry["reason"]) == ("ada", "lane.resume", "release 42")
 
@@ -129,7 +129,7 @@ def test_import_into_stopped_lane_ends_with_one_sentence() -> None:
     backlog = IndexerBacklog(stage.state.log, topics.FOLLOWS)
     with pytest.raises(LaneStopped, match=r"resume` starts it again\. It is follows"):
         index(stage.ports, Settings(), backlog, RequestTimeout(), lambda _: None)
-    assert backlog.left()
+    assert backlog.has_unprocessed()
 
 
 def test_data_option_before_subcommand_is_refused(stopped: Path, notifier: Notifier) -> None:

@@ -12,11 +12,11 @@ from signal import SIGINT, SIGKILL
 
 import pytest
 
-from notifier.cli.commands.demo_browser import people
-from notifier.cli.data_folder import forget
+from notifier.cli.commands.demo_browser import demo_users
+from notifier.cli.data_folder import remove_demo_data
 from notifier.config import Settings
 from notifier.devkit.fixture.world import World
-from notifier.profiles.embedded import Embedded
+from notifier.profiles.embedded import EmbeddedProfile
 from tests.browser.demo import demo
 from tests.cli.conftest import Notifier
 from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, until
@@ -102,7 +102,7 @@ def test_fresh_follows_link_and_keeps_foreign_files(tmp_path: Path) -> None:
     assert "people, being loaded\n" in outputs[0]
     assert link.is_symlink()
     assert (kept / "thesis.txt").exists()
-    forget(kept)
+    remove_demo_data(kept)
     remaining = {path.relative_to(kept).as_posix() for path in kept.rglob("*") if path.is_file()}
     assert remaining == {"thesis.txt", "run/lock"}, "a file that a demo makes is not in the list"
 
@@ -155,7 +155,7 @@ def test_only_one_of_two_fresh_demos_starts(tmp_path: Path) -> None:
 def test_folder_in_use_is_refused(tmp_path: Path, notifier: Notifier) -> None:
     (tmp_path / "demo.json").write_text(OTHER_WORLD)
     (tmp_path / "core.db").touch()
-    with Embedded(Settings(data=tmp_path, redis_url="")).services():
+    with EmbeddedProfile(Settings(data=tmp_path, redis_url="")).services():
         assert "in use by another running notifier" in refused(notifier, "--keep", str(tmp_path), "--fresh")
     assert (tmp_path / "core.db").exists()
 
@@ -171,7 +171,7 @@ def test_foreign_folder_is_unchanged(fresh: tuple[str, ...], tmp_path: Path, not
 
 def test_demo_users_have_the_advertised_activity() -> None:
     world = World(universe=2_000_000, followers=2_000_000, celebrities=1, seed=1)
-    vip, active, occasional, away = (int(name.removeprefix("u")) for name in people(world))
+    vip, active, occasional, away = (int(name.removeprefix("u")) for name in demo_users(world))
     idle = [(member * 619 + 17) % 1000 for member in (vip, active, occasional, away)]
     assert vip % 9973 == 1
     assert all(member % 9973 != 1 for member in (active, occasional, away))
@@ -184,4 +184,4 @@ def test_demo_users_have_the_advertised_activity() -> None:
 
 
 def test_tiny_world_still_has_four_demo_users() -> None:
-    assert len(people(World(universe=10, followers=5, celebrities=1, seed=1))) == 4
+    assert len(demo_users(World(universe=10, followers=5, celebrities=1, seed=1))) == 4

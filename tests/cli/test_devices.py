@@ -9,7 +9,7 @@ from notifier.cli.context import opened
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import AppleToken, FirebaseToken
-from notifier.flow.devices.registry import PhoneBook
+from notifier.flow.devices.registry import DeviceRegistry
 from tests.cli.conftest import Notifier
 
 TOKEN = "ab" * 30 + "12cd"
@@ -25,7 +25,7 @@ def loaded(folder: Path, notifier: Notifier) -> Path:
     assert notifier("fixture", *options, "--data", str(folder)).exit_code == 0
     with opened(Settings(data=folder)) as place:
         ports = place.ports
-        book = PhoneBook(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
+        book = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
         member = book.member(UserId("u2"))
         book.register(member, AppleToken(token=TOKEN, topic="com.example.app"), locale="de", time_zone="UTC")
         book.register(member, FirebaseToken(token="t" * 140), locale="en", time_zone="Asia/Tokyo")

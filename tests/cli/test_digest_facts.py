@@ -9,11 +9,11 @@ import pytest
 
 from notifier.api.schemas.items import item_body
 from notifier.cli.commands.explain.text import digest_explanation
-from notifier.cli.commands.tab import facts
+from notifier.cli.commands.inbox import page_facts
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, UserId
-from notifier.domain.users.account_preferences import NOTHING_SAID
-from notifier.domain.users.digest import Schedule, date_in, named
+from notifier.domain.users.account_preferences import DEFAULT_ACCOUNT_PREFERENCES
+from notifier.domain.users.digest import DigestSchedule, date_of, digest_key
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from tests.cli.reads import reads_of
@@ -29,7 +29,7 @@ def test_digest_is_explained_by_its_key() -> None:
     stage.state.people.volume(lee, subject, Volume.DIGEST)
     opened = burst(subject=subject, opened_at=stage.state.clock.now() + timedelta(minutes=1))
     stage.state.bursts.by_key[opened.key] = opened
-    key = named(lee, Schedule.of(NOTHING_SAID).day_of(opened.opened_at))
+    key = digest_key(lee, DigestSchedule.of(DEFAULT_ACCOUNT_PREFERENCES).day_of(opened.opened_at))
     stage.state.clock.advance(timedelta(days=1))
 
     def explain(key: BurstKey, member: UserId = lee) -> dict[str, Any]:
@@ -38,16 +38,16 @@ def test_digest_is_explained_by_its_key() -> None:
     explanation = explain(key)
     assert (explanation["visible"], explanation["rule"], explanation["marks"]["unread"]) == (True, None, True)
     assert explanation["digest"] == {
-        "date": str(date_in(key)),
+        "date": str(date_of(key)),
         "accounts": [{"account": subject.owner, "count": opened.count}],
         "inside": [str(opened.key)],
         "more": False,
     }
     run_sync(stage.tab().mark(lee, [key], Mark.HIDDEN))
     assert (explain(key)["rule"], explain(key)["marks"]["mark"]) == ("hidden", "hidden")
-    empty_digest = named(lee, day.date() - timedelta(days=5))
+    empty_digest = digest_key(lee, day.date() - timedelta(days=5))
     assert (explain(empty_digest)["rule"], explain(empty_digest)["digest"]) == ("empty", None)
-    assert explain(named(lee, day.date() - timedelta(days=200)))["rule"] == "expired"
+    assert explain(digest_key(lee, day.date() - timedelta(days=200)))["rule"] == "expired"
     for other_key, member in ((BurstKey(key.subject, 1), lee), (key, UserId("kim")), (key, UserId("nobody"))):
         with pytest.raises(NotFound):
             explain(other_key, member)
@@ -60,7 +60,7 @@ def test_inbox_command_shows_digest_like_the_service() -> None:
     stage.state.bursts.by_key[opened.key] = opened
     stage.state.clock.advance(timedelta(days=1))
     page, badge = run_sync(stage.tab().open(lee))
-    output: dict[str, Any] = json.loads(json.dumps(facts(lee, page, badge)))
+    output: dict[str, Any] = json.loads(json.dumps(page_facts(lee, page, badge)))
     [shown], [item] = page.items, output["items"]
     served = msgspec.to_builtins(item_body(shown, "id", stage.state.clock.now()))
     assert (item["subject"], item["seq"]) == (served["subject"], served["seq"])

@@ -43,7 +43,7 @@ class BadEpochs:
     epochs: Epochs
 
     def begin(self, name: str) -> int:
-        if name == "indexer":
+        if name == "graph_indexer":
             raise KeyError("follower_id")
         return self.epochs.begin(name)
 
@@ -87,7 +87,7 @@ class Role:
         return len(self.ports.dead_letters.list(1_000))
 
     def waiting(self) -> int:
-        return len(list(self.ports.log.waiting(LANE, topics.GROUPS[LANE], 1_000)))
+        return len(list(self.ports.log.read_uncommitted(LANE, topics.GROUPS[LANE], 1_000)))
 
     def gauge(self) -> float | None:
         return self.system.metrics.registry.get_sample_value("notifier_lane_stopped", {"lane": LANE})
@@ -99,7 +99,7 @@ class Role:
         return self.system.metrics.registry.get_sample_value("notifier_lag_records", {"stream": LANE})
 
     def bursts(self) -> int:
-        return len(self.ports.recent_bursts.since(self.ports.clock.now() - RETENTION, None, 10))
+        return len(self.ports.recent_bursts.opened_since(self.ports.clock.now() - RETENTION, None, 10))
 
     def keeps_beating(self) -> bool:
         """Return whether all loops have stepped lately. A silent role would be killed and restarted."""
@@ -123,7 +123,7 @@ def followers(role: Role, names: Sequence[str]) -> list[str]:
     """Return the names that follow nova according to the rows of the store."""
     accounts = role.ports.directory.accounts([UserId(name) for name in names])
     pairs = {name: (NOVA, accounts[UserId(name)].member) for name in names}
-    follows = role.ports.follows.standing(pairs.values())
+    follows = role.ports.follows.read_current(pairs.values())
     return [name for name, pair in pairs.items() if follows.get(pair)]
 
 

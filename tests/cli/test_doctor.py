@@ -25,7 +25,7 @@ from notifier.cli.commands.doctor.data_folder import activity_finding, bursts_fi
 from notifier.config import PushSettings
 from notifier.config.push import ApnsSettings, WebPushSettings
 from notifier.devkit.fake_providers.hosting import hosted
-from notifier.domain.delivery.backlog import Sleeper
+from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Platform
 from notifier.ports.event_log import DeadLetter
@@ -152,7 +152,7 @@ def test_tiers_from_old_snapshot_are_a_warning(
 ) -> None:
     stage = Stage()
     if ago is not None:
-        stage.ports.active_hours.rolled_up(stage.state.clock.now(), timedelta(days=1))
+        stage.ports.active_hours.record_roll_up(stage.state.clock.now(), timedelta(days=1))
         stage.state.clock.advance(ago)
     finding = activity_finding(stage.ports, every)
     assert finding.level is level
@@ -172,7 +172,7 @@ def test_deferred_bursts_are_counted_apart_from_pending_ones() -> None:
     now = stage.state.clock.now()
     assert bursts_finding(stage.ports).detail == "2 with work left."
     [key] = stage.bursts()
-    stage.state.sleepers.lay([Sleeper(burst=key, opened_at=now, until=now + 9 * MINUTE)], now)
+    stage.state.sleepers.defer([DeferredBurst(burst=key, opened_at=now, until=now + 9 * MINUTE)], now)
     finding = bursts_finding(stage.ports)
     assert (finding.detail, finding.value) == ("1 with work left, and 1 that sleep until somebody of theirs wakes.", 1)
 

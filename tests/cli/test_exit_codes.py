@@ -10,7 +10,7 @@ from tests.cli.conftest import Notifier
 
 READING_COMMANDS = [
     ("dump", "bursts"),
-    ("tab", "u1"),
+    ("inbox", "u1"),
     ("token", "u1"),
     ("audience", "nova"),
     ("ledger", "mention:nova#1"),
@@ -43,7 +43,7 @@ def test_missing_folder_is_one_sentence_and_is_not_created(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("tab", "u1"),
+        ("inbox", "u1"),
         ("token", "u1"),
         ("audience", "u1"),
         ("ledger", "mention:nova#1"),
@@ -79,7 +79,7 @@ def test_mention_requires_running_service(folder: Path, notifier: Notifier) -> N
 
 @pytest.mark.parametrize(
     "arguments",
-    [("mention", "--author", "ada", "--of", "nova"), ("follow", "--follower", "ada", "--of", "nova"), ("tab", "u1")],
+    [("mention", "--author", "ada", "--of", "nova"), ("follow", "--follower", "ada", "--of", "nova"), ("inbox", "u1")],
     ids=lambda arguments: str(arguments[0]),
 )
 def test_unreachable_url_is_named(arguments: tuple[str, ...], folder: Path, notifier: Notifier) -> None:

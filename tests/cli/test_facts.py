@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from notifier.adapters.sqlite import Files, SqliteLedger, SqliteOveralls
+from notifier.adapters.sqlite import Files, SqliteAccountPreferences, SqliteLedger
 from notifier.cli.commands.explain.command import explanation
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
-from notifier.domain.audience.snapshot import KEPT_FOR
+from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
 from notifier.domain.ids import BurstKey, Member, UserId
-from notifier.domain.users.account_preferences import OverallWord
+from notifier.domain.users.account_preferences import AccountPreferencesChange
 from notifier.domain.users.subject_preferences import Volume
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver_mention
@@ -64,7 +64,7 @@ def test_dumped_bursts_have_all_fields(delivered: Path, notifier: Notifier) -> N
 
 
 def test_rows_match_tiers_of_snapshots(delivered: Path, notifier: Notifier) -> None:
-    snapshots = dump_lines(notifier, delivered, "seals", "--members", "--burst", BURST)
+    snapshots = dump_lines(notifier, delivered, "snapshots", "--members", "--burst", BURST)
     rows = dump_lines(notifier, delivered, "inbox", "--burst", BURST)
     for tier in ("p0", "p1", "p2"):
         bits = [
@@ -105,7 +105,7 @@ def test_books_of_delivered_burst_balance(delivered: Path, notifier: Notifier) -
 
 
 def test_books_are_unchecked_when_snapshots_have_expired(delivered: Path, notifier: Notifier) -> None:
-    age(delivered, BurstKey.parse(BURST), by=KEPT_FOR)
+    age(delivered, BurstKey.parse(BURST), by=SNAPSHOT_KEPT_FOR)
     assert run_json(notifier, delivered, "ledger", BURST)["books"]["balanced"] is None
     shown = notifier("ledger", BURST, "--data", str(delivered))
     assert shown.exit_code == 0
@@ -121,7 +121,7 @@ def age(folder: Path, burst: BurstKey, *, by: timedelta) -> None:
     ledger.close([burst])
     with files.core.write() as c:
         c.execute("DELETE FROM plans WHERE subject = ? AND seq = ?", (str(burst.subject), burst.seq))
-    ledger.plan([replace(plan, opened_at=plan.opened_at - by)])
+    ledger.store_plans([replace(plan, opened_at=plan.opened_at - by)])
     for inbox in files.inboxes:
         with inbox.write() as c:
             c.execute("DELETE FROM seals")
@@ -129,13 +129,13 @@ def age(folder: Path, burst: BurstKey, *, by: timedelta) -> None:
 
 
 def test_inbox_of_mentioned_user_shows_own_item(delivered: Path, notifier: Notifier) -> None:
-    inbox = run_json(notifier, delivered, "tab", "u7")
+    inbox = run_json(notifier, delivered, "inbox", "u7")
     assert inbox["badge"] == {"count": len(inbox["items"]), "more": False}
     assert "self:u7#1" in [item["burst"] for item in inbox["items"]]
     for item in inbox["items"]:
         assert item["subject"] == item["burst"].partition("#")[0]
         assert item["seq"] == int(datetime.fromisoformat(item["opened_at"]).timestamp())
-    text = notifier("tab", "u7", "--data", str(delivered)).output
+    text = notifier("inbox", "u7", "--data", str(delivered)).output
     assert "ada mentioned you" in text
 
 
@@ -150,7 +150,7 @@ def test_explanation_agrees_with_inbox_and_rows(delivered: Path, notifier: Notif
     assert explained["row"] == row
     text = notifier("explain", BURST, f"u{member}", "--data", str(delivered)).output
     assert re.search(rf"row +one for {row['people']:,} people of range {row['range']}$", text, re.MULTILINE)
-    assert BURST in [item["burst"] for item in run_json(notifier, delivered, "tab", f"u{member}")["items"]]
+    assert BURST in [item["burst"] for item in run_json(notifier, delivered, "inbox", f"u{member}")["items"]]
 
 
 def test_explain_names_rule_that_excludes_user(delivered: Path, notifier: Notifier) -> None:
@@ -164,8 +164,12 @@ def test_explain_names_rule_that_excludes_user(delivered: Path, notifier: Notifi
 def test_explain_names_digest_that_contains_burst(delivered: Path, notifier: Notifier) -> None:
     [row] = dump_lines(notifier, delivered, "inbox", "--burst", BURST)[:1]
     member, files = min(members_of(row)), Files.at(delivered)
-    SqliteOveralls(files.core).write(
-        [OverallWord(member=Member(member), at=START, volume=Volume.DIGEST, zone="Asia/Tokyo", digest_hour=0)]
+    SqliteAccountPreferences(files.core).write(
+        [
+            AccountPreferencesChange(
+                member=Member(member), at=START, volume=Volume.DIGEST, zone="Asia/Tokyo", digest_hour=0
+            )
+        ]
     )
     files.close()
     explained = run_json(notifier, delivered, "explain", BURST, f"u{member}")
@@ -184,7 +188,7 @@ def test_missing_rows_do_not_change_inbox(folder: Path, notifier: Notifier) -> N
     deliver_mention(folder, "nova", only=lambda slice_: False)
     explained = run_json(notifier, folder, "explain", BURST, "u1")
     assert (explained["visible"], explained["row"], explained["seal"]) == (True, None, None)
-    assert [item["burst"] for item in run_json(notifier, folder, "tab", "u1")["items"]] == [BURST]
+    assert [item["burst"] for item in run_json(notifier, folder, "inbox", "u1")["items"]] == [BURST]
     assert run_json(notifier, folder, "ledger", BURST)["books"]["expected"] == 0
 
 

@@ -13,7 +13,7 @@ from time import monotonic
 import psutil
 import pytest
 
-from notifier.cli.supervisor.child import starter
+from notifier.cli.supervisor.child import start_with
 from notifier.cli.supervisor.forkserver_client import MAX_FAILURES, ForkServer, RoleProcess
 from notifier.config import PROFILES
 from tests.cli.forked import STARTS_WITHIN, fork_role, server
@@ -148,7 +148,7 @@ input()
 def test_role_gets_own_interpreter_when_fork_server_fails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = tmp_path / "role.log"
     broken = ForkServer(profile="embedded", log=tmp_path / "forkserver.log", environment=BROKEN)
-    start, processes = starter(["--version"], {}, log, broken), list[RoleProcess]()
+    start, processes = start_with(["--version"], {}, log, broken), list[RoleProcess]()
 
     def started() -> bool:
         processes.extend(filter(None, [start()]))
@@ -167,7 +167,7 @@ def test_role_gets_own_interpreter_when_fork_server_fails(tmp_path: Path, caplog
 
 
 def test_role_gets_own_interpreter_without_fork_server(tmp_path: Path) -> None:
-    process = starter(["sing"], {}, tmp_path / "role.log", None)()
+    process = start_with(["sing"], {}, tmp_path / "role.log", None)()
     assert isinstance(process, subprocess.Popen)
     assert process.wait(ENDS_WITHIN) == 2
 

@@ -4,7 +4,7 @@ import click
 import pytest
 
 from notifier.cli import PLACES, main
-from notifier.cli.group import Verbs
+from notifier.cli.group import LazyCommands
 from tests.cli.conftest import Notifier
 
 COMMAND_NAMES = [name for name in PLACES if name in main.list_commands(click.Context(main))]
@@ -38,6 +38,6 @@ def test_unknown_command_is_usage_error(notifier: Notifier) -> None:
 
 
 def test_command_with_missing_module_breaks_no_other() -> None:
-    group = Verbs("notifier", places={"gone": "notifier.cli.nowhere:gone", "token": PLACES["token"]})
+    group = LazyCommands("notifier", places={"gone": "notifier.cli.nowhere:gone", "token": PLACES["token"]})
     assert group.list_commands(click.Context(group)) == ["token"]
     assert group.get_command(click.Context(group), "gone") is None

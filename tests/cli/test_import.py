@@ -58,8 +58,8 @@ def followers(data: Path, accounts: Iterable[str]) -> dict[str, set[str]]:
         ports, result = profile.ports(), dict[str, set[str]]()
         for name in accounts:
             subject, found_members = Subject(Kind.MENTION, UserId(name)), list[Member]()
-            head = ports.sets.head(subject)
-            for shard, total in enumerate(head.counts):
+            head = ports.sets.follower_counts(subject)
+            for shard, total in enumerate(head.by_shard):
                 bits = ports.sets.read(SetKind.FOLLOWERS, subject, [shard])
                 shard_members = members(bits[shard], shard) if shard in bits else []
                 assert shard_members == members(ports.follows.followers(subject, shard), shard)

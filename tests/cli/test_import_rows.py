@@ -65,7 +65,7 @@ def every(step: int, total: int = MANY) -> set[str]:
 def flags(data: Path) -> Mapping[str, set[str]]:
     """Return the flags according to the rows, and check that bitmaps and directory entries agree."""
     with ports_of(data) as ports:
-        result = {str(flag): users_of(ports, ports.flags.members(flag, 0)) for flag in Flag}
+        result = {str(flag): users_of(ports, ports.account_flags.members(flag, 0)) for flag in Flag}
         assert users_of(ports, ports.sets.read(SetKind.VIP, None, [0]).get(0)) == result["vip"]
         known = ports.directory.accounts([UserId(f"u{n}") for n in range(MANY)]).values()
         assert {account.user for account in known if account.verified} == result["verified"]
@@ -76,8 +76,8 @@ def flags(data: Path) -> Mapping[str, set[str]]:
 def preferences(data: Path) -> Mapping[str, set[str]]:
     """Return the preferences for @nova and account-wide, checked in the same way."""
     with ports_of(data) as ports:
-        rows = {**ports.wants.sets(NOVA, 0), **ports.overalls.sets(0)}
-        owners = {kind: NOVA if kind in ports.wants.sets(NOVA, 0) else None for kind in rows}
+        rows = {**ports.subject_preferences.member_sets(NOVA, 0), **ports.account_preferences.member_sets(0)}
+        owners = {kind: NOVA if kind in ports.subject_preferences.member_sets(NOVA, 0) else None for kind in rows}
         bitmaps = {kind: ports.sets.read(kind, owner, [0]).get(0) for kind, owner in owners.items()}
         result = {str(kind): users_of(ports, bits) for kind, bits in rows.items()}
         assert {str(kind): users_of(ports, bits) for kind, bits in bitmaps.items()} == result

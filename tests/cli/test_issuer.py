@@ -10,7 +10,7 @@ from tests.support.token_issuer import ed, pem
 ISSUER: dict[str, str | None] = {"NOTIFIER_ISSUER_NAME": "https://id.example"}
 
 
-@pytest.mark.parametrize("arguments", [("token", "u1"), ("tab", "u1", "--url", "http://127.0.0.1:1")], ids=" ".join)
+@pytest.mark.parametrize("arguments", [("token", "u1"), ("inbox", "u1", "--url", "http://127.0.0.1:1")], ids=" ".join)
 def test_own_token_is_refused_when_issuer_is_set(
     arguments: tuple[str, ...], small_world: Path, notifier: Notifier
 ) -> None:
@@ -22,7 +22,7 @@ def test_own_token_is_refused_when_issuer_is_set(
 
 def test_inbox_is_shown_without_token_when_issuer_is_set(small_world: Path, notifier: Notifier) -> None:
     env = ISSUER | {"NOTIFIER_ISSUER_JWKS": "https://id.example/jwks"}
-    assert notifier("tab", "u1", "--data", str(small_world), env=env).exit_code == 0
+    assert notifier("inbox", "u1", "--data", str(small_world), env=env).exit_code == 0
 
 
 def test_doctor_checks_keys_of_issuer(folder: Path, notifier: Notifier) -> None:

@@ -26,7 +26,7 @@ def ada(folder: Path) -> Path:
     profile = choose(Settings.read({}, data=folder))
     try:
         ports = profile.ports()
-        [member] = ports.directory.number([UserId("u7")]).values()
+        [member] = ports.directory.assign_numbers([UserId("u7")]).values()
         ago = datetime.now(UTC) - timedelta(days=1)
         ports.devices.write(
             [Device(member=member, address=fixture_address(platform, 7), registered_at=ago) for platform in Platform]
@@ -60,13 +60,13 @@ def test_push_test_reports_outcome_per_device(ada: Path, fakes: Mapping[Platform
     }
     assert devices["fcm"]["at"] > "2026"
     phone = fakes[Platform.APNS].fake.phones[f"{7:064x}"]
-    assert [*phone.shows.values()] == ["Is it you?"]
+    assert [*phone.shown.values()] == ["Is it you?"]
     second = notifier(*arguments, env=fake_settings(fakes))
     lines = second.output.splitlines()
     assert [line.partition("  ")[2].split()[0] for line in lines[1:]] == ["apns", "fcm", "web"]
     assert (second.exit_code, "accepted" in lines[1], "retry at" in lines[2]) == (1, True, True)
     assert "would be dropped" in lines[3]
-    assert phone.rang == 2
+    assert phone.alert_count == 2
     assert len(notifier("devices", "u7", "--data", str(ada)).output.splitlines()) >= 4, "a device was dropped"
 
 
@@ -80,7 +80,7 @@ def test_push_test_reports_missing_devices_and_unknown_users(ada: Path, notifier
     unknown = notifier("push", "test", "--user", "nobody", "--data", str(ada))
     assert (unknown.exit_code, unknown.stdout) == (2, "")
     profile = choose(Settings.read({}, data=ada))
-    profile.ports().directory.number([UserId("u8")])
+    profile.ports().directory.assign_numbers([UserId("u8")])
     profile.close()
     without_device = notifier("push", "test", "--user", "u8", "--data", str(ada))
     assert (without_device.exit_code, "u8 has no device" in without_device.output) == (1, True)

@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 
 from notifier.cli.commands.explain.command import explanation
-from notifier.cli.commands.explain.push import Alerting, AlertState, Case, ExplainRule, alertings
-from notifier.cli.commands.explain.text import WORDS, alert_facts, alert_words
-from notifier.domain.audience.bitmap import Bits, from_offsets, nobody
-from notifier.domain.audience.snapshot import Seal
+from notifier.cli.commands.explain.push import AlertState, ExplainedAlert, ExplainedCase, ExplainRule, explained_alerts
+from notifier.cli.commands.explain.text import REASON_TEXTS, alert_facts, alert_text
+from notifier.domain.audience.bitmap import Bits, from_offsets, no_members
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.moderation import Verdict
-from notifier.domain.delivery.ledger import Fact, LedgerEntry, State, account
+from notifier.domain.delivery.ledger import Fact, LedgerEntry, State, burst_progress
 from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import Member, Platform, UserId
 from notifier.domain.push.device import AppleToken, Device, FirebaseToken
 from notifier.domain.push.receipt import RetryAt
-from notifier.domain.push.send_log import AlertOutcome, FailedAttempt, Try, Why, Window
-from notifier.domain.users.account_preferences import NOTHING_SAID, Overall
-from notifier.domain.users.quiet_hours import Hours
-from notifier.domain.users.visibility import HiddenReason, Mark, Marks, Unpushed
+from notifier.domain.push.send_log import AlertOutcome, AttemptState, FailedAttempt, SendWindow, SilentReason
+from notifier.domain.users.account_preferences import DEFAULT_ACCOUNT_PREFERENCES, AccountPreferences
+from notifier.domain.users.quiet_hours import QuietHours
+from notifier.domain.users.visibility import HiddenReason, Mark, Marks, SuppressionReason
 from tests.cli.reads import reads_of
 from tests.support.examples import ADA, HOUR, MINUTE, NOON, SECOND, burst, entry, plan_of, slice_of, viewer
 from tests.support.in_memory_system import Stage
@@ -32,150 +32,164 @@ BOB, OTHER = Member(7), Member(8)
 """Both are in P1; bob is the viewer."""
 PHONE = Device(member=BOB, address=FirebaseToken(token="t" * 40), registered_at=NOON - HOUR)
 OTHER_PHONE = replace(PHONE, address=FirebaseToken(token="u" * 40))
-FIRST_TRY = Try(device=PHONE.id, member=BOB, first=NOON, tries=1)
+FIRST_TRY = AttemptState(device=PHONE.id, member=BOB, first_at=NOON, failures=1)
 PUSH_SLICE = slice_of(Tier.P1, step=Step.FCM)
 PLAN = plan_of(pushed=(Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT))
 LATER = NOON + MINUTE
-NIGHT = Overall(quiet=Hours(start=time(11), end=time(14)))
+NIGHT = AccountPreferences(quiet=QuietHours(start=time(11), end=time(14)))
 
 
 def bits_of(*members: int) -> Bits:
     return from_offsets(members)
 
 
-def window(**fields: Any) -> Window:
-    defaults: dict[str, Any] = {"n": 0, "at": NOON, "people": bits_of(BOB, OTHER), "missed": ()}
-    return Window(**defaults | fields)
+def window(**fields: Any) -> SendWindow:
+    defaults: dict[str, Any] = {"number": 0, "at": NOON, "members": bits_of(BOB, OTHER), "failures": ()}
+    return SendWindow(**defaults | fields)
 
 
-def retry_window(**fields: Any) -> Window:
-    return window(n=1, at=LATER, people=nobody(), again=(FIRST_TRY,), **fields)
+def retry_window(**fields: Any) -> SendWindow:
+    return window(number=1, at=LATER, members=no_members(), retries=(FIRST_TRY,), **fields)
 
 
-def failed_attempt(fate: AlertOutcome, *, to: Try = FIRST_TRY, after: timedelta | None = None) -> FailedAttempt:
-    return FailedAttempt(tried=to, fate=fate, at=None if after is None else NOON + after, reason="busy")
+def failed_attempt(
+    fate: AlertOutcome, *, to: AttemptState = FIRST_TRY, after: timedelta | None = None
+) -> FailedAttempt:
+    return FailedAttempt(state=to, outcome=fate, at=None if after is None else NOON + after, reason="busy")
 
 
-def snapshot(*, tier: Tier | None = Tier.P1, push: bool = True) -> Seal:
-    return Seal(
+def snapshot(*, tier: Tier | None = Tier.P1, push: bool = True) -> AudienceSnapshot:
+    return AudienceSnapshot(
         shard=0,
         opened_at=NOON,
-        tiers={each_tier: bits_of(BOB) if each_tier is tier else nobody() for each_tier in TIERS},
-        push=bits_of(BOB) if push else nobody(),
+        tiers={each_tier: bits_of(BOB) if each_tier is tier else no_members() for each_tier in TIERS},
+        to_alert=bits_of(BOB) if push else no_members(),
         dormant=0,
         suppressed={},
     )
 
 
-def case(*windows: Window, entries: Sequence[LedgerEntry] = (), overall: Overall = NOTHING_SAID, **fields: Any) -> Case:
+def case(
+    *windows: SendWindow,
+    entries: Sequence[LedgerEntry] = (),
+    overall: AccountPreferences = DEFAULT_ACCOUNT_PREFERENCES,
+    **fields: Any,
+) -> ExplainedCase:
     defaults: dict[str, Any] = {
         "burst": burst(),
-        "viewer": replace(viewer(), overall=overall),
+        "viewer": replace(viewer(), account_preferences=overall),
         "member": BOB,
         "seal": snapshot(),
-        "account": account(PLAN, entries, ()),
+        "account": burst_progress(PLAN, entries, ()),
         "devices": [PHONE],
         "windows": {Platform.FCM: windows},
         "now": NOON + SECOND,
     }
-    return Case(**defaults | fields)
+    return ExplainedCase(**defaults | fields)
 
 
-def alerting_of(case: Case) -> Alerting:
-    [alerting] = alertings(case)
+def alerting_of(case: ExplainedCase) -> ExplainedAlert:
+    [alerting] = explained_alerts(case)
     assert alerting.platform is Platform.FCM
     return alerting
 
 
 def test_accepted_alert_is_explained_with_its_time() -> None:
     alerting = alerting_of(case(window()))
-    assert (alerting.told, alerting.at, list(alerting.devices)) == (AlertState.SENT, NOON, [])
-    assert alert_words(alerting) == "sent at 2026-01-05T12:00:00.000Z"
+    assert (alerting.state, alerting.at, list(alerting.devices)) == (AlertState.SENT, NOON, [])
+    assert alert_text(alerting) == "sent at 2026-01-05T12:00:00.000Z"
 
 
-@pytest.mark.parametrize("why", Why)
-def test_silenced_alert_is_explained_with_its_rule(why: Why) -> None:
+@pytest.mark.parametrize("why", SilentReason)
+def test_silenced_alert_is_explained_with_its_rule(why: SilentReason) -> None:
     alerting = alerting_of(case(window(silent={why: bits_of(BOB)})))
-    assert (alerting.told, alerting.rule, alerting.at) == (AlertState.SILENT, why, NOON)
-    assert alerting_of(case(window(silent={why: bits_of(OTHER)}))).told is AlertState.SENT
+    assert (alerting.state, alerting.rule, alerting.at) == (AlertState.SILENT, why, NOON)
+    assert alerting_of(case(window(silent={why: bits_of(OTHER)}))).state is AlertState.SENT
 
 
 def test_results_of_other_members_are_not_explained() -> None:
     other_members = failed_attempt(AlertOutcome.DROPPED, to=replace(FIRST_TRY, member=OTHER))
-    assert alerting_of(case(window(missed=(other_members,)))).devices == []
-    assert alerting_of(case(window(people=bits_of(OTHER)))).told is AlertState.TO_COME
+    assert alerting_of(case(window(failures=(other_members,)))).devices == []
+    assert alerting_of(case(window(members=bits_of(OTHER)))).state is AlertState.TO_COME
 
 
 def test_summary_is_explained_with_its_number_of_bursts() -> None:
-    alerting = alerting_of(case(window(away={(4, 7): bits_of(BOB), (7,): bits_of(OTHER)})))
-    assert (alerting.told, alerting.stands_for) == (AlertState.SENT, 3)
-    assert "for 3 of the account" in alert_words(alerting)
+    alerting = alerting_of(case(window(summaries={(4, 7): bits_of(BOB), (7,): bits_of(OTHER)})))
+    assert (alerting.state, alerting.burst_count) == (AlertState.SENT, 3)
+    assert "for 3 of the account" in alert_text(alerting)
 
 
 @pytest.mark.parametrize("fate", [AlertOutcome.RETRY, AlertOutcome.UNKNOWN])
 def test_pending_retry_is_explained_with_time_and_tries(fate: AlertOutcome) -> None:
-    alerting = alerting_of(case(window(missed=(failed_attempt(fate, after=MINUTE),))))
+    alerting = alerting_of(case(window(failures=(failed_attempt(fate, after=MINUTE),))))
     [device] = alerting.devices
-    assert (alerting.told, alerting.until) == (AlertState.AGAIN, LATER)
-    assert (device.fate, device.tries, device.until, device.reason) == (fate, 1, LATER, "busy")
+    assert (alerting.state, alerting.until) == (AlertState.AGAIN, LATER)
+    assert (device.last_failure, device.failed_attempts, device.next_attempt_at, device.reason) == (
+        fate,
+        1,
+        LATER,
+        "busy",
+    )
 
 
 @pytest.mark.parametrize(
     "fate", [AlertOutcome.DROPPED, AlertOutcome.REFUSED, AlertOutcome.GIVEN_UP, AlertOutcome.SPARED]
 )
 def test_final_failure_is_explained_with_its_reason(fate: AlertOutcome) -> None:
-    alerting = alerting_of(case(window(missed=(failed_attempt(fate),))))
-    assert (alerting.told, alerting.until, [device.fate for device in alerting.devices]) == (
+    alerting = alerting_of(case(window(failures=(failed_attempt(fate),))))
+    assert (alerting.state, alerting.until, [device.last_failure for device in alerting.devices]) == (
         AlertState.TRIED,
         None,
         [fate],
     )
-    assert alert_words(alerting).startswith("tried at 2026-01-05T12:00:00.000Z; ")
-    assert "busy" in alert_words(alerting)
+    assert alert_text(alerting).startswith("tried at 2026-01-05T12:00:00.000Z; ")
+    assert "busy" in alert_text(alerting)
     assert (
-        alerting_of(case(window(missed=(failed_attempt(fate),)), devices=[PHONE, OTHER_PHONE])).told is AlertState.SENT
+        alerting_of(case(window(failures=(failed_attempt(fate),)), devices=[PHONE, OTHER_PHONE])).state
+        is AlertState.SENT
     )
     new_phone = replace(OTHER_PHONE, registered_at=LATER)
     assert (
-        alerting_of(case(window(missed=(failed_attempt(fate),)), devices=[PHONE, new_phone])).told is AlertState.TRIED
+        alerting_of(case(window(failures=(failed_attempt(fate),)), devices=[PHONE, new_phone])).state
+        is AlertState.TRIED
     )
 
 
 def test_latest_batch_of_a_device_counts() -> None:
-    first_window = window(missed=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),))
-    [open_attempt] = alerting_of(case(first_window, retry_window(missed=None))).devices
+    first_window = window(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),))
+    [open_attempt] = alerting_of(case(first_window, retry_window(failures=None))).devices
     [closed_attempt] = alerting_of(case(retry_window(), first_window)).devices
-    assert (open_attempt.going, open_attempt.until) == (True, None)
-    assert (closed_attempt.going, closed_attempt.fate, closed_attempt.tries) == (False, None, 1)
-    assert alerting_of(case(first_window, retry_window(missed=None))).told is AlertState.ON_ITS_WAY
+    assert (open_attempt.is_going, open_attempt.next_attempt_at) == (True, None)
+    assert (closed_attempt.is_going, closed_attempt.last_failure, closed_attempt.failed_attempts) == (False, None, 1)
+    assert alerting_of(case(first_window, retry_window(failures=None))).state is AlertState.ON_ITS_WAY
 
 
 def test_open_batch_is_on_its_way_until_slice_ends() -> None:
-    open_window = window(missed=None)
-    assert alerting_of(case(open_window)).told is AlertState.ON_ITS_WAY
+    open_window = window(failures=None)
+    assert alerting_of(case(open_window)).state is AlertState.ON_ITS_WAY
     ended = alerting_of(case(open_window, entries=[entry(PUSH_SLICE, Fact.PULLED)]))
-    assert (ended.told, ended.devices) == (AlertState.UNKNOWN, [])
+    assert (ended.state, ended.devices) == (AlertState.UNKNOWN, [])
 
 
 def test_seen_burst_is_not_sent_again() -> None:
-    alerting = alerting_of(seen_by(case(window(missed=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
-    assert (alerting.told, alerting.rule, alerting.until) == (AlertState.TRIED, Unpushed.SEEN, None)
-    assert f"and not again: {WORDS[Unpushed.SEEN]}" in alert_words(alerting)
-    assert [device.until for device in alerting.devices] == [None]
+    alerting = alerting_of(seen_by(case(window(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
+    assert (alerting.state, alerting.rule, alerting.until) == (AlertState.TRIED, SuppressionReason.SEEN, None)
+    assert f"and not again: {REASON_TEXTS[SuppressionReason.SEEN]}" in alert_text(alerting)
+    assert [device.next_attempt_at for device in alerting.devices] == [None]
     assert alerting_of(seen_by(case(window()))).rule is None
 
 
-def seen_by(case: Case) -> Case:
+def seen_by(case: ExplainedCase) -> ExplainedCase:
     return replace(case, viewer=replace(case.viewer, marks=Marks(seen_at=NOON + HOUR)))
 
 
-SUPPRESSED: Mapping[Unpushed | HiddenReason | ExplainRule, Case] = {
-    Unpushed.ALERTS_OFF: case(overall=Overall(push=False)),
-    Unpushed.OPENER_BLOCKED: case(
+SUPPRESSED: Mapping[SuppressionReason | HiddenReason | ExplainRule, ExplainedCase] = {
+    SuppressionReason.ALERTS_OFF: case(overall=AccountPreferences(push=False)),
+    SuppressionReason.OPENER_BLOCKED: case(
         viewer=viewer(blocked=[ADA]), burst=burst(mentioners=(ADA, UserId("eve")), more_mentioners=True)
     ),
-    Unpushed.MARKED: case(viewer=viewer(marks=Marks(by_burst={burst().key: Mark.READ}))),
-    Unpushed.SEEN: seen_by(case()),
+    SuppressionReason.MARKED: case(viewer=viewer(marks=Marks(by_burst={burst().key: Mark.READ}))),
+    SuppressionReason.SEEN: seen_by(case()),
     HiddenReason.NOT_FOLLOWED: case(viewer=viewer(follows={})),
     HiddenReason.RETRACTED: case(burst=burst(count=0)),
     ExplainRule.TAKEN_BACK: case(burst=replace(burst(), silent=True)),
@@ -183,30 +197,30 @@ SUPPRESSED: Mapping[Unpushed | HiddenReason | ExplainRule, Case] = {
 
 
 @pytest.mark.parametrize("rule", SUPPRESSED, ids=str)
-def test_suppressed_alert_is_explained_with_its_rule(rule: Unpushed | HiddenReason | ExplainRule) -> None:
+def test_suppressed_alert_is_explained_with_its_rule(rule: SuppressionReason | HiddenReason | ExplainRule) -> None:
     alerting = alerting_of(SUPPRESSED[rule])
-    assert (alerting.told, alerting.rule) == (AlertState.SPARED, rule)
-    assert alert_words(alerting) == f"spared: {WORDS[rule]}"
+    assert (alerting.state, alerting.rule) == (AlertState.SPARED, rule)
+    assert alert_text(alerting) == f"spared: {REASON_TEXTS[rule]}"
 
 
-NEVER: Mapping[ExplainRule, Case] = {
+NEVER: Mapping[ExplainRule, ExplainedCase] = {
     ExplainRule.ROW_ONLY: case(burst=burst(verdict=Verdict.ROW)),
     ExplainRule.PULL_ONLY: case(burst=replace(burst(), pull_only=True)),
-    ExplainRule.NO_PROVIDER: case(account=account(replace(PLAN, platforms=(Platform.APNS,)), (), ())),
+    ExplainRule.NO_PROVIDER: case(account=burst_progress(replace(PLAN, platforms=(Platform.APNS,)), (), ())),
     ExplainRule.NO_PHONE: case(seal=snapshot(push=False)),
     ExplainRule.NOT_ASKED: case(seal=snapshot(tier=Tier.P2, push=False)),
     ExplainRule.LATE: case(entries=[entry(PUSH_SLICE, Fact.PULLED)]),
     ExplainRule.DEAD: case(entries=[entry(PUSH_SLICE, Fact.DEAD)]),
     ExplainRule.PASSED: case(entries=[entry(PUSH_SLICE, Fact.DONE)]),
-    ExplainRule.NOT_SEALED: case(seal=None, account=account(plan_of(shards=0), (), ())),
+    ExplainRule.NOT_SEALED: case(seal=None, account=burst_progress(plan_of(shards=0), (), ())),
 }
 
 
 @pytest.mark.parametrize("rule", NEVER, ids=str)
 def test_missing_alert_is_explained_with_its_rule(rule: ExplainRule) -> None:
     alerting = alerting_of(NEVER[rule])
-    assert (alerting.told, alerting.rule) == (AlertState.NEVER, rule)
-    assert alert_words(alerting) == f"none: {WORDS[rule]}"
+    assert (alerting.state, alerting.rule) == (AlertState.NEVER, rule)
+    assert alert_text(alerting) == f"none: {REASON_TEXTS[rule]}"
 
 
 def test_alerted_tier_requires_no_opt_in() -> None:
@@ -215,7 +229,7 @@ def test_alerted_tier_requires_no_opt_in() -> None:
 
 
 def test_opted_in_user_without_alert_had_no_phone() -> None:
-    opted_in = Overall(push=True)
+    opted_in = AccountPreferences(push=True)
     assert alerting_of(case(seal=snapshot(tier=Tier.P2, push=False), overall=opted_in)).rule is ExplainRule.NO_PHONE
     assert alerting_of(case(seal=snapshot(tier=None, push=False), overall=opted_in)).rule is ExplainRule.NO_PHONE
     assert alerting_of(case(seal=snapshot(tier=None, push=False))).rule is ExplainRule.NOT_ASKED
@@ -223,15 +237,15 @@ def test_opted_in_user_without_alert_had_no_phone() -> None:
 
 def test_waiting_alert_is_explained_with_time_and_rule() -> None:
     in_quiet_hours = alerting_of(case(overall=NIGHT))
-    later_end = alerting_of(case(overall=Overall(quiet=Hours(start=time(11), end=time(14, 1)))))
+    later_end = alerting_of(case(overall=AccountPreferences(quiet=QuietHours(start=time(11), end=time(14, 1)))))
     provider_wait = alerting_of(case(entries=[entry(PUSH_SLICE, Fact.WAITS, n=1, at=LATER)]))
-    assert (in_quiet_hours.told, in_quiet_hours.rule, in_quiet_hours.until) == (
+    assert (in_quiet_hours.state, in_quiet_hours.rule, in_quiet_hours.until) == (
         AlertState.WAITING,
         ExplainRule.QUIET_HOURS,
         NOON + 2 * HOUR,
     )
     assert later_end.until == NOON + 2 * HOUR + 15 * MINUTE
-    assert (provider_wait.told, provider_wait.rule, provider_wait.until) == (
+    assert (provider_wait.state, provider_wait.rule, provider_wait.until) == (
         AlertState.WAITING,
         ExplainRule.PROVIDER,
         LATER,
@@ -241,7 +255,7 @@ def test_waiting_alert_is_explained_with_time_and_rule() -> None:
 def test_dormant_members_wait_for_their_own_slices() -> None:
     waits = entry(slice_of(Tier.DORMANT, step=Step.FCM), Fact.WAITS, n=1, at=LATER)
     assert alerting_of(case(seal=snapshot(tier=None), entries=[waits])).until == LATER
-    assert alerting_of(case(seal=snapshot(tier=Tier.P2), entries=[waits])).told is AlertState.TO_COME
+    assert alerting_of(case(seal=snapshot(tier=Tier.P2), entries=[waits])).state is AlertState.TO_COME
 
 
 @pytest.mark.parametrize(
@@ -254,22 +268,22 @@ def test_dormant_members_wait_for_their_own_slices() -> None:
     ],
     ids=["planned", "not sealed", "no plan", "queued"],
 )
-def test_alert_to_come_is_explained_by_state_of_its_slice(case: Case, rule: State) -> None:
-    assert (alerting_of(case).told, alerting_of(case).rule) == (AlertState.TO_COME, rule)
+def test_alert_to_come_is_explained_by_state_of_its_slice(case: ExplainedCase, rule: State) -> None:
+    assert (alerting_of(case).state, alerting_of(case).rule) == (AlertState.TO_COME, rule)
 
 
 def test_every_provider_with_a_device_or_a_batch_is_explained() -> None:
     apple = Device(member=BOB, address=AppleToken(token="a" * 64, topic="app"), registered_at=NOON)
-    explained = alertings(case(window(), devices=[apple]))
-    assert [(alerting.platform, alerting.told) for alerting in explained] == [
+    explained = explained_alerts(case(window(), devices=[apple]))
+    assert [(alerting.platform, alerting.state) for alerting in explained] == [
         (Platform.APNS, AlertState.TO_COME),
         (Platform.FCM, AlertState.SENT),
     ]
-    assert alertings(case(devices=[])) == []
+    assert explained_alerts(case(devices=[])) == []
 
 
 def test_alert_facts_have_stable_names() -> None:
-    facts = alert_facts(alerting_of(case(window(missed=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
+    facts = alert_facts(alerting_of(case(window(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
     assert facts == {
         "platform": "fcm",
         "state": "again",
@@ -293,7 +307,7 @@ def test_alert_facts_have_stable_names() -> None:
 def test_alert_is_explained_from_snapshot_to_last_try() -> None:
     stage, kim = Stage(), UserId("kim")
     member = Member(stage.population.people["kim"].member)
-    [phone] = stage.state.devices.of([member])[member]
+    [phone] = stage.state.devices.by_member([member])[member]
     stage.state.phones.answers[phone.id] = [RetryAt(at=stage.state.clock.now() + MINUTE, reason="busy")]
     stage.mention("nova")
     states = [alert_state(stage, kim)]

@@ -12,7 +12,7 @@ import pytest
 from notifier import topics
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.log.log import SqliteLog
-from notifier.adapters.sqlite.stores.moderation import SqliteHolds
+from notifier.adapters.sqlite.stores.moderation import SqliteHeldMentions
 from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec import unpack
@@ -36,7 +36,7 @@ def held(data: Path) -> Iterable[list[str]]:
     files, clock = Files.at(data), SystemClock()
     now = clock.now()
     mentions = [
-        HeldMention.of(
+        HeldMention.from_event(
             Event(
                 id=EventId("tweets", f"{now.timestamp()}-{n}"),
                 tweet=f"t{n}",
@@ -51,7 +51,7 @@ def held(data: Path) -> Iterable[list[str]]:
         )
         for n, (author, mentioned) in enumerate([("u1", "nova"), ("u1", "orion"), ("u2", "nova")])
     ]
-    store = SqliteHolds(files.core, clock)
+    store = SqliteHeldMentions(files.core, clock)
     store.put(mentions)
     yield [mention.key for mention in mentions]
     with files.core.write() as c:
@@ -63,7 +63,9 @@ def released(data: Path) -> Counter[str]:
     """Return the events that were released and that no router has read."""
     files = Files.at(data)
     log = SqliteLog(files.log, SystemClock())
-    arrivals = [unpack(Arrival, arrival.record.value) for arrival in log.waiting(topics.MENTIONS, "router", 999)]
+    arrivals = [
+        unpack(Arrival, arrival.record.value) for arrival in log.read_uncommitted(topics.MENTIONS, "router", 999)
+    ]
     log.close()
     files.close()
     return Counter(f"{arrival.author} of {' '.join(arrival.mentioned)}" for arrival in arrivals if arrival.released)
@@ -131,7 +133,7 @@ def test_author_without_verdict_has_verdict_all(reach: Reach, notifier: Notifier
 def test_unknown_account_requires_explicit_option(reach: Reach) -> None:
     assert "ghost" in reach.refused("set", "@ghost", *FLOOD)
     assert "ghost" in reach.refused("show", "@ghost")
-    reach("set", "@ghost", "--unheard", *FLOOD)
+    reach("set", "@ghost", "--unknown-account", *FLOOD)
     assert reach("show", "@ghost")["verdict"] == "hold"
     reach("set", "@ghost", "--verdict", "all", "--reason", "gone")
 
@@ -146,7 +148,7 @@ def test_unknown_account_requires_explicit_option(reach: Reach) -> None:
         ("set", "@u1", "--verdict", "mute", "--reason", "a flood"),
         ("set", "@", *FLOOD),
         ("set", "x" * 257, *FLOOD),
-        ("set", "a\nb", "--unheard", *FLOOD),
+        ("set", "a\nb", "--unknown-account", *FLOOD),
         ("set", *FLOOD),
         ("release",),
         ("release", "abc123", "--by", "@u1"),

@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from notifier.cli.supervisor.child import Child
-from notifier.cli.supervisor.pid_files import Roster
+from notifier.cli.supervisor.pid_files import PidFiles
 from notifier.cli.supervisor.supervisor import Supervisor
 from tests.cli.running import GONE_WITHIN, until
 
@@ -34,11 +34,11 @@ class Service:
     def __post_init__(self) -> None:
         supervisor = Supervisor(
             children=self.children,
-            roster=Roster(folder=self.folder),
-            answers=lambda: True,
+            pid_files=PidFiles(folder=self.folder),
+            is_answering=lambda: True,
             announce=self.announced.append,
-            others=dict,
-            last_words=str,
+            other_pids=dict,
+            last_log_line=str,
             stopping=self.stopping,
         )
         self.thread = Thread(target=supervisor.run)
@@ -47,12 +47,15 @@ class Service:
     def sign(self, child: Child) -> None:
         until(lambda: child.pid is not None, GONE_WITHIN)
         assert child.pid is not None
-        Roster(folder=self.folder).sign(child.role, child.pid)
+        PidFiles(folder=self.folder).write(child.role, child.pid)
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    first, second = Child(role="api", start=waiting_process), Child(role="api-2", start=waiting_process, awaited=False)
+    first, second = (
+        Child(role="api", start=waiting_process),
+        Child(role="api-2", start=waiting_process, is_awaited=False),
+    )
     running = Service(tmp_path, [first, second])
     yield running
     running.stopping.set()

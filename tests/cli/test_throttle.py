@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.commands.throttle import me
+from notifier.cli.commands.throttle import user_name
 from tests.cli.conftest import Notifier
 
 SET = ("throttle", "set", "--tier", "p2", "--who", "grace", "--reason", "the store is busy")
@@ -23,7 +23,7 @@ def test_operator_defaults_to_system_user_without_environment(folder: Path, noti
     options = ("--tier", "p2", "--pause", "--for", "20m", "--reason", "store upgrade", "--json", "--data", str(folder))
     result = notifier("throttle", "set", *options, env={"USER": None, "LOGNAME": None})
     assert result.exit_code == 0
-    assert json.loads(result.output)["who"] == me()
+    assert json.loads(result.output)["who"] == user_name()
 
 
 def test_lifted_throttle_ramps_up(folder: Path, notifier: Notifier) -> None:

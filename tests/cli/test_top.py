@@ -10,14 +10,14 @@ from typing import Any, cast
 import pytest
 
 from notifier.cli.commands.top.command import NOTHING, picture, print_plain
-from notifier.cli.commands.top.snapshot import Glance, facts, glance
+from notifier.cli.commands.top.snapshot import TopView, read_view, view_facts
 from notifier.cli.context import opened, overview_of
 from notifier.cli.http import Ready, ready_path, write_ready
-from notifier.cli.output import console, harmless
-from notifier.cli.supervisor.pid_files import roster
+from notifier.cli.output import console, without_control_characters
+from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.config import Settings
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LimitKind
-from notifier.domain.push.circuit_breaker import LeftAlone
+from notifier.domain.push.circuit_breaker import OpenCircuit
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver_mention
 from tests.cli.terminal import run_in_terminal
@@ -43,10 +43,10 @@ def run_json(notifier: Notifier, folder: Path) -> dict[str, Any]:
     return dict(json.loads(result.output))
 
 
-def read_glance(folder: Path) -> Glance:
+def read_glance(folder: Path) -> TopView:
     settings = Settings(data=folder)
     with opened(settings) as context:
-        return glance(overview_of(context.ports, settings), context.ports, settings)
+        return read_view(overview_of(context.ports, settings), context.ports, settings)
 
 
 def test_running_burst_shows_progress_per_tier(half_done: Path, notifier: Notifier) -> None:
@@ -82,7 +82,7 @@ def test_processes_show_pid_and_start_time(folder: Path, notifier: Notifier) -> 
     unused_pid = 2**22 + 1  # above the largest id that a process can have
     pids = {"up": os.getpid(), "api": os.getpid(), "pump": unused_pid}
     write_ready(ready_path(folder), Ready(url="http://x", service_key="k", pids=pids, data=str(folder), version="0"))
-    roster(folder).sign("api", os.getpid())
+    pid_files_of(folder).write("api", os.getpid())
     report = run_json(notifier, folder)
     assert report["url"] == "http://x"
     by_role = {process["role"]: process for process in report["processes"]}
@@ -98,8 +98,8 @@ def test_processes_show_pid_and_start_time(folder: Path, notifier: Notifier) -> 
 
 def test_open_circuit_is_shown_with_its_reason(half_done: Path, capsys: pytest.CaptureFixture[str]) -> None:
     current = read_glance(half_done)
-    open_circuit = LeftAlone(until=datetime(2026, 5, 4, 10, 31, 5, tzinfo=UTC), reason="503 UNAVAILABLE\x1b")
-    cache = replace(current.snapshot.cache, left_alone={"fcm": open_circuit})
+    open_circuit = OpenCircuit(until=datetime(2026, 5, 4, 10, 31, 5, tzinfo=UTC), reason="503 UNAVAILABLE\x1b")
+    cache = replace(current.snapshot.cache, open_circuits={"fcm": open_circuit})
     current = replace(current, snapshot=replace(current.snapshot, cache=cache))
     print_plain(current)
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("fcm"))
@@ -108,7 +108,7 @@ def test_open_circuit_is_shown_with_its_reason(half_done: Path, capsys: pytest.C
     with screen.capture() as captured:
         screen.print(picture(current, 80))
     assert "503 UNAVAILABLE" in captured.get()
-    assert facts(current)["left_alone"] == [
+    assert view_facts(current)["left_alone"] == [
         {"line": "fcm", "until": "2026-05-04T10:31:05.000Z", "reason": "503 UNAVAILABLE\x1b"}
     ]
 
@@ -118,7 +118,7 @@ def test_stopped_lane_is_shown_with_its_record_and_cause(half_done: Path, capsys
     print_plain(current)
     assert NOTHING["stopped lanes"] in capsys.readouterr().out
     at = datetime(2026, 5, 4, 10, 31, 5, tzinfo=UTC)
-    stop = LaneStop(at=at, who="pump-1", kind=LimitKind.IN_A_ROW, limit=50, record="follows/0/7", cause="no\x1b")
+    stop = LaneStop(at=at, stopped_by="pump-1", kind=LimitKind.IN_A_ROW, limit=50, record="follows/0/7", cause="no\x1b")
     current = replace(current, snapshot=replace(current.snapshot, stopped_lanes={"follows": stop}))
     print_plain(current)
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("follows"))
@@ -127,7 +127,7 @@ def test_stopped_lane_is_shown_with_its_record_and_cause(half_done: Path, capsys
     with screen.capture() as captured:
         screen.print(picture(current, 80))
     assert "follows/0/7" in captured.get()
-    [lane] = cast(list[dict[str, object]], facts(current)["stopped_lanes"])
+    [lane] = cast(list[dict[str, object]], view_facts(current)["stopped_lanes"])
     assert (lane["lane"], lane["limit"], lane["since"]) == ("follows", "in_a_row", "2026-05-04T10:31:05.000Z")
 
 
@@ -157,17 +157,17 @@ def test_ctrl_c_exits_cleanly(half_done: Path) -> None:
 
 def test_json_has_the_facts_of_the_text(half_done: Path) -> None:
     current = read_glance(half_done)
-    assert facts(current)["open_bursts"] == current.snapshot.open_bursts > 0
-    assert harmless("a\x1b[0m") == "a\ufffd[0m"
+    assert view_facts(current)["open_bursts"] == current.snapshot.open_bursts > 0
+    assert without_control_characters("a\x1b[0m") == "a\ufffd[0m"
 
 
 def test_deferred_bursts_are_counted_apart_from_pending_ones(
     half_done: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     current = read_glance(half_done)
-    with_deferred = replace(current, snapshot=replace(current.snapshot, sleeping_bursts=1_200))
+    with_deferred = replace(current, snapshot=replace(current.snapshot, deferred_bursts=1_200))
     print_plain(with_deferred)
     assert "with work left, 1,200 asleep" in capsys.readouterr().out
-    assert (facts(current)["sleeping_bursts"], facts(with_deferred)["sleeping_bursts"]) == (0, 1_200)
+    assert (view_facts(current)["sleeping_bursts"], view_facts(with_deferred)["sleeping_bursts"]) == (0, 1_200)
     print_plain(current)
     assert "asleep" not in capsys.readouterr().out

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from notifier.cli.http import Ready
-from notifier.cli.supervisor.pid_files import roster
+from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.config import Settings
 from tests.cli.caller import ANSWERS_WITHIN, calling
 from tests.cli.conftest import Notifier
@@ -118,7 +118,7 @@ def _replaced(running: Running, role: str, pid: int) -> bool:
 
 
 def _has_started(running: Running, role: str) -> bool:
-    return roster(running.data).signed(role, running.ready.pids[role])
+    return pid_files_of(running.data).is_written(role, running.ready.pids[role])
 
 
 def _listens(origin: str) -> bool:
@@ -149,7 +149,9 @@ def test_mute_takes_effect_within_limit(running: Running, notifier: Notifier) ->
         assert caller.post("muted", subject_account="lyra").status_code == 202
         until(lambda: caller.settled("muted"), STARTS_WITHIN)
     mute_effective_s = monotonic() - muted_at
-    snapshots = notifier("dump", "seals", "--ndjson", "--burst", "mention:lyra#1", "--data", data).output.splitlines()
+    snapshots = notifier(
+        "dump", "snapshots", "--ndjson", "--burst", "mention:lyra#1", "--data", data
+    ).output.splitlines()
     assert sum(json.loads(snapshot)["suppressed"].get("muted", 0) for snapshot in snapshots) == before + 1
     assert mute_effective_s <= MUTED_WITHIN
 
@@ -276,7 +278,7 @@ def _inbox(notifier: Notifier, data: str, *options: str) -> dict[str, Any]:
     pages: list[dict[str, Any]] = []
 
     def is_complete() -> bool:
-        pages.append(json.loads(notifier("tab", "nova", "--json", "--data", data, *options).output))
+        pages.append(json.loads(notifier("inbox", "nova", "--json", "--data", data, *options).output))
         return bool(pages[-1]["items"]) and not pages[-1]["partial"]
 
     until(is_complete, STARTS_WITHIN)

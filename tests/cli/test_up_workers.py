@@ -17,8 +17,8 @@ import httpx
 import psutil
 import pytest
 
-from notifier.api.demo.traffic import letter
-from notifier.cli.supervisor.pid_files import roster
+from notifier.api.demo.traffic import mention_batch
+from notifier.cli.supervisor.pid_files import pid_files_of
 from tests.cli.caller import ANSWERS_WITHIN, calling
 from tests.cli.conftest import Notifier
 from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, Running, Shared, is_running, until
@@ -257,12 +257,12 @@ def test_sigterm_of_up_ends_both_processes(running: Running) -> None:
 
 
 def _has_started(running: Running, name: str) -> bool:
-    return roster(running.data).signed(name, running.ready.pids[name])
+    return pid_files_of(running.data).is_written(name, running.ready.pids[name])
 
 
 def _event(id: str) -> bytes:
     from datetime import UTC, datetime
 
-    [event] = letter(["nova"], now=datetime.now(UTC), fresh=lambda: id, author="ada")
+    [event] = mention_batch(["nova"], now=datetime.now(UTC), new_id=lambda: id, author="ada")
     body: Any = event
     return json.dumps(body).encode()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.client import Aside, Client, EventReceipt, Outbox, ReceiptStatus
+from notifier.client import Client, EventReceipt, Outbox, Quarantine, ReceiptStatus
 from notifier.client.batching import MOST_EVENTS
 from tests.client.scripted_service import Pauses, Reply, Request, accept, client_of, event, problem, serving
 
@@ -33,7 +33,7 @@ def test_bad_event_in_a_full_batch_is_set_aside_and_the_others_sent(position: in
     receipts: list[EventReceipt] = []
     bad_id = f"t{position}"
     with serving(*[fail_on(bad_id)] * 10_000) as service, client_of(service.url, Pauses()) as client:
-        outbox = Outbox(client, told=receipts.append, aside=Aside(tmp_path / "aside"))
+        outbox = Outbox(client, on_receipt=receipts.append, quarantine=Quarantine(tmp_path / "aside"))
         for number in range(MOST_EVENTS + 5):
             assert outbox.submit(event(f"t{number}"))
         assert outbox.close(WAIT_LIMIT) == ()
@@ -41,7 +41,7 @@ def test_bad_event_in_a_full_batch_is_set_aside_and_the_others_sent(position: in
     assert len(receipts) == len(by_id) == MOST_EVENTS + 5
     assert {id for id, status in by_id.items() if status is not ReceiptStatus.ACCEPTED} == {bad_id}
     [receipt] = [receipt for receipt in receipts if receipt.id == bad_id]
-    assert (receipt.status, receipt.taken) == (ReceiptStatus.ASIDE, False)
+    assert (receipt.status, receipt.is_accepted) == (ReceiptStatus.ASIDE, False)
     assert "500 error" in str(receipt.refusal)
     sent_ids = [receipt.id for receipt in receipts if receipt.id != bad_id]
     assert sent_ids == [f"t{number}" for number in range(MOST_EVENTS + 5) if number != position]
@@ -50,7 +50,7 @@ def test_bad_event_in_a_full_batch_is_set_aside_and_the_others_sent(position: in
 def test_several_bad_events_are_set_aside_in_order() -> None:
     receipts: list[EventReceipt] = []
     with serving(*[fail_on("t3", "t4", "t9")] * 1_000) as service, client_of(service.url, Pauses()) as client:
-        outbox = Outbox(client, told=receipts.append)
+        outbox = Outbox(client, on_receipt=receipts.append)
         for number in range(12):
             outbox.submit(event(f"t{number}"))
         unsent = outbox.close(WAIT_LIMIT)
@@ -62,7 +62,7 @@ def test_several_bad_events_are_set_aside_in_order() -> None:
 def test_temporary_failure_sets_nothing_aside() -> None:
     receipts: list[EventReceipt] = []
     with serving(*[FAIL] * 12) as service, client_of(service.url, Pauses()) as client:
-        outbox = Outbox(client, told=receipts.append)
+        outbox = Outbox(client, on_receipt=receipts.append)
         for number in range(8):
             outbox.submit(event(f"t{number}"))
         assert outbox.close(WAIT_LIMIT) == ()
@@ -73,7 +73,7 @@ def test_temporary_failure_sets_nothing_aside() -> None:
 def test_service_outage_sets_nothing_aside(outage: Reply) -> None:
     receipts: list[EventReceipt] = []
     with serving(*[outage] * 200) as service, client_of(service.url, Pauses()) as client:
-        outbox = Outbox(client, told=receipts.append)
+        outbox = Outbox(client, on_receipt=receipts.append)
         outbox.submit(event("t1"))
         outbox.submit(event("t2"))
         assert outbox.close(WAIT_LIMIT) == ()
@@ -96,7 +96,7 @@ def test_events_aside_in_memory_count_in_the_capacity_and_are_returned() -> None
         assert [event_.id for event_ in outbox.close(WAIT_LIMIT)] == ["t1"]
     with Client("http://127.0.0.1:1", "a key") as client:
         outbox = Outbox(client, capacity=1)
-        outbox.aside.put(event("t1"))
+        outbox.quarantine.put(event("t1"))
         assert not outbox.submit(event("t2"))
 
 
@@ -104,31 +104,31 @@ def test_events_aside_survive_the_process_and_can_be_resent(tmp_path: Path) -> N
     path, receipts = tmp_path / "kept" / "aside", list[EventReceipt]()
     bad_event = event("t1", text="héllo", mentions=("nova", "vega"), protected=True)
     with serving(*[fail_on("t1")] * 100) as service, client_of(service.url, Pauses()) as client:
-        outbox = Outbox(client, aside=Aside(path))
+        outbox = Outbox(client, quarantine=Quarantine(path))
         outbox.submit(bad_event)
         assert outbox.close(WAIT_LIMIT) == ()
         sent = service.requests[0].body
     with serving() as service, client_of(service.url, Pauses()) as client:
-        outbox = Outbox(client, told=receipts.append, aside=Aside(path))
+        outbox = Outbox(client, on_receipt=receipts.append, quarantine=Quarantine(path))
         outbox.submit(event("t2"))
         assert outbox.flush(WAIT_LIMIT) == ()
         assert [request.ids for request in service.requests] == [["t2"]]
-        assert outbox.again() == 1
+        assert outbox.retry_quarantined() == 1
         assert outbox.close(WAIT_LIMIT) == ()
-        assert outbox.again() == 0
+        assert outbox.retry_quarantined() == 0
         assert service.requests[1].body == sent
     assert statuses(receipts) == {"t2": ReceiptStatus.ACCEPTED, "t1": ReceiptStatus.ACCEPTED}
-    assert Aside(path).events() == ()
+    assert Quarantine(path).events() == ()
 
 
 def test_resent_event_that_fails_again_is_kept_once(tmp_path: Path) -> None:
     with serving(*[fail_on("t1")] * 200) as service, client_of(service.url, Pauses()) as client:
-        outbox = Outbox(client, aside=Aside(tmp_path / "aside"))
+        outbox = Outbox(client, quarantine=Quarantine(tmp_path / "aside"))
         outbox.submit(event("t1"))
         outbox.flush(WAIT_LIMIT)
-        assert outbox.again() == 1
+        assert outbox.retry_quarantined() == 1
         assert outbox.close(WAIT_LIMIT) == ()
-    assert [event_.id for event_ in Aside(tmp_path / "aside").events()] == ["t1"]
+    assert [event_.id for event_ in Quarantine(tmp_path / "aside").events()] == ["t1"]
 
 
 def test_event_stays_in_the_outbox_when_the_aside_file_cannot_be_written(
@@ -136,7 +136,7 @@ def test_event_stays_in_the_outbox_when_the_aside_file_cannot_be_written(
 ) -> None:
     (tmp_path / "file").write_text("")
     with serving(*[fail_on("t1")] * 70) as service, client_of(service.url, Pauses()) as client:
-        outbox = Outbox(client, aside=Aside(tmp_path / "file" / "aside"))
+        outbox = Outbox(client, quarantine=Quarantine(tmp_path / "file" / "aside"))
         outbox.submit(event("t1"))
         assert outbox.close(WAIT_LIMIT) == ()
     assert "t1 can't be set aside, and is tried again" in caplog.text
@@ -149,7 +149,7 @@ MALFORMED_LINES = ["{}", "[]", "1", "no JSON", '{"at": "2026-01-01T00:00:00+00:0
 def test_malformed_aside_file_cannot_be_read(line: str, tmp_path: Path) -> None:
     (tmp_path / "aside").write_text(f"{line}\n")
     with pytest.raises(ValueError, match=r"no event|Expecting value"):
-        Aside(tmp_path / "aside").events()
+        Quarantine(tmp_path / "aside").events()
 
 
 @pytest.mark.parametrize("line", MALFORMED_LINES)
@@ -157,7 +157,7 @@ def test_malformed_aside_file_blocks_only_the_bad_event(line: str, tmp_path: Pat
     receipts: list[EventReceipt] = []
     (tmp_path / "aside").write_text(f"{line}\n")
     with serving(accept, *[fail_on("t2")] * 60) as service, client_of(service.url, Pauses()) as client:
-        outbox = Outbox(client, told=receipts.append, aside=Aside(tmp_path / "aside"))
+        outbox = Outbox(client, on_receipt=receipts.append, quarantine=Quarantine(tmp_path / "aside"))
         outbox.submit(event("t1"))
         assert outbox.flush(timedelta(seconds=5)) == ()
         outbox.submit(event("t2"))

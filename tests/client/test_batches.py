@@ -10,13 +10,13 @@ from notifier.client import Client, EventReceipt, InvalidClientSetting, MentionE
 from notifier.client.batching import LARGEST_EVENT, MOST_BYTES, MOST_EVENTS, batches
 from notifier.client.event import TEXT_KEPT, TYPE
 from notifier.codec import cloudevents
-from notifier.domain.upstream.validation import EVENT_TYPE, LONGEST_TEXT
+from notifier.domain.upstream.validation import MAX_TEXT_LENGTH, MENTIONED_TYPE
 from tests.client.scripted_service import Pauses, Request, accepted_response, client_of, event, http_response, serving
 
 
 def test_limits_equal_those_of_the_service() -> None:
     assert (MOST_EVENTS, MOST_BYTES) == (cloudevents.LARGEST_BATCH, LARGEST_BATCH_BODY)
-    assert (LARGEST_EVENT, TEXT_KEPT, TYPE) == (cloudevents.LARGEST_EVENT, LONGEST_TEXT, EVENT_TYPE)
+    assert (LARGEST_EVENT, TEXT_KEPT, TYPE) == (cloudevents.LARGEST_EVENT, MAX_TEXT_LENGTH, MENTIONED_TYPE)
 
 
 def test_single_event_is_no_array() -> None:
@@ -27,19 +27,19 @@ def test_single_event_is_no_array() -> None:
 
 def test_batch_has_at_most_1000_events_in_order() -> None:
     made = list(batches((event(f"t{n}") for n in range(2_001)), "//x"))
-    assert [len(batch.letters) for batch in made] == [1_000, 1_000, 1]
+    assert [len(batch.events) for batch in made] == [1_000, 1_000, 1]
     assert [event_["id"] for batch in made[:2] for event_ in json.loads(batch.body)] == [f"t{n}" for n in range(2_000)]
 
 
 def test_batch_has_at_most_4_mib() -> None:
     def event_of_size(number: int, size: int) -> MentionEvent:
-        return event(str(number), mentions=["n" * (size - len(event(str(number), mentions=[""]).spelled("//x")))])
+        return event(str(number), mentions=["n" * (size - len(event(str(number), mentions=[""]).to_json("//x")))])
 
     events = [event_of_size(number, 60_000) for number in range(1_000, 1_069)]
     remaining = MOST_BYTES - len("[]") - len(events) * (60_000 + len(","))
     [batch] = batches([*events, event_of_size(1_069, remaining)], "//x")
     assert len(batch.body) == MOST_BYTES
-    assert [len(batch.letters) for batch in batches([*events, event_of_size(1_069, remaining + 1)], "//x")] == [69, 1]
+    assert [len(batch.events) for batch in batches([*events, event_of_size(1_069, remaining + 1)], "//x")] == [69, 1]
 
 
 def test_too_large_event_is_refused_locally_and_the_others_are_sent() -> None:
@@ -85,7 +85,7 @@ def test_empty_batch_is_not_sent() -> None:
 
 
 def test_lone_surrogate_in_the_text_is_replaced() -> None:
-    assert json.loads(event(text="hi \ud83d @nova").spelled("//x"))["data"]["text"] == "hi ? @nova"
+    assert json.loads(event(text="hi \ud83d @nova").to_json("//x"))["data"]["text"] == "hi ? @nova"
 
 
 def test_string_as_mentions_is_a_type_error() -> None:

@@ -122,7 +122,7 @@ def running_example(folder: Path, *options: str) -> Iterator[str]:
 
 def mentioned_by(folder: Path, user: str, author: str) -> bool:
     """Return whether the user's inbox holds exactly one item, by this author."""
-    output = run([sys.executable, "-m", "notifier", "tab", user, "--json"], folder)
+    output = run([sys.executable, "-m", "notifier", "inbox", user, "--json"], folder)
     return [item["names"] for item in json.loads(output)["items"]] == [[author]]
 
 

@@ -48,7 +48,7 @@ def delayed_service() -> Iterator[DelayedService]:
 def test_events_are_sent_in_order_with_a_receipt_each() -> None:
     receipts: list[EventReceipt] = []
     with serving() as service, Client(service.url, "a key") as client:
-        outbox = Outbox(client, told=receipts.append)
+        outbox = Outbox(client, on_receipt=receipts.append)
         assert all(outbox.submit(event(f"t{number}")) for number in range(50))
         assert outbox.close(WAIT_LIMIT) == ()
     assert [receipt.id for receipt in receipts] == [f"t{number}" for number in range(50)]
@@ -98,7 +98,7 @@ def test_failing_receipt_callback_stops_nothing(caplog: pytest.LogCaptureFixture
         raise RuntimeError("not here")
 
     with serving() as service, Client(service.url, "a key") as client:
-        outbox = Outbox(client, told=fail)
+        outbox = Outbox(client, on_receipt=fail)
         outbox.submit(event("t1"))
         assert outbox.flush(WAIT_LIMIT) == ()
         outbox.submit(event("t2"))

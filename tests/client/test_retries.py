@@ -8,7 +8,7 @@ from time import monotonic
 import pytest
 
 from notifier.client import AccessDenied, Client, NotTheService, ReceiptStatus, Unanswered
-from notifier.client.http import LONGEST, LONGEST_ASKED
+from notifier.client.http import LONGEST_PAUSE, MAX_RETRY_AFTER
 from tests.client.scripted_service import (
     Pauses,
     Reply,
@@ -88,7 +88,7 @@ def test_service_that_is_not_open_yet_is_retried() -> None:
     pauses = OpeningPauses()
     try:
         with client_of(service.url, pauses) as client:
-            assert client.send([event()])[0].taken
+            assert client.send([event()])[0].is_accepted
     finally:
         service.close()
     assert len(pauses.slept) == 3
@@ -101,7 +101,7 @@ def test_pauses_grow_to_a_limit_with_full_jitter() -> None:
             service.script = [respond(503)] * 10
             with client_of(service.url, pauses, chance=chance) as client:
                 client.send([event()], within=timedelta(hours=1))
-    assert longest.slept == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, LONGEST, LONGEST, LONGEST]
+    assert longest.slept == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE]
     assert shortest.slept == [0.0] * 10
 
 
@@ -109,8 +109,8 @@ def test_pauses_grow_to_a_limit_with_full_jitter() -> None:
     ("retry_after", "minimum"),
     [
         ("7", 7.0),
-        ("86400", LONGEST_ASKED),
-        ("Fri, 01 Jan 2999 00:00:00 GMT", LONGEST_ASKED),
+        ("86400", MAX_RETRY_AFTER),
+        ("Fri, 01 Jan 2999 00:00:00 GMT", MAX_RETRY_AFTER),
         ("Fri, 01 Jan 1999 00:00:00 GMT", 0.0),
         ("soon", 0.0),
         ("-3", 0.0),
@@ -144,7 +144,7 @@ def test_retry_after_beyond_the_deadline_gives_up_at_once() -> None:
         pytest.raises(Unanswered, match="507") as caught,
     ):
         client.send([event()], within=timedelta(seconds=5))
-    assert (pauses.slept, caught.value.asked) == ([], 10.0)
+    assert (pauses.slept, caught.value.retry_after) == ([], 10.0)
 
 
 @pytest.mark.parametrize(("status", "code"), [(400, "bad_event"), (409, "event_conflict"), (413, "too_large")])
@@ -233,7 +233,7 @@ def test_closed_idle_connection_is_reopened_without_a_pause() -> None:
     pauses = Pauses()
     with serving(accept_and_close) as service, client_of(service.url, pauses) as client:
         client.send([event("t1")])
-        assert client.send([event("t2")])[0].taken
+        assert client.send([event("t2")])[0].is_accepted
     assert pauses.slept == []
     assert [request.ids for request in service.requests] == [["t1"], ["t2"]]
     assert len(service.connections) == 2

@@ -10,23 +10,23 @@ from notifier.adapters.sqlite.stores.bursts import SqliteBursts
 from notifier.adapters.sqlite.stores.coordination import SqliteEpochs, SqliteLeases, SqliteThrottles
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters, SqliteLaneTallies
 from notifier.adapters.sqlite.stores.devices import SqliteDevices
-from notifier.adapters.sqlite.stores.directory import SqliteDirectory, SqliteFlags
+from notifier.adapters.sqlite.stores.directory import SqliteAccountFlags, SqliteDirectory
 from notifier.adapters.sqlite.stores.inbox import SqliteInbox
 from notifier.adapters.sqlite.stores.ledger import SqliteLedger
-from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets, SqliteStays
-from notifier.adapters.sqlite.stores.moderation import SqliteHolds, SqliteReaches
-from notifier.adapters.sqlite.stores.push import SqliteSent
-from notifier.adapters.sqlite.stores.retractions import SqliteTraces
-from notifier.adapters.sqlite.stores.snapshots import SqliteSeals
-from notifier.ports.audience import MemberSets, Stays
+from notifier.adapters.sqlite.stores.member_sets import SqliteActiveSets, SqliteMemberSets
+from notifier.adapters.sqlite.stores.moderation import SqliteHeldMentions, SqliteReachLimits
+from notifier.adapters.sqlite.stores.push import SqliteSendLog
+from notifier.adapters.sqlite.stores.retractions import SqliteErasureTargets
+from notifier.adapters.sqlite.stores.snapshots import SqliteAudienceSnapshots
+from notifier.ports.audience import ActiveSets, MemberSets
 from notifier.ports.bursts import Bursts
 from notifier.ports.coordination import Epochs, Leases, Throttles
-from notifier.ports.directory import Directory, Flags
+from notifier.ports.directory import AccountFlags, Directory
 from notifier.ports.event_log import DeadLetters, EventLog, LaneTallies
-from notifier.ports.inbox import InboxStore, Seals
+from notifier.ports.inbox import AudienceSnapshots, InboxStore
 from notifier.ports.ledger import Archive, Ledger
 from notifier.ports.push import Devices, SendLog
-from notifier.ports.retractions import Holds, Reaches, Traces
+from notifier.ports.retractions import ErasureTargets, HeldMentions, ReachLimits
 from tests.support.fakes.archive import MemoryArchive
 from tests.support.fakes.audience import MemoryMemberSets, MemoryStays
 from tests.support.fakes.bursts import MemoryBursts
@@ -50,12 +50,12 @@ class Backend:
     devices: Devices
     directory: Directory
     epochs: Epochs
-    flags: Flags
+    flags: AccountFlags
     sets: MemberSets
-    stays: Stays
-    reaches: Reaches
-    holds: Holds
-    traces: Traces
+    stays: ActiveSets
+    reaches: ReachLimits
+    holds: HeldMentions
+    traces: ErasureTargets
     throttles: Throttles
     dead_letters: DeadLetters
     lane_tallies: LaneTallies
@@ -64,7 +64,7 @@ class Backend:
     archive: Archive
     bursts: Bursts
     ledger: Ledger
-    seals: Seals
+    seals: AudienceSnapshots
     inbox: InboxStore
 
 
@@ -106,21 +106,21 @@ def in_sqlite(files: Files, clock: ManualClock) -> Backend:
         devices=SqliteDevices(core, clock),
         directory=SqliteDirectory(core),
         epochs=SqliteEpochs(core),
-        flags=SqliteFlags(core),
+        flags=SqliteAccountFlags(core),
         sets=SqliteMemberSets(core),
-        stays=SqliteStays(core),
-        reaches=SqliteReaches(core),
-        holds=SqliteHolds(core, clock),
-        traces=SqliteTraces(core),
+        stays=SqliteActiveSets(core),
+        reaches=SqliteReachLimits(core),
+        holds=SqliteHeldMentions(core, clock),
+        traces=SqliteErasureTargets(core),
         throttles=SqliteThrottles(core),
         dead_letters=SqliteDeadLetters(core),
         lane_tallies=SqliteLaneTallies(core),
-        sent=SqliteSent(core, clock),
+        sent=SqliteSendLog(core, clock),
         leases=SqliteLeases(core),
         archive=SqliteArchive(core, inboxes),
         bursts=SqliteBursts(core),
         ledger=SqliteLedger(core),
-        seals=SqliteSeals(inboxes, clock),
+        seals=SqliteAudienceSnapshots(inboxes, clock),
         inbox=SqliteInbox(inboxes),
     )
 

@@ -12,18 +12,18 @@ from notifier.adapters.redis import (
     RedisActiveHours,
     RedisActivity,
     RedisBacklogReport,
-    RedisBuckets,
-    RedisBus,
-    RedisCaps,
+    RedisBackpressure,
+    RedisCircuitReport,
+    RedisFrequencyCaps,
+    RedisInboxLatencyReport,
     RedisInboxVersions,
-    RedisLineReport,
+    RedisLiveBus,
     RedisLiveReader,
-    RedisPaces,
-    RedisPressure,
+    RedisProviderRates,
     RedisPullIndex,
     RedisPullReader,
-    RedisRecent,
-    RedisTabReport,
+    RedisRecentEvents,
+    RedisTokenBuckets,
     RedisViewerVersions,
     connect,
     connect_async,
@@ -32,15 +32,15 @@ from notifier.adapters.redis.activity import NEIGHBOURS
 from notifier.adapters.redis.connect import AsyncClient, RedisClient
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.delivery.backlog import Behind
+from notifier.domain.delivery.backlog import PoolBacklog
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Member, Platform, Subject, UserId
-from notifier.domain.push.circuit_breaker import LeftAlone
+from notifier.domain.push.circuit_breaker import OpenCircuit
 from notifier.domain.token_bucket import BucketLimit
 from notifier.metrics import Metrics
 from notifier.ports.inbox_versions import member_scope
-from notifier.ports.live_bus import Marked
+from notifier.ports.live_bus import MarksChanged
 from tests.contracts.cache_use import Use, self_repairing
 from tests.contracts.pull_backends import ADA, BEFORE, BO, NOON, NOVA, SUBJECTS, burst
 from tests.contracts.recorded import Recorded
@@ -118,11 +118,11 @@ class Caches:
 
     def _backlog(self) -> Use:
         report = self._on(RedisBacklogReport)
-        backlog = {Pool.P0: Behind(slices=3, since=NOON, later=1)}
+        backlog = {Pool.P0: PoolBacklog(slices=3, oldest_opened_at=NOON, deferred=1)}
         return self_repairing({"tell": lambda: report.tell(backlog, TTL)}, {"told": report.told})
 
     def _buckets(self) -> Use:
-        buckets = self._on(RedisBuckets)
+        buckets = self._on(RedisTokenBuckets)
         return self_repairing(
             writes={
                 "take": lambda: buckets.take("ann", ONE_A_DAY),
@@ -135,8 +135,8 @@ class Caches:
         )
 
     def _bus(self) -> Use:
-        bus = self._on(RedisBus)
-        marked = Marked(user=UserId("kim"), bursts=(BurstKey(NOVA, 1),), by="a process")
+        bus = self._on(RedisLiveBus)
+        marked = MarksChanged(user=UserId("kim"), bursts=(BurstKey(NOVA, 1),), by="a process")
 
         async def receive(reader: Any) -> object:
             async with aclosing(reader.listen()) as messages, asyncio.timeout(10):
@@ -148,7 +148,7 @@ class Caches:
         return self_repairing({}, {"heard": lambda: self._awaited(RedisLiveReader, receive)})
 
     def _caps(self) -> Use:
-        caps = self._on(RedisCaps)
+        caps = self._on(RedisFrequencyCaps)
         people = [Member(1), Member(2), Member(5_000)]
 
         def spend(member: Member) -> object:
@@ -159,8 +159,8 @@ class Caches:
         )
 
     def _lines(self) -> Use:
-        lines = self._on(RedisLineReport)
-        circuits = {name: LeftAlone(until=NOON, reason=f"503 {name}") for name in ("apns", "web push.example")}
+        lines = self._on(RedisCircuitReport)
+        circuits = {name: OpenCircuit(until=NOON, reason=f"503 {name}") for name in ("apns", "web push.example")}
 
         def tell() -> None:
             for name, circuit in circuits.items():
@@ -172,7 +172,7 @@ class Caches:
         return self_repairing({"tell": tell}, {name: partial(read, name) for name in circuits})
 
     def _paces(self) -> Use:
-        paces = self._on(RedisPaces)
+        paces = self._on(RedisProviderRates)
 
         def draw(platform: Platform) -> int:
             """Draw all tokens that are left. A fraction of a token also grants one alert."""
@@ -188,7 +188,7 @@ class Caches:
         )
 
     def _pressure(self) -> Use:
-        pressure = self._on(RedisPressure)
+        pressure = self._on(RedisBackpressure)
         return self_repairing({"raise": lambda: pressure.raise_to(0.5, TTL)}, {"level": pressure.level})
 
     def _pull(self) -> Use:
@@ -236,7 +236,7 @@ class Caches:
         )
 
     def _recent(self) -> Use:
-        recent = self._on(RedisRecent)
+        recent = self._on(RedisRecentEvents)
         digests = {ONE: "a digest", TWO: "another digest"}
         return self_repairing(
             {"remember": lambda: recent.remember(digests)},
@@ -248,14 +248,14 @@ class Caches:
         )
 
     def _tabs(self) -> Use:
-        tabs = self._on(RedisTabReport)
+        tabs = self._on(RedisInboxLatencyReport)
         return self_repairing(
             {"tell": lambda: tabs.tell("a process", timedelta(milliseconds=30), TTL)},
             {"worst": tabs.worst},
         )
 
     def _versions(self) -> Use:
-        writer, bus = self._on(RedisViewerVersions), self._on(RedisBus)
+        writer, bus = self._on(RedisViewerVersions), self._on(RedisLiveBus)
 
         async def plant(versions: Any) -> None:
             await versions.begin([SCOPE], "c1")

@@ -5,31 +5,37 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 
-from notifier.adapters.cassandra import CassandraArchive, CassandraInbox, CassandraSeals, CassandraTimeline, Cluster
+from notifier.adapters.cassandra import (
+    CassandraArchive,
+    CassandraAudienceSnapshots,
+    CassandraInbox,
+    CassandraTimeline,
+    Cluster,
+)
 from notifier.adapters.cassandra.stores.burst_changes import CassandraBurstChanges, CassandraViewerLapses
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts, CassandraHeads, CassandraRecentBursts
 from notifier.adapters.cassandra.stores.coordination import CassandraLeases, CassandraThrottles
 from notifier.adapters.cassandra.stores.dead_letters import CassandraDeadLetters, CassandraLaneTallies
-from notifier.adapters.cassandra.stores.deferred_bursts import CassandraSleepers
+from notifier.adapters.cassandra.stores.deferred_bursts import CassandraDeferredBursts
 from notifier.adapters.cassandra.stores.devices import CassandraDevices
-from notifier.adapters.cassandra.stores.directory import CassandraDirectory, CassandraEpochs, CassandraFlags
+from notifier.adapters.cassandra.stores.directory import CassandraAccountFlags, CassandraDirectory, CassandraEpochs
 from notifier.adapters.cassandra.stores.follows import CassandraFollows
 from notifier.adapters.cassandra.stores.ledger import CassandraClaims, CassandraLedger
-from notifier.adapters.cassandra.stores.member_sets import CassandraMemberSets, CassandraStays
-from notifier.adapters.cassandra.stores.moderation import CassandraHolds, CassandraReaches
+from notifier.adapters.cassandra.stores.member_sets import CassandraActiveSets, CassandraMemberSets
+from notifier.adapters.cassandra.stores.moderation import CassandraHeldMentions, CassandraReachLimits
 from notifier.adapters.cassandra.stores.people import CassandraPeople
-from notifier.adapters.cassandra.stores.push import CassandraSent, CassandraSpared
-from notifier.adapters.cassandra.stores.retractions import CassandraRetractions, CassandraTraces
+from notifier.adapters.cassandra.stores.push import CassandraPushSuppressions, CassandraSendLog
+from notifier.adapters.cassandra.stores.retractions import CassandraErasureTargets, CassandraRetractions
 from notifier.adapters.cassandra.stores.user_preferences import (
-    CassandraOveralls,
-    CassandraPartings,
+    CassandraAccountPreferences,
     CassandraPreferences,
-    CassandraWants,
+    CassandraSubjectPreferences,
+    CassandraUserBlocks,
 )
 from notifier.adapters.system_clock import UuidNonces
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, shard_of
-from notifier.domain.audience.follows import LEFT
+from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.ids import Subject, UserId
 from tests.contracts.backends import Backend
 from tests.contracts.flow_stores import MOST_BLOCKERS, PreferenceWriter, Store
@@ -46,20 +52,20 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         devices=CassandraDevices(cluster, clock),
         directory=CassandraDirectory(cluster),
         epochs=CassandraEpochs(cluster),
-        flags=CassandraFlags(cluster),
+        flags=CassandraAccountFlags(cluster),
         sets=CassandraMemberSets(cluster),
-        stays=CassandraStays(cluster, clock),
-        reaches=CassandraReaches(cluster),
-        holds=CassandraHolds(cluster, clock),
-        traces=CassandraTraces(cluster, clock),
+        stays=CassandraActiveSets(cluster, clock),
+        reaches=CassandraReachLimits(cluster),
+        holds=CassandraHeldMentions(cluster, clock),
+        traces=CassandraErasureTargets(cluster, clock),
         throttles=CassandraThrottles(cluster, clock),
         dead_letters=CassandraDeadLetters(cluster, clock),
         lane_tallies=CassandraLaneTallies(cluster),
-        sent=CassandraSent(cluster),
+        sent=CassandraSendLog(cluster),
         leases=CassandraLeases(cluster),
         archive=CassandraArchive(cluster, CassandraLedger(cluster, clock), CassandraBursts(cluster, clock)),
         bursts=CassandraBursts(cluster, clock),
-        seals=CassandraSeals(cluster, clock),
+        seals=CassandraAudienceSnapshots(cluster, clock),
         inbox=CassandraInbox(cluster, clock),
         ledger=CassandraLedger(cluster, clock),
     )
@@ -79,23 +85,23 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         lapses=CassandraViewerLapses(cluster, clock, UuidNonces()),
         retractions=CassandraRetractions(cluster),
         recent=CassandraRecentBursts(cluster, clock),
-        seals=CassandraSeals(cluster, clock),
+        seals=CassandraAudienceSnapshots(cluster, clock),
         inbox=CassandraInbox(cluster, clock),
         ledger=ledger,
-        sleepers=CassandraSleepers(cluster, clock, ledger.openings),
+        sleepers=CassandraDeferredBursts(cluster, clock, ledger.openings),
         claims=CassandraClaims(cluster),
         people=CassandraPeople(patient_reader(cluster), clock, most_blockers=MOST_BLOCKERS),
         timeline=CassandraTimeline(patient_reader(cluster), clock),
         directory=CassandraDirectory(cluster),
-        flags=CassandraFlags(cluster),
+        flags=CassandraAccountFlags(cluster),
         sets=CassandraMemberSets(cluster),
         follows=CassandraFollows(cluster),
-        wants=CassandraWants(cluster),
-        overalls=CassandraOveralls(cluster),
-        partings=CassandraPartings(cluster),
+        wants=CassandraSubjectPreferences(cluster),
+        overalls=CassandraAccountPreferences(cluster),
+        partings=CassandraUserBlocks(cluster),
         preferences=CassandraPreferences(patient_reader(cluster)),
         facts=CassandraFacts(cluster),
-        spared=CassandraSpared(cluster),
+        spared=CassandraPushSuppressions(cluster),
     )
 
 
@@ -117,7 +123,9 @@ class CassandraFacts(PreferenceWriter):
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        super().__init__(CassandraDirectory(cluster), CassandraWants(cluster), CassandraPartings(cluster))
+        super().__init__(
+            CassandraDirectory(cluster), CassandraSubjectPreferences(cluster), CassandraUserBlocks(cluster)
+        )
         self._cluster = cluster
 
     def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None:
@@ -132,11 +140,11 @@ class CassandraFacts(PreferenceWriter):
         )
 
     def unfollow(self, user: UserId, subject: Subject) -> None:
-        self.follow(user, subject, LEFT)
+        self.follow(user, subject, UNFOLLOWED)
 
     def _put(self, *rows: "Row") -> None:
         inserts = "".join(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))}); " for table, row in rows)
-        self._cluster.ask(f"BEGIN BATCH {inserts}APPLY BATCH", [value for _, row in rows for value in row])
+        self._cluster.query(f"BEGIN BATCH {inserts}APPLY BATCH", [value for _, row in rows for value in row])
 
 
 Row = tuple[str, tuple[object, ...]]

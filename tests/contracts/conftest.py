@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from notifier.adapters.cassandra import CassandraAccess, Cluster
-from notifier.adapters.directory_cache import RememberedDirectory
+from notifier.adapters.directory_cache import CachedDirectory
 from notifier.adapters.sqlite.files import Files
 from tests.contracts.backends import Backend, in_memory, in_sqlite, migrated
 from tests.contracts.cassandra_stores import cassandra_store, in_cassandra
@@ -55,7 +55,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
             instance = in_memory()
         case "remembered":
             instance = in_memory()
-            instance = replace(instance, directory=RememberedDirectory(instance.directory, remembered=2))
+            instance = replace(instance, directory=CachedDirectory(instance.directory, capacity=2))
         case "sqlite":
             instance = request.getfixturevalue("sqlite")
         case _:

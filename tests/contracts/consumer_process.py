@@ -39,8 +39,8 @@ class ConsumerProcess:
     def commit(self, positions: Mapping[str, int]) -> None:
         self._request("commit", dict(positions))
 
-    def holds(self) -> bool:
-        return bool(self._request("holds"))
+    def owns_polled(self) -> bool:
+        return bool(self._request("owns_polled"))
 
     def lag(self) -> int:
         return int(self._request("lag"))

@@ -3,7 +3,7 @@
 from asyncio import run
 
 from notifier.domain.bursts.burst import Burst
-from notifier.ports.inbox_versions import BurstChanges, Position
+from notifier.ports.inbox_versions import BurstChanges, FeedPosition
 
 
 class Follower:
@@ -11,7 +11,7 @@ class Follower:
 
     def __init__(self, changes: BurstChanges) -> None:
         self._changes = changes
-        self.position: Position = run(changes.begin())
+        self.position: FeedPosition = run(changes.begin())
         self.lapses = 0
 
     def read(self) -> list[Burst]:

@@ -13,37 +13,37 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.burst_changes import SqliteBurstChanges, SqliteViewerLapses
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts, SqliteHeads, SqliteRecentBursts
-from notifier.adapters.sqlite.stores.directory import SqliteDirectory, SqliteFlags
+from notifier.adapters.sqlite.stores.directory import SqliteAccountFlags, SqliteDirectory
 from notifier.adapters.sqlite.stores.follows import SqliteFollows
 from notifier.adapters.sqlite.stores.inbox import SqliteInbox
-from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteLedger, SqliteSleepers
+from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteDeferredBursts, SqliteLedger
 from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
 from notifier.adapters.sqlite.stores.people import SqlitePeople
-from notifier.adapters.sqlite.stores.push import SqliteSpared
+from notifier.adapters.sqlite.stores.push import SqlitePushSuppressions
 from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
-from notifier.adapters.sqlite.stores.snapshots import SqliteSeals
+from notifier.adapters.sqlite.stores.snapshots import SqliteAudienceSnapshots
 from notifier.adapters.sqlite.stores.timeline import SqliteTimeline
 from notifier.adapters.sqlite.stores.user_preferences import (
-    SqliteOveralls,
-    SqlitePartings,
+    SqliteAccountPreferences,
     SqlitePreferences,
-    SqliteWants,
+    SqliteSubjectPreferences,
+    SqliteUserBlocks,
 )
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
-from notifier.domain.audience.follows import LEFT
+from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.ids import Member, Subject, UserId
-from notifier.domain.users.subject_preferences import NEVER, Volume, Word
-from notifier.domain.users.user_blocks import Parting
+from notifier.domain.users.subject_preferences import NEVER, PreferenceChange, Volume
+from notifier.domain.users.user_blocks import UserBlock
 from notifier.ports.audience import Follows, MemberSets
 from notifier.ports.bursts import Bursts, Heads, RecentBursts
-from notifier.ports.directory import Directory, Flags
-from notifier.ports.inbox import InboxStore, Seals, Timeline
+from notifier.ports.directory import AccountFlags, Directory
+from notifier.ports.inbox import AudienceSnapshots, InboxStore, Timeline
 from notifier.ports.inbox_versions import BurstChanges, ViewerLapses
-from notifier.ports.ledger import Claims, Ledger, Sleepers
-from notifier.ports.push import Spared
+from notifier.ports.ledger import Claims, DeferredBursts, Ledger
+from notifier.ports.push import PushSuppressions
 from notifier.ports.retractions import Retractions
-from notifier.ports.users import Overalls, Partings, People, Preferences, Wants
+from notifier.ports.users import AccountPreferencesStore, People, Preferences, SubjectPreferences, UserBlocks
 from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
 from tests.support.fakes.clock import START, ManualClock
@@ -86,22 +86,22 @@ class Store:
     retractions: Retractions
     recent: RecentBursts
     ledger: Ledger
-    sleepers: Sleepers
+    sleepers: DeferredBursts
     claims: Claims
-    seals: Seals
+    seals: AudienceSnapshots
     inbox: InboxStore
     people: People
     timeline: Timeline
     directory: Directory
-    flags: Flags
+    flags: AccountFlags
     sets: MemberSets
     follows: Follows
-    wants: Wants
-    overalls: Overalls
-    partings: Partings
+    wants: SubjectPreferences
+    overalls: AccountPreferencesStore
+    partings: UserBlocks
     preferences: Preferences
     facts: Facts
-    spared: Spared
+    spared: PushSuppressions
     clock: ManualClock
     reopen: "Callable[[], AbstractContextManager[Store]] | None" = None
     """Opens the stores as another process sees them; None for a backend that lives in one process."""
@@ -165,22 +165,22 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         retractions=SqliteRetractions(files.core),
         recent=SqliteRecentBursts(files.core),
         ledger=SqliteLedger(files.core),
-        sleepers=SqliteSleepers(files.core),
+        sleepers=SqliteDeferredBursts(files.core),
         claims=SqliteClaims(files.core),
-        seals=SqliteSeals(files.inboxes, clock),
+        seals=SqliteAudienceSnapshots(files.inboxes, clock),
         inbox=SqliteInbox(files.inboxes),
         people=SqlitePeople(files.core, reader, most_blockers=MOST_BLOCKERS),
         timeline=SqliteTimeline(files.core, files.inboxes, reader),
         directory=SqliteDirectory(files.core),
-        flags=SqliteFlags(files.core),
+        flags=SqliteAccountFlags(files.core),
         sets=SqliteMemberSets(files.core),
         follows=SqliteFollows(files.core),
-        wants=SqliteWants(files.core),
-        overalls=SqliteOveralls(files.core),
-        partings=SqlitePartings(files.core),
+        wants=SqliteSubjectPreferences(files.core),
+        overalls=SqliteAccountPreferences(files.core),
+        partings=SqliteUserBlocks(files.core),
         preferences=SqlitePreferences(files.core, reader),
         facts=SqliteFacts(files.core),
-        spared=SqliteSpared(files.core),
+        spared=SqlitePushSuppressions(files.core),
         clock=clock,
         reopen=partial(sqlite_store, folder, clock),
     )
@@ -190,9 +190,9 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
 
 def user_block_change(
     directory: Directory, user: UserId, blocked: UserId, *, until: datetime, sequence: int
-) -> Parting:
-    member_of = directory.number([user, blocked])
-    return Parting(
+) -> UserBlock:
+    member_of = directory.assign_numbers([user, blocked])
+    return UserBlock(
         blocker=user,
         blocker_member=member_of[user],
         blocked=blocked,
@@ -205,7 +205,7 @@ def user_block_change(
 class PreferenceWriter:
     """Writes preferences and user blocks, each with a newer time or sequence number than the current one."""
 
-    def __init__(self, directory: Directory, wants: Wants, partings: Partings) -> None:
+    def __init__(self, directory: Directory, wants: SubjectPreferences, partings: UserBlocks) -> None:
         self._directory = directory
         self._wants = wants
         self._partings = partings
@@ -230,9 +230,9 @@ class PreferenceWriter:
 
     def _write_preference(self, user: UserId, subject: Subject, **change: Any) -> None:
         member = self._member(user)
-        before = self._wants.standing([(subject, member)]).get((subject, member))
+        before = self._wants.read_current([(subject, member)]).get((subject, member))
         at = START if before is None else before.at + timedelta(milliseconds=1)
-        self._wants.write([Word(subject=subject, member=member, at=at, **change)])
+        self._wants.write([PreferenceChange(subject=subject, member=member, at=at, **change)])
 
     def _member(self, user: UserId) -> Member:
         return self._directory.accounts([user])[user].member
@@ -242,7 +242,7 @@ class SqliteFacts(PreferenceWriter):
     """User facts, written directly into the tables because no port writes them yet."""
 
     def __init__(self, core: Database) -> None:
-        super().__init__(SqliteDirectory(core), SqliteWants(core), SqlitePartings(core))
+        super().__init__(SqliteDirectory(core), SqliteSubjectPreferences(core), SqliteUserBlocks(core))
         self._core = core
 
     def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None:
@@ -251,7 +251,7 @@ class SqliteFacts(PreferenceWriter):
         self._put("INSERT OR REPLACE INTO follows (block, slot, subject, visible_from) VALUES (?, ?, ?, ?)", *row)
 
     def unfollow(self, user: UserId, subject: Subject) -> None:
-        self.follow(user, subject, LEFT)
+        self.follow(user, subject, UNFOLLOWED)
 
     def _put(self, sql: str, *row: object) -> None:
         with self._core.write() as c:

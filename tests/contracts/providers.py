@@ -7,7 +7,7 @@ from functools import partial
 
 from notifier.devkit.fake_providers.browser import Browser
 from notifier.domain.push.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
-from notifier.ports.push import Post, Provider, Reply, Silence
+from notifier.ports.push import NoReply, Post, Provider, Reply
 from tests.support.fakes.clock import ManualClock
 from tests.support.firebase_process import by_firebase_admin
 from tests.support.push_browsers import World
@@ -42,16 +42,19 @@ class WireProviderCase(ProviderCase):
     replies: ProviderReplies
     id_of: Callable[[Post], object]
     """Identity of a post: two posts with the same value are one to the phone or the provider."""
-    silences_in_batch: Sequence[Silence] = (Silence(reason="cut", left=True), Silence(reason="no way", left=False))
+    silences_in_batch: Sequence[NoReply] = (
+        NoReply(reason="cut", may_have_arrived=True),
+        NoReply(reason="no way", may_have_arrived=False),
+    )
     """Silences that may happen to a post while others in its batch are answered."""
 
     def go_silent(self, *, left: bool) -> str:
         """Make the provider silent from now on, and return the reason that the sender reports."""
-        silence = Silence(reason="cut" if left else "no way", left=left)
+        silence = NoReply(reason="cut" if left else "no way", may_have_arrived=left)
         self.answer_all(silence)
         return silence.reason
 
-    def answer_all(self, answer: Reply | Silence) -> None:
+    def answer_all(self, answer: Reply | NoReply) -> None:
         """Return this for every post from now on."""
         self.wire.override = lambda post: answer if post in self.wire.pushes else None
 
@@ -64,7 +67,7 @@ class HttpProviderCase(WireProviderCase):
 
     def go_silent(self, *, left: bool) -> str:
         if left:
-            self.answer_all(Silence(reason="", left=True))
+            self.answer_all(NoReply(reason="", may_have_arrived=True))
             return "the connection broke"
         self.hang_up()
         return "it can't be reached"
@@ -81,8 +84,8 @@ def apns(ahead: int = 1) -> WireProviderCase:
     return WireProviderCase(
         provider=built.sender,
         device=iphone,
-        shows=lambda device: [*built.fake.phones[token(device)].shows.values()],
-        ring_count=lambda device: built.fake.phones[token(device)].rang,
+        shows=lambda device: [*built.fake.phones[token(device)].shown.values()],
+        ring_count=lambda device: built.fake.phones[token(device)].alert_count,
         clock=built.clock,
         wire=built.wire,
         replies=ProviderReplies(
@@ -108,7 +111,9 @@ def fcm_by_installations(ahead: int = 1) -> WireProviderCase:
 
 def firebase_admin(ahead: int = 1) -> WireProviderCase:
     built = by_firebase_admin(ahead)
-    kind = partial(HttpProviderCase, hang_up=built.hang_up, silences_in_batch=[Silence(reason="", left=True)])
+    kind = partial(
+        HttpProviderCase, hang_up=built.hang_up, silences_in_batch=[NoReply(reason="", may_have_arrived=True)]
+    )
     return _firebase(built, kind, alternately, ahead)
 
 
@@ -128,8 +133,8 @@ def _firebase(
     return kind(
         provider=built.sender,
         device=device,
-        shows=lambda device: [*built.fake.phones[target(device)].shows.values()],
-        ring_count=lambda device: built.fake.phones[target(device)].rang,
+        shows=lambda device: [*built.fake.phones[target(device)].shown.values()],
+        ring_count=lambda device: built.fake.phones[target(device)].alert_count,
         clock=built.clock,
         wire=built.wire,
         replies=ProviderReplies(
@@ -155,8 +160,8 @@ def webpush(ahead: int = 1) -> WireProviderCase:
     return WireProviderCase(
         provider=built.sender,
         device=lambda number: subscribed(browser(number), number),
-        shows=lambda device: [*built.phone(browser(device.member)).shows.values()],
-        ring_count=lambda device: built.phone(browser(device.member)).rang,
+        shows=lambda device: [*built.phone(browser(device.member)).shown.values()],
+        ring_count=lambda device: built.phone(browser(device.member)).alert_count,
         clock=built.clock,
         wire=built.wire,
         replies=ProviderReplies(

@@ -14,7 +14,7 @@ from notifier.adapters.redis.pull_reader import RedisPullReader
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Lane, Subject, UserId
-from notifier.ports.pull_index import Pulled, PullIndex
+from notifier.ports.pull_index import PulledPositions, PullIndex
 from tests.contracts.valkey_fixture import Valkey
 from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.pull_index import MemoryPullIndex
@@ -30,7 +30,7 @@ FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 class Backend:
     index: PullIndex
     wipe: Callable[[], None]
-    look: Callable[[Collection[Subject]], Pulled]
+    look: Callable[[Collection[Subject]], PulledPositions]
 
     clock: ManualClock
 
@@ -41,21 +41,23 @@ class Backend:
     def rebuilt(self, bursts: Sequence[Burst], since: datetime = BEFORE, *, page: int = 1_000) -> None:
         newest = sorted(bursts, key=lambda burst: (burst.opened_at, burst.key), reverse=True)
         pages = [newest[at : at + page] for at in range(0, len(newest), page)]
-        self.index.rebuilt(pages, since, self.clock.now())
+        self.index.record_rebuild(pages, since, self.clock.now())
 
 
 def memory() -> Backend:
     clock = ManualClock(NOON)
     index = MemoryPullIndex(clock)
-    return Backend(index=index, wipe=index.wipe, clock=clock, look=lambda subjects: asyncio.run(index.news(subjects)))
+    return Backend(
+        index=index, wipe=index.wipe, clock=clock, look=lambda subjects: asyncio.run(index.read_newest(subjects))
+    )
 
 
 def on_valkey(valkey: Valkey) -> Backend:
     clock = ManualClock(NOON)
 
-    async def look(subjects: Collection[Subject]) -> Pulled:
+    async def look(subjects: Collection[Subject]) -> PulledPositions:
         async with connect_async(valkey.patient) as client:
-            return await RedisPullReader(client, clock).news(subjects)
+            return await RedisPullReader(client, clock).read_newest(subjects)
 
     return Backend(
         index=RedisPullIndex(valkey.client, CountedNonces()),
@@ -101,5 +103,5 @@ def burst(seq: int, subject: Subject = NOVA, *, opened_at: datetime | None = Non
     )
 
 
-def seqs(pulled: Pulled) -> list[int]:
-    return [place.burst.seq for place in pulled.places]
+def seqs(pulled: PulledPositions) -> list[int]:
+    return [place.burst.seq for place in pulled.positions]

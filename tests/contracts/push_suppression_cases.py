@@ -9,8 +9,8 @@ from typing import Any
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.users.account_preferences import OverallWord
-from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.account_preferences import AccountPreferencesChange
+from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.ports.directory import DirectoryEntry
@@ -31,7 +31,7 @@ Action = Callable[[Store, UserId, Member], None]
 
 
 def see(moment: timedelta, *newer: BurstKey) -> Action:
-    return lambda store, _, member: run(store.people.see(member, START + moment, newer))
+    return lambda store, _, member: run(store.people.mark_seen(member, START + moment, newer))
 
 
 def mark(mark: Mark, burst: BurstKey = BURST.key) -> Action:
@@ -60,7 +60,7 @@ def unblocked_by(other_user: UserId, at: datetime) -> Action:
 
 def overall(**fields: Any) -> Action:
     """Change an account-wide preference."""
-    return lambda store, _, member: store.overalls.write([OverallWord(member=member, at=START, **fields)])
+    return lambda store, _, member: store.overalls.write([AccountPreferencesChange(member=member, at=START, **fields)])
 
 
 def sequence_of(*actions: Action) -> Action:
@@ -71,9 +71,9 @@ def sequence_of(*actions: Action) -> Action:
     return do
 
 
-NOON_IN_BERLIN = Hours(start=time(12, 59), end=time(13, 1))
+NOON_IN_BERLIN = QuietHours(start=time(12, 59), end=time(13, 1))
 """Quiet hours around 13:00 in Berlin, which is 12:00 UTC in winter."""
-LUNCH = Hours(start=time(11), end=time(14))
+LUNCH = QuietHours(start=time(11), end=time(14))
 
 ACTIONS: Mapping[str, Action] = {
     "nothing": lambda store, user, member: None,
@@ -188,4 +188,4 @@ def in_quiet_hours(
     store: Store, burst_: Burst, shard: int = 2, now: datetime = START
 ) -> tuple[list[Member], datetime | None]:
     suppression = store.spared.read(burst_, [shard], now)[shard]
-    return members(suppression.asleep, shard), suppression.until
+    return members(suppression.quiet, shard), suppression.recheck_at

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
-from notifier.ports.inbox_versions import EVERYBODY, RememberedViewer, member_scope
+from notifier.ports.inbox_versions import ALL_MEMBERS, RememberedViewer, member_scope
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 KIM = UserId("kim")
@@ -24,6 +24,6 @@ REMEMBERED = RememberedViewer(
         ),
     ),
     member=MEMBER,
-    versions={member_scope(MEMBER): "v1", EVERYBODY: "v2"},
+    versions={member_scope(MEMBER): "v1", ALL_MEMBERS: "v2"},
     read_at=NOW,
 )

@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 from notifier.adapters.http2 import Http2Limits, Http2Transport, Resolver, addresses
-from notifier.ports.push import Post, Reply, Silence
+from notifier.ports.push import NoReply, Post, Reply
 from tests.contracts.transports import PATIENT
 
 
@@ -21,15 +21,15 @@ def exchange_one(
     limits: Http2Limits = PATIENT,
     authorities: Path | None = None,
     resolver: Resolver = addresses,
-) -> Reply | Silence:
+) -> Reply | NoReply:
     transport = Http2Transport(limits=limits, clear=clear, authorities=authorities, resolver=resolver)
     with closing(transport):
         [(_, response)] = transport.exchange([post(origin, path, value)])
         return response
 
 
-def not_sent(reason: str) -> Silence:
-    return Silence(reason=reason, left=False)
+def not_sent(reason: str) -> NoReply:
+    return NoReply(reason=reason, may_have_arrived=False)
 
 
 def port(origin: str) -> int:

@@ -11,15 +11,20 @@ import pytest
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.bursts.moderation import MentionsAllowed
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.domain.users.account_preferences import NOTHING_SAID, OF_OVERALLS, Overall, OverallWord
-from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.account_preferences import (
+    ACCOUNT_PREFERENCE_SETS,
+    DEFAULT_ACCOUNT_PREFERENCES,
+    AccountPreferences,
+    AccountPreferencesChange,
+)
+from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
 from notifier.ports.directory import DirectoryEntry
 from tests.contracts.flow_stores import Store, reopened
 from tests.support.fakes.clock import START
 
 MEMBER, NEIGHBOUR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 10), Member(SHARD_MEMBERS * 2)
-NIGHT = Hours(start=time(22), end=time(6, 30))
+NIGHT = QuietHours(start=time(22), end=time(6, 30))
 FIELDS: dict[str, Any] = {
     "volume": Volume.FIRST,
     "visible_from": START - timedelta(hours=1),
@@ -32,8 +37,8 @@ FIELDS: dict[str, Any] = {
 }
 
 
-def change(minute: int = 1, *, member: Member = MEMBER, **fields: Any) -> OverallWord:
-    return OverallWord(member=member, at=START + timedelta(minutes=minute), **fields)
+def change(minute: int = 1, *, member: Member = MEMBER, **fields: Any) -> AccountPreferencesChange:
+    return AccountPreferencesChange(member=member, at=START + timedelta(minutes=minute), **fields)
 
 
 def at(minute: int) -> datetime:
@@ -41,34 +46,34 @@ def at(minute: int) -> datetime:
 
 
 def sets(store: Store, shard: int = 1) -> dict[str, list[Member]]:
-    bits_by_kind = store.overalls.sets(shard)
-    assert set(bits_by_kind) == set(OF_OVERALLS)
+    bits_by_kind = store.overalls.member_sets(shard)
+    assert set(bits_by_kind) == set(ACCOUNT_PREFERENCE_SETS)
     return {str(kind): members(bits, shard) for kind, bits in bits_by_kind.items() if bits.any()}
 
 
-def read(store: Store, member: Member = MEMBER) -> Overall:
-    return run(store.preferences.overall(member))
+def read(store: Store, member: Member = MEMBER) -> AccountPreferences:
+    return run(store.preferences.read_account(member))
 
 
 def test_member_without_preferences_has_defaults(store: Store) -> None:
     store.overalls.write([])
-    assert (read(store), store.overalls.standing([MEMBER]), sets(store)) == (NOTHING_SAID, {}, {})
+    assert (read(store), store.overalls.read_current([MEMBER]), sets(store)) == (DEFAULT_ACCOUNT_PREFERENCES, {}, {})
 
 
 def test_preferences_are_read_as_written(store: Store) -> None:
     store.overalls.write([change(**FIELDS)])
-    stored = Overall(at=at(1), **FIELDS)
+    stored = AccountPreferences(at=at(1), **FIELDS)
     with reopened(store) as other_process:
-        assert (read(other_process), read(other_process, NEIGHBOUR)) == (stored, NOTHING_SAID)
-        assert other_process.overalls.standing([MEMBER, NEIGHBOUR, STRANGER]) == {MEMBER: stored}
+        assert (read(other_process), read(other_process, NEIGHBOUR)) == (stored, DEFAULT_ACCOUNT_PREFERENCES)
+        assert other_process.overalls.read_current([MEMBER, NEIGHBOUR, STRANGER]) == {MEMBER: stored}
 
 
 def test_users_own_change_is_visible_at_once_and_indexed_later(store: Store) -> None:
-    run(store.preferences.say(change(**FIELDS)))
-    assert read(store) == Overall(at=at(1), **FIELDS)
+    run(store.preferences.write_account(change(**FIELDS)))
+    assert read(store) == AccountPreferences(at=at(1), **FIELDS)
     store.overalls.write([change(**FIELDS)])
     assert (read(store), sets(store)) == (
-        Overall(at=at(1), **FIELDS),
+        AccountPreferences(at=at(1), **FIELDS),
         {"overall_first": [MEMBER], "no_push": [MEMBER]},
     )
 
@@ -82,7 +87,7 @@ def test_newest_change_of_each_field_wins_in_any_order(store: Store, order: tupl
     ]
     for index in order:
         store.overalls.write([changes[index]])
-    assert read(store) == Overall(
+    assert read(store) == AccountPreferences(
         at=at(3), volume=Volume.FIRST, visible_from=NEVER, push=True, quiet=NIGHT, zone="Asia/Tokyo"
     )
     assert sets(store) == {"overall_first": [MEMBER], "asked": [MEMBER]}
@@ -91,8 +96,8 @@ def test_newest_change_of_each_field_wins_in_any_order(store: Store, order: tupl
 def test_imported_value_applies_only_where_no_change_exists(store: Store) -> None:
     imported = replace(change(volume=Volume.OFF, push=False), at=ALWAYS)
     store.overalls.write([change(volume=Volume.FIRST), imported, replace(imported, member=NEIGHBOUR)])
-    assert read(store) == Overall(at=at(1), volume=Volume.FIRST, push=False)
-    assert read(store, NEIGHBOUR) == Overall(at=ALWAYS, volume=Volume.OFF, push=False)
+    assert read(store) == AccountPreferences(at=at(1), volume=Volume.FIRST, push=False)
+    assert read(store, NEIGHBOUR) == AccountPreferences(at=ALWAYS, volume=Volume.OFF, push=False)
     store.overalls.write([change(member=NEIGHBOUR, push=True)])
     assert sets(store) == {
         "overall_off": [NEIGHBOUR],
@@ -140,8 +145,8 @@ def test_preferences_are_part_of_the_viewer(store: Store) -> None:
     store.facts.volume(ada, orion, Volume.ALL)
     store.overalls.write([change(**FIELDS)])
     viewer = run(store.people.viewer(ada, MEMBER))
-    assert viewer.overall == Overall(at=at(1), **FIELDS)
-    assert (viewer.wanted(nova), viewer.wanted(orion)) == (Volume.FIRST, Volume.ALL)
+    assert viewer.account_preferences == AccountPreferences(at=at(1), **FIELDS)
+    assert (viewer.effective_volume(nova), viewer.effective_volume(orion)) == (Volume.FIRST, Volume.ALL)
     store.overalls.write([replace(change(2), default_from=START)])
     viewer = run(store.people.viewer(ada, MEMBER))
     assert viewer.follows == {nova: START, orion: FIELDS["visible_from"]}

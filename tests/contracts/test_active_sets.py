@@ -7,9 +7,9 @@ from notifier.domain.audience.activity import FOREVER, hour_of
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import Poison
-from notifier.domain.fencing import Stamp, stamp
+from notifier.domain.fencing import FencingToken, fencing_token
 from notifier.domain.ids import Member
-from notifier.ports.audience import Stay
+from notifier.ports.audience import ActiveSetEntry
 from tests.contracts.backends import Backend
 from tests.support.fakes.clock import START
 
@@ -25,17 +25,17 @@ def put(
     shard: int = 0,
     at: int | None = None,
 ) -> None:
-    entry = Stay(kind=kind, until=until, shard=shard, bits=from_offsets(places))
-    backend.stays.put([entry], None if at is None else stamp(at))
+    entry = ActiveSetEntry(kind=kind, last_hour=until, shard=shard, bits=from_offsets(places))
+    backend.stays.put([entry], None if at is None else fencing_token(at))
 
 
 def active_members(backend: Backend, hour: int, *shards: int, kind: SetKind = DAILY) -> dict[int, list[Member]]:
-    bits_by_shard = backend.stays.standing(kind, hour, shards or (0,))
+    bits_by_shard = backend.stays.read_active(kind, hour, shards or (0,))
     return {shard: members(bits, shard) for shard, bits in bits_by_shard.items()}
 
 
 def members_expiring_at(backend: Backend, hour: int, *shards: int, kind: SetKind = DAILY) -> dict[int, list[Member]]:
-    bits_by_shard = backend.stays.until(kind, hour, shards or (0,))
+    bits_by_shard = backend.stays.read_expiring(kind, hour, shards or (0,))
     return {shard: members(bits, shard) for shard, bits in bits_by_shard.items()}
 
 
@@ -93,15 +93,17 @@ def test_forget_deletes_only_expired_entries(backend: Backend) -> None:
     put(backend, 1, until=NOW)
     put(backend, 2, until=NOW + 1)
     put(backend, 3, until=FOREVER)
-    backend.stays.forget(NOW + 1)
+    backend.stays.delete_expired(NOW + 1)
     assert active_members(backend, NOW + 1) == {0: [2, 3]}
 
 
-@pytest.mark.parametrize("at", [None, stamp(7)])
-def test_import_of_many_shards_is_complete(backend: Backend, at: Stamp | None) -> None:
+@pytest.mark.parametrize("at", [None, fencing_token(7)])
+def test_import_of_many_shards_is_complete(backend: Backend, at: FencingToken | None) -> None:
     bits = from_offsets([1])
-    backend.stays.put((Stay(kind=DAILY, until=FOREVER, shard=shard, bits=bits) for shard in range(600)), at)
-    bits_by_shard = backend.stays.standing(DAILY, NOW, range(600))
+    backend.stays.put(
+        (ActiveSetEntry(kind=DAILY, last_hour=FOREVER, shard=shard, bits=bits) for shard in range(600)), at
+    )
+    bits_by_shard = backend.stays.read_active(DAILY, NOW, range(600))
     assert all(members(bits_, 0) == [1] for bits_ in bits_by_shard.values())
     assert len(bits_by_shard) == 600
 

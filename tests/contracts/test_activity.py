@@ -13,7 +13,7 @@ from notifier.adapters.redis.connect import connect, connect_async
 from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, members
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member
-from notifier.ports.audience import KEPT, ActiveHours, Activity
+from notifier.ports.audience import ACTIVITY_KEPT_FOR, ActiveHours, Activity
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.audience import MemoryActiveHours, MemoryActivity
 from tests.support.fakes.clock import START, ManualClock
@@ -113,17 +113,17 @@ def test_touch_without_members_changes_nothing(activity: Backend) -> None:
 
 def test_wipe_forgets_hours_and_last_roll_up(activity: Backend) -> None:
     activity.touch(7)
-    activity.hours.rolled_up(START, timedelta(hours=1))
+    activity.hours.record_roll_up(START, timedelta(hours=1))
     activity.wipe()
     assert activity.read(0) == {}
-    assert activity.hours.last_rolled_up() is None
+    assert activity.hours.last_roll_up() is None
 
 
 def test_last_roll_up_is_newest_recorded(activity: Backend) -> None:
-    assert activity.hours.last_rolled_up() is None
+    assert activity.hours.last_roll_up() is None
     for later in (0, 60):
-        activity.hours.rolled_up(START + timedelta(seconds=later), timedelta(hours=1))
-    assert activity.hours.last_rolled_up() == START + timedelta(seconds=60)
+        activity.hours.record_roll_up(START + timedelta(seconds=later), timedelta(hours=1))
+    assert activity.hours.last_roll_up() == START + timedelta(seconds=60)
 
 
 def test_every_hour_key_has_ttl(valkey: Valkey) -> None:
@@ -131,7 +131,7 @@ def test_every_hour_key_has_ttl(valkey: Valkey) -> None:
     RedisActiveHours(valkey.client).touch([Member(NEIGHBOURS * SHARD_MEMBERS + 7)], HOUR)
     keys = list(valkey.client.scan_iter())
     assert len(keys) == 2
-    assert all(0 < valkey.client.ttl(key) <= KEPT.total_seconds() for key in keys)
+    assert all(0 < valkey.client.ttl(key) <= ACTIVITY_KEPT_FOR.total_seconds() for key in keys)
 
 
 def test_garbled_hour_is_empty_until_it_is_touched_again(valkey: Valkey) -> None:
@@ -139,7 +139,7 @@ def test_garbled_hour_is_empty_until_it_is_touched_again(valkey: Valkey) -> None
     valkey.client.set("active:rolled-up", b"yesterday")
     hours = RedisActiveHours(valkey.client)
     assert hours.read(HOUR, range(NEIGHBOURS)) == {}
-    assert hours.last_rolled_up() is None
+    assert hours.last_roll_up() is None
     valkey.client.set(f"active:{HOUR}:0", b"\xff" * SHARD_BYTES)
     hours.touch([Member(7)], HOUR)
     assert [members(bits, 0) for bits in hours.read(HOUR, range(NEIGHBOURS)).values()] == [[7]]
@@ -152,7 +152,7 @@ def test_hourly_activity_of_200_million_members_takes_half_a_gigabyte(valkey: Va
         touch([Member(first + stride * offset) for offset in range(1 << 11)], HOUR)
     used = valkey.client.memory_usage(f"active:{HOUR}:0")
     assert isinstance(used, int)
-    assert used * 1_526 / NEIGHBOURS * (KEPT / timedelta(hours=1) + 1) <= 500_000_000
+    assert used * 1_526 / NEIGHBOURS * (ACTIVITY_KEPT_FOR / timedelta(hours=1) + 1) <= 500_000_000
 
 
 def test_touch_and_read_fail_without_server() -> None:

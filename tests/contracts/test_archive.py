@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets
 from notifier.domain.audience.inbox_rows import (
-    BITMAP_FROM,
     INBOX_WINDOW,
+    MIN_BITMAP_MEMBERS,
     RANGE_BYTES,
     RANGE_MEMBERS,
     SHARD_RANGES,
     InboxRow,
     InboxRows,
-    cut,
+    cut_inbox_rows,
 )
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
@@ -44,7 +44,9 @@ def opened_at(key: BurstKey) -> datetime:
 
 
 def write(backend: Backend, key: BurstKey, places: Iterable[int], *, shard: int = 0, tier: Tier = Tier.P1) -> None:
-    backend.inbox.write([cut(from_offsets(places), burst=key, opened_at=opened_at(key), tier=tier, shard=shard)])
+    backend.inbox.write(
+        [cut_inbox_rows(from_offsets(places), burst=key, opened_at=opened_at(key), tier=tier, shard=shard)]
+    )
 
 
 def test_each_burst_is_returned_once(backend: Backend) -> None:
@@ -55,33 +57,39 @@ def test_each_burst_is_returned_once(backend: Backend) -> None:
 
 def test_archived_accounts_equal_the_ledger(backend: Backend) -> None:
     keys = [BurstKey(NOVA, seq) for seq in range(1, 301)]
-    backend.ledger.plan([plan(key) for key in keys])
+    backend.ledger.store_plans([plan(key) for key in keys])
     backend.ledger.record([LedgerEntry(slice=slice_of(keys[7]), fact=Fact.DONE, at=START, people=5)])
     backend.ledger.close(keys[:10])
-    accounts = sorted(backend.archive.accounts(), key=lambda account: account.plan.burst)
+    accounts = sorted(backend.archive.burst_progress(), key=lambda account: account.plan.burst)
     assert [account.plan.burst for account in accounts] == keys
     assert accounts[7] == backend.ledger.read(keys)[keys[7]]
 
 
 def test_snapshots_of_burst_are_returned_by_shard(backend: Backend) -> None:
     key, other_key = BurstKey(NOVA, 1), BurstKey(NOVA, 2)
-    backend.ledger.plan([plan(key, shards=18), plan(other_key, shards=18)])
+    backend.ledger.store_plans([plan(key, shards=18), plan(other_key, shards=18)])
     backend.seals.insert(key, [seal(shard) for shard in (9, 0, 17, 3)])
     backend.seals.insert(other_key, [seal(5)])
-    snapshots = list(backend.archive.seals(key))
+    snapshots = list(backend.archive.audience_snapshots(key))
     assert [snapshot.shard for snapshot in snapshots] == [0, 3, 9, 17]
-    assert snapshots[0].reached(Tier.P2) == 89_000
+    assert snapshots[0].reached_count(Tier.P2) == 89_000
 
 
 def test_archive_of_empty_store_is_empty(backend: Backend) -> None:
     archive, key = backend.archive, BurstKey(NOVA, 1)
-    results = [archive.bursts(), archive.accounts(), archive.seals(key), archive.rows(), archive.rows(key)]
+    results = [
+        archive.bursts(),
+        archive.burst_progress(),
+        archive.audience_snapshots(key),
+        archive.rows(),
+        archive.rows(key),
+    ]
     assert [list(result) for result in results] == [[], [], [], [], []]
 
 
 def test_row_is_returned_as_written(backend: Backend) -> None:
     key = BurstKey(NOVA, 0)
-    bitmap_places, list_places = range(BITMAP_FROM), [RANGE_MEMBERS + 7, RANGE_MEMBERS + 258]
+    bitmap_places, list_places = range(MIN_BITMAP_MEMBERS), [RANGE_MEMBERS + 7, RANGE_MEMBERS + 258]
     write(backend, key, [*bitmap_places, *list_places], shard=2)
     bitmap, listed = sorted(backend.archive.rows(), key=lambda stored: stored.member_range)
     assert bitmap == StoredRow(
@@ -90,7 +98,7 @@ def test_row_is_returned_as_written(backend: Backend) -> None:
             burst=key,
             opened_at=START,
             tier=Tier.P1,
-            members=(b"\xff" * (BITMAP_FROM // 8)).ljust(RANGE_BYTES, b"\x00"),
+            members=(b"\xff" * (MIN_BITMAP_MEMBERS // 8)).ljust(RANGE_BYTES, b"\x00"),
         ),
     )
     assert listed == StoredRow(
@@ -105,12 +113,16 @@ def test_rows_of_one_burst_exclude_other_bursts(backend: Backend) -> None:
     backend.bursts.write(
         [burst(burst_key.subject, burst_key.seq, opened_at=opened_at(key)) for burst_key in (key, *other_keys)], []
     )
-    backend.ledger.plan([plan(burst_key, opened_at=opened_at(key), shards=14) for burst_key in (key, *other_keys)])
+    backend.ledger.store_plans(
+        [plan(burst_key, opened_at=opened_at(key), shards=14) for burst_key in (key, *other_keys)]
+    )
     bits = from_offsets([5, *range(RANGE_MEMBERS, RANGE_MEMBERS + 1_000), SHARD_MEMBERS - 1])
     for burst_key in (key, *other_keys):
         moment = opened_at(key)
-        cuts = [cut(bits, burst=burst_key, opened_at=moment, tier=Tier.P1, shard=shard) for shard in (0, 8, 13)]
-        backend.inbox.write([*cuts, cut(bits, burst=burst_key, opened_at=moment, tier=Tier.P0, shard=8)])
+        cuts = [
+            cut_inbox_rows(bits, burst=burst_key, opened_at=moment, tier=Tier.P1, shard=shard) for shard in (0, 8, 13)
+        ]
+        backend.inbox.write([*cuts, cut_inbox_rows(bits, burst=burst_key, opened_at=moment, tier=Tier.P0, shard=8)])
     rows = row_tuples(backend.archive.rows(key))
     assert len(rows) == 4 * 3
     assert rows == [row for row in row_tuples(backend.archive.rows()) if row[1] == str(key)]
@@ -120,11 +132,11 @@ def test_all_rows_of_moved_burst_are_returned(backend: Backend) -> None:
     """Two coordinators publish the burst: one plans it before the other moves it past the end of the window."""
     key, other_key = BurstKey(NOVA, 1), BurstKey(NOVA, 2)
     moved = START + INBOX_WINDOW + timedelta(seconds=2)
-    backend.ledger.plan([plan(key)])
+    backend.ledger.store_plans([plan(key)])
     backend.bursts.write([burst(NOVA, 1, opened_at=moved), burst(NOVA, 2, opened_at=moved)], [])
     bits = from_offsets([5, RANGE_MEMBERS])
     for burst_key, opened, tier in ((key, START, Tier.P0), (key, moved, Tier.P1), (other_key, moved, Tier.P1)):
-        backend.inbox.write([cut(bits, burst=burst_key, opened_at=opened, tier=tier, shard=1)])
+        backend.inbox.write([cut_inbox_rows(bits, burst=burst_key, opened_at=opened, tier=tier, shard=1)])
     rows = row_tuples(backend.archive.rows(key))
     assert [(member_range, tier) for member_range, _, tier, _ in rows] == [
         (SHARD_RANGES, "p0"),
@@ -139,7 +151,10 @@ def test_rows_across_pages_are_returned_once(backend: Backend) -> None:
     rows: list[InboxRows] = []
     for n in range(350):
         key, moment = BurstKey(NOVA, n), START + timedelta(milliseconds=n // 3)
-        rows += [cut(from_offsets([3]), burst=key, opened_at=moment, tier=tier, shard=0) for tier in (Tier.P0, Tier.P2)]
+        rows += [
+            cut_inbox_rows(from_offsets([3]), burst=key, opened_at=moment, tier=tier, shard=0)
+            for tier in (Tier.P0, Tier.P2)
+        ]
     backend.inbox.write(rows)
     write(backend, BurstKey(ORION, 0), [2, 4, SHARD_MEMBERS - 1])
     stored = row_tuples(backend.archive.rows())

@@ -10,7 +10,7 @@ import pytest
 from notifier.adapters.redis.cache import RedisBacklogReport
 from notifier.adapters.redis.connect import connect
 from notifier.codec import pack
-from notifier.domain.delivery.backlog import Behind
+from notifier.domain.delivery.backlog import PoolBacklog
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.cache import BacklogReport
@@ -24,7 +24,10 @@ Backend = tuple[BacklogReport, Callable[[timedelta], None], Callable[[], None]]
 """The port, a function that lets time pass, and a function that wipes the store."""
 
 MINUTE = timedelta(minutes=1)
-BACKLOG = {Pool.P0: Behind(slices=3, since=START), Pool.P2: Behind(slices=40_000, since=None)}
+BACKLOG = {
+    Pool.P0: PoolBacklog(slices=3, oldest_opened_at=START),
+    Pool.P2: PoolBacklog(slices=40_000, oldest_opened_at=None),
+}
 
 
 @pytest.fixture(params=["memory", "valkey", "valkeys"])
@@ -39,36 +42,36 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 def test_report_is_empty_before_first_write(backend: Backend) -> None:
     report, _, _ = backend
-    assert report.told() == {}
+    assert report.read() == {}
 
 
 def test_newest_report_is_returned_unchanged(backend: Backend) -> None:
     report, _, _ = backend
-    report.tell({Pool.P1: Behind(slices=1, since=None)}, MINUTE)
-    report.tell(BACKLOG, MINUTE)
-    assert report.told() == BACKLOG
+    report.publish({Pool.P1: PoolBacklog(slices=1, oldest_opened_at=None)}, MINUTE)
+    report.publish(BACKLOG, MINUTE)
+    assert report.read() == BACKLOG
 
 
 def test_report_expires_after_ttl(backend: Backend) -> None:
     report, wait, _ = backend
-    report.tell(BACKLOG, timedelta(milliseconds=50))
+    report.publish(BACKLOG, timedelta(milliseconds=50))
     wait(timedelta(milliseconds=60))
-    assert report.told() == {}
+    assert report.read() == {}
 
 
 def test_wipe_deletes_report(backend: Backend) -> None:
     report, _, wipe = backend
-    report.tell(BACKLOG, MINUTE)
+    report.publish(BACKLOG, MINUTE)
     wipe()
-    assert report.told() == {}
+    assert report.read() == {}
 
 
 def test_report_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
-        RedisBacklogReport(client).told()
+        RedisBacklogReport(client).read()
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\xff\x00", b"7", pack({"p9": 1})])
 def test_unreadable_report_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
     valkey.client.set("backlog", garbage)
-    assert RedisBacklogReport(valkey.client).told() == {}
+    assert RedisBacklogReport(valkey.client).read() == {}

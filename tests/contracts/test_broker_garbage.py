@@ -9,7 +9,7 @@ import pytest
 from redis import Redis
 
 from notifier.adapters.celery.app import on_redis, queue_names
-from notifier.adapters.celery.queue import REST, CeleryQueue
+from notifier.adapters.celery.queue import OPEN_FOR, CeleryQueue
 from notifier.adapters.celery.transport import MUTEX, BrokerKeys
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
@@ -54,7 +54,7 @@ def broker(valkey: Valkey, request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 def retry(call: Callable[[], T]) -> T:
     """Retry as the dispatcher does in later rounds."""
-    deadline = monotonic() + 10 * REST
+    deadline = monotonic() + 10 * OPEN_FOR
     while True:
         try:
             return call()
@@ -80,7 +80,7 @@ def test_queue_of_wrong_type_is_replaced_on_first_access(broker: Broker) -> None
 
 
 def test_keys_of_held_tasks_keep_type_and_ttl(broker: Broker) -> None:
-    keys = BrokerKeys.of(queue_names(broker.pool), broker.metrics.garbage)
+    keys = BrokerKeys.of(queue_names(broker.pool), broker.metrics.cache_garbage)
     for name, expected_type in keys.types.items():
         for description, garble in replacements(broker.database, name):
             before = broker.garbage_count()

@@ -7,18 +7,18 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.redis.cache import RedisBuckets
+from notifier.adapters.redis.cache import RedisTokenBuckets
 from notifier.adapters.redis.connect import connect
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
-from notifier.ports.cache import Buckets
+from notifier.ports.cache import TokenBuckets
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.cache import MemoryBuckets
 from tests.support.fakes.clock import ManualClock
 
 __all__ = ["valkey", "valkey_server"]
 
-Backend = tuple[Buckets, Callable[[timedelta], None], Callable[[], None]]
+Backend = tuple[TokenBuckets, Callable[[timedelta], None], Callable[[], None]]
 """The port, a function that lets time pass, and a function that wipes the store."""
 
 HOUR = timedelta(hours=1)
@@ -32,7 +32,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
         fake = MemoryBuckets(clock)
         return fake, clock.advance, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
-    return RedisBuckets(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
+    return RedisTokenBuckets(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
 
 
 def limit(capacity: int, refill: timedelta) -> BucketLimit:
@@ -81,12 +81,12 @@ def test_wiped_bucket_is_full(backend: Backend) -> None:
 
 
 def test_bucket_expires_when_it_would_be_full(valkey: Valkey) -> None:
-    RedisBuckets(valkey.client).take("zoe", limit(2, HOUR))
+    RedisTokenBuckets(valkey.client).take("zoe", limit(2, HOUR))
     assert 0 < valkey.client.ttl("bucket:zoe") <= 2 * 3600
 
 
 def test_script_is_reloaded_after_script_flush(valkey: Valkey) -> None:
-    buckets = RedisBuckets(valkey.client)
+    buckets = RedisTokenBuckets(valkey.client)
     assert buckets.take("zoe", limit(2, HOUR))
     valkey.client.script_flush()
     assert buckets.take("zoe", limit(2, HOUR))
@@ -94,7 +94,7 @@ def test_script_is_reloaded_after_script_flush(valkey: Valkey) -> None:
 
 def test_take_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
-        RedisBuckets(client).take("zoe", limit(1, HOUR))
+        RedisTokenBuckets(client).take("zoe", limit(1, HOUR))
 
 
 def test_spend_may_overdraw_bucket(backend: Backend) -> None:
@@ -120,13 +120,13 @@ def test_take_and_spend_share_one_bucket(backend: Backend) -> None:
 
 
 def test_overdrawn_bucket_expires_when_full_again(valkey: Valkey) -> None:
-    RedisBuckets(valkey.client).spend({"zoe": 3}, limit(2, HOUR))
+    RedisTokenBuckets(valkey.client).spend({"zoe": 3}, limit(2, HOUR))
     assert 2 * 3600 < valkey.client.ttl("bucket:zoe") <= 3 * 3600 + 1
 
 
 def test_spend_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
-        RedisBuckets(client).spend({"zoe": 1}, limit(1, HOUR))
+        RedisTokenBuckets(client).spend({"zoe": 1}, limit(1, HOUR))
 
 
 def nearly_equal(actual: Mapping[str, float], expected: Mapping[str, float]) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.ports.inbox_versions import MOST, Position
+from notifier.ports.inbox_versions import MAX_CHANGED_BURSTS, FeedPosition
 from tests.contracts.feed_follower import Follower
 from tests.contracts.flow_stores import Store, reopened
 from tests.support.contract_examples import NOVA, ORION, burst, mention
@@ -103,12 +103,12 @@ def test_position_can_be_reused(store: Store) -> None:
 
 def test_position_of_another_store_is_rejected(store: Store) -> None:
     with pytest.raises(TypeError, match="not a position"):
-        run(store.changes.after(Position()))
+        run(store.changes.after(FeedPosition()))
 
 
 def test_lapse_is_returned_once(store: Store) -> None:
     first, second = Follower(store.changes), Follower(store.changes)
-    run(store.changes.lapse())
+    run(store.changes.record_viewer_lapse())
     assert (first.read(), first.lapses) == ([], 1)
     store.lapses.record()
     store.bursts.write([burst()], [])
@@ -119,9 +119,9 @@ def test_lapse_is_returned_once(store: Store) -> None:
 
 def test_too_many_changes_return_none(store: Store) -> None:
     follower = Follower(store.changes)
-    bursts = [burst(NOVA, seq) for seq in range(1, MOST + 2)]
+    bursts = [burst(NOVA, seq) for seq in range(1, MAX_CHANGED_BURSTS + 2)]
     store.bursts.write(bursts[:-1], [])
-    assert len(follower.read()) == MOST
+    assert len(follower.read()) == MAX_CHANGED_BURSTS
     store.clock.advance(LATER)
     follower = Follower(store.changes)
     store.bursts.write([replace(burst_, version=2) for burst_ in bursts], [])

@@ -6,8 +6,8 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.flow.inbox.burst_walk import place_of
-from notifier.ports.bursts import Outcome
+from notifier.flow.inbox.burst_walk import position_of
+from notifier.ports.bursts import MentionOutcome
 from tests.contracts.flow_stores import Store, reopened
 from tests.support.contract_examples import EVENT, NOVA, ORION, burst, mention
 from tests.support.fakes.clock import START
@@ -31,7 +31,7 @@ def test_higher_burst_version_wins(store: Store) -> None:
     store.bursts.write([new], [])
     store.bursts.write([old], [])
     assert store.bursts.read([new.key]) == {new.key: new}
-    assert store.recent.since(START + timedelta(seconds=1), None, 9) == [new]
+    assert store.recent.opened_since(START + timedelta(seconds=1), None, 9) == [new]
     grown = burst(version=6, text="grown")
     store.bursts.write([grown], [])
     assert store.bursts.read([new.key]) == {new.key: grown}
@@ -40,15 +40,15 @@ def test_higher_burst_version_wins(store: Store) -> None:
 def test_event_is_known_only_in_its_subject(store: Store) -> None:
     store.bursts.write([burst()], [Sequenced(mention=mention(event=EVENT), seq=1)])
     queries = {NOVA: [EVENT, OTHER, EventId("elsewhere", EVENT.id)], ORION: [EVENT], OWN: [EVENT]}
-    assert store.bursts.known(queries) == {NOVA: {EVENT}, ORION: set(), OWN: set()}
-    assert store.bursts.known({}) == {}
+    assert store.bursts.known_events(queries) == {NOVA: {EVENT}, ORION: set(), OWN: set()}
+    assert store.bursts.known_events({}) == {}
 
 
 def test_each_event_is_known_by_source_and_id(store: Store) -> None:
     """More events than one statement takes, from several sources that use the same ids."""
     events = [EventId(f"source{n % 3}", f"e{n // 3}") for n in range(150)]
     store.bursts.write([burst()], [Sequenced(mention=mention(event=event), seq=1) for event in events[::2]])
-    assert store.bursts.known({NOVA: events}) == {NOVA: set(events[::2])}
+    assert store.bursts.known_events({NOVA: events}) == {NOVA: set(events[::2])}
     assert [outcome.event for outcome in store.bursts.outcomes(None, "e1")] == sorted({*events[3:6]} & {*events[::2]})
 
 
@@ -59,27 +59,27 @@ def test_mention_keeps_its_first_burst(store: Store) -> None:
 
 
 def test_event_has_outcome_for_every_account(store: Store) -> None:
-    refused = Outcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=MentionRefusal.NOT_WANTED)
+    refused = MentionOutcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=MentionRefusal.NOT_WANTED)
     sequenced = [
         Sequenced(mention=mention(NOVA, event=EVENT), seq=1),
         Sequenced(mention=mention(OWN, event=EVENT), seq=4),
     ]
     store.bursts.write([], sequenced)
-    store.bursts.refuse([refused])
-    store.bursts.refuse([refused])
+    store.bursts.record_refusals([refused])
+    store.bursts.record_refusals([refused])
     with reopened(store) as other_process:
         assert list(other_process.bursts.outcomes(EVENT.source, EVENT.id)) == [
-            Outcome(event=EVENT, account=NOVA.owner, burst=BurstKey(NOVA, 1), refusal=None),
-            Outcome(event=EVENT, account=NOVA.owner, burst=BurstKey(OWN, 4), refusal=None),
+            MentionOutcome(event=EVENT, account=NOVA.owner, burst=BurstKey(NOVA, 1), refusal=None),
+            MentionOutcome(event=EVENT, account=NOVA.owner, burst=BurstKey(OWN, 4), refusal=None),
             refused,
         ]
 
 
 def test_outcomes_without_source_cover_every_source(store: Store) -> None:
     other_source = EventId("elsewhere", EVENT.id)
-    store.bursts.refuse(
+    store.bursts.record_refusals(
         [
-            Outcome(event=event_id, account=UserId("zoe"), burst=None, refusal=MentionRefusal.DENIED)
+            MentionOutcome(event=event_id, account=UserId("zoe"), burst=None, refusal=MentionRefusal.DENIED)
             for event_id in (EVENT, other_source, OTHER)
         ]
     )
@@ -97,9 +97,9 @@ def test_recent_bursts_are_paged_newest_first_since_a_time(store: Store) -> None
     ]
     store.bursts.write(bursts, [])
     newest = bursts[::-1]
-    assert store.recent.since(START, None, 9) == newest
-    assert store.recent.since(START + timedelta(seconds=1), None, 9) == newest[:3]
-    assert store.recent.since(START, None, 2) == newest[:2]
-    assert store.recent.since(START, place_of(newest[1]), 9) == newest[2:]
-    assert store.recent.since(START, place_of(newest[2]), 1) == newest[3:]
-    assert store.recent.since(START, place_of(newest[3]), 9) == []
+    assert store.recent.opened_since(START, None, 9) == newest
+    assert store.recent.opened_since(START + timedelta(seconds=1), None, 9) == newest[:3]
+    assert store.recent.opened_since(START, None, 2) == newest[:2]
+    assert store.recent.opened_since(START, position_of(newest[1]), 9) == newest[2:]
+    assert store.recent.opened_since(START, position_of(newest[2]), 1) == newest[3:]
+    assert store.recent.opened_since(START, position_of(newest[3]), 9) == []

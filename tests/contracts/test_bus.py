@@ -7,7 +7,7 @@ import pytest
 from redis.client import PubSub
 
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.live_bus import CHANNEL, RedisBus
+from notifier.adapters.redis.live_bus import CHANNEL, RedisLiveBus
 from notifier.codec import unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
@@ -33,7 +33,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     with pubsub() as listener:
         listener.subscribe(CHANNEL)
         assert listener.get_message(timeout=5)
-        yield RedisBus(client), lambda n: [_receive(listener) for _ in range(n)]
+        yield RedisLiveBus(client), lambda n: [_receive(listener) for _ in range(n)]
 
 
 def _receive(listener: PubSub) -> Burst:
@@ -58,4 +58,4 @@ def test_publishing_no_burst_sends_no_message(backend: Backend) -> None:
 
 def test_publish_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
-        RedisBus(client).publish([burst(1)])
+        RedisLiveBus(client).publish([burst(1)])

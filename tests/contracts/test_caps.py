@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.push_limits import RedisCaps
+from notifier.adapters.redis.push_limits import RedisFrequencyCaps
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Member, Subject
@@ -36,7 +36,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
         fake = MemoryCaps(terms)
         return fake, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
-    return RedisCaps(valkey.client, terms), valkey.wipe
+    return RedisFrequencyCaps(valkey.client, terms), valkey.wipe
 
 
 def spend(
@@ -95,13 +95,13 @@ def test_concurrent_workers_never_exceed_caps(server: str, request: pytest.Fixtu
         return [member for results in alerted for member, ruling in results if ruling is Ruling.NEW]
 
     with connect(cache.patient) as client, ThreadPoolExecutor(4) as workers:
-        caps = RedisCaps(client, Terms(hourly=5, daily=20))
+        caps = RedisFrequencyCaps(client, Terms(hourly=5, daily=20))
         alerted = [member for results in workers.map(work, range(4)) for member in results]
     assert sorted(alerted) == sorted(5 * people)
 
 
 def test_script_reload_on_one_node_counts_members_once(valkeys: Valkey) -> None:
-    caps = RedisCaps(valkeys.client)
+    caps = RedisFrequencyCaps(valkeys.client)
     people = [Member(number * BLOCK_MEMBERS) for number in range(20)]
     spend(caps, 1, *people)
     valkeys.clients[1].script_flush()  # type: ignore[attr-defined] # a cluster's
@@ -111,15 +111,15 @@ def test_script_reload_on_one_node_counts_members_once(valkeys: Valkey) -> None:
 @pytest.mark.parametrize("garbage", [b"", b"much", b"\xff" * 24])
 def test_unreadable_history_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
     valkey.client.hset("caps:0", str(ZOE), garbage)
-    caps = RedisCaps(valkey.client)
+    caps = RedisFrequencyCaps(valkey.client)
     assert [spend(caps, 1, ZOE)[ZOE] for _ in range(2)] == [Ruling.NEW, Ruling.AGAIN]
 
 
 def test_block_expires_an_hour_after_daily_cap_window(valkey: Valkey) -> None:
-    spend(RedisCaps(valkey.client), 1, FAR)
+    spend(RedisFrequencyCaps(valkey.client), 1, FAR)
     assert 24 * 3600 < valkey.client.ttl("caps:9") <= 25 * 3600
 
 
 def test_spend_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
-        spend(RedisCaps(client), 1, ZOE)
+        spend(RedisFrequencyCaps(client), 1, ZOE)

@@ -95,12 +95,12 @@ def test_release_of_lost_claim_changes_nothing(store: Store) -> None:
 def test_next_claim_resumes_at_recorded_progress(store: Store) -> None:
     claim = claim_slice(store)
     assert claim is not None
-    assert claim.reached == 0
-    store.claims.release(replace(claim, reached=17), store.clock.now())
+    assert claim.checkpoint == 0
+    store.claims.release(replace(claim, checkpoint=17), store.clock.now())
     with reopened(store) as other_process:
         next_claim = claim_slice(other_process, "two")
     assert next_claim is not None
-    assert next_claim.reached == 17
+    assert next_claim.checkpoint == 17
 
 
 def test_expired_claim_cannot_record_progress(store: Store) -> None:
@@ -109,8 +109,8 @@ def test_expired_claim_cannot_record_progress(store: Store) -> None:
     current = claim_slice(store, "two")
     assert expired is not None
     assert current is not None
-    store.claims.release(replace(expired, reached=17), store.clock.now())
+    store.claims.release(replace(expired, checkpoint=17), store.clock.now())
     store.claims.release(current, store.clock.now())
     next_claim = claim_slice(store)
     assert next_claim is not None
-    assert next_claim.reached == 0
+    assert next_claim.checkpoint == 0

@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS, from_offsets, members
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import (
-    KEPT,
+    DEVICE_KEPT_FOR,
     Address,
     ApnsEnvironment,
     AppleToken,
     Device,
     DeviceId,
-    DeviceWord,
+    DeviceOwnership,
+    DeviceRemoval,
+    DeviceUpdate,
     FirebaseInstallation,
     FirebaseToken,
-    Gone,
-    Holding,
     WebSubscription,
-    gone,
+    removal_of,
 )
 from notifier.ports.push import Devices
 from tests.contracts.backends import Backend
@@ -54,24 +54,29 @@ def registered(member: Member = ADA, second: float = 1, address: Address = PHONE
     return Device(member=member, address=address, locale=locale, time_zone="Asia/Tokyo", registered_at=at(second))
 
 
-def removed(device: Device, second: float) -> Gone:
-    return replace(gone(device), at=at(second))
+def removed(device: Device, second: float) -> DeviceRemoval:
+    return replace(removal_of(device), at=at(second))
 
 
 def devices_by_member(devices: Devices, *requested: Member) -> dict[Member, list[Device]]:
     return {
-        member: list(devices_of_member) for member, devices_of_member in devices.of(requested or (ADA, BEA)).items()
+        member: list(devices_of_member)
+        for member, devices_of_member in devices.by_member(requested or (ADA, BEA)).items()
     }
 
 
 def members_with_device(devices: Devices, shard: int = 0) -> list[Member]:
-    return members(devices.people(shard), shard)
+    return members(devices.members_with_device(shard), shard)
 
 
 def test_unregistered_device_has_no_state(backend: Backend) -> None:
     backend.devices.write([])
-    assert (backend.devices.standing([DeviceId("0" * 32)]), devices_by_member(backend.devices)) == ({}, {})
-    assert (members_with_device(backend.devices), backend.devices.standing([]), backend.devices.of([])) == ([], {}, {})
+    assert (backend.devices.read_current([DeviceId("0" * 32)]), devices_by_member(backend.devices)) == ({}, {})
+    assert (members_with_device(backend.devices), backend.devices.read_current([]), backend.devices.by_member([])) == (
+        [],
+        {},
+        {},
+    )
 
 
 def test_devices_of_every_kind_are_read_as_registered(backend: Backend) -> None:
@@ -81,13 +86,13 @@ def test_devices_of_every_kind_are_read_as_registered(backend: Backend) -> None:
         ADA: sorted(registrations, key=lambda device: (device.platform, device.id))
     }
     for platform in Platform:
-        reached = list(backend.devices.reached(platform, 0, from_offsets([ADA])))
+        reached = list(backend.devices.iter_devices(platform, 0, from_offsets([ADA])))
         assert reached == sorted(
             (device for device in registrations if device.platform is platform), key=lambda device: device.id
         )
     first = registrations[0]
-    assert backend.devices.standing([first.id]) == {
-        first.id: Holding(member=ADA, platform=Platform.APNS, at=first.registered_at)
+    assert backend.devices.read_current([first.id]) == {
+        first.id: DeviceOwnership(member=ADA, platform=Platform.APNS, at=first.registered_at)
     }
     assert (
         members_with_device(backend.devices),
@@ -114,8 +119,8 @@ def test_registration_by_another_account_moves_the_device(backend: Backend, orde
         backend.devices.write([changes[index]])
     assert devices_by_member(backend.devices) == {BEA: [changes[1]]}
     assert (members_with_device(backend.devices), members_with_device(backend.devices, 3)) == ([], [BEA])
-    assert [*backend.devices.reached(Platform.APNS, 0, from_offsets([ADA]))] == []
-    assert [*backend.devices.reached(Platform.APNS, 3, from_offsets([BEA % SHARD_MEMBERS]))] == [changes[1]]
+    assert [*backend.devices.iter_devices(Platform.APNS, 0, from_offsets([ADA]))] == []
+    assert [*backend.devices.iter_devices(Platform.APNS, 3, from_offsets([BEA % SHARD_MEMBERS]))] == [changes[1]]
 
 
 def test_device_belongs_to_account_that_registered_last(backend: Backend) -> None:
@@ -137,12 +142,12 @@ def test_concurrent_registrations_resolve_to_same_account(backend: Backend) -> N
 @pytest.mark.parametrize("order", [*permutations(range(3))])
 def test_late_registration_does_not_restore_removed_device(backend: Backend, order: tuple[int, ...]) -> None:
     """The device is unregistered by its current user, or dropped by its provider, which does not check the user."""
-    changes: list[DeviceWord] = [registered(ADA, 1), registered(BEA, 2), removed(registered(BEA), 3)]
+    changes: list[DeviceUpdate] = [registered(ADA, 1), registered(BEA, 2), removed(registered(BEA), 3)]
     for index in order:
         backend.devices.write([changes[index]])
     assert devices_by_member(backend.devices) == {}
-    current = backend.devices.standing([changes[0].id])
-    assert current == {changes[0].id: Holding(member=BEA, platform=Platform.APNS, at=at(3), gone=True)}
+    current = backend.devices.read_current([changes[0].id])
+    assert current == {changes[0].id: DeviceOwnership(member=BEA, platform=Platform.APNS, at=at(3), is_removed=True)}
     backend.devices.write([registered(ADA, 2.5)])
     assert devices_by_member(backend.devices) == {}
     backend.devices.write([registered(ADA, 4)])
@@ -153,7 +158,7 @@ def test_removal_wins_over_registration_at_same_time(backend: Backend) -> None:
     for n, order in enumerate(permutations([0, 1])):
         device = registered(address=FirebaseToken(token=f"{n}" * 40))
         for index in order:
-            backend.devices.write([(device, gone(device))[index]])
+            backend.devices.write([(device, removal_of(device))[index]])
         assert devices_by_member(backend.devices) == {}
         later = replace(device, registered_at=device.registered_at + timedelta(milliseconds=1))
         backend.devices.write([later])
@@ -163,7 +168,7 @@ def test_removal_wins_over_registration_at_same_time(backend: Backend) -> None:
 
 def test_highest_rank_wins_within_batch(backend: Backend) -> None:
     other_device = registered(address=OTHER_ADDRESSES[1])
-    changes: list[DeviceWord] = [registered(BEA, 2), registered(ADA, 3), registered(BEA, 1), registered(ADA, 2.5)]
+    changes: list[DeviceUpdate] = [registered(BEA, 2), registered(ADA, 3), registered(BEA, 1), registered(ADA, 2.5)]
     backend.devices.write(
         [*changes, other_device, removed(other_device, 1.5), replace(other_device, registered_at=at(2))]
     )
@@ -184,20 +189,22 @@ def test_slice_reads_only_its_own_devices_in_order(backend: Backend) -> None:
         for n, offset in enumerate([*offsets, 5, SHARD_MEMBERS, 2 * SHARD_MEMBERS])
     ]
     backend.devices.write(registrations)
-    reached = list(backend.devices.reached(Platform.FCM, 1, from_offsets([*offsets, 77, 5 * BLOCK_MEMBERS])))
+    reached = list(backend.devices.iter_devices(Platform.FCM, 1, from_offsets([*offsets, 77, 5 * BLOCK_MEMBERS])))
     assert reached == registrations[: len(offsets)]
-    assert list(backend.devices.reached(Platform.APNS, 1, from_offsets(offsets))) == []
+    assert list(backend.devices.iter_devices(Platform.APNS, 1, from_offsets(offsets))) == []
     assert members_with_device(backend.devices, 1) == sorted(SHARD_MEMBERS + offset for offset in [*offsets, 5])
 
 
 def test_registration_expires(backend: Backend) -> None:
     now = backend.clock.now()
-    backend.devices.write([replace(registered(), registered_at=now - KEPT), registered(BEA, 0, OTHER_ADDRESSES[1])])
+    backend.devices.write(
+        [replace(registered(), registered_at=now - DEVICE_KEPT_FOR), registered(BEA, 0, OTHER_ADDRESSES[1])]
+    )
     assert (devices_by_member(backend.devices), members_with_device(backend.devices)) == (
         {BEA: [registered(BEA, 0, OTHER_ADDRESSES[1])]},
         [],
     )
-    assert backend.devices.standing([registered().id]) == {}
+    assert backend.devices.read_current([registered().id]) == {}
 
 
 def test_many_devices_are_written_and_read_at_once(backend: Backend) -> None:
@@ -207,12 +214,12 @@ def test_many_devices_are_written_and_read_at_once(backend: Backend) -> None:
     assert (
         sum(
             len(devices_of_member)
-            for devices_of_member in backend.devices.of([device.member for device in registrations]).values()
+            for devices_of_member in backend.devices.by_member([device.member for device in registrations]).values()
         )
         == 1_500
     )
     all_members = from_offsets(device.member for device in registrations)
-    assert list(backend.devices.reached(Platform.FCM, 0, all_members)) == registrations
+    assert list(backend.devices.iter_devices(Platform.FCM, 0, all_members)) == registrations
 
 
 EXAMPLES = count()
@@ -228,7 +235,7 @@ def test_store_matches_table_of_highest_ranks(backend: Backend, writes: list[lis
     people = [Member(n * BLOCK_MEMBERS) for n in range(3)]
     addresses = [FirebaseToken(token=f"{base}_{n}".zfill(40)) for n in range(3)]
     ids = [registered(address=address).id for address in addresses]
-    highest: dict[DeviceId, DeviceWord] = {}
+    highest: dict[DeviceId, DeviceUpdate] = {}
     for batch in writes:
         changes = [
             _change(people[user_index], addresses[address_index], second, is_removed)
@@ -237,12 +244,12 @@ def test_store_matches_table_of_highest_ranks(backend: Backend, writes: list[lis
         backend.devices.write(changes)
         for change in changes:
             highest[change.id] = max(highest.get(change.id, change), change, key=lambda device: device.rank)
-    assert {id: device.rank for id, device in backend.devices.standing(ids).items()} == {
+    assert {id: device.rank for id, device in backend.devices.read_current(ids).items()} == {
         id: change.rank for id, change in highest.items()
     }
     stored = [
         device
-        for devices_of_member in backend.devices.of(people).values()
+        for devices_of_member in backend.devices.by_member(people).values()
         for device in devices_of_member
         if device.id in ids
     ]
@@ -251,6 +258,6 @@ def test_store_matches_table_of_highest_ranks(backend: Backend, writes: list[lis
     )
 
 
-def _change(member: Member, address: Address, second: int, is_removed: bool) -> DeviceWord:
+def _change(member: Member, address: Address, second: int, is_removed: bool) -> DeviceUpdate:
     device = registered(member, second, address)
-    return gone(device) if is_removed else device
+    return removal_of(device) if is_removed else device

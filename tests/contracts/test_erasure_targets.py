@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from notifier.codec import names, pack
-from notifier.domain.bursts.held_mention import WAITS, HeldMention, ModerationDecision
+from notifier.codec import contains_user, pack
+from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
 from notifier.domain.ids import UserId
 from notifier.ports.event_log import DeadLetter
 from tests.contracts.backends import Backend
@@ -15,7 +15,7 @@ BOB, EVE, NOVA = UserId("bob"), UserId("eve"), (UserId("nova"),)
 
 
 def held_mention(id: str, author: UserId = BOB) -> HeldMention:
-    return HeldMention.of(replace(event(id), author=author), NOVA)
+    return HeldMention.from_event(replace(event(id), author=author), NOVA)
 
 
 def dead_letter(id: str, body: bytes) -> DeadLetter:
@@ -26,63 +26,63 @@ def test_held_events_of_author_are_found_before_and_after_decision(backend: Back
     holds = [held_mention("e1"), held_mention("e2"), held_mention("e3", EVE)]
     backend.holds.put(holds)
     assert backend.holds.decide(holds[0].id, ModerationDecision.DROPPED, "grace", START)
-    assert sorted(hold.id.id for hold in backend.traces.held([BOB])) == ["e1", "e2"]
-    assert sorted(hold.id.id for hold in backend.traces.held([BOB, EVE])) == ["e1", "e2", "e3"]
-    assert [*backend.traces.held([UserId("nova")])] == []
+    assert sorted(hold.id.id for hold in backend.traces.held_mentions([BOB])) == ["e1", "e2"]
+    assert sorted(hold.id.id for hold in backend.traces.held_mentions([BOB, EVE])) == ["e1", "e2", "e3"]
+    assert [*backend.traces.held_mentions([UserId("nova")])] == []
 
 
 def test_blanked_event_stays_blank_and_others_are_unchanged(backend: Backend) -> None:
     holds = [held_mention(f"e{n}") for n in range(3)]
     backend.holds.put([*holds, held_mention("other", EVE)])
     for _ in range(2):
-        backend.traces.blank(holds)
+        backend.traces.erase_held_texts(holds)
     backend.holds.put(holds)
-    assert [*backend.traces.held([BOB])] == []
+    assert [*backend.traces.held_mentions([BOB])] == []
     assert {hold.id.id: hold.event and hold.event.text for hold in backend.holds.waiting()} == {
         "e0": "",
         "e1": "",
         "e2": "",
         "other": "hello @nova",
     }
-    assert backend.holds.of(["e1"]) == [holds[1].blank]
+    assert backend.holds.by_event_id(["e1"]) == [holds[1].without_text]
     assert backend.holds.decide(holds[1].id, ModerationDecision.RELEASED, "grace", START)
-    assert backend.holds.of(["e1"]) == [replace(holds[1].blank, decision=ModerationDecision.RELEASED)]
+    assert backend.holds.by_event_id(["e1"]) == [replace(holds[1].without_text, decision=ModerationDecision.RELEASED)]
 
 
 def test_all_of_many_held_events_are_found(backend: Backend) -> None:
     holds = [held_mention(f"e{n}") for n in range(501)]
     backend.holds.put(holds)
-    assert len([*backend.traces.held([BOB])]) == 501
-    backend.traces.blank(holds[:500])
-    assert [hold.id.id for hold in backend.traces.held([BOB])] == ["e500"]
+    assert len([*backend.traces.held_mentions([BOB])]) == 501
+    backend.traces.erase_held_texts(holds[:500])
+    assert [hold.id.id for hold in backend.traces.held_mentions([BOB])] == ["e500"]
 
 
 def test_expired_held_event_has_no_text(backend: Backend) -> None:
     hold = held_mention("e1")
     backend.holds.put([hold])
-    backend.clock.advance(WAITS + timedelta(seconds=1))
-    backend.traces.blank([hold])
-    assert [hold_.event and hold_.event.text for hold_ in backend.holds.of(["e1"])] in ([None], [""])
+    backend.clock.advance(MAX_DECISION_WAIT + timedelta(seconds=1))
+    backend.traces.erase_held_texts([hold])
+    assert [hold_.event and hold_.event.text for hold_ in backend.holds.by_event_id(["e1"])] in ([None], [""])
 
 
 def test_dead_letters_are_found_and_emptied_for_good(backend: Backend) -> None:
     dead_letters = [dead_letter(f"mentions/0#{n}", pack(event(f"e{n}"))) for n in range(3)]
     for letter in dead_letters:
         backend.dead_letters.put(letter)
-    assert sorted(backend.traces.letters(), key=lambda letter: letter.id) == dead_letters
+    assert sorted(backend.traces.dead_letters(), key=lambda letter: letter.id) == dead_letters
     for _ in range(2):
-        backend.traces.empty(dead_letters[:2])
+        backend.traces.erase_letter_bodies(dead_letters[:2])
         backend.dead_letters.put(dead_letters[0])
-    assert [*backend.traces.letters()] == dead_letters[2:]
+    assert [*backend.traces.dead_letters()] == dead_letters[2:]
     stored = sorted(backend.dead_letters.list(10), key=lambda letter: letter.id)
     assert stored == [*(replace(letter, body=b"") for letter in dead_letters[:2]), dead_letters[2]]
 
 
 def test_name_is_found_as_whole_word_or_anywhere_in_unreadable_body() -> None:
     body = pack({"author": "bob", "nested": [{"eve": 1}], "raw": b"by ada"})
-    assert [names(body, [user]) for user in ("bob", "eve", "ada", "bo", "autho", "nested")] == [
+    assert [contains_user(body, [user]) for user in ("bob", "eve", "ada", "bo", "autho", "nested")] == [
         *[True] * 3,
         *[False] * 2,
         True,
     ]
-    assert (names(b"\xc1 by bob", ["eve", "bob"]), names(b"\xc1 by bob", ["eve"])) == (True, False)
+    assert (contains_user(b"\xc1 by bob", ["eve", "bob"]), contains_user(b"\xc1 by bob", ["eve"])) == (True, False)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, members
-from notifier.domain.audience.follows import LEFT, BlockFollows, Follow
+from notifier.domain.audience.follows import UNFOLLOWED, BlockFollows, Follow
 from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import DirectoryEntry
 from tests.contracts.flow_stores import Store, reopened
@@ -31,7 +31,7 @@ def user_store(store: Store) -> Store:
 
 
 def follow(member: Member = MEMBER, *, sequence: int = 1, left: bool = False) -> Follow:
-    since = LEFT if left else START + timedelta(minutes=sequence)
+    since = UNFOLLOWED if left else START + timedelta(minutes=sequence)
     return Follow(subject=NOVA, member=member, visible_from=since, sequence=sequence)
 
 
@@ -53,7 +53,7 @@ def followers(user_store: Store) -> list[Member]:
 def test_follow_is_stored_with_its_start_time(user_store: Store) -> None:
     user_store.follows.write([follow()])
     with reopened(user_store) as other_process:
-        assert other_process.follows.standing([(NOVA, MEMBER)]) == {(NOVA, MEMBER): True}
+        assert other_process.follows.read_current([(NOVA, MEMBER)]) == {(NOVA, MEMBER): True}
         assert followers(other_process) == [MEMBER]
         assert run(other_process.people.viewer(ADA, MEMBER)).follows == {NOVA: START + timedelta(minutes=1)}
 
@@ -61,7 +61,7 @@ def test_follow_is_stored_with_its_start_time(user_store: Store) -> None:
 def test_only_named_pairs_are_follows(user_store: Store) -> None:
     user_store.follows.write([follow()])
     pairs = [(NOVA, NEIGHBOUR), (ORION, MEMBER), (NOVA, STRANGER)]
-    assert user_store.follows.standing(pairs) == dict.fromkeys(pairs, False)
+    assert user_store.follows.read_current(pairs) == dict.fromkeys(pairs, False)
     assert members(user_store.follows.followers(NOVA, 2), 2) == []
     assert members(user_store.follows.followers(ORION, SHARD), SHARD) == []
 
@@ -87,7 +87,7 @@ def test_highest_sequence_wins_in_any_order(user_store: Store, order: tuple[int,
 def test_late_follow_does_not_undo_unfollow(user_store: Store) -> None:
     user_store.follows.write([follow(sequence=5, left=True)])
     user_store.follows.write([follow(sequence=4)])
-    assert user_store.follows.standing([(NOVA, MEMBER)]) == {(NOVA, MEMBER): False}
+    assert user_store.follows.read_current([(NOVA, MEMBER)]) == {(NOVA, MEMBER): False}
     assert followers(user_store) == []
 
 
@@ -110,20 +110,20 @@ def test_members_own_row_overrides_block_row(user_store: Store) -> None:
     user_store.follows.write([follow(left=True), follow(Member(MEMBER + 5))])
     assert followers(user_store) == [NEIGHBOUR, Member(MEMBER + 5)]
     pairs = [(NOVA, MEMBER), (NOVA, NEIGHBOUR), (NOVA, Member(MEMBER + 5))]
-    assert list(user_store.follows.standing(pairs).values()) == [False, True, True]
+    assert list(user_store.follows.read_current(pairs).values()) == [False, True, True]
 
 
 def test_first_block_row_wins_and_later_writers_get_it(user_store: Store) -> None:
-    assert user_store.follows.settle_blocks([]) == {}
-    assert user_store.follows.settle_blocks([block_of(9)]) == {}
+    assert user_store.follows.insert_blocks([]) == {}
+    assert user_store.follows.insert_blocks([block_of(9)]) == {}
     assert run(user_store.people.viewer(ADA, MEMBER)).follows == {NOVA: START}
     later = replace(block_of(10, 11), visible_from=LATER)
     next_block = block_of(3, next=1)
     with reopened(user_store) as other_process:
-        assert other_process.follows.settle_blocks([later, next_block]) == {later.place: block_of(9)}
-        assert other_process.follows.settle_blocks([later, next_block]) == {
-            later.place: block_of(9),
-            next_block.place: next_block,
+        assert other_process.follows.insert_blocks([later, next_block]) == {later.key: block_of(9)}
+        assert other_process.follows.insert_blocks([later, next_block]) == {
+            later.key: block_of(9),
+            next_block.key: next_block,
         }
         assert followers(other_process) == [MEMBER, Member(MEMBER - 9 + BLOCK_MEMBERS + 3)]
 
@@ -131,12 +131,12 @@ def test_first_block_row_wins_and_later_writers_get_it(user_store: Store) -> Non
 def test_concurrent_block_writers_agree_on_one_row(user_store: Store) -> None:
     rows = [[block_of(slot, next=n) for n in range(20)] for slot in (1, 2)]
     with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(user_store.follows.settle_blocks, rows)
+        first, second = pool.map(user_store.follows.insert_blocks, rows)
     for n in range(20):
-        block_place = rows[0][n].place
+        block_place = rows[0][n].key
         current = first.get(block_place, rows[0][n])
         assert current == second.get(block_place, rows[1][n])
-        assert user_store.follows.standing([(NOVA, Member(current.block * BLOCK_MEMBERS + 1))]) == {
+        assert user_store.follows.read_current([(NOVA, Member(current.block * BLOCK_MEMBERS + 1))]) == {
             (NOVA, Member(current.block * BLOCK_MEMBERS + 1)): current == rows[0][n]
         }
     assert len(followers(user_store)) == 20
@@ -146,12 +146,12 @@ def test_muted_subject_is_still_followed(user_store: Store) -> None:
     user_store.follows.write([follow()])
     user_store.facts.mute(ADA, NOVA)
     assert followers(user_store) == [MEMBER]
-    assert user_store.follows.standing([(NOVA, MEMBER)]) == {(NOVA, MEMBER): True}
+    assert user_store.follows.read_current([(NOVA, MEMBER)]) == {(NOVA, MEMBER): True}
 
 
 def test_empty_batch_changes_nothing(user_store: Store) -> None:
     user_store.follows.write([])
-    assert user_store.follows.standing([]) == {}
+    assert user_store.follows.read_current([]) == {}
 
 
 CHANGES = st.lists(
@@ -168,5 +168,5 @@ def test_follows_by_pair_and_by_shard_agree(user_store: Store, changes: list[Fol
     for change in changes:
         user_store.follows.write([change])
     pairs = [(NOVA, Member(MEMBER + n)) for n in range(4)]
-    current = user_store.follows.standing(pairs)
+    current = user_store.follows.read_current(pairs)
     assert followers(user_store) == [member for (_, member), follows in current.items() if follows]

@@ -23,7 +23,7 @@ FIRST = Head(
 
 
 def test_new_subject_has_fresh_head(store: Store) -> None:
-    assert store.heads.load([NOVA, ORION]) == {NOVA: Head.fresh(NOVA), ORION: Head.fresh(ORION)}
+    assert store.heads.load([NOVA, ORION]) == {NOVA: Head.empty(NOVA), ORION: Head.empty(ORION)}
 
 
 def test_head_is_read_as_written(store: Store) -> None:
@@ -41,7 +41,7 @@ def test_only_next_version_is_accepted(store: Store) -> None:
 
 def test_first_head_needs_version_one(store: Store) -> None:
     assert store.heads.swap([replace(FIRST, version=2)]) == [False]
-    assert store.heads.load([NOVA]) == {NOVA: Head.fresh(NOVA)}
+    assert store.heads.load([NOVA]) == {NOVA: Head.empty(NOVA)}
 
 
 def test_first_writer_of_a_version_wins(store: Store) -> None:

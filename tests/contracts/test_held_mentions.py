@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.inbox import entries
-from notifier.domain.bursts.held_mention import KNOWN, WAITS, HeldMention, ModerationDecision
+from notifier.adapters.sqlite.stores.inbox import audit_entries
+from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, RECORD_KEPT_FOR, HeldMention, ModerationDecision
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.ids import UserId
@@ -23,73 +23,73 @@ def waiting(backend: Backend) -> list[HeldMention]:
 
 
 def test_held_mention_is_listed_with_its_event(backend: Backend) -> None:
-    holds = [HeldMention.of(event("e1"), NOVA), HeldMention.of(event("e2"), NOVA)]
+    holds = [HeldMention.from_event(event("e1"), NOVA), HeldMention.from_event(event("e2"), NOVA)]
     backend.holds.put(holds)
     assert (waiting(backend), backend.holds.count()) == (holds, 2)
-    assert backend.holds.of(["e1"]) == holds[:1]
+    assert backend.holds.by_event_id(["e1"]) == holds[:1]
 
 
 def test_store_without_held_mentions_is_empty(backend: Backend) -> None:
     backend.holds.put([])
     assert (waiting(backend), backend.holds.count()) == ([], 0)
-    assert backend.holds.of(["e1"]) == []
+    assert backend.holds.by_event_id(["e1"]) == []
     assert not backend.holds.decide(EventId("tweets", "e1"), ModerationDecision.RELEASED, "grace", START)
-    assert (waiting(backend), backend.holds.count(), backend.holds.of(["e1"])) == ([], 0, [])
+    assert (waiting(backend), backend.holds.count(), backend.holds.by_event_id(["e1"])) == ([], 0, [])
 
 
 def test_first_hold_of_event_wins(backend: Backend) -> None:
-    first = HeldMention.of(event(), NOVA)
+    first = HeldMention.from_event(event(), NOVA)
     backend.holds.put([first])
     backend.holds.put([first])
-    backend.holds.put([HeldMention.of(replace(event(), accepted_at=START + SECOND), (*NOVA, UserId("lyra")))])
+    backend.holds.put([HeldMention.from_event(replace(event(), accepted_at=START + SECOND), (*NOVA, UserId("lyra")))])
     assert waiting(backend) == [first]
 
 
 def test_held_mention_is_identified_by_source_and_id(backend: Backend) -> None:
-    holds = [HeldMention.of(event(source=source), NOVA) for source in ("elsewhere", "tweets")]
+    holds = [HeldMention.from_event(event(source=source), NOVA) for source in ("elsewhere", "tweets")]
     backend.holds.put(holds)
-    assert backend.holds.of(["e1"]) == holds
-    assert backend.holds.of(["e"]) == backend.holds.of([]) == backend.holds.of([""]) == []
+    assert backend.holds.by_event_id(["e1"]) == holds
+    assert backend.holds.by_event_id(["e"]) == backend.holds.by_event_id([]) == backend.holds.by_event_id([""]) == []
     assert len({hold.key for hold in holds}) == 2
 
 
 def test_held_mentions_of_many_events_are_returned(backend: Backend) -> None:
-    holds = [HeldMention.of(event(f"e{n:02}"), NOVA) for n in range(40)]
+    holds = [HeldMention.from_event(event(f"e{n:02}"), NOVA) for n in range(40)]
     backend.holds.put(holds[::2])
     backend.holds.decide(holds[4].id, ModerationDecision.DROPPED, "grace", START)
-    stored = backend.holds.of({hold.id.id for hold in holds})
+    stored = backend.holds.by_event_id({hold.id.id for hold in holds})
     assert [hold.id for hold in stored] == [hold.id for hold in holds[::2]]
     assert [hold.id for hold in stored if hold.decision] == [holds[4].id]
 
 
 def test_held_mention_is_decided_once_and_stays_decided(backend: Backend) -> None:
-    hold = HeldMention.of(event(), NOVA)
-    backend.holds.put([hold, HeldMention.of(event("e2"), NOVA)])
+    hold = HeldMention.from_event(event(), NOVA)
+    backend.holds.put([hold, HeldMention.from_event(event("e2"), NOVA)])
     assert backend.holds.decide(hold.id, ModerationDecision.RELEASED, "grace", START + SECOND)
     assert not backend.holds.decide(hold.id, ModerationDecision.RELEASED, "grace", START + SECOND)
     assert not backend.holds.decide(hold.id, ModerationDecision.DROPPED, "ada", START + SECOND)
     backend.holds.put([hold])
     assert [hold.id.id for hold in waiting(backend)] == ["e2"]
     assert backend.holds.count() == 1
-    [current] = backend.holds.of(["e1"])
+    [current] = backend.holds.by_event_id(["e1"])
     assert current == replace(hold, decision=ModerationDecision.RELEASED)
 
 
 def test_undecided_mention_expires_and_is_denied(backend: Backend) -> None:
-    hold = HeldMention.of(event(), NOVA)
+    hold = HeldMention.from_event(event(), NOVA)
     backend.holds.put([hold])
-    backend.clock.advance(WAITS - SECOND)
+    backend.clock.advance(MAX_DECISION_WAIT - SECOND)
     assert (len(waiting(backend)), backend.holds.count()) == (1, 1)
     backend.clock.advance(SECOND)
     now = backend.clock.now()
     assert (waiting(backend), backend.holds.count()) == ([], 0)
     assert not backend.holds.decide(hold.id, ModerationDecision.RELEASED, "grace", now)
-    [current] = backend.holds.of(["e1"])
+    [current] = backend.holds.by_event_id(["e1"])
     assert (current.decision, current.refusal(now)) == (None, MentionRefusal.DENIED)
 
 
 def test_more_mentions_than_one_page_are_all_listed(backend: Backend) -> None:
-    holds = [HeldMention.of(event(f"e{n:03}"), NOVA) for n in range(600)]
+    holds = [HeldMention.from_event(event(f"e{n:03}"), NOVA) for n in range(600)]
     backend.holds.put(holds)
     backend.holds.decide(holds[7].id, ModerationDecision.DROPPED, "grace", START)
     assert waiting(backend) == [*holds[:7], *holds[8:]]
@@ -97,24 +97,24 @@ def test_more_mentions_than_one_page_are_all_listed(backend: Backend) -> None:
 
 
 def test_sqlite_keeps_text_until_deadline_and_row_until_expiry(sqlite: Backend) -> None:
-    sqlite.holds.put([HeldMention.of(event(), NOVA)])
-    sqlite.clock.advance(WAITS)
-    sqlite.holds.put([HeldMention.of(replace(event("e2"), accepted_at=sqlite.clock.now()), NOVA)])
-    assert [hold.event for hold in sqlite.holds.of(["e1"])] == [None]
-    sqlite.clock.advance(KNOWN - WAITS)
+    sqlite.holds.put([HeldMention.from_event(event(), NOVA)])
+    sqlite.clock.advance(MAX_DECISION_WAIT)
+    sqlite.holds.put([HeldMention.from_event(replace(event("e2"), accepted_at=sqlite.clock.now()), NOVA)])
+    assert [hold.event for hold in sqlite.holds.by_event_id(["e1"])] == [None]
+    sqlite.clock.advance(RECORD_KEPT_FOR - MAX_DECISION_WAIT)
     sqlite.holds.put([])
-    assert list(sqlite.holds.of(["e1"])) == []
-    assert [hold.id.id for hold in sqlite.holds.of(["e2"])] == ["e2"]
+    assert list(sqlite.holds.by_event_id(["e1"])) == []
+    assert [hold.id.id for hold in sqlite.holds.by_event_id(["e2"])] == ["e2"]
 
 
 def test_every_decision_is_audited_with_its_operator(sqlite: Backend, files: Files) -> None:
-    sqlite.holds.put([HeldMention.of(event(id), NOVA) for id in ("e1", "e2")])
+    sqlite.holds.put([HeldMention.from_event(event(id), NOVA) for id in ("e1", "e2")])
     for operator, id, decision in (
         ("ada", "e1", ModerationDecision.RELEASED),
         ("bo", "e1", ModerationDecision.DROPPED),
         ("cy", "e2", ModerationDecision.DROPPED),
     ):
         sqlite.holds.decide(EventId("tweets", id), decision, operator, START)
-    audit = [json.loads(body) for body, intact in entries(files.core) if intact]
+    audit = [json.loads(body) for body, intact in audit_entries(files.core) if intact]
     decisions = [(entry["who"], entry["what"], entry["id"]) for entry in audit]
     assert decisions == [("ada", "hold.released", "e1"), ("cy", "hold.dropped", "e2")]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.ports.push import Post, Reply, Silence
+from notifier.ports.push import NoReply, Post, Reply
 from tests.contracts.transports import WIRES, Wire
 
 
@@ -88,7 +88,7 @@ def test_abandoned_exchange_does_not_affect_next_exchange(wire: Wire) -> None:
     later_posts = [wire.post(number) for number in range(1_000, 1_100)]
     answers = [*wire.transport.exchange(later_posts)]
     assert {post.path for post, _ in answers} == {post.path for post in later_posts}
-    assert {answer for _, answer in answers if isinstance(answer, Silence)} == set()
+    assert {answer for _, answer in answers if isinstance(answer, NoReply)} == set()
     assert len(answers) == 100
 
 
@@ -110,14 +110,14 @@ def test_suspect_posts_are_answered_like_others(wire: Wire) -> None:
 
 
 def test_outcome_is_unknown_without_answer(wire: Wire) -> None:
-    wire.handler.answer = lambda post: Silence(reason="it stalls", left=True)
+    wire.handler.answer = lambda post: NoReply(reason="it stalls", may_have_arrived=True)
     [(_, answer)] = wire.transport.exchange(wire.posts(1))
-    assert isinstance(answer, Silence)
-    assert answer.left
+    assert isinstance(answer, NoReply)
+    assert answer.may_have_arrived
     assert len(wire.handler.posts) == 1
 
 
 def test_refused_post_is_reported_as_not_sent(wire: Wire) -> None:
-    wire.handler.answer = lambda post: Silence(reason="it refused the stream", left=False)
+    wire.handler.answer = lambda post: NoReply(reason="it refused the stream", may_have_arrived=False)
     [(_, answer)] = wire.transport.exchange(wire.posts(1))
-    assert answer == Silence(reason="it refused the stream", left=False)
+    assert answer == NoReply(reason="it refused the stream", may_have_arrived=False)

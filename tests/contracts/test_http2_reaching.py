@@ -12,7 +12,7 @@ import pytest
 
 from notifier.adapters.http2 import Http2Transport, Resolver
 from notifier.devkit.http2.server import serving
-from notifier.ports.push import Reply, Silence
+from notifier.ports.push import NoReply, Reply
 from tests.contracts.single_post import exchange_one, not_sent, port, post
 from tests.contracts.transports import SOON, RecordingHandler
 
@@ -50,7 +50,7 @@ def test_refused_connection_is_not_retried_for_every_post() -> None:
 
 def test_provider_is_reached_again_after_it_returns() -> None:
     handler = RecordingHandler()
-    with closing(Http2Transport(limits=replace(SOON, barred=timedelta(0)), clear=True)) as transport:
+    with closing(Http2Transport(limits=replace(SOON, barred_for=timedelta(0)), clear=True)) as transport:
         with closed_port() as free_port:
             origin = f"http://127.0.0.1:{free_port}"
             assert [answer for _, answer in transport.exchange([post(origin)])] == [not_sent("it refuses connections")]
@@ -83,7 +83,7 @@ def test_slow_resolver_does_not_block_other_origins() -> None:
             released.wait(20)
         return ["127.0.0.1"]
 
-    limits = replace(SOON, opening=timedelta(seconds=0.3))
+    limits = replace(SOON, open_timeout=timedelta(seconds=0.3))
     with serving(handler) as server, closing(Http2Transport(limits=limits, clear=True, resolver=slow)) as transport:
         started = time.monotonic()
         answers = {
@@ -101,8 +101,8 @@ def test_slow_resolver_does_not_block_other_origins() -> None:
 @pytest.mark.parametrize("host", ["a" * 70 + ".example", ".example", "a..example"])
 def test_invalid_host_name_is_reported(host: str) -> None:
     answer = exchange_one(f"https://{host}")
-    assert isinstance(answer, Silence)
-    assert not answer.left
+    assert isinstance(answer, NoReply)
+    assert not answer.may_have_arrived
     assert answer.reason.startswith("its name ")
 
 
@@ -158,8 +158,8 @@ def test_invalid_origin_is_rejected_without_lookup(origin: str) -> None:
         raise AssertionError(host)
 
     answer = exchange_one(origin, resolver=failing_resolver)
-    assert isinstance(answer, Silence)
-    assert not answer.left
+    assert isinstance(answer, NoReply)
+    assert not answer.may_have_arrived
     assert answer.reason
 
 
@@ -182,10 +182,10 @@ def test_invalid_header_is_rejected(value: str) -> None:
 def test_idle_connections_give_way_to_other_origins() -> None:
     handler = RecordingHandler()
     with serving(handler) as server:
-        limits = replace(SOON, connections_in_all=4)
+        limits = replace(SOON, total_connections=4)
         resolver: Resolver = lambda host, port: ["127.0.0.1"]  # noqa: E731
         with closing(Http2Transport(limits=limits, clear=True, resolver=resolver)) as transport:
             origins = [f"http://push{number}.example:{port(server.origin)}" for number in range(40)]
             answers = [answer for _, answer in transport.exchange(map(post, origins))]
         assert answers == [Reply(status=200)] * 40
-        assert server.tally.connections == 40
+        assert server.counts.connections == 40

@@ -12,7 +12,7 @@ import pytest
 from notifier.adapters.http2 import Http2Transport
 from notifier.devkit.http2.server import serving
 from notifier.domain.errors import BadSetting
-from notifier.ports.push import Reply, Silence
+from notifier.ports.push import NoReply, Reply
 from tests.contracts.single_post import exchange_one, not_sent, port
 from tests.contracts.transports import RecordingHandler
 from tests.support.test_ca import Authority
@@ -53,16 +53,16 @@ def test_tls_verifies_authority_and_host_name(tmp_path: Path) -> None:
     with serving(handler, certificate=authority.server("push.example")) as server:
         origin = f"https://push.example:{port(server.origin)}"
 
-        def send(origin: str, authorities: Path | None) -> Reply | Silence:
+        def send(origin: str, authorities: Path | None) -> Reply | NoReply:
             return exchange_one(origin, clear=False, authorities=authorities, resolver=lambda host, port: ["127.0.0.1"])
 
         assert send(origin, authority.file) == Reply(status=200)
         assert send(origin, None) == not_sent("its certificate isn't trusted: unable to get local issuer certificate")
         other_authority = Authority.made(tmp_path, "other")
-        assert isinstance(send(origin, other_authority.file), Silence)
+        assert isinstance(send(origin, other_authority.file), NoReply)
         answer = send(f"https://other.example:{port(server.origin)}", authority.file)
-        assert isinstance(answer, Silence)
-        assert not answer.left
+        assert isinstance(answer, NoReply)
+        assert not answer.may_have_arrived
         assert "other.example" in answer.reason
     assert [request.origin for request in handler.posts] == [origin]
 
@@ -95,8 +95,8 @@ def test_server_without_tls_or_http2_receives_no_post(tmp_path: Path) -> None:
 
     with raw_server(plain_http_server) as port_:
         answer = exchange_one(f"https://127.0.0.1:{port_}", authorities=authority.file)
-        assert isinstance(answer, Silence)
-        assert not answer.left
+        assert isinstance(answer, NoReply)
+        assert not answer.may_have_arrived
         assert answer.reason.startswith("tls failed")
 
 
@@ -107,5 +107,5 @@ def test_http1_answer_is_reported(tmp_path: Path) -> None:
 
     with raw_server(http1_server) as port_:
         answer = exchange_one(f"http://127.0.0.1:{port_}")
-        assert isinstance(answer, Silence)
+        assert isinstance(answer, NoReply)
         assert answer.reason.startswith("it doesn't keep to HTTP/2")

@@ -12,8 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_flags, from_offsets, holds
-from notifier.domain.audience.inbox_rows import INBOX_WINDOW, RANGE_BYTES, RANGE_MEMBERS, InboxRow, InboxRows, cut
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, contains, from_flags, from_offsets
+from notifier.domain.audience.inbox_rows import (
+    INBOX_WINDOW,
+    RANGE_BYTES,
+    RANGE_MEMBERS,
+    InboxRow,
+    InboxRows,
+    cut_inbox_rows,
+)
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.ids import BurstKey, Member
@@ -32,7 +39,7 @@ SPARSE = from_offsets([3, NEXT])
 def rows(
     bits: Bits, *, burst: BurstKey = KEY, opened_at: datetime = START, tier: Tier = Tier.P1, shard: int = 0
 ) -> InboxRows:
-    return cut(bits, burst=burst, opened_at=opened_at, tier=tier, shard=shard)
+    return cut_inbox_rows(bits, burst=burst, opened_at=opened_at, tier=tier, shard=shard)
 
 
 def read(store: Store, member: int, limit: int = 10) -> Sequence[InboxRow]:
@@ -121,9 +128,9 @@ def test_inbox_window_is_swept_after_all_its_rows_expired(store: Store) -> None:
     store.clock.advance(RETENTION - timedelta(seconds=2))
     store.inbox.write([rows(DENSE | SPARSE, burst=old, shard=shard) for shard in range(9)])
     store.inbox.write([rows(DENSE, burst=new, opened_at=START + INBOX_WINDOW)])
-    assert store.inbox.sweep(START + RETENTION - timedelta(seconds=1), 1_000) == 0
+    assert store.inbox.delete_expired(START + RETENTION - timedelta(seconds=1), 1_000) == 0
     expired = START + RETENTION + INBOX_WINDOW
-    swept = [store.inbox.sweep(expired, 5) for _ in range(40)]
+    swept = [store.inbox.delete_expired(expired, 5) for _ in range(40)]
     assert (sum(swept), swept[-1]) == (0 if store.expires else 9 * 2, 0)
     await_expired(store, NEXT)
     assert keys(store, 0) == [new]
@@ -162,4 +169,4 @@ def test_every_member_reads_its_own_bit(store: Store, seed: int, left: float, ri
         pages = [await store.timeline.rows(Member(m + shard * SHARD_MEMBERS), [NOVA], None, 1) for m in sampled]
         return [bool(page) and page[0].burst == burst for page in pages]
 
-    assert run(newest()) == [holds(bits, member) for member in sampled]
+    assert run(newest()) == [contains(bits, member) for member in sampled]

@@ -8,16 +8,16 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.push_limits import RedisTabReport
+from notifier.adapters.redis.push_limits import RedisInboxLatencyReport
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.push import TabReport
+from notifier.ports.push import InboxLatencyReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.push import MemoryTabReport
 
 __all__ = ["valkey", "valkey_server"]
 
-Backend = tuple[TabReport, Callable[[timedelta], None], Callable[[], None]]
+Backend = tuple[InboxLatencyReport, Callable[[timedelta], None], Callable[[], None]]
 """The port, a function that lets time pass, and a function that wipes the store."""
 
 MINUTE, MS = timedelta(minutes=1), timedelta(milliseconds=1)
@@ -30,7 +30,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
         fake = MemoryTabReport(clock)
         return fake, clock.advance, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
-    return RedisTabReport(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
+    return RedisInboxLatencyReport(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
 
 
 def test_report_is_empty_before_first_write(backend: Backend) -> None:
@@ -40,24 +40,24 @@ def test_report_is_empty_before_first_write(backend: Backend) -> None:
 
 def test_worst_value_comes_from_newest_reports(backend: Backend) -> None:
     report, _, _ = backend
-    report.tell("a", 30 * MS, MINUTE)
-    report.tell("b", 9 * MS, MINUTE)
+    report.publish("a", 30 * MS, MINUTE)
+    report.publish("b", 9 * MS, MINUTE)
     assert report.worst() == 30 * MS
-    report.tell("a", 0 * MS, MINUTE)
+    report.publish("a", 0 * MS, MINUTE)
     assert report.worst() == 9 * MS
 
 
 def test_each_report_expires_after_its_own_ttl(backend: Backend) -> None:
     report, wait, _ = backend
-    report.tell("b", 9 * MS, MINUTE)
-    report.tell("a", 30 * MS, 50 * MS)
+    report.publish("b", 9 * MS, MINUTE)
+    report.publish("a", 30 * MS, 50 * MS)
     wait(60 * MS)
     assert report.worst() == 9 * MS
 
 
 def test_wipe_deletes_reports(backend: Backend) -> None:
     report, _, wipe = backend
-    report.tell("a", 30 * MS, MINUTE)
+    report.publish("a", 30 * MS, MINUTE)
     wipe()
     assert report.worst() is None
 
@@ -65,22 +65,22 @@ def test_wipe_deletes_reports(backend: Backend) -> None:
 @pytest.mark.parametrize("garbage", [b"", b"\xff", b"99999999999999", b"99999999999999 -1", b"nan 5"])
 def test_unreadable_report_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
     valkey.client.hset("tabs", "a", garbage)
-    assert RedisTabReport(valkey.client).worst() is None
+    assert RedisInboxLatencyReport(valkey.client).worst() is None
 
 
 def test_expired_reports_are_deleted(valkey: Valkey) -> None:
-    report = RedisTabReport(valkey.client)
-    report.tell("a", 30 * MS, 20 * MS)
+    report = RedisInboxLatencyReport(valkey.client)
+    report.publish("a", 30 * MS, 20 * MS)
     time.sleep(0.03)
-    report.tell("b", 9 * MS, MINUTE)
+    report.publish("b", 9 * MS, MINUTE)
     assert valkey.client.hkeys("tabs") == [b"b"]
     assert 0 < valkey.client.ttl("tabs") <= 60
 
 
 def test_report_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client:
-        report = RedisTabReport(client)
+        report = RedisInboxLatencyReport(client)
         with pytest.raises(CacheUnavailable):
             report.worst()
         with pytest.raises(CacheUnavailable):
-            report.tell("a", 9 * MS, MINUTE)
+            report.publish("a", 9 * MS, MINUTE)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.inbox import entries
+from notifier.adapters.sqlite.stores.inbox import audit_entries
 from notifier.domain.delivery.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
 from tests.contracts.backends import Backend
 from tests.support.fakes.clock import START
@@ -18,11 +18,11 @@ FIRST = LaneTally(
     version=1,
     seen=7,
     in_a_row=1,
-    deaths=(Death(record="mentions/0/2", place=3), Death(record="mentions/0/6", place=7)),
+    deaths=(Death(record="mentions/0/2", position=3), Death(record="mentions/0/6", position=7)),
 )
 STOP = LaneStop(
     at=START + timedelta(microseconds=1),
-    who="pump-1",
+    stopped_by="pump-1",
     kind=LimitKind.IN_A_ROW,
     limit=1,
     record="mentions/0/7",
@@ -99,7 +99,7 @@ def test_each_resume_is_audited_with_its_stop(sqlite: Backend, files: Files) -> 
     sqlite.lane_tallies.swap(STOPPED)
     sqlite.lane_tallies.resume("mentions", "ada", "release 42", START + HOUR)
     sqlite.lane_tallies.resume("mentions", "eve", "again", START + HOUR)
-    [(body, intact)] = entries(files.core)
+    [(body, intact)] = audit_entries(files.core)
     entry = json.loads(body)
     assert intact
     assert (entry["who"], entry["what"], entry["lane"], entry["reason"]) == (

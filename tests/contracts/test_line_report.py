@@ -8,22 +8,22 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.push_limits import RedisLineReport
+from notifier.adapters.redis.push_limits import RedisCircuitReport
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.push.circuit_breaker import LeftAlone
-from notifier.ports.push import LineReport
+from notifier.domain.push.circuit_breaker import OpenCircuit
+from notifier.ports.push import CircuitReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.fakes.push import MemoryLineReport
 
 __all__ = ["valkey", "valkey_server"]
 
-Backend = tuple[LineReport, Callable[[timedelta], None], Callable[[], None]]
+Backend = tuple[CircuitReport, Callable[[timedelta], None], Callable[[], None]]
 """The port, a function that lets time pass, and a function that wipes the store."""
 
 MINUTE, MS = timedelta(minutes=1), timedelta(milliseconds=1)
-BUSY = LeftAlone(until=START + MINUTE, reason="503 UNAVAILABLE\0\n\u2026")
-WITHOUT_REASON = LeftAlone(until=START + 2 * MINUTE, reason="")
+BUSY = OpenCircuit(until=START + MINUTE, reason="503 UNAVAILABLE\0\n\u2026")
+WITHOUT_REASON = OpenCircuit(until=START + 2 * MINUTE, reason="")
 SERVICE = "web updates.push.services.mozilla.com"
 
 
@@ -34,58 +34,58 @@ def backend(request: pytest.FixtureRequest) -> Backend:
         fake = MemoryLineReport(clock)
         return fake, clock.advance, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
-    return RedisLineReport(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
+    return RedisCircuitReport(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
 
 
 def test_report_is_empty_while_all_circuits_are_closed(backend: Backend) -> None:
     lines, _, _ = backend
-    assert lines.told() == {}
+    assert lines.read() == {}
 
 
 def test_newest_report_of_each_line_is_returned(backend: Backend) -> None:
     lines, _, _ = backend
-    lines.tell("fcm", WITHOUT_REASON, MINUTE)
-    lines.tell(SERVICE, WITHOUT_REASON, MINUTE)
-    lines.tell("fcm", BUSY, MINUTE)
-    assert lines.told() == {"fcm": BUSY, SERVICE: WITHOUT_REASON}
+    lines.publish("fcm", WITHOUT_REASON, MINUTE)
+    lines.publish(SERVICE, WITHOUT_REASON, MINUTE)
+    lines.publish("fcm", BUSY, MINUTE)
+    assert lines.read() == {"fcm": BUSY, SERVICE: WITHOUT_REASON}
 
 
 def test_each_report_expires_after_its_own_ttl(backend: Backend) -> None:
     lines, wait, _ = backend
-    lines.tell("apns", WITHOUT_REASON, MINUTE)
-    lines.tell("fcm", BUSY, 50 * MS)
+    lines.publish("apns", WITHOUT_REASON, MINUTE)
+    lines.publish("fcm", BUSY, 50 * MS)
     wait(60 * MS)
-    assert lines.told() == {"apns": WITHOUT_REASON}
+    assert lines.read() == {"apns": WITHOUT_REASON}
 
 
 def test_wipe_deletes_reports(backend: Backend) -> None:
     lines, _, wipe = backend
-    lines.tell("fcm", BUSY, MINUTE)
+    lines.publish("fcm", BUSY, MINUTE)
     wipe()
-    assert lines.told() == {}
+    assert lines.read() == {}
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\xff", b"99999999999999", b"99999999999999 \xff", b"nan \x80"])
 def test_unreadable_report_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
-    lines = RedisLineReport(valkey.client)
-    lines.tell("fcm", BUSY, MINUTE)
+    lines = RedisCircuitReport(valkey.client)
+    lines.publish("fcm", BUSY, MINUTE)
     valkey.client.hset("lines", "apns", garbage)
-    assert lines.told() == {"fcm": BUSY}
+    assert lines.read() == {"fcm": BUSY}
 
 
 def test_expired_reports_are_deleted(valkey: Valkey) -> None:
-    lines = RedisLineReport(valkey.client)
-    lines.tell("fcm", BUSY, 20 * MS)
+    lines = RedisCircuitReport(valkey.client)
+    lines.publish("fcm", BUSY, 20 * MS)
     time.sleep(0.03)
-    lines.tell("apns", WITHOUT_REASON, MINUTE)
+    lines.publish("apns", WITHOUT_REASON, MINUTE)
     assert valkey.client.hkeys("lines") == [b"apns"]
     assert 0 < valkey.client.ttl("lines") <= 60
 
 
 def test_report_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client:
-        lines = RedisLineReport(client)
+        lines = RedisCircuitReport(client)
         with pytest.raises(CacheUnavailable):
-            lines.told()
+            lines.read()
         with pytest.raises(CacheUnavailable):
-            lines.tell("fcm", BUSY, MINUTE)
+            lines.publish("fcm", BUSY, MINUTE)

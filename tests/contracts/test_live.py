@@ -12,11 +12,11 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import AsyncClient, connect_async
-from notifier.adapters.redis.live_bus import CHANNEL, RedisBus, RedisLiveReader
+from notifier.adapters.redis.live_bus import CHANNEL, RedisLiveBus, RedisLiveReader
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import UserId
-from notifier.ports.live_bus import CAUGHT_UP_EVERY, LiveBus, LiveReader, Marked, MissedUpdates, Word
+from notifier.ports.live_bus import CAUGHT_UP_INTERVAL, LiveBus, LiveMessage, LiveReader, MarksChanged, MissedUpdates
 from tests.contracts.pull_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.live_bus import MemoryBus
@@ -57,12 +57,12 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     def close() -> Awaitable[object]:
         return asyncio.gather(*(client.aclose() for client in clients))
 
-    yield Backend(bus=RedisBus(valkey_.client), reader=reader, lose=lose, close=close)
+    yield Backend(bus=RedisLiveBus(valkey_.client), reader=reader, lose=lose, close=close)
 
 
-async def receive(stream: AsyncGenerator[Word | None, None], count: int) -> list[Word]:
+async def receive(stream: AsyncGenerator[LiveMessage | None, None], count: int) -> list[LiveMessage]:
     """Return the next messages, without the reader's caught-up markers."""
-    received: list[Word] = []
+    received: list[LiveMessage] = []
     async with asyncio.timeout(SOON):
         while len(received) < count:
             if (message := await anext(stream)) is not None:
@@ -82,7 +82,7 @@ def test_reader_reports_ready_before_first_message(backend: Backend) -> None:
 
 
 def test_messages_arrive_in_publishing_order_repeats_included(backend: Backend) -> None:
-    async def run() -> list[Word]:
+    async def run() -> list[LiveMessage]:
         async with aclosing(backend.reader().listen()) as stream:
             await anext(stream)
             backend.bus.publish([burst(2), burst(1)])
@@ -93,7 +93,7 @@ def test_messages_arrive_in_publishing_order_repeats_included(backend: Backend) 
 
 
 def test_loss_is_reported_at_its_place_between_bursts(backend: Backend) -> None:
-    async def run() -> list[Word]:
+    async def run() -> list[LiveMessage]:
         async with aclosing(backend.reader().listen()) as stream:
             await anext(stream)
             backend.bus.publish([burst(1), MissedUpdates(), burst(2)])
@@ -103,13 +103,13 @@ def test_loss_is_reported_at_its_place_between_bursts(backend: Backend) -> None:
 
 
 def test_marks_reach_all_readers(backend: Backend) -> None:
-    marked = Marked(user=UserId("kim"), bursts=(burst(1).key, burst(2).key), by="a process")
+    marked = MarksChanged(user=UserId("kim"), bursts=(burst(1).key, burst(2).key), by="a process")
 
     async def run() -> None:
         reader, other_reader = backend.reader(), backend.reader()
         async with aclosing(reader.listen()) as stream, aclosing(other_reader.listen()) as other_stream:
             assert [await anext(stream), await anext(other_stream)] == [None, None]
-            await reader.tell(marked)
+            await reader.publish_marks(marked)
             assert [await receive(stream, 1), await receive(other_stream, 1)] == [[marked], [marked]]
         await backend.close()
 
@@ -127,16 +127,16 @@ def test_two_readers_receive_the_same_messages(backend: Backend) -> None:
 
 
 def test_idle_reader_reports_that_it_has_caught_up(backend: Backend) -> None:
-    async def run() -> list[Word | None]:
+    async def run() -> list[LiveMessage | None]:
         async with aclosing(backend.reader().listen()) as stream, asyncio.timeout(SOON):
             return [await anext(stream) for _ in range(3)]
 
     assert asyncio.run(run()) == [None, None, None]
-    assert CAUGHT_UP_EVERY.total_seconds() * 3 < SOON
+    assert CAUGHT_UP_INTERVAL.total_seconds() * 3 < SOON
 
 
 def test_earlier_messages_arrive_before_caught_up_marker(backend: Backend) -> None:
-    async def run() -> list[Word | None]:
+    async def run() -> list[LiveMessage | None]:
         async with aclosing(backend.reader().listen()) as stream, asyncio.timeout(SOON):
             await anext(stream)
             backend.bus.publish([burst(seq) for seq in range(1, 200)])
@@ -163,7 +163,7 @@ def test_lost_connection_is_reported_and_new_one_works(backend: Backend) -> None
     asyncio.run(run())
 
 
-async def listen_again(reader: LiveReader) -> AsyncGenerator[Word | None, None]:
+async def listen_again(reader: LiveReader) -> AsyncGenerator[LiveMessage | None, None]:
     """Retry until a connection succeeds: the circuit breaker refuses calls for a moment after a silence."""
     async with asyncio.timeout(SOON):
         while True:
@@ -192,7 +192,7 @@ def test_reader_fails_without_server() -> None:
             with pytest.raises(CacheUnavailable):
                 await anext(RedisLiveReader(client).listen())
             with pytest.raises(CacheUnavailable):
-                await RedisLiveReader(client).tell(Marked(user=UserId("kim"), bursts=(), by=""))
+                await RedisLiveReader(client).publish_marks(MarksChanged(user=UserId("kim"), bursts=(), by=""))
 
     asyncio.run(run())
 

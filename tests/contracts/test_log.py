@@ -109,24 +109,24 @@ def test_lag_counts_uncommitted_records_of_group(logs: Logs) -> None:
 
 
 def test_uncommitted_records_can_be_read_without_joining_group(logs: Logs) -> None:
-    assert list(logs.log.waiting(STREAM, "router", 100)) == []
+    assert list(logs.log.read_uncommitted(STREAM, "router", 100)) == []
     append(logs, *(["a"] * 10))
     append(logs, "b", stream=MENTIONS_STANDARD)
     consumer = logs.subscribe(STREAM, "router", "one")
     polled = poll(logs, consumer, due=10)
-    assert list(logs.log.waiting(STREAM, "router", 100)) == list(polled)
+    assert list(logs.log.read_uncommitted(STREAM, "router", 100)) == list(polled)
     commit(consumer, polled[:4])
-    assert list(logs.log.waiting(STREAM, "router", 100)) == list(polled[4:])
-    assert list(logs.log.waiting(STREAM, "another", 100)) == list(polled)
+    assert list(logs.log.read_uncommitted(STREAM, "router", 100)) == list(polled[4:])
+    assert list(logs.log.read_uncommitted(STREAM, "another", 100)) == list(polled)
     commit(consumer, polled)
-    assert list(logs.log.waiting(STREAM, "router", 100)) == []
+    assert list(logs.log.read_uncommitted(STREAM, "router", 100)) == []
 
 
 def test_waiting_returns_at_most_the_limit(logs: Logs) -> None:
     append(logs, *KEYS)
-    waiting = list(logs.log.waiting(STREAM, "router", 10))
+    waiting = list(logs.log.read_uncommitted(STREAM, "router", 10))
     assert len(waiting) == len({(logged.partition, logged.offset) for logged in waiting}) == 10
-    assert len(list(logs.log.waiting(STREAM, "router", 1_000))) == len(KEYS)
+    assert len(list(logs.log.read_uncommitted(STREAM, "router", 1_000))) == len(KEYS)
 
 
 def test_reading_waiting_records_needs_little_memory(logs: Logs) -> None:
@@ -135,7 +135,7 @@ def test_reading_waiting_records_needs_little_memory(logs: Logs) -> None:
         logs.log.append(large[at : at + 100])
     tracemalloc.start()
     try:
-        assert sum(1 for _ in logs.log.waiting(STREAM, "router", 5_000)) == len(large)
+        assert sum(1 for _ in logs.log.read_uncommitted(STREAM, "router", 5_000)) == len(large)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -144,14 +144,14 @@ def test_reading_waiting_records_needs_little_memory(logs: Logs) -> None:
 
 def test_abandoned_read_of_waiting_records_blocks_no_consumer(logs: Logs) -> None:
     append(logs, *KEYS)
-    waiting = logs.log.waiting(STREAM, "router", 1_000)
+    waiting = logs.log.read_uncommitted(STREAM, "router", 1_000)
     first = next(waiting)
     consumer = logs.subscribe(STREAM, "router", "one")
     polled = poll(logs, consumer, due=len(KEYS))
     commit(consumer, polled)
     append(logs, "new")
     assert first in polled
-    assert [logged.record.key for logged in logs.log.waiting(STREAM, "router", 1_000)] == ["new"]
+    assert [logged.record.key for logged in logs.log.read_uncommitted(STREAM, "router", 1_000)] == ["new"]
 
 
 def test_append_can_have_any_size(logs: Logs) -> None:

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.adapters.sqlite.files import Files
-from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, everybody, from_flags, from_offsets, members
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, all_members, from_flags, from_offsets, members
 from notifier.domain.audience.id_ranges import IdRange
-from notifier.domain.audience.tiers import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
-from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
+from notifier.domain.audience.tiers import ACCOUNT_WIDE_SETS, SUBJECT_SETS, SetKind, ShardSets
+from notifier.domain.delivery.plan import NO_FOLLOWERS, FollowerCounts
 from notifier.domain.errors import Poison
-from notifier.domain.fencing import stamp
+from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import DirectoryEntry
@@ -30,13 +30,13 @@ def members_by_kind(live: ShardSets) -> dict[SetKind, list[Member]]:
 
 
 def test_live_returns_all_sets_of_subject_and_of_all_users(backend: Backend) -> None:
-    for offset, kind in enumerate(OF_A_SUBJECT):
+    for offset, kind in enumerate(SUBJECT_SETS):
         put(backend, kind, NOVA, offset)
-    for offset, kind in enumerate(OF_EVERYBODY, 100):
+    for offset, kind in enumerate(ACCOUNT_WIDE_SETS, 100):
         put(backend, kind, None, offset)
-    expected = {kind: [offset] for offset, kind in enumerate(OF_A_SUBJECT)}
+    expected = {kind: [offset] for offset, kind in enumerate(SUBJECT_SETS)}
     assert members_by_kind(backend.sets.live(NOVA, [0])[0]) == expected | {
-        kind: [offset] for offset, kind in enumerate(OF_EVERYBODY, 100)
+        kind: [offset] for offset, kind in enumerate(ACCOUNT_WIDE_SETS, 100)
     }
 
 
@@ -93,14 +93,14 @@ def test_unrestricted_burst_has_no_author_followers(backend: Backend) -> None:
 def test_personal_subject_has_only_its_owner_as_follower(backend: Backend) -> None:
     own = Subject(Kind.SELF, UserId("u5"))
     backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(2 * SHARD_MEMBERS)))
-    backend.sets.put([ShardBlob(kind=SetKind.PUSH, owner=None, shard=2, bits=everybody())])
+    backend.sets.put([ShardBlob(kind=SetKind.PUSH, owner=None, shard=2, bits=all_members())])
     put(backend, SetKind.NO_PUSH, None, 7, shard=2)
     put(backend, SetKind.ASKED, None, 6, shard=2)
     put(backend, SetKind.OVERALL_OFF, None, 5, shard=2)
     put(backend, SetKind.MUTED, own, 5, shard=2)
     live = backend.sets.live(own, [2])[0]
     assert members(live[SetKind.FOLLOWERS], 2) == [2 * SHARD_MEMBERS + 5]
-    assert np.array_equal(live[SetKind.PUSH], everybody())
+    assert np.array_equal(live[SetKind.PUSH], all_members())
     assert members(live[SetKind.NO_PUSH], 2) == [2 * SHARD_MEMBERS + 7]
     assert members(live[SetKind.ASKED], 2) == [2 * SHARD_MEMBERS + 6]
     assert members(live[SetKind.MUTED], 2) == members(live[SetKind.OVERALL_OFF], 2) == []
@@ -109,8 +109,8 @@ def test_personal_subject_has_only_its_owner_as_follower(backend: Backend) -> No
 
 def test_head_of_personal_subject_counts_one_in_owners_shard(backend: Backend) -> None:
     backend.directory.enrol([DirectoryEntry(user=UserId("u5"), member=Member(2 * SHARD_MEMBERS + 5))])
-    head = backend.sets.head(Subject(Kind.SELF, UserId("u5")))
-    assert (head.total, list(head.counts)) == (1, [0, 0, 1])
+    head = backend.sets.follower_counts(Subject(Kind.SELF, UserId("u5")))
+    assert (head.total, list(head.by_shard)) == (1, [0, 0, 1])
 
 
 @pytest.mark.parametrize("deleted", [True, False])
@@ -118,39 +118,39 @@ def test_personal_subject_without_owner_has_no_audience(backend: Backend, delete
     if deleted:
         backend.directory.enrol([DirectoryEntry(user=UserId("gone"), member=Member(5), deleted=True)])
     own = Subject(Kind.SELF, UserId("gone"))
-    assert backend.sets.head(own) == NO_FOLLOWERS
+    assert backend.sets.follower_counts(own) == NO_FOLLOWERS
     assert members_by_kind(backend.sets.live(own, [0])[0]) == {}
 
 
 def test_set_head_is_read_as_written_and_replaced(backend: Backend) -> None:
-    backend.sets.put_heads({NOVA: SetHead(total=1, counts=(1,))})
-    backend.sets.put_heads({NOVA: SetHead(total=131_075, counts=(131_072, 0, 3))})
-    head = backend.sets.head(NOVA)
-    assert (head.total, list(head.counts)) == (131_075, [131_072, 0, 3])
+    backend.sets.put_follower_counts({NOVA: FollowerCounts(total=1, by_shard=(1,))})
+    backend.sets.put_follower_counts({NOVA: FollowerCounts(total=131_075, by_shard=(131_072, 0, 3))})
+    head = backend.sets.follower_counts(NOVA)
+    assert (head.total, list(head.by_shard)) == (131_075, [131_072, 0, 3])
 
 
 def test_subject_without_head_has_no_followers(backend: Backend) -> None:
-    assert backend.sets.head(NOVA) == NO_FOLLOWERS
+    assert backend.sets.follower_counts(NOVA) == NO_FOLLOWERS
 
 
 def test_newer_fencing_token_wins(backend: Backend) -> None:
-    old, new = stamp(1), stamp(2)
+    old, new = fencing_token(1), fencing_token(2)
     for stamp_, offset in ((new, 2), (old, 1)):
         backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([offset]))], stamp_)
-        backend.sets.put_heads({NOVA: SetHead(total=offset, counts=(offset,))}, stamp_)
+        backend.sets.put_follower_counts({NOVA: FollowerCounts(total=offset, by_shard=(offset,))}, stamp_)
     assert members_by_kind(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2]}
-    assert backend.sets.head(NOVA).total == 2
+    assert backend.sets.follower_counts(NOVA).total == 2
 
 
 def test_fenced_write_beats_import(backend: Backend) -> None:
     put(backend, SetKind.FOLLOWERS, NOVA, 1)
-    backend.sets.put_heads({NOVA: SetHead(total=1, counts=(1,))})
-    backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([2]))], stamp(0))
-    backend.sets.put_heads({NOVA: SetHead(total=2, counts=(2,))}, stamp(0))
+    backend.sets.put_follower_counts({NOVA: FollowerCounts(total=1, by_shard=(1,))})
+    backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([2]))], fencing_token(0))
+    backend.sets.put_follower_counts({NOVA: FollowerCounts(total=2, by_shard=(2,))}, fencing_token(0))
     put(backend, SetKind.FOLLOWERS, NOVA, 3)
-    backend.sets.put_heads({NOVA: SetHead(total=3, counts=(3,))})
+    backend.sets.put_follower_counts({NOVA: FollowerCounts(total=3, by_shard=(3,))})
     assert members_by_kind(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2]}
-    assert backend.sets.head(NOVA).total == 2
+    assert backend.sets.follower_counts(NOVA).total == 2
 
 
 def test_set_is_read_from_shards_that_have_it(backend: Backend) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.redis.connect import connect_async
-from notifier.adapters.redis.viewer_versions import MOST_NEWS, NEWS, RedisInboxVersions
+from notifier.adapters.redis.viewer_versions import MAX_NEWS, NEWS, RedisInboxVersions
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.inbox_versions import NewsPosition
 from notifier.ports.live_bus import MissedUpdates
@@ -55,12 +55,12 @@ def test_wipe_is_gap(versions: Versions) -> None:
 def test_reader_far_behind_gets_gap(valkey: Valkey) -> None:
     async def far_behind() -> object:
         async with reader_of(valkey) as reader:
-            before = await reader.look((), None)
+            before = await reader.look_up((), None)
             pipe = valkey.client.pipeline(transaction=False)
-            for _ in range(MOST_NEWS + 1):
+            for _ in range(MAX_NEWS + 1):
                 pipe.xadd(NEWS, {"a": ""})
             pipe.execute()
-            return (await reader.look((), before.position)).news
+            return (await reader.look_up((), before.position)).news
 
     assert asyncio.run(far_behind()) is None
 
@@ -69,9 +69,9 @@ def test_reader_far_behind_gets_gap(valkey: Valkey) -> None:
 def test_unreadable_entry_is_gap(valkey: Valkey, fields: dict[str, bytes]) -> None:
     async def read() -> object:
         async with reader_of(valkey) as reader:
-            before = await reader.look((), None)
+            before = await reader.look_up((), None)
             valkey.client.xadd(NEWS, fields)  # type: ignore[arg-type] # redis-py's type of a mapping is invariant
-            return (await reader.look((), before.position)).news
+            return (await reader.look_up((), before.position)).news
 
     assert asyncio.run(read()) is None
 
@@ -82,8 +82,8 @@ def test_value_of_wrong_type_is_removed(valkey: Valkey) -> None:
     async def look_twice() -> object:
         async with reader_of(valkey) as reader:
             with pytest.raises(CacheUnavailable):
-                await reader.look((), None)
-            return (await reader.look((), None)).position
+                await reader.look_up((), None)
+            return (await reader.look_up((), None)).position
 
     assert asyncio.run(look_twice()) is not None
 
@@ -91,12 +91,12 @@ def test_value_of_wrong_type_is_removed(valkey: Valkey) -> None:
 def test_new_connection_is_noticed(valkey: Valkey) -> None:
     async def look_after_cut() -> tuple[int, int]:
         async with reader_of(valkey) as reader:
-            before = await reader.look((), None)
+            before = await reader.look_up((), None)
             valkey.client.client_kill_filter(_type="normal", skipme=True)
             with pytest.raises(CacheUnavailable):
-                await reader.look((), None)
+                await reader.look_up((), None)
             await asyncio.sleep(1.1)  # the circuit breaker's pause
-            return before.connection, (await reader.look((), None)).connection
+            return before.connection, (await reader.look_up((), None)).connection
 
     before, after = asyncio.run(look_after_cut())
     assert before != after
@@ -107,10 +107,10 @@ def test_hung_server_is_abandoned_within_deadline(valkey: Valkey) -> None:
         async with connect_async(valkey.patient) as client:
             reader = RedisInboxVersions(client, timedelta(seconds=1))
             try:
-                await reader.look((), None)
+                await reader.look_up((), None)
                 valkey.client.execute_command("CLIENT", "PAUSE", 3_000)  # type: ignore[no-untyped-call] # redis-py's own
                 with pytest.raises(CacheUnavailable):
-                    await reader.look((), None)
+                    await reader.look_up((), None)
             finally:
                 await reader.close()
 

@@ -8,14 +8,14 @@ import pytest
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.errors import NumberTaken
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import LEASED, DirectoryEntry
+from notifier.ports.directory import LEASE_SIZE, DirectoryEntry
 from tests.contracts.backends import Backend
 
 USERS = [UserId(f"person {n}") for n in range(3_000)]
 
 
 def test_new_user_gets_a_number(backend: Backend) -> None:
-    numbers = backend.directory.number([UserId("ada"), UserId("bea")])
+    numbers = backend.directory.assign_numbers([UserId("ada"), UserId("bea")])
     assert set(numbers) == {"ada", "bea"}
     assert backend.directory.users(list(numbers.values())) == {member: user for user, member in numbers.items()}
     assert backend.directory.accounts(list(numbers)) == {
@@ -24,65 +24,65 @@ def test_new_user_gets_a_number(backend: Backend) -> None:
 
 
 def test_number_is_permanent(backend: Backend) -> None:
-    first = backend.directory.number([UserId("ada"), UserId("bea")])
-    repeated = backend.directory.number([UserId("bea"), UserId("cleo"), UserId("ada"), UserId("bea")])
+    first = backend.directory.assign_numbers([UserId("ada"), UserId("bea")])
+    repeated = backend.directory.assign_numbers([UserId("bea"), UserId("cleo"), UserId("ada"), UserId("bea")])
     assert {user: repeated[user] for user in first} == first
     assert len(set(repeated.values())) == 3
 
 
 def test_deleted_user_keeps_number_and_entry(backend: Backend) -> None:
-    member = backend.directory.number([UserId("ada")])[UserId("ada")]
+    member = backend.directory.assign_numbers([UserId("ada")])[UserId("ada")]
     deleted = DirectoryEntry(user=UserId("ada"), member=member, deleted=True, verified=True)
     backend.directory.enrol([deleted])
-    assert backend.directory.number([UserId("ada")]) == {UserId("ada"): member}
+    assert backend.directory.assign_numbers([UserId("ada")]) == {UserId("ada"): member}
     assert backend.directory.accounts([UserId("ada")]) == {UserId("ada"): deleted}
 
 
 def test_empty_name_gets_no_number(backend: Backend) -> None:
-    assert backend.directory.number([]) == {}
-    assert backend.directory.number([UserId("")]) == {}
+    assert backend.directory.assign_numbers([]) == {}
+    assert backend.directory.assign_numbers([UserId("")]) == {}
 
 
 def test_unusual_names_are_distinct_users(backend: Backend) -> None:
     unusual = [UserId(name) for name in ("'", "\n", "u٧", "😀" * 64, "a" * 1_024, "A", "a")]
-    assert len(set(backend.directory.number(unusual).values())) == len(unusual)
+    assert len(set(backend.directory.assign_numbers(unusual).values())) == len(unusual)
 
 
 def test_numbers_of_many_users_are_consecutive(backend: Backend) -> None:
-    backend.directory.number([UserId("ada")])
-    numbers = sorted(backend.directory.number(USERS).values())
+    backend.directory.assign_numbers([UserId("ada")])
+    numbers = sorted(backend.directory.assign_numbers(USERS).values())
     assert all(next_number - number == 1 for number, next_number in pairwise(numbers))
-    assert numbers[0] <= LEASED
+    assert numbers[0] <= LEASE_SIZE
     assert len(backend.directory.accounts(USERS)) == len(backend.directory.users(numbers)) == len(USERS)
 
 
 def test_user_in_a_range_has_number_of_range(backend: Backend) -> None:
     backend.directory.enrol_range(IdRange(prefix="u", first=10, count=5, member=Member(1_000)))
-    numbers = backend.directory.number([UserId("u12"), UserId("u15")])
+    numbers = backend.directory.assign_numbers([UserId("u12"), UserId("u15")])
     assert numbers[UserId("u12")] == 1_002
     assert numbers[UserId("u15")] >= 1_005
 
 
 def test_enrolled_numbers_are_not_assigned_again(backend: Backend) -> None:
     backend.directory.enrol([DirectoryEntry(user=UserId("nova"), member=Member(7))])
-    assert backend.directory.number([UserId("ada")])[UserId("ada")] > 7
+    assert backend.directory.assign_numbers([UserId("ada")])[UserId("ada")] > 7
     backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10_000, member=Member(5_000)))
     assert backend.directory.lease(1) >= 15_000
 
 
 def test_user_cannot_have_two_numbers(backend: Backend) -> None:
     ada = UserId("ada")
-    member = backend.directory.number([ada])[ada]
+    member = backend.directory.assign_numbers([ada])[ada]
     second = backend.directory.lease(1)
     with pytest.raises(NumberTaken):
         backend.directory.enrol([DirectoryEntry(user=ada, member=second)])
-    assert backend.directory.number([ada]) == {ada: member}
+    assert backend.directory.assign_numbers([ada]) == {ada: member}
     assert backend.directory.users([member]) == {member: ada}
 
 
 def test_number_cannot_have_two_users(backend: Backend) -> None:
     ada, bea, cleo = UserId("ada"), UserId("bea"), UserId("cleo")
-    member = backend.directory.number([ada])[ada]
+    member = backend.directory.assign_numbers([ada])[ada]
     with pytest.raises(NumberTaken):
         backend.directory.enrol([DirectoryEntry(user=bea, member=member)])
     leased = backend.directory.lease(1)
@@ -95,7 +95,7 @@ def test_number_cannot_have_two_users(backend: Backend) -> None:
 def test_leased_number_can_be_enrolled(backend: Backend) -> None:
     first = backend.directory.lease(2)
     backend.directory.enrol([DirectoryEntry(user=UserId("bea"), member=Member(first + 1))])
-    assert backend.directory.number([UserId("bea")]) == {UserId("bea"): first + 1}
+    assert backend.directory.assign_numbers([UserId("bea")]) == {UserId("bea"): first + 1}
 
 
 @pytest.mark.parametrize("count", [0, -5])
@@ -123,7 +123,7 @@ def test_overlapping_range_is_rejected_but_repeat_is_not(backend: Backend, overl
         backend.directory.enrol_range(ids)
     with pytest.raises(NumberTaken):
         backend.directory.enrol_range(overlapping)
-    assert backend.directory.number([UserId("u14")]) == {UserId("u14"): Member(1_004)}
+    assert backend.directory.assign_numbers([UserId("u14")]) == {UserId("u14"): Member(1_004)}
     backend.directory.enrol_range(IdRange(prefix="u", first=15, count=5, member=Member(2_000)))
     backend.directory.enrol_range(IdRange(prefix="v", first=0, count=5, member=Member(1_005)))
     assert backend.directory.users([Member(1_005), Member(2_000)]) == {Member(1_005): "v0", Member(2_000): "u15"}
@@ -131,23 +131,23 @@ def test_overlapping_range_is_rejected_but_repeat_is_not(backend: Backend, overl
 
 def test_all_numbers_are_below_the_end(backend: Backend) -> None:
     assert backend.directory.end() == 0
-    numbers = backend.directory.number(USERS[:10]).values()
+    numbers = backend.directory.assign_numbers(USERS[:10]).values()
     backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10_000, member=Member(5_000)))
     assert max(numbers) < backend.directory.end() == 15_000
     assert backend.directory.lease(3) + 3 == backend.directory.end()
 
 
 def test_batches_leave_few_numbers_unused(backend: Backend) -> None:
-    batches = [backend.directory.number(USERS[n * 600 : n * 600 + 600]) for n in range(5)]
+    batches = [backend.directory.assign_numbers(USERS[n * 600 : n * 600 + 600]) for n in range(5)]
     numbers = {member for batch in batches for member in batch.values()}
     assert len(numbers) == len(USERS)
-    assert max(numbers) - min(numbers) < len(USERS) + LEASED
+    assert max(numbers) - min(numbers) < len(USERS) + LEASE_SIZE
 
 
 def test_leased_numbers_are_not_assigned(backend: Backend) -> None:
     first = backend.directory.lease(5_000)
     second = backend.directory.lease(1)
-    assigned = backend.directory.number(USERS[:10]).values()
+    assigned = backend.directory.assign_numbers(USERS[:10]).values()
     leased = {*range(first, first + 5_000), second}
     assert len(leased) == 5_001
     assert leased.isdisjoint(assigned)
@@ -156,9 +156,9 @@ def test_leased_numbers_are_not_assigned(backend: Backend) -> None:
 def test_concurrent_numbering_gives_each_user_one_number(backend: Backend) -> None:
     batches = [USERS[n * 50 : n * 50 + 200] for n in range(8)]
     with ThreadPoolExecutor(len(batches)) as pool:
-        results = list(pool.map(backend.directory.number, batches))
+        results = list(pool.map(backend.directory.assign_numbers, batches))
     pairs = {(user, member) for result in results for user, member in result.items()}
     users = {user for batch in batches for user in batch}
     assert {user for user, _ in pairs} == users
     assert len(pairs) == len(users) == len({member for _, member in pairs})
-    assert backend.directory.number(list(users)) == dict(pairs)
+    assert backend.directory.assign_numbers(list(users)) == dict(pairs)

@@ -9,7 +9,7 @@ from notifier.adapters.cassandra import Cluster
 from notifier.adapters.cassandra.stores.directory import CassandraDirectory
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import LEASED
+from notifier.ports.directory import LEASE_SIZE
 
 ADA, BEA = UserId("ada"), UserId("bea")
 
@@ -32,12 +32,12 @@ def test_lease_with_lost_answer_is_never_reused(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, effect: bool
 ) -> None:
     directory = CassandraDirectory(cluster)
-    before = directory.number([ADA])[ADA]
+    before = directory.assign_numbers([ADA])[ADA]
     with monkeypatch.context() as patch:
-        patch.setattr(cluster, "decide", failing(cluster.decide, effect=effect))
+        patch.setattr(cluster, "decide", failing(cluster.compare_and_set, effect=effect))
         with pytest.raises(StoreUnavailable):
             directory.lease(10)
-    assert directory.lease(10) == before + LEASED + (10 if effect else 0)
+    assert directory.lease(10) == before + LEASE_SIZE + (10 if effect else 0)
 
 
 @pytest.mark.parametrize("effect", [False, True])
@@ -46,25 +46,25 @@ def test_number_assigned_before_lost_answer_is_kept(
 ) -> None:
     directory = CassandraDirectory(cluster)
     with monkeypatch.context() as patch:
-        patch.setattr(cluster, "decide_together", failing(cluster.decide_together, effect=effect))
+        patch.setattr(cluster, "decide_together", failing(cluster.compare_and_set_batches, effect=effect))
         with pytest.raises(StoreUnavailable):
-            directory.number([ADA, BEA])
-    numbers = CassandraDirectory(cluster).number([ADA, BEA])
-    assert numbers == directory.number([BEA, ADA])
-    assert (numbers[ADA] < LEASED) is effect
+            directory.assign_numbers([ADA, BEA])
+    numbers = CassandraDirectory(cluster).assign_numbers([ADA, BEA])
+    assert numbers == directory.assign_numbers([BEA, ADA])
+    assert (numbers[ADA] < LEASE_SIZE) is effect
     assert directory.users(list(numbers.values())) == {member: user for user, member in numbers.items()}
 
 
 def test_new_process_uses_no_numbers_of_previous_lease(cluster: Cluster) -> None:
-    first = CassandraDirectory(cluster).number([ADA])[ADA]
-    second = CassandraDirectory(cluster).number([BEA])[BEA]
-    assert (first, second) == (Member(0), Member(LEASED))
+    first = CassandraDirectory(cluster).assign_numbers([ADA])[ADA]
+    second = CassandraDirectory(cluster).assign_numbers([BEA])[BEA]
+    assert (first, second) == (Member(0), Member(LEASE_SIZE))
 
 
 def test_exhausted_lease_is_followed_by_another(cluster: Cluster) -> None:
     directory, other_directory = CassandraDirectory(cluster), CassandraDirectory(cluster)
-    users = [UserId(f"person {n}") for n in range(LEASED)]
-    directory.number(users[: LEASED - 1])
-    other_directory.number([ADA])
-    assert directory.number([users[-1]])[users[-1]] == LEASED - 1
-    assert directory.number([BEA])[BEA] == 2 * LEASED
+    users = [UserId(f"person {n}") for n in range(LEASE_SIZE)]
+    directory.assign_numbers(users[: LEASE_SIZE - 1])
+    other_directory.assign_numbers([ADA])
+    assert directory.assign_numbers([users[-1]])[users[-1]] == LEASE_SIZE - 1
+    assert directory.assign_numbers([BEA])[BEA] == 2 * LEASE_SIZE

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.audience.account_flags import Flag, Flagged
+from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.follows import BlockFollows
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import BurstKey, Member, UserId
-from notifier.domain.users.digest import named
+from notifier.domain.users.digest import digest_key
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.directory import DirectoryEntry
@@ -67,7 +67,7 @@ def test_own_entry_overrides_a_range_already_used(user_store: Store) -> None:
 
 def test_open_tells_vips_from_others(user_store: Store) -> None:
     for on, sequence in ((True, 1), (False, 2)):
-        user_store.flags.write([Flagged(flag=Flag.VIP, member=MEMBER, on=on, sequence=sequence)])
+        user_store.flags.write([FlagRow(flag=Flag.VIP, member=MEMBER, is_set=on, sequence=sequence)])
         context = run(user_store.people.open(ADA))
         assert context is not None
         assert context.vip is on
@@ -84,7 +84,7 @@ def test_open_returns_member_and_viewer_in_one_call(user_store: Store) -> None:
     user_store.facts.mute(ADA, ORION)
     user_store.facts.block(ADA, ZOE)
     run(user_store.people.mark(MEMBER, [KEY], Mark.READ))
-    run(user_store.people.see(MEMBER, LATER, [OTHER]))
+    run(user_store.people.mark_seen(MEMBER, LATER, [OTHER]))
     with reopened(user_store) as other_process:
         assert run(other_process.people.open(ADA)) == InboxContext(
             member=MEMBER, viewer=viewer(other_process), vip=False
@@ -159,7 +159,7 @@ def test_muted_subject_is_followed_but_never_visible(user_store: Store) -> None:
     user_store.facts.mute(ADA, NOVA)
     user_store.facts.unfollow(ZOE, NOVA)
     with reopened(user_store) as other_process:
-        assert (viewer(other_process).follows, list(viewer(other_process).heard)) == ({NOVA: NEVER}, [])
+        assert (viewer(other_process).follows, list(viewer(other_process).listed_subjects)) == ({NOVA: NEVER}, [])
         assert viewer(other_process, ZOE).follows == {}
 
 
@@ -192,26 +192,26 @@ def test_volume_is_stored_per_subject(user_store: Store) -> None:
 
 
 def test_seen_at_only_moves_forward(user_store: Store) -> None:
-    run(user_store.people.see(MEMBER, LATER, []))
-    run(user_store.people.see(MEMBER, START, []))
+    run(user_store.people.mark_seen(MEMBER, LATER, []))
+    run(user_store.people.mark_seen(MEMBER, START, []))
     with reopened(user_store) as other_process:
         assert marks(other_process).seen_at == LATER
         assert viewer(other_process, ZOE).marks.seen_at is None
 
 
 def test_bursts_shown_ahead_of_their_time_count_as_seen(user_store: Store) -> None:
-    run(user_store.people.see(MEMBER, START, [KEY]))
-    run(user_store.people.see(MEMBER, START, [KEY, OTHER]))
+    run(user_store.people.mark_seen(MEMBER, START, [KEY]))
+    run(user_store.people.mark_seen(MEMBER, START, [KEY, OTHER]))
     assert marks(user_store).also_seen == {KEY, OTHER}
 
 
 def test_seen_burst_stays_seen_when_seen_at_passes_it(user_store: Store) -> None:
     opened = burst(opened_at=START + timedelta(seconds=1))
     user_store.bursts.write([opened], [])
-    run(user_store.people.see(MEMBER, START, [opened.key, OTHER]))
-    assert not marks(user_store).unseen(opened.key, opened.opened_at)
-    run(user_store.people.see(MEMBER, LATER, []))
-    assert not marks(user_store).unseen(opened.key, opened.opened_at)
+    run(user_store.people.mark_seen(MEMBER, START, [opened.key, OTHER]))
+    assert not marks(user_store).is_unseen(opened.key, opened.opened_at)
+    run(user_store.people.mark_seen(MEMBER, LATER, []))
+    assert not marks(user_store).is_unseen(opened.key, opened.opened_at)
     assert OTHER in marks(user_store).also_seen
 
 
@@ -224,17 +224,17 @@ def test_last_mark_of_a_burst_wins(user_store: Store) -> None:
 
 
 def test_digest_marks_are_stored_without_a_burst(user_store: Store) -> None:
-    today, tomorrow = named(ADA, START.date()), named(ADA, START.date() + timedelta(days=1))
-    run(user_store.people.see(MEMBER, START, [today, tomorrow]))
+    today, tomorrow = digest_key(ADA, START.date()), digest_key(ADA, START.date() + timedelta(days=1))
+    run(user_store.people.mark_seen(MEMBER, START, [today, tomorrow]))
     run(user_store.people.mark(MEMBER, [today, tomorrow, KEY], Mark.UNREAD))
     run(user_store.people.mark(MEMBER, [tomorrow], Mark.HIDDEN))
     with reopened(user_store) as other_process:
         assert marks(other_process).also_seen == {today, tomorrow}
         assert marks(other_process).by_burst == {today: Mark.UNREAD, tomorrow: Mark.HIDDEN, KEY: Mark.UNREAD}
         assert viewer(other_process, ZOE).marks == Marks()
-    run(user_store.people.see(MEMBER, START + timedelta(days=3), []))
+    run(user_store.people.mark_seen(MEMBER, START + timedelta(days=3), []))
     assert tomorrow in marks(user_store).also_seen
-    assert not marks(user_store).unseen(today, LATER)
+    assert not marks(user_store).is_unseen(today, LATER)
 
 
 def test_last_mark_wins_even_if_clock_went_back(user_store: Store) -> None:

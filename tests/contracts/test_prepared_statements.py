@@ -38,15 +38,15 @@ def test_every_binding_statement_is_in_the_list() -> None:
 
 def test_prepare_covers_all_statements_in_a_new_session(contracts: Cluster) -> None:
     with closing(Cluster(contracts.access)) as cluster:
-        assert not any(cluster.remembered(statement) for statement in statements())
+        assert not any(cluster.cached_statement(statement) for statement in statements())
         prepare(cluster)
-        assert all(cluster.remembered(statement) for statement in statements())
+        assert all(cluster.cached_statement(statement) for statement in statements())
 
 
 def test_prepare_stops_at_its_deadline(contracts: Cluster) -> None:
     with closing(Cluster(contracts.access)) as cluster:
         prepare(cluster, within=0.0)
-        assert not any(cluster.remembered(statement) for statement in statements())
+        assert not any(cluster.cached_statement(statement) for statement in statements())
 
 
 def test_role_starts_when_store_is_unavailable(tmp_path: Path) -> None:

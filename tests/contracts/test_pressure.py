@@ -7,17 +7,17 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.redis.cache import RedisPressure
+from notifier.adapters.redis.cache import RedisBackpressure
 from notifier.adapters.redis.connect import connect
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.cache import Pressure
+from notifier.ports.cache import Backpressure
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.cache import MemoryPressure
 from tests.support.fakes.clock import ManualClock
 
 __all__ = ["valkey", "valkey_server"]
 
-Backend = tuple[Pressure, Callable[[timedelta], None], Callable[[], None]]
+Backend = tuple[Backpressure, Callable[[timedelta], None], Callable[[], None]]
 """The port, a function that lets time pass, and a function that wipes the store."""
 
 MINUTE = timedelta(minutes=1)
@@ -30,7 +30,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
         fake = MemoryPressure(clock)
         return fake, clock.advance, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
-    return RedisPressure(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
+    return RedisBackpressure(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
 
 
 def test_level_is_zero_before_first_report(backend: Backend) -> None:
@@ -40,32 +40,32 @@ def test_level_is_zero_before_first_report(backend: Backend) -> None:
 
 def test_newest_level_wins(backend: Backend) -> None:
     pressure, _, _ = backend
-    pressure.raise_to(0.75, MINUTE)
+    pressure.set_level(0.75, MINUTE)
     assert pressure.level() == 0.75
-    pressure.raise_to(0.0, MINUTE)
+    pressure.set_level(0.0, MINUTE)
     assert pressure.level() == 0
 
 
 def test_level_expires_after_ttl(backend: Backend) -> None:
     pressure, wait, _ = backend
-    pressure.raise_to(1.0, timedelta(milliseconds=50))
+    pressure.set_level(1.0, timedelta(milliseconds=50))
     wait(timedelta(milliseconds=60))
     assert pressure.level() == 0
 
 
 def test_wipe_resets_level(backend: Backend) -> None:
     pressure, _, wipe = backend
-    pressure.raise_to(1.0, MINUTE)
+    pressure.set_level(1.0, MINUTE)
     wipe()
     assert pressure.level() == 0
 
 
 def test_level_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
-        RedisPressure(client).level()
+        RedisBackpressure(client).level()
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\xff\x00", b"much", b"nan", b"inf", b"-1", b"2"])
 def test_unreadable_level_counts_as_zero(valkey: Valkey, garbage: bytes) -> None:
     valkey.client.set("pressure", garbage)
-    assert RedisPressure(valkey.client).level() == 0
+    assert RedisBackpressure(valkey.client).level() == 0

@@ -9,16 +9,19 @@ from itertools import cycle, islice
 import pytest
 
 from notifier.domain.ids import UserId
-from notifier.domain.push.alert import Alert, alert, summary
+from notifier.domain.push.alert import Alert, burst_alert, summary_alert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from notifier.ports.push import Reply, Silence
+from notifier.ports.push import NoReply, Reply
 from tests.contracts.providers import PROVIDERS_WITHOUT_WIRE, WIRE_PROVIDERS, ProviderCase, WireProviderCase
 from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START
 from tests.support.push_builders import AGO
 
-FIRST, SECOND = alert(burst(NOVA, 1)), alert(replace(burst(NOVA, 2), tweet="t2", mentioners=(UserId("bob"),)))
+FIRST, SECOND = (
+    burst_alert(burst(NOVA, 1)),
+    burst_alert(replace(burst(NOVA, 2), tweet="t2", mentioners=(UserId("bob"),))),
+)
 ROOM = 2
 """Number of devices that a sender may hold besides those in flight."""
 
@@ -80,8 +83,8 @@ def test_alert_of_another_burst_replaces_nothing(case: ProviderCase) -> None:
 
 def test_summary_replaces_last_summary_of_its_subject(case: ProviderCase) -> None:
     device = case.device(1)
-    later = summary(replace(burst(NOVA, 9), opened_at=START + timedelta(hours=1)), 5)
-    for alert_ in (summary(burst(NOVA), 3), FIRST, summary(burst(ORION), 2), later):
+    later = summary_alert(replace(burst(NOVA, 9), opened_at=START + timedelta(hours=1)), 5)
+    for alert_ in (summary_alert(burst(NOVA), 3), FIRST, summary_alert(burst(ORION), 2), later):
         receipts_of(case, alert_, device)
     assert case.shows(device) == [later.text, FIRST.text, "While you were away: 2 about @orion"]
 
@@ -95,7 +98,7 @@ def test_repeated_alert_has_same_ids_and_other_devices_have_others(wired: WirePr
 
 
 def test_each_device_gets_one_receipt_whatever_happens_to_others(wired: WireProviderCase) -> None:
-    responses: list[Reply | Silence | None] = [
+    responses: list[Reply | NoReply | None] = [
         None,
         wired.replies.unregistered(START),
         wired.replies.busy,

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from notifier.adapters.redis.pull_reader import KEPT
 from notifier.domain.ids import BurstKey
-from notifier.ports.pull_index import Pulled
+from notifier.ports.pull_index import PulledPositions
 from tests.contracts.pull_backends import ADA, BEFORE, BO, FOR_EVER, NOON, NOVA, SUBJECTS, Backend, backend, burst, seqs
 from tests.contracts.valkey_fixture import valkey, valkey_server
 
@@ -12,7 +12,7 @@ __all__ = ["backend", "valkey", "valkey_server"]
 
 
 def test_empty_index_claims_nothing(backend: Backend) -> None:
-    assert backend.look([NOVA]) == Pulled(places=(), complete_since=None)
+    assert backend.look([NOVA]) == PulledPositions(positions=(), complete_since=None)
     assert backend.index.generation() is None
 
 
@@ -23,14 +23,14 @@ def test_read_of_no_subjects_is_complete(backend: Backend) -> None:
 def test_rebuilt_index_lists_bursts_newest_first(backend: Backend) -> None:
     backend.rebuild([burst(4), burst(5), burst(9, ADA)])
     pulled = backend.look(SUBJECTS)
-    assert [position.burst for position in pulled.places] == [BurstKey(ADA, 9), BurstKey(NOVA, 5), BurstKey(NOVA, 4)]
-    assert pulled.places[0].opened_at == NOON + timedelta(minutes=9)
+    assert [position.burst for position in pulled.positions] == [BurstKey(ADA, 9), BurstKey(NOVA, 5), BurstKey(NOVA, 4)]
+    assert pulled.positions[0].opened_at == NOON + timedelta(minutes=9)
     assert pulled.complete_since == BEFORE
 
 
 def test_rebuilt_index_is_complete_for_quiet_subject(backend: Backend) -> None:
     backend.rebuild([])
-    assert backend.look([BO]) == Pulled(places=(), complete_since=BEFORE, as_of=NOON)
+    assert backend.look([BO]) == PulledPositions(positions=(), complete_since=BEFORE, as_of=NOON)
 
 
 def test_rebuilt_index_has_generation_until_wipe(backend: Backend) -> None:
@@ -77,7 +77,7 @@ def test_restamped_burst_moves_forward_but_late_repeat_not_back(backend: Backend
     moved = burst(5, opened_at=NOON + timedelta(minutes=50))
     backend.index.announce([moved])
     backend.index.announce([burst(5)])
-    assert backend.look([NOVA]).places[0].opened_at == moved.opened_at
+    assert backend.look([NOVA]).positions[0].opened_at == moved.opened_at
 
 
 def test_full_list_drops_oldest_and_moves_horizon(backend: Backend) -> None:
@@ -94,14 +94,14 @@ def test_horizon_of_many_subjects_is_the_latest(backend: Backend) -> None:
     backend.index.announce([burst(9, ADA)])
     pulled = backend.look([NOVA, ADA])
     assert pulled.complete_since == burst(9, ADA).opened_at
-    assert [position.burst for position in pulled.places] == [BurstKey(ADA, 9)]
+    assert [position.burst for position in pulled.positions] == [BurstKey(ADA, 9)]
 
 
 def test_rebuild_sweeps_older_bursts(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     backend.rebuild([], since=NOON + timedelta(hours=1))
-    assert backend.look([NOVA]) == Pulled(places=(), complete_since=NOON + timedelta(hours=1), as_of=NOON)
+    assert backend.look([NOVA]) == PulledPositions(positions=(), complete_since=NOON + timedelta(hours=1), as_of=NOON)
     backend.index.announce([burst(4)])
-    assert backend.look([NOVA]).places == ()
+    assert backend.look([NOVA]).positions == ()
     backend.index.announce([burst(5, opened_at=NOON + timedelta(hours=2))])
     assert seqs(backend.look([NOVA])) == [5]

@@ -38,7 +38,7 @@ class GarbledIndexModel(IndexModel):
             if self.backend.index.generation() is None:
                 self.backend.rebuilt(self.store, BEFORE)
             else:
-                self.backend.index.compared(BEFORE, NOON)
+                self.backend.index.record_comparison(BEFORE, NOON)
 
 
 ACTION = st.tuples(
@@ -120,7 +120,7 @@ def test_garbage_between_pages_aborts_rebuild(valkey: Valkey) -> None:
         yield [burst(4)]
 
     with pytest.raises(CacheUnavailable):
-        backend.index.rebuilt(pages(), BEFORE, NOON)  # type: ignore[arg-type]  # it yields pages
+        backend.index.record_rebuild(pages(), BEFORE, NOON)  # type: ignore[arg-type]  # it yields pages
     assert backend.look([NOVA]).complete_since is None
     backend.rebuild([burst(4), burst(5)])
     assert seqs(backend.look([NOVA])) == [5, 4]
@@ -132,5 +132,5 @@ def test_new_generation_replaces_garbage_epoch(valkey: Valkey) -> None:
     valkey.client.hset(key(0), EPOCH, b"\xff")
     assert backend.index.generation() is None
     backend.rebuilt([burst(4)])
-    backend.index.compared(BEFORE, NOON + timedelta(0))
+    backend.index.record_comparison(BEFORE, NOON + timedelta(0))
     assert backend.index.generation() is not None

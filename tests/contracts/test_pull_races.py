@@ -103,7 +103,7 @@ def test_burst_announced_during_rebuild_is_kept(backend: Backend) -> None:
     backend.index.announce([burst(5), burst(8, ADA)])
     backend.rebuilt([burst(4)])
     pulled = backend.look(SUBJECTS)
-    assert ([position.burst for position in pulled.places], pulled.complete_since) == (
+    assert ([position.burst for position in pulled.positions], pulled.complete_since) == (
         [BurstKey(ADA, 8), BurstKey(NOVA, 5), BurstKey(NOVA, 4)],
         BEFORE,
     )
@@ -202,7 +202,7 @@ class IndexModel:
             pulled = self.backend.look(subjects)
             if pulled.complete_since is None:
                 continue
-            listed = {position.burst for position in pulled.places}
+            listed = {position.burst for position in pulled.positions}
             missing = [
                 burst_.key
                 for burst_ in self.announced
@@ -243,7 +243,7 @@ def test_missed_announcement_is_repeated_before_the_next(valkey: Valkey) -> None
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
     with connect(valkey.patient) as client:
-        client.answered = RedisBreaker(count(step=60).__next__).answered
+        client.answered = RedisBreaker(count(step=60).__next__).guarded
         index = RedisPullIndex(client, CountedNonces())
         connection_options = client.connection_pool.connection_kwargs
         port, connection_options["port"] = connection_options["port"], 1

@@ -9,15 +9,15 @@ from time import monotonic
 
 import pytest
 
-from notifier.adapters.redis.cache import RedisBuckets, RedisPressure, RedisRecent
+from notifier.adapters.redis.cache import RedisBackpressure, RedisRecentEvents, RedisTokenBuckets
 from notifier.adapters.redis.connect import TIMEOUT, RedisBreaker, connect
-from notifier.adapters.redis.live_bus import RedisBus
+from notifier.adapters.redis.live_bus import RedisLiveBus
 from notifier.adapters.redis.pull_index import SWEPT_EVERY, RedisPullIndex
 from notifier.adapters.redis.pull_reader import PARTS, key
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
-from notifier.ports.pull_index import FRESH_FOR, Pulled
+from notifier.ports.pull_index import MAX_COMPARISON_AGE, PulledPositions
 from tests.contracts.pull_backends import ADA, BEFORE, NOON, NOVA, SUBJECTS, Backend, backend, burst, on_valkey, seqs
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import CountedNonces
@@ -27,18 +27,18 @@ __all__ = ["backend", "valkey", "valkey_server"]
 
 def test_index_without_recent_comparison_claims_nothing(backend: Backend) -> None:
     backend.rebuild([burst(4)])
-    backend.clock.advance(FRESH_FOR)
+    backend.clock.advance(MAX_COMPARISON_AGE)
     assert seqs(backend.look([NOVA])) == [4]
     backend.clock.advance(timedelta(milliseconds=1))
     assert backend.look([NOVA]).complete_since is None
-    backend.index.compared(BEFORE, backend.clock.now())
+    backend.index.record_comparison(BEFORE, backend.clock.now())
     assert seqs(backend.look([NOVA])) == [4]
 
 
 def test_last_comparison_wins(backend: Backend) -> None:
     backend.rebuild([burst(4)])
-    earlier = backend.clock.now() - FRESH_FOR
-    backend.index.compared(BEFORE, earlier)
+    earlier = backend.clock.now() - MAX_COMPARISON_AGE
+    backend.index.record_comparison(BEFORE, earlier)
     assert (seqs(backend.look([NOVA])), backend.look([NOVA]).as_of) == ([4], earlier)
     backend.clock.advance(timedelta(milliseconds=1))
     assert backend.look([NOVA]).complete_since is None
@@ -47,9 +47,9 @@ def test_last_comparison_wins(backend: Backend) -> None:
 def test_index_compared_in_the_future_claims_nothing_until_recompared(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     now = backend.clock.now()
-    backend.index.compared(BEFORE, now + timedelta(milliseconds=1))
+    backend.index.record_comparison(BEFORE, now + timedelta(milliseconds=1))
     assert backend.look([NOVA]).complete_since is None
-    backend.index.compared(BEFORE, now)
+    backend.index.record_comparison(BEFORE, now)
     assert (seqs(backend.look([NOVA])), backend.look([NOVA]).as_of) == ([4], now)
 
 
@@ -57,10 +57,10 @@ def test_comparison_fails_after_index_was_wiped(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     backend.wipe()
     with pytest.raises(CacheUnavailable):
-        backend.index.compared(BEFORE, backend.clock.now())
+        backend.index.record_comparison(BEFORE, backend.clock.now())
     backend.index.generation()
     with pytest.raises(CacheUnavailable):
-        backend.index.compared(BEFORE, backend.clock.now())
+        backend.index.record_comparison(BEFORE, backend.clock.now())
     assert backend.look([ADA]).complete_since is None
 
 
@@ -75,7 +75,7 @@ def test_rebuild_reads_page_by_page_between_announcements(backend: Backend) -> N
             backend.index.announce([burst(11 + len(pages_read)), burst(100 + len(pages_read), ADA)])
 
     backend.index.generation()
-    backend.index.rebuilt(pages(), BEFORE, backend.clock.now())
+    backend.index.record_rebuild(pages(), BEFORE, backend.clock.now())
     assert len(pages_read) == 3
     pulled = backend.look([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([*range(14, 3, -1)], BEFORE)
@@ -91,7 +91,7 @@ def test_wipe_between_pages_aborts_rebuild(backend: Backend) -> None:
 
     backend.index.generation()
     with pytest.raises(CacheUnavailable):
-        backend.index.rebuilt(pages(), BEFORE, backend.clock.now())
+        backend.index.record_rebuild(pages(), BEFORE, backend.clock.now())
     assert backend.look(SUBJECTS).complete_since is None
     assert backend.index.generation() is None
 
@@ -110,7 +110,7 @@ def test_late_burst_behind_its_page_moves_horizon(backend: Backend) -> None:
         yield [burst(1, ADA)]
 
     backend.index.generation()
-    backend.index.rebuilt(pages(), BEFORE, backend.clock.now())
+    backend.index.record_rebuild(pages(), BEFORE, backend.clock.now())
     since = backend.look([NOVA]).complete_since
     assert since is not None
     assert since > burst(2).opened_at
@@ -146,9 +146,9 @@ def test_full_server_drops_completeness_at_once(valkey: Valkey) -> None:
             backend.index.announce([burst(5)])
         assert backend.look([NOVA]).complete_since is None
         with pytest.raises(CacheUnavailable):
-            backend.index.compared(BEFORE, backend.clock.now())
+            backend.index.record_comparison(BEFORE, backend.clock.now())
         assert backend.look([NOVA]).complete_since is None
-    backend.index.compared(BEFORE, backend.clock.now())
+    backend.index.record_comparison(BEFORE, backend.clock.now())
     assert seqs(backend.look([NOVA])) == [5, 4]
 
 
@@ -162,10 +162,10 @@ def test_burst_missed_by_hung_server_is_not_claimed_after_wakeup(valkey: Valkey)
         with frozen(valkey):
             with pytest.raises(CacheUnavailable):
                 dying_index.announce([burst(5)])
-            backend.clock.advance(FRESH_FOR + timedelta(milliseconds=1))
+            backend.clock.advance(MAX_COMPARISON_AGE + timedelta(milliseconds=1))
     assert backend.look([NOVA]).complete_since is None
     backend.index.announce([burst(5)])
-    backend.index.compared(BEFORE, backend.clock.now())
+    backend.index.record_comparison(BEFORE, backend.clock.now())
     assert seqs(backend.look([NOVA])) == [5, 4]
 
 
@@ -175,10 +175,10 @@ def test_hung_server_costs_a_process_only_one_timeout(valkey: Valkey) -> None:
         index.announce([burst(4)])
         calls: list[Callable[[], object]] = [
             lambda: index.announce([burst(5)]),
-            lambda: RedisBus(client).publish([burst(5)]),
-            lambda: RedisRecent(client).digests([]),
-            lambda: RedisBuckets(client).take("b", BucketLimit(capacity=1, refill=timedelta(1))),
-            lambda: RedisPressure(client).level(),
+            lambda: RedisLiveBus(client).publish([burst(5)]),
+            lambda: RedisRecentEvents(client).digests([]),
+            lambda: RedisTokenBuckets(client).take("b", BucketLimit(capacity=1, refill=timedelta(1))),
+            lambda: RedisBackpressure(client).level(),
         ]
         with frozen(valkey):
             started = monotonic()
@@ -198,16 +198,16 @@ def test_one_call_probes_server_after_circuit_breaker_pause(valkey: Valkey) -> N
     breaker = RedisBreaker(lambda: now[0])
 
     def detail_of(error: Exception) -> str:
-        with pytest.raises(CacheUnavailable) as caught, breaker.answered():
+        with pytest.raises(CacheUnavailable) as caught, breaker.guarded():
             raise error
         return caught.value.detail
 
     assert "asked again" not in detail_of(OSError("gone"))
     assert "asked again" in detail_of(OSError("never raised"))
     now[0] = 1.0
-    with breaker.answered():
+    with breaker.guarded():
         assert "asked again" in detail_of(OSError("second call during a probe"))
-    with breaker.answered():
+    with breaker.guarded():
         pass
 
 
@@ -217,9 +217,9 @@ def test_expired_lists_are_swept_without_rebuild(valkey: Valkey) -> None:
     since = NOON + timedelta(hours=1)
     backend.index.announce([burst(5, ADA, opened_at=since)])
     for _ in range(SWEPT_EVERY * PARTS):
-        backend.index.compared(since, since)
+        backend.index.record_comparison(since, since)
     backend.clock.advance(timedelta(hours=1))
-    assert backend.look([NOVA]) == Pulled(places=(), complete_since=since, as_of=since)
+    assert backend.look([NOVA]) == PulledPositions(positions=(), complete_since=since, as_of=since)
     assert backend.look([ADA]).complete_since == BEFORE
     assert seqs(backend.look(SUBJECTS)) == [5]
     assert sum(valkey.client.hexists(key(part), str(NOVA)) for part in range(PARTS)) == 0

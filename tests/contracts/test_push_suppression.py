@@ -11,9 +11,9 @@ from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS, member
 from notifier.domain.audience.follows import BlockFollows
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.domain.users.account_preferences import OverallWord
+from notifier.domain.users.account_preferences import AccountPreferencesChange
 from notifier.domain.users.subject_preferences import Volume
-from notifier.domain.users.visibility import pushable, pushable_awake
+from notifier.domain.users.visibility import may_push, may_push_after_quiet_hours
 from notifier.ports.directory import DirectoryEntry
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.push_suppression_cases import (
@@ -63,11 +63,11 @@ def test_suppressed_members_are_those_the_predicate_excludes(
     assert {
         action for action, (_, member) in people.items() if member in never_alerted
     } == SUPPRESSING | also_suppressed
-    denied = {member for member, viewer in viewers.items() if not pushable_awake(burst_, viewer, now=START)}
+    denied = {member for member, viewer in viewers.items() if not may_push_after_quiet_hours(burst_, viewer, now=START)}
     assert never_alerted == sorted(denied | deleted)
     assert {action for action, (_, member) in people.items() if member in sleeping} == IN_QUIET_HOURS
     assert set(sleeping) == {
-        member for member, viewer in viewers.items() if not pushable(burst_, viewer, now=START)
+        member for member, viewer in viewers.items() if not may_push(burst_, viewer, now=START)
     } - set(never_alerted)
     assert until == QUARTER_PAST
 
@@ -156,8 +156,8 @@ def test_each_shard_sleeps_until_its_first_alertable_member_wakes(store: Store) 
         store.facts.follow(UserId(f"s{member}"), NOVA, BEFORE)
         ACTIONS[action](store, UserId(f"s{member}"), member)
     suppressions = store.spared.read(BURST, [2, 3, 4], START)
-    assert [members(suppressions[shard].asleep, shard) for shard in (2, 3, 4)] == [members_[1:3], members_[3:], []]
-    assert [suppressions[shard].until for shard in (2, 3, 4)] == [
+    assert [members(suppressions[shard].quiet, shard) for shard in (2, 3, 4)] == [members_[1:3], members_[3:], []]
+    assert [suppressions[shard].recheck_at for shard in (2, 3, 4)] == [
         START + timedelta(hours=2),
         QUARTER_PAST,
         None,
@@ -169,9 +169,9 @@ def test_personal_burst_respects_alert_setting_but_not_volume(store: Store) -> N
     personal = burst(Subject(Kind.SELF, UserId("nova")))
     nova = Member(BASE + 5)
     store.directory.enrol([DirectoryEntry(user=UserId("nova"), member=nova)])
-    store.overalls.write([OverallWord(member=nova, at=START, volume=Volume.OFF, visible_from=SOON)])
+    store.overalls.write([AccountPreferencesChange(member=nova, at=START, volume=Volume.OFF, visible_from=SOON)])
     assert suppressed(store, personal) == []
-    store.overalls.write([OverallWord(member=nova, at=START, push=False)])
+    store.overalls.write([AccountPreferencesChange(member=nova, at=START, push=False)])
     assert suppressed(store, personal) == [nova]
 
 
@@ -179,5 +179,5 @@ def test_personal_burst_is_suppressed_after_owner_saw_it(store: Store) -> None:
     personal = burst(Subject(Kind.SELF, UserId("nova")))
     store.directory.enrol([DirectoryEntry(user=UserId("nova"), member=Member(BASE + 5))])
     assert suppressed(store, personal) == []
-    run(store.people.see(Member(BASE + 5), START, []))
+    run(store.people.mark_seen(Member(BASE + 5), START, []))
     assert suppressed(store, personal) == [BASE + 5]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from notifier.adapters.celery.app import ANSWER_WITHIN, application, on_redis, queue_names
-from notifier.adapters.celery.queue import REST, VAIN, BrokerBreaker, CeleryQueue
+from notifier.adapters.celery.app import ANSWER_TIMEOUT, application, on_redis, queue_names
+from notifier.adapters.celery.queue import OPEN_FOR, SLOW_FAILURE, BrokerBreaker, CeleryQueue
 from notifier.adapters.celery.transport import TASK
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.slice import PHONES, Pool, Slice, Step
+from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Slice, Step
 from notifier.domain.errors import QueueUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Queue
@@ -98,7 +98,7 @@ def make_slice(seq: int, tier: Tier = Tier.P1, step: Step = Step.ROWS) -> Slice:
 
 
 ONE_SLICE_PER_POOL = [make_slice(1, Tier.P0), make_slice(2, Tier.P1), make_slice(3, Tier.P2)] + [
-    make_slice(4 + n, Tier.P1, step) for n, step in enumerate(PHONES)
+    make_slice(4 + n, Tier.P1, step) for n, step in enumerate(PUSH_STEPS)
 ]
 """One slice per pool, in the order of the pools."""
 
@@ -127,7 +127,7 @@ def test_slice_goes_to_queue_of_its_pool(backend: Backend) -> None:
     assert [backend.take(pool) for pool in Pool] == [str(slice_) for slice_ in ONE_SLICE_PER_POOL]
 
 
-@pytest.mark.parametrize("step", PHONES)
+@pytest.mark.parametrize("step", PUSH_STEPS)
 def test_p0_alerts_overtake_queued_lower_tiers(backend: Backend, step: Step) -> None:
     bulk, pool = [make_slice(n, tier, step) for n, tier in enumerate((Tier.P1, Tier.P2, Tier.DORMANT), 1)], Pool(step)
     vips = [make_slice(seq, Tier.P0, step) for seq in (4, 5)]
@@ -193,8 +193,8 @@ def test_hung_broker_costs_a_process_only_one_timeout(broker: Broker) -> None:
         waited = time.monotonic() - started
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert ANSWER_WITHIN / 2 < waited < 2 * ANSWER_WITHIN
-    deadline = time.monotonic() + 5 * REST
+    assert ANSWER_TIMEOUT / 2 < waited < 2 * ANSWER_TIMEOUT
+    deadline = time.monotonic() + 5 * OPEN_FOR
     while (depth := depth_of(queue, Pool.P0)) is None:
         assert time.monotonic() < deadline, "the broker works again but is not asked"
         time.sleep(0.01)
@@ -246,22 +246,22 @@ def test_breaker_opens_after_timeout_but_not_after_quick_refusal() -> None:
     breaker = BrokerBreaker(lambda: now[0])
 
     def fail_call(duration: float) -> None:
-        started = breaker.admit()
+        started = breaker.require_closed()
         now[0] += duration
-        breaker.failed(started)
+        breaker.on_failure(started)
 
     for _ in range(3):
         fail_call(0.0)
-    fail_call(VAIN)
+    fail_call(SLOW_FAILURE)
     with pytest.raises(QueueUnavailable):
-        breaker.admit()
-    now[0] += REST
-    fail_call(VAIN)  # one call probes the broker
+        breaker.require_closed()
+    now[0] += OPEN_FOR
+    fail_call(SLOW_FAILURE)  # one call probes the broker
     with pytest.raises(QueueUnavailable):
-        breaker.admit()
-    now[0] += REST
-    breaker.admit()
+        breaker.require_closed()
+    now[0] += OPEN_FOR
+    breaker.require_closed()
     with pytest.raises(QueueUnavailable):
-        breaker.admit()  # while that probe waits
-    breaker.answered()
-    breaker.admit()
+        breaker.require_closed()  # while that probe waits
+    breaker.on_success()
+    breaker.require_closed()

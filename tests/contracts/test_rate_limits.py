@@ -8,21 +8,21 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.push_limits import RedisPaces
+from notifier.adapters.redis.push_limits import RedisProviderRates
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Platform
-from notifier.domain.push.rate_limit import Terms
-from notifier.ports.push import Paces
+from notifier.domain.push.rate_limit import ProviderLimit
+from notifier.ports.push import ProviderRates
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import START
 from tests.support.fakes.push import MemoryPaces
 
 __all__ = ["valkey", "valkey_server"]
 
-Backend = tuple[Paces, Callable[[], None]]
+Backend = tuple[ProviderRates, Callable[[], None]]
 """The port, and a function that wipes the store."""
 
-TERMS = {Platform.APNS: Terms(per_minute=61_001), Platform.FCM: Terms(per_minute=6_101)}
+TERMS = {Platform.APNS: ProviderLimit(per_minute=61_001), Platform.FCM: ProviderLimit(per_minute=6_101)}
 """1,000 and 100 alerts per second; 50 and 5 at the start."""
 SECOND = timedelta(seconds=1)
 
@@ -33,11 +33,11 @@ def backend(request: pytest.FixtureRequest) -> Backend:
         fake = MemoryPaces(TERMS)
         return fake, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
-    return RedisPaces(valkey.client, TERMS), valkey.wipe
+    return RedisProviderRates(valkey.client, TERMS), valkey.wipe
 
 
-def draw(paces: Paces, seconds: float, count: int = 10_000, platform: Platform = Platform.APNS) -> int:
-    return paces.draw(platform, count, urgent=True, ease=1.0, now=START + seconds * SECOND)
+def draw(paces: ProviderRates, seconds: float, count: int = 10_000, platform: Platform = Platform.APNS) -> int:
+    return paces.draw(platform, count, urgent=True, slowdown=1.0, now=START + seconds * SECOND)
 
 
 def test_grant_is_limited_and_grows_with_time(backend: Backend) -> None:
@@ -54,21 +54,21 @@ def test_rate_limits_of_providers_are_independent(backend: Backend) -> None:
 
 def test_non_urgent_draw_leaves_a_quarter_and_pays_for_slowdown(backend: Backend) -> None:
     paces, _ = backend
-    assert paces.draw(Platform.APNS, 10_000, urgent=False, ease=0.5, now=START) == 18
-    assert paces.draw(Platform.APNS, 10_000, urgent=False, ease=1.0, now=START) == 1
+    assert paces.draw(Platform.APNS, 10_000, urgent=False, slowdown=0.5, now=START) == 18
+    assert paces.draw(Platform.APNS, 10_000, urgent=False, slowdown=1.0, now=START) == 1
     assert 12 <= draw(paces, 0) <= 13
 
 
 def test_refusal_halves_the_rate_once(backend: Backend) -> None:
     paces, _ = backend
-    paces.tell(Platform.APNS, refused=7, slow=False, now=START)
-    paces.tell(Platform.APNS, refused=7, slow=False, now=START)
+    paces.report_results(Platform.APNS, refused=7, slow=False, now=START)
+    paces.report_results(Platform.APNS, refused=7, slow=False, now=START)
     assert draw(paces, 0) == 25
 
 
 def test_report_without_refusals_changes_nothing(backend: Backend) -> None:
     paces, _ = backend
-    paces.tell(Platform.APNS, refused=0, slow=False, now=START)
+    paces.report_results(Platform.APNS, refused=0, slow=False, now=START)
     assert draw(paces, 0) == 50
 
 
@@ -89,26 +89,26 @@ def test_concurrent_workers_draw_no_more_than_available(server: str, request: py
         return sum(draw(paces, 0, 1) for _ in range(20))
 
     with connect(cache.patient) as client, ThreadPoolExecutor(4) as workers:
-        paces = RedisPaces(client, TERMS)
+        paces = RedisProviderRates(client, TERMS)
         assert sum(workers.map(work, range(4))) == 50
 
 
 @pytest.mark.parametrize("garbage", [b"", b"much", b"\0" * 40, b"\xff" * 40, b"\x7f" * 40, b"x" * 41])
 def test_unreadable_rate_limit_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
     valkey.client.hset("pace:apns", "pace", garbage)
-    paces = RedisPaces(valkey.client, TERMS)
+    paces = RedisProviderRates(valkey.client, TERMS)
     assert (draw(paces, 0), draw(paces, 0)) == (50, 0)
 
 
 def test_rate_limit_expires_when_it_would_start_anew(valkey: Valkey) -> None:
-    draw(RedisPaces(valkey.client, TERMS), 0)
+    draw(RedisProviderRates(valkey.client, TERMS), 0)
     assert 0 < valkey.client.ttl("pace:apns") <= 300
 
 
 def test_rate_limit_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client:
-        paces = RedisPaces(client)
+        paces = RedisProviderRates(client)
         with pytest.raises(CacheUnavailable):
             draw(paces, 0)
         with pytest.raises(CacheUnavailable):
-            paces.tell(Platform.WEB, refused=1, slow=False, now=START)
+            paces.report_results(Platform.WEB, refused=1, slow=False, now=START)

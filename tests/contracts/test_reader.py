@@ -48,7 +48,7 @@ def test_silent_store_is_unavailable_and_queued_calls_are_dropped() -> None:
 
 
 def test_call_beyond_queue_limit_is_refused_at_once() -> None:
-    reader, release = SqliteReader(threads=1, waiting=2), Event()
+    reader, release = SqliteReader(threads=1, max_waiting=2), Event()
 
     async def call_three() -> list[object]:
         accepted = gather(*(reader(release.wait) for _ in range(3)), return_exceptions=True)
@@ -63,7 +63,7 @@ def test_call_beyond_queue_limit_is_refused_at_once() -> None:
 
 
 def test_slow_call_does_not_block_others() -> None:
-    reader, release = SqliteReader(held_up_after=timedelta(0)), Event()
+    reader, release = SqliteReader(helped_after=timedelta(0)), Event()
 
     async def call_behind() -> bool:
         held_up = create_task(reader(release.wait))
@@ -87,7 +87,7 @@ def test_each_call_runs_once_in_any_thread() -> None:
         return list(await gather(*(reader(record, n) for n in range(900))))
 
     for held_up_after in (timedelta(0), timedelta(seconds=9)):
-        reader = SqliteReader(held_up_after=held_up_after, deadline=timedelta(seconds=60))
+        reader = SqliteReader(helped_after=held_up_after, deadline=timedelta(seconds=60))
         assert run(call_all(reader)) == run(call_all(reader)) == list(range(900))
         reader.close()
     assert sorted(calls) == sorted([*range(900)] * 4)

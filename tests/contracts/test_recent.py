@@ -6,18 +6,18 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.redis.cache import REMEMBERED, RedisRecent
+from notifier.adapters.redis.cache import EVENTS_KEPT, RedisRecentEvents
 from notifier.adapters.redis.connect import connect
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.cache import Recent
+from notifier.ports.cache import RecentEvents
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.cache import MemoryRecent
 from tests.support.fakes.clock import ManualClock
 
 __all__ = ["valkey", "valkey_server"]
 
-Backend = tuple[Recent, Callable[[], None]]
+Backend = tuple[RecentEvents, Callable[[], None]]
 """The port, and a function that wipes the store."""
 
 ONE, TWO = EventId("tweets", "1"), EventId("tweets", "2")
@@ -29,44 +29,44 @@ def backend(request: pytest.FixtureRequest) -> Backend:
         fake = MemoryRecent(ManualClock())
         return fake, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
-    return RedisRecent(valkey.client), valkey.wipe
+    return RedisRecentEvents(valkey.client), valkey.wipe
 
 
 @pytest.fixture
-def recent(backend: Backend) -> Recent:
+def recent(backend: Backend) -> RecentEvents:
     return backend[0]
 
 
-def test_only_remembered_events_have_a_digest(recent: Recent) -> None:
+def test_only_remembered_events_have_a_digest(recent: RecentEvents) -> None:
     recent.remember({ONE: "a"})
     assert recent.digests([ONE, TWO]) == {ONE: "a"}
 
 
-def test_empty_query_returns_nothing(recent: Recent) -> None:
+def test_empty_query_returns_nothing(recent: RecentEvents) -> None:
     recent.remember({})
     assert recent.digests([]) == {}
 
 
-def test_first_body_of_an_event_wins(recent: Recent) -> None:
+def test_first_body_of_an_event_wins(recent: RecentEvents) -> None:
     recent.remember({ONE: "a"})
     recent.remember({ONE: "b", TWO: "c"})
     assert recent.digests([ONE, TWO]) == {ONE: "a", TWO: "c"}
 
 
-def test_event_id_belongs_to_its_source(recent: Recent) -> None:
+def test_event_id_belongs_to_its_source(recent: RecentEvents) -> None:
     recent.remember({ONE: "a"})
     assert recent.digests([EventId("other", "1")]) == {}
-    assert recent.recall("tweets", "1")
-    assert not recent.recall("other", "1")
+    assert recent.was_accepted("tweets", "1")
+    assert not recent.was_accepted("other", "1")
 
 
-def test_event_id_is_found_without_source(recent: Recent) -> None:
+def test_event_id_is_found_without_source(recent: RecentEvents) -> None:
     recent.remember({ONE: "a"})
-    assert recent.recall(None, "1")
-    assert not recent.recall(None, "2")
+    assert recent.was_accepted(None, "1")
+    assert not recent.was_accepted(None, "2")
 
 
-def test_source_and_id_are_never_confused(recent: Recent) -> None:
+def test_source_and_id_are_never_confused(recent: RecentEvents) -> None:
     recent.remember({EventId("a:b", "c"): "x"})
     assert recent.digests([EventId("a", "b:c"), EventId("b", "c:a"), EventId("c", "a:b")]) == {}
 
@@ -76,29 +76,29 @@ def test_wipe_forgets_events(backend: Backend) -> None:
     recent.remember({ONE: "a"})
     wipe()
     assert recent.digests([ONE]) == {}
-    assert not recent.recall(None, "1")
+    assert not recent.was_accepted(None, "1")
 
 
 def test_event_is_forgotten_after_a_day() -> None:
     clock = ManualClock()
     fake = MemoryRecent(clock)
     fake.remember({ONE: "a"})
-    clock.advance(REMEMBERED - timedelta(seconds=1))
-    assert fake.recall("tweets", "1")
+    clock.advance(EVENTS_KEPT - timedelta(seconds=1))
+    assert fake.was_accepted("tweets", "1")
     clock.advance(timedelta(seconds=1))
     assert fake.digests([ONE]) == {}
 
 
 def test_every_key_has_ttl(valkey: Valkey) -> None:
-    RedisRecent(valkey.client).remember({ONE: "a", TWO: "b"})
+    RedisRecentEvents(valkey.client).remember({ONE: "a", TWO: "b"})
     ttls = [valkey.client.ttl(key) for key in valkey.client.scan_iter()]
     assert len(ttls) == 4
-    assert all(REMEMBERED.total_seconds() - 60 < ttl <= REMEMBERED.total_seconds() for ttl in ttls)
+    assert all(EVENTS_KEPT.total_seconds() - 60 < ttl <= EVENTS_KEPT.total_seconds() for ttl in ttls)
 
 
 def test_recent_events_fail_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
-        RedisRecent(client).digests([ONE])
+        RedisRecentEvents(client).digests([ONE])
 
 
 GARBAGE = [b"\xff\xfe\x00", b"", b"a list"]
@@ -106,7 +106,7 @@ GARBAGE = [b"\xff\xfe\x00", b"", b"a list"]
 
 @pytest.mark.parametrize("garbage", GARBAGE)
 def test_garbage_affects_only_its_own_event(garbage: bytes, valkey: Valkey) -> None:
-    recent = RedisRecent(valkey.client)
+    recent = RedisRecentEvents(valkey.client)
     recent.remember({ONE: "a", TWO: "b"})
     [key_] = [key for key in valkey.client.scan_iter() if key.endswith(b"1:1:tweets")]
     valkey.client.set(key_, garbage)
@@ -114,7 +114,7 @@ def test_garbage_affects_only_its_own_event(garbage: bytes, valkey: Valkey) -> N
 
 
 def test_event_is_unknown_while_its_key_has_wrong_type(valkey: Valkey) -> None:
-    recent = RedisRecent(valkey.client)
+    recent = RedisRecentEvents(valkey.client)
     recent.remember({ONE: "a"})
 
     def garble() -> None:
@@ -124,9 +124,9 @@ def test_event_is_unknown_while_its_key_has_wrong_type(valkey: Valkey) -> None:
 
     garble()
     assert recent.digests([ONE]) == {}
-    assert not recent.recall(None, ONE.id)
+    assert not recent.was_accepted(None, ONE.id)
     recent.remember({ONE: "a"})
     garble()
     recent.remember({ONE: "b"})
     assert recent.digests([ONE]) == {ONE: "b"}
-    assert recent.recall(ONE.source, ONE.id)
+    assert recent.was_accepted(ONE.source, ONE.id)

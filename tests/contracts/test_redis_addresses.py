@@ -9,10 +9,10 @@ from time import monotonic, sleep
 
 import pytest
 
-from notifier.adapters.redis import RedisActivity, RedisBuckets, RedisPressure, RedisRecent
-from notifier.adapters.redis.address import several
+from notifier.adapters.redis import RedisActivity, RedisBackpressure, RedisRecentEvents, RedisTokenBuckets
+from notifier.adapters.redis.address import multi_host_address
 from notifier.adapters.redis.cluster import KEYLESS, slot_of
-from notifier.adapters.redis.connect import TIMEOUT, connect, connect_async, look
+from notifier.adapters.redis.connect import TIMEOUT, connect, connect_async, server_status
 from notifier.adapters.redis.keys import unwrap
 from notifier.devkit.engines.engine import free_port
 from notifier.devkit.engines.valkey import server
@@ -41,8 +41,8 @@ def wait_until(condition: Callable[[], object], within: float = 20) -> None:
         sleep(0.05)
 
 
-def write_works(pressure: RedisPressure) -> bool:
-    pressure.raise_to(0.5, HOUR)
+def write_works(pressure: RedisBackpressure) -> bool:
+    pressure.set_level(0.5, HOUR)
     return pressure.level() == 0.5
 
 
@@ -52,15 +52,15 @@ def test_command_has_slot_of_its_keys_and_messages_share_one() -> None:
 
 
 def test_keys_are_spread_over_all_nodes(valkeys: Valkeys) -> None:
-    recent = RedisRecent(valkeys.client)
+    recent = RedisRecentEvents(valkeys.client)
     recent.remember(EVENTS)
     assert recent.digests(list(EVENTS)) == EVENTS
     assert all(isinstance(size, int) and size > 0 for size in valkeys.everywhere("DBSIZE"))
 
 
 def test_moved_slot_is_found_after_one_failed_call(valkeys: Valkeys) -> None:
-    pressure = RedisPressure(valkeys.client)
-    pressure.raise_to(0.5, HOUR)
+    pressure = RedisBackpressure(valkeys.client)
+    pressure.set_level(0.5, HOUR)
     slot = slot_of("get", ["pressure"])
     before, after = _holder_and_other(valkeys, slot)
     ids = valkeys.everywhere("CLUSTER MYID")
@@ -94,8 +94,8 @@ def own_cluster(tmp_path: Path) -> Iterator[Valkeys]:
 
 
 def test_look_at_cluster_reports_its_version_and_clock(valkeys: Valkeys) -> None:
-    server_info = look(valkeys.url)
-    assert (server_info.name, server_info.version.partition(".")[0].isdigit(), abs(server_info.ahead) < 1) == (
+    server_info = server_status(valkeys.url)
+    assert (server_info.name, server_info.version.partition(".")[0].isdigit(), abs(server_info.clock_lead) < 1) == (
         "valkey",
         True,
         True,
@@ -104,7 +104,7 @@ def test_look_at_cluster_reports_its_version_and_clock(valkeys: Valkeys) -> None
 
 @pytest.mark.timeout(90)
 def test_hung_node_costs_each_client_one_timeout_until_it_wakes(own_cluster: Valkeys) -> None:
-    buckets = RedisBuckets(own_cluster.client)
+    buckets = RedisTokenBuckets(own_cluster.client)
 
     def take_all() -> None:
         for name in range(30):
@@ -123,7 +123,7 @@ def test_hung_node_costs_each_client_one_timeout_until_it_wakes(own_cluster: Val
                 with pytest.raises(CacheUnavailable):
                     await activity.touch(all_members, 1)
             waited = monotonic() - started
-            own_cluster.engines[0].wake()
+            own_cluster.engines[0].resume()
             # One timeout for each client; a second one if the pause ended in the meantime.
             assert waited < 5 * TIMEOUT
             deadline = monotonic() + 20
@@ -150,12 +150,12 @@ def test_sentinels_lead_to_replica_when_primary_is_dead(tmp_path: Path) -> None:
             # The first sentinel is down, so the client asks the next one.
             url = f"redis+sentinel://:{password}@127.0.0.1:1,{sentinel_engine.address}/cache/0{PATIENT}"
             with connect(url) as client:
-                pressure = RedisPressure(client)
+                pressure = RedisBackpressure(client)
                 wait_until(lambda: write_works(pressure))
                 _wait_until_replica_is_known(sentinel_engine.address, password)
                 primary.kill()
                 with pytest.raises(CacheUnavailable):
-                    pressure.raise_to(0.5, HOUR)
+                    pressure.set_level(0.5, HOUR)
                 wait_until(lambda: write_works(pressure), within=40)
             assert unwrap("pressure", asyncio.run(_read(url))) == b"0.5"
 
@@ -173,14 +173,14 @@ def _wait_until_replica_is_known(sentinel: str, password: str) -> None:
 
 
 def test_addresses_are_parsed() -> None:
-    address = several("rediss+sentinel://joe:s%2Fe@a:1,b/cache/2?ssl_ca_certs=ca.pem")
+    address = multi_host_address("rediss+sentinel://joe:s%2Fe@a:1,b/cache/2?ssl_ca_certs=ca.pem")
     assert address
     assert (address.kind, address.hosts, address.service) == ("sentinel", [("a", 1), ("b", 26379)], "cache")
     assert address.options == {"username": "joe", "password": "s/e", "db": 2, "ssl": True, "ssl_ca_certs": "ca.pem"}
-    cluster_address = several("redis+cluster://a,[::1]:7")
+    cluster_address = multi_host_address("redis+cluster://a,[::1]:7")
     assert cluster_address
     assert (cluster_address.hosts, cluster_address.options) == ([("a", 6379), ("::1", 7)], {})
-    assert several("redis://a:1/0") is None
+    assert multi_host_address("redis://a:1/0") is None
 
 
 @pytest.mark.parametrize("url", ["redis+sentinel://a:1", "redis+ring://a:1", "redis+cluster://a:b", "redis+cluster://"])

@@ -6,7 +6,7 @@ import pytest
 
 from notifier.adapters.redis.viewer_versions import viewer_key
 from notifier.domain.ids import UserId
-from notifier.ports.inbox_versions import REMEMBERED_FOR, InboxVersions, RememberedViewer, VersionLook
+from notifier.ports.inbox_versions import REMEMBERED_TTL, InboxVersions, RememberedViewer, VersionLookup
 from tests.contracts.garbage import STRINGS, replacements
 from tests.contracts.remembered_viewer import KIM, REMEMBERED
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
@@ -17,14 +17,14 @@ __all__ = ["valkey", "valkey_server", "versions"]
 LEE = UserId("lee")
 
 
-def recall(versions: Versions, *users: UserId) -> VersionLook:
-    return versions.with_reader(lambda reader: reader.look((), None, users))
+def recall(versions: Versions, *users: UserId) -> VersionLookup:
+    return versions.with_reader(lambda reader: reader.look_up((), None, users))
 
 
 def remember(versions: Versions) -> None:
-    async def remember_viewer(reader: InboxVersions) -> VersionLook:
+    async def remember_viewer(reader: InboxVersions) -> VersionLookup:
         await reader.remember(REMEMBERED)
-        return VersionLook()
+        return VersionLookup()
 
     versions.with_reader(remember_viewer)
 
@@ -39,7 +39,7 @@ def test_remembered_viewer_is_returned_for_its_user(versions: Versions) -> None:
 def _comparable(remembered: RememberedViewer) -> tuple[object, ...]:
     viewer = remembered.viewer
     blocked: Collection[UserId] = {*viewer.blocked}
-    facts = (viewer.user, viewer.follows, blocked, viewer.volume, viewer.marks, viewer.overall)
+    facts = (viewer.user, viewer.follows, blocked, viewer.volume, viewer.marks, viewer.account_preferences)
     return (*facts, remembered.member, remembered.versions, remembered.read_at)
 
 
@@ -52,7 +52,7 @@ def test_wiped_cache_has_no_remembered_viewers(versions: Versions) -> None:
 def test_remembered_viewer_expires(valkey: Valkey) -> None:
     remember(on_valkey(valkey))
     ttl_ms = valkey.client.pttl(viewer_key(KIM))
-    assert 0 < ttl_ms <= REMEMBERED_FOR.total_seconds() * 1_000
+    assert 0 < ttl_ms <= REMEMBERED_TTL.total_seconds() * 1_000
 
 
 @pytest.mark.parametrize("garbage", STRINGS)

@@ -8,10 +8,10 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import (
     Retraction,
     RetractionCause,
-    author_trail,
-    day_trails,
-    erased_trail,
-    tweet_trail,
+    author_key,
+    day_keys,
+    erasure_key,
+    tweet_key,
 )
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
@@ -21,8 +21,8 @@ from tests.support.contract_examples import EVENT, NOVA, ORION, burst, mention
 from tests.support.fakes.clock import START
 
 ADA = UserId("ada")
-T1 = tweet_trail(ADA, "t1")
-[TODAY] = day_trails(ADA, START, START)
+T1 = tweet_key(ADA, "t1")
+[TODAY] = day_keys(ADA, START, START)
 
 
 def retraction(
@@ -45,8 +45,8 @@ def retracted(mention_: Sequenced) -> Sequenced:
 
 
 def test_unknown_keys_have_no_retraction(store: Store) -> None:
-    assert store.retractions.standing([T1, author_trail(ADA)]) == {}
-    assert [*store.retractions.along([T1, TODAY])] == []
+    assert store.retractions.read_current([T1, author_key(ADA)]) == {}
+    assert [*store.retractions.mention_locations([T1, TODAY])] == []
 
 
 def test_highest_edit_wins_and_deletion_beats_all_edits(store: Store) -> None:
@@ -60,11 +60,11 @@ def test_highest_edit_wins_and_deletion_beats_all_edits(store: Store) -> None:
         for retraction_ in order:
             store.retractions.write([replace(retraction_, tweet=f"t{n}")])
     with reopened(store) as other_process:
-        current = other_process.retractions.standing([tweet_trail(ADA, f"t{n}") for n in range(24)])
+        current = other_process.retractions.read_current([tweet_key(ADA, f"t{n}") for n in range(24)])
         assert [retraction_.cause for retraction_ in current.values()] == [RetractionCause.DELETE] * 24
     store.retractions.write([retraction(RetractionCause.EDIT, tweet="e", sequence=n) for n in (2, 9, 3)])
-    assert store.retractions.standing([tweet_trail(ADA, "e")]) == {
-        tweet_trail(ADA, "e"): retraction(RetractionCause.EDIT, tweet="e", sequence=9),
+    assert store.retractions.read_current([tweet_key(ADA, "e")]) == {
+        tweet_key(ADA, "e"): retraction(RetractionCause.EDIT, tweet="e", sequence=9),
     }
 
 
@@ -72,12 +72,12 @@ def test_latest_protection_of_author_wins_and_erasure_is_separate(store: Store) 
     early, late = (retraction(RetractionCause.PROTECT, tweet="", minutes=n) for n in (1, 2))
     store.retractions.write([late])
     store.retractions.write([early])
-    assert store.retractions.standing([author_trail(ADA), T1]) == {author_trail(ADA): late}
+    assert store.retractions.read_current([author_key(ADA), T1]) == {author_key(ADA): late}
     erased = retraction(RetractionCause.ERASE, tweet="")
     store.retractions.write([erased])
     store.retractions.write([replace(erased, at=erased.at - timedelta(minutes=1))])
-    expected = {author_trail(ADA): late, erased_trail(ADA): erased}
-    assert store.retractions.standing([author_trail(ADA), erased_trail(ADA)]) == expected
+    expected = {author_key(ADA): late, erasure_key(ADA): erased}
+    assert store.retractions.read_current([author_key(ADA), erasure_key(ADA)]) == expected
 
 
 def test_mention_is_found_by_tweet_and_by_day_of_author(store: Store) -> None:
@@ -86,14 +86,18 @@ def test_mention_is_found_by_tweet_and_by_day_of_author(store: Store) -> None:
     store.bursts.write([burst()], mentions)
     locations = {MentionLocation(BurstKey(NOVA, 1), event(1)), MentionLocation(BurstKey(own, 4), event(1))}
     with reopened(store) as other_process:
-        assert {*other_process.retractions.along([T1])} == locations
-        assert {*other_process.retractions.along([TODAY])} == locations | {MentionLocation(BurstKey(NOVA, 1), event(2))}
+        assert {*other_process.retractions.mention_locations([T1])} == locations
+        assert {*other_process.retractions.mention_locations([TODAY])} == locations | {
+            MentionLocation(BurstKey(NOVA, 1), event(2))
+        }
         assert [
-            *other_process.retractions.along(day_trails(ADA, START - timedelta(days=3), START - timedelta(days=1)))
+            *other_process.retractions.mention_locations(
+                day_keys(ADA, START - timedelta(days=3), START - timedelta(days=1))
+            )
         ] == []
-        assert [*other_process.retractions.along(day_trails(UserId("bob"), START, START))] == []
-        second, first = tweet_trail(ADA, "t2"), T1
-        assert [location.event for location in other_process.retractions.along([second, first])] == [
+        assert [*other_process.retractions.mention_locations(day_keys(UserId("bob"), START, START))] == []
+        second, first = tweet_key(ADA, "t2"), T1
+        assert [location.event for location in other_process.retractions.mention_locations([second, first])] == [
             event(2),
             event(1),
             event(1),
@@ -103,7 +107,7 @@ def test_mention_is_found_by_tweet_and_by_day_of_author(store: Store) -> None:
 def test_mentions_can_be_limited_to_one_burst(store: Store) -> None:
     mentions = [sequenced(n, seq=1 + n % 2, subject=(NOVA, ORION)[n % 3 == 0]) for n in range(30)]
     store.bursts.write([], mentions)
-    locations = [*store.retractions.along([TODAY], BurstKey(NOVA, 2))]
+    locations = [*store.retractions.mention_locations([TODAY], BurstKey(NOVA, 2))]
     assert {location.event for location in locations} == {event(n) for n in range(30) if n % 2 and n % 3}
     assert {location.burst for location in locations} == {BurstKey(NOVA, 2)}
 
@@ -112,10 +116,10 @@ def test_many_mentions_are_each_returned_once(store: Store) -> None:
     """More mentions than any backend reads at once."""
     mentions = [sequenced(n) for n in range(1_100)]
     store.bursts.write([burst()], mentions)
-    assert sorted(location.event for location in store.retractions.along([T1])) == sorted(
+    assert sorted(location.event for location in store.retractions.mention_locations([T1])) == sorted(
         event(n) for n in range(1_100)
     )
-    assert sorted(location.event for location in store.retractions.within(BurstKey(NOVA, 1))) == sorted(
+    assert sorted(location.event for location in store.retractions.mentions_of_burst(BurstKey(NOVA, 1))) == sorted(
         event(n) for n in range(1_100)
     )
 
@@ -130,7 +134,9 @@ def test_changed_mention_is_read_in_its_new_state(store: Store) -> None:
             locations[0]: retracted(first).mention,
             locations[1]: second.mention,
         }
-        assert {mention_.event: mention_ for mention_ in other_process.retractions.within(BurstKey(NOVA, 1))} == {
+        assert {
+            mention_.event: mention_ for mention_ in other_process.retractions.mentions_of_burst(BurstKey(NOVA, 1))
+        } == {
             event(1): retracted(first).mention,
             event(2): second.mention,
         }

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, Subject
-from notifier.domain.users.subject_preferences import ALWAYS, NEVER, OF_WANTS, BlockMute, Volume, Want, Word
+from notifier.domain.users.subject_preferences import (
+    ALWAYS,
+    NEVER,
+    SUBJECT_PREFERENCE_SETS,
+    BlockMute,
+    PreferenceChange,
+    SubjectPreference,
+    Volume,
+)
 from tests.contracts.flow_stores import Store, reopened
 from tests.support.contract_examples import NOVA, ORION
 from tests.support.fakes.clock import START
@@ -28,16 +36,16 @@ def change(
     member: Member = MEMBER,
     minute: int = 1,
     visible_from: datetime | None = ALWAYS,
-) -> Word:
+) -> PreferenceChange:
     at = START + timedelta(minutes=minute)
-    return Word(subject=subject, member=member, at=at, volume=volume, visible_from=visible_from)
+    return PreferenceChange(subject=subject, member=member, at=at, volume=volume, visible_from=visible_from)
 
 
 def preference(
     volume: Volume = Volume.OFF, *, subject: Subject = NOVA, minute: int = 1, visible_from: datetime = ALWAYS
-) -> Want:
+) -> SubjectPreference:
     at = START + timedelta(minutes=minute)
-    return Want(subject=subject, member=MEMBER, at=at, volume=volume, visible_from=visible_from)
+    return SubjectPreference(subject=subject, member=MEMBER, at=at, volume=volume, visible_from=visible_from)
 
 
 def block_mute(*slots: int, subject: Subject = NOVA) -> BlockMute:
@@ -47,13 +55,13 @@ def block_mute(*slots: int, subject: Subject = NOVA) -> BlockMute:
     return BlockMute(subject=subject, block=MEMBER // BLOCK_MEMBERS, members=bytes(bits))
 
 
-def read(store: Store, member: Member = MEMBER) -> dict[Subject, Want]:
+def read(store: Store, member: Member = MEMBER) -> dict[Subject, SubjectPreference]:
     return dict(run(store.preferences.read(member)))
 
 
 def sets(store: Store, subject: Subject = NOVA, shard: int = SHARD) -> dict[str, list[Member]]:
-    bits_by_kind = store.wants.sets(subject, shard)
-    assert set(bits_by_kind) == set(OF_WANTS)
+    bits_by_kind = store.wants.member_sets(subject, shard)
+    assert set(bits_by_kind) == set(SUBJECT_PREFERENCE_SETS)
     return {str(kind): members(bits, shard) for kind, bits in bits_by_kind.items() if bits.any()}
 
 
@@ -67,7 +75,7 @@ def test_preferences_are_read_as_written(store: Store) -> None:
         assert read(other_process) == {NOVA: nova_preference, ORION: orion_preference}
         assert read(other_process, NEIGHBOUR) == {}
         pairs = [(NOVA, MEMBER), (ORION, MEMBER), (NOVA, NEIGHBOUR), (NOVA, STRANGER)]
-        assert other_process.wants.standing(pairs) == {
+        assert other_process.wants.read_current(pairs) == {
             (NOVA, MEMBER): nova_preference,
             (ORION, MEMBER): orion_preference,
         }
@@ -138,7 +146,7 @@ def test_block_mute_applies_until_member_has_own_preference(store: Store) -> Non
         assert set(read(other_process, NEIGHBOUR)) == {NOVA, ORION}
         assert read(other_process, Member(MEMBER + 2)) == {}
         assert sets(other_process) == {"muted": [MEMBER, NEIGHBOUR]}
-        assert other_process.wants.standing([(NOVA, MEMBER)]) == {}
+        assert other_process.wants.read_current([(NOVA, MEMBER)]) == {}
     store.wants.write([change(Volume.FIRST)])
     assert (read(store)[NOVA], sets(store)) == (preference(Volume.FIRST), {"muted": [NEIGHBOUR], "first": [MEMBER]})
 
@@ -158,7 +166,7 @@ def test_many_block_mutes_are_written_at_once(store: Store) -> None:
 def test_empty_batch_changes_nothing(store: Store) -> None:
     store.wants.write([])
     store.wants.write_mutes([])
-    assert store.wants.standing([]) == {}
+    assert store.wants.read_current([]) == {}
 
 
 CHANGES = st.lists(
@@ -182,14 +190,14 @@ def test_preferences_by_pair_member_and_shard_agree(
         change_ = change(volume, member=Member(MEMBER + offset), minute=base + n, visible_from=since)
         store.wants.write([change_])
     CLOCK["minute"] = base + len(changes)
-    bits_by_kind = store.wants.sets(NOVA, SHARD)
+    bits_by_kind = store.wants.member_sets(NOVA, SHARD)
     people = [Member(MEMBER + n) for n in range(4)]
-    own_rows = store.wants.standing([(NOVA, member) for member in people])
+    own_rows = store.wants.read_current([(NOVA, member) for member in people])
     for member in people:
         preference_ = read(store, member).get(NOVA)
         if (NOVA, member) in own_rows:
             assert preference_ == own_rows[NOVA, member]
-        expected_kinds = preference_.sets if preference_ is not None else ()
+        expected_kinds = preference_.member_sets if preference_ is not None else ()
         assert {kind for kind in SetKind if kind in bits_by_kind and member in members(bits_by_kind[kind], SHARD)} == {
             *expected_kinds
         }

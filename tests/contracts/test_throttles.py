@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.inbox import entries
+from notifier.adapters.sqlite.stores.inbox import audit_entries
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
 from tests.contracts.backends import Backend
@@ -54,7 +54,7 @@ def test_every_change_is_audited_with_its_operator(sqlite: Backend, files: Files
     sqlite.throttles.put(PAUSE)
     sqlite.throttles.lift("t1", "bob", START + HOUR / 2)
     sqlite.throttles.lift("t1", "eve", START + HOUR / 2)
-    audit = [(json.loads(body), intact) for body, intact in entries(files.core)]
+    audit = [(json.loads(body), intact) for body, intact in audit_entries(files.core)]
     changes = [(entry["who"], entry["what"], entry["throttle"]["id"], intact) for entry, intact in audit]
     assert changes == [("ada", "throttle.put", "t1", True), ("bob", "throttle.lift", "t1", True)]
 
@@ -72,4 +72,4 @@ def test_tampered_audit_is_detected(sqlite: Backend, files: Files, tamper: str) 
         sqlite.throttles.put(replace(PAUSE, id=id))
     with files.core.write() as c:
         c.execute(tamper)
-    assert not all(intact for _, intact in entries(files.core))
+    assert not all(intact for _, intact in audit_entries(files.core))

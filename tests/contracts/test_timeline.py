@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.flow.inbox.burst_walk import BEFORE_ALL
+from notifier.flow.inbox.burst_walk import LOWEST_KEY
 from notifier.ports.inbox import InboxPosition
 from tests.contracts.flow_stores import Store
 from tests.support.contract_examples import NOVA, ORION, burst
@@ -108,7 +108,7 @@ def test_all_bursts_since_a_time_are_returned(store: Store) -> None:
 def test_bursts_between_two_times_exclude_the_later_one(store: Store) -> None:
     bursts = [burst(subject, n, opened_at=START + n * DAY) for n in range(1, 5) for subject in (NOVA, ORION)]
     store.bursts.write(bursts, [])
-    until = InboxPosition(START + 4 * DAY, BEFORE_ALL)
+    until = InboxPosition(START + 4 * DAY, LOWEST_KEY)
     page = run(store.timeline.before([NOVA, ORION], until, 9, (), START + 2 * DAY))
     assert list(page) == sorted(bursts[2:6], key=position_of, reverse=True)
     assert list(run(store.timeline.before([NOVA, ORION], until, 3, (), START + 2 * DAY))) == list(page[:3])

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets
-from notifier.domain.audience.inbox_rows import INBOX_WINDOW, RANGE_MEMBERS, InboxRow, InboxRows, cut
+from notifier.domain.audience.inbox_rows import INBOX_WINDOW, RANGE_MEMBERS, InboxRow, InboxRows, cut_inbox_rows
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.flow.inbox.burst_walk import BEFORE_ALL
+from notifier.flow.inbox.burst_walk import LOWEST_KEY
 from notifier.ports.inbox import InboxPosition
 from tests.contracts.flow_stores import Store
 from tests.support.contract_examples import NOVA, ORION
@@ -34,7 +34,7 @@ MANY = 300
 def inbox_rows(
     key: BurstKey, opened_at: datetime = START, members: Iterable[int] = (ME,), tier: Tier = Tier.P1
 ) -> InboxRows:
-    return cut(from_offsets(members), burst=key, opened_at=opened_at, tier=tier, shard=0)
+    return cut_inbox_rows(from_offsets(members), burst=key, opened_at=opened_at, tier=tier, shard=0)
 
 
 def nova_keys(*seqs: int) -> list[BurstKey]:
@@ -132,9 +132,9 @@ def test_position_needs_no_row(store: Store) -> None:
     def keys_after(opened_at: datetime, key: BurstKey) -> list[BurstKey]:
         return keys(read_rows(store, subjects=SUBJECTS, position=InboxPosition(opened_at, key), limit=99))
 
-    assert keys_after(START, BEFORE_ALL) == opened
-    assert keys_after(START - TICK, BEFORE_ALL) == keys_after(START - 2 * TICK, BurstKey(NOVA, 7)) == opened[6:]
-    assert keys_after(START - 3 * TICK, BEFORE_ALL) == keys_after(START - 40 * DAY, BurstKey(NOVA, 7)) == []
+    assert keys_after(START, LOWEST_KEY) == opened
+    assert keys_after(START - TICK, LOWEST_KEY) == keys_after(START - 2 * TICK, BurstKey(NOVA, 7)) == opened[6:]
+    assert keys_after(START - 3 * TICK, LOWEST_KEY) == keys_after(START - 40 * DAY, BurstKey(NOVA, 7)) == []
     middle = replace(batch[3].burst, seq=2)  # of the same subject, so one row fewer follows
     assert keys_after(batch[2].opened_at, middle) == opened[opened.index(batch[2].burst) :]
 
@@ -152,8 +152,8 @@ def test_empty_windows_are_skipped(store: Store) -> None:
     batch = [inbox_rows(key, START - days * DAY) for key, days in zip(nova_keys(3, 2, 1), (0, 30, 85), strict=True)]
     store.inbox.write(batch)
     assert keys(read_rows(store)) == nova_keys(3, 2, 1)
-    assert keys(read_rows(store, position=InboxPosition(START - 10 * DAY, BEFORE_ALL))) == nova_keys(2, 1)
-    assert keys(read_rows(store, position=InboxPosition(START - 60 * DAY, BEFORE_ALL), limit=1)) == nova_keys(1)
+    assert keys(read_rows(store, position=InboxPosition(START - 10 * DAY, LOWEST_KEY))) == nova_keys(2, 1)
+    assert keys(read_rows(store, position=InboxPosition(START - 60 * DAY, LOWEST_KEY), limit=1)) == nova_keys(1)
 
 
 def test_windows_with_only_other_subjects_are_skipped(store: Store) -> None:

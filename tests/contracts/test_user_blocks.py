@@ -11,7 +11,7 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.subject_preferences import NEVER
-from notifier.domain.users.user_blocks import Parting, PartingChange
+from notifier.domain.users.user_blocks import UserBlock, UserBlockChange
 from notifier.ports.directory import DirectoryEntry
 from tests.contracts.flow_stores import MOST_BLOCKERS, Store, reopened, user_block_change
 from tests.support.fakes.clock import START
@@ -34,7 +34,7 @@ def user_store(store: Store) -> Store:
 
 def change(
     store: Store, sequence: int, *, until: datetime = NEVER, blocker: UserId = EVE, blocked: UserId = ADA
-) -> Parting:
+) -> UserBlock:
     return user_block_change(store.directory, blocker, blocked, until=until, sequence=sequence)
 
 
@@ -118,7 +118,7 @@ def test_block_wins_on_equal_sequence_and_later_unblock_wins(user_store: Store, 
 
 
 def test_unblock_dated_before_1970_loses_on_equal_sequence(user_store: Store) -> None:
-    old_unblock = PartingChange(
+    old_unblock = UserBlockChange(
         id=EventId("graph", "1"),
         blocker=EVE,
         blocked=ADA,
@@ -127,7 +127,7 @@ def test_unblock_dated_before_1970_loses_on_equal_sequence(user_store: Store) ->
         at=datetime(1950, 1, 1, tzinfo=UTC),
     )
     user_store.partings.write([change(user_store, 4)])
-    user_store.partings.write([old_unblock.word(MEMBERS)])
+    user_store.partings.write([old_unblock.user_block(MEMBERS)])
     assert blocked(user_store) == {ADA: {EVE}, EVE: {ADA}}
 
 

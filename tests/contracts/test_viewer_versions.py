@@ -4,11 +4,11 @@ import asyncio
 
 from notifier.domain.ids import Member
 from notifier.ports.inbox_versions import (
-    EVERYBODY,
+    ALL_MEMBERS,
     MOST_SCOPES,
     InboxVersions,
     Scope,
-    VersionLook,
+    VersionLookup,
     member_scope,
     scopes_of,
 )
@@ -27,8 +27,8 @@ def test_scope_without_version_is_left_out(versions: Versions) -> None:
 
 
 def test_planted_version_is_returned_by_every_look(versions: Versions) -> None:
-    assert versions.plant([ADA, BO, EVERYBODY], "v1").versions == dict.fromkeys([ADA, BO, EVERYBODY], "v1")
-    assert versions.look([ADA, BO, EVERYBODY]).versions == dict.fromkeys([ADA, BO, EVERYBODY], "v1")
+    assert versions.plant([ADA, BO, ALL_MEMBERS], "v1").versions == dict.fromkeys([ADA, BO, ALL_MEMBERS], "v1")
+    assert versions.look([ADA, BO, ALL_MEMBERS]).versions == dict.fromkeys([ADA, BO, ALL_MEMBERS], "v1")
 
 
 def test_first_planted_version_wins(versions: Versions) -> None:
@@ -95,9 +95,9 @@ def test_unfinished_change_expires(versions: Versions) -> None:
 def test_reader_changes_scopes_as_writers_do(versions: Versions) -> None:
     versions.plant([ADA], "v1")
 
-    async def begin_and_look(reader: InboxVersions) -> VersionLook:
+    async def begin_and_look(reader: InboxVersions) -> VersionLookup:
         await reader.begin([ADA], "c1")
-        result = await reader.look([ADA], None)
+        result = await reader.look_up([ADA], None)
         await reader.finish([ADA], "c1")
         return result
 
@@ -108,7 +108,7 @@ def test_reader_changes_scopes_as_writers_do(versions: Versions) -> None:
 def test_many_members_become_one_scope() -> None:
     members_ = [Member(number) for number in range(MOST_SCOPES)]
     assert scopes_of(members_) == [member_scope(member) for member in members_]
-    assert scopes_of([*members_, Member(MOST_SCOPES)]) == [EVERYBODY]
+    assert scopes_of([*members_, Member(MOST_SCOPES)]) == [ALL_MEMBERS]
 
 
 def test_empty_scope_list_is_accepted(versions: Versions) -> None:
@@ -120,14 +120,14 @@ def test_empty_scope_list_is_accepted(versions: Versions) -> None:
 def test_connection_closed_by_server_is_replaced(valkey: Valkey) -> None:
     """Servers and load balancers close idle connections. Neither a change nor a look-up may fail because of it."""
 
-    async def look_after_close() -> tuple[VersionLook, VersionLook]:
+    async def look_after_close() -> tuple[VersionLookup, VersionLookup]:
         async with reader_of(valkey) as reader:
-            before = await reader.look([ADA], None)
+            before = await reader.look_up([ADA], None)
             await reader.begin([ADA], "c0")
             valkey.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")  # type: ignore[no-untyped-call] # redis-py's own
             await asyncio.sleep(0.1)  # until the end of the stream has arrived
             await reader.begin([ADA], "c1")
-            return before, await reader.look([ADA], None)
+            return before, await reader.look_up([ADA], None)
 
     before, after = asyncio.run(look_after_close())
     assert after.changing == {ADA}

@@ -7,23 +7,23 @@ from datetime import timedelta
 from pathlib import Path
 
 from notifier.adapters.http2 import Http2Limits, Http2Transport
-from notifier.devkit.http2.behaviour import Conduct
+from notifier.devkit.http2.behaviour import Http2Behaviour
 from notifier.devkit.http2.server import Http2Server, serving
-from notifier.ports.push import Post, Reply, Silence, Transport
+from notifier.ports.push import NoReply, Post, Reply, Transport
 from tests.support.fakes.push import MemoryTransport
 from tests.support.test_ca import Authority
 
 SOON = Http2Limits(
-    answer=timedelta(seconds=0.4),
-    quiet=timedelta(seconds=0.1),
-    pong=timedelta(seconds=0.1),
-    barred=timedelta(seconds=0.2),
-    crowded=timedelta(seconds=1),
+    answer_timeout=timedelta(seconds=0.4),
+    ping_after=timedelta(seconds=0.1),
+    pong_timeout=timedelta(seconds=0.1),
+    barred_for=timedelta(seconds=0.2),
+    crowded_after=timedelta(seconds=1),
 )
 """Timeouts short enough to wait for in a test."""
-PATIENT = replace(SOON, answer=timedelta(seconds=20), pong=timedelta(seconds=20))
+PATIENT = replace(SOON, answer_timeout=timedelta(seconds=20), pong_timeout=timedelta(seconds=20))
 """Timeouts that never expire by accident, even on a busy machine."""
-PLAIN = replace(PATIENT, answer=timedelta(seconds=3))
+PLAIN = replace(PATIENT, answer_timeout=timedelta(seconds=3))
 """Like PATIENT, for tests in which one response never comes."""
 
 
@@ -31,10 +31,10 @@ PLAIN = replace(PATIENT, answer=timedelta(seconds=3))
 class RecordingHandler:
     """Answers every post with `answer`, and records the posts."""
 
-    answer: Callable[[Post], Reply | Silence] = lambda post: Reply(status=200)
+    answer: Callable[[Post], Reply | NoReply] = lambda post: Reply(status=200)
     posts: list[Post] = field(default_factory=list)
 
-    def __call__(self, post: Post) -> Reply | Silence:
+    def __call__(self, post: Post) -> Reply | NoReply:
         self.posts.append(post)
         return self.answer(post)
 
@@ -51,7 +51,7 @@ class Wire:
 
     def post(self, number: int = 0, *, body: bytes = b"{}", suspect: bool = False, **headers: str) -> Post:
         header_list = [*headers.items()]
-        return Post(origin=self.origin, path=f"/3/device/{number}", headers=header_list, body=body, suspect=suspect)
+        return Post(origin=self.origin, path=f"/3/device/{number}", headers=header_list, body=body, isolated=suspect)
 
     def posts(self, count: int) -> list[Post]:
         return [self.post(number) for number in range(count)]
@@ -89,9 +89,9 @@ class Faulty(Wire):
 
 @contextmanager
 def faulty(
-    conduct: Conduct,
+    conduct: Http2Behaviour,
     limits: Http2Limits = PATIENT,
-    answer: Callable[[Post], Reply | Silence] | None = None,
+    answer: Callable[[Post], Reply | NoReply] | None = None,
     authority: Authority | None = None,
 ) -> Iterator[Faulty]:
     """Connect our transport to a server with the given behavior; with an authority it uses TLS."""

@@ -10,10 +10,17 @@ from typing import TypeVar, cast
 import pytest
 
 from notifier.adapters.redis.connect import connect_async
-from notifier.adapters.redis.live_bus import RedisBus
+from notifier.adapters.redis.live_bus import RedisLiveBus
 from notifier.adapters.redis.viewer_versions import RedisInboxVersions, RedisViewerVersions, version_key
 from notifier.domain.bursts.burst import Burst
-from notifier.ports.inbox_versions import CHANGE_LASTS, InboxVersions, NewsPosition, Scope, VersionLook, ViewerVersions
+from notifier.ports.inbox_versions import (
+    CHANGE_MARK_TTL,
+    InboxVersions,
+    NewsPosition,
+    Scope,
+    VersionLookup,
+    ViewerVersions,
+)
 from notifier.ports.live_bus import LiveBus
 from tests.contracts.valkey_fixture import Valkey
 from tests.support.fakes.clock import ManualClock
@@ -34,13 +41,13 @@ class Versions:
     wipe: Callable[[], None]
     expire: Callable[[Scope], None]
     """Lets the time pass after which an unfinished change of the scope is forgotten."""
-    with_reader: Callable[[Read[VersionLook]], VersionLook]
+    with_reader: Callable[[Read[VersionLookup]], VersionLookup]
 
-    def look(self, scopes: Collection[Scope], after: NewsPosition | None = None) -> VersionLook:
-        return self.with_reader(lambda reader: reader.look(scopes, after))
+    def look(self, scopes: Collection[Scope], after: NewsPosition | None = None) -> VersionLookup:
+        return self.with_reader(lambda reader: reader.look_up(scopes, after))
 
-    def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
-        return self.with_reader(lambda reader: reader.plant(scopes, version))
+    def plant(self, scopes: Collection[Scope], version: str) -> VersionLookup:
+        return self.with_reader(lambda reader: reader.insert_versions(scopes, version))
 
     def change(self, scopes: Collection[Scope], name: str = "c1") -> None:
         self.writer.begin(scopes, name)
@@ -55,7 +62,7 @@ def in_memory() -> Versions:
     shared = MemoryVersions(clock=clock, bus=bus)
 
     def expire(_: Scope) -> None:
-        clock.advance(CHANGE_LASTS)
+        clock.advance(CHANGE_MARK_TTL)
 
     return Versions(
         writer=MemoryViewerVersions(shared),
@@ -67,19 +74,19 @@ def in_memory() -> Versions:
 
 
 def on_valkey(valkey: Valkey) -> Versions:
-    async def run_read(read: Read[VersionLook]) -> VersionLook:
+    async def run_read(read: Read[VersionLookup]) -> VersionLookup:
         async with reader_of(valkey) as reader:
             return await read(reader)
 
     def expire(scope: Scope) -> None:
         remaining = valkey.client.pttl(version_key(scope))
         assert isinstance(remaining, int)
-        assert 0 < remaining <= CHANGE_LASTS / timedelta(milliseconds=1)
+        assert 0 < remaining <= CHANGE_MARK_TTL / timedelta(milliseconds=1)
         valkey.client.delete(version_key(scope))
 
     return Versions(
         writer=RedisViewerVersions(valkey.client),
-        bus=RedisBus(valkey.client),
+        bus=RedisLiveBus(valkey.client),
         wipe=valkey.wipe,
         expire=expire,
         with_reader=lambda read: asyncio.run(run_read(read)),

@@ -14,7 +14,7 @@ from benchmarks.chaos.scenarios import SHARING
 from benchmarks.fanout import suite as fanout
 from benchmarks.kafka import records as log
 from benchmarks.push import suite as push
-from notifier.devkit.check.faults import STRIKES, STRIKES_ON_ENGINES
+from notifier.devkit.check.faults import ENGINE_INJECTIONS, INJECTIONS
 from tests.repo.sources import ROOT
 
 BENCHMARKS, CLUSTER = ((ROOT / "docs" / name).read_text() for name in ("benchmarks.md", "cluster.md"))
@@ -33,7 +33,7 @@ def test_every_benchmark_figure_is_explained(parts: fanout.Parts) -> None:
 
 
 def test_every_fault_is_explained() -> None:
-    assert [kind for kind in {**STRIKES, **STRIKES_ON_ENGINES} if f"`{kind}`" not in CLUSTER] == []
+    assert [kind for kind in {**INJECTIONS, **ENGINE_INJECTIONS} if f"`{kind}`" not in CLUSTER] == []
 
 
 def test_every_scenario_is_explained() -> None:

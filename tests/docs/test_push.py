@@ -7,9 +7,9 @@ import pytest
 from notifier.adapters.push.apns import responses as apns_responses
 from notifier.adapters.push.fcm import responses as fcm_responses
 from notifier.cli.commands.explain.push import AlertState, ExplainRule
-from notifier.domain.push.send_log import AlertOutcome, Why
-from notifier.domain.push.translations import PHRASES
-from notifier.domain.users.visibility import Unpushed
+from notifier.domain.push.send_log import AlertOutcome, SilentReason
+from notifier.domain.push.translations import PHRASES_BY_LANGUAGE
+from notifier.domain.users.visibility import SuppressionReason
 from tests.docs.pages import Page
 
 PUSH = Page("docs/push.md")
@@ -24,9 +24,9 @@ def documented_reasons(table: str, receipt: str) -> set[str]:
 @pytest.mark.parametrize(
     ("receipt", "reasons"),
     [
-        ("drop", apns_responses.DROPS),
-        ("retry", apns_responses.AGAIN),
-        ("configuration error", set(apns_responses.CONFIGURES)),
+        ("drop", apns_responses.INVALID_TOKENS),
+        ("retry", apns_responses.RETRYABLE),
+        ("configuration error", set(apns_responses.CONFIGURATION_ERRORS)),
     ],
 )
 def test_apple_reasons_are_documented_with_their_receipts(receipt: str, reasons: set[str]) -> None:
@@ -34,25 +34,33 @@ def test_apple_reasons_are_documented_with_their_receipts(receipt: str, reasons:
 
 
 def test_google_reasons_are_documented_with_their_receipts() -> None:
-    assert documented_reasons("Google answers", "drop") == {*fcm_responses.DROPS, "INVALID_ARGUMENT"}
-    assert documented_reasons("Google answers", "configuration error") == {*fcm_responses.CONFIGURES, "invalid_grant"}
+    assert documented_reasons("Google answers", "drop") == {*fcm_responses.INVALID_TARGETS, "INVALID_ARGUMENT"}
+    assert documented_reasons("Google answers", "configuration error") == {
+        *fcm_responses.CONFIGURATION_ERRORS,
+        "invalid_grant",
+    }
 
 
 def test_documented_reason_prefixes_exist() -> None:
     prefixes = [prefix.strip("`") for prefix, _ in PUSH.table("the reason begins with")]
-    assert set(prefixes) <= {*apns_responses.CONFIGURES, *fcm_responses.CONFIGURES, "invalid_grant", "no credentials"}
+    assert set(prefixes) <= {
+        *apns_responses.CONFIGURATION_ERRORS,
+        *fcm_responses.CONFIGURATION_ERRORS,
+        "invalid_grant",
+        "no credentials",
+    }
     assert len(prefixes) >= 8
 
 
 def test_every_language_is_listed() -> None:
     named = re.findall(r"[A-Z]\w+", PUSH.text.partition("Languages: ")[2].partition(";")[0])
-    assert len(named) == len({language.partition("-")[0] for language in PHRASES})
+    assert len(named) == len({language.partition("-")[0] for language in PHRASES_BY_LANGUAGE})
 
 
 def test_alert_states_of_explain_are_documented() -> None:
     states = PUSH.table("`state`")
     reasons = {reason for row in states for reason in re.findall(r"`([a-z_]+)`", row[1])}
     assert [state.strip("`") for state, *_ in states] == list(AlertState)
-    assert {*Why, *Unpushed, *ExplainRule} <= reasons
+    assert {*SilentReason, *SuppressionReason, *ExplainRule} <= reasons
     [devices] = [row[1] for row in PUSH.table("member") if row[0] == "`devices`"]
     assert set(AlertOutcome) <= set(re.findall(r"`([a-z_]+)`", devices))

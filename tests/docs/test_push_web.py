@@ -6,8 +6,8 @@ from notifier.adapters.push.webpush.encryption import MOST, OVERHEAD, STEP
 from notifier.adapters.push.webpush.responses import BAD_TOKEN, NO_KEY, OTHER_KEY, receipt_of
 from notifier.adapters.push.webpush.vapid import KeyReputation
 from notifier.domain.push.circuit_breaker import BreakerSettings
-from notifier.domain.push.device import MOST_DEVICES
-from notifier.domain.push.device_address import KNOWN
+from notifier.domain.push.device import MAX_DEVICES
+from notifier.domain.push.device_address import KNOWN_HOSTS
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 from tests.docs.pages import Page
@@ -23,7 +23,7 @@ RECEIPTS: dict[type[Receipt], str] = {
 }
 
 
-@pytest.mark.parametrize("host", KNOWN)
+@pytest.mark.parametrize("host", KNOWN_HOSTS)
 def test_every_push_service_is_listed(host: str) -> None:
     assert f"`{host}`" in PAGE.text
 
@@ -51,9 +51,9 @@ def test_documented_numbers_equal_those_of_the_code() -> None:
     for phrase in (
         f"multiple of {STEP} bytes",
         f"than {MOST + OVERHEAD:,} bytes",
-        f"more than {MOST_DEVICES} refusals",
+        f"more than {MAX_DEVICES} refusals",
         f"{settings.failures} failures in a row",
-        f"After {int(settings.rest.total_seconds())} seconds",
+        f"After {int(settings.open_for.total_seconds())} seconds",
     ):
         assert phrase in PAGE.text
     assert settings.successes == 3

@@ -10,8 +10,8 @@ from notifier.domain.audience.bitmap import members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import UserId
-from notifier.flow.accounts.account_indexer import Registrar
-from notifier.flow.devices.registry import PhoneBook
+from notifier.flow.accounts.account_indexer import AccountIndexer
+from notifier.flow.devices.registry import DeviceRegistry
 from notifier.metrics import Metrics
 from notifier.ports.event_log import Logged, Record
 from tests.support.fakes.audience import MemoryMemberSets
@@ -32,7 +32,7 @@ class Registry:
     sets: MemoryMemberSets = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
     clock: ManualClock = field(default_factory=ManualClock)
-    phonebook: PhoneBook = field(init=False)
+    phonebook: DeviceRegistry = field(init=False)
     records: list[Logged] = field(default_factory=list)
     lost_partition: bool = False
     """Whether another process has the partition by now."""
@@ -40,29 +40,29 @@ class Registry:
     def __post_init__(self) -> None:
         self.sets = MemoryMemberSets(self.directory)
         devices, log = MemoryDevices(self.clock), MemoryLog(self.clock)
-        self.phonebook = PhoneBook(devices=devices, directory=self.directory, log=log, clock=self.clock)
+        self.phonebook = DeviceRegistry(devices=devices, directory=self.directory, log=log, clock=self.clock)
 
-    def registrar(self, **ports: Any) -> Registrar:
+    def registrar(self, **ports: Any) -> AccountIndexer:
         own: dict[str, Any] = {
             "directory": self.directory,
             "flags": self.flags,
-            "phonebook": self.phonebook,
+            "device_registry": self.phonebook,
             "sets": self.sets,
             "epochs": self.epochs,
         }
-        return Registrar(metrics=self.metrics, holds=lambda: not self.lost_partition, **(own | ports))
+        return AccountIndexer(metrics=self.metrics, owns_records=lambda: not self.lost_partition, **(own | ports))
 
     def change(self, user: str, *, sequence: int = 0, **flags: bool) -> Logged:
         change = AccountChange(
             id=EventId("accounts", str(len(self.records))),
             user=UserId(user),
             sequence=sequence or len(self.records) + 1,
-            said={Flag(name): on for name, on in flags.items()},
+            flags={Flag(name): on for name, on in flags.items()},
         )
         return self._logged(user, AccountRecord(change=change))
 
     def rebuild(self, *shards: int) -> Logged:
-        return self._logged("", AccountRecord(anew=shards))
+        return self._logged("", AccountRecord(rebuild_shards=shards))
 
     def _logged(self, key: str, account_record: AccountRecord) -> Logged:
         record = Record(stream=topics.USERS, key=key, value=pack(account_record))

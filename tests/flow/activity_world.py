@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import count
 from typing import Any
 
-from notifier.domain.audience.activity import FOREVER, OF_THE_ACTIVE, hour_of
+from notifier.domain.audience.activity import ACTIVE_SET_KINDS, FOREVER, hour_of
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import Poison, StoreUnavailable
@@ -15,7 +15,7 @@ from notifier.domain.ids import Member, UserId
 from notifier.flow.indexing.activity import RollUp
 from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
-from notifier.ports.audience import ShardBlob, Stay
+from notifier.ports.audience import ActiveSetEntry, ShardBlob
 from notifier.ports.directory import DirectoryEntry
 from tests.support.fakes.audience import MemoryActiveHours, MemoryActivity, MemoryMemberSets, MemoryStays
 from tests.support.fakes.clock import ManualClock
@@ -24,9 +24,9 @@ from tests.support.fakes.directory import MemoryDirectory
 
 MINUTE = timedelta(minutes=1)
 HOUR = 60 * MINUTE
-DAILY, WEEKLY, MONTHLY = OF_THE_ACTIVE
+DAILY, WEEKLY, MONTHLY = ACTIVE_SET_KINDS
 SHARDS = 3
-PORTS = ("directory", "hours", "stays", "sets", "epochs", "clock")
+PORTS = ("directory", "hours", "active_sets", "sets", "epochs", "clock")
 
 
 @dataclass
@@ -62,11 +62,11 @@ class World:
         return sorted(member for shard, bits in read.items() for member in members(bits, shard))
 
     def all_active(self) -> list[list[int]]:
-        return [self.active(kind) for kind in OF_THE_ACTIVE]
+        return [self.active(kind) for kind in ACTIVE_SET_KINDS]
 
     def import_active(self, kind: SetKind, *places: int) -> None:
         """Store active members for good, like an import of the fixture does."""
-        self.stays.put([Stay(kind=kind, until=FOREVER, shard=0, bits=from_offsets(places))])
+        self.stays.put([ActiveSetEntry(kind=kind, last_hour=FOREVER, shard=0, bits=from_offsets(places))])
         self.sets.put([ShardBlob(kind=kind, owner=None, shard=0, bits=from_offsets(places))])
 
     def counted(self, metric: str) -> float:
@@ -133,7 +133,7 @@ class Corrupt:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    def until(self, kind: SetKind, hour: int, shards: list[int]) -> Any:
+    def read_expiring(self, kind: SetKind, hour: int, shards: list[int]) -> Any:
         if 0 in shards:
             raise Poison("A bit is another.")
-        return self.port.until(kind, hour, shards)
+        return self.port.read_expiring(kind, hour, shards)

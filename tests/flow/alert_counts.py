@@ -13,7 +13,7 @@ SOON = timedelta(seconds=12)
 
 def phone(stage: Stage, name: str) -> Device:
     member = Member(stage.population.people[name].member)
-    [device] = stage.state.devices.of([member])[member]
+    [device] = stage.state.devices.by_member([member])[member]
     return device
 
 
@@ -30,5 +30,5 @@ def alert_count(stage: Stage, name: str) -> int:
 def alert_outcomes(stage: Stage, name: str) -> list[AlertOutcome]:
     member = Member(stage.population.people[name].member)
     logs = stage.state.sent.read(stage.bursts()[0], Platform.FCM, [0, 1]).values()
-    failures = [failure for batches in logs for batch in batches for failure in batch.missed or ()]
-    return [failure.fate for failure in failures if failure.tried.member == member]
+    failures = [failure for batches in logs for batch in batches for failure in batch.failures or ()]
+    return [failure.outcome for failure in failures if failure.state.member == member]

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy
 
 from notifier.adapters.celery.app import application
-from notifier.cli.supervisor.heartbeat import Beat
-from notifier.domain.delivery.slice import Done, Outcome, Pool, Slice
+from notifier.cli.supervisor.heartbeat import HeartbeatSender
+from notifier.domain.delivery.slice import Done, Pool, Slice, SliceResult
 from notifier.domain.errors import StoreUnavailable
 from tests.flow.celery_host import GATE
 from workers.host import run
-from workers.watchdog import SILENT_FOR, end_with
+from workers.watchdog import SILENT_FOR, end_with_parent
 
 assert numpy
 
@@ -26,13 +26,13 @@ WATCHED_FOR = 3.0
 """In seconds."""
 
 
-def handler(file: Path, kind: str, stopping: Callable[[], bool]) -> Callable[[Slice], Outcome]:
+def handler(file: Path, kind: str, stopping: Callable[[], bool]) -> Callable[[Slice], SliceResult]:
     out = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def write(line: str) -> None:
         os.write(out, f"{line} {time.time():.6f}\n".encode())
 
-    def handle(slice_: Slice) -> Outcome:
+    def handle(slice_: Slice) -> SliceResult:
         write(f"{slice_}")
         if slice_.burst.seq == FAILS:
             raise StoreUnavailable("for a test")
@@ -55,8 +55,8 @@ def handler(file: Path, kind: str, stopping: Callable[[], bool]) -> Callable[[Sl
 
 def main() -> None:
     url, pool, file, kind = sys.argv[1:]
-    end_with(os.getppid())
-    beat = Beat(file=Path(file).with_suffix(".beat"))
+    end_with_parent(os.getppid())
+    beat = HeartbeatSender(file=Path(file).with_suffix(".beat"))
     run(
         Pool(pool),
         lambda _, stopping: handler(Path(file), kind, stopping),

@@ -12,14 +12,14 @@ from notifier.config import Settings
 from notifier.consumer_loop import Pump, pump
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
-from notifier.domain.upstream.validation import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
+from notifier.domain.upstream.validation import FOLLOWED_TYPE, MENTIONED_TYPE, UNFOLLOWED_TYPE
 from notifier.flow.intake.gateway import IntakeStatus
 from notifier.flow.intake.router import Router
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.profiles import Profile
 from notifier.wiring.delivery import build_reconciler, build_slice_worker
-from notifier.wiring.inbox import build_tab
+from notifier.wiring.inbox import build_uncached_inbox
 from notifier.wiring.intake import build_router
 from notifier.wiring.system import System, build_system
 from tests.support.example_event import accept
@@ -68,13 +68,15 @@ class Crossing:
     changes: int = 0
 
     def system(self, owner: str) -> System:
-        reading: dict[str, Any] = {name: ReadOnly(getattr(self.ports, name)) for name in ("sets", "follows", "wants")}
+        reading: dict[str, Any] = {
+            name: ReadOnly(getattr(self.ports, name)) for name in ("sets", "follows", "subject_preferences")
+        }
         ports = self.ports if owner == topics.FOLLOWS else replace(self.ports, **reading)
         settings = Settings(threshold=THRESHOLD, collapse=timedelta(0))
         return build_system(ports=ports, settings=settings, metrics=Metrics(), owner=f"reads {owner}")
 
     def run(self, rounds: int) -> None:
-        self.ports.directory.number([VERA.owner, UserId("ada")])
+        self.ports.directory.assign_numbers([VERA.owner, UserId("ada")])
         for n in range(LOYAL):
             self.follows(f"f{n}")
         lanes = [topics.MENTIONS_STANDARD, topics.MENTIONS_CELEBRITY]
@@ -99,7 +101,7 @@ class Crossing:
         last = self.ports.heads.load([VERA])[VERA].open
         self.expected.append(lane or (last.lane if last else Lane.STANDARD))
         id = f"e{len(self.expected)}"
-        self._say(EVENT_TYPE, id, {"tweet": id, "author": "ada", "mentions": [VERA.owner]})
+        self._say(MENTIONED_TYPE, id, {"tweet": id, "author": "ada", "mentions": [VERA.owner]})
         reading = self._pump(topics.MENTIONS)
         assert isinstance(reading.stage, Router)
         reading.stage = build_router(self.system(topics.MENTIONS))
@@ -121,7 +123,7 @@ class Crossing:
 
     def deliver(self) -> None:
         work = build_slice_worker(self.system("worker"))
-        for progress in self.ports.ledger.read(self.ports.ledger.open()).values():
+        for progress in self.ports.ledger.read(self.ports.ledger.open_bursts()).values():
             for slice_ in progress.plan.slices():
                 work(slice_)
 
@@ -161,7 +163,7 @@ class Crossing:
         event = {"specversion": "1.0", "type": kind, "source": "tests", "id": id, "data": data}
         event |= {"time": self.ports.clock.now().isoformat()}
         receipt = accept(self.system("gateway"), event)
-        assert receipt.answer is IntakeStatus.ACCEPTED
+        assert receipt.status is IntakeStatus.ACCEPTED
 
     _done: dict[str, int] = field(default_factory=dict)
 
@@ -172,20 +174,20 @@ def on_profile(profile: Profile) -> Crossing:
             try:
                 return await query(profile.reads())
             finally:
-                await profile.leave()
+                await profile.close_reads()
 
         return asyncio.run(run())
 
     def shown(user: UserId) -> Sequence[BurstKey] | None:
         try:
-            page = run_query(lambda reads: build_tab(reads).page(user, limit=200))
+            page = run_query(lambda reads: build_uncached_inbox(reads).page(user, limit=200))
         except StoreUnavailable:  # the read path gives the store two seconds
             return None
         return None if page.partial else [item.entry.key for item in page.items]
 
     def listed() -> set[BurstKey] | None:
-        pulled = run_query(lambda reads: reads.pull.news([VERA]))
-        return None if pulled.complete_since is None else {place.burst for place in pulled.places}
+        pulled = run_query(lambda reads: reads.pull.read_newest([VERA]))
+        return None if pulled.complete_since is None else {place.burst for place in pulled.positions}
 
     return Crossing(ports=profile.ports(), shown=shown, listed=listed)
 
@@ -208,8 +210,8 @@ def require_no_gap(crossing: Crossing) -> None:
     assert {row.burst for row in rows} == {key for key, lane, _ in bursts if lane is Lane.STANDARD}
     reached = {row.burst: 0 for row in rows}
     for row in rows:
-        reached[row.burst] += len(row.places())
+        reached[row.burst] += len(row.offsets())
     assert all(n >= LOYAL for n in reached.values()), reached
-    sums = build_reconciler(crossing.system("sums")).sums(keys)
+    sums = build_reconciler(crossing.system("sums")).totals(keys)
     assert len(sums) == len(keys)
-    assert all(entry.balanced and not entry.in_flight for entry in sums)
+    assert all(entry.is_balanced and not entry.in_flight for entry in sums)

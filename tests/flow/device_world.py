@@ -10,8 +10,8 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import Address, Device, DeviceRecord, FirebaseToken
-from notifier.flow.devices.device_indexer import Departed, Switchboard
-from notifier.flow.devices.registry import PhoneBook, record
+from notifier.flow.devices.device_indexer import DepartedAccounts, DeviceIndexer
+from notifier.flow.devices.registry import DeviceRegistry, record
 from notifier.metrics import Metrics
 from notifier.ports.directory import DirectoryEntry
 from notifier.ports.event_log import Logged
@@ -44,23 +44,28 @@ class DeviceWorld:
         self.sets = MemoryMemberSets(self.directory)
         self.directory.enrol([DirectoryEntry(user=UserId(name), member=member) for name, member in PEOPLE.items()])
 
-    def registry(self, **ports: Any) -> PhoneBook:
+    def registry(self, **ports: Any) -> DeviceRegistry:
         own: dict[str, Any] = {
             "devices": self.devices,
             "directory": self.directory,
             "log": self.log,
             "clock": self.clock,
         }
-        return PhoneBook(**(own | ports))
+        return DeviceRegistry(**(own | ports))
 
-    def indexer(self, **ports: Any) -> Switchboard:
+    def indexer(self, **ports: Any) -> DeviceIndexer:
         own: dict[str, Any] = {"devices": self.devices, "sets": self.sets, "epochs": self.epochs}
-        departed = Departed(directory=self.directory, retractions=self.retractions)
-        return Switchboard(
-            departed=departed, metrics=self.metrics, holds=lambda: not self.lost_partition, **(own | ports)
+        departed = DepartedAccounts(directory=self.directory, retractions=self.retractions)
+        return DeviceIndexer(
+            departed_accounts=departed,
+            metrics=self.metrics,
+            owns_records=lambda: not self.lost_partition,
+            **(own | ports),
         )
 
-    def register(self, user: str, device: int | Address = 0, *, book: PhoneBook | None = None, **more: Any) -> Device:
+    def register(
+        self, user: str, device: int | Address = 0, *, book: DeviceRegistry | None = None, **more: Any
+    ) -> Device:
         """Register a device one second later than the last change."""
         self.clock.advance(timedelta(seconds=1))
         address = address_of(device) if isinstance(device, int) else device
@@ -80,7 +85,7 @@ class DeviceWorld:
         ]
 
     def rebuild_order(self, shard: int) -> Logged:
-        return Logged(partition="devices/0", offset=0, record=record(DeviceRecord(anew=shard)))
+        return Logged(partition="devices/0", offset=0, record=record(DeviceRecord(rebuild_shard=shard)))
 
     def index_all(self) -> None:
         """Index the whole log again with one reader, including records that were read before."""
@@ -94,7 +99,7 @@ class DeviceWorld:
 
     def device_counts(self, *, of: Collection[str] = tuple(PEOPLE)) -> dict[str, int]:
         """Return the number of devices of each user by the rows."""
-        rows = self.devices.of([PEOPLE[name] for name in of])
+        rows = self.devices.by_member([PEOPLE[name] for name in of])
         return {name: len(rows[PEOPLE[name]]) for name in of if PEOPLE[name] in rows}
 
     def counted(self, metric: str) -> float:

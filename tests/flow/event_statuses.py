@@ -1,19 +1,19 @@
 """Short forms of event status, for tests of moderation verdicts."""
 
 from notifier.domain.bursts.moderation import MentionRefusal
-from notifier.flow.operations.event_status import Fates
+from notifier.flow.operations.event_status import EventStatusLookup
 from tests.support.in_memory_system import Stage
 
 
 def status_of(stage: Stage, id: str) -> tuple[str, dict[str, tuple[MentionRefusal | None, int]]]:
     """Return the status, and the refusal and number of bursts of each account."""
     g = stage.state
-    fates = Fates(
+    fates = EventStatusLookup(
         bursts=g.bursts,
-        holds=g.holds,
+        held_mentions=g.holds,
         ledger=g.ledger,
         throttles=g.throttles,
-        recent=g.recent,
+        recent_events=g.recent,
         log=g.log,
         clock=g.clock,
     )

@@ -9,7 +9,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
-from notifier.flow.inbox.page import Page, Shown
+from notifier.flow.inbox.page import InboxItem, Page
 from notifier.flow.inbox.viewer_cache import CachedFirstPage
 from notifier.metrics import Metrics
 from notifier.ports.inbox import Timeline
@@ -70,12 +70,12 @@ class FailingSystem:
             for port in self.ports:
                 port.rate = 0.0
 
-    def all_items(self) -> list[Shown]:
+    def all_items(self) -> list[InboxItem]:
         """Return all current items from the store alone."""
         tab = self.stage.tab()
         return follow_cursor(lambda after: run_sync(tab.page(KIM, after=after)))
 
-    def all_pages(self, process: int) -> list[Shown]:
+    def all_pages(self, process: int) -> list[InboxItem]:
         inbox = self.processes.inboxes[process]
         return follow_cursor(lambda after: run_sync(inbox.page(KIM, after=after)))
 
@@ -116,11 +116,11 @@ class FailingSystem:
         self.stage.pass_time(seconds=1)
 
 
-def key_of(item: Shown) -> BurstKey:
+def key_of(item: InboxItem) -> BurstKey:
     return item.entry.key
 
 
-def follow_cursor(page_after: Callable[[Any], Page]) -> list[Shown]:
+def follow_cursor(page_after: Callable[[Any], Page]) -> list[InboxItem]:
     """Follow the cursor from the first page to the last and return all items."""
     page = page_after(None)
     items = [*page.items]

@@ -12,14 +12,21 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.domain.upstream.graph_changes import Deed, GraphChange, GraphRecord, Rebuild, shard_key
-from notifier.domain.users.account_preferences import OF_OVERALLS, OverallWord
-from notifier.domain.users.subject_preferences import ALWAYS, NEVER, OF_WANTS, Volume, Want, Wish
-from notifier.domain.users.user_blocks import PartingChange
+from notifier.domain.upstream.graph_changes import FollowAction, GraphChange, GraphRecord, Rebuild, shard_key
+from notifier.domain.users.account_preferences import ACCOUNT_PREFERENCE_SETS, AccountPreferencesChange
+from notifier.domain.users.subject_preferences import (
+    ALWAYS,
+    NEVER,
+    SUBJECT_PREFERENCE_SETS,
+    PreferencePatch,
+    SubjectPreference,
+    Volume,
+)
+from notifier.domain.users.user_blocks import UserBlockChange
 from notifier.flow.imports.importer import Import
-from notifier.flow.inbox.preferences import overall_record
+from notifier.flow.inbox.preferences import account_record
 from notifier.flow.indexing.bitmaps import Bitmaps
-from notifier.flow.indexing.graph_indexer import Indexer
+from notifier.flow.indexing.graph_indexer import GraphIndexer
 from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob
 from notifier.ports.event_log import Logged, Record
@@ -35,8 +42,8 @@ from tests.support.fakes.user_preferences import MemoryOveralls, MemoryPartings,
 Row = TypeVar("Row")
 
 NOVA, LYRA = UserId("nova"), UserId("lyra")
-MUTED, UNMUTED = Wish(muted_until=NEVER), Wish(muted_until=ALWAYS)
-OFF, FIRST = Wish(volume=Volume.OFF), Wish(volume=Volume.FIRST)
+MUTED, UNMUTED = PreferencePatch(muted_until=NEVER), PreferencePatch(muted_until=ALWAYS)
+OFF, FIRST = PreferencePatch(volume=Volume.OFF), PreferencePatch(volume=Volume.FIRST)
 
 
 @dataclass
@@ -49,7 +56,7 @@ class Graph:
     wants: MemoryWants = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
     records: list[Logged] = field(default_factory=list)
-    preferences: dict[tuple[str, UserId], Want] = field(default_factory=dict)
+    preferences: dict[tuple[str, UserId], SubjectPreference] = field(default_factory=dict)
     lost_partition: bool = False
     """Whether another process has the partition by now."""
 
@@ -59,31 +66,33 @@ class Graph:
         self.follows, self.wants, self.overalls = MemoryFollows(people), MemoryWants(people), MemoryOveralls(people)
         self.partings = MemoryPartings(people)
 
-    def indexer(self, **ports: Any) -> Indexer:
+    def indexer(self, **ports: Any) -> GraphIndexer:
         rows: dict[str, Any] = {
             "follows": self.follows,
-            "wants": self.wants,
-            "overalls": self.overalls,
+            "subject_preferences": self.wants,
+            "account_preferences": self.overalls,
             "sets": self.sets,
         }
         bitmaps = Bitmaps(**{name: ports.get(name, port) for name, port in rows.items()}, metrics=self.metrics)
-        ports_by_name = {"directory": self.directory, "partings": self.partings, "epochs": self.epochs}
+        ports_by_name = {"directory": self.directory, "user_blocks": self.partings, "epochs": self.epochs}
         own: dict[str, Any] = {name: ports.get(name, port) for name, port in ports_by_name.items()}
-        return Indexer(bitmaps=bitmaps, **own, holds=lambda: not self.lost_partition)
+        return GraphIndexer(bitmaps=bitmaps, **own, owns_records=lambda: not self.lost_partition)
 
-    def change_follow(self, follower: str, deed: Deed = Deed.FOLLOW, *, of: UserId = NOVA, sequence: int = 0) -> Logged:
+    def change_follow(
+        self, follower: str, deed: FollowAction = FollowAction.FOLLOW, *, of: UserId = NOVA, sequence: int = 0
+    ) -> Logged:
         change = GraphChange(
             id=EventId("graph", str(len(self.records))),
             follower=UserId(follower),
             followed=of,
-            deed=deed,
+            action=deed,
             sequence=sequence or len(self.records) + 1,
             at=START,
         )
         return self._logged(of, GraphRecord(change=change))
 
     def change_block(self, blocker: str, blocked: str, *, blocks: bool = True, sequence: int = 0) -> Logged:
-        change = PartingChange(
+        change = UserBlockChange(
             id=EventId("graph", str(len(self.records))),
             blocker=UserId(blocker),
             blocked=UserId(blocked),
@@ -91,29 +100,35 @@ class Graph:
             sequence=sequence or len(self.records) + 1,
             at=START,
         )
-        return self._logged(change.blocker, GraphRecord(parting=change))
+        return self._logged(change.blocker, GraphRecord(user_block_change=change))
 
     def rebuild(self, *shards: int, of: UserId = NOVA) -> Logged:
         return self._logged(of, GraphRecord(rebuild=Rebuild(followed=of, shards=shards)))
 
-    def change_preference(self, user: str, patch: Wish, *, of: UserId = NOVA, at: int = 0) -> Logged:
+    def change_preference(self, user: str, patch: PreferencePatch, *, of: UserId = NOVA, at: int = 0) -> Logged:
         """Append a preference change made after `at` seconds, based on the user's earlier changes."""
-        member = self.directory.number([UserId(user)])[UserId(user)]
-        before = self.preferences.get((user, of), Want(subject=Subject(Kind.MENTION, of), member=member, at=ALWAYS))
-        change = patch.heard(before, START + timedelta(seconds=at or len(self.records) + 1))
+        member = self.directory.assign_numbers([UserId(user)])[UserId(user)]
+        before = self.preferences.get(
+            (user, of), SubjectPreference(subject=Subject(Kind.MENTION, of), member=member, at=ALWAYS)
+        )
+        change = patch.change_for(before, START + timedelta(seconds=at or len(self.records) + 1))
         change = replace(change, at=START + timedelta(seconds=at)) if at else change
-        self.preferences[user, of] = before.after(change)
-        return self._logged(of, GraphRecord(word=change))
+        self.preferences[user, of] = before.apply(change)
+        return self._logged(of, GraphRecord(preference_change=change))
 
     def change_account_preferences(self, user: str, *, at: int = 0, **fields: Any) -> Logged:
         """Append a change of the user's account-wide preferences."""
-        member = self.directory.number([UserId(user)])[UserId(user)]
-        change = OverallWord(member=member, at=START + timedelta(seconds=at or len(self.records) + 1), **fields)
-        return self._kept(overall_record(change))
+        member = self.directory.assign_numbers([UserId(user)])[UserId(user)]
+        change = AccountPreferencesChange(
+            member=member, at=START + timedelta(seconds=at or len(self.records) + 1), **fields
+        )
+        return self._kept(account_record(change))
 
     def rebuild_account_preferences(self, shard: int) -> Logged:
         """Append an order to rebuild the bitmaps of account-wide preferences of a shard."""
-        return self._kept(Record(stream=topics.FOLLOWS, key=shard_key(shard), value=pack(GraphRecord(everybody=shard))))
+        return self._kept(
+            Record(stream=topics.FOLLOWS, key=shard_key(shard), value=pack(GraphRecord(account_wide_shard=shard)))
+        )
 
     def _kept(self, record: Record) -> Logged:
         self.records.append(Logged(partition="follows/0", offset=len(self.records), record=record))
@@ -128,8 +143,8 @@ class Graph:
     def followers(self, of: UserId = NOVA) -> set[str]:
         """Return the followers by the bitmaps, which must agree with the head."""
         subject = Subject(Kind.MENTION, of)
-        head, followers = self.sets.head(subject), set[Member]()
-        for shard, total in enumerate(head.counts):
+        head, followers = self.sets.follower_counts(subject), set[Member]()
+        for shard, total in enumerate(head.by_shard):
             bits = self.sets.read(SetKind.FOLLOWERS, subject, [shard]).get(shard, from_offsets([]))
             followers |= {*members(bits, shard)}
             assert total == len(members(bits, shard))
@@ -139,7 +154,7 @@ class Graph:
     def preference_bitmaps(self, of: UserId = NOVA) -> dict[str, set[str]]:
         """Return the users in each bitmap of subject preferences."""
         subject, users = Subject(Kind.MENTION, of), dict[str, set[str]]()
-        for kind in OF_WANTS:
+        for kind in SUBJECT_PREFERENCE_SETS:
             bitmaps = self.sets.read(kind, subject, range(4))
             wanting = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
             if wanting:
@@ -149,7 +164,7 @@ class Graph:
     def account_bitmaps(self) -> dict[str, set[str]]:
         """Return the users in each bitmap of account-wide preferences."""
         users = dict[str, set[str]]()
-        for kind in OF_OVERALLS:
+        for kind in ACCOUNT_PREFERENCE_SETS:
             bitmaps = self.sets.read(kind, None, range(4))
             arranged_members = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
             if arranged_members:
@@ -164,7 +179,7 @@ class Graph:
     def shards_missing_in_head(self, of: UserId = NOVA) -> list[int]:
         """Return shards with followers that the head does not name: a plan would leave them out."""
         subject = Subject(Kind.MENTION, of)
-        counts = dict(enumerate(self.sets.head(subject).counts))
+        counts = dict(enumerate(self.sets.follower_counts(subject).by_shard))
         bitmaps = self.sets.read(SetKind.FOLLOWERS, subject, range(4))
         return [shard for shard, bits in bitmaps.items() if bits.any() and not counts.get(shard)]
 
@@ -231,7 +246,7 @@ def import_with_crashes(
     for calls in (*crashes, 10_000):
         crashing = importer(Fuse(calls))
         try:
-            crashing.read([batch for batch in batches if batch.read > edges.read()])
+            crashing.read([batch for batch in batches if batch.rows_read > edges.rows_read()])
             crashing.write()
             break
         except StoreUnavailable:

@@ -3,20 +3,20 @@
 from dataclasses import replace
 from datetime import time, timedelta
 
-from notifier.domain.audience.bitmap import holds
-from notifier.domain.delivery.slice import PHONES, Pool
+from notifier.domain.audience.bitmap import contains
+from notifier.domain.delivery.slice import PUSH_STEPS, Pool
 from notifier.domain.ids import BurstKey, Kind, Member, Platform, Subject, UserId
-from notifier.domain.push.alert import MentionAlert, WhileAway
+from notifier.domain.push.alert import MentionAlert, SummaryAlert
 from notifier.domain.push.device import AppleToken, Device
-from notifier.domain.push.send_log import Window
-from notifier.domain.users.account_preferences import OverallWish
-from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.push.send_log import SendWindow
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
+from notifier.domain.users.quiet_hours import QuietHours
 from notifier.wiring.delivery import build_slice_worker
 from tests.support.in_memory_system import NOVA, Stage
 
 KIM = UserId("kim")
 ORION = Subject(Kind.MENTION, UserId("orion"))
-QUIET = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
+QUIET = AccountPreferencesPatch(quiet=QuietHours(start=time(21), end=time(5)), zone="Asia/Tokyo")
 """Quiet hours start at noon UTC, 21:00 in Tokyo, and end at 20:00 UTC."""
 NIGHT = timedelta(hours=8)
 
@@ -30,10 +30,10 @@ def alert_sizes(stage: Stage, name: str = KIM, *, on: Platform = Platform.FCM) -
     counts = []
     for sent, device in stage.state.phones.arrived:
         if (device.member, device.platform, sent.subject) == (member(stage, name), on, NOVA):
-            match sent.news:
+            match sent.content:
                 case MentionAlert():
                     counts.append(1)
-                case WhileAway(count=count):
+                case SummaryAlert(count=count):
                     counts.append(count)
     return counts
 
@@ -58,17 +58,17 @@ def end_quiet_hours(stage: Stage) -> None:
 def work(stage: Stage, burst: BurstKey, *pools: Pool) -> None:
     """Work the slices of this burst alone; the others stay in their queues."""
     run_slice = build_slice_worker(stage.system())
-    for pool in pools or map(Pool, PHONES):
+    for pool in pools or map(Pool, PUSH_STEPS):
         waiting = stage.state.queue.waiting[pool]
         for slice_ in [slice_ for slice_ in waiting if slice_.burst == burst]:
             waiting.remove(slice_)
             run_slice(slice_)
 
 
-def send_batches(stage: Stage, burst: BurstKey) -> list[Window]:
+def send_batches(stage: Stage, burst: BurstKey) -> list[SendWindow]:
     """Return the send batches with Kim, of all providers."""
     logs = [log for sending, log in stage.state.sent.windows.items() if sending.burst == burst]
-    return [batch for log in logs for batch in log.values() if holds(batch.people, member(stage))]
+    return [batch for log in logs for batch in log.values() if contains(batch.members, member(stage))]
 
 
 def use_providers(stage: Stage, *platforms: Platform) -> None:

@@ -11,7 +11,7 @@ from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
-from notifier.domain.fencing import stamp
+from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import FirebaseToken
 from notifier.ports.audience import ShardBlob
@@ -31,7 +31,7 @@ def test_vip_bitmap_follows_the_flags() -> None:
 
 def test_verified_and_deleted_flags_are_in_the_directory_entry() -> None:
     registry = Registry()
-    [member] = registry.directory.number([UserId("ada")]).values()
+    [member] = registry.directory.assign_numbers([UserId("ada")]).values()
     registry.registrar()([registry.change("ada", verified=True), registry.change("bea", deleted=True)])
     assert registry.entries() == {"ada": (True, False), "bea": (False, True)}
     assert registry.directory.accounts([UserId("ada")])[UserId("ada")].member == member
@@ -58,7 +58,7 @@ def test_bitmap_is_rebuilt_on_request() -> None:
     registry = Registry()
     registry.registrar()([registry.change("ada", vip=True), registry.change("bea", vip=True)])
     corrupt = ShardBlob(kind=SetKind.VIP, owner=None, shard=0, bits=from_offsets([1, 7, 9]))
-    registry.sets.put([corrupt], stamp(1))
+    registry.sets.put([corrupt], fencing_token(1))
     registry.registrar()([registry.rebuild(0), registry.change("cleo", vip=True)])
     assert registry.vips() == {"ada", "bea", "cleo"}
 
@@ -75,7 +75,7 @@ def test_stalled_indexer_does_not_overwrite_newer_bitmap() -> None:
 def test_stalled_indexer_does_not_leave_an_outdated_entry() -> None:
     registry = Registry()
     first, second = registry.change("ada", verified=True), registry.change("ada", verified=False)
-    stalled = registry.registrar(flags=Stalling(registry.flags, "standing", lambda: registry.registrar()([second])))
+    stalled = registry.registrar(flags=Stalling(registry.flags, "read_current", lambda: registry.registrar()([second])))
     stalled([first])
     assert registry.entries() == {"ada": (False, False)}
 
@@ -125,7 +125,7 @@ def test_indexing_after_crashes_equals_indexing_without_crashes(
 @pytest.mark.parametrize("calls", range(16))
 def test_deleted_account_loses_its_devices_despite_crashes(calls: int) -> None:
     registry, fuse = Registry(), Fuse(calls)
-    [member] = registry.directory.number([UserId("ada")]).values()
+    [member] = registry.directory.assign_numbers([UserId("ada")]).values()
     device_registry = registry.phonebook
     device_registry.register(member, FirebaseToken(token="t" * 140), locale="en", time_zone="UTC")
     records = [registry.change("ada", deleted=True), registry.change("bea", deleted=False)]
@@ -134,6 +134,6 @@ def test_deleted_account_loses_its_devices_despite_crashes(calls: int) -> None:
         device_registry, devices=fuse.on(device_registry.devices), log=fuse.on(device_registry.log)
     )
     with suppress(StoreUnavailable):
-        registry.registrar(**ports, phonebook=crashing_registry)(records)
+        registry.registrar(**ports, device_registry=crashing_registry)(records)
     registry.registrar()(records)
-    assert (device_registry.of(member), registry.entries()["ada"]) == ([], (False, True))
+    assert (device_registry.list_devices(member), registry.entries()["ada"]) == ([], (False, True))

@@ -12,15 +12,15 @@ from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.flow.indexing.activity import Attendant
+from notifier.flow.indexing.activity import ActivityIndexer
 from notifier.ports.directory import DirectoryEntry
 from notifier.ports.event_log import Logged, Record
 from tests.flow.activity_world import HOUR, MINUTE, World
 from tests.support.fakes.audience import MemoryActiveHours
 
 
-def activity_indexer(world: World, **ports: Any) -> Attendant:
-    return Attendant(directory=world.directory, hours=ports.get("hours", world.hours), clock=world.clock)
+def activity_indexer(world: World, **ports: Any) -> ActivityIndexer:
+    return ActivityIndexer(directory=world.directory, hours=ports.get("hours", world.hours), clock=world.clock)
 
 
 def seen(world: World, *users: str, ago: timedelta = MINUTE) -> list[Logged]:

@@ -9,7 +9,7 @@ from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Device, DeviceId, FirebaseToken
 from notifier.domain.push.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from notifier.domain.push.send_log import TRIES, AlertOutcome
+from notifier.domain.push.send_log import MAX_TRIES, AlertOutcome
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.alert_counts import SOON, alert_count, alert_counts, alert_outcomes, phone
 from tests.support.in_memory_system import Stage
@@ -45,7 +45,7 @@ def test_alert_is_given_up_after_three_tries() -> None:
     stage.mention("nova")
     stage.deliver(rounds=150)
     assert alert_count(stage, "lee") == 0
-    assert alert_outcomes(stage, "lee") == [AlertOutcome.RETRY] * (TRIES - 1) + [AlertOutcome.GIVEN_UP]
+    assert alert_outcomes(stage, "lee") == [AlertOutcome.RETRY] * (MAX_TRIES - 1) + [AlertOutcome.GIVEN_UP]
 
 
 def test_alert_with_too_late_a_retry_time_is_given_up() -> None:
@@ -74,7 +74,7 @@ def test_device_with_invalid_token_is_dropped() -> None:
     stage.mention("nova")
     stage.deliver()
     lee = Member(stage.population.people["lee"].member)
-    assert (stage.state.devices.of([lee]), alert_outcomes(stage, "lee")) == ({}, [AlertOutcome.DROPPED])
+    assert (stage.state.devices.by_member([lee]), alert_outcomes(stage, "lee")) == ({}, [AlertOutcome.DROPPED])
 
 
 def test_drop_from_before_a_registration_keeps_the_device() -> None:
@@ -115,7 +115,7 @@ def test_wrong_key_stops_alerts_until_it_is_fixed() -> None:
         stage.dispatch()
         stage.work(by=work)
         stage.pass_time(seconds=1)
-    assert not stage.state.ledger.open()
+    assert not stage.state.ledger.open_bursts()
     assert {alert_count(stage, name) for name in ("kim", "lee", "roy")} == {1}
 
 
@@ -139,9 +139,9 @@ def test_open_circuit_does_not_start_the_retry_window() -> None:
     }
     stage.state.phones.answers.update(refused)
     work = build_slice_worker(stage.system())
-    push: Any = work.doings[Step.FCM]
+    push: Any = work.handlers[Step.FCM]
     push = replace(push, batch_devices=1, selection=replace(push.selection, batch_devices=1))
-    work = replace(work, doings={**work.doings, Step.FCM: push})
+    work = replace(work, handlers={**work.handlers, Step.FCM: push})
     stage.mention("nova")
     for seconds in [1] * 5 + [31] * 70 + [0] + [31] * 5:
         if not seconds:
@@ -164,7 +164,7 @@ def test_unreadable_send_log_stops_alerts() -> None:
     refusing: Any = FailingPort(stage.state.sent, StoreUnavailable)
     for _ in range(4):
         stage.dispatch()
-        stage.work(by=build_slice_worker(stage.system(sent=refusing)))
+        stage.work(by=build_slice_worker(stage.system(send_log=refusing)))
         stage.pass_time(seconds=1)
     assert stage.state.phones.arrived == []
     stage.pass_time(seconds=60)
@@ -194,4 +194,4 @@ def test_user_with_ten_thousand_devices_delays_nobody() -> None:
     stage.deliver(rounds=60)
     assert (len(alert_counts(stage)), set(alert_counts(stage).values())) == (10_003, {1})
     send_log = stage.state.sent.read(stage.bursts()[0], Platform.FCM, [0, 1])
-    assert sum(bool(count(batch.people)) for batches in send_log.values() for batch in batches) <= 3
+    assert sum(bool(count(batch.members)) for batches in send_log.values() for batch in batches) <= 3

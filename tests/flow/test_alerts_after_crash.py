@@ -11,15 +11,15 @@ import pytest
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import UserId
 from notifier.domain.push.receipt import RetryAt
-from notifier.domain.push.send_log import TRIES, AlertOutcome, Sending, Window
-from notifier.domain.users.account_preferences import OverallWish
-from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.push.send_log import MAX_TRIES, AlertOutcome, SendLogKey, SendWindow
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
+from notifier.domain.users.quiet_hours import QuietHours
 from notifier.ports.push import SendLog
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.alert_counts import SOON, alert_count, alert_counts, alert_outcomes, phone
 from tests.support.in_memory_system import Stage
 
-QUIET = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
+QUIET = AccountPreferencesPatch(quiet=QuietHours(start=time(21), end=time(5)), zone="Asia/Tokyo")
 """Quiet hours from noon UTC, for eight hours."""
 
 
@@ -36,13 +36,13 @@ class KillsWorker:
     def read(self, *args: Any) -> Any:
         return self.sent.read(*args)
 
-    def intend(self, windows: Sequence[tuple[Sending, Window]]) -> Any:
-        return self._call("intend", windows)
+    def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Any:
+        return self._call("write_ahead", windows)
 
-    def close(self, windows: Sequence[tuple[Sending, Window]]) -> None:
+    def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
         self._call("close", windows)
 
-    def _call(self, method: str, windows: Sequence[tuple[Sending, Window]]) -> Any:
+    def _call(self, method: str, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Any:
         fatal = method == self.method and self.remaining > 0
         self.remaining -= fatal
         result = None if fatal and not self.after else getattr(self.sent, method)(windows)
@@ -59,14 +59,14 @@ def run_until_killed(stage: Stage, sent: KillsWorker) -> None:
     stage.pass_time(seconds=1)
     stage.dispatch()
     with pytest.raises(Killed):
-        stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=killing_log)))
+        stage.work(Pool.FCM, by=build_slice_worker(stage.system(send_log=killing_log)))
 
 
 @pytest.mark.parametrize(
     ("method", "after", "times"),
     [
-        pytest.param("intend", False, {1}, id="before the intent is stored"),
-        pytest.param("intend", True, {1}, id="after the intent is stored"),
+        pytest.param("write_ahead", False, {1}, id="before the intent is stored"),
+        pytest.param("write_ahead", True, {1}, id="after the intent is stored"),
         pytest.param("close", False, {1, 2}, id="after the alerts are sent"),
         pytest.param("close", True, {1}, id="after the result is stored"),
     ],
@@ -105,9 +105,9 @@ def test_batch_that_kills_every_worker_is_sent_at_most_three_times() -> None:
         stage.pass_time(seconds=40)
         stage.dispatch()
         with suppress(Killed):
-            stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=killing_port)))
+            stage.work(Pool.FCM, by=build_slice_worker(stage.system(send_log=killing_port)))
     stage.deliver(rounds=60)
-    assert set(alert_counts(stage).values()) <= set(range(1, TRIES + 1))
+    assert set(alert_counts(stage).values()) <= set(range(1, MAX_TRIES + 1))
 
 
 def test_worker_killed_while_giving_up_sends_no_alert() -> None:
@@ -120,7 +120,7 @@ def test_worker_killed_while_giving_up_sends_no_alert() -> None:
     killing_log: Any = KillsWorker(stage.state.sent, "close", after=False)
     stage.dispatch()
     with pytest.raises(Killed):
-        stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=killing_log)))
+        stage.work(Pool.FCM, by=build_slice_worker(stage.system(send_log=killing_log)))
     stage.pass_time(seconds=60)
     stage.deliver(rounds=60)
     assert (alert_count(stage, "kim"), alert_count(stage, "roy"), alert_count(stage, "lee")) == (0, 1, 1)

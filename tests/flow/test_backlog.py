@@ -9,7 +9,7 @@ import pytest
 
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import BurstProgress
-from notifier.domain.delivery.scheduling import CREDITS
+from notifier.domain.delivery.scheduling import POOL_CREDITS
 from notifier.domain.delivery.slice import Pool, Step
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey
@@ -31,7 +31,7 @@ class Counted:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.ledger, name)
 
-    def open(self, since: datetime | None = None) -> Any:
+    def open_bursts(self, since: datetime | None = None) -> Any:
         self.open_since.append(since)
         return self.ledger.open(since)
 
@@ -59,8 +59,8 @@ def test_dispatcher_does_not_read_parked_bursts_in_every_round() -> None:
         dispatcher()
     assert sum(ledger.read_sizes) == 0
     assert None not in ledger.open_since
-    credits = {pool: credit.slices for pool, credit in CREDITS.items()}
-    assert len(dispatcher.backlog.candidates(credits, stage.state.clock.now())) == CREDITS[Pool.P2].slices
+    credits = {pool: credit.slices for pool, credit in POOL_CREDITS.items()}
+    assert len(dispatcher.backlog.candidates(credits, stage.state.clock.now())) == POOL_CREDITS[Pool.P2].slices
 
 
 def test_new_leader_serves_newest_burst_before_reading_the_backlog() -> None:
@@ -78,8 +78,8 @@ def test_new_leader_serves_newest_burst_before_reading_the_backlog() -> None:
     new_dispatcher = build_dispatcher(stage.system(ledger=ledger))
     new_dispatcher.read_at_once = 2
     new_dispatcher()
-    assert stage.bursts(NOVA)[-1] in new_dispatcher.backlog.accounts
-    assert len(new_dispatcher.backlog.accounts) < len(stage.state.ledger.open())
+    assert stage.bursts(NOVA)[-1] in new_dispatcher.backlog.progress
+    assert len(new_dispatcher.backlog.progress) < len(stage.state.ledger.open_bursts())
     assert stage.work(Pool.P0)
 
 
@@ -92,11 +92,11 @@ def test_parked_bursts_resume_when_the_throttle_ends() -> None:
     stage.deliver_others()
     accounts = stage.state.ledger.read(stage.bursts(LYRA)).values()
     rows = [
-        status for progress in accounts for slice_, status in progress.standings.items() if slice_.step is Step.ROWS
+        status for progress in accounts for slice_, status in progress.slice_states.items() if slice_.step is Step.ROWS
     ]
     p2 = [status for status in rows if status.slice.tier is Tier.P2]
     assert len(p2) >= 30
-    assert all(status.parked_by == {"t1"} and not status.ended for status in p2)
+    assert all(status.parked_by == {"t1"} and not status.final_entry for status in p2)
     stage.pass_time(seconds=HOUR)
     stage.deliver(rounds=60)
 
@@ -148,7 +148,7 @@ def test_dispatcher_works_after_clock_moves_backwards(back: timedelta) -> None:
     stage.mention("lyra")
     stage.deliver_others()
     [progress] = stage.state.ledger.read(stage.bursts(LYRA)).values()
-    waiting = {slice_.rows.tier for slice_, status in progress.standings.items() if not status.ended}
+    waiting = {slice_.rows.tier for slice_, status in progress.slice_states.items() if not status.final_entry}
     assert waiting == {Tier.P2}
 
 
@@ -171,8 +171,8 @@ def test_unreadable_plan_does_not_block_others() -> None:
         dispatcher()
         stage.work()
         stage.pass_time(seconds=1)
-    assert stage.state.ledger.open() == [bad]
-    assert system.metrics.dead.labels("dispatcher")._value.get() == 1
+    assert stage.state.ledger.open_bursts() == [bad]
+    assert system.metrics.dead_letters.labels("dispatcher")._value.get() == 1
 
 
 def test_stuck_queue_is_filled_to_a_bound() -> None:
@@ -184,6 +184,6 @@ def test_stuck_queue_is_filled_to_a_bound() -> None:
     for _ in range(200):
         stage.dispatch()
         stage.pass_time(seconds=3)
-    assert stage.state.queue.depth(Pool.P0) <= 2 * CREDITS[Pool.P0].slices
+    assert stage.state.queue.depth(Pool.P0) <= 2 * POOL_CREDITS[Pool.P0].slices
     stage.state.queue.wipe()
     stage.deliver(rounds=60)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from notifier.domain.audience.tiers import SetKind
-from notifier.domain.delivery.ledger import ATTEMPTS, Fact
-from notifier.domain.delivery.slice import Again
+from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Fact
+from notifier.domain.delivery.slice import Retry
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import Subject, UserId
 from notifier.ports.event_log import Record
@@ -25,10 +25,10 @@ def damaged(kind: SetKind, owner: Subject | None = NOVA) -> Stage:
 
 def facts(stage: Stage) -> set[Fact]:
     return {
-        status.ended.fact
-        for progress in stage.state.archive.accounts()
-        for status in progress.standings.values()
-        if status.ended
+        status.final_entry.fact
+        for progress in stage.state.archive.burst_progress()
+        for status in progress.slice_states.values()
+        if status.final_entry
     }
 
 
@@ -44,9 +44,9 @@ def delivered(stage: Stage, seconds: int = 1) -> set[int]:
         stage.work()
         stage.sequence()
         stage.pass_time(seconds=seconds)
-        if not stage.state.ledger.open():
+        if not stage.state.ledger.open_bursts():
             return stage.reached()
-    raise AssertionError(stage.state.ledger.open())
+    raise AssertionError(stage.state.ledger.open_bursts())
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_rebuild_is_not_ordered_by_every_attempt() -> None:
     for _ in range(12):
         stage.dispatch()
         stage.work(by=work)
-        orders.append(len(list(stage.state.log.waiting("follows", "indexer", 999))))
+        orders.append(len(list(stage.state.log.read_uncommitted("follows", "graph_indexer", 999))))
         stage.pass_time(seconds=1)
     assert orders[0] > 0
     assert orders == [orders[0]] * 10 + [2 * orders[0]] * 2
@@ -86,7 +86,7 @@ def test_rebuild_is_ordered_again_after_a_crash() -> None:
     stage.mention("nova")
     stage.dispatch()
     crashing = build_slice_worker(stage.system(log=UnwritableLog(stage.ports.log)))
-    assert Again in {type(outcome) for outcome in stage.work(by=crashing)}
+    assert Retry in {type(outcome) for outcome in stage.work(by=crashing)}
     assert (delivered(stage), facts(stage)) == (reached(Stage()), {Fact.DONE})
 
 
@@ -94,7 +94,7 @@ def test_slice_dies_of_a_bitmap_that_cannot_be_rebuilt() -> None:
     """Active users are known only by their bitmaps, which no rows can restore; the roll-up writes them each minute."""
     stage = damaged(SetKind.ACTIVE_24H, None)
     stage.mention("nova")
-    for _ in range(2 * ATTEMPTS):
+    for _ in range(2 * MAX_ATTEMPTS):
         stage.dispatch()
         stage.work()
     assert facts(stage) == set()

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from notifier import topics
-from notifier.domain.bursts.burst import KEPT_MENTIONERS
-from notifier.domain.bursts.retraction import RetractionCause, tweet_trail
+from notifier.domain.bursts.burst import MAX_MENTIONERS
+from notifier.domain.bursts.retraction import RetractionCause, tweet_key
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import ERASED_TYPE
 from notifier.flow.sequencing import retraction_settlement
@@ -18,7 +18,7 @@ from tests.support.in_memory_system import LYRA, Stage
 
 def test_burst_with_unnamed_authors_names_one_after_deletions() -> None:
     stage = Stage()
-    authors = [f"a{n}" for n in range(KEPT_MENTIONERS + 1)]
+    authors = [f"a{n}" for n in range(MAX_MENTIONERS + 1)]
     for author in authors:
         stage.mention("nova", author=author, of=author)
     assert burst(stage).more_mentioners
@@ -30,13 +30,13 @@ def test_burst_with_unnamed_authors_names_one_after_deletions() -> None:
 def test_unnamed_author_is_kept_when_named_ones_are_retracted() -> None:
     """When many authors are erased at once, all retractions are stored before the first is settled."""
     stage = Stage()
-    authors = [f"a{n}" for n in range(KEPT_MENTIONERS + 1)]
+    authors = [f"a{n}" for n in range(MAX_MENTIONERS + 1)]
     for author in authors:
         stage.mention("nova", author=author, of=author)
     retractions = [deleted(stage, author) for author in authors[1:-1]]
     stage.state.retractions.write(retractions)
     delete(stage, authors[0], authors[0])
-    assert (burst(stage).count, burst(stage).tweet, burst(stage).opener) == (KEPT_MENTIONERS, authors[-1], authors[-1])
+    assert (burst(stage).count, burst(stage).tweet, burst(stage).opener) == (MAX_MENTIONERS, authors[-1], authors[-1])
     build_retraction_settlement(stage.system()).settle(retractions)
     assert (burst(stage).count, burst(stage).mentioners) == (1, (authors[-1],))
     assert names(stage, "kim") == [(authors[-1],)]
@@ -50,7 +50,7 @@ def test_restricted_burst_counts_all_mentions_settled_in_batches() -> None:
     retraction = replace(deleted(stage, "", "eve"), cause=RetractionCause.PROTECT)
     stage.state.retractions.write([retraction])
     for tweet in ("t1", "t2"):
-        list(build_retraction_settlement(stage.system()).settle_along([tweet_trail(UserId("eve"), tweet)]))
+        list(build_retraction_settlement(stage.system()).settle_keys([tweet_key(UserId("eve"), tweet)]))
     assert (burst(stage).count, burst(stage).restricted_to) == (2, "eve")
     delete(stage, "t1", "eve")
     assert (burst(stage).count, burst(stage).tweet) == (1, "t2")
@@ -114,6 +114,6 @@ def test_erasure_of_many_mentions_runs_in_bounded_batches(monkeypatch: pytest.Mo
     append_to_log_only(stage, ERASED_TYPE, user="eve")
     sizes = list[int]()
     stage.pump(topics.RETRACTIONS, bus=Counting(sizes)).step()
-    assert all(burst.retracted for burst in stage.state.bursts.by_key.values())
+    assert all(burst.is_retracted for burst in stage.state.bursts.by_key.values())
     assert max(sizes) <= at_once + 1  # plus the message that something may have been missed
     assert sum(sizes) >= len(stage.state.bursts.by_key)

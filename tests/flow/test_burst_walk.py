@@ -8,15 +8,15 @@ import pytest
 
 from notifier import topics
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
+from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import UserId
-from notifier.domain.users.visibility import SETTLED_AFTER
+from notifier.domain.users.visibility import SETTLE_DELAY
 from notifier.flow.inbox.audit import Audit
-from notifier.flow.inbox.burst_walk import RUN, YOUNG
+from notifier.flow.inbox.burst_walk import MAX_UNLISTED_AGE, RUN_LENGTH
 from notifier.flow.inbox.page import OpenedInbox
 from notifier.metrics import Metrics
-from notifier.ports.pull_index import FRESH_FOR
+from notifier.ports.pull_index import MAX_COMPARISON_AGE
 from notifier.wiring.delivery import build_reconciler
 from tests.support.failing_ports import FailingPort
 from tests.support.fakes.inbox import MemoryTimeline
@@ -74,7 +74,7 @@ def drifts(stage: Stage, opening: OpenedInbox) -> float:
     return metrics.registry.get_sample_value("notifier_badge_drift_total") or 0.0
 
 
-@pytest.mark.parametrize("age_at_comparison", [timedelta(0), timedelta(milliseconds=1), STEP, VISIBLE_WITHIN])
+@pytest.mark.parametrize("age_at_comparison", [timedelta(0), timedelta(milliseconds=1), STEP, VISIBILITY_DEADLINE])
 def test_page_and_token_are_correct_while_the_index_lacks_a_burst(age_at_comparison: timedelta) -> None:
     stage = compared(Stage())
     stage.pass_time(seconds=100)
@@ -82,15 +82,15 @@ def test_page_and_token_are_correct_while_the_index_lacks_a_burst(age_at_compari
     # Worst case: the burst opened long before the comparison and became readable right after it.
     stage.pass_time(seconds=age_at_comparison.total_seconds())
     stage.state.pull.as_of = stage.state.clock.now()
-    for _ in range(2 * FRESH_FOR // STEP):
+    for _ in range(2 * MAX_COMPARISON_AGE // STEP):
         opening, now = opened(stage), stage.state.clock.now()
         assert opening.page is not None
         assert opening.page.seen is not None
         assert opening.badge is not None
         is_missing = [str(item.entry.key) for item in opening.page.items] != ["mention:nova#1"]
-        assert not (is_missing and missing.opened_at <= now - YOUNG)
+        assert not (is_missing and missing.opened_at <= now - MAX_UNLISTED_AGE)
         assert not (is_missing and missing.opened_at <= opening.page.seen.as_of)
-        assert opening.page.seen.as_of == now - SETTLED_AFTER
+        assert opening.page.seen.as_of == now - SETTLE_DELAY
         assert opening.badge.count == (not is_missing)
         assert drifts(stage, opening) == 0
         stage.pass_time(seconds=STEP.total_seconds())
@@ -100,7 +100,7 @@ def test_recently_compared_index_saves_a_read() -> None:
     stage = compared(Stage())
     timeline, now = Counted(stage.state.timeline), stage.state.clock.now()
     tab = replace(stage.tab(), timeline=timeline)
-    for age in (timedelta(0), YOUNG - VISIBLE_WITHIN - timedelta(milliseconds=1)):
+    for age in (timedelta(0), MAX_UNLISTED_AGE - VISIBILITY_DEADLINE - timedelta(milliseconds=1)):
         stage.state.pull.as_of = now - age
         run_sync(tab.badge(KIM))
         assert [since for since in timeline.read_since if since] == []
@@ -113,11 +113,11 @@ def test_more_than_a_run_of_missing_bursts_is_listed() -> None:
     stage = compared(Stage(collapse=timedelta(0)))
     stage.mention("lyra")
     stage.pass_time(seconds=1)
-    unannounced(stage, "lyra", RUN + 5)
+    unannounced(stage, "lyra", RUN_LENGTH + 5)
     stage.pass_time(seconds=2)
-    for limit in (10, RUN + 10):
-        assert seqs(stage, limit) == list(range(RUN + 6, 0, -1))
-    assert run_sync(stage.tab().badge(UserId("lee"))).count == RUN + 6
+    for limit in (10, RUN_LENGTH + 10):
+        assert seqs(stage, limit) == list(range(RUN_LENGTH + 6, 0, -1))
+    assert run_sync(stage.tab().badge(UserId("lee"))).count == RUN_LENGTH + 6
 
 
 def seqs(stage: Stage, limit: int) -> list[int]:

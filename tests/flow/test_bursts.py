@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from notifier import topics
-from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
+from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE
 from notifier.domain.errors import StoreUnavailable
 from notifier.wiring.delivery import build_reconciler
 from tests.flow.stalling import Stalling
@@ -79,7 +79,7 @@ def test_restricted_bursts_beyond_the_budget_are_pull_only() -> None:
         stage.mention("nova", "lyra", author="eve", protected=True)
     stage.mention("nova", author="ada")
     accounts = stage.state.ledger.read([*stage.bursts(NOVA), *stage.bursts(LYRA)])
-    planned = {key: bool(progress.standings) for key, progress in accounts.items()}
+    planned = {key: bool(progress.slice_states) for key, progress in accounts.items()}
     assert [planned[key] for key in stage.bursts(NOVA)] == [True] * 6 + [False] * 3 + [True]
     assert [planned[key] for key in stage.bursts(LYRA)] == [True] * 9
     stage.deliver()
@@ -100,9 +100,9 @@ def test_pull_only_burst_is_settled_at_once_and_balanced() -> None:
         stage.mention("nova", author="eve", protected=True)
     last = stage.bursts()[-1]
     stage.dispatch()
-    assert last not in stage.state.ledger.open()
-    [sums] = build_reconciler(stage.system()).sums([last])
-    assert (sums.balanced, sums.expected, sums.in_flight) == (True, 0, 0)
+    assert last not in stage.state.ledger.open_bursts()
+    [sums] = build_reconciler(stage.system()).totals([last])
+    assert (sums.is_balanced, sums.expected, sums.in_flight) == (True, 0, 0)
 
 
 def test_successor_publishes_the_crashed_coordinators_decision() -> None:
@@ -122,7 +122,7 @@ def test_successor_publishes_the_crashed_coordinators_decision() -> None:
     stage.sequence()
     last = stage.bursts()[-1]
     assert (last.seq, stage.state.bursts.by_key[last].pull_only) == (7, True)
-    assert stage.state.ledger.read([last])[last].standings == {}
+    assert stage.state.ledger.read([last])[last].slice_states == {}
 
 
 def test_mentioned_follower_of_protected_author_gets_self_item() -> None:
@@ -142,7 +142,7 @@ def test_burst_published_late_gets_later_opening_time(port: str, method: str) ->
     stalling = Stalling(getattr(stage.state, port), method, lambda: stage.pass_time(seconds=5))
     stage.pump(topics.MENTIONS_CELEBRITY, **{port: stalling}).step()
     [burst] = stage.state.bursts.by_key.values()
-    assert burst.opened_at > start + VISIBLE_WITHIN
+    assert burst.opened_at > start + VISIBILITY_DEADLINE
     assert stage.page("kim").items[0].entry == burst
 
 

@@ -10,7 +10,7 @@ from notifier import topics
 from notifier.domain.bursts.sequencer import Head
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Subject, UserId
-from notifier.flow.sequencing.coordinator import OWN, Coordinator
+from notifier.flow.sequencing.coordinator import MAX_CACHED_HEADS, Coordinator
 from notifier.ports.bursts import Heads
 from notifier.ports.event_log import Logged
 from notifier.wiring.sequencing import build_coordinator, build_publisher
@@ -141,8 +141,11 @@ def test_head_is_reloaded_after_a_failed_publication() -> None:
 def test_number_of_cached_heads_is_bounded() -> None:
     stage = Stage()
     _, coordinator, _ = coordinators(stage)
-    coordinator.own.update(
-        {star: Head.fresh(star) for star in (Subject(NOVA.kind, UserId(f"star{n}")) for n in range(OWN + 1))}
+    coordinator.cached_heads.update(
+        {
+            star: Head.empty(star)
+            for star in (Subject(NOVA.kind, UserId(f"star{n}")) for n in range(MAX_CACHED_HEADS + 1))
+        }
     )
     coordinator(mentioned(stage, "nova"))
-    assert set(coordinator.own) == {NOVA}
+    assert set(coordinator.cached_heads) == {NOVA}

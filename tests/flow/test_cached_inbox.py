@@ -12,7 +12,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
-from notifier.flow.inbox.invalidation import SharedLooks
+from notifier.flow.inbox.invalidation import SharedVersionLookups
 from notifier.flow.inbox.page import Badge
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.ports.inbox import Timeline
@@ -179,7 +179,9 @@ def test_concurrent_opens_load_a_burst_once() -> None:
         inbox = replace(processes.inboxes[0])
         inbox.subjects.loads, inbox.subjects.subject_loads = Singleflight(), Singleflight()
         inbox.subjects.timeline = cast(Timeline, Slow(inbox.subjects.timeline))
-        inbox = replace(inbox, facts=replace(inbox.facts, looks=SharedLooks(looks=inbox.facts.looks, within=PATIENT)))
+        inbox = replace(
+            inbox, facts=replace(inbox.facts, lookups=SharedVersionLookups(lookups=inbox.facts.lookups, within=PATIENT))
+        )
         openings = await asyncio.gather(*(inbox.open(KIM) for _ in range(1_000)))
         return [len(opening.page.items) for opening in openings]
 

@@ -4,25 +4,25 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, time, timedelta
 
-from notifier.codec.push import spares
+from notifier.codec.push import suppression_by_shard
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Member, UserId
-from notifier.domain.push.alert import MentionAlert, WhileAway
+from notifier.domain.push.alert import MentionAlert, SummaryAlert
 from notifier.domain.push.receipt import RetryAt
-from notifier.domain.timing import STALE
-from notifier.domain.users.account_preferences import OverallWish
-from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.timing import LATE_AFTER
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
+from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.visibility import Mark
-from notifier.ports.push import Spare
+from notifier.ports.push import PushSuppression
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.retractions import delete
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync
 
 KIM = UserId("kim")
-QUIET = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
+QUIET = AccountPreferencesPatch(quiet=QuietHours(start=time(21), end=time(5)), zone="Asia/Tokyo")
 """Quiet hours start at noon UTC, 21:00 in Tokyo, and end at 20:00 UTC."""
 NIGHT = timedelta(hours=8)
 
@@ -33,10 +33,10 @@ def alerts_of(stage: Stage, name: str) -> list[int]:
     counts = []
     for sent, device in stage.state.phones.arrived:
         if device.member == member and sent.subject == NOVA:
-            match sent.news:
+            match sent.content:
                 case MentionAlert():
                     counts.append(0)
-                case WhileAway(count=count):
+                case SummaryAlert(count=count):
                     counts.append(count)
     return counts
 
@@ -97,7 +97,7 @@ def test_single_burst_after_quiet_hours_is_a_silent_mention_alert() -> None:
     [sent] = [
         sent for sent, device in stage.state.phones.arrived if device.member == stage.population.people["kim"].member
     ]
-    assert (sent.news, sent.urgent) == (MentionAlert(opener=UserId("ada")), False)
+    assert (sent.content, sent.is_urgent) == (MentionAlert(opener=UserId("ada")), False)
 
 
 def test_alert_after_quiet_hours_expires_after_more_than_an_hour() -> None:
@@ -163,9 +163,9 @@ def test_bursts_delayed_by_a_throttle_become_one_summary() -> None:
 
 def test_late_bursts_and_new_bursts_cause_separate_alerts() -> None:
     stage = Stage()
-    stage.throttle(Tier.P0, seconds=(STALE + timedelta(minutes=5)).total_seconds())
+    stage.throttle(Tier.P0, seconds=(LATE_AFTER + timedelta(minutes=5)).total_seconds())
     mentions(stage, 2)
-    stage.state.clock.advance(STALE)
+    stage.state.clock.advance(LATE_AFTER)
     mentions(stage, 1)
     stage.state.clock.advance(timedelta(minutes=4))
     stage.deliver(rounds=90)
@@ -178,7 +178,7 @@ def test_retried_summary_has_the_same_count() -> None:
     mentions(stage, 2)
     stage.state.clock.advance(NIGHT)
     kim = Member(stage.population.people["kim"].member)
-    [device] = stage.state.devices.of([kim])[kim]
+    [device] = stage.state.devices.by_member([kim])[kim]
     stage.state.phones.answers[device.id] = [RetryAt(at=stage.state.clock.now(), reason="busy")]
     stage.deliver(rounds=90)
     assert alerts_of(stage, "kim") == [2]
@@ -196,13 +196,13 @@ def test_user_gets_at_most_five_alerts_an_hour() -> None:
 class WithoutNames:
     """Suppresses no user by name, as for users loaded by ranges; the burst itself is the only source."""
 
-    def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, Spare]:
-        return spares(shards, [], [])
+    def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, PushSuppression]:
+        return suppression_by_shard(shards, [], [])
 
 
 def test_retracted_burst_does_not_consume_the_frequency_cap() -> None:
     stage = Stage()
-    stage.ports = replace(stage.ports, spared=WithoutNames())
+    stage.ports = replace(stage.ports, push_suppressions=WithoutNames())
     stage.mention("nova", of="back")
     stage.dispatch()
     stage.work(Pool.P0, Pool.P1, Pool.P2)

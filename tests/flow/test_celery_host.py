@@ -75,7 +75,7 @@ def require_work_after_emptied_broker(host: Host, server: ValkeyServer) -> None:
         pid = server.pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        until(lambda pid=pid: server.pid != pid and server.alive(), 10)  # type: ignore[misc]  # bound per round
+        until(lambda pid=pid: server.pid != pid and server.is_alive(), 10)  # type: ignore[misc]  # bound per round
         enqueue(host, make_slice(round))
         host.wait_for(str(make_slice(round)))
 

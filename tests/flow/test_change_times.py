@@ -6,10 +6,10 @@ import pytest
 
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.inbox import subject_news as change_times
-from notifier.flow.inbox.subject_news import CLOCK_SKEW, LEARNED_WITHIN, TICK, ChangeTimes
+from notifier.flow.inbox.subject_news import CLOCK_SKEW, MAX_NEWS_DELAY, TICK, ChangeTimes
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-MARGIN = CLOCK_SKEW + LEARNED_WITHIN
+MARGIN = CLOCK_SKEW + MAX_NEWS_DELAY
 NOVA, LYRA, ORION = (Subject(Kind.MENTION, UserId(name)) for name in ("nova", "lyra", "orion"))
 
 

@@ -7,15 +7,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from notifier.cli.commands.doctor.command import Level
-from notifier.cli.commands.doctor.data_folder import left_alone_finding
-from notifier.cli.commands.ledger import facts
+from notifier.cli.commands.doctor.data_folder import open_circuits_finding
+from notifier.cli.commands.ledger import ledger_facts
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, Platform
-from notifier.domain.push.circuit_breaker import BreakerSettings, LeftAlone
+from notifier.domain.push.circuit_breaker import BreakerSettings, OpenCircuit
 from notifier.domain.push.device import ApnsEnvironment, AppleToken, Device, WebSubscription
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt
-from notifier.flow.push.circuit_breakers import REPORTED_EVERY, CircuitBreakers, line_of
+from notifier.flow.push.circuit_breakers import REPORT_INTERVAL, CircuitBreakers, line_of
 from notifier.metrics import Metrics
 from notifier.wiring.delivery import build_load_monitor, build_slice_worker
 from notifier.wiring.operations import build_overview
@@ -28,27 +28,27 @@ from tests.support.fakes.push import MemoryLineReport
 from tests.support.in_memory_system import Stage
 
 WRONG, BUSY = ConfigError(reason="InvalidProviderToken"), RetryAt(at=START, reason="503 UNAVAILABLE")
-WAIT = BreakerSettings().rest
+WAIT = BreakerSettings().open_for
 
 
 class ProviderLines:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.report = MemoryLineReport(self.clock)
-        self.breakers = CircuitBreakers(clock=self.clock, report=self.report, metrics=Metrics())
+        self.breakers = CircuitBreakers(clock=self.clock, circuit_report=self.report, metrics=Metrics())
 
 
 def test_open_circuit_is_reported_with_its_reason_until_the_probe() -> None:
     lines = ProviderLines()
     for _ in range(4):
         lines.breakers.record("fcm", BUSY)
-    assert lines.report.told() == {}
+    assert lines.report.read() == {}
     lines.breakers.record("fcm", BUSY)
-    assert lines.report.told() == {"fcm": LeftAlone(until=START + WAIT, reason="503 UNAVAILABLE")}
+    assert lines.report.read() == {"fcm": OpenCircuit(until=START + WAIT, reason="503 UNAVAILABLE")}
     lines.clock.advance(WAIT)
     assert lines.breakers.allow("fcm")
     assert lines.breakers.retry_at("fcm") is None
-    assert lines.report.told() == {}
+    assert lines.report.read() == {}
 
 
 def test_retry_after_sets_the_wait_of_its_line_only() -> None:
@@ -65,9 +65,9 @@ def test_circuit_is_not_reported_as_open_during_probes() -> None:
     lines.clock.advance(WAIT)
     assert [lines.breakers.allow("apns") for _ in range(4)] == [True, True, True, False]
     assert lines.breakers.retry_at("apns") == START + 2 * WAIT
-    assert lines.report.told() == {}
+    assert lines.report.read() == {}
     lines.breakers.record("apns", WRONG)
-    assert lines.report.told() == {"apns": LeftAlone(until=START + 2 * WAIT, reason=WRONG.reason)}
+    assert lines.report.read() == {"apns": OpenCircuit(until=START + 2 * WAIT, reason=WRONG.reason)}
     lines.clock.advance(WAIT)
     for _ in range(3):
         assert lines.breakers.allow("apns")
@@ -76,7 +76,7 @@ def test_circuit_is_not_reported_as_open_during_probes() -> None:
 
 
 def test_device_error_closes_the_circuit_like_a_success() -> None:
-    lines, device_error = ProviderLines(), RetryAt(at=START, reason="TooManyRequests", alone=True)
+    lines, device_error = ProviderLines(), RetryAt(at=START, reason="TooManyRequests", is_device_only=True)
     for _ in range(50):
         lines.breakers.record("apns", device_error)
     assert lines.breakers.lines == {}
@@ -90,14 +90,14 @@ def test_device_error_closes_the_circuit_like_a_success() -> None:
 
 def test_partial_config_error_is_reported_without_opening_the_circuit() -> None:
     lines, reason = ProviderLines(), "THIRD_PARTY_AUTH_ERROR"
-    partial_error = ConfigError(reason=reason, part="third-party")
+    partial_error = ConfigError(reason=reason, device_group="third-party")
     for _ in range(50):
         lines.breakers.record("fcm", partial_error)
     assert (lines.breakers.lines, lines.breakers.retry_at("fcm")) == ({}, None)
-    assert lines.report.told() == {"fcm third-party": LeftAlone(until=START + WAIT, reason=reason)}
+    assert lines.report.read() == {"fcm third-party": OpenCircuit(until=START + WAIT, reason=reason)}
     assert opened(lines) == 1
     lines.clock.advance(WAIT)
-    assert lines.report.told() == {}
+    assert lines.report.read() == {}
     lines.breakers.record("fcm", partial_error)
     assert opened(lines) == 2
 
@@ -110,18 +110,18 @@ def test_open_circuit_is_reported_again_after_redis_wipe() -> None:
     lines = ProviderLines()
     lines.breakers.record("apns", WRONG)
     lines.report.wipe()
-    lines.clock.advance(REPORTED_EVERY - timedelta(seconds=1))
+    lines.clock.advance(REPORT_INTERVAL - timedelta(seconds=1))
     assert lines.breakers.retry_at("apns") == START + WAIT
-    assert lines.report.told() == {}
+    assert lines.report.read() == {}
     lines.clock.advance(timedelta(seconds=1))
     assert lines.breakers.retry_at("apns") == START + WAIT
-    assert lines.report.told() == {"apns": LeftAlone(until=START + WAIT, reason=WRONG.reason)}
+    assert lines.report.read() == {"apns": OpenCircuit(until=START + WAIT, reason=WRONG.reason)}
 
 
 def test_breakers_work_without_redis() -> None:
     lines = ProviderLines()
     unavailable: Any = FailingPort(lines.report, CacheUnavailable)
-    lines.breakers.report = unavailable
+    lines.breakers.circuit_report = unavailable
     lines.breakers.record("apns", WRONG)
     assert lines.breakers.retry_at("apns") == START + WAIT
 
@@ -153,14 +153,14 @@ def test_apns_environments_have_separate_circuits() -> None:
         stage.work(by=work)
         stage.pass_time(seconds=1)
     assert {device.id for _, device in stage.state.phones.arrived} == {device.id for device in production_devices}
-    assert [*stage.state.lines.told()] == ["apns sandbox"]
+    assert [*stage.state.lines.read()] == ["apns sandbox"]
 
 
 @contextmanager
 def refused(until: datetime) -> Iterator[Stage]:
     stage = Stage()
     for line in ("fcm", "web a.example", "web b.example"):
-        stage.state.lines.tell(line, LeftAlone(until=until, reason="503 UNAVAILABLE"), timedelta(seconds=30))
+        stage.state.lines.publish(line, OpenCircuit(until=until, reason="503 UNAVAILABLE"), timedelta(seconds=30))
     yield stage
 
 
@@ -169,12 +169,12 @@ def test_open_circuit_is_in_overview_doctor_and_gauge() -> None:
         system = stage.system()
         monitor, overview, registry = build_load_monitor(system), build_overview(system), system.metrics.registry
         monitor()
-        finding = left_alone_finding(stage.ports)
+        finding = open_circuits_finding(stage.ports)
         assert finding.level is Level.WARN
         assert finding.detail.startswith(
             f"No alerts by fcm until {START + WAIT:%H:%M:%S} UTC: 503 UNAVAILABLE; web a.ex"
         )
-        assert set(overview.read().cache.left_alone) == {"fcm", "web a.example", "web b.example"}
+        assert set(overview.read().cache.open_circuits) == {"fcm", "web a.example", "web b.example"}
         open_circuits = {
             platform: registry.get_sample_value("notifier_push_left_alone", {"platform": platform})
             for platform in PLATFORMS
@@ -183,7 +183,7 @@ def test_open_circuit_is_in_overview_doctor_and_gauge() -> None:
         stage.pass_time(seconds=31)
         monitor()
         assert registry.get_sample_value("notifier_push_left_alone", {"platform": "web"}) == 0
-        assert (left_alone_finding(stage.ports).level, overview.read().cache.left_alone) == (Level.OK, {})
+        assert (open_circuits_finding(stage.ports).level, overview.read().cache.open_circuits) == (Level.OK, {})
 
 
 PLATFORMS = ("apns", "fcm", "web")
@@ -191,8 +191,8 @@ PLATFORMS = ("apns", "fcm", "web")
 
 def test_doctor_is_ok_when_circuit_reports_are_unavailable() -> None:
     stage = Stage()
-    unavailable: Any = FailingPort(stage.ports.lines, CacheUnavailable)
-    finding = left_alone_finding(replace(stage.ports, lines=unavailable))
+    unavailable: Any = FailingPort(stage.ports.circuit_report, CacheUnavailable)
+    finding = open_circuits_finding(replace(stage.ports, circuit_report=unavailable))
     assert (finding.level, finding.value) == (Level.OK, None)
     assert "Nobody says" in finding.detail
 
@@ -207,14 +207,14 @@ def test_refusing_provider_is_reported_while_its_slices_wait() -> None:
         stage.dispatch()
         stage.work(by=work)
         stage.pass_time(seconds=1)
-    [(line, circuit)] = stage.state.lines.told().items()
+    [(line, circuit)] = stage.state.lines.read().items()
     assert (line, circuit.reason) == ("fcm", "InvalidProviderToken")
     snapshot = overview.read()
     assert snapshot.running is not None
-    assert snapshot.running.waits_until is not None
-    assert snapshot.at < snapshot.running.waits_until <= circuit.until
-    assert snapshot.cache.behind[Pool.FCM].later > 0
-    assert snapshot.cache.behind[Pool.FCM].slices == 0
+    assert snapshot.running.deferred_until is not None
+    assert snapshot.at < snapshot.running.deferred_until <= circuit.until
+    assert snapshot.cache.backlogs[Pool.FCM].deferred > 0
+    assert snapshot.cache.backlogs[Pool.FCM].slices == 0
 
 
 def test_ledger_shows_end_of_quiet_hours_of_a_waiting_slice() -> None:
@@ -223,7 +223,7 @@ def test_ledger_shows_end_of_quiet_hours_of_a_waiting_slice() -> None:
     stage.mention("nova")
     stage.deliver_others()
     until = f"{START + NIGHT:%Y-%m-%dT%H:%M:%S}"
-    slices: Any = facts(stage.ports, stage.bursts()[0])["slices"]
+    slices: Any = ledger_facts(stage.ports, stage.bursts()[0])["slices"]
     [waiting] = [line for line in slices if line["state"] == "waiting"]
     assert (waiting["step"], waiting["until"][:19]) == ("push.fcm", until)
     assert {line["until"] for line in slices if line["state"] != "waiting"} == {None}

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from notifier import topics
-from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
+from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE
 from notifier.domain.ids import UserId
-from notifier.flow.inbox.inbox import Tab
+from notifier.flow.inbox.inbox import UncachedInbox
 from tests.support.fakes.clock import ManualClock
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import run_sync
@@ -26,14 +26,14 @@ def sequence(stage: Stage, off: timedelta) -> None:
         pump.consumer.close()
 
 
-def see(tab: Tab) -> None:
+def see(tab: UncachedInbox) -> None:
     page = run_sync(tab.page(KIM))
     assert page.items == []
     assert page.seen is not None
     run_sync(tab.see(KIM, page.seen))
 
 
-@pytest.mark.parametrize("delay", [timedelta(0), VISIBLE_WITHIN, timedelta(seconds=20)])
+@pytest.mark.parametrize("delay", [timedelta(0), VISIBILITY_DEADLINE, timedelta(seconds=20)])
 def test_slow_clock_of_coordinator_opens_no_seen_burst(delay: timedelta) -> None:
     stage = Stage()
     stage.tweet("nova")

@@ -45,7 +45,7 @@ def stage() -> Stage:
     """Kim left after she had seen all but the last mentions."""
     stage = Stage()
     stars = [UserId(f"star{n}") for n in range(FOLLOWED)]
-    stage.state.directory.number(stars)
+    stage.state.directory.assign_numbers(stars)
     for star in stars:
         stage.state.people.follow(KIM, Subject(Kind.MENTION, star), stage.state.clock.now())
     for n in range(FOLLOWED):

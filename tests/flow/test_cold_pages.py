@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.bounded_executor import Bulkhead, Crowded
+from notifier.bounded_executor import Bulkhead, TooManyWaiting
 from notifier.domain.ids import UserId
-from notifier.flow.inbox.burst_walk import place_of
-from notifier.flow.inbox.store_breaker import AT_ONCE, NoDeadline, PageDeadline, cold_pages
+from notifier.flow.inbox.burst_walk import position_of
+from notifier.flow.inbox.store_breaker import MAX_COLD_READS, NoDeadline, PageDeadline, cold_pages
 from tests.flow.inboxes import KIM, both_shown
 from tests.support.simulator.inbox_visits import run_sync
 
@@ -26,7 +26,7 @@ class Pages:
         self.release = asyncio.Event()
 
     async def open(self) -> None:
-        async with self.deadline.turn(), self.deadline.limit(cold=True):
+        async with self.deadline.slot(), self.deadline.limit(cold=True):
             self.reading += 1
             self.most_reading = max(self.most_reading, self.reading)
             await self.release.wait()
@@ -45,30 +45,30 @@ async def opened(number: int) -> Pages:
 
 def test_a_thousand_cold_pages_are_read_a_few_at_a_time() -> None:
     pages = asyncio.run(opened(1_000))
-    assert (pages.read, pages.most_reading) == (1_000, AT_ONCE)
+    assert (pages.read, pages.most_reading) == (1_000, MAX_COLD_READS)
 
 
 def test_cold_page_that_waits_too_long_is_refused() -> None:
     async def run() -> None:
-        pages = Pages(Bulkhead(at_once=AT_ONCE, wait=timedelta(milliseconds=10)))
-        tasks = [asyncio.create_task(pages.open()) for _ in range(AT_ONCE)]
+        pages = Pages(Bulkhead(max_concurrent=MAX_COLD_READS, wait=timedelta(milliseconds=10)))
+        tasks = [asyncio.create_task(pages.open()) for _ in range(MAX_COLD_READS)]
         await asyncio.sleep(0)
-        with pytest.raises(Crowded):
+        with pytest.raises(TooManyWaiting):
             await pages.open()
         pages.release.set()
         await asyncio.gather(*tasks)
         await pages.open()
-        assert pages.read == AT_ONCE + 1
+        assert pages.read == MAX_COLD_READS + 1
 
     asyncio.run(run())
 
 
 def test_cold_page_is_refused_at_once_when_too_many_wait() -> None:
     async def run() -> None:
-        pages = Pages(Bulkhead(at_once=AT_ONCE, wait=PATIENT, most_waiting=1))
-        tasks = [asyncio.create_task(pages.open()) for _ in range(AT_ONCE + 1)]
+        pages = Pages(Bulkhead(max_concurrent=MAX_COLD_READS, wait=PATIENT, max_waiting=1))
+        tasks = [asyncio.create_task(pages.open()) for _ in range(MAX_COLD_READS + 1)]
         await asyncio.sleep(0)
-        with pytest.raises(Crowded, match="1 others wait already"):
+        with pytest.raises(TooManyWaiting, match="1 others wait already"):
             await pages.open()
         pages.release.set()
         await asyncio.gather(*tasks)
@@ -79,7 +79,7 @@ def test_cold_page_is_refused_at_once_when_too_many_wait() -> None:
 def test_warm_page_does_not_wait_for_cold_ones() -> None:
     async def run() -> None:
         pages = Pages()
-        tasks = [asyncio.create_task(pages.open()) for _ in range(AT_ONCE + 1)]
+        tasks = [asyncio.create_task(pages.open()) for _ in range(MAX_COLD_READS + 1)]
         await asyncio.sleep(0)
         async with pages.deadline.limit(cold=False):
             pages.release.set()
@@ -91,8 +91,8 @@ def test_warm_page_does_not_wait_for_cold_ones() -> None:
 class Full(NoDeadline):
     """Refuses every page because too many wait already."""
 
-    def turn(self) -> AbstractAsyncContextManager[None]:
-        raise Crowded("1000 others wait already.")
+    def slot(self) -> AbstractAsyncContextManager[None]:
+        raise TooManyWaiting("1000 others wait already.")
 
 
 def test_crowd_of_new_viewers_does_not_open_the_store_breaker() -> None:
@@ -100,10 +100,10 @@ def test_crowd_of_new_viewers_does_not_open_the_store_breaker() -> None:
     processes = both_shown()
     inbox = processes.inboxes[0] = replace(processes.inboxes[0], deadline=Full())
     for _ in range(10):
-        with pytest.raises(Crowded):
+        with pytest.raises(TooManyWaiting):
             processes.open(0, UserId("lee"))
     processes.stage.pass_time(minutes=16)
-    with pytest.raises(Crowded):  # a viewer whose last page is too old waits like a new one
+    with pytest.raises(TooManyWaiting):  # a viewer whose last page is too old waits like a new one
         processes.open(0)
     processes.inboxes[0] = replace(inbox, deadline=NoDeadline())
     processes.open(0)
@@ -111,5 +111,5 @@ def test_crowd_of_new_viewers_does_not_open_the_store_breaker() -> None:
     inbox.viewers.viewers[KIM].openings.clear()
     page = processes.open(0).page
     assert (page.partial, len(page.items)) == (False, 1)
-    later = run_sync(inbox.open(KIM, after=place_of(page.items[0].entry))).page
+    later = run_sync(inbox.open(KIM, after=position_of(page.items[0].entry))).page
     assert (later.partial, later.items) == (False, [])

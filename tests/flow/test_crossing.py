@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from notifier.config import Settings
-from notifier.domain.delivery.plan import SetHead
+from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, Lane, Subject, UserId
-from notifier.flow.intake.router import Sizes
-from notifier.ports.pull_index import FRESH_FOR
+from notifier.flow.intake.router import FollowerCountCache
+from notifier.ports.pull_index import MAX_COMPARISON_AGE
 from notifier.profiles import Profile, choose
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.flow.crossing import VERA, Crossing, on_profile, require_no_gap
@@ -37,8 +37,8 @@ def in_memory(stage: Stage) -> Crossing:
         return None if page.partial else [item.entry.key for item in page.items]
 
     def listed() -> set[BurstKey] | None:
-        pulled = run_sync(stage.state.pull.news([VERA]))
-        return None if pulled.complete_since is None else {place.burst for place in pulled.places}
+        pulled = run_sync(stage.state.pull.read_newest([VERA]))
+        return None if pulled.complete_since is None else {place.burst for place in pulled.positions}
 
     return Crossing(ports=stage.ports, shown=shown, listed=listed)
 
@@ -53,7 +53,7 @@ def test_crossing_no_gap_when_the_index_proof_expires() -> None:
     stage = Stage()
     crossing = in_memory(stage)
     crossing.run(rounds=3)
-    listed, delays = crossing.listed, iter([2 * FRESH_FOR])
+    listed, delays = crossing.listed, iter([2 * MAX_COMPARISON_AGE])
 
     def listed_late() -> set[BurstKey] | None:
         stage.state.clock.advance(next(delays, timedelta(0)))
@@ -73,10 +73,10 @@ def test_event_routed_to_both_lanes_is_in_one_burst() -> None:
     """The router crashed before its commit, and its successor read another follower count."""
     stage = Stage()
     for total in (2_000, 500):
-        stage.state.sets.put_heads({NOVA: SetHead(total=total, counts=[total])})
+        stage.state.sets.put_follower_counts({NOVA: FollowerCounts(total=total, by_shard=[total])})
         routing = stage.pump("mentions").stage
         stage.tweet("nova", id="e1") if total == 2_000 else None
-        routing(list(stage.state.log.waiting("mentions", "router", 9)))
+        routing(list(stage.state.log.read_uncommitted("mentions", "router", 9)))
     stage.sequence()
     bursts = [burst for key, burst in stage.state.bursts.by_key.items() if key.subject == NOVA]
     assert [(burst.count, burst.key.seq) for burst in bursts] == [(1, 1)]
@@ -87,7 +87,7 @@ def test_fanout_budget_is_shared_by_both_lanes() -> None:
     stage = Stage()
     for n in range(20):
         total = (800, 1_200)[n % 2] * 1_000
-        stage.state.sets.put_heads({NOVA: SetHead(total=total, counts=[total // 2] * 2)})
+        stage.state.sets.put_follower_counts({NOVA: FollowerCounts(total=total, by_shard=[total // 2] * 2)})
         stage.mention("nova", author=("ada", "bob")[n % 2])
         stage.pass_time(seconds=301)
     opened = [stage.state.bursts.by_key[key].opened_at for key in stage.bursts()]
@@ -113,12 +113,12 @@ def test_new_router_between_the_thresholds_keeps_the_lane_of_the_last_burst() ->
     stage = Stage()
 
     def resized(total: int) -> None:
-        stage.state.sets.put_heads({NOVA: SetHead(total=total, counts=[total])})
+        stage.state.sets.put_follower_counts({NOVA: FollowerCounts(total=total, by_shard=[total])})
 
     def lane(*, corrupt: bool = False) -> Lane:
         """Return the lane that a router chooses right after its start."""
         heads: Any = Heads(stage, corrupt=corrupt)
-        return Sizes(sets=stage.state.sets, heads=heads, clock=stage.state.clock, threshold=1_000)(NOVA)[1]
+        return FollowerCountCache(sets=stage.state.sets, heads=heads, clock=stage.state.clock, threshold=1_000)(NOVA)[1]
 
     resized(950)
     assert lane() is Lane.STANDARD

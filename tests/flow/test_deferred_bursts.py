@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.backlog import FAR, Sleeper
+from notifier.domain.delivery.backlog import MIN_DEFERRAL, DeferredBurst
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.flow.delivery.dispatcher import LOOKED_FOR_EVERY, WOKEN_AT_ONCE, Dispatcher
+from notifier.flow.delivery.dispatcher import MAX_WOKEN_PER_ROUND, WAKE_INTERVAL, Dispatcher
 from notifier.wiring.delivery import build_dispatcher, build_reconciler
 from notifier.wiring.operations import build_overview
 from tests.flow.test_backlog import Counted
@@ -45,12 +45,12 @@ def rounds(stage: Stage, dispatcher: Dispatcher, number: int, seconds: float = 1
 
 def test_deferred_bursts_are_neither_open_nor_in_memory() -> None:
     stage = stage_with_deferred_bursts()
-    assert list(stage.state.ledger.open()) == []
+    assert list(stage.state.ledger.open_bursts()) == []
     assert stage.state.sleepers.count() == 3
     ledger = Counted(stage.state.ledger)
     dispatcher = build_dispatcher(stage.system(ledger=ledger))
     rounds(stage, dispatcher, 20)
-    assert (sum(ledger.read_sizes), dispatcher.backlog.accounts) == (0, {})
+    assert (sum(ledger.read_sizes), dispatcher.backlog.progress) == (0, {})
     stage.state.clock.advance(MORNING)
     rounds(stage, dispatcher, 30)
     assert alerts_of(stage, "kim") == [3]
@@ -77,7 +77,7 @@ def test_successor_resumes_deferred_bursts() -> None:
     stage.state.clock.advance(MORNING - timedelta(minutes=10))
     successor()
     assert stage.state.sleepers.count() == 1
-    while stage.state.clock.now() < morning + LOOKED_FOR_EVERY:
+    while stage.state.clock.now() < morning + WAKE_INTERVAL:
         rounds(stage, successor, 1)
     rounds(stage, successor, 5)
     assert alerts_of(stage, "kim") == [0]
@@ -86,12 +86,12 @@ def test_successor_resumes_deferred_bursts() -> None:
 def test_burst_that_resumes_soon_is_not_deferred() -> None:
     stage = Stage()
     stage.state.people.arrange(KIM, QUIET)
-    stage.state.clock.advance(NIGHT - FAR)
+    stage.state.clock.advance(NIGHT - MIN_DEFERRAL)
     stage.mention("nova")
     stage.deliver_others()
-    [key] = [key for key in stage.state.ledger.open() if key.subject == NOVA]
+    [key] = [key for key in stage.state.ledger.open_bursts() if key.subject == NOVA]
     assert stage.state.sleepers.count() == 0
-    assert key in stage.state.ledger.open()
+    assert key in stage.state.ledger.open_bursts()
     stage.deliver(rounds=90)
     assert alerts_of(stage, "kim") == [0]
 
@@ -103,7 +103,7 @@ def test_burst_with_other_work_is_not_deferred() -> None:
     stage.mention("nova")
     stage.deliver_others()
     assert stage.state.sleepers.count() == 0
-    assert any(key.subject == NOVA for key in stage.state.ledger.open())
+    assert any(key.subject == NOVA for key in stage.state.ledger.open_bursts())
 
 
 def waiting(plan: Plan, until: datetime, now: datetime) -> Iterator[LedgerEntry]:
@@ -112,8 +112,8 @@ def waiting(plan: Plan, until: datetime, now: datetime) -> Iterator[LedgerEntry]
         if slice_.step is Step.ROWS:
             yield LedgerEntry(slice=slice_, fact=Fact.DONE, at=now)
         else:
-            yield LedgerEntry(slice=slice_, fact=Fact.DISPATCHED, n=1, at=now)
-            yield LedgerEntry(slice=slice_, fact=Fact.WAITS, n=1, at=until)
+            yield LedgerEntry(slice=slice_, fact=Fact.DISPATCHED, number=1, at=now)
+            yield LedgerEntry(slice=slice_, fact=Fact.WAITS, number=1, at=until)
 
 
 def test_simultaneously_resumed_bursts_are_read_in_small_batches() -> None:
@@ -122,18 +122,18 @@ def test_simultaneously_resumed_bursts_are_read_in_small_batches() -> None:
     began = clock.now()
     until = began + timedelta(hours=2)
     plans = [plan(BurstKey(NOVA, n), opened_at=began) for n in range(1, 401)]
-    ledger.plan(plans)
+    ledger.store_plans(plans)
     ledger.record([entry for plan_ in plans for entry in waiting(plan_, until, began)])
-    sleepers.lay([Sleeper(burst=plan_.burst, opened_at=began, until=until) for plan_ in plans], began)
-    dispatcher = build_dispatcher(stage.system(ledger=counted, sleepers=sleepers))
+    sleepers.defer([DeferredBurst(burst=plan_.burst, opened_at=began, until=until) for plan_ in plans], began)
+    dispatcher = build_dispatcher(stage.system(ledger=counted, deferred_bursts=sleepers))
     clock.advance(timedelta(hours=2))
     for _ in range(13):
         dispatcher()
         clock.advance(timedelta(milliseconds=20))
-    assert len(dispatcher.backlog.accounts) == 400
+    assert len(dispatcher.backlog.progress) == 400
     moving = len(dispatcher.backlog.moving)
     assert 0 < moving < 100
-    assert max(counted.read_sizes) <= WOKEN_AT_ONCE + moving
+    assert max(counted.read_sizes) <= MAX_WOKEN_PER_ROUND + moving
     assert sum(counted.read_sizes) <= 400 + 3 * moving
 
 
@@ -146,16 +146,16 @@ class Failing:
     at: str
     crashes: list[str] = field(default_factory=list)
 
-    def lay(self, sleepers: Sequence[Sleeper], now: datetime) -> None:
-        self.sleepers.lay(sleepers, now)
+    def defer(self, sleepers: Sequence[DeferredBurst], now: datetime) -> None:
+        self.sleepers.defer(sleepers, now)
         if self.at == "lay" and not self.crashes:
             for sleeper in sleepers:
                 self.ledger.reopen(sleeper.burst)
             self._crash("lay")
 
-    def wake(self, now: datetime, most: int) -> Sequence[BurstKey]:
+    def wake_due(self, now: datetime, most: int) -> Sequence[BurstKey]:
         before = dict(self.ledger.asleep)
-        woken = self.sleepers.wake(now, most)
+        woken = self.sleepers.wake_due(now, most)
         if self.at == "wake" and woken and not self.crashes:
             self.ledger.asleep.update({key: before[key] for key in woken})
             self._crash("wake")
@@ -177,7 +177,7 @@ def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
     def run_rounds(number: int) -> None:
         nonlocal dispatcher
         for _ in range(number):
-            dispatcher = dispatcher or build_dispatcher(stage.system(sleepers=crashing_sleepers))
+            dispatcher = dispatcher or build_dispatcher(stage.system(deferred_bursts=crashing_sleepers))
             try:
                 dispatcher()
             except StoreUnavailable:
@@ -187,7 +187,7 @@ def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
 
     stage.mention("nova")
     run_rounds(10)
-    assert list(stage.state.ledger.open()) == []
+    assert list(stage.state.ledger.open_bursts()) == []
     stage.state.clock.advance(morning - stage.state.clock.now())
     run_rounds(80)
     assert (crashing_sleepers.crashes, alerts_of(stage, "kim")) == ([at], [0])
@@ -202,11 +202,11 @@ class Refusing:
     down: bool = True
     ahead: list[timedelta] = field(default_factory=list)
 
-    def lay(self, sleepers: Sequence[Sleeper], now: datetime) -> None:
+    def defer(self, sleepers: Sequence[DeferredBurst], now: datetime) -> None:
         if self.down:
             raise StoreUnavailable("for a test")
         self.ahead += [sleeper.until - now for sleeper in sleepers]
-        self.sleepers.lay(sleepers, now)
+        self.sleepers.defer(sleepers, now)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.sleepers, name)
@@ -216,14 +216,14 @@ def test_burst_is_not_deferred_after_its_wake_up_time() -> None:
     stage = Stage()
     stage.state.people.arrange(KIM, QUIET)
     sleepers = Refusing(stage.state.sleepers)
-    morning, dispatcher = stage.state.clock.now() + MORNING, build_dispatcher(stage.system(sleepers=sleepers))
+    morning, dispatcher = stage.state.clock.now() + MORNING, build_dispatcher(stage.system(deferred_bursts=sleepers))
     stage.mention("nova")
     for _ in range(8):
         with suppress(StoreUnavailable):
             dispatcher()
         stage.work()
         stage.pass_time(seconds=1)
-    assert dispatcher.backlog.abed
+    assert dispatcher.backlog.evictable
     stage.state.clock.advance(morning + timedelta(seconds=1) - stage.state.clock.now())
     sleepers.down = False
     rounds(stage, dispatcher, 30)
@@ -242,14 +242,14 @@ def test_deferred_burst_is_balanced() -> None:
     assert stage.state.sleepers.count() == 1
     stage.pass_time(seconds=11)
     reconciler()
-    assert system.metrics.unbalanced._value.get() == 0
+    assert system.metrics.unbalanced_bursts._value.get() == 0
 
 
 def test_overview_counts_deferred_bursts_separately() -> None:
     stage = stage_with_deferred_bursts()
     overview = build_overview(stage.system())
     snapshot = overview.read()
-    assert (snapshot.open_bursts, snapshot.sleeping_bursts) == (0, 3)
+    assert (snapshot.open_bursts, snapshot.deferred_bursts) == (0, 3)
     assert snapshot.running is not None
-    assert snapshot.running.waits_until is not None
+    assert snapshot.running.deferred_until is not None
     assert overview.watched == frozenset()

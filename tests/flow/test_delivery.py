@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from notifier.domain.audience.tiers import TIERS, Tier
-from notifier.domain.delivery.ledger import ATTEMPTS, Fact
-from notifier.domain.delivery.slice import TERMS, Again, Pool, Step
+from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Fact
+from notifier.domain.delivery.slice import POOL_TERMS, Pool, Retry, Step
 from notifier.domain.delivery.throttle import RAMP
 from notifier.domain.errors import Full, NotifierError, SchemaOlder, StoreUnavailable
 from notifier.domain.ids import BurstKey
@@ -20,11 +20,13 @@ from tests.support.in_memory_system import NOVA, Stage
 
 
 def ended(stage: Stage, tier: Tier) -> set[Fact]:
-    [progress] = [progress for progress in stage.state.archive.accounts() if progress.plan.burst.subject == NOVA]
+    [progress] = [progress for progress in stage.state.archive.burst_progress() if progress.plan.burst.subject == NOVA]
     standings = [
-        status for status in progress.standings.values() if status.slice.tier is tier and status.slice.step is Step.ROWS
+        status
+        for status in progress.slice_states.values()
+        if status.slice.tier is tier and status.slice.step is Step.ROWS
     ]
-    return {status.ended.fact for status in standings if status.ended}
+    return {status.final_entry.fact for status in standings if status.final_entry}
 
 
 @pytest.mark.parametrize("pool", [Pool.P0, Pool.P1, Pool.P2])
@@ -36,10 +38,10 @@ def test_lost_task_is_requeued_within_its_tiers_deadline(pool: Pool) -> None:
     lost_slices = list(stage.state.queue.waiting[pool])
     assert lost_slices
     stage.state.queue.waiting[pool].clear()
-    stage.state.clock.advance(TERMS[pool].unclaimed / 2)
+    stage.state.clock.advance(POOL_TERMS[pool].requeue_after / 2)
     stage.dispatch()
     assert stage.state.queue.waiting[pool] == []
-    stage.state.clock.advance(TERMS[pool].unclaimed / 2)
+    stage.state.clock.advance(POOL_TERMS[pool].requeue_after / 2)
     stage.dispatch()
     assert sorted(stage.state.queue.waiting[pool]) == sorted(lost_slices)
 
@@ -63,10 +65,10 @@ def test_duplicate_task_after_the_claim_expired_is_refused() -> None:
     stage.pass_time(seconds=3_600)
     work, slices = (
         build_slice_worker(stage.system()),
-        [slice_ for progress in stage.state.archive.accounts() for slice_ in progress.standings],
+        [slice_ for progress in stage.state.archive.burst_progress() for slice_ in progress.slice_states],
     )
     assert slices
-    assert [work(slice_) for slice_ in slices] == [Again(reason="it has ended")] * len(slices)
+    assert [work(slice_) for slice_ in slices] == [Retry(reason="it has ended")] * len(slices)
 
 
 def test_retried_slice_keeps_row_keys_after_its_burst_moved() -> None:
@@ -83,7 +85,7 @@ def test_retried_slice_keeps_row_keys_after_its_burst_moved() -> None:
     for slice_ in [
         slice_ for slices in stage.state.queue.waiting.values() for slice_ in slices if slice_.step is Step.ROWS
     ]:
-        assert isinstance(work(slice_), Again)
+        assert isinstance(work(slice_), Retry)
     before = list(stage.state.archive.rows(key))
     assert before
     burst = stage.state.bursts.read([key])[key]
@@ -108,8 +110,8 @@ def test_paused_tier_is_parked_and_resumes() -> None:
     assert ended(stage, Tier.P1) == set()
     assert ended(stage, Tier.P0) == {Fact.DONE}
     assert stage.sees("lee") == ["mention:nova#1"]
-    [progress] = [a for a in stage.state.archive.accounts() if a.plan.burst.subject == NOVA]
-    parked = [s for s in progress.standings.values() if s.parked_by == {"t1"}]
+    [progress] = [a for a in stage.state.archive.burst_progress() if a.plan.burst.subject == NOVA]
+    parked = [s for s in progress.slice_states.values() if s.parked_by == {"t1"}]
     assert {(s.slice.tier, s.slice.step) for s in parked} == {(Tier.P1, Step.ROWS)}
     stage.pass_time(seconds=10)
     stage.deliver(rounds=90)
@@ -136,15 +138,17 @@ def test_expired_slices_have_a_snapshot_and_are_pulled() -> None:
     stage.throttle(Tier.P2, seconds=7 * 3600)
     stage.mention("nova")
     stage.deliver_others()
-    stage.state.clock.advance(TERMS[Pool.P2].worth)
+    stage.state.clock.advance(POOL_TERMS[Pool.P2].expires_after)
     stage.deliver()
     assert ended(stage, Tier.P2) == {Fact.PULLED}
     assert not [stored for stored in stage.state.archive.rows() if stored.row.tier is Tier.P2]
-    [progress] = [a for a in stage.state.archive.accounts() if a.plan.burst.subject == NOVA]
-    pulled = [s.ended for s in progress.standings.values() if s.ended and s.ended.fact is Fact.PULLED]
-    snapshots = list(stage.state.archive.seals(progress.plan.burst))
+    [progress] = [a for a in stage.state.archive.burst_progress() if a.plan.burst.subject == NOVA]
+    pulled = [
+        s.final_entry for s in progress.slice_states.values() if s.final_entry and s.final_entry.fact is Fact.PULLED
+    ]
+    snapshots = list(stage.state.archive.audience_snapshots(progress.plan.burst))
     people = sum(entry.people for entry in pulled if entry.slice.step is Step.ROWS)
-    assert people == sum(snapshot.reached(Tier.P2) for snapshot in snapshots) > 0
+    assert people == sum(snapshot.reached_count(Tier.P2) for snapshot in snapshots) > 0
     assert stage.sees("pat") == ["mention:nova#1"]
 
 
@@ -187,19 +191,19 @@ def test_settled_burst_is_closed_after_the_store_refused_once() -> None:
         stage.work()
         stage.pass_time(seconds=1)
     assert refused == 1
-    assert stage.state.ledger.open() == []
+    assert stage.state.ledger.open_bursts() == []
 
 
 @pytest.mark.parametrize("outage", [StoreUnavailable, Full, SchemaOlder])
 def test_outage_does_not_consume_attempts_of_a_slice(outage: type[NotifierError]) -> None:
     stage = Stage()
     stage.mention("nova")
-    work = build_slice_worker(stage.system(seals=FailingPort(stage.state.seals, outage)))
-    for _ in range(2 * ATTEMPTS):
+    work = build_slice_worker(stage.system(audience_snapshots=FailingPort(stage.state.seals, outage)))
+    for _ in range(2 * MAX_ATTEMPTS):
         stage.dispatch()
         stage.work(by=work)
         stage.pass_time(seconds=61)
-    assert stage.state.ledger.open() != []
+    assert stage.state.ledger.open_bursts() != []
     stage.deliver()
     assert [ended(stage, tier) for tier in TIERS] == [{Fact.DONE}] * 3
 

@@ -11,9 +11,9 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
-from notifier.domain.fencing import stamp
+from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import UserId
-from notifier.domain.push.device import MOST_DEVICES
+from notifier.domain.push.device import MAX_DEVICES
 from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import DirectoryEntry
 from tests.flow.device_world import PEOPLE, DeviceWorld
@@ -37,14 +37,14 @@ def test_bitmap_has_exactly_the_users_with_devices() -> None:
 
 def test_rows_are_rebuilt_from_the_log() -> None:
     world = DeviceWorld()
-    for n in range(MOST_DEVICES + 5):
+    for n in range(MAX_DEVICES + 5):
         world.register("ada", n)
     world.register("bea", 99)
     world.register("cleo", 99)
     rows = world.devices.kept
     world.devices.kept = {}
     world.index_all()
-    assert (world.device_counts(), world.alertable()) == ({"ada": MOST_DEVICES, "cleo": 1}, {"ada", "cleo"})
+    assert (world.device_counts(), world.alertable()) == ({"ada": MAX_DEVICES, "cleo": 1}, {"ada", "cleo"})
     assert {id: device_state.rank for id, device_state in world.devices.kept.items()} == {
         id: device_state.rank for id, device_state in rows.items()
     }
@@ -75,7 +75,7 @@ def test_bitmap_is_rebuilt_on_request() -> None:
     world.register("ada")
     world.index_all()
     corrupt = ShardBlob(kind=SetKind.PUSH, owner=None, shard=0, bits=from_offsets([1, PEOPLE["bea"]]))
-    world.sets.put([corrupt], stamp(1))
+    world.sets.put([corrupt], fencing_token(1))
     world.indexer()([*world.device_records(), world.rebuild_order(0)])
     assert world.alertable() == {"ada"}
 
@@ -93,8 +93,8 @@ def test_refresh_writes_a_bitmap_only_if_it_is_wrong() -> None:
 
     refresh = world.device_records()[-1:]
     world.indexer(sets=FailsAtPut())(refresh)
-    world.sets.put([ShardBlob(kind=SetKind.PUSH, owner=None, shard=0, bits=from_offsets([]))], stamp(9))
-    world.epochs.begin("switchboard")
+    world.sets.put([ShardBlob(kind=SetKind.PUSH, owner=None, shard=0, bits=from_offsets([]))], fencing_token(9))
+    world.epochs.begin("device_indexer")
     with pytest.raises(StoreUnavailable):
         world.indexer(sets=FailsAtPut())(refresh)
 
@@ -106,11 +106,11 @@ def test_refresh_concurrent_with_a_drop_keeps_the_user_in_the_bitmap() -> None:
     world.index_all()
 
     def drop_device() -> None:
-        assert world.registry().drop({device: None})
+        assert world.registry().remove_rejected({device: None})
         world.index_all()
         assert world.alertable() == set()
 
-    world.register("ada", book=world.registry(devices=Stalling(world.devices, "standing", drop_device)))
+    world.register("ada", book=world.registry(devices=Stalling(world.devices, "read_current", drop_device)))
     world.index_all()
     assert (world.device_counts(), world.alertable()) == ({"ada": 1}, {"ada"})
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.push.device import (
-    MOST_DEVICES,
+    MAX_DEVICES,
     AppleToken,
     DeviceId,
     FirebaseInstallation,
@@ -27,14 +27,14 @@ def test_repeated_registration_updates_the_device() -> None:
     world.register("ada")
     world.clock.advance(timedelta(days=1))
     again = world.registry().register(ADA, address_of(0), locale="pt-BR", time_zone="Asia/Tokyo")
-    assert world.registry().of(ADA) == [again]
+    assert world.registry().list_devices(ADA) == [again]
     assert again.registered_at == world.clock.now()
 
 
 def test_devices_are_listed_newest_first() -> None:
     world = DeviceWorld()
     devices = [world.register("ada", n) for n in range(3)]
-    assert world.registry().of(ADA) == devices[::-1]
+    assert world.registry().list_devices(ADA) == devices[::-1]
 
 
 def test_registration_moves_the_device_to_the_new_user() -> None:
@@ -70,16 +70,16 @@ def test_registration_after_unregister_works_with_a_slow_clock() -> None:
 def test_registrations_beyond_the_limit_remove_the_oldest_devices() -> None:
     world = DeviceWorld()
     devices = [world.register("ada", n) for n in range(10_000)]
-    assert world.registry().of(ADA) == devices[: -MOST_DEVICES - 1 : -1]
+    assert world.registry().list_devices(ADA) == devices[: -MAX_DEVICES - 1 : -1]
 
 
 def test_refreshed_device_is_not_removed_by_the_limit() -> None:
     world = DeviceWorld()
-    first = [world.register("ada", n) for n in range(MOST_DEVICES)]
+    first = [world.register("ada", n) for n in range(MAX_DEVICES)]
     world.register("ada", 0)
     world.register("ada", 99)
-    remaining = {device.id for device in world.registry().of(ADA)}
-    assert (first[0].id in remaining, first[1].id in remaining, len(remaining)) == (True, False, MOST_DEVICES)
+    remaining = {device.id for device in world.registry().list_devices(ADA)}
+    assert (first[0].id in remaining, first[1].id in remaining, len(remaining)) == (True, False, MAX_DEVICES)
 
 
 def test_installation_id_replaces_a_token_only_on_request() -> None:
@@ -89,7 +89,7 @@ def test_installation_id_replaces_a_token_only_on_request() -> None:
     world.register("ada", fid)
     assert world.device_counts() == {"ada": 2}
     world.register("ada", fid, replaces=token)
-    assert [device.address for device in world.registry().of(ADA)] == [fid]
+    assert [device.address for device in world.registry().list_devices(ADA)] == [fid]
     world.register("ada", fid, replaces=token)
     world.index_all()
     assert (world.device_counts(), world.alertable()) == ({"ada": 1}, {"ada"})
@@ -108,12 +108,12 @@ def test_drop_token_respects_registration() -> None:
     sent_to = world.register("ada")
     at = world.clock.now()
     again = world.register("ada")
-    assert not world.registry().drop({sent_to: at})
-    assert not world.registry().drop({sent_to: None})
-    assert not world.registry().drop({again: at})
+    assert not world.registry().remove_rejected({sent_to: at})
+    assert not world.registry().remove_rejected({sent_to: None})
+    assert not world.registry().remove_rejected({again: at})
     assert world.device_counts() == {"ada": 1}
-    assert world.registry().drop({again: None})
-    assert not world.registry().drop({again: None})
+    assert world.registry().remove_rejected({again: None})
+    assert not world.registry().remove_rejected({again: None})
     world.index_all()
     assert (world.device_counts(), world.alertable()) == ({}, set())
 
@@ -124,7 +124,7 @@ def test_drop_after_a_move_removes_the_device_of_its_new_user() -> None:
     world.register("cleo")
     world.index_all()
     world.clock.advance(timedelta(seconds=1))
-    assert world.registry().drop({sent_to: world.clock.now()})
+    assert world.registry().remove_rejected({sent_to: world.clock.now()})
     world.index_all()
     assert (world.device_counts(), world.alertable()) == ({}, set())
 
@@ -134,7 +134,7 @@ def test_drop_from_before_a_move_changes_nothing() -> None:
     sent_to = world.register("ada")
     at = world.clock.now()
     world.register("cleo")
-    assert not world.registry().drop({sent_to: at})
+    assert not world.registry().remove_rejected({sent_to: at})
     assert world.device_counts() == {"cleo": 1}
 
 
@@ -143,7 +143,7 @@ def test_unregister_of_an_unknown_id_keeps_the_device() -> None:
     production = AppleToken(token="ab" * 32, topic="com.example.app")
     world.register("ada", production)
     assert not world.registry().unregister(ADA, DeviceId("0" * 32))
-    assert [device.id for device in world.registry().of(ADA)] == [device_id(production)]
+    assert [device.id for device in world.registry().list_devices(ADA)] == [device_id(production)]
 
 
 def test_registration_fails_while_the_log_is_unavailable() -> None:
@@ -173,7 +173,7 @@ def test_rows_and_bitmaps_agree_after_crashes(changes: list[tuple[str, int, bool
                 registry.register(PEOPLE[user], address_of(number), locale="en", time_zone="UTC")
         except StoreUnavailable:
             continue  # the result is unknown
-        owner = [device.id for device in world.devices.of([PEOPLE[user]]).get(PEOPLE[user], ())]
+        owner = [device.id for device in world.devices.by_member([PEOPLE[user]]).get(PEOPLE[user], ())]
         assert (device_id(address_of(number)) in owner) is not unregisters
     for _ in range(2):
         world.index_all()

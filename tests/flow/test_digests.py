@@ -10,12 +10,12 @@ import pytest
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import BurstKey, UserId
-from notifier.domain.users.account_preferences import OverallWish
-from notifier.domain.users.digest import GATHERED, INSIDE, named
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
+from notifier.domain.users.digest import MAX_COUNTED_BURSTS, MAX_LISTED_BURSTS, digest_key
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.digests import digests_by
-from notifier.flow.inbox.inbox import Tab
+from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import DigestItem, Page
 from notifier.ports.inbox import InboxPosition
 from tests.properties.test_digests import drifts
@@ -77,7 +77,7 @@ class Digesting:
             burst_ = burst(subject=subject, seq=first + n, opened_at=at, **fields)
             bursts[burst_.key] = burst_
 
-    def tab(self) -> Tab:
+    def tab(self) -> UncachedInbox:
         return replace(self.stage.tab(), timeline=self.reads, observers=[self.answers])
 
     def page(self, limit: int = 20, after: InboxPosition | None = None) -> Page:
@@ -95,7 +95,7 @@ class Digesting:
         return [str(item.entry.key) for item in self.page().items]
 
     def mark(self, day: str, mark: Mark) -> None:
-        run_sync(self.tab().mark(LEE, [BurstKey(named(LEE, DUE.date()).subject, int(day))], mark))
+        run_sync(self.tab().mark(LEE, [BurstKey(digest_key(LEE, DUE.date()).subject, int(day))], mark))
 
 
 def digest_in(page: Page) -> DigestItem:
@@ -123,7 +123,7 @@ def test_digest_is_listed_from_its_hour_on() -> None:
 
 def test_each_day_with_bursts_has_one_digest_on_pages_of_any_length() -> None:
     lee = Digesting()
-    for day, number in enumerate((3 * GATHERED, 1, 0, GATHERED, GATHERED + 1, 2)):
+    for day, number in enumerate((3 * MAX_COUNTED_BURSTS, 1, 0, MAX_COUNTED_BURSTS, MAX_COUNTED_BURSTS + 1, 2)):
         lee.to(24 * day + 17)
         lee.opened(number)
         lee.opened(1, subject=NOVA, ago=HOUR / 2)
@@ -138,10 +138,10 @@ def test_each_day_with_bursts_has_one_digest_on_pages_of_any_length() -> None:
         counts = [(item.digest.count, item.digest.more, len(item.inside)) for item in days]
         assert counts == [
             (2, False, 2),
-            (GATHERED, True, INSIDE),
-            (GATHERED, False, INSIDE),
+            (MAX_COUNTED_BURSTS, True, MAX_LISTED_BURSTS),
+            (MAX_COUNTED_BURSTS, False, MAX_LISTED_BURSTS),
             (1, False, 1),
-            (GATHERED, True, INSIDE),
+            (MAX_COUNTED_BURSTS, True, MAX_LISTED_BURSTS),
         ]
         assert len(items) == 5 + 6
     assert lee.badge() == 5 + 6
@@ -179,7 +179,7 @@ def test_digest_seen_exactly_at_its_hour_is_seen() -> None:
     lee.to(18)
     token = lee.page().seen
     assert token is not None
-    assert named(LEE, DUE.date()) in token.newer
+    assert digest_key(LEE, DUE.date()) in token.newer
     run_sync(lee.tab().see(LEE, token))
     assert lee.badge() == 0
 
@@ -202,7 +202,7 @@ def test_badge_counts_old_digest_marked_unread() -> None:
     lee = Digesting()
     for day in range(4):
         lee.to(24 * day + 17)
-        lee.opened(GATHERED)
+        lee.opened(MAX_COUNTED_BURSTS)
     lee.to(24 * 4)
     lee.mark(first_day(), Mark.UNREAD)
     token = lee.page(limit=1).seen
@@ -216,10 +216,10 @@ def test_digests_of_quiet_days_share_reads() -> None:
     lee, marked = Digesting(), list[BurstKey]()
     for day in range(30):
         lee.to(24 * day + 17)
-        lee.opened(GATHERED + 1 if day in (10, 11) else day % 3)
-        marked.append(named(LEE, (DUE + day * DAY).date()))
+        lee.opened(MAX_COUNTED_BURSTS + 1 if day in (10, 11) else day % 3)
+        marked.append(digest_key(LEE, (DUE + day * DAY).date()))
     lee.to(24 * 30)
-    look = lee.page().look
+    look = lee.page().view
     digests_read_singly = [run_sync(digests_by(lee.reads, look, [key])) for key in marked]
     lee.reads.n = 0
     assert run_sync(digests_by(lee.reads, look, marked[::-2])) == {
@@ -250,13 +250,13 @@ def test_digest_keeps_marks_when_zone_or_hour_changes() -> None:
     lee.opened(2)
     lee.to(19)
     lee.mark(first_day(), Mark.READ)
-    lee.stage.state.people.arrange(LEE, OverallWish(digest_hour=20))
+    lee.stage.state.people.arrange(LEE, AccountPreferencesPatch(digest_hour=20))
     assert lee.keys() == []
     lee.to(20)
     item = digest_in(lee.page())
     assert (item.digest.opened_at, item.unread, lee.badge()) == (DUE + 2 * HOUR, False, 0)
     lee.stage.state.people.arrange(
-        LEE, OverallWish(zone="Asia/Tokyo", digest_hour=18)
+        LEE, AccountPreferencesPatch(zone="Asia/Tokyo", digest_hour=18)
     )  # 09:00 UTC, so the digest belongs to the next day
     assert lee.keys() == []
     lee.to(24 + 9)

@@ -11,11 +11,11 @@ import pytest
 from notifier.codec import pack
 from notifier.domain.bursts.held_mention import ModerationDecision
 from notifier.domain.bursts.moderation import MentionRefusal, Verdict
-from notifier.domain.bursts.retraction import RetractionCause, tweet_trail
+from notifier.domain.bursts.retraction import RetractionCause, tweet_key
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import EDITED_TYPE, ERASED_TYPE
-from notifier.flow.intake.held_mentions import Release
+from notifier.flow.intake.held_mentions import HeldMentionRelease
 from notifier.ports.event_log import DeadLetter
 from notifier.wiring.sequencing import build_retractor
 from tests.flow.event_statuses import status_of
@@ -59,12 +59,12 @@ def remaining_texts(stage: Stage) -> set[str]:
     """Return the texts of bob that are left in any store."""
     g = stage.state
     heads = g.heads.load({key.subject for key in g.bursts.by_key}).values()
-    trails = [tweet_trail(BOB, tweet) for tweet in TEXTS]
+    trails = [tweet_key(BOB, tweet) for tweet in TEXTS]
     texts = {
         *(mention.text for mention in g.bursts.mentions.values()),
         *(burst.text for burst in g.bursts.by_key.values()),
-        *(hold.event.text for id in ("held1", "held2") for hold in g.holds.of([id]) if hold.event),
-        *(retraction.text for retraction in g.retractions.standing(trails).values()),
+        *(hold.event.text for id in ("held1", "held2") for hold in g.holds.by_event_id([id]) if hold.event),
+        *(retraction.text for retraction in g.retractions.read_current(trails).values()),
         *(burst.text for head in heads for burst in (head.open, *head.outbox) if burst),
         *(entry.mention.text for head in heads for entry in (*head.sequenced, *head.changed)),
         *(
@@ -103,7 +103,7 @@ def test_erasure_completes_after_a_crash(calls: int) -> None:
     erase(stage)
     fuse, g = Fuse(calls), stage.state
     dying = stage.pump(
-        "retractions", traces=fuse.on(g.traces), retractions=fuse.on(g.retractions), bursts=fuse.on(g.bursts)
+        "retractions", erasure_targets=fuse.on(g.traces), retractions=fuse.on(g.retractions), bursts=fuse.on(g.bursts)
     )
     with suppress(StoreUnavailable):
         dying.step()
@@ -112,7 +112,7 @@ def test_erasure_completes_after_a_crash(calls: int) -> None:
     assert remaining_texts(stage) == set()
 
 
-@pytest.mark.parametrize("method", ["put", "held"])
+@pytest.mark.parametrize("method", ["put", "held_mentions"])
 def test_mention_held_during_erasure_keeps_no_text(method: str) -> None:
     """The router stops right after it held the mention, or the retractor right after it read the held mentions."""
     stage = Stage()
@@ -124,9 +124,9 @@ def test_mention_held_during_erasure_keeps_no_text(method: str) -> None:
     )
     stalling = Stalling(stopped_port, method, lambda: run(stage, other_stream))
     if method == "put":
-        run(stage, "mentions", holds=stalling)
+        run(stage, "mentions", held_mentions=stalling)
     else:
-        run(stage, "retractions", traces=stalling)
+        run(stage, "retractions", erasure_targets=stalling)
     assert stalling.stopped
     stage.sequence()
     assert remaining_texts(stage) == set()
@@ -153,7 +153,7 @@ def test_released_mention_of_erased_author_is_retracted() -> None:
     erase(stage)
     stage.sequence()
     [hold] = stage.held()
-    Release.of(stage.system().ports)([hold], "amy")
+    HeldMentionRelease.of(stage.system().ports)([hold], "amy")
     stage.sequence()
     assert status_of(stage, "held2")[1]["nova"][0] is MentionRefusal.RETRACTED
 
@@ -165,10 +165,10 @@ def test_new_held_mention_after_erasure_keeps_its_text() -> None:
     stage.pass_time(seconds=1)
     stage.tweet("nova", author="bob", of="bob is back", id="held3")
     stage.sequence()
-    [held] = stage.state.holds.of(["held3"])
+    [held] = stage.state.holds.by_event_id(["held3"])
     assert held.event is not None
     assert held.event.text == "bob is back"
-    assert [hold.id.id for hold in stage.state.traces.held([BOB])] == ["held3"]
+    assert [hold.id.id for hold in stage.state.traces.held_mentions([BOB])] == ["held3"]
 
 
 def test_repeated_erasure_event_keeps_newer_texts() -> None:
@@ -181,7 +181,7 @@ def test_repeated_erasure_event_keeps_newer_texts() -> None:
     stage.say(EDITED_TYPE, tweet="bob is back", author="bob", mentions=["nova"], text="bob edits", sequence=1)
     stage.sequence()
     build_retractor(stage.system())(records)
-    [retraction] = stage.state.retractions.standing([tweet_trail(BOB, "bob is back")]).values()
+    [retraction] = stage.state.retractions.read_current([tweet_key(BOB, "bob is back")]).values()
     assert (retraction.cause, retraction.text) == (RetractionCause.EDIT, "bob edits")
 
 
@@ -190,7 +190,7 @@ def test_unreadable_head_does_not_stop_erasure_elsewhere() -> None:
     erase(stage)
     stage.pump("retractions", heads=FailingPort(stage.state.heads, Poison)).step()
     assert stage.held()[0].event is not None
-    assert [hold.id.id for hold in stage.state.traces.held([BOB])] == []
+    assert [hold.id.id for hold in stage.state.traces.held_mentions([BOB])] == []
     assert [letter.id for letter in stage.state.dead_letters.list(10) if letter.id == "l0" and letter.body] == []
 
 
@@ -212,10 +212,10 @@ def test_erasures_of_one_batch_share_one_scan() -> None:
     for user in ("bob", "eve", "bob"):
         erase(stage, user)
     looks = Counting(stage.state.traces)
-    run(stage, "retractions", traces=looks)
-    assert (looks.calls["held"], looks.calls["letters"]) == (1, 1)
+    run(stage, "retractions", erasure_targets=looks)
+    assert (looks.calls["held_mentions"], looks.calls["dead_letters"]) == (1, 1)
     assert remaining_texts(stage) == set()
-    assert [*stage.state.traces.held([UserId("eve")])] == []
+    assert [*stage.state.traces.held_mentions([UserId("eve")])] == []
     assert [letter.body for letter in stage.state.dead_letters.list(10)] == [b"", b""]
 
 
@@ -224,5 +224,7 @@ def test_erased_texts_are_counted() -> None:
     erase(stage)
     system = stage.system()
     build_retractor(system)([*stage.pump("retractions").consumer.poll(10, timedelta(0))])
-    counted = {kind: system.metrics.erased.labels(kind)._value.get() for kind in ("held", "dead_letter", "edit")}
-    assert counted == {"held": 2, "dead_letter": 1, "edit": 1}
+    counted = {
+        kind: system.metrics.erased.labels(kind)._value.get() for kind in ("held_mentions", "dead_letter", "edit")
+    }
+    assert counted == {"held_mentions": 2, "dead_letter": 1, "edit": 1}

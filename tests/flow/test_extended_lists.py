@@ -9,7 +9,7 @@ from typing import Any
 
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.flow.inbox.inbox import Inbox
-from notifier.flow.inbox.page import BADGE_MOST
+from notifier.flow.inbox.page import BADGE_LIMIT
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.subject_cache import SubjectCache, burst_size
 from notifier.ports.directory import DirectoryEntry
@@ -30,7 +30,7 @@ def make_world(mentions: int = 1) -> World:
         world.clock.advance(SECONDS)
         world.bursts.write([burst_of(BurstKey(OF_NOVA, seq), world.clock)], [])
     world.clock.advance(timedelta(minutes=1))
-    run_sync(world.inboxes[0].facts.looks.look((), patient=True))
+    run_sync(world.inboxes[0].facts.lookups.look_up((), may_wait=True))
     return world
 
 
@@ -55,7 +55,7 @@ def test_page_is_current_when_another_viewers_list_shows_a_retraction_first() ->
     world = make_world(mentions=3)
     world.bursts.write([burst_of(BurstKey(OF_LYRA, seq), world.clock) for seq in (4, 5)], [])
     for inbox in world.inboxes:
-        inbox.subjects.run = inbox.subjects.most_places = 2
+        inbox.subjects.run = inbox.subjects.max_positions = 2
     newest, older = BurstKey(OF_NOVA, 3), [str(SECOND), str(FIRST)]
     grown = replace(world.bursts.by_key[newest], version=2, count=2)
     world.bursts.write([grown], [])
@@ -70,9 +70,9 @@ def test_page_is_current_when_another_viewers_list_shows_a_retraction_first() ->
 def test_burst_that_moves_up_during_a_read_is_listed_once() -> None:
     world = make_world(mentions=60)
     world.pull.generation()
-    world.pull.rebuilt([[*world.bursts.by_key.values()]], SINCE, world.clock.now())
+    world.pull.record_rebuild([[*world.bursts.by_key.values()]], SINCE, world.clock.now())
     subjects, moved = world.inboxes[0].subjects, BurstKey(OF_NOVA, 29)
-    subjects.recent.clear()  # recently announced bursts need no read
+    subjects.recent_changes.clear()  # recently announced bursts need no read
 
     async def move(name: str, args: tuple[Any, ...]) -> None:
         if name == "bursts" and moved in args[0] and world.bursts.by_key[moved].version == 1:
@@ -89,7 +89,7 @@ def test_burst_that_moves_up_during_a_read_is_listed_once() -> None:
 def test_retraction_is_shown_when_its_list_was_too_slow_to_be_cached() -> None:
     world = make_world()
     subjects = world.inboxes[0].subjects
-    subjects.most_recent = 1
+    subjects.max_recent = 1
 
     async def change(name: str, args: tuple[Any, ...]) -> None:
         if name == "before":
@@ -115,7 +115,7 @@ class OutdatedIndex:
         missing = [(now - timedelta(seconds=seq), BurstKey(OF_NOVA, 100 + seq)) for seq in range(60)]
         places = [*missing, (self.first.opened_at, FIRST)]
         lists = {
-            subject: SubjectList(places=places if subject == OF_NOVA else [], complete_since=now - timedelta(days=3))
+            subject: SubjectList(positions=places if subject == OF_NOVA else [], complete_since=now - timedelta(days=3))
             for subject in subjects
         }
         return SubjectLists(lists=lists, as_of=now)
@@ -164,7 +164,7 @@ def test_concurrent_followers_read_older_bursts_once() -> None:
         openings = await asyncio.gather(*(inbox.open(user) for user in users))
         return [opening.badge.count for opening in openings if opening.badge is not None]
 
-    assert asyncio.run(run()) == [BADGE_MOST] * len(users)
+    assert asyncio.run(run()) == [BADGE_LIMIT] * len(users)
     deeper = {name: times for name, times in reads.items() if name.startswith("before InboxPosition")}
     assert deeper
     assert set(deeper.values()) == {1}
@@ -173,7 +173,7 @@ def test_concurrent_followers_read_older_bursts_once() -> None:
 def test_viewers_during_and_after_a_load_read_a_burst_once() -> None:
     world = make_world()
     subjects, reads = concurrent(world.inboxes[0]).subjects, Counter[str]()
-    subjects.recent.clear()  # recently announced bursts need no read
+    subjects.recent_changes.clear()  # recently announced bursts need no read
 
     async def slowly(name: str, args: tuple[Any, ...]) -> None:
         reads[name] += 1
@@ -183,7 +183,7 @@ def test_viewers_during_and_after_a_load_read_a_burst_once() -> None:
 
     async def read(late: int) -> Collection[BurstKey]:
         await turns(late)
-        return [*await subjects.bodies([FIRST])]
+        return [*await subjects.read_bursts([FIRST])]
 
     async def run() -> Sequence[Collection[BurstKey]]:
         return await asyncio.gather(*(read(late) for late in range(20)))

@@ -5,7 +5,7 @@ import signal
 from time import monotonic
 
 from notifier import topics
-from notifier.adapters.redis import RedisBus, RedisPullIndex, connect
+from notifier.adapters.redis import RedisLiveBus, RedisPullIndex, connect
 from notifier.adapters.redis.connect import TIMEOUT
 from notifier.adapters.system_clock import SystemClock
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
@@ -23,7 +23,7 @@ def test_mentions_are_published_promptly_while_valkey_hangs(valkey: Valkey) -> N
     assert pid
     with connect(valkey.url) as client:
         client.ping()
-        ports = {"pull": RedisPullIndex(client, CountedNonces()), "bus": RedisBus(client), "clock": SystemClock()}
+        ports = {"pull": RedisPullIndex(client, CountedNonces()), "bus": RedisLiveBus(client), "clock": SystemClock()}
         pump = stage.pump(topics.MENTIONS_CELEBRITY, **ports)
         os.kill(pid, signal.SIGSTOP)
         try:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
-from notifier.domain.fencing import stamp
+from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.domain.upstream.graph_changes import Deed
-from notifier.domain.users.subject_preferences import OF_WANTS, Wish
+from notifier.domain.upstream.graph_changes import FollowAction
+from notifier.domain.users.subject_preferences import SUBJECT_PREFERENCE_SETS, PreferencePatch
 from notifier.ports.audience import ShardBlob
 from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Corrupt, Fuse, Graph
 from tests.support.fakes.audience import MemoryMemberSets
@@ -25,7 +25,9 @@ from tests.support.fakes.audience import MemoryMemberSets
 def test_bitmap_has_followers_and_no_unfollowed_users() -> None:
     graph = Graph()
     graph.indexer()([graph.change_follow("ada"), graph.change_follow("bea"), graph.change_follow("ada", of=LYRA)])
-    graph.indexer()([graph.change_follow("bea", Deed.UNFOLLOW), graph.change_follow("cleo", Deed.UNFOLLOW)])
+    graph.indexer()(
+        [graph.change_follow("bea", FollowAction.UNFOLLOW), graph.change_follow("cleo", FollowAction.UNFOLLOW)]
+    )
     assert (graph.followers(), graph.followers(LYRA)) == ({"ada"}, {"ada"})
 
 
@@ -40,7 +42,7 @@ def test_follower_and_followed_account_get_directory_entries() -> None:
 
 def test_late_follow_does_not_undo_an_unfollow() -> None:
     graph = Graph()
-    graph.indexer()([graph.change_follow("ada", Deed.UNFOLLOW, sequence=9)])
+    graph.indexer()([graph.change_follow("ada", FollowAction.UNFOLLOW, sequence=9)])
     graph.indexer()([graph.change_follow("ada", sequence=8), graph.change_follow("bea", sequence=1)])
     assert graph.followers() == {"bea"}
 
@@ -58,14 +60,14 @@ def test_bitmap_is_rebuilt_from_the_rows_on_request() -> None:
     graph = Graph()
     graph.indexer()([graph.change_follow("ada"), graph.change_follow("bea")])
     subject = Subject(Kind.MENTION, NOVA)
-    [ada] = graph.directory.number(
+    [ada] = graph.directory.assign_numbers(
         [UserId("ada")]
     ).values()  # drift: bea and cleo are missing, and two bits belong to no member
     corrupt = ShardBlob(kind=SetKind.FOLLOWERS, owner=subject, shard=0, bits=from_offsets([ada, 107, 109]))
-    graph.sets.put([corrupt], stamp(0))
+    graph.sets.put([corrupt], fencing_token(0))
     graph.indexer()([graph.rebuild(0), graph.change_follow("cleo"), graph.change_follow("dan", of=LYRA)])
     assert (graph.followers(), graph.followers(LYRA)) == ({"ada", "bea", "cleo"}, {"dan"})
-    assert (graph.counted("rebuilt"), graph.counted("drift")) == (1 + len(OF_WANTS), 4)
+    assert (graph.counted("rebuilt"), graph.counted("drift")) == (1 + len(SUBJECT_PREFERENCE_SETS), 4)
 
 
 def test_stalled_indexer_does_not_overwrite_newer_bitmaps() -> None:
@@ -84,7 +86,9 @@ def test_stalled_indexer_does_not_restore_an_unfollowed_user() -> None:
     graph.indexer()([graph.change_follow("bea")])
     successor = graph.indexer()
     stalled = graph.indexer(
-        sets=StallsBeforeHeads(graph.sets, lambda: successor([first, graph.change_follow("ada", Deed.UNFOLLOW)]))
+        sets=StallsBeforeHeads(
+            graph.sets, lambda: successor([first, graph.change_follow("ada", FollowAction.UNFOLLOW)])
+        )
     )
     stalled([first])
     assert graph.followers() == {"bea"}
@@ -133,7 +137,7 @@ def test_crashed_and_reordered_blocks_equal_blocks_in_order(
     for calls, size in crashes:
         fuse = Fuse(calls)
         crashing = graph.indexer(
-            directory=fuse.on(graph.directory), partings=fuse.on(graph.partings), epochs=fuse.on(graph.epochs)
+            directory=fuse.on(graph.directory), user_blocks=fuse.on(graph.partings), epochs=fuse.on(graph.epochs)
         )
         with suppress(StoreUnavailable):
             crashing(random.sample(graph.records, min(size, len(graph.records))))
@@ -145,7 +149,9 @@ def test_crashed_and_reordered_blocks_equal_blocks_in_order(
 
 DEEDS = st.lists(
     st.tuples(
-        st.sampled_from(["ada", "bea", "cleo"]), st.sampled_from([*Deed, MUTED, UNMUTED, OFF, FIRST]), st.integers(1, 5)
+        st.sampled_from(["ada", "bea", "cleo"]),
+        st.sampled_from([*FollowAction, MUTED, UNMUTED, OFF, FIRST]),
+        st.integers(1, 5),
     ),
     max_size=12,
 )
@@ -154,12 +160,12 @@ DEEDS = st.lists(
 @given(DEEDS, st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), max_size=6))
 @settings(max_examples=150, deadline=None)
 def test_indexing_after_crashes_equals_indexing_without_crashes(
-    deeds: list[tuple[str, Deed | Wish, int]], crashes: list[tuple[int, int]]
+    deeds: list[tuple[str, FollowAction | PreferencePatch, int]], crashes: list[tuple[int, int]]
 ) -> None:
     graph, undisturbed = Graph(), Graph()
     for user, deed, sequence in deeds:
         for copy in (graph, undisturbed):
-            if isinstance(deed, Deed):
+            if isinstance(deed, FollowAction):
                 copy.change_follow(user, deed, sequence=sequence)
             else:
                 copy.change_preference(user, deed, at=sequence)
@@ -169,7 +175,7 @@ def test_indexing_after_crashes_equals_indexing_without_crashes(
         crashing = graph.indexer(
             directory=fuse.on(graph.directory),
             follows=fuse.on(graph.follows),
-            wants=fuse.on(graph.wants),
+            subject_preferences=fuse.on(graph.wants),
             sets=fuse.on(graph.sets),
             epochs=fuse.on(graph.epochs),
         )
@@ -197,9 +203,9 @@ class StallsBeforeHeads:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    def put_heads(self, *args: Any) -> None:
+    def put_follower_counts(self, *args: Any) -> None:
         self.meanwhile()
-        self.port.put_heads(*args)
+        self.port.put_follower_counts(*args)
 
     def put(self, blobs: Sequence[ShardBlob], *args: Any) -> None:
         self.port.put(blobs, *args)

@@ -6,14 +6,14 @@ from datetime import timedelta
 
 from notifier.domain.audience.inbox_rows import InboxRows
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.slice import HAND_BACK_AFTER, Again, Done, Slice, Step
+from notifier.domain.delivery.slice import TIME_SHARE, Done, Retry, Slice, Step
 from notifier.flow.delivery.row_writer import SHARDS_AT_ONCE
 from notifier.ports.inbox import InboxStore
 from notifier.wiring.delivery import build_slice_worker
 from tests.support.fakes.clock import ManualClock
 from tests.support.in_memory_system import Stage
 
-TOO_SLOW = HAND_BACK_AFTER * 0.6
+TOO_SLOW = TIME_SHARE * 0.6
 """Duration of one write; two of them exceed a worker's limit."""
 
 
@@ -24,7 +24,7 @@ class Slow:
     takes: timedelta
     written: list[int] = field(default_factory=list)
 
-    def write(self, rows: Sequence[InboxRows], going: Callable[[], None]) -> None:
+    def write(self, rows: Sequence[InboxRows], on_progress: Callable[[], None]) -> None:
         self.inbox.write(rows)
         self.clock.advance(self.takes)
         self.written += [row.shard for row in rows]
@@ -35,7 +35,7 @@ def test_next_worker_resumes_where_the_slow_one_stopped() -> None:
     stage.mention("nova")
     slice_ = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_AT_ONCE - 1)
     slow = Slow(stage.state.inbox, stage.state.clock, TOO_SLOW)
-    assert build_slice_worker(stage.system(inbox=slow))(slice_) == Again(reason="handed back")
+    assert build_slice_worker(stage.system(inbox=slow))(slice_) == Retry(reason="handed back")
     assert slow.written == [*range(2 * SHARDS_AT_ONCE)]
 
     quick = Slow(stage.state.inbox, stage.state.clock, timedelta(0))
@@ -58,7 +58,7 @@ def test_claim_is_renewed_during_a_slow_write() -> None:
     slow_inbox = SlowInbox(stage.state.inbox, slowly)
     assert isinstance(build_slice_worker(stage.system(inbox=slow_inbox))(slice_), Done)
     assert len(outcomes) > 12
-    assert set(outcomes) == {Again(reason="somebody else holds it")}
+    assert set(outcomes) == {Retry(reason="somebody else holds it")}
 
 
 @dataclass
@@ -79,8 +79,8 @@ def test_stopping_worker_hands_back_its_slice() -> None:
     stage.mention("nova")
     slice_ = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_AT_ONCE - 1)
     first = Slow(stage.state.inbox, stage.state.clock, timedelta(0))
-    run_slice = build_slice_worker(stage.system(inbox=first), stopping=lambda: len(first.written) > 0)
-    assert run_slice(slice_) == Again(reason="handed back")
+    run_slice = build_slice_worker(stage.system(inbox=first), is_stopping=lambda: len(first.written) > 0)
+    assert run_slice(slice_) == Retry(reason="handed back")
     assert first.written == [*range(SHARDS_AT_ONCE)]
 
     second = Slow(stage.state.inbox, stage.state.clock, timedelta(0))

@@ -8,14 +8,14 @@ import pytest
 
 from notifier import topics
 from notifier.codec import pack
-from notifier.domain.bursts.held_mention import WAITS, HeldMention, ModerationDecision
+from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
 from notifier.domain.bursts.mention import Arrival, EventId
 from notifier.domain.bursts.moderation import MentionRefusal, MentionsAllowed, Verdict
 from notifier.domain.errors import LogUnavailable, NotifierError, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import DELETED_TYPE
-from notifier.domain.users.account_preferences import OverallWish
-from notifier.flow.intake.held_mentions import Release, with_current_text
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
+from notifier.flow.intake.held_mentions import HeldMentionRelease, with_current_text
 from notifier.flow.operations.event_status import EventStatus
 from notifier.ports.event_log import Record
 from notifier.wiring.intake import build_router
@@ -26,7 +26,7 @@ from tests.support.in_memory_system import Stage
 
 
 def release(stage: Stage, *holds: HeldMention, **ports: Any) -> list[HeldMention]:
-    return list(Release.of(stage.system(**ports).ports)(holds or stage.held(), "amy"))
+    return list(HeldMentionRelease.of(stage.system(**ports).ports)(holds or stage.held(), "amy"))
 
 
 def stage_with_held_mention(*mentioned: str, author: str = "bob") -> Stage:
@@ -120,7 +120,7 @@ def test_resent_event_does_not_undo_a_drop(expired: bool) -> None:
     stage = stage_with_held_mention()
     [hold] = stage.held()
     if expired:
-        stage.state.clock.advance(WAITS)
+        stage.state.clock.advance(MAX_DECISION_WAIT)
     else:
         stage.state.holds.decide(hold.id, ModerationDecision.DROPPED, "amy", stage.state.clock.now())
     resend_event(stage)
@@ -136,7 +136,7 @@ def test_drop_wins_over_an_unfinished_release() -> None:
     stage = stage_with_held_mention()
     [hold] = stage.held()
     with pytest.raises(StoreUnavailable):
-        release(stage, hold, holds=FailingPort(stage.state.holds, StoreUnavailable))
+        release(stage, hold, held_mentions=FailingPort(stage.state.holds, StoreUnavailable))
     stage.state.holds.decide(hold.id, ModerationDecision.DROPPED, "bea", stage.state.clock.now())
     stage.sequence()
     assert (stage.held(), counts(stage)) == ([], {})
@@ -146,7 +146,7 @@ def test_mention_stays_held_after_router_crash_and_new_verdict() -> None:
     stage = Stage()
     stage.reach("bob", Verdict.HOLD)
     stage.tweet("nova", author="bob", id="e1")
-    [waiting] = stage.state.log.waiting(topics.MENTIONS, "router", 9)
+    [waiting] = stage.state.log.read_uncommitted(topics.MENTIONS, "router", 9)
     build_router(stage.system())([waiting])
     stage.reach("bob", Verdict.ALL)
     stage.sequence()
@@ -157,7 +157,7 @@ def test_router_crash_does_not_hold_a_released_mention_again() -> None:
     stage = Stage()
     stage.reach("bob", Verdict.HOLD)
     stage.tweet("nova", author="bob", id="e1")
-    [waiting] = stage.state.log.waiting(topics.MENTIONS, "router", 9)
+    [waiting] = stage.state.log.read_uncommitted(topics.MENTIONS, "router", 9)
     build_router(stage.system())([waiting])
     release(stage)
     stage.sequence()
@@ -168,7 +168,9 @@ def test_router_crash_does_not_hold_a_released_mention_again() -> None:
 def test_release_after_a_crash_publishes_once(calls: int) -> None:
     stage = stage_with_held_mention()
     fuse = Fuse(calls)
-    crashing = Release(log=fuse.on(stage.state.log), holds=fuse.on(stage.state.holds), clock=stage.state.clock)
+    crashing = HeldMentionRelease(
+        log=fuse.on(stage.state.log), held_mentions=fuse.on(stage.state.holds), clock=stage.state.clock
+    )
     try:
         crashing(stage.held(), "amy")
     except StoreUnavailable:
@@ -188,17 +190,20 @@ def test_router_crash_loses_no_held_mention(calls: int) -> None:
     fuse, g = Fuse(calls), stage.state
     router = build_router(
         stage.system(
-            holds=fuse.on(g.holds), bursts=fuse.on(g.bursts), directory=fuse.on(g.directory), reaches=fuse.on(g.reaches)
+            held_mentions=fuse.on(g.holds),
+            bursts=fuse.on(g.bursts),
+            directory=fuse.on(g.directory),
+            reach_limits=fuse.on(g.reaches),
         )
     )
     with suppress(StoreUnavailable):
-        router(list(g.log.waiting(topics.MENTIONS, "router", 9)))
+        router(list(g.log.read_uncommitted(topics.MENTIONS, "router", 9)))
     stage.sequence()
     assert [hold.accounts for hold in stage.held()] == [("nova",)]
     assert status_of(stage, "e1")[1] == {"nova": (MentionRefusal.HELD, 0), "ghost": (MentionRefusal.UNKNOWN_ACCOUNT, 0)}
 
 
-@pytest.mark.parametrize(("port", "error"), [("log", LogUnavailable), ("holds", StoreUnavailable)])
+@pytest.mark.parametrize(("port", "error"), [("log", LogUnavailable), ("held_mentions", StoreUnavailable)])
 def test_release_during_an_outage_leaves_the_mention_held(port: str, error: type[NotifierError]) -> None:
     stage = stage_with_held_mention()
     with pytest.raises(error):
@@ -217,7 +222,7 @@ def test_deny_verdict_wins_over_a_release() -> None:
 
 def test_released_mention_is_refused_by_account_preference() -> None:
     stage = stage_with_held_mention()
-    stage.state.people.arrange(UserId("nova"), OverallWish(mentions=MentionsAllowed.NONE))
+    stage.state.people.arrange(UserId("nova"), AccountPreferencesPatch(mentions=MentionsAllowed.NONE))
     release(stage)
     stage.sequence()
     assert counts(stage) == {"self:nova#1": 1}
@@ -235,7 +240,7 @@ def test_dropped_mention_has_status_denied() -> None:
 def test_held_mention_is_dropped_after_thirty_days() -> None:
     stage = stage_with_held_mention()
     [hold] = stage.held()
-    stage.state.clock.advance(WAITS)
+    stage.state.clock.advance(MAX_DECISION_WAIT)
     assert (stage.held(), release(stage, hold)) == ([], [])
     stage.sequence()
     assert (counts(stage), status_of(stage, "e1")[1]) == ({}, {"nova": (MentionRefusal.DENIED, 0)})
@@ -260,12 +265,12 @@ def test_event_from_tweet_service_does_not_release_a_held_mention() -> None:
     stage = stage_with_held_mention()
     [hold] = stage.held()
     assert hold.event is not None
-    again = Arrival.again(hold.event, stage.state.clock.now())
-    assert (again.told.id, again.released, again.told) == (
+    again = Arrival.released_at(hold.event, stage.state.clock.now())
+    assert (again.upstream_event.id, again.released, again.upstream_event) == (
         hold.id,
         True,
         replace(hold.event, accepted_at=again.accepted_at),
     )
-    stage.state.log.append([Record(stream=topics.MENTIONS, key="e1", value=pack(again.told))])
+    stage.state.log.append([Record(stream=topics.MENTIONS, key="e1", value=pack(again.upstream_event))])
     stage.sequence()
     assert (stage.held(), counts(stage)) == ([hold], {})

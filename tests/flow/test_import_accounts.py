@@ -38,15 +38,15 @@ def importer(
     accounts = AccountImport(
         directory=on(registry.directory), flags=on(registry.flags), log=on(Stream(registry)), ranges=ranges
     )
-    return Import(matter=accounts, edges=on(edges))
+    return Import(kind=accounts, edges=on(edges))
 
 
 def batches(rows: Sequence[tuple[str, Flags]], of: int = 3) -> list[ImportBatch[AccountRow]]:
     account_rows = [
-        AccountRow(user=UserId(user), said={Flag(name): on for name, on in flags.items()}) for user, flags in rows
+        AccountRow(user=UserId(user), flags={Flag(name): on for name, on in flags.items()}) for user, flags in rows
     ]
     return [
-        ImportBatch(rows=account_rows[n : n + of], read=min(n + of, len(account_rows)))
+        ImportBatch(rows=account_rows[n : n + of], rows_read=min(n + of, len(account_rows)))
         for n in range(0, len(account_rows), of)
     ]
 
@@ -86,11 +86,11 @@ def test_account_service_wins_over_an_import() -> None:
 
 def test_consecutive_ids_share_one_entry_when_ranges_are_enabled() -> None:
     registry = Registry()
-    [known] = registry.directory.number([UserId("u700")]).values()
+    [known] = registry.directory.assign_numbers([UserId("u700")]).values()
     imported(registry, *((f"u{n}", {"vip": n == 2_000}) for n in range(3_000)), ("v7", {}), ranges=True, of=4_000)
     ranges = [registry.directory.range_of(UserId(user)) for user in ("u0", "u701", "u2999", "v7")]
     assert [ids and ids.count for ids in ranges] == [None, 2_299, 2_299, None]
-    numbers = registry.directory.number([UserId(f"u{n}") for n in range(3_000)])
+    numbers = registry.directory.assign_numbers([UserId(f"u{n}") for n in range(3_000)])
     assert (len({*numbers.values()}), numbers[UserId("u700")]) == (3_000, known)
     assert registry.vips() == {"u2000"}
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.domain.upstream.graph_changes import Deed
+from notifier.domain.upstream.graph_changes import FollowAction
 from notifier.domain.users.subject_preferences import ALWAYS
-from notifier.flow.imports.followers import Followers
+from notifier.flow.imports.followers import FollowerImport
 from notifier.flow.imports.importer import Import
 from notifier.ports.event_log import Logged, Record
-from notifier.ports.imports import NumberedFollows, Rows
+from notifier.ports.imports import FollowEdges, NumberedFollowEdges
 from tests.flow.graph import LYRA, NOVA, Fuse, Graph
 from tests.support.fakes.imports import MemoryEdges
 
@@ -33,27 +33,27 @@ class IndexedLog:
             self.graph.records.append(Logged(partition="follows/0", offset=len(self.graph.records), record=record))
 
 
-def importer(graph: Graph, edges: MemoryEdges, fuse: Fuse | None = None) -> Import[Rows | NumberedFollows]:
+def importer(graph: Graph, edges: MemoryEdges, fuse: Fuse | None = None) -> Import[FollowEdges | NumberedFollowEdges]:
     on = fuse.on if fuse else lambda port: port
-    followers = Followers(
+    followers = FollowerImport(
         directory=on(graph.directory), follows=on(graph.follows), log=on(IndexedLog(graph)), since=ALWAYS
     )
-    return Import(matter=followers, edges=on(edges))
+    return Import(kind=followers, edges=on(edges))
 
 
-def rows(pairs: Sequence[Pair], of: int = 3) -> list[Rows]:
+def rows(pairs: Sequence[Pair], of: int = 3) -> list[FollowEdges]:
     return [
-        Rows(
+        FollowEdges(
             followers=[UserId(follower) for follower, _ in pairs[n : n + of]],
             followed=[UserId(followed) for _, followed in pairs[n : n + of]],
-            read=min(n + of, len(pairs)),
+            rows_read=min(n + of, len(pairs)),
         )
         for n in range(0, len(pairs), of)
     ]
 
 
-def after_read(source: Iterable[Rows], read: int) -> Iterator[Rows]:
-    return (batch for batch in source if batch.read > read)
+def after_read(source: Iterable[FollowEdges], read: int) -> Iterator[FollowEdges]:
+    return (batch for batch in source if batch.rows_read > read)
 
 
 def imported(graph: Graph, pairs: Sequence[Pair]) -> None:
@@ -62,8 +62,8 @@ def imported(graph: Graph, pairs: Sequence[Pair]) -> None:
     importing.read(rows(pairs))
     importing.write()
     graph.indexer()(graph.records)
-    edges.forget()
-    assert edges.read() == 0
+    edges.clear()
+    assert edges.rows_read() == 0
 
 
 def pairs_to(count: int, followed: str = "nova") -> list[Pair]:
@@ -76,7 +76,7 @@ def test_imported_followers_are_in_shared_and_own_rows() -> None:
     assert graph.followers() == {f"u{n}" for n in range(20)}
     assert graph.followers(LYRA) == {"u3"}
     assert [len(row.members) for row in graph.people.blocks.values()] == [128]
-    members = graph.directory.number([UserId("u3")])
+    members = graph.directory.assign_numbers([UserId("u3")])
     assert graph.people.own[members[UserId("u3")]] == {Subject(Kind.MENTION, LYRA): ALWAYS}
 
 
@@ -89,7 +89,9 @@ def test_second_import_only_adds_followers() -> None:
 
 def test_import_does_not_undo_an_unfollow() -> None:
     graph = Graph()
-    graph.indexer()([graph.change_follow("u3", Deed.UNFOLLOW, sequence=1), graph.change_follow("u30", sequence=1)])
+    graph.indexer()(
+        [graph.change_follow("u3", FollowAction.UNFOLLOW, sequence=1), graph.change_follow("u30", sequence=1)]
+    )
     imported(graph, pairs_to(20))
     assert graph.followers() == {f"u{n}" for n in range(20) if n != 3} | {"u30"}
 
@@ -102,14 +104,14 @@ def test_numeric_ids_are_resolved_by_range_and_others_by_name() -> None:
     followed = np.array([9, 9, 9, 9, 9, 9, 7_000_000], dtype=np.int64)
     edges = MemoryEdges()
     importing = importer(graph, edges)
-    importing.read([NumberedFollows(followers=followers, followed=followed, read=7)])
+    importing.read([NumberedFollowEdges(followers=followers, followed=followed, rows_read=7)])
     importing.write()
     graph.indexer()(graph.records)
     assert graph.followers(UserId("9")) == {"1", "50", "51", "100", "149", "150"}
     assert graph.followers(UserId("7000000")) == {"7"}
-    members = graph.directory.number([UserId(user) for user in ("50", "100", "51")])
+    members = graph.directory.assign_numbers([UserId(user) for user in ("50", "100", "51")])
     assert (members[UserId("50")], members[UserId("100")]) == (5_049, 9_000)
-    assert graph.follows.standing([(Subject(Kind.MENTION, UserId("9")), members[UserId("51")])])
+    assert graph.follows.read_current([(Subject(Kind.MENTION, UserId("9")), members[UserId("51")])])
 
 
 PAIRS = st.lists(st.tuples(st.integers(0, 30).map("u{}".format), st.sampled_from(["nova", "lyra", "u1"])), max_size=60)
@@ -124,7 +126,7 @@ def test_import_after_crashes_equals_import_without_crashes(pairs: list[Pair], c
         crashing = importer(graph, edges, Fuse(calls))
         try:
             if not done:
-                crashing.read(after_read(rows(pairs), edges.read()))
+                crashing.read(after_read(rows(pairs), edges.rows_read()))
                 crashing.write()
                 done = True
         except StoreUnavailable:

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.domain.users.account_preferences import Overall, visible_from
+from notifier.domain.users.account_preferences import AccountPreferences, visible_from
 from notifier.domain.users.import_rows import PreferenceRow
-from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
 from notifier.flow.imports.importer import Import, PreferenceImport
 from notifier.ports.imports import ImportBatch
@@ -26,12 +26,12 @@ def importer(
     on = fuse.on if fuse else lambda port: port
     preferences = PreferenceImport(
         directory=on(graph.directory),
-        wants=on(graph.wants),
-        overalls=on(graph.overalls),
+        subject_preferences=on(graph.wants),
+        account_preferences=on(graph.overalls),
         log=on(IndexedLog(graph)),
         clock=clock or ManualClock(),
     )
-    return Import(matter=preferences, edges=on(edges))
+    return Import(kind=preferences, edges=on(edges))
 
 
 def row(user: str, account: UserId | None = None, **fields: Any) -> PreferenceRow:
@@ -39,7 +39,7 @@ def row(user: str, account: UserId | None = None, **fields: Any) -> PreferenceRo
 
 
 def batches(rows: Sequence[PreferenceRow], of: int = 3) -> list[ImportBatch[PreferenceRow]]:
-    return [ImportBatch(rows=rows[n : n + of], read=min(n + of, len(rows))) for n in range(0, len(rows), of)]
+    return [ImportBatch(rows=rows[n : n + of], rows_read=min(n + of, len(rows))) for n in range(0, len(rows), of)]
 
 
 def imported(graph: Graph, *rows: PreferenceRow, at: datetime = START) -> None:
@@ -59,16 +59,16 @@ def test_imported_preferences_are_in_rows_and_bitmaps_without_drift() -> None:
         row("bea", NOVA, volume=Volume.FIRST, visible_from=NEVER),
         row("cleo", LYRA, visible_from=START),
         row("dora", volume=Volume.FIRST, push=False),
-        row("ada", quiet=Hours(start=time(22), end=time(7)), zone="Europe/Berlin"),
+        row("ada", quiet=QuietHours(start=time(22), end=time(7)), zone="Europe/Berlin"),
         row("emma", NOVA),
     )
     assert graph.preference_bitmaps() == {"off": {"ada"}, "first": {"bea"}, "muted": {"bea"}}
     assert graph.account_bitmaps() == {"overall_first": {"dora"}, "no_push": {"dora"}}
-    [cleo, ada] = graph.directory.number([UserId("cleo"), UserId("ada")]).values()
+    [cleo, ada] = graph.directory.assign_numbers([UserId("cleo"), UserId("ada")]).values()
     lyra = Subject(Kind.MENTION, LYRA)
-    assert graph.wants.standing([(lyra, cleo)])[lyra, cleo].visible_from == START
-    night = Overall(quiet=Hours(start=time(22), end=time(7)), zone="Europe/Berlin")
-    assert graph.overalls.standing([ada]) == {ada: night}
+    assert graph.wants.read_current([(lyra, cleo)])[lyra, cleo].visible_from == START
+    night = AccountPreferences(quiet=QuietHours(start=time(22), end=time(7)), zone="Europe/Berlin")
+    assert graph.overalls.read_current([ada]) == {ada: night}
     assert (graph.counted("rebuilt"), graph.counted("drift")) == (0, 0)
 
 
@@ -83,10 +83,10 @@ def test_preference_of_the_user_wins_over_an_import() -> None:
     )
     assert graph.preference_bitmaps() == {"off": {"ada"}, "muted": {"cleo"}}
     assert graph.account_bitmaps() == {"overall_off": {"bea"}, "no_push": {"bea"}}
-    [cleo] = graph.directory.number([UserId("cleo")]).values()
+    [cleo] = graph.directory.assign_numbers([UserId("cleo")]).values()
     nova = Subject(Kind.MENTION, NOVA)
-    before = graph.wants.standing([(nova, cleo)])[nova, cleo]
-    assert (before.at, before.muted(START + timedelta(days=999))) == (ALWAYS, True)
+    before = graph.wants.read_current([(nova, cleo)])[nova, cleo]
+    assert (before.at, before.is_muted(START + timedelta(days=999))) == (ALWAYS, True)
     graph.indexer()([graph.change_preference("cleo", OFF, at=1)])
     assert graph.preference_bitmaps() == {"off": {"ada", "cleo"}, "muted": {"cleo"}}
 
@@ -101,7 +101,7 @@ def test_rebuild_after_an_import_finds_no_drift() -> None:
 def test_preference_for_an_account_with_its_shards_number_is_imported() -> None:
     """Stored as an edge of member numbers, this row would be a self-follow."""
     graph = Graph()
-    [first] = graph.directory.number([NOVA]).values()
+    [first] = graph.directory.assign_numbers([NOVA]).values()
     imported(graph, row("ada", NOVA, volume=Volume.OFF))
     assert first == 0
     assert graph.preference_bitmaps() == {"off": {"ada"}}
@@ -109,7 +109,7 @@ def test_preference_for_an_account_with_its_shards_number_is_imported() -> None:
 
 def seen_since(graph: Graph, user: str, account: UserId = NOVA) -> datetime:
     """Return from when the user sees bursts of an account that was always followed."""
-    [member] = graph.directory.number([UserId(user)]).values()
+    [member] = graph.directory.assign_numbers([UserId(user)]).values()
     subject = Subject(Kind.MENTION, account)
     return visible_from({subject: ALWAYS}, graph.people.wants(member), graph.people.overall(member))[subject]
 

@@ -95,7 +95,7 @@ class Deployments:
         )
         reader: Any = self.killer.wrap(g.log.subscribe(LANE, topics.GROUPS[LANE], owner))
         pump = Pump(
-            name="indexer",
+            name="graph_indexer",
             consumer=reader,
             stage=self.works if fixed else self.fails,
             dead_letters=self.killer.wrap(g.dead_letters),
@@ -110,7 +110,7 @@ class Deployments:
         return {letter.body for letter in self.state.dead_letters.list(RECORDS)}
 
     def waiting(self) -> set[bytes]:
-        return {logged.record.value for logged in self.state.log.waiting(LANE, topics.GROUPS[LANE], RECORDS)}
+        return {logged.record.value for logged in self.state.log.read_uncommitted(LANE, topics.GROUPS[LANE], RECORDS)}
 
     def all(self) -> set[bytes]:
         return {record.value for records in self.state.log.partitions.values() for record in records}

@@ -6,7 +6,7 @@ import pytest
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.inbox.invalidation import AsyncInvalidation, Invalidation
-from notifier.ports.inbox_versions import EVERYBODY
+from notifier.ports.inbox_versions import ALL_MEMBERS
 from tests.support.fakes.inbox_versions import MemoryInboxVersions, MemoryViewerVersions
 from tests.support.in_memory_system import Stage
 
@@ -25,7 +25,7 @@ class Changes:
     def __init__(self) -> None:
         self.lapses = 0
 
-    async def lapse(self) -> None:
+    async def record_viewer_lapse(self) -> None:
         self.lapses += 1
 
 
@@ -34,7 +34,7 @@ def test_failed_write_without_a_mark_records_a_lapse(redis_down: bool) -> None:
     state, lapses = Stage().state, Lapses()
     state.versions.away = redis_down
     invalidation = Invalidation(versions=MemoryViewerVersions(state.versions), lapses=lapses, nonces=state.nonces)
-    with pytest.raises(StoreUnavailable), invalidation.changing([EVERYBODY]):
+    with pytest.raises(StoreUnavailable), invalidation.changing([ALL_MEMBERS]):
         raise StoreUnavailable("The answer is lost.")
     assert lapses.recorded == redis_down
 
@@ -50,7 +50,7 @@ def test_failed_user_write_without_a_mark_records_a_lapse(redis_down: bool) -> N
     )
 
     async def write() -> None:
-        async with invalidation.changing([EVERYBODY]):
+        async with invalidation.changing([ALL_MEMBERS]):
             raise StoreUnavailable("The answer is lost.")
 
     with pytest.raises(StoreUnavailable):

@@ -11,8 +11,8 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox import last_known_pages
-from notifier.flow.inbox.inbox import Tab
-from notifier.flow.inbox.last_known_pages import KEPT, Lately
+from notifier.flow.inbox.inbox import UncachedInbox
+from notifier.flow.inbox.last_known_pages import MAX_AGE, LastKnownPages
 from notifier.flow.inbox.page import Page
 from tests.support.failing_ports import FailingPort
 from tests.support.in_memory_system import Stage
@@ -29,13 +29,13 @@ def mentioned(times: int = 1) -> Stage:
     return stage
 
 
-def opened(tab: Tab, limit: int = 20) -> Page:
+def opened(tab: UncachedInbox, limit: int = 20) -> Page:
     page, badge = run_sync(tab.open(KIM, limit=limit))
     assert (badge is None) == page.partial
     return page
 
 
-def unavailable(tab: Tab) -> Tab:
+def unavailable(tab: UncachedInbox) -> UncachedInbox:
     """Return the inbox of the same process during a store outage."""
     refusing: Callable[[object], FailingPort] = lambda port: FailingPort(port, StoreUnavailable)  # noqa: E731
     return replace(tab, people=refusing(tab.people), timeline=refusing(tab.timeline))
@@ -79,23 +79,23 @@ def test_last_known_page_is_evicted_by_age_and_number(monkeypatch: pytest.Monkey
     stage = mentioned()
     tab = stage.tab()
     page = opened(tab)
-    stage.pass_time(seconds=KEPT.total_seconds() + 1)
+    stage.pass_time(seconds=MAX_AGE.total_seconds() + 1)
     with pytest.raises(StoreUnavailable):
         opened(unavailable(tab))
     monkeypatch.setattr(last_known_pages, "MOST", 2)
-    pages, now = Lately(), page.look.now
+    pages, now = LastKnownPages(), page.view.now
     users = [UserId("a"), UserId("b"), UserId("c")]
     for user in users:
-        pages.keep(replace(page, look=replace(page.look, viewer=replace(page.look.viewer, user=user))))
-    assert [user for user in users if pages.again(user, now, 20)] == users[1:]
+        pages.put(replace(page, view=replace(page.view, viewer=replace(page.view.viewer, user=user))))
+    assert [user for user in users if pages.partial_page(user, now, 20)] == users[1:]
 
 
 def test_last_known_page_omits_expired_bursts() -> None:
     tab = mentioned().tab()
     page = opened(tab)
-    pages = Lately()
-    pages.keep(replace(page, look=replace(page.look, now=page.look.now + timedelta(days=400))))
-    page_after = pages.again(KIM, page.look.now + timedelta(days=400), 20)
+    pages = LastKnownPages()
+    pages.put(replace(page, view=replace(page.view, now=page.view.now + timedelta(days=400))))
+    page_after = pages.partial_page(KIM, page.view.now + timedelta(days=400), 20)
     assert page_after is not None
     assert not page_after.items
 
@@ -104,8 +104,8 @@ def test_last_known_page_keeps_only_viewer_facts_it_needs() -> None:
     tab = mentioned(2).tab()
     page = opened(tab)
     subjects, keys = {item.entry.key.subject for item in page.items}, {item.entry.key for item in page.items}
-    viewer = page.look.viewer
-    other_follows = {Subject(Kind.MENTION, UserId(f"star{n}")): page.look.now for n in range(500)}
+    viewer = page.view.viewer
+    other_follows = {Subject(Kind.MENTION, UserId(f"star{n}")): page.view.now for n in range(500)}
     marks = {BurstKey(subject, 1): Mark.READ for subject in other_follows}
     crowded = replace(
         viewer,
@@ -113,12 +113,12 @@ def test_last_known_page_keeps_only_viewer_facts_it_needs() -> None:
         volume=dict.fromkeys(other_follows, Volume.OFF),
         marks=replace(viewer.marks, by_burst={**viewer.marks.by_burst, **marks}, also_seen=frozenset(marks)),
     )
-    pages = Lately()
-    pages.keep(replace(page, look=replace(page.look, viewer=crowded)))
-    again = pages.again(KIM, page.look.now, limit=20)
+    pages = LastKnownPages()
+    pages.put(replace(page, view=replace(page.view, viewer=crowded)))
+    again = pages.partial_page(KIM, page.view.now, limit=20)
     assert again is not None
     assert [item.entry for item in again.items] == [item.entry for item in page.items]
-    narrowed = again.look.viewer
+    narrowed = again.view.viewer
     assert set(narrowed.follows) <= subjects
     assert not narrowed.volume
     assert not narrowed.marks.also_seen
@@ -127,8 +127,10 @@ def test_last_known_page_keeps_only_viewer_facts_it_needs() -> None:
 
 def test_expired_page_is_evicted_when_a_page_is_added() -> None:
     page = opened(mentioned().tab())
-    pages = Lately()
-    pages.keep(page)
-    look_of_lee = replace(page.look, viewer=replace(page.look.viewer, user=UserId("lee")), now=page.look.now + 2 * KEPT)
-    pages.keep(replace(page, look=look_of_lee))
+    pages = LastKnownPages()
+    pages.put(page)
+    look_of_lee = replace(
+        page.view, viewer=replace(page.view.viewer, user=UserId("lee")), now=page.view.now + 2 * MAX_AGE
+    )
+    pages.put(replace(page, view=look_of_lee))
     assert list(pages._pages) == ["lee"]

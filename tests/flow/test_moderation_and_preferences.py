@@ -12,7 +12,7 @@ from notifier.domain.bursts.mention import Mention
 from notifier.domain.bursts.moderation import MentionRefusal, MentionsAllowed, Verdict
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Lane, UserId
-from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.wiring.intake import build_router
 from tests.flow.event_statuses import counts, status_of
 from tests.support.failing_ports import FailingPort
@@ -70,7 +70,7 @@ def test_account_preference_decides_which_mentions_reach_followers(
     stage = Stage()
     [entry] = stage.state.directory.accounts([UserId(author)]).values()
     stage.state.directory.enrol([replace(entry, verified=verified)])
-    stage.state.people.arrange(UserId("nova"), OverallWish(mentions=allowed))
+    stage.state.people.arrange(UserId("nova"), AccountPreferencesPatch(mentions=allowed))
     stage.tweet("nova", author=author, id="e1")
     stage.sequence()
     assert set(counts(stage)) == {"self:nova#1", *(["mention:nova#1"] if reaches_followers else [])}
@@ -79,7 +79,7 @@ def test_account_preference_decides_which_mentions_reach_followers(
 
 def test_follows_are_checked_at_each_mention() -> None:
     stage = Stage()
-    stage.state.people.arrange(UserId("nova"), OverallWish(mentions=MentionsAllowed.FOLLOWED))
+    stage.state.people.arrange(UserId("nova"), AccountPreferencesPatch(mentions=MentionsAllowed.FOLLOWED))
     stage.mention("nova", author="ada")
     stage.followed("nova", "ada", sequence=1)
     stage.mention("nova", author="ada")
@@ -91,19 +91,20 @@ def test_follows_are_checked_at_each_mention() -> None:
 def test_batch_costs_a_fixed_number_of_store_calls() -> None:
     stage, calls = Stage(), Counting()
     for name in ("nova", "lyra"):
-        stage.state.people.arrange(UserId(name), OverallWish(mentions=MentionsAllowed.FOLLOWED))
+        stage.state.people.arrange(UserId(name), AccountPreferencesPatch(mentions=MentionsAllowed.FOLLOWED))
     for n in range(20):
         stage.tweet("nova", "lyra", author=("ada", "bob", "eve")[n % 3])
     ports = {
-        name: calls.on(name, getattr(stage.state, name)) for name in ("directory", "reaches", "overalls", "follows")
+        name: calls.on(name, getattr(stage.state, name))
+        for name in ("directory", "reach_limits", "account_preferences", "follows")
     }
-    build_router(stage.system(**ports))(list(stage.state.log.waiting(topics.MENTIONS, "router", 99)))
-    assert calls.calls == {"directory": 1, "reaches": 1, "overalls": 1, "follows": 1}
+    build_router(stage.system(**ports))(list(stage.state.log.read_uncommitted(topics.MENTIONS, "router", 99)))
+    assert calls.calls == {"directory": 1, "reach_limits": 1, "account_preferences": 1, "follows": 1}
 
 
 def test_refused_mentions_do_not_consume_the_cap() -> None:
     stage = Stage()
-    stage.state.people.arrange(UserId("nova"), OverallWish(mentions=MentionsAllowed.NONE))
+    stage.state.people.arrange(UserId("nova"), AccountPreferencesPatch(mentions=MentionsAllowed.NONE))
     for _ in range(30):
         stage.mention("nova", author="bob")
     stage.mention("lyra", author="bob")
@@ -115,16 +116,16 @@ def test_celebrity_mentions_beyond_the_cap_cause_no_alerts() -> None:
     stage = Stage()
     for _ in range(22):
         stage.tweet("nova", "orion", author="bob")
-    records = list(stage.state.log.waiting(topics.MENTIONS, "router", 99))
+    records = list(stage.state.log.read_uncommitted(topics.MENTIONS, "router", 99))
     build_router(stage.system())(records[:21])
-    build_router(stage.system(buckets=FailingPort(stage.state.buckets, CacheUnavailable)))(records[21:])
+    build_router(stage.system(token_buckets=FailingPort(stage.state.buckets, CacheUnavailable)))(records[21:])
     verdicts = {lane: Counter(mention.verdict for mention in _routed(stage, lane)) for lane in Lane}
     # One more passes without the cache. Standard mentions have no cap, and each account has an item of its own.
     assert verdicts == {Lane.CELEBRITY: {Verdict.ALL: 21, Verdict.ROW: 1}, Lane.STANDARD: {Verdict.ALL: 66}}
 
 
 def _routed(stage: Stage, lane: Lane) -> list[Mention]:
-    records = stage.state.log.waiting(topics.LANE_STREAM[lane], "coordinator", 999)
+    records = stage.state.log.read_uncommitted(topics.LANE_STREAM[lane], "coordinator", 999)
     return [unpack(Mention, logged.record.value) for logged in records]
 
 

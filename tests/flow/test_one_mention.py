@@ -5,8 +5,8 @@ import pytest
 from notifier import topics
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.moderation import MentionRefusal
-from notifier.domain.delivery.ledger import ATTEMPTS, Fact
-from notifier.domain.delivery.slice import Again, Dead, Pool
+from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Fact
+from notifier.domain.delivery.slice import Dead, Pool, Retry
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.users.visibility import Mark
@@ -19,8 +19,13 @@ from tests.support.simulator.inbox_visits import run_sync
 
 
 def facts(stage: Stage) -> set[Fact]:
-    accounts = stage.state.archive.accounts()
-    return {status.ended.fact for progress in accounts for status in progress.standings.values() if status.ended}
+    accounts = stage.state.archive.burst_progress()
+    return {
+        status.final_entry.fact
+        for progress in accounts
+        for status in progress.slice_states.values()
+        if status.final_entry
+    }
 
 
 def test_mention_reaches_inbox_row_and_device() -> None:
@@ -56,7 +61,7 @@ def test_corrupt_event_digest_is_no_conflict_and_no_second_mention(garbled: str)
     stage.tweet("nova", id="e1")
     recent = stage.state.recent
     recent.known = {event: (garbled, until) for event, (_, until) in recent.known.items()}
-    assert stage.tweet("nova", id="e1").answer is IntakeStatus.ACCEPTED
+    assert stage.tweet("nova", id="e1").status is IntakeStatus.ACCEPTED
     stage.sequence()
     assert [burst.count for burst in stage.state.bursts.by_key.values()] == [1, 1]
 
@@ -93,7 +98,7 @@ def test_store_outage_loses_nothing_and_writes_no_dead_letters() -> None:
     stage.sequence()
     stage.dispatch()
     down = build_slice_worker(stage.system(inbox=FailingPort(stage.state.inbox, StoreUnavailable)))
-    assert {type(outcome) for outcome in stage.work(Pool.P1, by=down)} == {Again}
+    assert {type(outcome) for outcome in stage.work(Pool.P1, by=down)} == {Retry}
     stage.deliver()
     assert stage.state.dead_letters.list(9) == []
     assert facts(stage) == {Fact.DONE}
@@ -116,10 +121,10 @@ def test_broken_slice_becomes_dead_letter_after_five_attempts() -> None:
     [first, *_] = stage.state.queue.waiting[Pool.P1]
     stage.state.queue.wipe()
     outcomes = []
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         outcomes.append(broken(first))
         stage.pass_time(seconds=1)
-    assert [type(outcome) for outcome in outcomes] == [Again] * (ATTEMPTS - 1) + [Dead]
+    assert [type(outcome) for outcome in outcomes] == [Retry] * (MAX_ATTEMPTS - 1) + [Dead]
     [letter] = stage.state.dead_letters.list(9)
     assert letter.id == str(first)
     stage.deliver(rounds=90)

@@ -20,7 +20,7 @@ def running(overview: Overview) -> BurstOverview:
 
 
 def states(burst: BurstOverview, tier: Tier) -> set[State]:
-    [filling] = [filling for filling in burst.fillings if filling.tier is tier]
+    [filling] = [filling for filling in burst.tiers if filling.tier is tier]
     return {span.state for span in filling.spans}
 
 
@@ -44,11 +44,11 @@ def test_burst_goes_from_planned_to_done_and_balances() -> None:
     stage.deliver()
     last = running(overview)
     assert all(states(last, tier) == {State.DONE} for tier in (Tier.P0, Tier.P1, Tier.P2))
-    assert last.settled
-    assert last.books.balanced
-    assert last.books.delivered == sum(filling.people for filling in last.fillings) > 0
-    assert (last.books.in_flight, last.sealed) == (0, last.shards)
-    assert all(filling.seconds is not None for filling in last.fillings)
+    assert last.is_finished
+    assert last.totals.is_balanced
+    assert last.totals.delivered == sum(filling.people for filling in last.tiers) > 0
+    assert (last.totals.in_flight, last.counted_shards) == (0, last.shards)
+    assert all(filling.seconds is not None for filling in last.tiers)
 
 
 def test_paused_tier_is_parked_and_not_late() -> None:
@@ -61,8 +61,8 @@ def test_paused_tier_is_parked_and_not_late() -> None:
     assert snapshot.running is not None
     assert states(snapshot.running, Tier.P2) == {State.PARKED}
     assert states(snapshot.running, Tier.P1) == {State.DONE}
-    assert snapshot.running.books.parked > 0
-    assert snapshot.running.books.balanced
+    assert snapshot.running.totals.parked > 0
+    assert snapshot.running.totals.is_balanced
     assert [throttle.tier for throttle in snapshot.throttles] == [Tier.P2]
     assert snapshot.seconds_behind(Pool.P2) is None
 
@@ -93,11 +93,11 @@ def test_delivery_rate_covers_the_last_seconds() -> None:
     stage.mention("nova")
     stage.dispatch()
     stage.work()
-    reached = sum(filling.people for filling in running(build_overview(stage.system())).fillings)
+    reached = sum(filling.people for filling in running(build_overview(stage.system())).tiers)
     overview = build_overview(stage.system())
-    assert overview.read().pace.deliveries == (reached + 1) / 3  # plus nova's own item
+    assert overview.read().rate.deliveries == (reached + 1) / 3  # plus nova's own item
     stage.pass_time(seconds=4)
-    assert overview.read().pace.deliveries == 0.0
+    assert overview.read().rate.deliveries == 0.0
 
 
 def test_large_burst_stays_in_view_despite_smaller_newer_ones() -> None:
@@ -114,20 +114,24 @@ def test_snapshot_is_read_once() -> None:
     overview = build_overview(stage.system())
     stage.mention("nova")
     stage.deliver()
-    before = running(overview).books
-    overview.seals = build_overview(stage.system(seals=FailingPort(stage.ports.seals, StoreUnavailable))).seals
-    assert running(overview).books == before
+    before = running(overview).totals
+    overview.audience_snapshots = build_overview(
+        stage.system(audience_snapshots=FailingPort(stage.ports.audience_snapshots, StoreUnavailable))
+    ).audience_snapshots
+    assert running(overview).totals == before
 
 
 def test_overview_is_complete_without_the_cache() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.deliver()
-    snapshot = build_overview(stage.system(report=FailingPort(stage.ports.report, CacheUnavailable))).read()
-    assert not snapshot.cache.answers
+    snapshot = build_overview(
+        stage.system(backlog_report=FailingPort(stage.ports.backlog_report, CacheUnavailable))
+    ).read()
+    assert not snapshot.cache.is_available
     assert snapshot.seconds_behind(Pool.P0) is None
     assert snapshot.running is not None
-    assert snapshot.running.books.balanced
+    assert snapshot.running.totals.is_balanced
 
 
 def test_wiped_cache_gets_a_new_generation() -> None:
@@ -147,6 +151,8 @@ def test_remaining_slices_are_counted_per_pool() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.dispatch()
-    backlog_by_pool = build_overview(stage.system()).read().cache.behind
+    backlog_by_pool = build_overview(stage.system()).read().cache.backlogs
     assert backlog_by_pool[Pool.P1].slices > 0
-    assert stage.state.clock.now() - timedelta(seconds=1) < (backlog_by_pool[Pool.P1].since or stage.state.clock.now())
+    assert stage.state.clock.now() - timedelta(seconds=1) < (
+        backlog_by_pool[Pool.P1].oldest_opened_at or stage.state.clock.now()
+    )

@@ -3,15 +3,15 @@
 from typing import Any
 
 from notifier.config.sections import DeadLetterSettings
-from notifier.domain.delivery.ledger import ATTEMPTS, Fact
-from notifier.domain.delivery.slice import Again, Dead, Pool, Slice
+from notifier.domain.delivery.ledger import MAX_ATTEMPTS, Fact
+from notifier.domain.delivery.slice import Dead, Pool, Retry, Slice
 from notifier.domain.errors import StoreUnavailable
-from notifier.flow.delivery.slice_worker import Work
+from notifier.flow.delivery.slice_worker import SliceWorker
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
 from tests.support.failing_ports import BrokenWrites, FailingPort
 from tests.support.in_memory_system import LYRA, NOVA, Stage
 
-STOPPED = Again(reason="the pool is stopped by its dead-letter limit")
+STOPPED = Retry(reason="the pool is stopped by its dead-letter limit")
 
 
 def stage_of(in_a_row: int = 1) -> Stage:
@@ -21,31 +21,31 @@ def stage_of(in_a_row: int = 1) -> Stage:
     return stage
 
 
-def broken(stage: Stage, **ports: Any) -> Work:
+def broken(stage: Stage, **ports: Any) -> SliceWorker:
     return build_slice_worker(stage.system(inbox=BrokenWrites(stage.state.inbox), **ports))
 
 
 def p1(stage: Stage) -> list[Slice]:
-    accounts = stage.state.archive.accounts()
+    accounts = stage.state.archive.burst_progress()
     return sorted(
-        (slice_ for progress in accounts for slice_ in progress.standings if slice_.pool is Pool.P1),
+        (slice_ for progress in accounts for slice_ in progress.slice_states if slice_.pool is Pool.P1),
         key=str,
     )
 
 
-def fail(stage: Stage, slice_: Slice, work: Work) -> list[object]:
+def fail(stage: Stage, slice_: Slice, work: SliceWorker) -> list[object]:
     """Run all attempts of a slice, each after the previous claim expired."""
     outcomes: list[object] = []
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         outcomes.append(work(slice_))
         stage.pass_time(seconds=31)
     return outcomes
 
 
 def facts(stage: Stage, pool: Pool) -> set[Fact | None]:
-    accounts = stage.state.archive.accounts()
-    statuses = [state for progress in accounts for state in progress.standings.values() if state.slice.pool is pool]
-    return {state.ended.fact if state.ended else None for state in statuses}
+    accounts = stage.state.archive.burst_progress()
+    statuses = [state for progress in accounts for state in progress.slice_states.values() if state.slice.pool is pool]
+    return {state.final_entry.fact if state.final_entry else None for state in statuses}
 
 
 def stopped_at_p1() -> tuple[Stage, list[Slice]]:
@@ -106,9 +106,9 @@ def test_finished_slice_resets_the_dead_letter_count() -> None:
     stage = stage_of(in_a_row=1)
     slices = p1(stage)
     work = build_slice_worker(stage.system())
-    work.guards.of("p1").admit_death("an older slice", "ValueError")
+    work.guards.guard_for("p1").admit_death("an older slice", "ValueError")
     assert type(work(slices[0])).__name__ == "Done"
-    assert work.guards.of("p1").admit_death(str(slices[1]), "ValueError")
+    assert work.guards.guard_for("p1").admit_death(str(slices[1]), "ValueError")
 
 
 def test_crash_between_count_and_letter_of_a_slice_counts_once() -> None:
@@ -116,7 +116,7 @@ def test_crash_between_count_and_letter_of_a_slice_counts_once() -> None:
     [first, second, *_] = p1(stage)
     letters = FailingPort(stage.state.dead_letters, StoreUnavailable)
     work = broken(stage, dead_letters=letters)
-    for _ in range(ATTEMPTS - 1):
+    for _ in range(MAX_ATTEMPTS - 1):
         work(first)
         stage.pass_time(seconds=31)
     for _ in range(3):

@@ -7,7 +7,7 @@ import pytest
 
 from notifier.config.push import PushSettings
 from notifier.domain.audience.bitmap import count
-from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import MentionRefusal, Verdict
@@ -15,7 +15,7 @@ from notifier.domain.delivery import forecast
 from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.upstream.validation import EDITED_TYPE, PROTECTED_TYPE
-from notifier.flow.operations.preview import Previewed
+from notifier.flow.operations.preview import AccountPreview
 from notifier.wiring.operations import build_preview
 from tests.flow.retractions import delete
 from tests.support.in_memory_system import LYRA, NOVA, Stage
@@ -24,7 +24,7 @@ from tests.support.simulator.script import Changed
 
 def preview(
     stage: Stage, *mentioned: str, author: str = "ada", protected: bool = False, of: str = "t1"
-) -> list[Previewed]:
+) -> list[AccountPreview]:
     now = stage.state.clock.now()
     event = Event(
         id=EventId("tweets", "dry"),
@@ -39,23 +39,23 @@ def preview(
     return list(build_preview(stage.system()).estimate(event))
 
 
-def snapshots(stage: Stage, key: BurstKey) -> list[Seal]:
-    return list(stage.state.archive.seals(key))
+def snapshots(stage: Stage, key: BurstKey) -> list[AudienceSnapshot]:
+    return list(stage.state.archive.audience_snapshots(key))
 
 
 def alerted(stage: Stage, key: BurstKey, tier: Tier) -> int:
-    return sum(count(snapshot.alerted(tier)) for snapshot in snapshots(stage, key))
+    return sum(count(snapshot.members_to_alert(tier)) for snapshot in snapshots(stage, key))
 
 
-def forecast_tiers(previewed: Previewed) -> Mapping[Tier, tuple[int, int, int]]:
+def forecast_tiers(previewed: AccountPreview) -> Mapping[Tier, tuple[int, int, int]]:
     assert previewed.tiers is not None
     return {tier: (forecast_.people, forecast_.phones, forecast_.rows) for tier, forecast_ in previewed.tiers.items()}
 
 
 def actual(stage: Stage, key: BurstKey) -> Mapping[Tier, tuple[int, int, int]]:
     """Return the numbers by the snapshots and by the ledger."""
-    statuses = stage.state.ledger.read([key])[key].standings.values()
-    entries = [status.ended for status in statuses if status.ended and status.slice.step is Step.ROWS]
+    statuses = stage.state.ledger.read([key])[key].slice_states.values()
+    entries = [status.final_entry for status in statuses if status.final_entry and status.slice.step is Step.ROWS]
     phones = {tier: alerted(stage, key, tier) for tier in TIERS}
     return {
         tier: (

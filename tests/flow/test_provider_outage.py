@@ -9,7 +9,7 @@ from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Receipt, Unknown
-from notifier.domain.push.send_log import TRIES, AlertOutcome
+from notifier.domain.push.send_log import MAX_TRIES, AlertOutcome
 from notifier.ports.push import Provider
 from tests.flow.quiet_hours import KIM, alert_sizes, member, use_providers, with_apple
 from tests.support.in_memory_system import Stage
@@ -56,7 +56,7 @@ def test_provider_outage_of_an_hour_delays_only_its_own_alerts() -> None:
         assert member(stage) in stage.reached()
         assert run_sync(stage.tab().badge(KIM)).count == n
         _run_until(stage, opened + EVERY)
-    assert 0 < google.attempts[member(stage)] <= TRIES * MENTIONS
+    assert 0 < google.attempts[member(stage)] <= MAX_TRIES * MENTIONS
     assert alert_sizes(stage) == []
     assert [_last_outcome(stage, burst) for burst in stage.bursts()] == [AlertOutcome.GIVEN_UP] * MENTIONS
     assert stage.state.ledger.unsettled() == []
@@ -69,8 +69,8 @@ def test_provider_outage_of_an_hour_delays_only_its_own_alerts() -> None:
 def _last_outcome(stage: Stage, burst: BurstKey) -> AlertOutcome:
     """Return the last outcome of Kim's alert by the provider that times out."""
     batches = [batch for log in stage.state.sent.read(burst, Platform.FCM, [0]).values() for batch in log]
-    missed = [failure for batch in batches for failure in batch.missed or ()]
-    return [failure.fate for failure in missed if failure.tried.member == member(stage)][-1]
+    missed = [failure for batch in batches for failure in batch.failures or ()]
+    return [failure.outcome for failure in missed if failure.state.member == member(stage)][-1]
 
 
 def _run_until(stage: Stage, until: datetime) -> None:

@@ -11,18 +11,18 @@ from notifier.domain.audience.bitmap import Bits, from_offsets
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
-from notifier.domain.delivery.slice import TERMS, Again, Pool, Slice, Step
+from notifier.domain.delivery.slice import POOL_TERMS, Pool, Retry, Slice, Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member, UserId
-from notifier.domain.timing import STALE
-from notifier.domain.users.account_preferences import OverallWish
-from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.timing import LATE_AFTER
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
+from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.flow.delivery.slice_worker import SliceLease
 from notifier.ports.directory import DirectoryEntry
 from notifier.ports.ledger import Ledger
-from notifier.ports.push import Spare
+from notifier.ports.push import PushSuppression
 from notifier.wiring.delivery import build_slice_worker
 from notifier.wiring.push import build_push_pipeline
 from tests.support.in_memory_system import NOVA, Stage
@@ -32,7 +32,7 @@ LEE = UserId("lee")
 """Lee follows nova, has a device, and is in P1; kim is in P0 and always alerted."""
 
 
-QUIET = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
+QUIET = AccountPreferencesPatch(quiet=QuietHours(start=time(21), end=time(5)), zone="Asia/Tokyo")
 """Quiet hours start at noon UTC, 21:00 in Tokyo."""
 
 
@@ -75,8 +75,10 @@ ACTIONS: dict[str, Callable[[Stage], None]] = {
         [DirectoryEntry(user=LEE, member=Member(stage.population.people[LEE].member), deleted=True)]
     ),
     "wants less": lambda stage: stage.state.people.volume(LEE, NOVA, Volume.OFF),
-    "wants nothing of everything": lambda stage: stage.state.people.arrange(LEE, OverallWish(volume=Volume.OFF)),
-    "wants no alerts": lambda stage: stage.state.people.arrange(LEE, OverallWish(push=False)),
+    "wants nothing of everything": lambda stage: stage.state.people.arrange(
+        LEE, AccountPreferencesPatch(volume=Volume.OFF)
+    ),
+    "wants no alerts": lambda stage: stage.state.people.arrange(LEE, AccountPreferencesPatch(push=False)),
     "went to bed": lambda stage: stage.state.people.arrange(LEE, QUIET),
 }
 
@@ -104,7 +106,7 @@ def test_user_who_blocked_the_opener_gets_no_alert_but_sees_the_burst() -> None:
 @pytest.mark.parametrize(("tier", "names"), [(Tier.P0, {"kim", "roy"}), (Tier.P1, {"lee"})])
 def test_long_throttle_loses_no_alert(tier: Tier, names: set[str]) -> None:
     stage = Stage()
-    pause = 2 * STALE
+    pause = 2 * LATE_AFTER
     stage.throttle(tier, seconds=pause.total_seconds())
     stage.mention("nova")
     stage.deliver_others()
@@ -118,7 +120,7 @@ def test_alert_is_sent_within_one_day() -> None:
     stage = Stage()
     stage.mention("nova")
     rows_only(stage)
-    stage.state.clock.advance(TERMS[Pool.FCM].worth - timedelta(seconds=5))
+    stage.state.clock.advance(POOL_TERMS[Pool.FCM].expires_after - timedelta(seconds=5))
     stage.dispatch()
     stage.work(Pool.FCM)
     assert alerted(stage) == {"kim", "lee", "roy"}
@@ -128,7 +130,7 @@ def test_alert_expires_after_one_day() -> None:
     stage = Stage()
     stage.mention("nova")
     rows_only(stage)
-    stage.state.clock.advance(TERMS[Pool.FCM].worth)
+    stage.state.clock.advance(POOL_TERMS[Pool.FCM].expires_after)
     stage.deliver()
     assert alerted(stage) == set()
     assert pushes(stage) == {Fact.PULLED}
@@ -137,15 +139,17 @@ def test_alert_expires_after_one_day() -> None:
 def test_users_of_pulled_slices_still_get_alerts() -> None:
     stage = Stage()
     stage.mention("nova")
-    stage.state.clock.advance(TERMS[Pool.P1].worth)
+    stage.state.clock.advance(POOL_TERMS[Pool.P1].expires_after)
     stage.deliver()
     assert alerted(stage) == {"kim", "lee", "roy"}
 
 
 def pushes(stage: Stage) -> set[Fact]:
-    [progress] = [progress for progress in stage.state.archive.accounts() if progress.plan.burst.subject == NOVA]
+    [progress] = [progress for progress in stage.state.archive.burst_progress() if progress.plan.burst.subject == NOVA]
     return {
-        status.ended.fact for status in progress.standings.values() if status.ended and status.slice.step is Step.FCM
+        status.final_entry.fact
+        for status in progress.slice_states.values()
+        if status.final_entry and status.slice.step is Step.FCM
     }
 
 
@@ -158,7 +162,7 @@ def test_claim_is_renewed_during_slow_reads() -> None:
     slice_ = Slice(key, Step.FCM, Tier.P0, 0, 4)
 
     class AlertedEverywhere:
-        def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
+        def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
             return {shard: from_offsets([1]) for shard in shards}
 
     class Slow:
@@ -166,7 +170,7 @@ def test_claim_is_renewed_during_slow_reads() -> None:
             clock.advance(slice_.terms.claim / 2)
             return iter(())
 
-    pipeline_ports: Any = {"seals": AlertedEverywhere(), "selection": Slow()}
+    pipeline_ports: Any = {"audience_snapshots": AlertedEverywhere(), "selection": Slow()}
     claim = claims.claim(slice_, "one", clock.now(), clock.now() + slice_.terms.claim)
     assert claim is not None
     replace(build_push_pipeline(stage.system()), **pipeline_ports)(burst, slice_, SliceLease(claim, claims, clock))
@@ -183,7 +187,7 @@ class LateWrites:
         return getattr(self.ledger, method)
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
-        waits = [entry for entry in entries if entry.fact is Fact.WAITS and entry.n == 1]
+        waits = [entry for entry in entries if entry.fact is Fact.WAITS and entry.number == 1]
         self.ledger.record([replace(entry, at=entry.at + timedelta(hours=8)) for entry in waits])
         return self.ledger.record(entries)
 
@@ -208,22 +212,22 @@ def test_worker_that_lost_its_lease_records_no_wait() -> None:
     [key] = stage.bursts()
     clock, slice_ = stage.state.clock, Slice(key, Step.FCM, Tier.P0, 0, 0)
 
-    def stall_past_lease(burst: Burst, piece: Slice, hold: SliceLease) -> LedgerEntry:
-        clock.advance(piece.terms.claim)
+    def stall_past_lease(burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
+        clock.advance(slice_.terms.claim)
         now = clock.now()
-        assert stage.state.claims.claim(piece, "other", now, now + piece.terms.claim) is not None
-        return LedgerEntry(slice=piece, fact=Fact.WAITS, n=0, at=now + timedelta(hours=8))
+        assert stage.state.claims.claim(slice_, "other", now, now + slice_.terms.claim) is not None
+        return LedgerEntry(slice=slice_, fact=Fact.WAITS, number=0, at=now + timedelta(hours=8))
 
     work = build_slice_worker(stage.system())
-    outcome = replace(work, doings={**work.doings, Step.FCM: stall_past_lease})(slice_)
-    assert outcome == Again(reason="the claim was lost")
-    assert stage.state.ledger.read([key])[key].standings[slice_].waits_until is None
+    outcome = replace(work, handlers={**work.handlers, Step.FCM: stall_past_lease})(slice_)
+    assert outcome == Retry(reason="the claim was lost")
+    assert stage.state.ledger.read([key])[key].slice_states[slice_].deferred_until is None
 
 
 class UnknownSuppressions:
     """Push suppressions cannot be read."""
 
-    def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, Spare]:
+    def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, PushSuppression]:
         raise StoreUnavailable("for a test")
 
 
@@ -234,8 +238,8 @@ def test_slice_waits_while_suppressions_are_unavailable() -> None:
     stage.pass_time(seconds=1)
     stage.dispatch()
     unknown_suppressions: Any = UnknownSuppressions()
-    outcomes = stage.work(Pool.FCM, by=build_slice_worker(stage.system(spared=unknown_suppressions)))
-    assert Again in {type(outcome) for outcome in outcomes}
+    outcomes = stage.work(Pool.FCM, by=build_slice_worker(stage.system(push_suppressions=unknown_suppressions)))
+    assert Retry in {type(outcome) for outcome in outcomes}
     assert alerted(stage) == set()
     stage.pass_time(seconds=30)
     stage.deliver()

@@ -9,12 +9,12 @@ import pytest
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind, Tier
 from notifier.domain.delivery.ledger import BurstProgress, Fact
-from notifier.domain.delivery.plan import SetHead, plan
-from notifier.domain.delivery.slice import PHONES, TERMS, Pool, Step
+from notifier.domain.delivery.plan import FollowerCounts, make_plan
+from notifier.domain.delivery.slice import POOL_TERMS, PUSH_STEPS, Pool, Step
 from notifier.domain.ids import Subject
-from notifier.flow.delivery.row_writer import Delivery
+from notifier.flow.delivery.row_writer import RowWriter
 from notifier.flow.delivery.slice_worker import SliceLease
-from notifier.flow.indexing.bitmaps import MendedSets
+from notifier.flow.indexing.bitmaps import SelfRepairingSets
 from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob
 from tests.support.contract_examples import NOVA, burst
@@ -45,17 +45,17 @@ class OneShard:
         for kind, places in {**SETS, **{SetKind(name): members_ for name, members_ in devices.items()}}.items():
             sets.put([ShardBlob(kind=kind, owner=_owner(kind), shard=0, bits=from_offsets(places))])
         self.burst = replace(burst(), opened_at=self.clock.now())
-        self.ledger.plan([plan(self.burst, SetHead(total=4, counts=(4,)))])
-        self.delivery = Delivery(
-            sets=MendedSets(port=sets, log=MemoryLog(self.clock), clock=self.clock),
-            seals=self.seals,
+        self.ledger.store_plans([make_plan(self.burst, FollowerCounts(total=4, by_shard=(4,)))])
+        self.delivery = RowWriter(
+            sets=SelfRepairingSets(port=sets, log=MemoryLog(self.clock), clock=self.clock),
+            audience_snapshots=self.seals,
             inbox=MemoryInbox(self.seals),
             clock=self.clock,
             metrics=Metrics(),
         )
 
     def deliver(self) -> None:
-        for slice_ in [slice_ for slice_ in self._account().standings if slice_.step is Step.ROWS]:
+        for slice_ in [slice_ for slice_ in self._account().slice_states if slice_.step is Step.ROWS]:
             now = self.clock.now()
             claim = self.claims.claim(slice_, "test", now, now + slice_.terms.claim)
             assert claim is not None
@@ -63,10 +63,10 @@ class OneShard:
 
     def push_slices(self) -> set[tuple[Step, Tier]]:
         """Return the remaining push slices."""
-        return {(slice_.step, slice_.tier) for slice_ in self._account().standings if slice_.step is not Step.ROWS}
+        return {(slice_.step, slice_.tier) for slice_ in self._account().slice_states if slice_.step is not Step.ROWS}
 
     def phones(self) -> Mapping[Tier, int | None]:
-        ended = [status.ended for status in self._account().standings.values() if status.ended]
+        ended = [status.final_entry for status in self._account().slice_states.values() if status.final_entry]
         return {entry.slice.tier: entry.phones for entry in ended}
 
     def _account(self) -> BurstProgress:
@@ -78,7 +78,7 @@ def _owner(kind: SetKind) -> Subject | None:
 
 
 def push_slices_of(*tiers: Tier) -> set[tuple[Step, Tier]]:
-    return {(step, tier) for step in PHONES for tier in tiers}
+    return {(step, tier) for step in PUSH_STEPS for tier in tiers}
 
 
 def test_burst_without_devices_has_no_push_slices() -> None:
@@ -109,8 +109,8 @@ def test_one_device_keeps_the_push_slices_of_its_tier(
 
 def test_devices_of_pulled_slices_are_counted() -> None:
     shard = OneShard(push=[VIP])
-    shard.clock.advance(TERMS[Pool.P2].worth + timedelta(seconds=1))
+    shard.clock.advance(POOL_TERMS[Pool.P2].expires_after + timedelta(seconds=1))
     shard.deliver()
     progress = shard.ledger.read([shard.burst.key])[shard.burst.key]
-    assert {status.ended.fact for status in progress.standings.values() if status.ended} == {Fact.PULLED}
+    assert {status.final_entry.fact for status in progress.slice_states.values() if status.final_entry} == {Fact.PULLED}
     assert (shard.push_slices(), shard.phones()) == (push_slices_of(Tier.P0), {Tier.P0: 1, Tier.P1: 0, Tier.P2: 0})

@@ -56,7 +56,7 @@ def test_tasks_survive_a_killed_worker_and_a_killed_broker(host: Host, rabbit: R
         host.wait_for(str(make_slice(4)), within=30)
         rabbit.engine.freeze()
         host.wait_for_heartbeats()
-        rabbit.engine.wake()
+        rabbit.engine.resume()
         enqueue(host, make_slice(5))
         host.wait_for(str(make_slice(5)), within=30)
         process.terminate()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from notifier import topics
-from notifier.domain.audience.snapshot import KEPT_FOR
+from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.bursts.sequencer import Head
@@ -19,7 +19,7 @@ from notifier.flow.delivery.reconciler import LOG_KEPT_FOR, Reconciler
 from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.inbox import InboxPosition
 from notifier.ports.ledger import Ledger
-from notifier.ports.pull_index import FRESH_FOR
+from notifier.ports.pull_index import MAX_COMPARISON_AGE
 from notifier.wiring.delivery import build_reconciler
 from notifier.wiring.sequencing import build_publisher
 from tests.support.failing_ports import FailingPort
@@ -48,7 +48,7 @@ class RecordedLog:
 
     forgotten: list[datetime] = field(default_factory=list)
 
-    def forget(self, before: datetime) -> int:
+    def drop_committed(self, before: datetime) -> int:
         self.forgotten.append(before)
         return 0
 
@@ -60,9 +60,9 @@ class Paged:
     recent: RecentBursts
     pages: int = 0
 
-    def since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
+    def opened_since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
         self.pages += 1
-        return self.recent.since(moment, behind, min(limit, 2))
+        return self.recent.opened_since(moment, behind, min(limit, 2))
 
 
 def failed(reconciler: Reconciler, duty: str) -> float:
@@ -86,7 +86,7 @@ def test_reconciler_announces_what_redis_refused() -> None:
     stage.tweet("nova")
     stage.pump(topics.MENTIONS).step()
     pump.step()
-    stage.state.clock.advance(FRESH_FOR + timedelta(milliseconds=1))
+    stage.state.clock.advance(MAX_COMPARISON_AGE + timedelta(milliseconds=1))
     assert stage.sees("kim") == ["mention:nova#1"]
     reconciler()
     assert NOVA in stage.state.pull.lists
@@ -162,10 +162,12 @@ class Miscounted:
 
     def _miscounted(self, progress: BurstProgress) -> BurstProgress:
         """Change the people of one finished slice of the followers' burst."""
-        for slice_, status in progress.standings.items():
-            if slice_.burst.subject == NOVA and status.ended and status.ended.people:
-                ended = replace(status.ended, people=status.ended.people + self.difference)
-                return replace(progress, standings={**progress.standings, slice_: replace(status, ended=ended)})
+        for slice_, status in progress.slice_states.items():
+            if slice_.burst.subject == NOVA and status.final_entry and status.final_entry.people:
+                ended = replace(status.final_entry, people=status.final_entry.people + self.difference)
+                return replace(
+                    progress, slice_states={**progress.slice_states, slice_: replace(status, final_entry=ended)}
+                )
         return progress
 
 
@@ -187,8 +189,8 @@ def test_burst_with_expired_snapshots_is_not_counted_as_unbalanced() -> None:
     reconciler = build_reconciler(stage.system())
     reconciler()
     stage.deliver()
-    stage.state.clock.advance(KEPT_FOR)
-    stage.state.inbox.sweep(stage.state.clock.now(), 1_000_000)
+    stage.state.clock.advance(SNAPSHOT_KEPT_FOR)
+    stage.state.inbox.delete_expired(stage.state.clock.now(), 1_000_000)
     reconciler()
     assert reconciler.metrics.registry.get_sample_value("notifier_books_unbalanced_total") == 0
 

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.domain.audience.account_flags import Flag, Flagged
+from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.visibility import Mark
-from notifier.ports.inbox_versions import REMEMBERED_FOR
+from notifier.ports.inbox_versions import REMEMBERED_TTL
 from tests.flow.inboxes import KIM, Processes
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import run_sync
@@ -21,7 +21,7 @@ def processes() -> Processes:
     """Kim is a VIP. Process 0 has shown her inbox, and both have shown those of other users."""
     stage = Stage()
     stage.state.flags.write(
-        [Flagged(flag=Flag.VIP, member=Member(stage.population.base["kim"].member), on=True, sequence=1)]
+        [FlagRow(flag=Flag.VIP, member=Member(stage.population.base["kim"].member), is_set=True, sequence=1)]
     )
     stage.mention("nova")
     processes_ = Processes(stage)
@@ -46,7 +46,7 @@ def test_second_process_reads_no_facts(processes: Processes) -> None:
 
 
 def test_page_of_another_software_version_is_not_shown(processes: Processes) -> None:
-    processes.inboxes[1] = replace(processes.inboxes[1], maker=b"another version")
+    processes.inboxes[1] = replace(processes.inboxes[1], renderer_id=b"another version")
     assert calls_of_first_open(processes) == 1  # for kim's own subject
     assert processes.shown(1) == [str(FIRST)]
 
@@ -104,5 +104,5 @@ def test_new_connection_distrusts_stored_facts(processes: Processes) -> None:
 
 
 def test_stored_facts_expire(processes: Processes) -> None:
-    processes.stage.pass_time(seconds=(REMEMBERED_FOR + timedelta(seconds=1)).total_seconds())
+    processes.stage.pass_time(seconds=(REMEMBERED_TTL + timedelta(seconds=1)).total_seconds())
     assert calls_of_first_open(processes) == 3

@@ -48,13 +48,13 @@ def test_deletion_before_the_mention_prevents_a_burst() -> None:
     assert {outcome.refusal for outcome in stage.state.bursts.outcomes(None, "e2")} == {MentionRefusal.RETRACTED}
 
 
-@pytest.mark.parametrize("method", ["known", "write"])
+@pytest.mark.parametrize("method", ["known_events", "write"])
 def test_deletion_during_sequencing_hides_the_mention(method: str) -> None:
     """The coordinator has read the retractions, and the deletion has read the mentions before this one was written."""
     stage = Stage()
     stage.tweet("nova")
     stalling = Stalling(stage.state.bursts, method, lambda: delete(stage))
-    for stream in topics.MENTIONS_PASS:
+    for stream in topics.MENTION_STREAMS:
         stage.pump(stream, bursts=stalling).step()
     assert stalling.stopped
     assert stage.sees("kim") == stage.sees("nova") == []
@@ -229,7 +229,7 @@ def test_retracted_burst_causes_no_alert_and_balances() -> None:
     stage.deliver()
     assert stage.state.phones.arrived == []
     assert all(
-        books.balanced and not books.in_flight for books in build_reconciler(stage.system()).sums(stage.bursts())
+        books.is_balanced and not books.in_flight for books in build_reconciler(stage.system()).totals(stage.bursts())
     )
 
 

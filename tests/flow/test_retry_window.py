@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from notifier.domain.audience.bitmap import count
-from notifier.domain.delivery.slice import HAND_BACK_AFTER, Pool, Step
+from notifier.domain.delivery.slice import TIME_SHARE, Pool, Step
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.circuit_breaker import BreakerSettings, Open
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
-from notifier.domain.push.send_log import TRIES, WORTH, AlertOutcome
-from notifier.flow.delivery.slice_worker import Work
+from notifier.domain.push.send_log import MAX_TRIES, RETRY_WINDOW, AlertOutcome
+from notifier.flow.delivery.slice_worker import SliceWorker
 from notifier.flow.push.circuit_breakers import CircuitBreakers
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.alert_counts import SOON, alert_count, alert_outcomes, phone
@@ -34,14 +34,14 @@ def browser(stage: Stage, name: str, host: str, *says: Receipt) -> Device:
     return device
 
 
-def with_browsers(stage: Stage) -> Work:
+def with_browsers(stage: Stage) -> SliceWorker:
     phones, both = stage.state.phones, [Platform.FCM, Platform.WEB]
     stage.ports = replace(stage.ports, providers=dict.fromkeys(both, phones), platforms=both)
     return build_slice_worker(stage.system())
 
 
-def breakers(work: Work) -> CircuitBreakers:
-    push: Any = work.doings[Step.WEB]
+def breakers(work: SliceWorker) -> CircuitBreakers:
+    push: Any = work.handlers[Step.WEB]
     circuit_breakers: CircuitBreakers = push.breakers
     return circuit_breakers
 
@@ -50,7 +50,7 @@ def times(stage: Stage, device: Device) -> int:
     return sum(target.id == device.id for _, target in stage.state.phones.arrived)
 
 
-def rounds(stage: Stage, work: Work, number: int, *, seconds: float = 1) -> None:
+def rounds(stage: Stage, work: SliceWorker, number: int, *, seconds: float = 1) -> None:
     for _ in range(number):
         stage.dispatch()
         stage.work(by=work)
@@ -60,10 +60,10 @@ def rounds(stage: Stage, work: Work, number: int, *, seconds: float = 1) -> None
 def sent_to(stage: Stage) -> int:
     """Return how many users with browsers are in a send batch of any burst that alerts them."""
     logs = (stage.state.sent.read(burst, Platform.WEB, [0, 1]).values() for burst in stage.bursts())
-    return sum(count(batch.told) for log in logs for batches in log for batch in batches)
+    return sum(count(batch.alerted) for log in logs for batches in log for batch in batches)
 
 
-def counted(stage: Stage, work: Work, outcome: str) -> float:
+def counted(stage: Stage, work: SliceWorker, outcome: str) -> float:
     labels = {"platform": "web", "fate": outcome}
     return work.metrics.registry.get_sample_value("notifier_push_receipts_total", labels) or 0
 
@@ -76,12 +76,12 @@ def test_open_circuit_delays_only_the_devices_of_its_push_service() -> None:
     stage.mention("nova")
     rounds(stage, work, 5)
     assert [times(stage, device) for device in [working_device, *blocked_devices]] == [1, 0, 0, 0]
-    rounds(stage, work, 2 * WORTH // timedelta(seconds=31), seconds=31)
+    rounds(stage, work, 2 * RETRY_WINDOW // timedelta(seconds=31), seconds=31)
     for device in blocked_devices:
         stage.state.phones.answers[device.id].clear()
     rounds(stage, work, 10, seconds=31)
     assert [times(stage, device) for device in [working_device, *blocked_devices]] == [1, 1, 1, 1]
-    assert not stage.state.ledger.open()
+    assert not stage.state.ledger.open_bursts()
     assert counted(stage, work, "given_up") == 0
     assert counted(stage, work, "held") > 0
 
@@ -99,8 +99,8 @@ def test_user_behind_open_circuit_gets_one_summary_when_it_closes() -> None:
     assert (len(stage.bursts()), sent_to(stage), times(stage, kims)) == (2, 0, 0)
     rounds(stage, work, 40, seconds=31)
     [alert] = [alert for alert, device in stage.state.phones.arrived if device.id == kims.id]
-    assert alert.summary
-    assert not stage.state.ledger.open()
+    assert alert.is_summary
+    assert not stage.state.ledger.open_bursts()
 
 
 def test_alert_is_given_up_after_all_tries() -> None:
@@ -110,7 +110,11 @@ def test_alert_is_given_up_after_all_tries() -> None:
     kims = browser(stage, "kim", DOWN, *[busy] * 9)
     stage.mention("nova")
     rounds(stage, work, 120)
-    assert (times(stage, kims), counted(stage, work, "retry"), counted(stage, work, "given_up")) == (0, TRIES - 1, 1)
+    assert (times(stage, kims), counted(stage, work, "retry"), counted(stage, work, "given_up")) == (
+        0,
+        MAX_TRIES - 1,
+        1,
+    )
 
 
 def test_retry_expiring_in_quiet_hours_is_given_up() -> None:
@@ -125,7 +129,7 @@ def test_retry_expiring_in_quiet_hours_is_given_up() -> None:
     stage.state.clock.advance(NIGHT)
     rounds(stage, work, 5)
     assert (alert_count(stage, "kim"), alert_outcomes(stage, "kim")) == (0, [AlertOutcome.RETRY, AlertOutcome.GIVEN_UP])
-    assert not stage.state.ledger.open()
+    assert not stage.state.ledger.open_bursts()
     labels = {"platform": "fcm", "fate": "given_up"}
     assert work.metrics.registry.get_sample_value("notifier_push_receipts_total", labels) == 1
 
@@ -139,7 +143,7 @@ def test_late_retry_is_sent_silently() -> None:
     stage.mention("nova")
     rounds(stage, work, 5)
     rounds(stage, work, 30, seconds=61)
-    urgent = {device.member: alert.urgent for alert, device in stage.state.phones.arrived}
+    urgent = {device.member: alert.is_urgent for alert, device in stage.state.phones.arrived}
     assert [urgent[phone(stage, name).member] for name in ("kim", "roy")] == [True, False]
     assert (alerts_of(stage, "kim"), alerts_of(stage, "roy")) == ([0], [0])
 
@@ -153,7 +157,7 @@ def test_rate_limited_device_does_not_slow_the_provider() -> None:
         return stage.state.paces.paces[Platform.FCM].share
 
     at = Stage().state.clock.now() + timedelta(minutes=5)
-    assert share(RetryAt(at=at, reason="TooManyRequests", alone=True)) == 1.0
+    assert share(RetryAt(at=at, reason="TooManyRequests", is_device_only=True)) == 1.0
     assert share(RetryAt(at=at, reason="QUOTA_EXCEEDED")) < 1.0
 
 
@@ -169,14 +173,14 @@ def test_alert_held_by_a_breaker_is_counted_as_held() -> None:
     assert stage.state.paces.paces[Platform.WEB].share == 1.0
 
 
-@pytest.mark.parametrize("method", ["intend", "close"])
+@pytest.mark.parametrize("method", ["write_ahead", "close"])
 @pytest.mark.parametrize("after", [False, True])
 def test_crash_sends_no_duplicate_to_device_behind_open_circuit(method: str, after: bool) -> None:
     stage = Stage()
     with_browsers(stage)
     blocked_device, working_device = browser(stage, "kim", DOWN), browser(stage, "roy", UP)
     killing_log: Any = KillsWorker(stage.state.sent, method, after=after)
-    work = build_slice_worker(stage.system(sent=killing_log))
+    work = build_slice_worker(stage.system(send_log=killing_log))
     stage.mention("nova")
     stage.dispatch()
     stage.work(Pool.P0, Pool.P1, Pool.P2)
@@ -185,7 +189,7 @@ def test_crash_sends_no_duplicate_to_device_behind_open_circuit(method: str, aft
     breakers(work).lines[f"web {DOWN}"] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
     with pytest.raises(Killed):
         stage.work(Pool.WEB, by=work)
-    assert sent_to(stage) == (0 if (method, after) == ("intend", False) else 1)
+    assert sent_to(stage) == (0 if (method, after) == ("write_ahead", False) else 1)
     stage.pass_time(seconds=60)
     stage.deliver(rounds=60)
     assert times(stage, blocked_device) == 1
@@ -199,24 +203,24 @@ class SlowCaps:
         self._stage, self._caps = stage, caps
 
     def spend(self, *args: Any) -> Any:
-        self._stage.pass_time(seconds=HAND_BACK_AFTER.total_seconds())
+        self._stage.pass_time(seconds=TIME_SHARE.total_seconds())
         return self._caps.spend(*args)
 
 
 def test_device_behind_open_circuit_does_not_take_a_turn_from_others() -> None:
     stage, line = Stage(), f"web {DOWN}"
     work = with_browsers(stage)
-    push: Any = work.doings[Step.WEB]
+    push: Any = work.handlers[Step.WEB]
     slow = replace(
         push,
         batch_devices=1,
         selection=replace(push.selection, batch_devices=1),
         caps=SlowCaps(stage, push.caps),
     )
-    work = replace(work, doings={**work.doings, Step.WEB: slow})
+    work = replace(work, handlers={**work.handlers, Step.WEB: slow})
     first, second = sorted(("kim", "roy"), key=lambda name: stage.population.people[name].member)
     blocked_device, working_device = browser(stage, first, DOWN), browser(stage, second, UP)
-    breakers(work).settings = BreakerSettings(rest=timedelta(hours=9))
+    breakers(work).settings = BreakerSettings(open_for=timedelta(hours=9))
     breakers(work).lines[line] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
     stage.mention("nova")
     rounds(stage, work, 20)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.audience.activity import LASTS, OF_THE_ACTIVE
+from notifier.domain.audience.activity import ACTIVE_DAYS, ACTIVE_SET_KINDS
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
@@ -37,13 +37,13 @@ def test_visitor_is_active_after_the_next_round() -> None:
     assert world.all_active() == [[1, SHARD_MEMBERS + 2]] * 3
 
 
-@pytest.mark.parametrize("kind", OF_THE_ACTIVE)
+@pytest.mark.parametrize("kind", ACTIVE_SET_KINDS)
 def test_idle_user_leaves_each_active_set_in_time(kind: SetKind) -> None:
     world = World()
     world.visit(1)
     job = world.job()
     job.run()
-    lasting = timedelta(days=LASTS[kind])
+    lasting = timedelta(days=ACTIVE_DAYS[kind])
     world.clock.advance(lasting)
     job.run()
     assert world.active(kind) == [1]
@@ -95,7 +95,7 @@ def test_round_without_visits_writes_no_bitmap() -> None:
     world.visit(1)
     job = world.job()
     job.run()
-    stores = {"sets": RejectsWrites(world.sets), "stays": RejectsWrites(world.stays)}
+    stores = {"sets": RejectsWrites(world.sets), "active_sets": RejectsWrites(world.stays)}
     for name, port in stores.items():
         setattr(job, name, port)
     world.clock.advance(MINUTE)
@@ -173,7 +173,7 @@ def test_stalled_leader_does_not_overwrite_newer_sets() -> None:
     assert world.all_active() == [[1, 2]] * 3
 
 
-@pytest.mark.parametrize("port", ["directory", "hours", "stays", "sets"])
+@pytest.mark.parametrize("port", ["directory", "hours", "active_sets", "sets"])
 def test_crash_at_any_call_loses_no_activity(port: str) -> None:
     """The job crashes at the nth call, before or after its effect; then it runs again, and then a successor."""
     for nth, after in ((n, after) for n in count() for after in (False, True)):
@@ -204,7 +204,7 @@ def test_redis_wipe_keeps_published_active_sets() -> None:
     job.run()
     world.visit(2)
     world.hours.wipe()
-    assert world.hours.last_rolled_up() is None
+    assert world.hours.last_roll_up() is None
     world.clock.advance(MINUTE)
     job.run()
     assert (world.active(), world.counted("activity_emptied")) == ([1], 1)
@@ -246,7 +246,7 @@ def test_unreadable_shards_do_not_affect_others() -> None:
     world = World()
     world.directory.enrol([DirectoryEntry(user=UserId("far"), member=Member(40 * SHARD_MEMBERS))])
     world.visit(1, 40 * SHARD_MEMBERS)
-    world.job(stays=Corrupt(world.stays)).run()
+    world.job(active_sets=Corrupt(world.stays)).run()
     far = world.sets.read(DAILY, None, [40])
     assert [members(bits, 40) for bits in far.values()] == [[40 * SHARD_MEMBERS]]
     assert (world.active(), world.counted("activity_unreadable")) == ([], 1)

@@ -10,8 +10,8 @@ import pytest
 
 from notifier.adapters.redis import RedisActiveHours, RedisActivity
 from notifier.adapters.redis.connect import connect_async
-from notifier.adapters.sqlite import SqliteDirectory, SqliteEpochs, SqliteLeases, SqliteMemberSets, SqliteStays
-from notifier.api.background.activity_recorder import Noting
+from notifier.adapters.sqlite import SqliteActiveSets, SqliteDirectory, SqliteEpochs, SqliteLeases, SqliteMemberSets
+from notifier.api.background.activity_recorder import ActivityRecorder
 from notifier.config import Settings
 from notifier.domain.audience.activity import FOREVER
 from notifier.domain.audience.bitmap import from_offsets, members
@@ -20,7 +20,7 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import InboxView, OpenedInbox
 from notifier.metrics import Metrics
-from notifier.ports.audience import ShardBlob, Stay
+from notifier.ports.audience import ActiveSetEntry, ShardBlob
 from notifier.ports.directory import DirectoryEntry
 from notifier.wiring.indexing import build_activity_roll_up
 from notifier.wiring.system import System, build_system
@@ -48,10 +48,10 @@ class ValkeyWorld:
 
         async def record() -> None:
             async with connect_async(self.valkey.patient) as client:
-                recorder = Noting(activity=RedisActivity(client), metrics=Metrics(), pause=_at_once)
-                recorder.observe(OpenedInbox(look=look, after=None, page=None, badge=None))
-                assert recorder.going is not None
-                await recorder.going
+                recorder = ActivityRecorder(activity=RedisActivity(client), metrics=Metrics(), pause=_at_once)
+                recorder.observe(OpenedInbox(view=look, after=None, page=None, badge=None))
+                assert recorder.sending is not None
+                await recorder.sending
 
         asyncio.run(record())
 
@@ -72,7 +72,7 @@ def world(tmp_path: Path, valkey: Valkey) -> Iterator[ValkeyWorld]:
         stage.ports,
         directory=SqliteDirectory(core),
         sets=SqliteMemberSets(core),
-        stays=SqliteStays(core),
+        active_sets=SqliteActiveSets(core),
         epochs=SqliteEpochs(core),
         leases=SqliteLeases(core),
         active_hours=RedisActiveHours(valkey.client),
@@ -81,7 +81,9 @@ def world(tmp_path: Path, valkey: Valkey) -> Iterator[ValkeyWorld]:
         [DirectoryEntry(user=UserId(f"u{member}"), member=Member(member)) for member in (LOADED, IDLE)]
     )
     ports.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([LOADED, IDLE]))])
-    ports.stays.put([Stay(kind=SetKind.ACTIVE_30D, until=FOREVER, shard=0, bits=from_offsets([LOADED]))])
+    ports.active_sets.put(
+        [ActiveSetEntry(kind=SetKind.ACTIVE_30D, last_hour=FOREVER, shard=0, bits=from_offsets([LOADED]))]
+    )
     yield ValkeyWorld(stage, build_system(ports=ports, settings=Settings(), metrics=Metrics(), owner="a"), valkey)
     files.close()
 
@@ -112,7 +114,7 @@ def test_valkey_wipe_changes_no_tiers(world: ValkeyWorld) -> None:
     world.stage.pass_time(minutes=3)
     build_activity_roll_up(replace(world.system, owner="b")).run()
     assert world.tiers() == {Tier.P2: [LOADED], Tier.P1: [IDLE]}
-    assert world.system.ports.active_hours.last_rolled_up() == world.stage.state.clock.now()
+    assert world.system.ports.active_hours.last_roll_up() == world.stage.state.clock.now()
 
 
 def test_restarted_process_knows_active_members(world: ValkeyWorld) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey
-from notifier.flow.push.catch_up import FIRST_READ, SiblingBursts
+from notifier.flow.push.catch_up import FIRST_READ_SIZE, SiblingBursts
 from tests.support.examples import BOB, HOUR, MINUTE, NOON, burst
 from tests.support.fakes.bursts import MemoryBursts
 
@@ -57,7 +57,7 @@ def test_siblings_of_a_short_period_cost_one_small_read() -> None:
     *earlier, last = bursts_by_minute(range(1, 10_001))
     bursts = Counted(*earlier, last)
     SiblingBursts(bursts=bursts).older(last, last.opened_at - 3 * MINUTE)
-    assert bursts.read_seqs == [*range(9_999, 9_999 - FIRST_READ, -1)]
+    assert bursts.read_seqs == [*range(9_999, 9_999 - FIRST_READ_SIZE, -1)]
 
 
 def test_siblings_without_alerts_are_skipped_and_read_once() -> None:
@@ -83,8 +83,8 @@ def test_retracted_sibling_is_returned_in_its_current_state() -> None:
 
 def test_memory_of_skipped_siblings_is_bounded() -> None:
     first, *between, last = bursts_by_minute(range(1, 201))
-    siblings = SiblingBursts(bursts=Counted(first, last, *map(silent, between)), most=40)
+    siblings = SiblingBursts(bursts=Counted(first, last, *map(silent, between)), max_remembered=40)
     for _ in range(3):
         assert seqs(siblings.newer(first)) == [200]
         assert seqs(siblings.older(last, NOON - DAY)) == [1]
-        assert len(siblings.without_alerts) <= 40 + 16 * FIRST_READ
+        assert len(siblings.without_alerts) <= 40 + 16 * FIRST_READ_SIZE

@@ -7,7 +7,7 @@ import pytest
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.ports.inbox import Timeline
-from notifier.ports.inbox_versions import MOST
+from notifier.ports.inbox_versions import MAX_CHANGED_BURSTS
 from notifier.wiring.delivery import build_reconciler
 from tests.flow.inboxes import KIM, Processes, both_shown
 from tests.flow.suspended import Suspended, run_steps, run_to_end
@@ -23,7 +23,7 @@ def processes() -> Processes:
 
 def test_page_is_current_after_its_subject_was_evicted(processes: Processes) -> None:
     """The page stays cached, but its process no longer follows changes of its subjects."""
-    processes.inboxes[0].subjects.most_bytes = 1
+    processes.inboxes[0].subjects.max_bytes = 1
     processes.open(0, UserId("lee"))
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
     assert processes.shown(0) == []
@@ -34,7 +34,7 @@ def test_page_is_current_when_the_cache_is_too_small() -> None:
     stage.mention("nova")
     stage.pass_time(minutes=1)
     processes = Processes(stage)
-    processes.inboxes[0].subjects.most_bytes = 1
+    processes.inboxes[0].subjects.max_bytes = 1
     assert processes.shown(0) == [str(FIRST)]
     stage.say(DELETED_TYPE, tweet="t1", author="ada")
     assert processes.shown(0) == []
@@ -60,7 +60,7 @@ def test_page_is_current_after_a_read_from_before_a_cache_restart(processes: Pro
     inbox.subjects.timeline = cast(Timeline, Suspended(inbox.subjects.timeline, "bursts"))
     run_steps(reading, 2)  # the burst has been read, and the response is on its way
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
-    state.bursts.changes += [BurstKey(NOVA, 1_000 + n) for n in range(MOST + 1)]
+    state.bursts.changes += [BurstKey(NOVA, 1_000 + n) for n in range(MAX_CHANGED_BURSTS + 1)]
     processes.stage.pass_time(seconds=1)
     state.bus.news.clear()
     build_reconciler(processes.stage.system())()  # the next list comes from the index, which has no bodies

@@ -7,12 +7,12 @@ import pytest
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.flow.inbox.store_breaker import TERMS, StoreBreaker
+from notifier.flow.inbox.store_breaker import BREAKER_SETTINGS, StoreBreaker
 from notifier.ports.inbox_versions import BurstChanges
 from tests.flow.inboxes import Processes
 from tests.support.in_memory_system import NOVA, Stage
 
-FAILURES, WAIT = TERMS.failures, TERMS.rest
+FAILURES, WAIT = BREAKER_SETTINGS.failures, BREAKER_SETTINGS.open_for
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
@@ -42,7 +42,7 @@ def processes() -> Processes:
 
 def test_failing_store_is_probed_once_a_second(processes: Processes) -> None:
     inbox, failing = processes.inboxes[0], Failing()
-    follower = inbox.facts.looks.follower  # type: ignore[attr-defined] # the lookups here are unshared
+    follower = inbox.facts.lookups.follower  # type: ignore[attr-defined] # the lookups here are unshared
     working, follower.changes = follower.changes, cast(BurstChanges, failing)
     processes.stage.pass_time(seconds=1)
     pages = [processes.open(0).page for _ in range(FAILURES + 20)]
@@ -60,19 +60,19 @@ def test_failing_store_is_probed_once_a_second(processes: Processes) -> None:
 def test_breaker_opens_after_failures_in_a_row() -> None:
     breaker = StoreBreaker()
     for _ in range(FAILURES - 1):
-        breaker.failed(NOON)
-    breaker.worked(NOON)
-    breaker.failed(NOON)
+        breaker.record_failure(NOON)
+    breaker.record_success(NOON)
+    breaker.record_failure(NOON)
     assert breaker.allows(NOON)
     for _ in range(FAILURES):
-        breaker.failed(NOON)
+        breaker.record_failure(NOON)
     assert not breaker.allows(NOON)
 
 
 def test_one_caller_probes_after_each_wait() -> None:
     breaker = StoreBreaker()
     for _ in range(FAILURES):
-        breaker.failed(NOON)
+        breaker.record_failure(NOON)
     assert [breaker.allows(NOON + WAIT) for _ in range(3)] == [True, False, False]
     assert [breaker.allows(NOON + 2 * WAIT) for _ in range(3)] == [True, False, False]
 
@@ -80,5 +80,5 @@ def test_one_caller_probes_after_each_wait() -> None:
 def test_breaker_allows_calls_after_clock_moves_backwards() -> None:
     breaker = StoreBreaker()
     for _ in range(FAILURES):
-        breaker.failed(NOON)
+        breaker.record_failure(NOON)
     assert breaker.allows(NOON - timedelta(hours=1))

@@ -6,10 +6,10 @@ from typing import Any
 
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind
-from notifier.domain.fencing import stamp
+from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import Kind, Subject
-from notifier.domain.upstream.graph_changes import Deed
-from notifier.domain.users.subject_preferences import ALWAYS, OF_WANTS, Wish
+from notifier.domain.upstream.graph_changes import FollowAction
+from notifier.domain.users.subject_preferences import ALWAYS, SUBJECT_PREFERENCE_SETS, PreferencePatch
 from notifier.ports.audience import ShardBlob
 from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Corrupt, Graph, StallsBeforeWrite
 from tests.support.fakes.clock import START
@@ -28,7 +28,7 @@ def test_preference_is_in_its_bitmap_and_in_no_other() -> None:
     assert graph.preference_bitmaps() == {"muted": {"ada"}, "off": {"bea"}, "first": {"cleo"}}
     graph.indexer()(
         [
-            graph.change_preference("ada", Wish(muted_until=ALWAYS)),
+            graph.change_preference("ada", PreferencePatch(muted_until=ALWAYS)),
             graph.change_preference("bea", FIRST),
             graph.change_preference("dan", OFF),
         ]
@@ -39,14 +39,16 @@ def test_preference_is_in_its_bitmap_and_in_no_other() -> None:
 
 def test_temporary_mute_is_in_no_bitmap() -> None:
     graph = Graph()
-    graph.indexer()([graph.change_preference("ada", Wish(muted_until=START + timedelta(hours=1)))])
+    graph.indexer()([graph.change_preference("ada", PreferencePatch(muted_until=START + timedelta(hours=1)))])
     assert graph.preference_bitmaps() == {}
 
 
 def test_new_follow_does_not_end_a_mute() -> None:
     graph = Graph()
     graph.indexer()([graph.change_follow("ada"), graph.change_preference("ada", MUTED)])
-    graph.indexer()([graph.change_follow("ada"), graph.change_follow("ada", Deed.UNFOLLOW), graph.change_follow("ada")])
+    graph.indexer()(
+        [graph.change_follow("ada"), graph.change_follow("ada", FollowAction.UNFOLLOW), graph.change_follow("ada")]
+    )
     assert (graph.followers(), graph.preference_bitmaps()) == ({"ada"}, {"muted": {"ada"}})
 
 
@@ -63,7 +65,7 @@ def test_preference_bitmaps_are_rebuilt_like_follower_bitmaps() -> None:
     graph.indexer(sets=Corrupt(graph.sets))([graph.change_preference("cleo", MUTED)])
     assert graph.preference_bitmaps() == {"muted": {"ada", "cleo"}, "off": {"bea"}}
     corrupt = ShardBlob(kind=SetKind.FIRST, owner=Subject(Kind.MENTION, NOVA), shard=0, bits=from_offsets([1, 7, 9]))
-    graph.sets.put([corrupt], stamp(0))
+    graph.sets.put([corrupt], fencing_token(0))
     graph.indexer()([graph.rebuild(0)])
     assert graph.preference_bitmaps() == {"muted": {"ada", "cleo"}, "off": {"bea"}}
 
@@ -109,9 +111,13 @@ def test_rebuild_of_many_shards_holds_few_bitmaps_in_memory() -> None:
 
         def put(self, blobs: Iterable[ShardBlob], *args: Any) -> None:
             listed = list(blobs)
-            sizes.append(sum(blob.kind in OF_WANTS for blob in listed))
+            sizes.append(sum(blob.kind in SUBJECT_PREFERENCE_SETS for blob in listed))
             graph.sets.put(listed, *args)
 
     graph.indexer(sets=Counting())([graph.change_preference("ada", MUTED), graph.rebuild(*range(150))])
-    assert sizes[1:] == [64 * len(OF_WANTS), 64 * len(OF_WANTS), 22 * len(OF_WANTS)]
+    assert sizes[1:] == [
+        64 * len(SUBJECT_PREFERENCE_SETS),
+        64 * len(SUBJECT_PREFERENCE_SETS),
+        22 * len(SUBJECT_PREFERENCE_SETS),
+    ]
     assert graph.preference_bitmaps() == {"muted": {"ada"}}

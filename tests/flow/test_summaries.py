@@ -7,8 +7,8 @@ import pytest
 
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Platform
-from notifier.domain.push.device import Device, FirebaseToken, gone
-from notifier.domain.push.send_log import Why
+from notifier.domain.push.device import Device, FirebaseToken, removal_of
+from notifier.domain.push.send_log import SilentReason
 from notifier.domain.users.visibility import Mark
 from tests.flow.quiet_hours import (
     KIM,
@@ -41,10 +41,10 @@ def test_older_burst_collapses_into_the_summary_of_a_newer_one() -> None:
     assert (alert_sizes(stage), send_batches(stage, older)) == ([], [])
     work(stage, newer)
     [batch] = send_batches(stage, newer)
-    assert (alert_sizes(stage), batch.tells(member(stage))) == ([2], (older.seq,))
+    assert (alert_sizes(stage), batch.covered_by_alert(member(stage))) == ([2], (older.seq,))
     stage.deliver(rounds=60)
     [batch] = send_batches(stage, older)
-    assert (alert_sizes(stage), [*batch.silent]) == ([2], [Why.COLLAPSED])
+    assert (alert_sizes(stage), [*batch.silent]) == ([2], [SilentReason.COLLAPSED])
 
 
 def delete_newest(stage: Stage) -> None:
@@ -83,7 +83,7 @@ def test_next_burst_sends_the_summary_when_the_newest_tweet_was_alerted() -> Non
     stage.deliver(rounds=90)
     assert alert_sizes(stage) == [2]
     [batch] = send_batches(stage, stage.bursts()[-1])
-    assert [*batch.silent] == [Why.SAME_TWEET]
+    assert [*batch.silent] == [SilentReason.SAME_TWEET]
 
 
 def test_older_burst_is_alerted_if_its_snapshot_came_after_the_newer_alert() -> None:
@@ -126,7 +126,7 @@ def test_device_added_after_the_newer_alert_gets_the_older_burst() -> None:
     mention(stage)
     mention(stage)
     _, newer = stage.bursts()
-    stage.state.devices.write([gone(apple)])
+    stage.state.devices.write([removal_of(apple)])
     end_quiet_hours(stage)
     work(stage, newer)
     assert alert_sizes(stage, on=Platform.FCM) == [2]
@@ -143,7 +143,7 @@ def test_new_device_gets_no_alert_of_finished_bursts() -> None:
     google_device = Device(member=kim, address=FirebaseToken(token=KIM), registered_at=stage.state.clock.now())
     with_apple(stage)
     use_providers(stage, Platform.FCM, Platform.APNS)
-    stage.state.devices.write([gone(google_device)])
+    stage.state.devices.write([removal_of(google_device)])
     mention(stage)
     set_quiet_hours(stage)
     mention(stage)

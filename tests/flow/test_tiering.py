@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from notifier.config import Settings
-from notifier.domain.audience.bitmap import Bits, nobody
+from notifier.domain.audience.bitmap import Bits, no_members
 from notifier.domain.audience.tiers import TIERS, SetKind, ShardSets, Tier, by_activity
 from notifier.domain.errors import BadSetting, RuleFailed
 from notifier.domain.ids import Lane
 from notifier.flow.indexing.tier_rule import tier_rule
-from notifier.flow.operations.audience_count import Census
+from notifier.flow.operations.audience_count import AudienceCounter
 from notifier.wiring.delivery import build_slice_worker
 from tests.docs.pages import Page
 from tests.flow.test_preview import actual, forecast_tiers, preview
@@ -33,7 +33,7 @@ def test_documented_rule_equals_the_example_file() -> None:
 
 def test_audience_count_preview_and_snapshots_use_the_same_rule() -> None:
     stage, plain = Stage(settings={"tier_rule": GENEROUS}), Stage()
-    counted = Census(sets=stage.state.sets, rule=stage.system().tier_rule).count(NOVA, Lane.CELEBRITY)
+    counted = AudienceCounter(sets=stage.state.sets, rule=stage.system().tier_rule).count(NOVA, Lane.CELEBRITY)
     [previewed] = preview(stage, "nova")
     stage.mention("nova")
     stage.deliver()
@@ -42,12 +42,12 @@ def test_audience_count_preview_and_snapshots_use_the_same_rule() -> None:
     assert forecast_tiers(previewed) == actual(stage, key)
     assert {tier: counted.tiers[tier] for tier in TIERS} == people
     assert (counted.tiers[Tier.DORMANT], previewed.dormant) == (0, 0)
-    by_default = Census(sets=plain.state.sets, rule=plain.system().tier_rule).count(NOVA, Lane.CELEBRITY)
+    by_default = AudienceCounter(sets=plain.state.sets, rule=plain.system().tier_rule).count(NOVA, Lane.CELEBRITY)
     assert by_default.tiers[Tier.DORMANT] > 0
 
 
 def no_mapping(_: ShardSets) -> Bits:
-    return nobody()
+    return no_members()
 
 
 def no_bitmap(_: ShardSets) -> Mapping[Tier, list[int]]:
@@ -100,7 +100,7 @@ def later(live: ShardSets) -> Mapping[Tier, Bits]:
 
 
 def later_no_bitmap(live: ShardSets) -> Mapping[Tier, Any]:
-    return {Tier.P1: live[SetKind.FOLLOWERS].any() or nobody()}
+    return {Tier.P1: live[SetKind.FOLLOWERS].any() or no_members()}
 
 
 @pytest.mark.parametrize(("name", "cause"), [("later", "KeyError: 'of somebody'"), ("later_no_bitmap", "doesn't give")])
@@ -116,8 +116,8 @@ def test_rule_failing_at_runtime_causes_dead_letters_without_fallback(name: str,
     assert {letter.stage for letter in letters} == {"p0", "p1", "p2"}
     assert all(letter.cause.startswith("RuleFailed: ") and f"{HERE}:{name}" in letter.cause for letter in letters)
     assert all(cause in letter.cause for letter in letters)
-    assert (stage.reached(), list(stage.state.archive.seals(stage.bursts()[0]))) == (set(), [])
-    assert system.metrics.unruled._value.get() >= 5 * len(letters)
+    assert (stage.reached(), list(stage.state.archive.audience_snapshots(stage.bursts()[0]))) == (set(), [])
+    assert system.metrics.tier_rule_failures._value.get() >= 5 * len(letters)
     assert stage.sees("kim") == ["mention:nova#1"]
 
 
@@ -126,10 +126,10 @@ def test_audience_count_and_preview_report_a_failed_rule() -> None:
     with pytest.raises(RuleFailed, match="KeyError"):
         preview(stage, "nova")
     with pytest.raises(RuleFailed, match="KeyError"):
-        Census(sets=stage.state.sets, rule=stage.system().tier_rule).count(NOVA, Lane.CELEBRITY)
+        AudienceCounter(sets=stage.state.sets, rule=stage.system().tier_rule).count(NOVA, Lane.CELEBRITY)
 
 
 def test_rule_without_tiers_makes_all_followers_dormant() -> None:
-    audience = Census(sets=Stage().state.sets, rule=lambda _: {}).count(NOVA, Lane.CELEBRITY)
+    audience = AudienceCounter(sets=Stage().state.sets, rule=lambda _: {}).count(NOVA, Lane.CELEBRITY)
     assert {tier: n for tier, n in audience.tiers.items() if n} == {Tier.DORMANT: sum(audience.tiers.values())}
     assert audience.tiers[Tier.DORMANT] > 0

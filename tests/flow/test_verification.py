@@ -6,11 +6,11 @@ from math import inf
 
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind
-from notifier.domain.delivery.plan import SetHead
+from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
-from notifier.flow.indexing.audience_verification import Compared, Verification
+from notifier.flow.indexing.audience_verification import AudienceVerification, ShardComparison
 from notifier.ports.audience import ShardBlob
 from tests.support.damaged_bitmaps import CorruptSets
 from tests.support.in_memory_system import Stage
@@ -19,14 +19,19 @@ BEA = UserId("bea")
 OF_BEA = Subject(Kind.MENTION, BEA)
 
 
-def verification(stage: Stage) -> Verification:
+def verification(stage: Stage) -> AudienceVerification:
     g = stage.state
-    return Verification(
-        directory=g.directory, follows=g.follows, wants=g.wants, overalls=g.overalls, sets=g.sets, log=g.log
+    return AudienceVerification(
+        directory=g.directory,
+        follows=g.follows,
+        subject_preferences=g.wants,
+        account_preferences=g.overalls,
+        sets=g.sets,
+        log=g.log,
     )
 
 
-def compared(stage: Stage, sample: float = inf) -> Sequence[Compared]:
+def compared(stage: Stage, sample: float = inf) -> Sequence[ShardComparison]:
     check = verification(stage)
     return check.verify(BEA, check.shards(BEA), sample)
 
@@ -42,7 +47,7 @@ def followed() -> Stage:
 def test_verification_finds_no_error_in_indexed_bitmaps() -> None:
     stage = followed()
     shards = compared(stage)
-    assert [(shard.shard, shard.followers, shard.head, shard.wrong) for shard in shards] == [
+    assert [(shard.shard, shard.followers, shard.counted, shard.has_differences) for shard in shards] == [
         (0, 2, 2, False),
         (1, 1, 1, False),
     ]
@@ -54,42 +59,42 @@ def test_missing_and_extra_followers_are_repaired() -> None:
     corrupt = ShardBlob(kind=SetKind.FOLLOWERS, owner=OF_BEA, shard=0, bits=from_offsets([12, 99]))
     stage.state.sets.force(corrupt)
     wrong, right = compared(stage)
-    assert (wrong.missing, wrong.strangers, wrong.wrong, right.wrong) == (1, 1, True, False)
+    assert (wrong.missing, wrong.extra, wrong.has_differences, right.has_differences) == (1, 1, True, False)
     assert verification(stage).repair(BEA, [wrong, right]) == 1
     stage.sequence()
-    assert not any(shard.wrong for shard in compared(stage))
+    assert not any(shard.has_differences for shard in compared(stage))
 
 
 def test_missing_mute_is_repaired() -> None:
     stage = followed()
     stage.state.people.mute(UserId("kim"), OF_BEA)
     wrong, right = compared(stage)
-    assert (wrong.missing, wrong.strangers, right.wrong) == (1, 0, False)
+    assert (wrong.missing, wrong.extra, right.has_differences) == (1, 0, False)
     assert verification(stage).repair(BEA, [wrong]) == 1
     stage.sequence()
-    assert not any(shard.wrong for shard in compared(stage))
+    assert not any(shard.has_differences for shard in compared(stage))
     assert stage.state.sets.read(SetKind.MUTED, OF_BEA, [0])[0].any()
 
 
 def test_missing_account_preference_is_repaired() -> None:
     stage = followed()
-    stage.state.people.arrange(UserId("kim"), OverallWish(volume=Volume.OFF))
+    stage.state.people.arrange(UserId("kim"), AccountPreferencesPatch(volume=Volume.OFF))
     wrong, right = compared(stage)
-    assert (wrong.missing, wrong.strangers, right.wrong) == (1, 0, False)
+    assert (wrong.missing, wrong.extra, right.has_differences) == (1, 0, False)
     assert verification(stage).repair(BEA, [wrong]) == 1
     stage.sequence()
-    assert not any(shard.wrong for shard in compared(stage))
+    assert not any(shard.has_differences for shard in compared(stage))
     assert stage.state.sets.read(SetKind.OVERALL_OFF, None, [0])[0].any()
 
 
 def test_wrong_head_is_repaired() -> None:
     stage = followed()
-    stage.state.sets.force(SetHead(total=9, counts=(9,)), of=OF_BEA)
+    stage.state.sets.force(FollowerCounts(total=9, by_shard=(9,)), of=OF_BEA)
     shards = compared(stage)
-    assert [shard.head for shard in shards] == [9, 0]
+    assert [shard.counted for shard in shards] == [9, 0]
     assert verification(stage).repair(BEA, shards) == 2
     stage.sequence()
-    assert stage.state.sets.head(OF_BEA) == SetHead(total=3, counts=(2, 1))
+    assert stage.state.sets.follower_counts(OF_BEA) == FollowerCounts(total=3, by_shard=(2, 1))
 
 
 def test_sample_bounds_the_shards_compared() -> None:
@@ -100,12 +105,12 @@ def test_sample_bounds_the_shards_compared() -> None:
 def test_quick_check_finds_unreadable_bitmaps_and_wrong_heads() -> None:
     stage = followed()
     check = verification(stage)
-    assert [shard.wrong for shard in check.look(BEA, [0, 1])] == [False, False]
+    assert [shard.has_differences for shard in check.check_counts(BEA, [0, 1])] == [False, False]
     stage.state.sets.force(ShardBlob(kind=SetKind.FOLLOWERS, owner=OF_BEA, shard=1, bits=from_offsets([1, 2, 3])))
-    assert [(shard.followers, shard.head, shard.wrong) for shard in check.look(BEA, [0, 1])] == [
+    assert [(shard.followers, shard.counted, shard.has_differences) for shard in check.check_counts(BEA, [0, 1])] == [
         (2, 2, False),
         (3, 1, True),
     ]
     damaged = replace(check, sets=CorruptSets(stage.state.sets, SetKind.MUTED, OF_BEA))
-    assert [(shard.unreadable, shard.wrong) for shard in damaged.look(BEA, [0])] == [(1, True)]
-    assert damaged.repair(BEA, damaged.look(BEA, [0])) == 1
+    assert [(shard.unreadable, shard.has_differences) for shard in damaged.check_counts(BEA, [0])] == [(1, True)]
+    assert damaged.repair(BEA, damaged.check_counts(BEA, [0])) == 1

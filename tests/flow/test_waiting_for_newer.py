@@ -10,9 +10,9 @@ from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.slice import Done, Pool
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.domain.push.alert import WhileAway
-from notifier.domain.push.send_log import Sending, Why, Window
-from notifier.domain.timing import STALE
+from notifier.domain.push.alert import SummaryAlert
+from notifier.domain.push.send_log import SendLogKey, SendWindow, SilentReason
+from notifier.domain.timing import LATE_AFTER
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.quiet_hours import (
     KIM,
@@ -41,7 +41,7 @@ class FailsFirstClose:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sent, name)
 
-    def close(self, windows: Sequence[tuple[Sending, Window]]) -> None:
+    def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
         if not self.broken:
             self.broken = True
             raise StoreUnavailable
@@ -56,12 +56,12 @@ def test_uncertain_summary_is_not_repeated_by_another_burst() -> None:
     end_quiet_hours(stage)
     older, newer = stage.bursts()
     working_ports = stage.ports
-    stage.ports = replace(working_ports, sent=FailsFirstClose(stage))
+    stage.ports = replace(working_ports, send_log=FailsFirstClose(stage))
     work(stage, newer)
     stage.ports = working_ports
     work(stage, older)
     [batch] = send_batches(stage, older)
-    assert ([*batch.silent], alert_sizes(stage)) == ([Why.COLLAPSED], [2])
+    assert ([*batch.silent], alert_sizes(stage)) == ([SilentReason.COLLAPSED], [2])
     stage.deliver(rounds=90)
     assert alert_sizes(stage) == [2, 2]
 
@@ -74,13 +74,13 @@ def test_waiting_slice_backs_off_and_is_alerted_in_the_end() -> None:
     end_quiet_hours(stage)
     older, _ = stage.bursts()
     [slice_] = [slice_ for slice_ in stage.state.queue.waiting[Pool.FCM] if slice_.burst == older and slice_.first == 0]
-    before = progress(stage, older).standings[slice_].waited
+    before = progress(stage, older).slice_states[slice_].times_deferred
     for _ in range(20 * 60):
         stage.dispatch()
         work(stage, older)
         stage.state.queue.waiting[Pool.FCM] = [*dict.fromkeys(stage.state.queue.waiting[Pool.FCM])]
         stage.pass_time(seconds=1)
-    assert 15 < progress(stage, older).standings[slice_].waited - before < 35
+    assert 15 < progress(stage, older).slice_states[slice_].times_deferred - before < 35
     assert alert_sizes(stage) == []
     stage.deliver(rounds=120)
     assert alert_sizes(stage) == [2]
@@ -90,11 +90,11 @@ def test_late_burst_waits_for_a_newer_one_that_is_about_to_be_late() -> None:
     stage = Stage()
     set_quiet_hours(stage)
     mention(stage)
-    stage.state.clock.advance(NIGHT - STALE)
+    stage.state.clock.advance(NIGHT - LATE_AFTER)
     stage.mention("nova", of="newer")
     [older, _] = stage.bursts()
     stage.deliver_others()
-    stage.pass_time(seconds=STALE.total_seconds() - 65)
+    stage.pass_time(seconds=LATE_AFTER.total_seconds() - 65)
     stage.dispatch()
     work(stage, older)
     assert alert_sizes(stage) == []
@@ -117,8 +117,8 @@ def test_newest_burst_is_worked_before_all_that_wait_for_it() -> None:
             run_slice(slice_)
         waiting[Pool.FCM] = queued[1:]
         stage.pass_time(seconds=1)
-        alerts = [sent.news for sent, _ in stage.state.phones.arrived]
-    assert alerts == [WhileAway(count=MANY)]
+        alerts = [sent.content for sent, _ in stage.state.phones.arrived]
+    assert alerts == [SummaryAlert(count=MANY)]
 
 
 class Unreadable:
@@ -177,7 +177,7 @@ def test_sibling_snapshots_are_read_once_for_all_shards_of_a_slice() -> None:
     end_quiet_hours(stage)
     oldest, older, newest = stage.bursts(ORION)
     counting = Counting(stage)
-    stage.ports = replace(stage.ports, seals=counting)
+    stage.ports = replace(stage.ports, audience_snapshots=counting)
     work(stage, newest)
     assert counting.reads == [(older, (0, 1)), (oldest, (0, 1))]
 
@@ -187,13 +187,13 @@ def test_timely_burst_reads_no_siblings() -> None:
     mention(stage)
     stage.mention("nova", of="newer")
     counting = Counting(stage)
-    stage.ports = replace(stage.ports, seals=counting)
+    stage.ports = replace(stage.ports, audience_snapshots=counting)
     stage.dispatch()
     stage.work(Pool.P0)
     stage.pass_time(seconds=1)
     stage.dispatch()
     counting.reads.clear()
-    stage.pass_time(seconds=STALE.total_seconds() - 1 - 1)
+    stage.pass_time(seconds=LATE_AFTER.total_seconds() - 1 - 1)
     outcomes = stage.work(Pool.FCM)
     assert any(isinstance(outcome, Done) for outcome in outcomes)
     assert (alert_sizes(stage), counting.reads) == ([1, 1], [])

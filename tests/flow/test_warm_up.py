@@ -3,8 +3,8 @@
 import asyncio
 
 from notifier.domain.ids import UserId
-from notifier.flow.inbox.store_breaker import TERMS
-from notifier.flow.inbox.warm_up import MOST_WAITING, WarmUp
+from notifier.flow.inbox.store_breaker import BREAKER_SETTINGS
+from notifier.flow.inbox.warm_up import MAX_WAITING_USERS, WarmUp
 from tests.flow.inboxes import KIM, Processes
 from tests.support.in_memory_system import Stage
 
@@ -14,13 +14,13 @@ def test_users_beyond_the_waiting_limit_are_dropped() -> None:
 
     async def add_many() -> None:
         warm_up = WarmUp(inbox=processes.inboxes[0], metrics=processes.metrics)
-        for number in range(MOST_WAITING + 5):
+        for number in range(MAX_WAITING_USERS + 5):
             warm_up.add(UserId(f"nobody{number}"))
         await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
 
     asyncio.run(add_many())
     assert processes.count("inbox_warm_ups", result="dropped") == 5
-    assert processes.count("inbox_warm_ups", result="failed") == MOST_WAITING
+    assert processes.count("inbox_warm_ups", result="failed") == MAX_WAITING_USERS
 
 
 def test_waiting_user_is_loaded_once() -> None:
@@ -39,7 +39,7 @@ def test_waiting_user_is_loaded_once() -> None:
 def test_warm_up_stops_while_the_store_fails() -> None:
     processes = Processes(Stage())
     inbox, now = processes.inboxes[0], processes.stage.state.clock.now()
-    for _ in range(TERMS.failures):
-        inbox.breaker.failed(now)
+    for _ in range(BREAKER_SETTINGS.failures):
+        inbox.breaker.record_failure(now)
     WarmUp(inbox=inbox, metrics=processes.metrics).add(KIM)
     assert processes.count("inbox_warm_ups", result="dropped") == 1

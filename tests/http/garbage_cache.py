@@ -14,18 +14,18 @@ from notifier.adapters.redis import (
     RedisActiveHours,
     RedisActivity,
     RedisBacklogReport,
-    RedisBuckets,
-    RedisBus,
-    RedisCaps,
+    RedisBackpressure,
+    RedisCircuitReport,
+    RedisFrequencyCaps,
+    RedisInboxLatencyReport,
     RedisInboxVersions,
-    RedisLineReport,
+    RedisLiveBus,
     RedisLiveReader,
-    RedisPaces,
-    RedisPressure,
+    RedisProviderRates,
     RedisPullIndex,
     RedisPullReader,
-    RedisRecent,
-    RedisTabReport,
+    RedisRecentEvents,
+    RedisTokenBuckets,
     RedisViewerVersions,
     connect,
     connect_async,
@@ -33,10 +33,10 @@ from notifier.adapters.redis import (
 from notifier.adapters.redis.connect import RedisClient
 from notifier.api.app import create
 from notifier.domain.audience.activity import hour_of
-from notifier.domain.delivery.backlog import Behind
+from notifier.domain.delivery.backlog import PoolBacklog
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Member
-from notifier.domain.push.circuit_breaker import LeftAlone
+from notifier.domain.push.circuit_breaker import OpenCircuit
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.wiring.delivery import build_reconciler
 from tests.support.fakes.clock import CountedNonces
@@ -60,16 +60,16 @@ class CachedHouse(MemoryBackend):
         return replace(
             ports,
             pull=RedisPullIndex(cache, CountedNonces()),
-            recent=RedisRecent(cache),
-            buckets=RedisBuckets(cache),
-            pressure=RedisPressure(cache),
-            report=RedisBacklogReport(cache),
+            recent_events=RedisRecentEvents(cache),
+            token_buckets=RedisTokenBuckets(cache),
+            backpressure=RedisBackpressure(cache),
+            backlog_report=RedisBacklogReport(cache),
             active_hours=RedisActiveHours(cache),
-            paces=RedisPaces(cache),
-            caps=RedisCaps(cache),
-            tabs=RedisTabReport(cache),
-            lines=RedisLineReport(cache),
-            bus=RedisBus(cache),
+            provider_rates=RedisProviderRates(cache),
+            caps=RedisFrequencyCaps(cache),
+            inbox_latency=RedisInboxLatencyReport(cache),
+            circuit_report=RedisCircuitReport(cache),
+            bus=RedisLiveBus(cache),
             versions=RedisViewerVersions(cache),
         )
 
@@ -87,11 +87,11 @@ class CachedHouse(MemoryBackend):
     def report(self) -> None:
         """Publish the reports that the processes of a running system publish."""
         ports, now = self.ports, self.clock.now()
-        ports.pressure.raise_to(0.5, REPORT_TTL)
-        ports.report.tell({Pool.P0: Behind(slices=3, since=now)}, REPORT_TTL)
-        ports.lines.tell("fcm", LeftAlone(until=now + REPORT_TTL, reason="503"), REPORT_TTL)
-        ports.tabs.tell("a process", timedelta(milliseconds=30), REPORT_TTL)
-        ports.active_hours.rolled_up(now, REPORT_TTL)
+        ports.backpressure.set_level(0.5, REPORT_TTL)
+        ports.backlog_report.publish({Pool.P0: PoolBacklog(slices=3, oldest_opened_at=now)}, REPORT_TTL)
+        ports.circuit_report.publish("fcm", OpenCircuit(until=now + REPORT_TTL, reason="503"), REPORT_TTL)
+        ports.inbox_latency.publish("a process", timedelta(milliseconds=30), REPORT_TTL)
+        ports.active_hours.record_roll_up(now, REPORT_TTL)
         ports.active_hours.touch([Member(1)], hour_of(now))
 
     def counted(self, name: str, **labels: str) -> float:

@@ -13,7 +13,7 @@ from litestar import Litestar
 
 from notifier.api.processes import HUB
 from notifier.domain.bursts.burst import Burst
-from notifier.flow.live.hub import Hub, OpenedBursts
+from notifier.flow.live.hub import LiveHub, OpenedBursts
 from tests.support.example_event import event
 from tests.support.http_app import SERVICE_KEY, MemoryBackend
 
@@ -147,8 +147,8 @@ class LiveHouse:
         self.app = self.backend.app(frozen_sleep)
 
     @property
-    def hub(self) -> Hub:
-        return cast(Hub, self.app.state[HUB])
+    def hub(self) -> LiveHub:
+        return cast(LiveHub, self.app.state[HUB])
 
     async def listen(
         self, user: str, last: str | None = None, *, reading: bool = True, token: str = "", origin: str = ""
@@ -206,7 +206,7 @@ class LiveHouse:
         self.hub.close()
         for stream in self.streams:
             await stream.disconnect()
-        await asyncio.gather(*self.hub.shift.tasks, return_exceptions=True)
+        await asyncio.gather(*self.hub.tasks.tasks, return_exceptions=True)
 
 
 def run_live(scenario: Callable[[LiveHouse], Awaitable[T]]) -> T:

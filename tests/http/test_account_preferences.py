@@ -137,9 +137,9 @@ def deliver_burst(edge: Edge) -> tuple[dict[str, int], set[int], set[int]]:
     edge.mention()
     edge.backend.deliver()
     burst = max(key for key in edge.backend.bursts.by_key if key.subject == NOVA)
-    (seal,) = edge.backend.ports.seals.read(burst, [0]).values()
+    (seal,) = edge.backend.ports.audience_snapshots.read(burst, [0]).values()
     rows = {int(m) for bits in seal.tiers.values() for m in members(bits, 0)}
-    return dict(seal.suppressed), rows, {int(m) for m in members(seal.push, 0)}
+    return dict(seal.suppressed), rows, {int(m) for m in members(seal.to_alert, 0)}
 
 
 def test_account_volume_affects_the_inbox_before_it_is_indexed(edge: Edge) -> None:
@@ -201,7 +201,7 @@ def test_change_is_accepted_once_it_is_in_the_log(edge: Edge, monkeypatch: pytes
     async def unavailable(_: object) -> None:
         raise StoreUnavailable
 
-    monkeypatch.setattr(edge.backend.reads.preferences, "say", unavailable)
+    monkeypatch.setattr(edge.backend.reads.preferences, "write_account", unavailable)
     assert patch(edge, {"volume": "off", "time_zone": "Asia/Tokyo"}).json()["volume"] == "off"
     assert preferences(edge) == DEFAULTS
     assert in_set(edge, SetKind.OVERALL_OFF) == [1]

@@ -1,7 +1,7 @@
 """Account events in `/v1/events` change VIP flags, deleted accounts and activity."""
 
 from notifier.domain.audience.activity import hour_of
-from notifier.domain.audience.bitmap import holds
+from notifier.domain.audience.bitmap import contains
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import CHANGED_TYPE, SEEN_TYPE
@@ -22,7 +22,7 @@ def accept(edge: Edge, *accounts: dict[str, object]) -> None:
 
 def is_vip(edge: Edge, user: str) -> bool:
     member = edge.backend.ports.directory.accounts([UserId(user)])[UserId(user)].member
-    return holds(edge.backend.ports.sets.read(SetKind.VIP, None, [0])[0], member)
+    return contains(edge.backend.ports.sets.read(SetKind.VIP, None, [0])[0], member)
 
 
 def test_vip_flag_is_set_and_removed_by_events(edge: Edge) -> None:
@@ -58,4 +58,4 @@ def test_user_seen_elsewhere_is_active_in_this_hour(edge: Edge) -> None:
     backend = edge.backend
     member = backend.ports.directory.accounts([UserId("u1")])[UserId("u1")].member
     active = backend.ports.active_hours.read(hour_of(backend.clock.now()), [0])
-    assert holds(active[0], member)
+    assert contains(active[0], member)

@@ -9,14 +9,14 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from notifier.api.background.activity_recorder import Noting, Pause
-from notifier.api.background.housekeeping import APART, ONE_IN, Auditing
+from notifier.api.background.activity_recorder import ActivityRecorder, Pause
+from notifier.api.background.housekeeping import AUDIT_INTERVAL, SAMPLED_ONE_IN, PageAuditSampler
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import InboxView, OpenedInbox
 from notifier.metrics import Metrics
-from notifier.ports.pull_index import Pulled, SubjectList, SubjectLists
+from notifier.ports.pull_index import PulledPositions, SubjectList, SubjectLists
 from tests.support.breakable_ports import BreakableActivity, PortErrors
 from tests.support.example_event import accept, event
 from tests.support.fakes.clock import START
@@ -31,11 +31,11 @@ class LyingPullIndex:
 
     since: datetime
 
-    async def news(self, subjects: Collection[Subject]) -> Pulled:
-        return Pulled(places=(), complete_since=self.since)
+    async def read_newest(self, subjects: Collection[Subject]) -> PulledPositions:
+        return PulledPositions(positions=(), complete_since=self.since)
 
     async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists:
-        empty = SubjectList(complete_since=self.since, places=())
+        empty = SubjectList(complete_since=self.since, positions=())
         return SubjectLists(lists=dict.fromkeys(subjects, empty), as_of=self.since + timedelta(days=2))
 
 
@@ -96,7 +96,11 @@ def test_failing_audit_does_not_affect_the_response(
 
 
 def test_first_opening_and_every_nth_are_audited() -> None:
-    assert asyncio.run(audited_openings(2 * ONE_IN + 1, no_pause)) == [1, ONE_IN + 1, 2 * ONE_IN + 1]
+    assert asyncio.run(audited_openings(2 * SAMPLED_ONE_IN + 1, no_pause)) == [
+        1,
+        SAMPLED_ONE_IN + 1,
+        2 * SAMPLED_ONE_IN + 1,
+    ]
 
 
 def test_only_one_audit_runs_at_a_time() -> None:
@@ -106,8 +110,8 @@ def test_only_one_audit_runs_at_a_time() -> None:
         pauses.append(seconds)
         await asyncio.Event().wait()
 
-    assert asyncio.run(audited_openings(3 * ONE_IN, endless_pause)) == []
-    assert pauses == [APART.total_seconds()]
+    assert asyncio.run(audited_openings(3 * SAMPLED_ONE_IN, endless_pause)) == []
+    assert pauses == [AUDIT_INTERVAL.total_seconds()]
 
 
 def test_openings_of_one_second_are_recorded_together_once_an_hour() -> None:
@@ -154,13 +158,13 @@ class RecordingAudit:
     members: list[int] = field(default_factory=list)
 
     async def compare(self, open_inboxes: OpenedInbox) -> None:
-        self.members.append(open_inboxes.look.member)
+        self.members.append(open_inboxes.view.member)
 
 
 async def audited_openings(openings: int, pause: Pause) -> list[int]:
     """Return the numbers of the openings that were audited, of so many sequential ones."""
     audit = RecordingAudit()
-    auditing = Auditing(audit=audit, pause=pause)
+    auditing = PageAuditSampler(audit=audit, pause=pause)
     for number in range(1, openings + 1):
         auditing.observe(opened_inbox(number))
         for _ in range(5):
@@ -172,7 +176,7 @@ async def recorded_activity(*batches: Sequence[tuple[int, int]], outages: int = 
     """Return what was recorded for openings at these minutes, with Redis down for the first `outages` batches."""
     broken = PortErrors()
     activity = BreakableActivity(broken=broken)
-    noting = Noting(activity=activity, metrics=Metrics(), pause=no_pause)
+    noting = ActivityRecorder(activity=activity, metrics=Metrics(), pause=no_pause)
     for number, batch in enumerate(batches):
         broken.cache = CacheUnavailable() if number < outages else None
         for member, minutes in batch:
@@ -184,7 +188,7 @@ async def recorded_activity(*batches: Sequence[tuple[int, int]], outages: int = 
 def opened_inbox(member: int, after: timedelta = timedelta(0)) -> OpenedInbox:
     viewer = Viewer(user=UserId("u"), follows={}, blocked=(), volume={}, marks=Marks())
     view = InboxView(viewer=viewer, member=Member(member), now=START + after)
-    return OpenedInbox(look=view, after=None, page=None, badge=None)
+    return OpenedInbox(view=view, after=None, page=None, badge=None)
 
 
 def audit_counts(backend: MemoryBackend) -> tuple[float | None, float | None]:

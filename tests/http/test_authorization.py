@@ -11,9 +11,9 @@ from litestar import Litestar
 from litestar.routes import HTTPRoute
 from litestar.testing import TestClient
 
-from notifier.api.auth.identity import issue
+from notifier.api.auth.identity import issue_token
 from notifier.api.auth.scopes import Scope
-from notifier.api.auth.service_keys import KeyBook, Keys, made
+from notifier.api.auth.service_keys import Keys, ServiceKeyFile, new_key
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from tests.http.problems import assert_problem
@@ -88,8 +88,8 @@ def callers(edge: Edge) -> Mapping[str, str | None]:
         USER: edge.backend.token("u1"),
         SERVICE: SERVICE_KEY,
         "no token": None,
-        "expired": issue(edge.backend.keys, UserId("u1"), now - timedelta(hours=1)),
-        "of another system": issue(other_keys, UserId("u1"), now),
+        "expired": issue_token(edge.backend.keys, UserId("u1"), now - timedelta(hours=1)),
+        "of another system": issue_token(other_keys, UserId("u1"), now),
         "another system's service": other_keys.service_key,
         "unsigned": jwt.encode(claims, "", algorithm="none"),
         "for another audience": jwt.encode(claims | {"aud": "tweets"}, SECRET),
@@ -176,9 +176,9 @@ def test_issuer_token_opens_only_allowed_routes(issuer_edge: Edge, issuer: FakeI
 @pytest.mark.parametrize("scopes", [[scope] for scope in Scope] + [[a, b] for a, b in combinations(Scope, 2)], ids=str)
 def test_service_key_opens_only_routes_of_its_scopes(tmp_path: Path, scopes: list[Scope]) -> None:
     backend = MemoryBackend(Settings(data=tmp_path))
-    book = KeyBook.of(backend.system.settings, backend.keys)
-    key, stored = made("a-service", scopes, book.pepper, backend.clock.now())
-    with book.changed() as keys:
+    book = ServiceKeyFile.of(backend.system.settings, backend.keys)
+    key, stored = new_key("a-service", scopes, book.pepper, backend.clock.now())
+    with book.edited() as keys:
         keys.append(stored)
     with TestClient(backend.app(), raise_server_exceptions=False) as client:
         edge = Edge(backend, client)

@@ -75,7 +75,7 @@ def test_overview_survives_garbage_in_every_key(valkey: Valkey, kind: str) -> No
         for _ in range(RECONCILER_ROUNDS):
             edge.backend.reconciler()
         cache = build_overview(edge.backend.system).read().cache
-        assert (cache.generation is not None, cache.pressure, list(cache.left_alone)) == (True, 0.5, ["fcm"])
+        assert (cache.generation is not None, cache.backpressure, list(cache.open_circuits)) == (True, 0.5, ["fcm"])
 
 
 def test_overview_survives_garbage_in_every_hash_field(valkey: Valkey) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.plan import SetHead
+from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Subject, UserId
 from tests.http.demo_client import COLLAPSE, HERE, demo_visitor
 from tests.http.problems import assert_problem
@@ -125,7 +125,7 @@ def test_demo_budget_is_spent_and_refills(tmp_path: Path) -> None:
     with demo_visitor(tmp_path) as visitor:
         edge, clock = Edge(visitor.backend, visitor.client), visitor.backend.clock
         nova = Subject(Kind.MENTION, UserId("nova"))
-        visitor.backend.sets.put_heads({nova: SetHead(total=2_000_000, counts=(3,))})
+        visitor.backend.sets.put_follower_counts({nova: FollowerCounts(total=2_000_000, by_shard=(3,))})
         for _ in range(8):
             edge.mention()
             clock.advance(COLLAPSE)
@@ -149,7 +149,7 @@ def test_pause_throttles_p2_until_it_is_lifted(tmp_path: Path) -> None:
         result = visitor.client.delete("/demo/pause", headers=visitor.key).json()
         assert "comes back over 30 s" in result["says"]
         assert throttle.id in result["cli"]
-        assert not [throttle for throttle in throttles.since(now) if throttle.active(now)]
+        assert not [throttle for throttle in throttles.since(now) if throttle.is_active(now)]
         second_response = visitor.client.delete("/demo/pause", headers=visitor.key).json()
         assert "isn't paused" in second_response["says"]
         assert second_response["cli"] == f".venv/bin/notifier throttle list --data {tmp_path}"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from notifier.api.demo import phones as phones_module
-from notifier.api.demo.phones import tail
+from notifier.api.demo.phones import lines_after
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import (
     Address,
@@ -121,10 +121,10 @@ def test_malformed_alert_lines_are_skipped(tmp_path: Path) -> None:
 
 def test_only_the_last_lines_of_a_long_file_are_read(tmp_path: Path) -> None:
     file = tmp_path / "alerts.ndjson"
-    file.write_bytes(b"x" * 98 + b"\n" + (b"y" * 1_023 + b"\n") * (phones_module.AT_ONCE // 1_024))
-    lines, after = tail(file, 0)
-    assert (len(lines), set(lines), after) == (phones_module.AT_ONCE // 1_024, {b"y" * 1_023}, file.stat().st_size)
-    assert tail(file, after) == ([], after)
+    file.write_bytes(b"x" * 98 + b"\n" + (b"y" * 1_023 + b"\n") * (phones_module.MAX_READ // 1_024))
+    lines, after = lines_after(file, 0)
+    assert (len(lines), set(lines), after) == (phones_module.MAX_READ // 1_024, {b"y" * 1_023}, file.stat().st_size)
+    assert lines_after(file, after) == ([], after)
 
 
 def test_invalid_position_is_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from notifier.domain.audience.bitmap import members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.domain.push.device import MOST_DEVICES, DeviceWord
+from notifier.domain.push.device import MAX_DEVICES, DeviceUpdate
 from notifier.domain.upstream.validation import CHANGED_TYPE, ERASED_TYPE
 from notifier.wiring.indexing import build_device_registry
 from tests.http.problems import assert_problem
@@ -149,10 +149,10 @@ def test_fid_replaces_the_token_it_names(edge: Edge) -> None:
 
 
 def test_device_beyond_the_limit_replaces_the_oldest(edge: Edge) -> None:
-    for n in range(MOST_DEVICES + 1):
+    for n in range(MAX_DEVICES + 1):
         registered(edge, TOKEN | {"token": f"{n:040}"})
         edge.backend.clock.advance(timedelta(seconds=1))
-    assert [device["last_four"] for device in devices(edge)] == [f"{n:04}" for n in range(MOST_DEVICES, 0, -1)]
+    assert [device["last_four"] for device in devices(edge)] == [f"{n:04}" for n in range(MAX_DEVICES, 0, -1)]
 
 
 def test_deleted_account_has_no_devices(edge: Edge) -> None:
@@ -162,7 +162,7 @@ def test_deleted_account_has_no_devices(edge: Edge) -> None:
     deletion = event(id="d", more={"type": CHANGED_TYPE}) | {"data": {"user": "u1", "sequence": 1, "deleted": True}}
     assert edge.post(deletion).status_code == 202
     edge.backend.sequence()
-    assert (push_members(edge), list(edge.backend.ports.devices.of([Member(1), Member(2)]))) == ([2], [2])
+    assert (push_members(edge), list(edge.backend.ports.devices.by_member([Member(1), Member(2)]))) == ([2], [2])
     assert_problem(register(edge, APPLE), 404, "not_found")
 
 
@@ -259,7 +259,7 @@ def test_registration_is_unconfirmed_in_a_store_outage_and_indexed_later(
 ) -> None:
     """A confirmation promises that no other user gets alerts on the device, so the store must have the change."""
 
-    def fail(_: Sequence[DeviceWord]) -> None:
+    def fail(_: Sequence[DeviceUpdate]) -> None:
         raise StoreUnavailable
 
     registered(edge, APPLE, "u2")
@@ -278,11 +278,11 @@ def test_device_request_fails_when_all_slots_are_taken() -> None:
 
     async def run() -> None:
         registry = build_device_registry(backend.system)
-        executor = BoundedExecutor(threads=InlineThreads(), bulkhead=Bulkhead(at_once=1, wait=timedelta(0)))
-        phones = DeviceRequestLimiter(book=registry, threads=executor)
+        executor = BoundedExecutor(threads=InlineThreads(), bulkhead=Bulkhead(max_concurrent=1, wait=timedelta(0)))
+        phones = DeviceRequestLimiter(registry=registry, threads=executor)
         async with executor.bulkhead.slot():
             with pytest.raises(StoreUnavailable):
-                await phones(UserId("u1"), lambda registry, member: registry.of(member))
-        assert await phones(UserId("u1"), lambda registry, member: registry.of(member)) == []
+                await phones(UserId("u1"), lambda registry, member: registry.list_devices(member))
+        assert await phones(UserId("u1"), lambda registry, member: registry.list_devices(member)) == []
 
     asyncio.run(run())

@@ -8,8 +8,8 @@ import pytest
 
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import DELETED_TYPE
-from notifier.domain.users.account_preferences import OverallWish
-from notifier.domain.users.digest import Schedule
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
+from notifier.domain.users.digest import DigestSchedule
 from notifier.domain.users.subject_preferences import Volume
 from tests.http.listening_client import LiveHouse, event_types, run_live
 from tests.http.problems import assert_problem
@@ -157,20 +157,20 @@ def test_digest_and_own_subject_take_no_preference(edge: Edge, kind: str) -> Non
 def test_stream_sends_a_digest_when_it_is_due_and_not_before() -> None:
     async def scenario(live: LiveHouse) -> None:
         clock = live.backend.clock
-        live.backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         await live.mention()
         clock.advance(DUE - clock.now() + SECOND)
-        await live.hub.hearers.remind()
+        await live.hub.registry.send_due_digests()
         await live.drain()
         assert len(stream.events) == stream.consumed
         clock.advance(SECOND)
-        await live.hub.hearers.remind()
+        await live.hub.registry.send_due_digests()
         row, count = await stream.next_events(2)
         assert (row.event, row.data) == ("row", (await live.as_user("u1", "GET", "/v1/inbox"))["items"][0])
         assert (count.event, count.data) == ("count", {"count": 1, "more": False})
-        await live.hub.hearers.remind()
+        await live.hub.registry.send_due_digests()
         await live.drain()
         assert len(stream.events) == stream.consumed
         await live.as_user("u1", "PUT", "/v1/inbox/marks", json={"bursts": [row.data["burst"]], "mark": "read"})
@@ -183,15 +183,15 @@ def test_stream_sends_a_digest_when_it_is_due_and_not_before() -> None:
 def test_empty_digest_sends_nothing_to_streams() -> None:
     async def scenario(live: LiveHouse) -> None:
         clock = live.backend.clock
-        live.backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         clock.advance(DUE - clock.now() + 2 * SECOND)
-        await live.hub.hearers.remind()
+        await live.hub.registry.send_due_digests()
         await live.mention()
         await live.drain()
         assert len(stream.events) == stream.consumed
-        [listener] = live.hub.hearers.listeners.values()
+        [listener] = live.hub.registry.listeners.values()
         assert listener.due_at == DUE + timedelta(days=1)
 
     run_live(scenario)
@@ -200,7 +200,7 @@ def test_empty_digest_sends_nothing_to_streams() -> None:
 def test_resume_after_a_digest_fell_due_is_a_reset() -> None:
     async def scenario(live: LiveHouse) -> None:
         clock = live.backend.clock
-        live.backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         clock.advance(DUE - clock.now() - timedelta(minutes=1))
         await (await live.listen("u1")).disconnect()
         await live.settle()
@@ -227,9 +227,11 @@ def test_digest_hour_change_resets_only_streams_with_a_digest() -> None:
         stream.consumed = len(stream.events)
         await live.as_user("u1", "PATCH", "/v1/preferences", json={"digest_hour": 10})
         assert event_types(await stream.next_events(1))[0] == "reset"
-        [listener] = live.hub.hearers.listeners.values()
+        [listener] = live.hub.registry.listeners.values()
         assert listener.viewer is not None
-        assert listener.due_at == Schedule.of(listener.viewer.overall).due_of(live.backend.clock.now())
+        assert listener.due_at == DigestSchedule.of(listener.viewer.account_preferences).next_due(
+            live.backend.clock.now()
+        )
 
     run_live(scenario)
 
@@ -237,7 +239,7 @@ def test_digest_hour_change_resets_only_streams_with_a_digest() -> None:
 def test_retraction_inside_a_digest_resets_open_streams() -> None:
     async def scenario(live: LiveHouse) -> None:
         backend = live.backend
-        backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         for author in ("ada", "bob"):
@@ -245,7 +247,7 @@ def test_retraction_inside_a_digest_resets_open_streams() -> None:
             await live.drain()
             backend.clock.advance(timedelta(minutes=2))
         backend.clock.advance(DUE - backend.clock.now() + 2 * SECOND)
-        await live.hub.hearers.remind()
+        await live.hub.registry.send_due_digests()
         row, _ = await stream.next_events(2)
         last = row.id
         for burst, remaining in zip(row.data["digest"]["inside"], (1, 0), strict=True):
@@ -267,13 +269,13 @@ def test_retraction_inside_a_digest_resets_open_streams() -> None:
 def test_change_inside_a_digest_sends_nothing_to_streams() -> None:
     async def scenario(live: LiveHouse) -> None:
         backend = live.backend
-        backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         backend.clock.advance(DUE - backend.clock.now() - SECOND)
         await live.mention("ada")
         backend.clock.advance(3 * SECOND)
-        await live.hub.hearers.remind()
+        await live.hub.registry.send_due_digests()
         await stream.next_events(2)
         await live.mention("bob")
         backend.clock.advance(timedelta(minutes=2))

@@ -4,12 +4,18 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from notifier.api.background.event_intake import BATCHES_AT_ONCE, LARGEST_BATCH, EventBatcher, EventIntake, Incoming
+from notifier.api.background.event_intake import (
+    BATCHES_AT_ONCE,
+    LARGEST_BATCH,
+    EventBatcher,
+    EventIntake,
+    IncomingEvent,
+)
 from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import BadEvent, LogUnavailable, NotifierError
 from notifier.domain.ids import UserId
-from notifier.flow.intake.gateway import IntakeStatus, Receipt
+from notifier.flow.intake.gateway import IntakeReceipt, IntakeStatus
 from notifier.wiring.intake import build_gateway
 from tests.support.fakes.clock import START
 from tests.support.fakes.threads import HeldThreads
@@ -25,7 +31,7 @@ class SlowGateway:
     error: NotifierError | None = None
     poison_id: str | None = None
 
-    async def __call__(self, events: Sequence[Incoming]) -> Sequence[Receipt]:
+    async def __call__(self, events: Sequence[IncomingEvent]) -> Sequence[IntakeReceipt]:
         ids = [event.id.id for event in events if isinstance(event, Sighting)]
         self.batches.append(len(ids))
         await self.released.wait()
@@ -33,7 +39,7 @@ class SlowGateway:
             raise self.error
         if self.poison_id in ids:
             raise ZeroDivisionError
-        return [Receipt(answer=IntakeStatus.ACCEPTED, event=EventId("s", id)) for id in ids]
+        return [IntakeReceipt(status=IntakeStatus.ACCEPTED, event=EventId("s", id)) for id in ids]
 
 
 def test_each_event_of_a_batch_gets_its_own_response() -> None:
@@ -132,7 +138,7 @@ def test_malformed_event_is_refused_while_the_log_hangs() -> None:
         held = await send_events(intake.batcher, 3)
         async with asyncio.timeout(5):
             receipt = await intake.accept(error := BadEvent("no JSON"))
-        assert (receipt.answer, receipt.error) == (IntakeStatus.REFUSED, error)
+        assert (receipt.status, receipt.error) == (IntakeStatus.REFUSED, error)
         assert not any(task.done() for task in held)
         threads.open.set()
         await asyncio.gather(*held)
@@ -140,10 +146,10 @@ def test_malformed_event_is_refused_while_the_log_hangs() -> None:
     asyncio.run(run())
 
 
-async def send_events(batcher: EventBatcher, number: int) -> "list[asyncio.Task[Receipt]]":
+async def send_events(batcher: EventBatcher, number: int) -> "list[asyncio.Task[IntakeReceipt]]":
     """Send the number of events, and return their tasks while all of them wait."""
 
-    async def send(id: str) -> Receipt:
+    async def send(id: str) -> IntakeReceipt:
         return await batcher.append(Sighting(id=EventId("s", id), user=UserId("ada"), at=START))
 
     tasks = [asyncio.create_task(send(str(n))) for n in range(number)]

@@ -7,13 +7,13 @@ from httpx import Response
 
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.held_mention import ModerationDecision
-from notifier.domain.bursts.moderation import ReachWord, Verdict
-from notifier.domain.delivery.plan import SetHead
+from notifier.domain.bursts.moderation import ReachLimit, Verdict
+from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import CacheUnavailable, LogUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.flow.intake.held_mentions import Release
-from notifier.flow.operations.event_status import LOOKED_THROUGH
+from notifier.flow.intake.held_mentions import HeldMentionRelease
+from notifier.flow.operations.event_status import MAX_SEARCHED
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
@@ -58,7 +58,7 @@ def test_event_sequenced_during_the_log_search_is_found(edge: Edge) -> None:
 
 
 def test_search_of_a_long_log_never_reports_not_found(edge: Edge) -> None:
-    for number in range(0, LOOKED_THROUGH, 1_000):
+    for number in range(0, MAX_SEARCHED, 1_000):
         assert edge.batch(*(event(f"{number + n}") for n in range(1_000))).status_code == 202
     edge.backend.recent.wipe()
     assert edge.fate("0").json()["status"] == "accepted"
@@ -162,7 +162,7 @@ def test_mention_of_an_account_without_followers_is_done_at_once(edge: Edge) -> 
 
 def test_mention_served_only_by_pull_says_why(edge: Edge) -> None:
     nova = Subject(Kind.MENTION, UserId("nova"))
-    edge.backend.sets.put_heads({nova: SetHead(total=200_000, counts=(200_000,))})
+    edge.backend.sets.put_follower_counts({nova: FollowerCounts(total=200_000, by_shard=(200_000,))})
     edge.batch(*(event(f"{n}", author="bob", protected=True) for n in range(8)))
     edge.backend.sequence()
     by_event = [edge.fate(f"{n}").json()["accounts"][0]["bursts"] for n in range(8)]
@@ -208,10 +208,10 @@ def test_held_mention_is_reported_until_it_is_decided(edge: Edge) -> None:
     edge.post(event("7", author="bob"))
     edge.post(event("8", author="bob"))
     assert [edge.refusals(id) for id in ("7", "8")] == [{"nova": "held"}] * 2
-    first, second = sorted(edge.backend.ports.holds.waiting(), key=lambda hold: hold.id)
-    Release.of(edge.backend.ports)([first], "amy")
+    first, second = sorted(edge.backend.ports.held_mentions.waiting(), key=lambda hold: hold.id)
+    HeldMentionRelease.of(edge.backend.ports)([first], "amy")
     assert edge.fate("7").json()["status"] == "accepted"
-    edge.backend.ports.holds.decide(second.id, ModerationDecision.DROPPED, "amy", edge.backend.clock.now())
+    edge.backend.ports.held_mentions.decide(second.id, ModerationDecision.DROPPED, "amy", edge.backend.clock.now())
     assert [edge.refusals(id) for id in ("7", "8")] == [{"nova": None}, {"nova": "denied"}]
     [account] = edge.fate("7").json()["accounts"]
     assert {burst["burst"] for burst in account["bursts"]} == {"mention:nova#1", "self:nova#1"}
@@ -226,5 +226,7 @@ def test_held_event_is_found_by_its_source(edge: Edge) -> None:
 
 
 def reach(edge: Edge, user: str, verdict: Verdict) -> None:
-    override = ReachWord(user=UserId(user), verdict=verdict, reason="a flood", who="amy", at=edge.backend.clock.now())
-    edge.backend.ports.reaches.say(override)
+    override = ReachLimit(
+        user=UserId(user), verdict=verdict, reason="a flood", operator="amy", at=edge.backend.clock.now()
+    )
+    edge.backend.ports.reach_limits.put(override)

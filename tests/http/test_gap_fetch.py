@@ -9,7 +9,7 @@ import pytest
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
@@ -148,7 +148,7 @@ def choose_digest(backend: MemoryBackend) -> None:
 
 
 def turn_off_all(backend: MemoryBackend) -> None:
-    backend.people.arrange(U1, OverallWish(volume=Volume.OFF))
+    backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.OFF))
 
 
 @pytest.mark.parametrize(

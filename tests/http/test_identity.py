@@ -10,7 +10,7 @@ import httpx
 import jwt
 import pytest
 
-from notifier.api.auth.identity import issue
+from notifier.api.auth.identity import issue_token
 from notifier.api.auth.service_keys import SECRETS_FILE as FILE
 from notifier.api.auth.service_keys import Keys, keys_of, load_or_create
 from notifier.config import Settings
@@ -152,8 +152,8 @@ def test_short_secret_is_refused() -> None:
 
 def test_issued_token_is_valid_for_its_user(edge: Edge) -> None:
     keys = Keys(secret=SECRET, service_key=SERVICE_KEY)
-    assert inbox_status(edge, issue(keys, UserId("u1"), START)) == 200
-    assert inbox_status(edge, issue(keys, UserId("nobody"), START)) == 404
+    assert inbox_status(edge, issue_token(keys, UserId("u1"), START)) == 200
+    assert inbox_status(edge, issue_token(keys, UserId("nobody"), START)) == 404
 
 
 def test_token_is_verified_once_despite_extra_spaces(edge: Edge) -> None:

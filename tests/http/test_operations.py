@@ -62,7 +62,7 @@ def test_api_is_ready_when_the_store_answers(edge: Edge) -> None:
 
 
 def test_stopped_lane_is_named_and_the_api_stays_ready(edge: Edge) -> None:
-    stop = LaneStop(at=START, who="pump-1", kind=LimitKind.IN_A_ROW, limit=50, record="mentions/0/7", cause="no")
+    stop = LaneStop(at=START, stopped_by="pump-1", kind=LimitKind.IN_A_ROW, limit=50, record="mentions/0/7", cause="no")
     edge.backend.ports.lane_tallies.swap(LaneTally(lane="mentions", version=1, stop=stop))
     response = edge.client.get("/readyz")
     assert (response.status_code, response.json()["status"]) == (200, "ready")
@@ -76,7 +76,7 @@ def test_readiness_reports_a_cache_outage(edge: Edge) -> None:
 
 
 def test_readiness_reports_how_current_activity_is(edge: Edge) -> None:
-    edge.backend.active_hours.rolled_up(edge.backend.clock.now(), timedelta(days=1))
+    edge.backend.active_hours.record_roll_up(edge.backend.clock.now(), timedelta(days=1))
     assert edge.client.get("/readyz").json()["activity"] == "ok"
     edge.backend.clock.advance(timedelta(minutes=4))
     assert edge.client.get("/readyz").json()["activity"] == "snapshot"

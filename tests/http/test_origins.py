@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from litestar.testing import TestClient
 
-from notifier.api.routes.static import known
+from notifier.api.routes.static import static_files
 from notifier.domain.errors import StoreUnavailable
 from tests.http.listening_client import LiveHouse, run_live
 from tests.http.problems import assert_problem
@@ -16,7 +16,7 @@ from tests.repo.sources import ROOT
 from tests.support.http_app import Edge, MemoryBackend
 
 PAGE, OTHER = "https://app.example", "https://other.example"
-FILES = sorted(name for name in known() if name.startswith("notifier-inbox"))
+FILES = sorted(name for name in static_files() if name.startswith("notifier-inbox"))
 SHARED = [
     "/v1/inbox",
     "/v1/inbox/unread",

@@ -5,11 +5,11 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-from notifier.api.background.overview import Looking
+from notifier.api.background.overview import SharedSnapshots
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, LimitKind
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.push.circuit_breaker import LeftAlone
+from notifier.domain.push.circuit_breaker import OpenCircuit
 from tests.http.demo_client import demo_visitor
 from tests.http.listening_client import ScriptedReader
 from tests.http.problems import assert_problem
@@ -38,8 +38,8 @@ def test_burst_is_shown_with_its_tiers_and_counts(edge: Edge) -> None:
 def test_open_circuits_and_pool_backlogs_are_shown(edge: Edge) -> None:
     edge.mention()
     edge.backend.deliver()
-    circuit = LeftAlone(until=START, reason="503 UNAVAILABLE")
-    edge.backend.ports.lines.tell("fcm", circuit, timedelta(seconds=30))
+    circuit = OpenCircuit(until=START, reason="503 UNAVAILABLE")
+    edge.backend.ports.circuit_report.publish("fcm", circuit, timedelta(seconds=30))
     system = edge.client.get("/v1/system", headers=edge.service).json()
     assert system["left_alone"] == [{"line": "fcm", "until": f"{START:%Y-%m-%dT%H:%M:%S}Z", "reason": circuit.reason}]
     assert set(system["behind"]) == set(Pool)
@@ -48,7 +48,9 @@ def test_open_circuits_and_pool_backlogs_are_shown(edge: Edge) -> None:
 
 
 def test_stopped_lane_is_shown_with_its_record_and_cause(edge: Edge) -> None:
-    stop = LaneStop(at=START, who="pump-1", kind=LimitKind.IN_WINDOW, limit=100, record="follows/0/7", cause="no")
+    stop = LaneStop(
+        at=START, stopped_by="pump-1", kind=LimitKind.IN_WINDOW, limit=100, record="follows/0/7", cause="no"
+    )
     edge.backend.ports.lane_tallies.swap(LaneTally(lane="follows", version=1, stop=stop))
     [lane] = edge.client.get("/v1/system", headers=edge.service).json()["stopped_lanes"]
     since = f"{START:%Y-%m-%dT%H:%M:%S}Z"
@@ -82,7 +84,7 @@ def test_thousand_watchers_cost_one_read_a_second() -> None:
         return json.dumps(len(reads)).encode()
 
     async def watch_twice() -> list[bytes]:
-        overview = Looking(ScriptedReader(read), now=lambda: seconds[0])
+        overview = SharedSnapshots(ScriptedReader(read), now=lambda: seconds[0])
         first = await asyncio.gather(*(overview.latest() for _ in range(1000)))
         seconds[0] = 1.0
         return [*first, *await asyncio.gather(*(overview.latest() for _ in range(1000)))]
@@ -106,7 +108,7 @@ def test_watcher_gets_an_error_event_and_continues() -> None:
         seconds[0] += length
 
     async def first_events() -> list[bytes]:
-        events = Looking(ScriptedReader(read), pause, lambda: seconds[0]).events()
+        events = SharedSnapshots(ScriptedReader(read), pause, lambda: seconds[0]).events()
         return [await anext(events) for _ in range(3)]
 
     assert asyncio.run(first_events()) == [
@@ -125,7 +127,7 @@ def test_read_survives_a_cancelled_watcher_and_stays_the_only_one() -> None:
         return b"{}"
 
     async def scenario() -> bytes:
-        overview = Looking(ScriptedReader(read))
+        overview = SharedSnapshots(ScriptedReader(read))
         first = asyncio.create_task(overview.latest())
         await asyncio.sleep(0)
         first.cancel()
@@ -151,7 +153,7 @@ def test_failed_read_fails_all_waiting_watchers_and_is_repeated() -> None:
         return results[0]
 
     async def scenario() -> None:
-        overview = Looking(ScriptedReader(read))
+        overview = SharedSnapshots(ScriptedReader(read))
         first = await asyncio.gather(overview.latest(), overview.latest(), return_exceptions=True)
         assert [type(error) for error in first] == [StoreUnavailable] * 2
         assert await overview.latest() == b"{}"

@@ -9,8 +9,8 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from notifier.adapters.redis.push_limits import RedisTabReport
-from notifier.api.background.housekeeping import FEWEST, LATELY, Timing, p99
+from notifier.adapters.redis.push_limits import RedisInboxLatencyReport
+from notifier.api.background.housekeeping import MIN_PAGES, REPORT_WINDOW, PageLatency, p99
 from notifier.domain.errors import CacheUnavailable
 from notifier.metrics import Metrics
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
@@ -42,9 +42,9 @@ def open_inboxes(backend: MemoryBackend, times: int) -> list[int]:
 
 def test_page_times_are_reported_to_a_real_valkey(valkey: Valkey) -> None:
     backend = MemoryBackend()
-    tabs = RedisTabReport(valkey.client)
-    backend.system = replace(backend.system, ports=replace(backend.ports, tabs=tabs))
-    assert open_inboxes(backend, FEWEST) == [200] * FEWEST
+    tabs = RedisInboxLatencyReport(valkey.client)
+    backend.system = replace(backend.system, ports=replace(backend.ports, inbox_latency=tabs))
+    assert open_inboxes(backend, MIN_PAGES) == [200] * MIN_PAGES
     worst = tabs.worst()
     assert worst is not None
     assert valkey.client.hkeys("tabs") == [backend.system.owner.encode()]
@@ -52,14 +52,14 @@ def test_page_times_are_reported_to_a_real_valkey(valkey: Valkey) -> None:
 
 def test_too_few_pages_report_nothing() -> None:
     backend = MemoryBackend()
-    open_inboxes(backend, FEWEST - 1)
+    open_inboxes(backend, MIN_PAGES - 1)
     assert backend.tabs.worst() is None
 
 
 def test_pages_are_answered_without_the_cache() -> None:
     backend = MemoryBackend()
     backend.broken.cache = CacheUnavailable()
-    assert open_inboxes(backend, FEWEST) == [200] * FEWEST
+    assert open_inboxes(backend, MIN_PAGES) == [200] * MIN_PAGES
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_p99_ignores_the_slowest_percent(durations: list[int], expected: int) ->
 class RecordingTabReport:
     reports: list[tuple[str, timedelta, timedelta]] = field(default_factory=list)
 
-    def tell(self, process: str, p99: timedelta, lasting: timedelta) -> None:
+    def publish(self, process: str, p99: timedelta, lasting: timedelta) -> None:
         self.reports.append((process, p99, lasting))
 
     def worst(self) -> timedelta | None:
@@ -87,16 +87,18 @@ def test_recent_and_failed_pages_are_reported() -> None:
         await asyncio.sleep(0)
 
     async def scenario() -> None:
-        timing = Timing(tabs=tabs, owner="api", threads=InlineThreads(), clock=clock, metrics=Metrics(), pause=no_pause)
+        timing = PageLatency(
+            report=tabs, owner="api", threads=InlineThreads(), clock=clock, metrics=Metrics(), pause=no_pause
+        )
         for took in (80, 5):
-            for _ in range(FEWEST):
+            for _ in range(MIN_PAGES):
                 with suppress(ZeroDivisionError), timing():
                     clock.advance(took * MS)
                     raise ZeroDivisionError
             await asyncio.sleep(0)
-            assert timing.going
-            await timing.going
-            clock.advance(LATELY)
+            assert timing.reporting
+            await timing.reporting
+            clock.advance(REPORT_WINDOW)
 
     asyncio.run(scenario())
-    assert tabs.reports == [("api", 80 * MS, LATELY), ("api", 5 * MS, LATELY)]
+    assert tabs.reports == [("api", 80 * MS, REPORT_WINDOW), ("api", 5 * MS, REPORT_WINDOW)]

@@ -9,7 +9,7 @@ import pytest
 from litestar.testing import TestClient
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.retraction import Retraction, erased_trail
+from notifier.domain.bursts.retraction import Retraction, erasure_key
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
 from tests.http.listening_client import WAIT_LIMIT, LiveHouse, event_types, run_live
@@ -109,7 +109,7 @@ def test_slow_retraction_does_not_block_other_events(monkeypatch: pytest.MonkeyP
         finally:
             released.set()
         assert {response.status_code for response in await asyncio.gather(*responses)} == {202}
-        assert len(retractions.standing({erased_trail(UserId(f"a{n}")) for n in range(3)})) == 3
+        assert len(retractions.read_current({erasure_key(UserId(f"a{n}")) for n in range(3)})) == 3
 
     run_live(scenario)
 
@@ -119,7 +119,7 @@ def test_retraction_in_a_new_process_resets_no_stream() -> None:
     backend = MemoryBackend()
     edge = Edge(backend, TestClient(backend.app()))
     open_burst(edge)
-    backend.system.live_publisher.missed = True
+    backend.system.live_publisher.has_missed = True
     messages: asyncio.Queue[object] = asyncio.Queue()
     with TestClient(backend.app()) as client:
         backend.bus.lines.append(cast(Any, messages))

@@ -15,15 +15,15 @@ from litestar.testing import TestClient
 
 from notifier.api.auth.identity import identity_of
 from notifier.api.auth.scopes import Scope
-from notifier.api.auth.service_keys import FILE, LOOKS_EVERY, Doorman, KeyBook, Keys, made
+from notifier.api.auth.service_keys import CHECKS_EVERY, FILE, Keys, ServiceKeyCache, ServiceKeyFile, new_key
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.upstream.validation import (
     APPROVED_TYPE,
     BLOCKED_TYPE,
     CHANGED_TYPE,
-    EVENT_TYPE,
     FOLLOWED_TYPE,
+    MENTIONED_TYPE,
     SEEN_TYPE,
     UNBLOCKED_TYPE,
 )
@@ -45,20 +45,20 @@ class FakeClock:
 @dataclass(frozen=True, slots=True)
 class KeyedApi:
     edge: Edge
-    book: KeyBook
+    book: ServiceKeyFile
     clock: FakeClock
 
     def add(self, name: str, *scopes: Scope) -> str:
         """Add a key that is valid from the next request on."""
-        key, stored = made(name, scopes, self.book.pepper, START)
-        with self.book.changed() as keys:
+        key, stored = new_key(name, scopes, self.book.pepper, START)
+        with self.book.edited() as keys:
             keys.append(stored)
         self.reload_keys()
         return key
 
     def reload_keys(self) -> None:
         """Let every process reload the key file."""
-        self.clock.second += LOOKS_EVERY
+        self.clock.second += CHECKS_EVERY
 
     def post(self, key: str, *events: object, dry_run: bool = False) -> httpx.Response:
         content, kind = (list(events), BATCH) if len(events) > 1 else (events[0], ONE)
@@ -74,9 +74,11 @@ class KeyedApi:
 def api(tmp_path: Path) -> Iterator[KeyedApi]:
     backend, clock = MemoryBackend(Settings(data=tmp_path)), FakeClock()
     local_identity = identity_of(backend.system.settings, backend.keys, backend.system.metrics)
-    identity = replace(local_identity, doorman=Doorman(local_identity.doorman.book, lambda: clock.second))
+    identity = replace(
+        local_identity, service_keys=ServiceKeyCache(local_identity.service_keys.key_file, lambda: clock.second)
+    )
     with TestClient(backend.app(identity=identity), raise_server_exceptions=False) as client:
-        yield KeyedApi(Edge(backend, client), identity.doorman.book, clock)
+        yield KeyedApi(Edge(backend, client), identity.service_keys.key_file, clock)
 
 
 def follow(id: str = "f1") -> dict[str, object]:
@@ -140,7 +142,7 @@ def test_missing_scope_is_reported_before_an_invalid_event(api: KeyedApi) -> Non
     tweets = api.add("tweets", Scope.EVENTS)
     tomorrow = {**follow(), "time": (START + timedelta(days=1)).isoformat()}
     assert api.post(tweets, tomorrow).status_code == 403
-    for types in ([EVENT_TYPE, FOLLOWED_TYPE], [FOLLOWED_TYPE, EVENT_TYPE]):
+    for types in ([MENTIONED_TYPE, FOLLOWED_TYPE], [FOLLOWED_TYPE, MENTIONED_TYPE]):
         type_fields = ", ".join(f'"type": "{type_}"' for type_ in types)
         body = json.dumps(follow()).replace(f'"type": "{FOLLOWED_TYPE}"', type_fields)
         headers = {"Authorization": f"Bearer {tweets}", "Content-Type": ONE}
@@ -157,7 +159,7 @@ def test_key_rotation_never_leaves_a_service_without_a_key(api: KeyedApi) -> Non
     old = api.add("tweets", Scope.EVENTS)
     new = api.add("tweets", Scope.EVENTS)
     assert [api.post(key, event(key[-4:])).status_code for key in (old, new)] == [202, 202]
-    with api.book.changed() as keys:
+    with api.book.edited() as keys:
         del keys[0]
     assert api.post(old, event("2")).status_code == 202
     api.reload_keys()
@@ -200,19 +202,19 @@ def test_keys_are_neither_stored_nor_logged_in_clear_text(api: KeyedApi, caplog:
 def test_key_file_of_another_system_grants_nothing(api: KeyedApi, tmp_path: Path) -> None:
     """An attacker who can write the key file, but doesn't have the secret, can create no valid key."""
     other_keys = Keys(secret="another secret that is long enough", service_key="k")
-    key, stored = made("tweets", list(Scope), KeyBook.of(Settings(data=tmp_path), other_keys).pepper, START)
-    with api.book.changed() as keys:
+    key, stored = new_key("tweets", list(Scope), ServiceKeyFile.of(Settings(data=tmp_path), other_keys).pepper, START)
+    with api.book.edited() as keys:
         keys.append(stored)
     api.reload_keys()
     assert api.post(key, event()).status_code == 401
 
 
 def test_concurrent_changes_of_the_key_file_are_all_kept(tmp_path: Path) -> None:
-    book = KeyBook(path=tmp_path / FILE, pepper=b"pepper")
+    book = ServiceKeyFile(path=tmp_path / FILE, pepper=b"pepper")
 
     def add(number: int) -> None:
-        with book.changed() as keys:
-            keys.append(made(f"service-{number}", [Scope.EVENTS], book.pepper, START)[1])
+        with book.edited() as keys:
+            keys.append(new_key(f"service-{number}", [Scope.EVENTS], book.pepper, START)[1])
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(add, range(40)))
@@ -221,11 +223,11 @@ def test_concurrent_changes_of_the_key_file_are_all_kept(tmp_path: Path) -> None
 
 
 def test_failed_change_leaves_the_key_file_unchanged(tmp_path: Path) -> None:
-    book = KeyBook(path=tmp_path / FILE, pepper=b"pepper")
+    book = ServiceKeyFile(path=tmp_path / FILE, pepper=b"pepper")
 
     def fail() -> None:
-        with book.changed() as keys:
-            keys.append(made("a", [Scope.EVENTS], book.pepper, START)[1])
+        with book.edited() as keys:
+            keys.append(new_key("a", [Scope.EVENTS], book.pepper, START)[1])
             raise RuntimeError
 
     with pytest.raises(RuntimeError):

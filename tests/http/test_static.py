@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.api.routes.static import TYPES, known
+from notifier.api.routes.static import TYPES, static_files
 from tests.http.problems import assert_problem
 from tests.repo.sources import ROOT
 from tests.support.http_app import Edge
@@ -24,7 +24,7 @@ def without_comment(line: str) -> str:
 def test_every_static_file_is_served_with_its_type(edge: Edge) -> None:
     folder = ROOT / "notifier" / "api" / "static"
     expected = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.*") if path.is_file()}
-    assert expected.keys() == known().keys()
+    assert expected.keys() == static_files().keys()
     for name, path in expected.items():
         response = edge.client.get(f"/static/{name}")
         assert (response.status_code, response.text.split("\n")) == (200, expected_lines(path))

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.flow.live.hub import FRESH_FOR
-from notifier.flow.live.stream import MOST_WAITING
+from notifier.flow.live.hub import MAX_FACTS_AGE
+from notifier.flow.live.stream import MAX_QUEUED
 from tests.http.listening_client import LiveHouse, OpenStream, event_types, run_live
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
@@ -70,12 +70,12 @@ def test_one_bus_message_serves_every_listener() -> None:
 def test_storm_on_one_burst_waits_as_one_event() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1", reading=False)
-        for _ in range(MOST_WAITING * 2):
+        for _ in range(MAX_QUEUED * 2):
             await live.mention()
         stream.reading.set()
         events = await stream.next_events(3)
         assert event_types(events) == ["count", "row", "count"]
-        assert events[1].data["count"] == MOST_WAITING * 2
+        assert events[1].data["count"] == MAX_QUEUED * 2
 
     run_live(scenario)
 
@@ -128,7 +128,7 @@ def test_mark_in_another_process_reaches_the_badge_in_time() -> None:
         await stream.next_events()
         token = (await peer.as_user("u1", "GET", "/v1/inbox"))["seen"]
         await peer.as_user("u1", "PUT", "/v1/inbox/seen", json={"token": token})
-        live.backend.clock.advance(FRESH_FOR)
+        live.backend.clock.advance(MAX_FACTS_AGE)
         await live.hub.refresh_old()
         [count] = await stream.next_events()
         assert (count.event, count.data) == ("count", {"count": 0, "more": False})

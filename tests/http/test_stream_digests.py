@@ -10,9 +10,9 @@ import pytest
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
-from notifier.flow.live.hub import FRESH_FOR
+from notifier.flow.live.hub import MAX_FACTS_AGE
 from tests.http.listening_client import LiveHouse, event_types, run_live
 from tests.support.fakes.clock import START
 
@@ -49,18 +49,18 @@ def retracted(burst: Burst) -> Burst:
 
 def test_retraction_of_an_invisible_burst_is_not_sent() -> None:
     async def scenario(live: LiveHouse) -> None:
-        clock, hearers = live.backend.clock, live.hub.hearers
-        live.backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        clock, hearers = live.backend.clock, live.hub.registry
+        live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await live.mention("bob", protected=True)
         await live.drain()
         hidden = nova_burst(live)
         clock.advance(DUE - clock.now() + 2 * SECOND)
-        await hearers.remind()
+        await hearers.send_due_digests()
         await live.settle()
         last = (await (await live.listen("u1")).next_events())[-1].id
         for burst in (retracted(hidden), replace(hidden, key=BurstKey(hidden.key.subject, 9))):
-            hearers.hear(burst)
+            hearers.deliver(burst)
         await live.drain()
         assert event_types(stream.events) == ["count"]
         assert event_types(await (await live.listen("u1", last)).next_events()) == ["count"]
@@ -70,16 +70,16 @@ def test_retraction_of_an_invisible_burst_is_not_sent() -> None:
 
 def test_retraction_during_a_digest_read_sends_no_row() -> None:
     async def scenario(live: LiveHouse) -> None:
-        clock, hearers = live.backend.clock, live.hub.hearers
-        live.backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        clock, hearers = live.backend.clock, live.hub.registry
+        live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         await live.mention()
         await live.drain()
         clock.advance(DUE - clock.now() + 2 * SECOND)
-        timeline = TimelineWithCallback(hearers.tab.timeline, lambda: hearers.hear(retracted(nova_burst(live))))
-        hearers.tab = replace(hearers.tab, timeline=timeline)
-        await hearers.remind()
+        timeline = TimelineWithCallback(hearers.inbox.timeline, lambda: hearers.deliver(retracted(nova_burst(live))))
+        hearers.inbox = replace(hearers.inbox, timeline=timeline)
+        await hearers.send_due_digests()
         assert event_types(await stream.next_events())[0] == "reset"
         await live.drain()
         assert "row" not in event_types(stream.events)
@@ -105,23 +105,23 @@ class FailingTimeline:
 
 def test_unreadable_digest_of_one_user_does_not_delay_others() -> None:
     async def scenario(live: LiveHouse) -> None:
-        backend, hearers, bob = live.backend, live.hub.hearers, Subject(Kind.MENTION, UserId("bob"))
+        backend, hearers, bob = live.backend, live.hub.registry, Subject(Kind.MENTION, UserId("bob"))
         backend.people.follow(U1, bob, backend.clock.now())
         for user in (U1, UserId("u2")):
-            backend.people.arrange(user, OverallWish(volume=Volume.DIGEST))
+            backend.people.arrange(user, AccountPreferencesPatch(volume=Volume.DIGEST))
         failing, healthy = await live.listen("u1"), await live.listen("u2")
         await healthy.next_events()
         await live.mention()
         await live.drain()
         backend.clock.advance(DUE - backend.clock.now() + 2 * SECOND)
-        timeline = hearers.tab.timeline
-        hearers.tab = replace(hearers.tab, timeline=FailingTimeline(timeline, bob))
+        timeline = hearers.inbox.timeline
+        hearers.inbox = replace(hearers.inbox, timeline=FailingTimeline(timeline, bob))
         for _ in range(2):
             with pytest.raises(StoreUnavailable):
-                await hearers.remind()
+                await hearers.send_due_digests()
         assert event_types(await healthy.next_events(2)) == ["row", "count"]
-        hearers.tab = replace(hearers.tab, timeline=timeline)
-        await hearers.remind()
+        hearers.inbox = replace(hearers.inbox, timeline=timeline)
+        await hearers.send_due_digests()
         assert event_types((await failing.next_events(3))[1:]) == ["row", "count"]
 
     run_live(scenario)
@@ -129,15 +129,15 @@ def test_unreadable_digest_of_one_user_does_not_delay_others() -> None:
 
 def test_uncountable_badge_of_one_user_does_not_delay_others() -> None:
     async def scenario(live: LiveHouse) -> None:
-        backend, hearers, bob = live.backend, live.hub.hearers, Subject(Kind.MENTION, UserId("bob"))
+        backend, hearers, bob = live.backend, live.hub.registry, Subject(Kind.MENTION, UserId("bob"))
         failing, healthy = await live.listen("u1"), await live.listen("u2")
         await failing.next_events()
         await healthy.next_events()
         backend.people.follow(U1, bob, backend.clock.now())
-        backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         backend.people.block(UserId("u2"), UserId("ada"))
-        hearers.tab = replace(hearers.tab, timeline=FailingTimeline(hearers.tab.timeline, bob))
-        backend.clock.advance(FRESH_FOR)
+        hearers.inbox = replace(hearers.inbox, timeline=FailingTimeline(hearers.inbox.timeline, bob))
+        backend.clock.advance(MAX_FACTS_AGE)
         for _ in range(2):
             with pytest.raises(StoreUnavailable):
                 await live.hub.refresh_old()

@@ -8,8 +8,8 @@ import pytest
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
-from notifier.flow.live.hub import FRESH_FOR, HEARTBEAT, OF_A_PERSON
-from notifier.flow.live.stream import MOST_WAITING
+from notifier.flow.live.hub import HEARTBEAT_INTERVAL, MAX_FACTS_AGE, MAX_STREAMS_PER_USER
+from notifier.flow.live.stream import MAX_QUEUED
 from tests.http.listening_client import LiveHouse, SlowBursts, event_types, run_live
 from tests.support.http_app import SERVICE_KEY
 
@@ -21,7 +21,7 @@ BURST_WINDOW = timedelta(minutes=2)
 def test_slow_client_is_disconnected_without_affecting_others() -> None:
     async def scenario(live: LiveHouse) -> None:
         slow, healthy = await live.listen("u1", reading=False), await live.listen("u2")
-        for _ in range(MOST_WAITING + 1):
+        for _ in range(MAX_QUEUED + 1):
             live.backend.clock.advance(BURST_WINDOW)
             await live.mention()
         await slow.wait_closed()
@@ -37,7 +37,7 @@ def test_blocked_write_is_disconnected() -> None:
     async def scenario(live: LiveHouse) -> None:
         slow = await live.listen("u1", reading=False)
         await live.drain()
-        live.backend.clock.advance(HEARTBEAT)
+        live.backend.clock.advance(HEARTBEAT_INTERVAL)
         await live.hub.watch()
         await slow.wait_closed()
         assert live.hub.opened.total() == 0
@@ -49,7 +49,7 @@ def test_idle_stream_gets_only_heartbeats() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         before = stream.body
-        for wait in (HEARTBEAT - timedelta(seconds=1), timedelta(seconds=1)):
+        for wait in (HEARTBEAT_INTERVAL - timedelta(seconds=1), timedelta(seconds=1)):
             live.backend.clock.advance(wait)
             await live.hub.watch()
             await live.drain()
@@ -78,7 +78,7 @@ def test_stream_of_a_deleted_user_ends() -> None:
         stream = await live.listen("u1")
         [account] = live.backend.directory.accounts([U1]).values()
         live.backend.directory.enrol([replace(account, deleted=True)])
-        live.backend.clock.advance(FRESH_FOR)
+        live.backend.clock.advance(MAX_FACTS_AGE)
         await live.hub.refresh_old()
         await stream.wait_closed()
         assert stream.ended
@@ -90,8 +90,8 @@ def test_disconnected_client_leaves_no_state() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         await stream.disconnect()
-        hearers = live.hub.hearers
-        assert (hearers.listeners, dict(hearers.following), live.hub.opened.total()) == ({}, {}, 0)
+        hearers = live.hub.registry
+        assert (hearers.listeners, dict(hearers.by_subject), live.hub.opened.total()) == ({}, {}, 0)
         assert live.hub.metrics.registry.get_sample_value("notifier_streams") == 0
 
     run_live(scenario)
@@ -99,7 +99,7 @@ def test_disconnected_client_leaves_no_state() -> None:
 
 def test_streams_per_user_are_limited() -> None:
     async def scenario(live: LiveHouse) -> None:
-        streams = [await live.listen("u1") for _ in range(OF_A_PERSON)]
+        streams = [await live.listen("u1") for _ in range(MAX_STREAMS_PER_USER)]
         refused = await live.listen("u1")
         assert (refused.status, refused.headers["retry-after"]) == (429, "10")
         assert b'"code":"too_many_streams"' in refused.body
@@ -112,7 +112,7 @@ def test_streams_per_user_are_limited() -> None:
 
 def test_streams_per_process_are_limited() -> None:
     async def scenario(live: LiveHouse) -> None:
-        live.hub.most = 1
+        live.hub.max_streams = 1
         await live.listen("u1")
         refused = await live.listen("u2")
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
@@ -172,6 +172,6 @@ def test_stream_that_opens_during_shutdown_is_ended() -> None:
         stream = await coming
         await stream.wait_closed()
         assert stream.ended
-        assert not live.hub.shift.tasks
+        assert not live.hub.tasks.tasks
 
     run_live(scenario)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from notifier.flow.sequencing.live_publisher import KEPT, Voice
+from notifier.flow.sequencing.live_publisher import MAX_BUFFERED, LivePublisher
 from notifier.metrics import Metrics
 from notifier.wiring.system import build_system
 from tests.http.listening_client import LiveHouse, StreamEvent, event_types, run_live
@@ -21,7 +21,7 @@ def test_growth_delayed_by_a_bus_outage_is_sent_without_a_reset() -> None:
         live.backend.bus.stalled = True
         await live.mention("bob")
         live.backend.bus.stalled = False
-        live.backend.system.live_publisher.speak()
+        live.backend.system.live_publisher.flush()
         assert [(event.event, event.data["text"]) for event in await stream.next_events()] == [
             ("group", "ada and bob, 2 mentions of @nova")
         ]
@@ -37,7 +37,7 @@ def test_growth_published_late_is_returned_for_a_younger_id() -> None:
         await live.mention("bob")
         last = await last_id(live, "u1")
         live.backend.bus.stalled = False
-        live.backend.system.live_publisher.speak()
+        live.backend.system.live_publisher.flush()
         events = await (await live.listen("u1", last)).next_events(2)
         assert texts(events) == ["ada and bob, 2 mentions of @nova"]
 
@@ -56,12 +56,12 @@ def test_successor_of_a_dead_publisher_resets_all_streams() -> None:
         successor = build_system(
             ports=backend.ports, settings=backend.system.settings, metrics=Metrics(), owner="the next"
         ).live_publisher
-        successor.speak()  # fails, too: the bus is still stalled
+        successor.flush()  # fails, too: the bus is still stalled
         backend.bus.stalled = False
-        successor.speak()
+        successor.flush()
         assert event_types(await stream.next_events(2)) == ["reset", "count"]
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
-        successor.speak()
+        successor.flush()
         await live.drain()
         assert event_types(stream.events) == ["count", "reset", "count"]
 
@@ -75,9 +75,9 @@ def test_publisher_backlog_over_the_limit_is_a_reset() -> None:
         stream = await live.listen("u1")
         await stream.next_events()
         backend.bus.stalled = True
-        backend.system.live_publisher.publish(backend.bus.published[:1] * (KEPT + 1))
+        backend.system.live_publisher.publish(backend.bus.published[:1] * (MAX_BUFFERED + 1))
         backend.bus.stalled = False
-        backend.system.live_publisher.speak()
+        backend.system.live_publisher.flush()
         assert event_types(await stream.next_events(2)) == ["reset", "count"]
 
     run_live(scenario)
@@ -89,13 +89,13 @@ def test_stale_message_of_a_late_publisher_is_ignored() -> None:
         stream = await live.listen("u1")
         await live.mention("ada")
         await stream.next_events(3)
-        late_publisher = Voice(bus=backend.bus, missed=False)
+        late_publisher = LivePublisher(bus=backend.bus, has_missed=False)
         backend.bus.stalled = True
         late_publisher.publish(backend.bus.published[-1:])
         backend.bus.stalled = False
         await live.mention("bob")
         assert texts(await stream.next_events()) == ["ada and bob, 2 mentions of @nova"]
-        late_publisher.speak()
+        late_publisher.flush()
         await live.drain()
         assert len(stream.events) == 4
 

@@ -6,7 +6,7 @@ import pytest
 
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import Volume
-from notifier.flow.live.hub import FRESH_FOR
+from notifier.flow.live.hub import MAX_FACTS_AGE
 from tests.http.listening_client import LiveHouse, event_types, run_live
 
 NOVA, BOB = (Subject(Kind.MENTION, UserId(name)) for name in ("nova", "bob"))
@@ -114,7 +114,7 @@ def test_block_in_another_process_resets_the_stream_in_time() -> None:
         stream = await live.listen("u1")
         await stream.next_events()
         live.backend.people.block(U1, UserId("ada"))
-        live.backend.clock.advance(FRESH_FOR)
+        live.backend.clock.advance(MAX_FACTS_AGE)
         await live.hub.refresh_old()
         assert event_types(await stream.next_events(2)) == ["reset", "count"]
         await live.mention("ada")
@@ -147,7 +147,7 @@ def test_stream_applies_follows_and_unfollows() -> None:
         stream = await live.listen("u1")
         live.backend.people.follow(U1, BOB, live.backend.clock.now())
         live.backend.people.unfollow(U1, NOVA)
-        live.backend.clock.advance(FRESH_FOR)
+        live.backend.clock.advance(MAX_FACTS_AGE)
         await live.hub.refresh_old()
         await stream.next_events(3)
         await live.mention("ada", "nova")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifier.flow.live.stream import A_PAGE
+from notifier.flow.live.stream import PAGE_SIZE
 from tests.http.listening_client import LiveHouse, event_types, run_live
 from tests.http.test_stream import BURST_WINDOW
 
@@ -83,7 +83,7 @@ def test_event_id_covers_the_marks_sent_with_it() -> None:
 
 def test_more_marks_than_a_page_are_a_reset() -> None:
     async def scenario(live: LiveHouse) -> None:
-        for _ in range(A_PAGE + 1):
+        for _ in range(PAGE_SIZE + 1):
             live.backend.clock.advance(BURST_WINDOW)
             await live.mention()
         stream = await live.listen("u1")

@@ -42,7 +42,7 @@ class SlowPeople(MemoryPeople):
 
 def slow_people(live: LiveHouse) -> SlowViewerRead:
     people = SlowPeople(live.backend)
-    live.hub.hearers.tab = replace(live.hub.hearers.tab, people=people)
+    live.hub.registry.inbox = replace(live.hub.registry.inbox, people=people)
     return people.slow
 
 
@@ -76,7 +76,7 @@ def test_late_read_of_a_closed_stream_leaves_no_state() -> None:
         people = await disconnected_during_a_read(live)
         people.released.set()
         await live.drain()
-        assert not live.hub.hearers.following
+        assert not live.hub.registry.by_subject
 
     run_live(scenario)
 

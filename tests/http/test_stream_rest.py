@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.flow.live.hub import RESTS_AFTER
+from notifier.flow.live.hub import IDLE_STOP_AFTER
 from tests.http.listening_client import LiveHouse, SlowBursts, event_types, run_live
 
 ONE_SECOND = timedelta(seconds=1)
@@ -15,24 +15,24 @@ ONE_SECOND = timedelta(seconds=1)
 async def go_to_rest(live: LiveHouse) -> None:
     """Disconnect the only client, and let the hub go to rest."""
     await (await live.listen("u1")).disconnect()
-    live.backend.clock.advance(RESTS_AFTER)
+    live.backend.clock.advance(IDLE_STOP_AFTER)
     await live.hub.watch()
     await live.drain()
 
 
 def tasks_and_listeners(live: LiveHouse) -> tuple[int, int]:
     """Return the numbers of the hub's tasks and of its listeners on the bus."""
-    return len(live.hub.shift.tasks), len(live.backend.bus.lines)
+    return len(live.hub.tasks.tasks), len(live.backend.bus.lines)
 
 
 def test_hub_without_clients_stops_its_tasks() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         assert tasks_and_listeners(live) == (5, 1)
-        live.backend.clock.advance(RESTS_AFTER)
+        live.backend.clock.advance(IDLE_STOP_AFTER)
         await live.hub.watch()
         await stream.disconnect()
-        live.backend.clock.advance(RESTS_AFTER - ONE_SECOND)
+        live.backend.clock.advance(IDLE_STOP_AFTER - ONE_SECOND)
         await live.hub.watch()
         await live.drain()
         assert tasks_and_listeners(live) == (5, 1)
@@ -49,7 +49,7 @@ def test_hub_goes_to_rest_by_its_own_loop() -> None:
         live = LiveHouse()
         live.app = live.backend.app(lambda _: asyncio.sleep(0))
         await (await live.listen("u1")).disconnect()
-        live.backend.clock.advance(RESTS_AFTER)
+        live.backend.clock.advance(IDLE_STOP_AFTER)
         async with asyncio.timeout(5):
             while tasks_and_listeners(live) != (0, 0):
                 await asyncio.sleep(0)
@@ -96,14 +96,14 @@ def test_resume_is_complete_before_a_rest_and_a_reset_after_it() -> None:
         stream = await live.listen("u1", count.id)
         last = (await stream.next_events(2))[-1].id  # the first id was from before the hub had heard anything
         await stream.disconnect()
-        live.backend.clock.advance(RESTS_AFTER - timedelta(seconds=20))
+        live.backend.clock.advance(IDLE_STOP_AFTER - timedelta(seconds=20))
         await live.hub.watch()
         await live.settle()
         await live.mention()
         stream = await live.listen("u1", last)
         assert event_types(await stream.next_events(2)) == ["row", "count"]
         await stream.disconnect()
-        live.backend.clock.advance(RESTS_AFTER)
+        live.backend.clock.advance(IDLE_STOP_AFTER)
         await live.hub.watch()
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
 
@@ -123,11 +123,11 @@ async def last_id(live: LiveHouse) -> str:
 def test_ids_from_before_a_rest_are_a_reset_also_without_the_bus() -> None:
     async def scenario(live: LiveHouse) -> None:
         last = await last_id(live)
-        live.backend.clock.advance(RESTS_AFTER)
+        live.backend.clock.advance(IDLE_STOP_AFTER)
         await live.hub.watch()
         await live.drain()
         await live.mention()
-        live.backend.clock.advance(RESTS_AFTER)
+        live.backend.clock.advance(IDLE_STOP_AFTER)
         live.backend.bus.away = True
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
 
@@ -151,7 +151,7 @@ def test_hub_does_not_rest_while_a_client_connects() -> None:
         live.hub.bursts = bursts
         opening = asyncio.create_task(live.listen("u1"))
         await bursts.requested.wait()
-        live.backend.clock.advance(RESTS_AFTER)
+        live.backend.clock.advance(IDLE_STOP_AFTER)
         await live.hub.watch()
         bursts.released.set()
         stream = await opening
@@ -175,7 +175,7 @@ def test_random_connects_and_disconnects_lose_no_event(seed: int) -> None:
         async def watch() -> None:
             for _ in range(6):
                 await yield_steps(random_.randrange(8))
-                live.backend.clock.advance(RESTS_AFTER)
+                live.backend.clock.advance(IDLE_STOP_AFTER)
                 await live.hub.watch()
 
         async def visit() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import Volume
-from notifier.flow.live.stream import A_PAGE
+from notifier.flow.live.stream import PAGE_SIZE
 from tests.http.listening_client import LiveHouse, event_types, run_live
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
@@ -75,7 +75,7 @@ def test_resume_without_changes_returns_only_the_badge() -> None:
 def test_resume_with_more_than_a_page_is_a_reset() -> None:
     async def scenario(live: LiveHouse) -> None:
         last = await last_id(live, "u1")
-        for _ in range(A_PAGE + 1):
+        for _ in range(PAGE_SIZE + 1):
             live.backend.clock.advance(BURST_WINDOW)
             await live.mention()
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
@@ -105,7 +105,7 @@ def test_gap_resets_open_and_resumed_streams() -> None:
         last = await last_id(live, "u1")
         stream = await live.listen("u1", last)
         assert event_types(await stream.next_events()) == ["count"]
-        live.hub.deaf = True
+        live.hub.is_disconnected = True
         await live.settle()
         live.hub._caught_up()
         assert event_types(await stream.next_events(2)) == ["reset", "count"]

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from notifier.api.threads import ThreadedBursts
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, UserId
-from notifier.domain.users.visibility import SETTLED_AFTER
+from notifier.domain.users.visibility import SETTLE_DELAY
 from notifier.flow.inbox.page import Item
-from notifier.flow.live.hub import Hub
-from notifier.flow.live.stream import Listener, News, Stream, StreamEvent
+from notifier.flow.live.hub import LiveHub
+from notifier.flow.live.stream import Listener, Stream, StreamEvent, StreamUpdate
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
 from notifier.ports.live_bus import MissedUpdates
-from notifier.wiring.inbox import build_tab
+from notifier.wiring.inbox import build_uncached_inbox
 from tests.properties.inbox_log import KEPT_FOR, Line
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.live_bus import MemoryBus
@@ -31,7 +31,7 @@ class OpenPage:
     counts: dict[BurstKey, int] = field(default_factory=dict)
     """Number of mentions of each item on the page."""
 
-    def apply(self, news: News, loaded: list[Line]) -> None:
+    def apply(self, news: StreamUpdate, loaded: list[Line]) -> None:
         match news.event:
             case StreamEvent.RESET:
                 self.counts = {line.key: line.count for line in loaded}
@@ -54,7 +54,7 @@ class LiveProcess:
     reads: ReadPorts
     bus: MemoryBus
     bursts: MemoryBursts
-    hub: Hub = field(init=False)
+    hub: LiveHub = field(init=False)
     pages: dict[str, OpenPage] = field(default_factory=dict)
     consumed: int = 0
 
@@ -64,16 +64,16 @@ class LiveProcess:
 
     def open(self, user: str, lines: list[Line]) -> None:
         now = self.reads.clock.now()
-        listener = run_sync(self.hub.hearers.come(UserId(user)))
-        stream = Stream(since=now - SETTLED_AFTER, ends_at=0, written_at=now)
+        listener = run_sync(self.hub.registry.get_or_add(UserId(user)))
+        stream = Stream(since=now - SETTLE_DELAY, ends_at=0, written_at=now)
         listener.streams.append(stream)
-        run_sync(self.hub.hearers.refresh(listener))
+        run_sync(self.hub.registry.refresh(listener))
         self.pages[user] = OpenPage(listener, stream, {line.key: line.count for line in lines})
 
     def lose_connection(self) -> None:
         """Lose the connection to the bus; the new one begins with a gap."""
         self.consumed = len(self.bus.news)
-        self.hub.missed()
+        self.hub.reset_listeners()
 
     def marked(self, user: str, key: BurstKey) -> None:
         """Record a mark that this process changed; it updates its own streams at once."""
@@ -85,17 +85,17 @@ class LiveProcess:
         for update in updates:
             match update:
                 case Burst():
-                    self.hub.hearers.hear(update)
+                    self.hub.registry.deliver(update)
                 case MissedUpdates():
-                    self.hub.missed()
+                    self.hub.reset_listeners()
         run_sync(self.hub.sweep())
         for page in self.pages.values():
-            run_sync(self.hub.hearers.refresh(page.listener))
+            run_sync(self.hub.registry.refresh(page.listener))
 
     def shown(self, user: str, loaded: list[Line]) -> dict[BurstKey, int]:
         """Return what the open page shows. After a reset it loads its list again, as `loaded`."""
         page, now = self.pages[user], self.reads.clock.now()
-        for news in page.stream.take(page.listener.look(now), page.listener.badge):
+        for news in page.stream.take(page.listener.view(now), page.listener.badge):
             page.apply(news, loaded)
         opened = {burst.key: burst.opened_at for burst in self.bursts.by_key.values()}
         return {key: count for key, count in page.counts.items() if opened[key] + KEPT_FOR > now}
@@ -107,22 +107,22 @@ class LiveProcess:
         return {key for key in unread or () if opened[key] + KEPT_FOR > now}
 
 
-def hub_of(reads: ReadPorts, bursts: MemoryBursts) -> Hub:
+def hub_of(reads: ReadPorts, bursts: MemoryBursts) -> LiveHub:
     async def pause(_: float) -> None:
         raise AssertionError("no loop of the hub may run by itself")
 
-    return Hub(
-        tab=build_tab(reads),
+    return LiveHub(
+        inbox=build_uncached_inbox(reads),
         bus=reads.live,
         bursts=ThreadedBursts(bursts=bursts, threads=InlineThreads()),
         metrics=Metrics(),
         clock=reads.clock,
         pause=pause,
-        most=10,
+        max_streams=10,
         name="hub",
     )
 
 
-def _burst(news: News) -> Burst:
+def _burst(news: StreamUpdate) -> Burst:
     assert isinstance(news.item, Item)
     return news.item.burst

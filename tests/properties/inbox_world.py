@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from notifier import topics
 from notifier.api.threads import ThreadedLog
 from notifier.consumer_loop import pump
-from notifier.domain.audience.account_flags import Flag, Flagged
+from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.upstream.validation import (
     BLOCKED_TYPE,
@@ -16,8 +16,8 @@ from notifier.domain.upstream.validation import (
     UNBLOCKED_TYPE,
     UNFOLLOWED_TYPE,
 )
-from notifier.domain.users.account_preferences import OverallWish
-from notifier.domain.users.subject_preferences import Volume, Wish
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
+from notifier.domain.users.subject_preferences import PreferencePatch, Volume
 from notifier.domain.users.visibility import Mark, SeenToken
 from notifier.flow.delivery.reconciler import Reconciler
 from notifier.flow.inbox.gap_fetch import GapFetch, SeqRange
@@ -93,7 +93,7 @@ class World:
         self.inboxes = [inbox_of(self.reads, Metrics()) for _ in range(2)]
         self.restart_writer()
         vips = [self.stage.population.base[user].member for user in VIEWERS]
-        state.flags.write([Flagged(flag=Flag.VIP, member=Member(vip), on=True, sequence=1) for vip in vips])
+        state.flags.write([FlagRow(flag=Flag.VIP, member=Member(vip), is_set=True, sequence=1) for vip in vips])
         for user in VIEWERS:
             for owner in self.stage.population.base[user].follows:
                 self.log.add(Followed(at=SINCE, user=user, owner=owner, ended=False))
@@ -126,15 +126,19 @@ class World:
 
     def mute(self, user: str, owner: str, until: datetime) -> None:
         self.log.add(Muted(at=self.now, user=user, owner=owner, until=until))
-        run_sync(self.editor.change(UserId(user), Subject(Kind.MENTION, UserId(owner)), Wish(muted_until=until)))
+        run_sync(
+            self.editor.change(UserId(user), Subject(Kind.MENTION, UserId(owner)), PreferencePatch(muted_until=until))
+        )
         self._sequence()
 
     def set_volume(self, user: str, owner: str | None, volume: Volume) -> None:
         self.log.add(VolumeSet(at=self.now, user=user, owner=owner, volume=volume))
         if owner is None:
-            run_sync(self.editor.arrange(UserId(user), OverallWish(volume=volume)))
+            run_sync(self.editor.change_account_preferences(UserId(user), AccountPreferencesPatch(volume=volume)))
         else:
-            run_sync(self.editor.change(UserId(user), Subject(Kind.MENTION, UserId(owner)), Wish(volume=volume)))
+            run_sync(
+                self.editor.change(UserId(user), Subject(Kind.MENTION, UserId(owner)), PreferencePatch(volume=volume))
+            )
         self._sequence()
 
     def mark(self, process: int, user: str, key: BurstKey, mark: Mark) -> None:
@@ -175,7 +179,7 @@ class World:
         """Replace a process by one with empty caches, and possibly a small cache limit."""
         self.inboxes[process] = inbox_of(self.reads, Metrics())
         if cache_bytes is not None:
-            self.inboxes[process].subjects.most_bytes = cache_bytes
+            self.inboxes[process].subjects.max_bytes = cache_bytes
 
     def restart_writer(self) -> None:
         """Replace the writer; the messages that Redis did not accept are lost."""
@@ -191,7 +195,7 @@ class World:
     def bring_redis_back(self) -> None:
         """Make Redis available, resend what it missed, and let each process read the change feed."""
         self.versions.away = self.pull.away = self.stage.state.bus.stalled = False
-        self.writer.live_publisher.speak()
+        self.writer.live_publisher.flush()
         self.pass_time(timedelta(seconds=1))
 
     def _say(self, type: str, **data: object) -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from notifier.domain.audience.snapshot import SnapshotCounts
 from notifier.domain.audience.tiers import TIERS
-from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, account
-from notifier.domain.delivery.plan import Plan, SetHead, plan
+from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, burst_progress
+from notifier.domain.delivery.plan import FollowerCounts, Plan, make_plan
 from notifier.domain.delivery.slice import Slice
 from tests.support.examples import NOON, burst, claim, entry, tally
 
@@ -28,13 +28,13 @@ class BurstRecords:
 
     @property
     def account(self) -> BurstProgress:
-        return account(self.plan, self.entries, self.claims)
+        return burst_progress(self.plan, self.entries, self.claims)
 
 
 @st.composite
 def plans(draw: st.DrawFn, *, seq: int = 1, opened_at: datetime = NOON, most_shards: int = 5) -> Plan:
     counts = draw(st.lists(st.sampled_from([0, 10, 100_000]), min_size=1, max_size=most_shards))
-    plan_ = plan(burst(seq=seq, opened_at=opened_at), SetHead(total=sum(counts), counts=counts))
+    plan_ = make_plan(burst(seq=seq, opened_at=opened_at), FollowerCounts(total=sum(counts), by_shard=counts))
     widths = {tier: draw(st.integers(1, 3)) for tier in TIERS}
     return replace(plan_, widths=widths)
 

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from notifier.adapters.push.apns.sender import payload
 from notifier.adapters.push.fcm.sender import message
-from notifier.adapters.push.requests import MOST_BYTES
+from notifier.adapters.push.requests import MAX_BODY_BYTES
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.domain.push.alert import Alert, MentionAlert, WhileAway, alert, summary
-from notifier.domain.push.translations import ELLIPSIS, ENGLISH, PHRASES, graphemes, language_of, shortened
+from notifier.domain.push.alert import Alert, MentionAlert, SummaryAlert, burst_alert, summary_alert
+from notifier.domain.push.translations import ELLIPSIS, ENGLISH, PHRASES_BY_LANGUAGE, graphemes, language_of, shortened
 from tests.support.examples import NOON, burst
 
 NAMES = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=256)
-LANGUAGES = st.sampled_from(sorted(PHRASES))
+LANGUAGES = st.sampled_from(sorted(PHRASES_BY_LANGUAGE))
 GRAPHEME_PARTS = st.lists(
     st.sampled_from([*"aé中", "👍", "\u200d", "🏽", "🇩", "🇪", "\u0301", "क", "\u094d", "ᄀ", "ᅡ", "\r", "\n", " "])
 )
@@ -28,18 +28,18 @@ TEXTS = st.one_of(st.text(), GRAPHEME_PARTS.map("".join))
 @st.composite
 def alerts(draw: st.DrawFn) -> Alert:
     subject = Subject(draw(st.sampled_from([Kind.MENTION, Kind.SELF])), UserId(draw(NAMES)))
-    news = draw(st.one_of(st.builds(MentionAlert, opener=NAMES), st.builds(WhileAway, count=st.integers(1, 10**9))))
-    return replace(alert(burst()), burst=BurstKey(subject, 1), news=news)
+    news = draw(st.one_of(st.builds(MentionAlert, opener=NAMES), st.builds(SummaryAlert, count=st.integers(1, 10**9))))
+    return replace(burst_alert(burst()), burst=BurstKey(subject, 1), content=news)
 
 
 @given(alerts(), LANGUAGES)
 def test_text_names_author_and_account_and_fills_all_placeholders(alert_: Alert, language: str) -> None:
     text = alert_.text_in(language)
     names = [alert_.subject.owner] if alert_.subject.kind is Kind.MENTION else []
-    match alert_.news:
+    match alert_.content:
         case MentionAlert(opener=opener):
             names.append(opener)
-        case WhileAway(count=count):
+        case SummaryAlert(count=count):
             names.append(UserId(str(count)))
     assert all(name in text for name in names)
     for name in sorted(names, key=len, reverse=True):
@@ -49,7 +49,7 @@ def test_text_names_author_and_account_and_fills_all_placeholders(alert_: Alert,
 
 @given(st.text())
 def test_every_locale_has_a_language(locale: str) -> None:
-    assert language_of(locale) in PHRASES
+    assert language_of(locale) in PHRASES_BY_LANGUAGE
 
 
 @given(LANGUAGES, st.sampled_from(["", "-AT", "_at", "-Latn-AT", "-x-private", "_US_POSIX"]))
@@ -66,7 +66,7 @@ def test_unknown_language_falls_back_to_english(locale: str) -> None:
 def test_payload_fits_the_provider_limit_and_is_valid_json(alert_: Alert, language: str) -> None:
     text = alert_.text_in(language)
     apns_body, fcm_body = payload(alert_, language), message(alert_, language, NOON)
-    assert max(len(apns_body), len(fcm_body)) <= MOST_BYTES
+    assert max(len(apns_body), len(fcm_body)) <= MAX_BODY_BYTES
     assert json.loads(apns_body)["aps"]["alert"]["body"] == text
     assert json.loads(fcm_body)["message"]["notification"]["body"] == text
 
@@ -106,8 +106,8 @@ def test_summary_has_its_subject_s_collapse_id_and_its_own_id(
     count: int, newest_count: int, seconds_later: int
 ) -> None:
     newest = replace(burst(seq=2), opened_at=NOON + timedelta(seconds=seconds_later))
-    first, second = summary(burst(), count), summary(newest, newest_count)
-    assert first.collapse_id == second.collapse_id != alert(burst()).collapse_id
+    first, second = summary_alert(burst(), count), summary_alert(newest, newest_count)
+    assert first.collapse_id == second.collapse_id != burst_alert(burst()).collapse_id
     assert (first.id == second.id) == (count == newest_count and seconds_later == 0)
-    assert first.summary
-    assert not first.urgent
+    assert first.is_summary
+    assert not first.is_urgent

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.codec import SnapshotFacts, pack, pack_seal, unpack, unpack_seal
+from notifier.codec import SnapshotFacts, pack, pack_snapshot, unpack, unpack_snapshot
 from notifier.domain.audience.bitmap import Bits, count, from_offsets, members
-from notifier.domain.audience.snapshot import Seal, seal
-from notifier.domain.audience.tiers import SUPPRESSING, TIERS, SetKind, Tier, TierRule, by_activity
+from notifier.domain.audience.snapshot import AudienceSnapshot, take_snapshot
+from notifier.domain.audience.tiers import SUPPRESSING_SETS, TIERS, SetKind, Tier, TierRule, by_activity
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Lane
@@ -52,7 +52,7 @@ def expected_group(person: int, member_sets: MemberSets, burst_: Burst) -> Tier 
         {SetKind.FIRST, SetKind.OVERALL_FIRST},
         {SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST},
     )
-    for kind in SUPPRESSING:
+    for kind in SUPPRESSING_SETS:
         if (
             is_in(kind)
             and not (kind in first_kinds and burst_.first_of_day)
@@ -75,13 +75,13 @@ def fixed_rule(members_by_tier: Mapping[Tier, frozenset[int]]) -> TierRule:
 @settings(max_examples=150)
 def test_tiers_disjoint_cover(member_sets: MemberSets, burst_: Burst, author: frozenset[int] | None) -> None:
     """Every follower is in exactly the group that the rules give."""
-    snapshot = seal(burst_, 0, shard_sets(member_sets, author))
+    snapshot = take_snapshot(burst_, 0, shard_sets(member_sets, author))
     by_rule = {person: expected_group(person, member_sets, burst_) for person in audience(member_sets, author)}
     for tier in TIERS:
         assert places(snapshot.tiers[tier]) == {person for person, rule in by_rule.items() if rule is tier}
     assert snapshot.dormant == sum(rule is Tier.DORMANT for rule in by_rule.values())
     assert dict(snapshot.suppressed) == {
-        str(kind): n for kind in SUPPRESSING if (n := sum(rule is kind for rule in by_rule.values()))
+        str(kind): n for kind in SUPPRESSING_SETS if (n := sum(rule is kind for rule in by_rule.values()))
     }
 
 
@@ -94,7 +94,8 @@ def test_tiers_disjoint_cover_with_any_tier_rule(
     members_by_tier: Mapping[Tier, frozenset[int]],
 ) -> None:
     snapshot, by_activity_snapshot = (
-        seal(burst_, 0, shard_sets(member_sets, author), rule) for rule in (fixed_rule(members_by_tier), by_activity)
+        take_snapshot(burst_, 0, shard_sets(member_sets, author), rule)
+        for rule in (fixed_rule(members_by_tier), by_activity)
     )
     in_tiers = {
         person
@@ -113,9 +114,9 @@ def test_tiers_disjoint_cover_with_any_tier_rule(
 def test_expected_is_the_sum_of_reached_and_suppressed(
     member_sets: MemberSets, burst_: Burst, author: frozenset[int] | None
 ) -> None:
-    snapshot = seal(burst_, 0, shard_sets(member_sets, author))
-    tally = snapshot.tally()
-    assert tally.expected == sum(snapshot.reached(tier) for tier in TIERS) + sum(snapshot.suppressed.values())
+    snapshot = take_snapshot(burst_, 0, shard_sets(member_sets, author))
+    tally = snapshot.counts()
+    assert tally.expected == sum(snapshot.reached_count(tier) for tier in TIERS) + sum(snapshot.suppressed.values())
     assert tally.expected + tally.dormant == len(audience(member_sets, author))
 
 
@@ -125,18 +126,20 @@ def test_alerts_go_to_pushed_tiers_and_users_who_asked(
     member_sets: MemberSets, push_sets: MemberSets, burst_: Burst, pushed_tiers: set[Tier]
 ) -> None:
     member_sets = {**member_sets, **push_sets}
-    snapshot = seal(burst_, 0, shard_sets(member_sets), pushed=pushed_tiers)
+    snapshot = take_snapshot(burst_, 0, shard_sets(member_sets), pushed=pushed_tiers)
     by_rule = {person: expected_group(person, member_sets, burst_) for person in audience(member_sets, None)}
     alertable = push_sets[SetKind.PUSH] - push_sets[SetKind.NO_PUSH] if burst_.verdict is Verdict.ALL else frozenset()
     for tier in Tier:
         expected = {person for person, rule in by_rule.items() if rule is tier} & alertable
-        assert places(snapshot.alerted(tier)) == (
+        assert places(snapshot.members_to_alert(tier)) == (
             expected if tier in pushed_tiers else expected & push_sets[SetKind.ASKED]
         )
-    assert [snapshot.phones(tier) for tier in (Tier.P0, Tier.P1)] == [
-        count(snapshot.alerted(tier)) for tier in (Tier.P0, Tier.P1)
+    assert [snapshot.alert_count(tier) for tier in (Tier.P0, Tier.P1)] == [
+        count(snapshot.members_to_alert(tier)) for tier in (Tier.P0, Tier.P1)
     ]
-    assert snapshot.phones(Tier.P2) == count(snapshot.alerted(Tier.P2)) + count(snapshot.alerted(Tier.DORMANT))
+    assert snapshot.alert_count(Tier.P2) == count(snapshot.members_to_alert(Tier.P2)) + count(
+        snapshot.members_to_alert(Tier.DORMANT)
+    )
 
 
 @given(st.tuples(BITMAPS, BITMAPS, BITMAPS), BITMAPS, st.integers(0, 2**17), MOMENTS)
@@ -144,18 +147,18 @@ def test_alerts_go_to_pushed_tiers_and_users_who_asked(
 def test_snapshot_round_trips_through_storage(
     tiers: tuple[Bits, Bits, Bits], push: Bits, dormant: int, opened_at: datetime
 ) -> None:
-    snapshot = Seal(
+    snapshot = AudienceSnapshot(
         shard=3,
         opened_at=opened_at,
         tiers=dict(zip(TIERS, tiers, strict=True)),
-        push=push,
+        to_alert=push,
         dormant=dormant,
         suppressed={"off": 1},
     )
-    read = unpack_seal(3, pack_seal(snapshot))
-    assert (read.tally(), read.opened_at) == (snapshot.tally(), opened_at)
+    read = unpack_snapshot(3, pack_snapshot(snapshot))
+    assert (read.counts(), read.opened_at) == (snapshot.counts(), opened_at)
     assert all((read.tiers[tier] == snapshot.tiers[tier]).all() for tier in TIERS)
-    assert count(read.push & push) == count(push) == count(read.push)
-    facts = unpack(SnapshotFacts, pack(SnapshotFacts.of(snapshot)))
-    assert facts.tally(3) == snapshot.tally()
-    assert [facts.phones_of(tier) for tier in TIERS] == [snapshot.part(tier).phones for tier in TIERS]
+    assert count(read.to_alert & push) == count(push) == count(read.to_alert)
+    facts = unpack(SnapshotFacts, pack(SnapshotFacts.of_snapshot(snapshot)))
+    assert facts.counts(3) == snapshot.counts()
+    assert [facts.phones_of(tier) for tier in TIERS] == [snapshot.for_tier(tier).alert_count for tier in TIERS]

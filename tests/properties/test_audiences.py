@@ -7,14 +7,14 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.audience.bitmap import from_offsets, holds
-from notifier.domain.audience.snapshot import seal
+from notifier.domain.audience.bitmap import contains, from_offsets
+from notifier.domain.audience.snapshot import take_snapshot
 from notifier.domain.audience.tiers import TIERS, SetKind, ShardSets
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
-from notifier.domain.users.account_preferences import Overall
+from notifier.domain.users.account_preferences import AccountPreferences
 from notifier.domain.users.subject_preferences import NEVER, Volume
-from notifier.domain.users.visibility import Marks, Viewer, visible
+from notifier.domain.users.visibility import Marks, Viewer, is_visible
 from tests.support.examples import EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst
 from tests.support.oracle import InboxMarks, ObservedBurst, Oracle, Person, Tweet
 
@@ -79,7 +79,7 @@ def viewer(member: Member, relation: Relation) -> Viewer:
         blocked=(),
         volume={OF_NOVA: relation.volume},
         marks=Marks(),
-        overall=Overall(volume=relation.overall),
+        account_preferences=AccountPreferences(volume=relation.overall),
     )
 
 
@@ -112,12 +112,12 @@ def oracle_of(people: Mapping[Member, Relation], burst_: Burst) -> tuple[Oracle,
 @given(st.dictionaries(st.integers(0, 5).map(Member), RELATIONS, min_size=1), BURSTS)
 @settings(max_examples=300)
 def test_exactly_the_members_with_a_row_see_the_burst(people: Mapping[Member, Relation], burst_: Burst) -> None:
-    snapshot = seal(burst_, 0, indexed_sets(people, burst_))
+    snapshot = take_snapshot(burst_, 0, indexed_sets(people, burst_))
     model, seen = oracle_of(people, burst_)
     divided = model.divide(seen, 0)
     for member, relation in people.items():
-        has_row = any(holds(snapshot.tiers[tier], member) for tier in TIERS)
-        assert visible(burst_, viewer(member, relation), now=NOON) is has_row
+        has_row = any(contains(snapshot.tiers[tier], member) for tier in TIERS)
+        assert is_visible(burst_, viewer(member, relation), now=NOON) is has_row
         if burst_.restricted_to is None or not burst_.first_of_day:  # protected bursts are never first
             assert any(member in members for members in divided.tiers.values()) is has_row
             assert model.visible(model.people[name_of(member)], seen, InboxMarks(), NOON) is has_row

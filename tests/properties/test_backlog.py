@@ -8,8 +8,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.backlog import FAR, Backlog, Line, Place
-from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry, account
+from notifier.domain.delivery.backlog import MIN_DEFERRAL, Backlog, QueueKey, QueuePosition
+from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry, burst_progress
 from notifier.domain.delivery.scheduling import Credit, DispatchDecision, decide
 from notifier.domain.delivery.slice import Pool, Step
 from notifier.domain.delivery.throttle import TierLimit
@@ -27,7 +27,7 @@ def progress_lists(draw: st.DrawFn) -> list[BurstProgress]:
 
 
 def held_pools(limits: Mapping[Tier, TierLimit]) -> Mapping[Pool, str]:
-    return {Pool(tier): limit.by for tier, limit in limits.items() if limit.by is not None}
+    return {Pool(tier): limit.throttle_id for tier, limit in limits.items() if limit.throttle_id is not None}
 
 
 def decision_for(
@@ -37,7 +37,7 @@ def decision_for(
     limits: Mapping[Tier, TierLimit],
     people_left: Mapping[Tier, float],
 ) -> DispatchDecision:
-    return decide(accounts, now=now, credits=credits, allowances=limits, people_left=people_left)
+    return decide(accounts, now=now, credits=credits, limits=limits, people_left=people_left)
 
 
 def candidates(backlog: Backlog, credits: Mapping[Pool, Credit], now: datetime) -> Sequence[BurstProgress]:
@@ -54,7 +54,7 @@ def test_decisions_for_candidates_equal_those_for_all_bursts(
     people_left: Mapping[Tier, float],
 ) -> None:
     now, backlog = NOON + elapsed, Backlog()
-    backlog.hold(held_pools(limits))
+    backlog.set_throttles(held_pools(limits))
     backlog.put(accounts, now)
     decision_of_all = decision_for(accounts, now, credits, limits, people_left)
     decision_of_few = decision_for(candidates(backlog, credits, now), now, credits, limits, people_left)
@@ -69,35 +69,41 @@ def test_backlog_equals_a_fresh_one_after_any_changes(
 ) -> None:
     """A backlog with a history equals one that only saw the last state of each burst."""
     backlog, fresh = Backlog(), Backlog()
-    backlog.hold({Pool.P1: "t1"})
+    backlog.set_throttles({Pool.P1: "t1"})
     backlog.put(before, NOON)
-    backlog.hold({Pool.P2: "t2"})
+    backlog.set_throttles({Pool.P2: "t2"})
     backlog.put(after, NOON)
     entries = [
-        LedgerEntry(slice=data.draw(st.sampled_from(list(progress.standings))), fact=Fact.DISPATCHED, n=9, at=NOON)
+        LedgerEntry(
+            slice=data.draw(st.sampled_from(list(progress.slice_states))), fact=Fact.DISPATCHED, number=9, at=NOON
+        )
         for progress in after
-        if progress.standings
+        if progress.slice_states
     ]
-    backlog.enter(entries, NOON)
+    backlog.apply_entries(entries, NOON)
     dropped = [progress.plan.burst for progress in before[::2]]
     backlog.drop(dropped)
-    fresh.hold({Pool.P2: "t2"})
+    fresh.set_throttles({Pool.P2: "t2"})
     latest = {progress.plan.burst: progress for progress in (*before, *after)}
     for entry in entries:
         latest[entry.slice.burst] = latest[entry.slice.burst].with_entry(entry)
     fresh.put((progress for key, progress in latest.items() if key not in dropped), NOON)
-    assert backlog.behind() == fresh.behind()
-    assert (backlog.accounts, backlog.moving, backlog.settled) == (fresh.accounts, fresh.moving, fresh.settled)
+    assert backlog.pool_backlogs() == fresh.pool_backlogs()
+    assert (backlog.progress, backlog.moving, backlog.finished) == (fresh.progress, fresh.moving, fresh.finished)
     assert _lines(backlog) == _lines(fresh)
-    assert (backlog.stands, backlog.asleep, backlog.wakes) == (fresh.stands, fresh.asleep, fresh.wakes)
-    assert backlog.abed.keys() == fresh.abed.keys()
+    assert (backlog.queues_by_burst, backlog.wake_queue, backlog.wake_times) == (
+        fresh.queues_by_burst,
+        fresh.wake_queue,
+        fresh.wake_times,
+    )
+    assert backlog.evictable.keys() == fresh.evictable.keys()
     assert {pool: set(keys) for pool, keys in backlog.unmarked.items()} == {
         pool: set(keys) for pool, keys in fresh.unmarked.items()
     }
 
 
-def _lines(backlog: Backlog) -> Mapping[Line, Sequence[Place]]:
-    return {line: places for line, places in backlog.lines.items() if places}
+def _lines(backlog: Backlog) -> Mapping[QueueKey, Sequence[QueuePosition]]:
+    return {line: places for line, places in backlog.queues.items() if places}
 
 
 @given(progress_lists(), SECONDS, SECONDS)
@@ -110,7 +116,11 @@ def test_waiting_bursts_are_awake_at_their_time(
     backlog.put(accounts, before)
     backlog.wake(after)
     fresh.put(accounts, after)
-    assert (_lines(backlog), backlog.asleep, backlog.behind()) == (_lines(fresh), fresh.asleep, fresh.behind())
+    assert (_lines(backlog), backlog.wake_queue, backlog.pool_backlogs()) == (
+        _lines(fresh),
+        fresh.wake_queue,
+        fresh.pool_backlogs(),
+    )
 
 
 @st.composite
@@ -119,11 +129,11 @@ def waiting_progress(draw: st.DrawFn) -> BurstProgress:
     plan_, entries = draw(plans(most_shards=2)), list[LedgerEntry]()
     for slice_ in plan_.slices():
         done = LedgerEntry(slice=slice_, fact=Fact.DONE, at=NOON)
-        waits = LedgerEntry(slice=slice_, fact=Fact.WAITS, n=1, at=NOON + draw(SECONDS))
+        waits = LedgerEntry(slice=slice_, fact=Fact.WAITS, number=1, at=NOON + draw(SECONDS))
         is_rows = slice_.step is Step.ROWS  # rows never wait
         waiting = [waits] if not is_rows and draw(st.integers(0, 9)) else []
         entries += [done] if draw(st.integers(0, 30 if is_rows else 3)) else waiting
-    return account(plan_, entries, [])
+    return burst_progress(plan_, entries, [])
 
 
 AMPLE_CREDITS = {pool: Credit(slices=99, shards=9_999) for pool in Pool}
@@ -137,17 +147,17 @@ def test_deferred_burst_has_no_work_until_it_wakes(progress: BurstProgress) -> N
 
     backlog = Backlog()
     backlog.put([progress], NOON)
-    sleepers = {sleeper.burst: sleeper.until for sleeper in backlog.sleepers()}
+    sleepers = {sleeper.burst: sleeper.until for sleeper in backlog.deferred_bursts()}
     until = sleepers.get(progress.plan.burst)
     event("sleeps" if until else "is awake")
     if until is None:
-        assert progress.settled or not idle(NOON) or not idle(NOON + FAR)
+        assert progress.is_finished or not idle(NOON) or not idle(NOON + MIN_DEFERRAL)
     else:
         assert idle(NOON)
         assert idle(until - timedelta(milliseconds=1))
         assert not idle(until)
     backlog.drop(sleepers)
-    assert backlog.sleepers() == []
+    assert backlog.deferred_bursts() == []
 
 
 @given(progress_lists())
@@ -155,14 +165,14 @@ def test_deferred_burst_has_no_work_until_it_wakes(progress: BurstProgress) -> N
 def test_backlog_counts_startable_unfinished_slices(accounts: list[BurstProgress]) -> None:
     backlog = Backlog()
     backlog.put(accounts, NOON)
-    for pool, pool_backlog in backlog.behind().items():
+    for pool, pool_backlog in backlog.pool_backlogs().items():
         opened_at = [
             account.plan.opened_at
             for account in accounts
-            for status in account.standings.values()
-            if status.slice.pool is pool and account.awake(status, NOON)
+            for status in account.slice_states.values()
+            if status.slice.pool is pool and account.is_active(status, NOON)
         ]
-        assert (pool_backlog.slices, pool_backlog.since) == (len(opened_at), min(opened_at, default=None))
+        assert (pool_backlog.slices, pool_backlog.oldest_opened_at) == (len(opened_at), min(opened_at, default=None))
 
 
 @given(progress_lists())
@@ -170,6 +180,6 @@ def test_backlog_counts_startable_unfinished_slices(accounts: list[BurstProgress
 def test_throttled_work_counts_but_is_not_late(accounts: list[BurstProgress]) -> None:
     backlog = Backlog()
     backlog.put(accounts, NOON)
-    before = backlog.behind()
-    backlog.hold({Pool.P2: "t1"})
-    assert backlog.behind() == {**before, Pool.P2: replace(before[Pool.P2], since=None)}
+    before = backlog.pool_backlogs()
+    backlog.set_throttles({Pool.P2: "t1"})
+    assert backlog.pool_backlogs() == {**before, Pool.P2: replace(before[Pool.P2], oldest_opened_at=None)}

@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import (
+    CHECKSUM_BYTES,
     SHARD_MEMBERS,
-    SUM_BYTES,
     Bits,
+    contains,
     count,
     decode,
     encode,
     from_offsets,
-    holds,
     members,
     offsets,
 )
@@ -30,7 +30,7 @@ def test_encoding_round_trips(bits: Bits) -> None:
 @given(BITMAPS)
 @settings(max_examples=60)
 def test_encoding_is_never_larger_than_the_dense_form(bits: Bits) -> None:
-    assert len(encode(bits)) <= SHARD_MEMBERS // 8 + 1 + SUM_BYTES
+    assert len(encode(bits)) <= SHARD_MEMBERS // 8 + 1 + CHECKSUM_BYTES
 
 
 @given(PLACES)
@@ -46,9 +46,9 @@ def test_offsets_round_trip(places: set[int]) -> None:
 def test_member_is_held_exactly_if_listed(places: set[int], shard: int, offset: int) -> None:
     bits = from_offsets(places)
     listed = members(bits, shard)
-    assert all(holds(bits, member) for member in listed)
+    assert all(contains(bits, member) for member in listed)
     tested = Member(shard * SHARD_MEMBERS + offset)
-    assert holds(bits, tested) is (tested in listed)
+    assert contains(bits, tested) is (tested in listed)
 
 
 @given(PLACES.map(from_offsets).map(encode), st.integers(0, 200), st.binary(max_size=8))

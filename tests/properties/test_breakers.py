@@ -73,13 +73,15 @@ def test_breaker_opens_only_after_enough_failures_or_a_misconfiguration(
 def test_breaker_allows_an_attempt_after_its_rest(breaker_settings: BreakerSettings, steps: list[Step]) -> None:
     breaker, now = run(steps, breaker_settings)
     # It allows one at once if the clock was set back to before it opened.
-    assert allow(breaker, breaker_settings, now)[1] or allow(breaker, breaker_settings, now + breaker_settings.rest)[1]
+    assert (
+        allow(breaker, breaker_settings, now)[1] or allow(breaker, breaker_settings, now + breaker_settings.open_for)[1]
+    )
 
 
 @given(SETTINGS, STEPS)
 def test_consecutive_successes_close_the_breaker(breaker_settings: BreakerSettings, steps: list[Step]) -> None:
     breaker, _ = run(steps, breaker_settings)
-    now = NOON + 60 * 40 * SECOND + breaker_settings.rest  # later than every step
+    now = NOON + 60 * 40 * SECOND + breaker_settings.open_for  # later than every step
     for _ in range(breaker_settings.successes):
         breaker, allowed = allow(breaker, breaker_settings, now)
         assert allowed
@@ -100,7 +102,7 @@ def test_half_open_breaker_allows_no_more_attempts_than_needed(
     breaker, _ = run(steps, breaker_settings)
     if isinstance(breaker, HalfOpen):
         assert 0 <= breaker.successes < breaker_settings.successes
-        assert 0 <= breaker.trying <= breaker_settings.successes - breaker.successes
+        assert 0 <= breaker.trial_calls <= breaker_settings.successes - breaker.successes
 
 
 @given(SETTINGS, STEPS)
@@ -108,5 +110,5 @@ def test_attempt_is_allowed_at_retry_at(breaker_settings: BreakerSettings, steps
     breaker, now = run(steps, breaker_settings)
     if not allow(breaker, breaker_settings, now)[1]:
         retry_time = retry_at(breaker, breaker_settings, now)
-        assert now < retry_time <= now + breaker_settings.rest
+        assert now < retry_time <= now + breaker_settings.open_for
         assert allow(breaker, breaker_settings, retry_time)[1]

@@ -5,21 +5,21 @@ from contextlib import suppress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.codec import pack, read_batch, read_event, unpack, unpack_seal
+from notifier.codec import pack, read_batch, read_event, unpack, unpack_snapshot
 from notifier.domain.bursts.mention import Event
 from notifier.domain.bursts.sequencer import Head, advance
 from notifier.domain.errors import NotifierError, Poison
 from notifier.domain.upstream.validation import checked_event
 from tests.support.examples import NOON, OF_NOVA, mention, numbered
 
-STORED = pack(advance(Head.fresh(OF_NOVA), numbered(mention()), known=(), now=NOON, nonce="n"))
+STORED = pack(advance(Head.empty(OF_NOVA), numbered(mention()), known=(), now=NOON, nonce="n"))
 NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=30)
 
 
 @given(st.binary(max_size=60))
 @settings(max_examples=100)
 def test_noise_is_poison(noise: bytes) -> None:
-    for read in (lambda: unpack(Event, noise), lambda: unpack_seal(0, noise)):
+    for read in (lambda: unpack(Event, noise), lambda: unpack_snapshot(0, noise)):
         try:
             read()
         except Poison:

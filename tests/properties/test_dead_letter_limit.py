@@ -27,7 +27,7 @@ def handle(records: Sequence[bool], limit: DeadLetterLimit) -> tuple[LaneTally, 
         if not dies:
             tally = count_successes(tally, limit, 1)
             continue
-        tally = count_death(tally, limit, record=str(number), cause="no", who="p", at=NOON)
+        tally = count_death(tally, limit, record=str(number), cause="no", stopped_by="p", at=NOON)
         if tally.stop is not None:
             break
         buried.append(number)
@@ -86,7 +86,7 @@ def test_batch_repeated_after_a_crash_counts_no_death_of_the_window_twice(
         for _ in range(2):  # the crash comes before the commit
             for number, dies in enumerate(records[start : start + batch], start):
                 if dies:
-                    tally = count_death(tally, limit, record=str(number), cause="no", who="p", at=NOON)
+                    tally = count_death(tally, limit, record=str(number), cause="no", stopped_by="p", at=NOON)
                 else:
                     tally = count_successes(tally, limit, 1)
         recorded = [death.record for death in tally.deaths]

@@ -11,9 +11,21 @@ from hypothesis import strategies as st
 
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.users.account_preferences import NOTHING_SAID, Overall, OverallWish, visible_from
-from notifier.domain.users.digest import Digest, Schedule, date_in, gathered
-from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Want, Wish, volumes
+from notifier.domain.users.account_preferences import (
+    DEFAULT_ACCOUNT_PREFERENCES,
+    AccountPreferences,
+    AccountPreferencesPatch,
+    visible_from,
+)
+from notifier.domain.users.digest import Digest, DigestSchedule, date_of, is_in_digest
+from notifier.domain.users.subject_preferences import (
+    ALWAYS,
+    NEVER,
+    PreferencePatch,
+    SubjectPreference,
+    Volume,
+    own_volumes,
+)
 from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.page import Entry, InboxView, OpenedInbox
 from notifier.metrics import Metrics
@@ -38,28 +50,30 @@ LEE_SELF = Subject(Kind.SELF, LEE)
 @example("America/Nuuk", 23, date(2024, 3, 29), 86_400)
 @settings(max_examples=400)
 def test_every_time_belongs_to_exactly_one_digest_date(zone: str, hour: int, first_day: date, seconds: int) -> None:
-    schedule = Schedule.of(Overall(zone=zone, digest_hour=hour))
+    schedule = DigestSchedule.of(AccountPreferences(zone=zone, digest_hour=hour))
     days = [day for n in range(-3, 10) if schedule.due(day := first_day + n * DAY)]
     dues = [schedule.moment(day) for day in days]
     assert all(earlier < later for earlier, later in pairwise(dues))
-    assert all(schedule.before(later) == earlier for earlier, later in pairwise(days))
+    assert all(schedule.previous_date(later) == earlier for earlier, later in pairwise(days))
     time = datetime.combine(first_day, datetime.min.time(), UTC) + timedelta(seconds=seconds)
     [(next_due, day)] = [
         (later, day) for (earlier, later), day in zip(pairwise(dues), days[1:], strict=True) if earlier <= time < later
     ]
     assert schedule.day_of(time) == day
-    assert (schedule.last(time), schedule.due_of(time)) == (schedule.before(day), next_due)
-    local = next_due.astimezone(schedule.wall)
+    assert (schedule.latest_due_date(time), schedule.next_due(time)) == (schedule.previous_date(day), next_due)
+    local = next_due.astimezone(schedule.time_zone)
     assert (local.date(), local.hour) >= (day, hour)
-    assert local - timedelta(hours=1) <= datetime.combine(day, local.min.time(), schedule.wall) + timedelta(hours=hour)
+    assert local - timedelta(hours=1) <= datetime.combine(day, local.min.time(), schedule.time_zone) + timedelta(
+        hours=hour
+    )
 
 
 VOLUMES = [volume for volume in Volume if volume is not Volume.DEFAULT]
 CHANGES = st.lists(
     st.one_of(
-        st.builds(Wish, volume=st.sampled_from(Volume)),
-        st.builds(Wish, muted_until=st.sampled_from([ALWAYS, NEVER, NOON + 12 * MINUTE])),
-        st.builds(OverallWish, volume=st.sampled_from(VOLUMES)),
+        st.builds(PreferencePatch, volume=st.sampled_from(Volume)),
+        st.builds(PreferencePatch, muted_until=st.sampled_from([ALWAYS, NEVER, NOON + 12 * MINUTE])),
+        st.builds(AccountPreferencesPatch, volume=st.sampled_from(VOLUMES)),
     ),
     min_size=1,
     max_size=20,
@@ -68,24 +82,26 @@ CHANGES = st.lists(
 
 @given(CHANGES, st.booleans())
 @settings(max_examples=400)
-def test_burst_is_never_both_listed_and_in_a_digest(changes: list[Wish | OverallWish], first_of_day: bool) -> None:
+def test_burst_is_never_both_listed_and_in_a_digest(
+    changes: list[PreferencePatch | AccountPreferencesPatch], first_of_day: bool
+) -> None:
     """Open a burst after each change, and evaluate all bursts before the next change."""
-    preference, overall = Want(subject=NOVA, member=Member(7), at=ALWAYS), NOTHING_SAID
+    preference, overall = SubjectPreference(subject=NOVA, member=Member(7), at=ALWAYS), DEFAULT_ACCOUNT_PREFERENCES
     listed_keys, digested_keys, opened = set[BurstKey](), set[BurstKey](), list[Burst]()
     for n, change in enumerate(changes):
         now = NOON + n * MINUTE
         match change:
-            case Wish():
-                preference = preference.after(change.heard(preference, now, overall.volume, overall.default_from))
-            case OverallWish():
-                overall = overall.after(change.heard(Member(7), overall, now))
+            case PreferencePatch():
+                preference = preference.apply(change.change_for(preference, now, overall.volume, overall.default_from))
+            case AccountPreferencesPatch():
+                overall = overall.apply(change.change_for(Member(7), overall, now))
         opened.append(burst(subject=NOVA, seq=n + 1, opened_at=now + MINUTE / 2, first_of_day=first_of_day))
         wants = {NOVA: preference}
         follows = visible_from({NOVA: NOON}, wants, overall)
-        lee = replace(viewer(user=LEE, follows=follows), volume=volumes(wants), overall=overall)
+        lee = replace(viewer(user=LEE, follows=follows), volume=own_volumes(wants), account_preferences=overall)
         view = InboxView(viewer=lee, member=Member(7), now=now + MINUTE * 3 / 4)
-        listed_keys |= {burst_.key for burst_ in opened if view.admits(burst_)}
-        digested_keys |= {burst_.key for burst_ in opened if gathered(burst_, lee, view.now)}
+        listed_keys |= {burst_.key for burst_ in opened if view.is_visible(burst_)}
+        digested_keys |= {burst_.key for burst_ in opened if is_in_digest(burst_, lee, view.now)}
         assert not listed_keys & digested_keys
 
 
@@ -122,7 +138,9 @@ def stage_with(preferences: Preferences, opened: list[tuple[Subject, int, tuple[
     """Build Lee's week: Bob is blocked; Eve is protected and not followed by Lee."""
     stage = Stage()
     people, bursts = stage.state.people, stage.state.bursts.by_key
-    people.arrange(LEE, OverallWish(volume=preferences.overall, zone=preferences.zone, digest_hour=preferences.hour))
+    people.arrange(
+        LEE, AccountPreferencesPatch(volume=preferences.overall, zone=preferences.zone, digest_hour=preferences.hour)
+    )
     people.volume(LEE, NOVA, preferences.nova)
     people.volume(LEE, LYRA, preferences.lyra)
     people.block(LEE, BOB)
@@ -164,9 +182,9 @@ def test_every_burst_is_listed_once_and_the_badge_counts_the_list(
     assert entries == sorted(entries, key=lambda entry: (entry.opened_at, entry.key), reverse=True)
     listed_keys = [entry.key for entry in entries if isinstance(entry, Burst)]
     digests = [entry for entry in entries if isinstance(entry, Digest)]
-    assert max(Counter(date_in(digest.key) for digest in digests).values(), default=1) == 1
+    assert max(Counter(date_of(digest.key) for digest in digests).values(), default=1) == 1
     inside = [burst_.key for digest in digests for burst_ in digest.newest]
-    schedule = Schedule.of(Overall(zone=preferences.zone, digest_hour=preferences.hour))
+    schedule = DigestSchedule.of(AccountPreferences(zone=preferences.zone, digest_hour=preferences.hour))
     own_volumes = {NOVA: preferences.nova, LYRA: preferences.lyra, LEE_SELF: Volume.ALL}
     seen = [
         burst_
@@ -179,7 +197,7 @@ def test_every_burst_is_listed_once_and_the_badge_counts_the_list(
     assert Counter(inside) == Counter(due)
     assert Counter(listed_keys) == Counter(burst_.key for burst_ in seen if burst_ not in digested_bursts)
     for digest in digests:
-        assert all(schedule.day_of(burst_.opened_at) == date_in(digest.key) for burst_ in digest.newest)
+        assert all(schedule.day_of(burst_.opened_at) == date_of(digest.key) for burst_ in digest.newest)
         assert digest.opened_at == schedule.moment(schedule.day_of(digest.newest[0].opened_at)) <= now
         assert digest.count == sum(burst_.count for burst_ in digest.newest) == sum(n for _, n in digest.accounts)
     tab = replace(stage.tab(), observers=[openings])

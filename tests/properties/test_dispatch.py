@@ -7,8 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience.tiers import TIERS, Tier
-from notifier.domain.delivery.ledger import BurstProgress, Fact, account
-from notifier.domain.delivery.scheduling import CREDITS, Credit, DispatchDecision, decide, expired, giving_way
+from notifier.domain.delivery.ledger import BurstProgress, Fact, burst_progress
+from notifier.domain.delivery.scheduling import (
+    POOL_CREDITS,
+    Credit,
+    DispatchDecision,
+    decide,
+    is_expired,
+    yielding_bursts,
+)
 from notifier.domain.delivery.slice import Pool, Slice, Step
 from notifier.domain.delivery.throttle import UNLIMITED, TierLimit
 from tests.properties.ledger_strategies import SECONDS, burst_records, plans
@@ -18,7 +25,9 @@ CREDIT = st.builds(Credit, st.integers(0, 6), st.integers(0, 12))
 CREDITS_BY_POOL = st.fixed_dictionaries(dict.fromkeys(Pool, CREDIT))
 LIMITS = st.dictionaries(
     st.sampled_from(TIERS),
-    st.sampled_from([TierLimit(rate=None), TierLimit(rate=0.0, by="t1"), TierLimit(rate=9.0, by="t2")]),
+    st.sampled_from(
+        [TierLimit(rate=None), TierLimit(rate=0.0, throttle_id="t1"), TierLimit(rate=9.0, throttle_id="t2")]
+    ),
 )
 PEOPLE_LEFT = st.fixed_dictionaries(dict.fromkeys(TIERS, st.sampled_from([-5.0, 0.0, 1.0, 1e9])))
 
@@ -40,7 +49,7 @@ def decision_for(
     limits: TierLimits | None = None,
     people_left: Mapping[Tier, float] | None = None,
 ) -> DispatchDecision:
-    return decide(accounts, now=now, credits=credits, allowances=limits or {}, people_left=people_left or {})
+    return decide(accounts, now=now, credits=credits, limits=limits or {}, people_left=people_left or {})
 
 
 def slices_of_pool(pool: Pool, slices: Sequence[Slice]) -> list[Slice]:
@@ -52,8 +61,8 @@ def running_slices(accounts: Sequence[BurstProgress], now: datetime) -> list[Sli
     return [
         slice_
         for account in accounts
-        for slice_, status in account.standings.items()
-        if status.in_flight(now) and account.awake(status, now)
+        for slice_, status in account.slice_states.items()
+        if status.is_in_flight(now) and account.is_active(status, now)
     ]
 
 
@@ -74,7 +83,7 @@ def test_credit_is_never_exceeded(
         if new_slices:
             assert len(new_slices) + len(busy) <= credits[pool].slices
         # Expired slices are only released and need no shard credit; a single slice may be wider than the credit.
-        new_work = [slice_ for slice_ in new_slices if not expired(plans[slice_.burst], slice_, now)]
+        new_work = [slice_ for slice_ in new_slices if not is_expired(plans[slice_.burst], slice_, now)]
         if new_work and len(busy) + len(new_work) > 1:
             assert sum(slice_.width for slice_ in busy + new_work) <= credits[pool].shards
 
@@ -94,9 +103,9 @@ def test_only_waiting_slices_are_queued_or_parked_and_once(
     assert len(chosen_slices) == len(set(chosen_slices))
     by_burst = {account.plan.burst: account for account in accounts}
     for slice_ in chosen_slices:
-        status = by_burst[slice_.burst].standings[slice_]
-        assert by_burst[slice_.burst].awake(status, now)
-        assert not status.in_flight(now)
+        status = by_burst[slice_.burst].slice_states[slice_]
+        assert by_burst[slice_.burst].is_active(status, now)
+        assert not status.is_in_flight(now)
 
 
 @given(progress_lists(), SECONDS, CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT)
@@ -112,13 +121,13 @@ def test_throttled_rows_are_parked_and_only_expired_ones_pass(
     decision = decision_for(accounts, now, credits, limits, people_left)
     by_burst = {account.plan.burst: account for account in accounts}
     for slice_, by in decision.park:
-        assert by == limits[slice_.tier].by
+        assert by == limits[slice_.tier].throttle_id
         assert slice_.step is Step.ROWS
-        assert by not in by_burst[slice_.burst].standings[slice_].parked_by
+        assert by not in by_burst[slice_.burst].slice_states[slice_].parked_by
     for slice_ in decision.queue:
         limit = limits.get(slice_.tier, TierLimit(rate=None))
         is_exhausted = limit.rate is not None and people_left[slice_.tier] <= 0
-        assert slice_.step is not Step.ROWS or not is_exhausted or expired(by_burst[slice_.burst], slice_, now)
+        assert slice_.step is not Step.ROWS or not is_exhausted or is_expired(by_burst[slice_.burst], slice_, now)
 
 
 @given(progress_lists(), SECONDS, CREDITS_BY_POOL, CREDIT, LIMITS)
@@ -139,15 +148,15 @@ def test_pool_with_credit_and_work_is_idle_only_when_it_gives_way(
     accounts: list[BurstProgress], elapsed: timedelta, credits: CreditsByPool
 ) -> None:
     now = NOON + elapsed
-    queue, pools_giving_way = decision_for(accounts, now, credits).queue, giving_way(accounts, now, {})
+    queue, pools_giving_way = decision_for(accounts, now, credits).queue, yielding_bursts(accounts, now, {})
     for pool in Pool:
         waiting = [
             slice_
             for account in accounts
-            for slice_, status in account.standings.items()
+            for slice_, status in account.slice_states.items()
             if slice_.pool is pool
-            and account.awake(status, now)
-            and not status.in_flight(now)
+            and account.is_active(status, now)
+            and not status.is_in_flight(now)
             and slice_.burst not in pools_giving_way.get(pool, ())
         ]
         if waiting and credits[pool].slices > 0 and not slices_of_pool(pool, running_slices(accounts, now)):
@@ -157,8 +166,8 @@ def test_pool_with_credit_and_work_is_idle_only_when_it_gives_way(
 @given(st.integers(1, 200), st.integers(1, 20), st.integers(1, 40))
 @settings(max_examples=60)
 def test_small_burst_gets_its_share_beside_a_large_one(large: int, small: int, slices: int) -> None:
-    accounts = [account(plan_of(seq=n, shards=shards), (), ()) for n, shards in ((1, large), (2, small))]
-    queue = decision_for(accounts, NOON, {**CREDITS, Pool.P1: Credit(slices, 10_000)}).queue
+    accounts = [burst_progress(plan_of(seq=n, shards=shards), (), ()) for n, shards in ((1, large), (2, small))]
+    queue = decision_for(accounts, NOON, {**POOL_CREDITS, Pool.P1: Credit(slices, 10_000)}).queue
     of_small_burst = [slice_ for slice_ in slices_of_pool(Pool.P1, queue) if slice_.burst.seq == 2]
     assert len(of_small_burst) >= min(small, slices // 2)
     assert len(slices_of_pool(Pool.P1, queue)) == min(large + small, slices)
@@ -167,26 +176,26 @@ def test_small_burst_gets_its_share_beside_a_large_one(large: int, small: int, s
 @given(st.data(), st.fixed_dictionaries(dict.fromkeys(Pool, st.builds(Credit, st.integers(1, 4), st.integers(0, 6)))))
 @settings(max_examples=40)
 def test_all_work_finishes_with_any_widths_and_credits(data: st.DataObject, credits: CreditsByPool) -> None:
-    accounts = [account(data.draw(plans(seq=n, most_shards=6)), (), ()) for n in (1, 2)]
-    slices = sum(len(progress.standings) for progress in accounts)
+    accounts = [burst_progress(data.draw(plans(seq=n, most_shards=6)), (), ()) for n in (1, 2)]
+    slices = sum(len(progress.slice_states) for progress in accounts)
     for _ in range(slices):
         queue = decision_for(accounts, NOON, credits).queue
         for slice_ in queue:
             n = slice_.burst.seq - 1
             accounts[n] = accounts[n].with_entry(entry(slice_, Fact.DONE))
-    assert all(progress.settled for progress in accounts)
+    assert all(progress.is_finished for progress in accounts)
 
 
 @given(st.integers(2, 6), st.integers(1, 4))
 @settings(max_examples=25)
 def test_wide_slice_is_queued_despite_a_stream_of_narrow_ones(width: int, busy: int) -> None:
-    wide = account(plan_of(seq=1, shards=width, width=width), (), ())
-    narrow = {n: account(plan_of(seq=n, shards=1, opened_at=NOON + n * SECOND), (), ()) for n in range(2, 30)}
+    wide = burst_progress(plan_of(seq=1, shards=width, width=width), (), ())
+    narrow = {n: burst_progress(plan_of(seq=n, shards=1, opened_at=NOON + n * SECOND), (), ()) for n in range(2, 30)}
     queue = [slice_of(Tier.P0, seq=n) for n in range(2, 2 + busy)]
     for ended_seq in range(2, 3 + busy):
         for slice_ in queue:
             narrow[slice_.burst.seq] = narrow[slice_.burst.seq].with_entry(entry(slice_, Fact.DISPATCHED, n=1))
-        credits = {**CREDITS, Pool.P0: Credit(busy + 1, width)}
+        credits = {**POOL_CREDITS, Pool.P0: Credit(busy + 1, width)}
         queue = slices_of_pool(Pool.P0, decision_for([wide, *narrow.values()], NOON, credits).queue)
         if slice_of(Tier.P0, 0, width - 1) in queue:
             return

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
-from notifier.flow.inbox.burst_walk import place_of
-from notifier.flow.inbox.gap_fetch import MOST_READ, GapFetch, GapPage, SeqRange, seq_of
+from notifier.flow.inbox.burst_walk import position_of
+from notifier.flow.inbox.gap_fetch import MAX_READ, GapFetch, GapPage, SeqRange, seq_of
 from notifier.ports.directory import DirectoryEntry
 from notifier.ports.inbox import InboxPosition
 from tests.support.examples import burst
@@ -88,12 +88,12 @@ class CountingTimeline(MemoryTimeline):
     async def before(
         self,
         subjects: Collection[Subject],
-        place: InboxPosition | None,
+        after: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
     ) -> Sequence[Burst]:
-        bursts = await super().before(subjects, place, limit, authors, since)
+        bursts = await super().before(subjects, after, limit, authors, since)
         self.run_sizes.append(len(bursts))
         return bursts
 
@@ -154,7 +154,7 @@ def people_of(facts: Facts) -> MemoryPeople:
         people.block(name, KIM)
     for subject, volume in facts.volumes.items():
         people.volume(KIM, subject, volume)
-    people.arrange(KIM, OverallWish(volume=facts.everything))
+    people.arrange(KIM, AccountPreferencesPatch(volume=facts.everything))
     run_sync(people.mark(Member(1), facts.hidden, Mark.HIDDEN))
     return people
 
@@ -164,7 +164,7 @@ def gaps_over(bursts: Sequence[Burst], facts: Facts, most_read: int) -> tuple[Ga
     stored.write(bursts, [])
     timeline = CountingTimeline(stored)
     people = people_of(facts)
-    return GapFetch(people=people, timeline=timeline, clock=ManualClock(NOW), most_read=most_read), timeline
+    return GapFetch(people=people, timeline=timeline, clock=ManualClock(NOW), max_read=most_read), timeline
 
 
 def pages_of(gaps: GapFetch, subject: Subject, within: SeqRange, limit: int, most_pages: int) -> list[GapPage]:
@@ -196,7 +196,7 @@ def test_gap_fetch_equals_oracle(
     bursts = random_bursts(random_, size)
     facts = random_facts(random_, bursts)
     gaps, timeline = gaps_over(bursts, facts, most_read)
-    newest_first = sorted((burst_ for burst_ in bursts if facts.shows(burst_)), key=place_of, reverse=True)
+    newest_first = sorted((burst_ for burst_ in bursts if facts.shows(burst_)), key=position_of, reverse=True)
     for subject in (*SUBJECTS, *EMPTY_SUBJECTS):
         expected = [
             burst_
@@ -233,7 +233,7 @@ def test_gap_fetch_pages_depend_on_visible_bursts_only(seed: int, size: int, fir
     bursts = random_bursts(random_, size)
     facts = random_facts(random_, bursts)
     visible = [burst_ for burst_ in bursts if facts.shows(burst_)]
-    assert shape_of(bursts, facts, first, limit, MOST_READ) == shape_of(visible, facts, first, limit, MOST_READ)
+    assert shape_of(bursts, facts, first, limit, MAX_READ) == shape_of(visible, facts, first, limit, MAX_READ)
 
 
 def shape_of(

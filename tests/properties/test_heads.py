@@ -8,10 +8,18 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.bursts.burst import KEPT_MENTIONERS, Burst
+from notifier.domain.bursts.burst import MAX_MENTIONERS, Burst
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
-from notifier.domain.bursts.sequencer import VISIBLE_WITHIN, Head, Numbered, advance, published, restamped, taken_back
+from notifier.domain.bursts.sequencer import (
+    VISIBILITY_DEADLINE,
+    Head,
+    LoggedMention,
+    advance,
+    after_publishing,
+    after_retraction,
+    with_late_bursts_restamped,
+)
 from notifier.domain.ids import POLICIES, UserId
 from tests.support.examples import MINUTE, NOON, OF_NOVA, mention, numbered
 
@@ -32,7 +40,7 @@ def mention_lists(followers: int | None = None, *, mostly_protected: bool = Fals
     one_mention = st.builds(
         _mention,
         st.integers(0, 50),
-        st.integers(0, 2 * KEPT_MENTIONERS),
+        st.integers(0, 2 * MAX_MENTIONERS),
         st.booleans() if mostly_protected else st.sampled_from([False, False, False, True]),
         st.sampled_from([Verdict.ALL, Verdict.ALL, Verdict.ROW, Verdict.DENY]),
         SIZES if followers is None else st.just(followers),
@@ -45,7 +53,7 @@ class SubjectHistory:
     """A subject's head with everything that was written of it."""
 
     collapse: timedelta | None
-    head: Head = field(default_factory=lambda: Head.fresh(OF_NOVA))
+    head: Head = field(default_factory=lambda: Head.empty(OF_NOVA))
     bursts: dict[int, Burst] = field(default_factory=dict)
     """The newest version of each burst, by seq."""
     placed: list[tuple[EventId, int]] = field(default_factory=list)
@@ -53,7 +61,7 @@ class SubjectHistory:
 
     def apply_batch(
         self,
-        records: Sequence[Numbered],
+        records: Sequence[LoggedMention],
         now: datetime,
         *,
         known: Sequence[EventId] = (),
@@ -65,19 +73,19 @@ class SubjectHistory:
         rows = [burst.key.seq for burst in self.head.outbox][:written]
         for pause in stalls:
             now += pause
-            self.head = restamped(self.head, written=rows, now=now, nonce="r")
+            self.head = with_late_bursts_restamped(self.head, written=rows, now=now, nonce="r")
         self.bursts |= {burst.key.seq: burst for burst in self.head.outbox}
         self.placed += [(record.mention.event, record.seq) for record in self.head.sequenced]
         self.mentions_by_event |= {record.mention.event: record.mention for record in self.head.sequenced}
-        if not self.head.published:
-            self.head = published(self.head, nonce="p")
+        if not self.head.is_published:
+            self.head = after_publishing(self.head, nonce="p")
 
     def retract(self, seqs: Collection[int]) -> None:
         retracted = [
             replace(burst, count=0, version=self.head.version + 1) for seq, burst in self.bursts.items() if seq in seqs
         ]
         if retracted:
-            self.head = published(taken_back(self.head, retracted, [], nonce="t"), nonce="p")
+            self.head = after_publishing(after_retraction(self.head, retracted, [], nonce="t"), nonce="p")
             self.bursts |= {burst.key.seq: burst for burst in retracted}
 
     def contents(self) -> list[Burst]:
@@ -85,7 +93,7 @@ class SubjectHistory:
 
 
 @st.composite
-def batches(draw: st.DrawFn, records: Sequence[Numbered]) -> list[list[Numbered]]:
+def batches(draw: st.DrawFn, records: Sequence[LoggedMention]) -> list[list[LoggedMention]]:
     """Cut the log into batches; each may begin with records that were read before."""
     cuts = sorted(draw(st.sets(st.integers(0, len(records)))))
     batches_ = []
@@ -107,7 +115,10 @@ def test_batches_and_redeliveries_make_the_same_bursts_as_one_batch(
         many_batches.apply_batch(batch, NOON, known=[event for event, _ in many_batches.placed])
     assert many_batches.placed == single_batch.placed
     assert many_batches.contents() == single_batch.contents()
-    assert (many_batches.head.budget, many_batches.head.purse) == (single_batch.head.budget, single_batch.head.purse)
+    assert (many_batches.head.budget, many_batches.head.restricted_budget) == (
+        single_batch.head.budget,
+        single_batch.head.restricted_budget,
+    )
     assert many_batches.head.applied == single_batch.head.applied
 
 
@@ -150,8 +161,8 @@ def test_burst_keeps_its_first_16_mentioners(history: SubjectHistory) -> None:
         authors = list(
             dict.fromkeys(history.mentions_by_event[event].author for event, place in history.placed if place == seq)
         )
-        assert list(burst.mentioners) == authors[:KEPT_MENTIONERS]
-        assert burst.more_mentioners == (len(authors) > KEPT_MENTIONERS)
+        assert list(burst.mentioners) == authors[:MAX_MENTIONERS]
+        assert burst.more_mentioners == (len(authors) > MAX_MENTIONERS)
 
 
 @given(histories())
@@ -246,13 +257,13 @@ def test_public_burst_is_first_of_its_day_if_no_other_is_left(
 @given(mention_lists(SMALL), st.sets(st.integers(1, 40)), st.integers(0, 5_000))
 @settings(max_examples=80)
 def test_restamping_delays_only_unwritten_bursts(mentions: list[Mention], written: set[int], milliseconds: int) -> None:
-    head = advance(Head.fresh(OF_NOVA), numbered(*mentions), known=(), now=NOON, nonce="n", collapse=timedelta(0))
+    head = advance(Head.empty(OF_NOVA), numbered(*mentions), known=(), now=NOON, nonce="n", collapse=timedelta(0))
     now = NOON + milliseconds * MILLISECOND
-    restamped_head = restamped(head, written=written, now=now, nonce="r")
+    restamped_head = with_late_bursts_restamped(head, written=written, now=now, nonce="r")
     times = [burst.opened_at for burst in restamped_head.outbox]
     assert len(set(times)) == len(times)
     for old, new in zip(head.outbox, restamped_head.outbox, strict=True):
         assert old.opened_at <= new.opened_at
         assert new.key.seq not in written or new == old
-        assert new.key.seq in written or now <= new.opened_at + VISIBLE_WITHIN
-    assert restamped(restamped_head, written=written, now=now, nonce="r") is restamped_head
+        assert new.key.seq in written or now <= new.opened_at + VISIBILITY_DEADLINE
+    assert with_late_bursts_restamped(restamped_head, written=written, now=now, nonce="r") is restamped_head

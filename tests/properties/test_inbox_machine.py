@@ -9,8 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
-from notifier.domain.users.visibility import SETTLED_AFTER, Mark, SeenToken
-from notifier.flow.inbox.page import BADGE_MOST
+from notifier.domain.users.visibility import SETTLE_DELAY, Mark, SeenToken
+from notifier.flow.inbox.page import BADGE_LIMIT
 from tests.flow.unreliable import Ending
 from tests.properties.inbox_log import KEPT_FOR, Line
 from tests.properties.inbox_streams import LiveProcess
@@ -121,7 +121,7 @@ class InboxMachine(RuleBasedStateMachine):
         page, _ = self.world.open(process, user, limit)
         token = page.seen
         assert token is not None
-        assert token.as_of <= self.world.now - SETTLED_AFTER
+        assert token.as_of <= self.world.now - SETTLE_DELAY
         assert token.newer <= {item.entry.key for item in page.items}
         assert all(i.entry.opened_at <= token.as_of or i.entry.key in token.newer for i in page.items)
         self.tokens.append((user, token))
@@ -226,7 +226,7 @@ class InboxMachine(RuleBasedStateMachine):
     def _check_inbox(self, process: int, user: str) -> None:
         world, expected = self.world, self.world.log.inbox(user, self.world.now)
         unread = {line.key for line in expected if line.unread}
-        badge_expected = (min(len(unread), BADGE_MOST), len(unread) > BADGE_MOST)
+        badge_expected = (min(len(unread), BADGE_LIMIT), len(unread) > BADGE_LIMIT)
         for processes, limit in (
             ([process], 20),
             ([process, 1 - process] if not self.unused else [process], self.limit),
@@ -250,7 +250,7 @@ class InboxMachine(RuleBasedStateMachine):
         live.catch_up()
         assert live.shown(user, expected) == {line.key: line.count for line in expected}
         unread = {line.key for line in expected if line.unread}
-        if len(unread) <= BADGE_MOST:
+        if len(unread) <= BADGE_LIMIT:
             assert live.unread(user) == unread
 
     def _mention(self, author: str, owners: list[str], *, protected: bool) -> None:
@@ -267,7 +267,7 @@ class InboxMachine(RuleBasedStateMachine):
             self.world.restart_writer()
         if bus_result != "sent" and not self.world.versions.away:
             self.world.stage.state.bus.stalled = False
-            self.world.writer.live_publisher.speak()
+            self.world.writer.live_publisher.flush()
             self.world.pass_time(SECOND)
 
     def _settle(self, ending: Ending) -> None:
@@ -290,7 +290,7 @@ class ShallowInboxMachine(InboxMachine):
     def __init__(self) -> None:
         super().__init__()
         for inbox in self.world.inboxes:
-            inbox.subjects.run, inbox.subjects.most_places = 1, 3
+            inbox.subjects.run, inbox.subjects.max_positions = 1, 3
 
 
 SETTINGS = settings(

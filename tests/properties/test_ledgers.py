@@ -6,8 +6,8 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.delivery.accounting import books
-from notifier.domain.delivery.ledger import Fact, State, account, rank
+from notifier.domain.delivery.accounting import recipient_totals
+from notifier.domain.delivery.ledger import Fact, State, burst_progress, fact_rank
 from notifier.domain.delivery.slice import Step
 from tests.properties.ledger_strategies import SECONDS, THROTTLES, BurstRecords, burst_records
 from tests.support.examples import NOON
@@ -19,19 +19,19 @@ HOLDING_THROTTLES = st.sets(st.sampled_from(THROTTLES))
 @settings(max_examples=40)
 def test_order_of_facts_does_not_matter(records: BurstRecords, data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(records.entries))
-    assert account(records.plan, shuffled, records.claims) == records.account
+    assert burst_progress(records.plan, shuffled, records.claims) == records.account
 
 
 @given(burst_records())
 @settings(max_examples=40)
 def test_repeated_facts_do_not_matter(records: BurstRecords) -> None:
-    assert account(records.plan, [*records.entries, *records.entries], records.claims) == records.account
+    assert burst_progress(records.plan, [*records.entries, *records.entries], records.claims) == records.account
 
 
 @given(burst_records())
 @settings(max_examples=30)
 def test_facts_applied_one_by_one_give_the_same_progress(records: BurstRecords) -> None:
-    progress = account(records.plan, (), records.claims)
+    progress = burst_progress(records.plan, (), records.claims)
     for entry in records.entries:
         progress = progress.with_entry(entry)
     assert progress == records.account
@@ -41,12 +41,12 @@ def test_facts_applied_one_by_one_give_the_same_progress(records: BurstRecords) 
 @settings(max_examples=40)
 def test_slice_state_is_its_highest_fact(records: BurstRecords, elapsed: timedelta, held_by: set[str]) -> None:
     now = NOON + elapsed
-    for slice_, status in records.account.standings.items():
+    for slice_, status in records.account.slice_states.items():
         facts = {entry.fact for entry in records.entries if entry.slice == slice_}
         state = status.state(now, throttles=held_by)
-        if highest := [fact for fact in facts if rank(fact) >= rank(Fact.PULLED)]:
-            assert state == State(str(max(highest, key=rank)))
-            assert not status.in_flight(now)
+        if highest := [fact for fact in facts if fact_rank(fact) >= fact_rank(Fact.PULLED)]:
+            assert state == State(str(max(highest, key=fact_rank)))
+            assert not status.is_in_flight(now)
         elif state is State.IN_FLIGHT:
             assert Fact.DISPATCHED in facts
         elif state is State.PARKED:
@@ -56,16 +56,16 @@ def test_slice_state_is_its_highest_fact(records: BurstRecords, elapsed: timedel
 @given(burst_records())
 @settings(max_examples=30)
 def test_in_flight_slice_becomes_free_again(records: BurstRecords) -> None:
-    for status in records.account.standings.values():
+    for status in records.account.slice_states.values():
         until = status.busy_until()
-        assert until is None or not status.in_flight(until)
+        assert until is None or not status.is_in_flight(until)
 
 
 @given(burst_records(), SECONDS, HOLDING_THROTTLES)
 @settings(max_examples=60)
 def test_accounting_always_balances(records: BurstRecords, elapsed: timedelta, held_by: set[str]) -> None:
-    result = books(records.account, records.tallies, throttles=held_by, now=NOON + elapsed)
-    assert result.balanced
+    result = recipient_totals(records.account, records.tallies, throttles=held_by, now=NOON + elapsed)
+    assert result.is_balanced
     assert result.expected == sum(sum(tally.reached.values()) + tally.suppressed for tally in records.tallies)
     assert result.suppressed == sum(tally.suppressed for tally in records.tallies)
     assert result.parked == 0 or held_by
@@ -78,5 +78,7 @@ def test_lost_or_doubled_person_unbalances_the_accounting(records: BurstRecords)
     for entry in ended:
         for wrong_count in (entry.people + 1, entry.people - 1):
             other_entries = [e for e in records.entries if e is not entry]
-            progress = account(records.plan, [*other_entries, replace(entry, people=wrong_count)], records.claims)
-            assert not books(progress, records.tallies, throttles=(), now=NOON).balanced
+            progress = burst_progress(
+                records.plan, [*other_entries, replace(entry, people=wrong_count)], records.claims
+            )
+            assert not recipient_totals(progress, records.tallies, throttles=(), now=NOON).is_balanced

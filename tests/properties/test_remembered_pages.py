@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.api.auth.service_keys import Keys
-from notifier.api.opaque_ids import Opaque
+from notifier.api.opaque_ids import OpaqueIds
 from notifier.api.schemas.rendering import Renderer
-from notifier.domain.audience.account_flags import Flag, Flagged
+from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.ids import Member
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
-from notifier.metrics import Hits, Metrics
+from notifier.metrics import CacheHits, Metrics
 from tests.flow.inboxes import KIM, Processes
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import run_sync
 
-OPAQUE = Opaque.of(Keys(secret="the same secret for all processes", service_key="a key"))
+OPAQUE = OpaqueIds.of(Keys(secret="the same secret for all processes", service_key="a key"))
 PageContent = tuple[list[tuple[str, int, bool]], int, object]
 """Key, mention count and unread flag of each item, the badge, and the rendered form of both."""
 
@@ -45,7 +45,7 @@ class PageScenario:
     def __init__(self) -> None:
         self.stage = Stage()
         kim = Member(self.stage.population.base["kim"].member)
-        self.stage.state.flags.write([Flagged(flag=Flag.VIP, member=kim, on=True, sequence=1)])
+        self.stage.state.flags.write([FlagRow(flag=Flag.VIP, member=kim, is_set=True, sequence=1)])
         self.processes = with_api(Processes(self.stage))
         self.tweets: list[str] = []
         for seconds in (0, 10, 10):
@@ -110,7 +110,7 @@ def with_api(processes: Processes) -> Processes:
 
 
 def renderer() -> Renderer:
-    return Renderer(opaque=OPAQUE, hits=Hits(METRICS.inbox_cache, "items"))
+    return Renderer(opaque=OPAQUE, hits=CacheHits(METRICS.inbox_cache, "items"))
 
 
 @settings(max_examples=100)

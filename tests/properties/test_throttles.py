@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience.tiers import TIERS, Tier
-from notifier.domain.delivery.throttle import RAMP, UNLIMITED, Throttle, allowance
+from notifier.domain.delivery.throttle import RAMP, UNLIMITED, Throttle, tier_limit
 from tests.support.examples import HOUR, MINUTE, NOON
 
 
@@ -42,12 +42,12 @@ MOMENTS = st.integers(-60 * 60, 4 * 60 * 60).map(lambda seconds: NOON + timedelt
 def test_limit_is_that_of_an_active_throttle_and_below_all_others(
     throttles: list[Throttle], tier: Tier, now: datetime
 ) -> None:
-    limit = allowance(throttles, tier, now)
-    active_throttles = [t for t in throttles if t.tier is tier and (t.active(now) or t.ramping(now))]
+    limit = tier_limit(throttles, tier, now)
+    active_throttles = [t for t in throttles if t.tier is tier and (t.is_active(now) or t.is_ramping(now))]
     assert (limit == UNLIMITED) is (not active_throttles)
     if limit.rate is not None:
-        assert limit.by in {t.id for t in active_throttles}
-        assert all(limit.rate <= (t.rate or 0.0) for t in active_throttles if t.active(now))
+        assert limit.throttle_id in {t.id for t in active_throttles}
+        assert all(limit.rate <= (t.rate or 0.0) for t in active_throttles if t.is_active(now))
 
 
 @given(THROTTLES, st.sampled_from(TIERS), st.lists(st.integers(0, 40_000), min_size=2, max_size=20))
@@ -56,8 +56,8 @@ def test_rate_only_rises_after_the_last_throttle(
     throttles: list[Throttle], tier: Tier, milliseconds: list[int]
 ) -> None:
     end = max((t.ends_at for t in throttles), default=NOON)
-    rates = [allowance(throttles, tier, end + timedelta(milliseconds=ms)).rate for ms in sorted(milliseconds)]
+    rates = [tier_limit(throttles, tier, end + timedelta(milliseconds=ms)).rate for ms in sorted(milliseconds)]
     limits = [float("inf") if rate is None else rate for rate in rates]
     assert limits == sorted(limits)
-    assert allowance(throttles, tier, end + RAMP) == UNLIMITED
-    assert allowance(throttles, tier, end + HOUR) == UNLIMITED
+    assert tier_limit(throttles, tier, end + RAMP) == UNLIMITED
+    assert tier_limit(throttles, tier, end + HOUR) == UNLIMITED

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.domain.users.account_preferences import Overall
+from notifier.domain.users.account_preferences import AccountPreferences
 from notifier.domain.users.subject_preferences import NEVER, Volume
-from notifier.domain.users.visibility import Mark, Marks, Viewer, denied, unread, visible
+from notifier.domain.users.visibility import Mark, Marks, Viewer, hidden_reason, is_unread, is_visible
 from tests.support.examples import ADA, BOB, EVE, NOON, NOVA, OF_NOVA, SELF_NOVA, burst
 
 NOW = NOON + RETENTION
@@ -46,7 +46,7 @@ VIEWERS = st.builds(
     blocked=st.frozensets(USERS),
     volume=st.dictionaries(st.sampled_from([OF_NOVA, SELF_NOVA]), st.sampled_from(Volume)),
     marks=MARKS,
-    overall=st.builds(Overall, volume=st.sampled_from([v for v in Volume if v is not Volume.DEFAULT])),
+    overall=st.builds(AccountPreferences, volume=st.sampled_from([v for v in Volume if v is not Volume.DEFAULT])),
 )
 
 
@@ -60,8 +60,8 @@ def visible_by_design(burst_: Burst, viewer: Viewer) -> bool:
     author = burst_.restricted_to
     volume = viewer.volume.get(subject, Volume.DEFAULT)
     if volume is Volume.DEFAULT:
-        volume = viewer.overall.volume if subject.kind is Kind.MENTION else Volume.ALL
-    is_off = viewer.overall.volume is Volume.OFF and subject.kind is Kind.MENTION
+        volume = viewer.account_preferences.volume if subject.kind is Kind.MENTION else Volume.ALL
+    is_off = viewer.account_preferences.volume is Volume.OFF and subject.kind is Kind.MENTION
     return all(
         (
             burst_.count > 0,
@@ -78,8 +78,8 @@ def visible_by_design(burst_: Burst, viewer: Viewer) -> bool:
 @given(BURSTS, VIEWERS)
 @settings(max_examples=400)
 def test_visible_equals_the_documented_rules(burst_: Burst, viewer: Viewer) -> None:
-    assert visible(burst_, viewer, now=NOW) is visible_by_design(burst_, viewer)
-    assert (denied(burst_, viewer, now=NOW) is None) is visible(burst_, viewer, now=NOW)
+    assert is_visible(burst_, viewer, now=NOW) is visible_by_design(burst_, viewer)
+    assert (hidden_reason(burst_, viewer, now=NOW) is None) is is_visible(burst_, viewer, now=NOW)
 
 
 @given(BURSTS, VIEWERS)
@@ -87,7 +87,7 @@ def test_visible_equals_the_documented_rules(burst_: Burst, viewer: Viewer) -> N
 def test_unread_is_marked_unread_or_newer_than_seen(burst_: Burst, viewer: Viewer) -> None:
     mark, seen_at = viewer.marks.by_burst.get(burst_.key), viewer.marks.seen_at
     newer = (seen_at is None or burst_.opened_at > seen_at) and burst_.key not in viewer.marks.also_seen
-    assert unread(burst_, viewer) is (mark is Mark.UNREAD or (mark in {None, Mark.NONE} and newer))
+    assert is_unread(burst_, viewer) is (mark is Mark.UNREAD or (mark in {None, Mark.NONE} and newer))
 
 
 @given(st.lists(st.integers(0, 10_000), unique=True), st.integers(0, 10_000), st.integers(0, 10_000), st.data())
@@ -107,13 +107,13 @@ def test_seen_token_covers_its_page_and_nothing_that_appeared_late(
     before = Marks(seen_at=time_at(seen_before))
     after = Marks(seen_at=max(time_at(seen_before), as_of), also_seen=newer)
     for key, opened_at in opened_at_by_key.items():
-        assert not (key in shown and after.unseen(key, opened_at))
+        assert not (key in shown and after.is_unseen(key, opened_at))
         if key not in shown and opened_at > as_of:
-            assert after.unseen(key, opened_at) is before.unseen(key, opened_at)
+            assert after.is_unseen(key, opened_at) is before.is_unseen(key, opened_at)
 
 
 @given(BURSTS, VIEWERS, USERS)
 @settings(max_examples=150)
 def test_blocking_another_account_never_shows_more(burst_: Burst, viewer: Viewer, name: UserId) -> None:
     stricter = replace(viewer, blocked={*viewer.blocked, name})
-    assert visible(burst_, viewer, now=NOW) or not visible(burst_, stricter, now=NOW)
+    assert is_visible(burst_, viewer, now=NOW) or not is_visible(burst_, stricter, now=NOW)

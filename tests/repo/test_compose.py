@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from notifier.devkit.engines.cassandra import ALONE, Sync
+from notifier.devkit.engines.cassandra import SINGLE_NODE_MEMORY, Sync
 from notifier.devkit.engines.fleet import ENGINES
 from notifier.devkit.engines.kafka import CLUSTER, HEAP
 from notifier.devkit.engines.valkey import SETTINGS
@@ -122,8 +122,8 @@ def test_cassandra_settings_equal_those_of_the_node_from_jars() -> None:
         key: value for key, value in template.items() if key not in filled_keys
     }
     assert {key: config[key] for key in durable} == durable
-    assert config["memtable_heap_space"] == ALONE.memtables
-    assert engine("cassandra")["environment"]["MAX_HEAP_SIZE"] == ALONE.heap
+    assert config["memtable_heap_space"] == SINGLE_NODE_MEMORY.memtables
+    assert engine("cassandra")["environment"]["MAX_HEAP_SIZE"] == SINGLE_NODE_MEMORY.heap
     folders = [*config["data_file_directories"], *(config[key] for key in config if key.endswith("_directory"))]
     assert all(folder.startswith("/var/lib/cassandra/") for folder in folders)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from notifier.cli.supervisor.heartbeat import SILENT_FOR, STARTS_WITHIN, alone
-from notifier.cli.supervisor.pid_files import roster
+from notifier.cli.supervisor.heartbeat import SILENT_FOR, STARTS_WITHIN, single_role_file
+from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.cli.supervisor.processes import ROLES
-from notifier.config import Settings, named
-from notifier.domain.delivery.slice import HAND_BACK_AFTER, Pool
+from notifier.config import Settings, setting_entries
+from notifier.domain.delivery.slice import TIME_SHARE, Pool
 from tests.docs.command_line import check_command
 from tests.repo.manifests import (
     BASE,
@@ -162,7 +162,7 @@ def test_manifests_hold_no_secret() -> None:
 
 
 def test_every_setting_is_known_to_the_code() -> None:
-    known = {find_manifest.variable for find_manifest in named(Settings)}
+    known = {find_manifest.variable for find_manifest in setting_entries(Settings)}
     assert settings().keys() <= known
     assert all(isinstance(value, str) for value in settings().values())
     Settings.read(settings())
@@ -197,11 +197,11 @@ def test_store_outage_does_not_remove_the_api_from_the_service() -> None:
 def test_probes_of_other_roles_check_pid_file_and_heartbeat(role: str) -> None:
     data = Path(settings()["NOTIFIER_DATA"])
     commands = {name: probe["exec"]["command"] for name, probe in probes(role).items()}
-    test_pid_file = ["test", "-e", str(roster(data).folder / role)]
+    test_pid_file = ["test", "-e", str(pid_files_of(data).folder / role)]
     assert commands.pop("startupProbe") == commands.pop("readinessProbe") == test_pid_file
     [[*shell, line]] = [commands.pop("livenessProbe")]
     assert shell == ["sh", "-c"]
-    assert line == f'test -n "$(find {alone(data, role)} -mmin -{SILENT_FOR / 60:g})"'
+    assert line == f'test -n "$(find {single_role_file(data, role)} -mmin -{SILENT_FOR / 60:g})"'
     assert commands == {}
 
 
@@ -213,7 +213,7 @@ def test_startup_probe_allows_as_long_as_up_does(role: str) -> None:
 
 @for_each_pool
 def test_stopped_worker_has_time_to_hand_back_its_slice(role: str) -> None:
-    assert workload(role).pod["terminationGracePeriodSeconds"] >= HAND_BACK_AFTER.total_seconds() + 10
+    assert workload(role).pod["terminationGracePeriodSeconds"] >= TIME_SHARE.total_seconds() + 10
 
 
 def test_stopped_api_has_time_to_finish_its_requests() -> None:

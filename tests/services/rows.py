@@ -16,9 +16,9 @@ from cassandra.protocol import (
 from notifier.adapters.cassandra import (
     Cluster,
 )
-from notifier.adapters.cassandra.bulk.encoding import Splicing
+from notifier.adapters.cassandra.bulk.encoding import PreencodedBatchProtocol
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
-from notifier.domain.audience.inbox_rows import BITMAP_FROM, RANGE_MEMBERS, InboxRows, cut
+from notifier.domain.audience.inbox_rows import MIN_BITMAP_MEMBERS, RANGE_MEMBERS, InboxRows, cut_inbox_rows
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey
 from tests.support.contract_examples import NOVA
@@ -26,14 +26,14 @@ from tests.support.fakes.clock import START
 
 KEY = BurstKey(NOVA, 1)
 STORED = "SELECT count(*) FROM inbox"
-MIXED = BITMAP_FROM / RANGE_MEMBERS
+MIXED = MIN_BITMAP_MEMBERS / RANGE_MEMBERS
 """Share of a range's members at which about half of the rows are lists, and half bitmaps."""
 
 
 def rows(share: float, *, key: BurstKey = KEY, shard: int = 0) -> InboxRows:
     rng = np.random.default_rng(key.seq)
     bits = from_flags(rng.random(SHARD_MEMBERS) < share)
-    return cut(bits, burst=key, opened_at=START, tier=Tier.P1, shard=shard)
+    return cut_inbox_rows(bits, burst=key, opened_at=START, tier=Tier.P1, shard=shard)
 
 
 def stored_rows(cluster: Cluster) -> int:
@@ -55,7 +55,7 @@ BUSY = [
 ]
 
 
-class ReplacedAnswers(Splicing):
+class ReplacedAnswers(PreencodedBatchProtocol):
     """Records the answers of the node to writes, and replaces some. Each test makes a subclass."""
 
     error: ErrorMessage

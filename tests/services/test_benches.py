@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from benchmarks.cassandra.bursts import Bursts, first
-from benchmarks.cassandra.history import History
+from benchmarks.cassandra.bursts import SyntheticBursts, first
+from benchmarks.cassandra.history import InboxHistory
 from benchmarks.cassandra.layouts import PEOPLE, fill, layouts
-from benchmarks.cassandra.mentions import Arrivals, coordinator
-from benchmarks.cassandra.protocol import Frames
-from benchmarks.cassandra.widths import WIDTHS, Width, page
-from benchmarks.cassandra.writers import Batches, Lean, Ours, Singles, Stock, values
+from benchmarks.cassandra.mentions import LaneRecords, coordinator
+from benchmarks.cassandra.protocol import FrameConnection
+from benchmarks.cassandra.widths import WIDTHS, RangeWidth, page
+from benchmarks.cassandra.writers import Batches, DriverDefaults, LeanestWriter, ProductWriter, Singles, values
 from notifier.adapters.cassandra import CassandraInbox, Cluster
-from notifier.adapters.cassandra.bulk.writer import Bulk
+from notifier.adapters.cassandra.bulk.writer import BulkWriter
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec import unpack
 from notifier.domain.audience.inbox_rows import window_of
@@ -36,35 +36,35 @@ _OF_MEMBERS = "SELECT member, seq FROM one_per_partition"
 
 
 @pytest.fixture
-def stock(cluster: Cluster) -> Iterator[Stock]:
-    with closing(Stock(cluster.access)) as stock:
+def stock(cluster: Cluster) -> Iterator[DriverDefaults]:
+    with closing(DriverDefaults(cluster.access)) as stock:
         yield stock
         for table in ("one_per_partition", "member_rows"):
             stock.session.execute(f"DROP TABLE IF EXISTS {table}")
 
 
 def stored_rows(cluster: Cluster, seq: int) -> set[Any]:
-    return {tuple(row) for row in cluster.ask(_ALL, (seq,))}
+    return {tuple(row) for row in cluster.query(_ALL, (seq,))}
 
 
 @pytest.mark.parametrize("share", [0.001, 0.25], ids=["lists", "bitmaps"])
 def test_lean_writer_writes_the_rows_of_the_adapter(cluster: Cluster, share: float) -> None:
-    query_id, (host,) = Bulk(cluster).query_id(), cluster.access.hosts
-    lean_bursts, adapter_bursts = (Bursts(shards=range(1), share=share) for _ in range(2))
+    query_id, (host,) = BulkWriter(cluster).query_id(), cluster.access.hosts
+    lean_bursts, adapter_bursts = (SyntheticBursts(shards=range(1), share=share) for _ in range(2))
     adapter_bursts.rows(NOW)  # A first burst here, so that the next one has another number; its members differ, too.
     lean_bursts.rows(NOW)
-    with closing(Frames(host, cluster.access.port, 32)) as frames:
+    with closing(FrameConnection(host, cluster.access.port, 32)) as frames:
         rows, adapter_rows = lean_bursts.rows(NOW), adapter_bursts.rows(NOW)
-        Lean(frames, query_id).ready(rows)()
+        LeanestWriter(frames, query_id).ready(rows)()
         lean = stored_rows(cluster, 2)
-        cluster.change("TRUNCATE inbox")
-        Ours(CassandraInbox(cluster, SystemClock())).ready(adapter_rows)()
-    assert len(lean) == rows[0].written
+        cluster.change_schema("TRUNCATE inbox")
+        ProductWriter(CassandraInbox(cluster, SystemClock())).ready(adapter_rows)()
+    assert len(lean) == rows[0].row_count
     assert stored_rows(cluster, 2) == lean
 
 
-def test_driver_writers_write_one_row_per_member(cluster: Cluster, stock: Stock) -> None:
-    bursts = Bursts(shards=range(1), share=0.005)
+def test_driver_writers_write_one_row_per_member(cluster: Cluster, stock: DriverDefaults) -> None:
+    bursts = SyntheticBursts(shards=range(1), share=0.005)
     single, batched = first(bursts.rows(NOW), 70), first(bursts.rows(NOW), 130)
     Singles(stock).ready(single)()
     Batches(stock).ready(batched)()
@@ -76,7 +76,7 @@ def test_driver_writers_write_one_row_per_member(cluster: Cluster, stock: Stock)
 @pytest.mark.usefixtures("stock")
 def test_page_is_the_same_in_every_layout(cluster: Cluster) -> None:
     readers = (0, 1_023, 1_024, 2_047)
-    history = History.made(PEOPLE, most=2, readers=readers)
+    history = InboxHistory.made(PEOPLE, most=2, readers=readers)
     fill(cluster, history, 2, lambda _: None)
 
     async def pages(member: int) -> list[list[object]]:
@@ -92,20 +92,20 @@ def test_page_is_the_same_in_every_layout(cluster: Cluster) -> None:
 def test_every_mention_of_a_batch_is_known_afterwards(cluster: Cluster) -> None:
     subjects = [Subject(Kind.MENTION, UserId(f"star{number}")) for number in range(3)]
     stage = coordinator(cluster)
-    records = Arrivals(subjects=subjects, lane=Lane.CELEBRITY).batch(30)
+    records = LaneRecords(subjects=subjects, lane=Lane.CELEBRITY).batch(30)
     with suppress(StoreUnavailable):  # On a busy machine; the pump would try again, too.
         stage(records)
     stage(records)
     for subject in subjects:
         events = {m.event for m in (unpack(Mention, record.record.value) for record in records) if m.subject == subject}
         assert len(events) == 10
-        assert stage.bursts.known({subject: events}) == {subject: events}
+        assert stage.bursts.known_events({subject: events}) == {subject: events}
 
 
 def test_ranges_of_every_width_give_reader_the_same_rows(cluster: Cluster) -> None:
     people, readers, newest = 32_768, (0, 4_095, 4_096, 32_767), window_of(NOW)
-    history = History.made(people, most=2, readers=readers)
-    widths = [Width(members=members, first=number * people) for number, members in enumerate(WIDTHS)]
+    history = InboxHistory.made(people, most=2, readers=readers)
+    widths = [RangeWidth(members=members, first=number * people) for number, members in enumerate(WIDTHS)]
     bursts = [burst for opened in history.windows(NOW, 2) for burst in opened]
     for width in widths:
         rows = [rows for burst in bursts for rows in burst.rows(width.members, width.first)]

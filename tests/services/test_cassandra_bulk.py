@@ -26,7 +26,7 @@ from notifier.adapters.cassandra import (
     migrate,
 )
 from notifier.adapters.cassandra.bulk.encoding import RowBatch, messages
-from notifier.adapters.cassandra.bulk.writer import BEGINS, LEAST, MOST, Bulk, CongestionWindow
+from notifier.adapters.cassandra.bulk.writer import INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW, BulkWriter, CongestionWindow
 from notifier.adapters.cassandra.schema.migrate import FOLDER, statements
 from notifier.config import Settings
 from notifier.devkit.engines.cassandra import node
@@ -53,16 +53,16 @@ WARNING = "This cassandra-driver takes no premade messages: rows go in its own b
 @pytest.mark.parametrize("error", BUSY, ids=["overloaded", "write timeout"])
 def test_rows_refused_by_busy_node_are_retried(cluster: Cluster, error: ErrorMessage) -> None:
     handler = handler_with(error=error, refusals=20)
-    inbox = CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=handler))
+    inbox = CassandraInbox(cluster, ManualClock(), BulkWriter(cluster, handler=handler))
     row_sets = [rows(MIXED, shard=shard) for shard in range(20)]
     inbox.write(row_sets)
     assert handler.refusals == 0
-    assert stored_rows(cluster) == sum(shard_rows.written for shard_rows in row_sets)
+    assert stored_rows(cluster) == sum(shard_rows.row_count for shard_rows in row_sets)
 
 
 @pytest.mark.parametrize("error", BUSY, ids=["overloaded", "write timeout"])
 def test_permanently_busy_node_is_unavailable(cluster: Cluster, error: ErrorMessage) -> None:
-    bulk = Bulk(cluster, handler=handler_with(error=error, refusals=1_000_000), patience=0.2)
+    bulk = BulkWriter(cluster, handler=handler_with(error=error, refusals=1_000_000), gives_up_after=0.2)
     with pytest.raises(StoreUnavailable, match=r"Rows were not written"):
         CassandraInbox(cluster, ManualClock(), bulk).write([rows(MIXED)])
 
@@ -71,27 +71,29 @@ def test_write_failure_is_not_retried(cluster: Cluster) -> None:
     failed = WriteFailureMessage(code=0x1500, message="on purpose", info={**BUSY[1].info, "failures": 1})
     handler = handler_with(error=failed, refusals=1)
     with pytest.raises(StoreUnavailable):
-        CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=handler)).write([rows(0.0001)])
+        CassandraInbox(cluster, ManualClock(), BulkWriter(cluster, handler=handler)).write([rows(0.0001)])
     assert handler.refusals == 0
 
 
 def test_concurrent_callers_write_all_their_rows(cluster: Cluster) -> None:
-    inbox = CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=handler_with(error=BUSY[0], refusals=30)))
+    inbox = CassandraInbox(
+        cluster, ManualClock(), BulkWriter(cluster, handler=handler_with(error=BUSY[0], refusals=30))
+    )
     row_sets = [rows(MIXED, shard=shard) for shard in range(64)]
     with ThreadPoolExecutor(8) as callers:
         list(callers.map(lambda first: inbox.write(row_sets[first::8]), range(8)))
-    assert stored_rows(cluster) == sum(shard_rows.written for shard_rows in row_sets)
+    assert stored_rows(cluster) == sum(shard_rows.row_count for shard_rows in row_sets)
 
 
 def test_writes_beyond_connection_capacity_wait(cluster: Cluster) -> None:
     """Writes 20 MB at once."""
-    bulk, shard_rows = Bulk(cluster, window=CongestionWindow(allowed=1 << 30)), rows(0.9)
+    bulk, shard_rows = BulkWriter(cluster, window=CongestionWindow(size=1 << 30)), rows(0.9)
     row_sets = [
         replace(shard_rows, shard=shard, ranges=range(shard * SHARD_RANGES, (shard + 1) * SHARD_RANGES))
         for shard in range(1_100)
     ]
     CassandraInbox(cluster, ManualClock(), bulk).write(row_sets)
-    assert stored_rows(cluster) == sum(shard_rows.written for shard_rows in row_sets)
+    assert stored_rows(cluster) == sum(shard_rows.row_count for shard_rows in row_sets)
 
 
 class ChangedDriver(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
@@ -109,43 +111,43 @@ class ChangedDriver(ProtocolHandler):  # type: ignore[misc]  # the driver ships 
 def test_changed_driver_is_logged_once_and_its_batches_are_used(
     cluster: Cluster, handler: type[ProtocolHandler], caplog: pytest.LogCaptureFixture
 ) -> None:
-    bulk, shard_rows = Bulk(cluster, handler=handler), rows(MIXED)
+    bulk, shard_rows = BulkWriter(cluster, handler=handler), rows(MIXED)
     with caplog.at_level(logging.WARNING, logger="notifier.adapters.cassandra.bulk.writer"):
         bulk.send(messages(shard_rows, 60, bulk.query_id()))
         bulk.send(messages(shard_rows, 60, bulk.query_id()))
     assert [record.message for record in caplog.records if record.name.startswith("notifier")] == [WARNING]
-    assert stored_rows(cluster) == shard_rows.written
+    assert stored_rows(cluster) == shard_rows.row_count
     is_bitmap = [len(stored_members) == RANGE_BYTES for stored_members in shard_rows.members]
     for index in (is_bitmap.index(True), is_bitmap.index(False)):
         row = InboxRow(
             burst=KEY, opened_at=shard_rows.opened_at, tier=shard_rows.tier, members=shard_rows.members[index]
         )
-        members = [shard_rows.ranges[index] * RANGE_MEMBERS + offset for offset in row.places().tolist()[:3]]
+        members = [shard_rows.ranges[index] * RANGE_MEMBERS + offset for offset in row.offsets().tolist()[:3]]
         assert [newest(cluster, member) for member in members] == [[row]] * 3
 
 
 def test_congestion_window_halves_on_refusal_and_grows_with_fast_answers() -> None:
     window = CongestionWindow()
-    assert window.wait(BEGINS, 0.0) == 0.0
-    window.sent(BEGINS)
-    assert window.wait(1, 0.0) is None
-    window.refused(BEGINS, 0.0, 1.0)
-    assert window.allowed == BEGINS / 2
-    assert window.wait(1, 1.0) == pytest.approx(0.01)
-    window.sent(1_000)
-    window.refused(1_000, 0.5, 1.1)  # sent before the last one was refused: the window does not shrink again
-    assert window.allowed == BEGINS / 2
+    assert window.delay(INITIAL_WINDOW, 0.0) == 0.0
+    window.on_sent(INITIAL_WINDOW)
+    assert window.delay(1, 0.0) is None
+    window.on_rejected(INITIAL_WINDOW, 0.0, 1.0)
+    assert window.size == INITIAL_WINDOW / 2
+    assert window.delay(1, 1.0) == pytest.approx(0.01)
+    window.on_sent(1_000)
+    window.on_rejected(1_000, 0.5, 1.1)  # sent before the last one was refused: the window does not shrink again
+    assert window.size == INITIAL_WINDOW / 2
     for n in range(20):
-        window.sent(1_000)
-        window.refused(1_000, 2.0 + n, 2.0 + n)
-    assert (window.allowed, window.wait(1, 21.0)) == (LEAST, 1.0)
+        window.on_sent(1_000)
+        window.on_rejected(1_000, 2.0 + n, 2.0 + n)
+    assert (window.size, window.delay(1, 21.0)) == (MIN_WINDOW, 1.0)
     for n in range(2_000):
-        window.sent(int(window.allowed))
-        window.answered(int(window.allowed), 100.0 + n, 100.01 + n)
-    assert (window.allowed, window.refusals) == (MOST, 0)
-    window.sent(1_000)
-    window.answered(1_000, 9_000.0, 9_000.5)
-    assert window.allowed == pytest.approx(MOST * 0.8)
+        window.on_sent(int(window.size))
+        window.on_accepted(int(window.size), 100.0 + n, 100.01 + n)
+    assert (window.size, window.consecutive_rejections) == (MAX_WINDOW, 0)
+    window.on_sent(1_000)
+    window.on_accepted(1_000, 9_000.0, 9_000.5)
+    assert window.size == pytest.approx(MAX_WINDOW * 0.8)
 
 
 def test_forgotten_statements_are_prepared_again(tmp_path: Path) -> None:
@@ -154,14 +156,14 @@ def test_forgotten_statements_are_prepared_again(tmp_path: Path) -> None:
     with running_engine(engine):
         cluster = migrated_cluster(engine, inbox_migration_only(tmp_path))
         handler = handler_with()
-        inbox = CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=handler))
+        inbox = CassandraInbox(cluster, ManualClock(), BulkWriter(cluster, handler=handler))
         row_sets = [rows(MIXED, key=BurstKey(NOVA, seq)) for seq in range(1, 5)]
         inbox.write(row_sets[:1])
-        cluster.change("ALTER TABLE inbox WITH comment = 'another'")
+        cluster.change_schema("ALTER TABLE inbox WITH comment = 'another'")
         inbox.write(row_sets[1:2])
-        cluster.change("ALTER TABLE inbox ADD another int")
+        cluster.change_schema("ALTER TABLE inbox ADD another int")
         inbox.write(row_sets[2:3])
-        assert stored_rows(cluster) == sum(shard_rows.written for shard_rows in row_sets[:3])
+        assert stored_rows(cluster) == sum(shard_rows.row_count for shard_rows in row_sets[:3])
         assert handler.forgotten
         engine.freeze()
         with pytest.raises(StoreUnavailable):
@@ -173,7 +175,7 @@ def test_forgotten_statements_are_prepared_again(tmp_path: Path) -> None:
             wait_until_reconnected(cluster)
             inbox.write(row_sets[3:])
             assert handler.forgotten
-            assert stored_rows(cluster) == row_sets[3].written
+            assert stored_rows(cluster) == row_sets[3].row_count
         cluster.close()
 
 

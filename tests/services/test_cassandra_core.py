@@ -18,7 +18,7 @@ from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.flow.inbox.burst_walk import place_of
+from notifier.flow.inbox.burst_walk import position_of
 from notifier.ports.inbox import InboxPosition
 from tests.support.contract_examples import EVENT, NOVA, ORION, burst, mention, slice_of
 from tests.support.fakes.clock import START, ManualClock
@@ -48,7 +48,7 @@ def test_swap_with_unknown_result_raises(cluster: Cluster, error: Exception) -> 
     losing = CassandraHeads(LossyCluster(cluster, error, done=False))
     with pytest.raises(StoreUnavailable):
         losing.swap([FIRST])
-    assert CassandraHeads(cluster).load([NOVA]) == {NOVA: Head.fresh(NOVA)}
+    assert CassandraHeads(cluster).load([NOVA]) == {NOVA: Head.empty(NOVA)}
     assert losing.swap([FIRST]) == [True]
 
 
@@ -134,14 +134,14 @@ def test_next_claim_continues_from_last_reported_progress(cluster: Cluster) -> N
     assert first_claim is not None
 
     def hand_back() -> None:
-        claims.release(replace(first_claim, reached=17), end)
+        claims.release(replace(first_claim, checkpoint=17), end)
 
     losing = CassandraClaims(LossyCluster(cluster, LOST[0], at=" IF attempt", done=True, meanwhile=hand_back))
     with pytest.raises(StoreUnavailable):
         losing.claim(slice_of(KEY), "two", end, end)
     next_claim = claims.claim(slice_of(KEY), "three", end, end + TERM)
     assert next_claim is not None
-    assert (next_claim.attempt, next_claim.reached) == (2, 17)
+    assert (next_claim.attempt, next_claim.checkpoint) == (2, 17)
 
 
 def test_one_of_sixteen_workers_gets_the_slice(cluster: Cluster) -> None:
@@ -167,17 +167,17 @@ def test_mention_is_known_only_when_its_burst_is_readable(cluster: Cluster, cloc
             CassandraBursts(LossyCluster(cluster, LOST[0], done=False, at=f"INTO {table}"), clock).write(
                 [burst()], sequenced
             )
-        assert bursts.known({NOVA: [EVENT]}) == {NOVA: set()}
+        assert bursts.known_events({NOVA: [EVENT]}) == {NOVA: set()}
         assert bursts.read([KEY]) == {}
-        assert CassandraRecentBursts(cluster, clock).since(START, None, 9) == []
+        assert CassandraRecentBursts(cluster, clock).opened_since(START, None, 9) == []
     with pytest.raises(StoreUnavailable):
         CassandraBursts(LossyCluster(cluster, LOST[0], done=False, at="INTO mention_ids ("), clock).write(
             [burst()], sequenced
         )
-    assert bursts.known({NOVA: [EVENT]}) == {NOVA: set()}
+    assert bursts.known_events({NOVA: [EVENT]}) == {NOVA: set()}
     assert bursts.read([KEY]) == {KEY: burst()}
     bursts.write([burst()], sequenced)
-    assert bursts.known({NOVA: [EVENT]}) == {NOVA: {EVENT}}
+    assert bursts.known_events({NOVA: [EVENT]}) == {NOVA: {EVENT}}
 
 
 def test_only_moved_or_unplaced_burst_is_placed_again(cluster: Cluster, clock: ManualClock) -> None:
@@ -224,10 +224,10 @@ def test_recent_bursts_are_ordered_across_hours_and_pages(cluster: Cluster, cloc
     for limit in (7, 64, 1_000):
         bursts_read: list[Burst] = []
         position: InboxPosition | None = None
-        while page := recent.since(START, position, limit):
+        while page := recent.opened_since(START, position, limit):
             assert len(page) <= limit
             bursts_read += page
-            position = place_of(page[-1])
+            position = position_of(page[-1])
         assert bursts_read == expected
 
 

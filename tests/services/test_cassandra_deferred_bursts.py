@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from notifier.adapters.cassandra import CassandraLedger, CassandraSleepers, Cluster
+from notifier.adapters.cassandra import CassandraDeferredBursts, CassandraLedger, Cluster
 from notifier.adapters.cassandra.driver.session import PLAIN
-from notifier.adapters.cassandra.stores.deferred_bursts import ANEW, PARTS
-from notifier.domain.delivery.backlog import Sleeper
+from notifier.adapters.cassandra.stores.deferred_bursts import PARTS, RESCANNED_EVERY
+from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from tests.support.contract_examples import NOVA, plan
@@ -22,7 +22,7 @@ pytestmark = ON_ENGINES
 
 KEY = BurstKey(NOVA, 1)
 HOUR, MANY = timedelta(hours=1), 100
-SLEEPER = Sleeper(burst=KEY, opened_at=START, until=START + HOUR)
+SLEEPER = DeferredBurst(burst=KEY, opened_at=START, until=START + HOUR)
 
 
 class CrashingCluster(Cluster):
@@ -32,77 +32,79 @@ class CrashingCluster(Cluster):
         super().__init__(cluster.access)
         self.shared, self.crash_at, self.partitions_read = cluster, crash_at, list[int]()
 
-    def ask_each(self, statement: str, each: Iterable[Sequence[object]], *, profile: object = PLAIN) -> list[list[Any]]:
-        queries = list(each)
+    def query_each(
+        self, statement: str, parameters: Iterable[Sequence[object]], *, profile: object = PLAIN
+    ) -> list[list[Any]]:
+        queries = list(parameters)
         if self.crash_at and self.crash_at in statement:
             raise StoreUnavailable("for a test")
         if "SELECT" in statement and "FROM sleepers" in statement:
             self.partitions_read.append(
                 sum(len(slots) * len(PARTS) for slots, *_ in queries if isinstance(slots, list))
             )
-        return self.shared.ask_each(statement, queries, profile=profile)
+        return self.shared.query_each(statement, queries, profile=profile)
 
 
-def stores(cluster: Cluster, clock: ManualClock) -> tuple[CassandraLedger, CassandraSleepers]:
+def stores(cluster: Cluster, clock: ManualClock) -> tuple[CassandraLedger, CassandraDeferredBursts]:
     ledger = CassandraLedger(cluster, clock)
-    return ledger, CassandraSleepers(cluster, clock, ledger.openings)
+    return ledger, CassandraDeferredBursts(cluster, clock, ledger.openings)
 
 
 @pytest.mark.parametrize("statement", ["INTO sleepers", "DELETE FROM open_bursts"])
 def test_crash_while_deferring_leaves_burst_open(cluster: Cluster, clock: ManualClock, statement: str) -> None:
     ledger, sleepers = stores(cluster, clock)
-    ledger.plan([plan(KEY)])
+    ledger.store_plans([plan(KEY)])
     with pytest.raises(StoreUnavailable):
-        stores(CrashingCluster(cluster, statement), clock)[1].lay([SLEEPER], START)
-    assert list(ledger.open()) == [KEY]
-    sleepers.lay([SLEEPER], START)
-    assert list(ledger.open()) == []
+        stores(CrashingCluster(cluster, statement), clock)[1].defer([SLEEPER], START)
+    assert list(ledger.open_bursts()) == [KEY]
+    sleepers.defer([SLEEPER], START)
+    assert list(ledger.open_bursts()) == []
 
 
 @pytest.mark.parametrize("statement", ["INTO open_slots", "INTO open_bursts", "DELETE FROM sleepers"])
 def test_crash_while_resuming_keeps_burst_deferred(cluster: Cluster, clock: ManualClock, statement: str) -> None:
     ledger, sleepers = stores(cluster, clock)
-    ledger.plan([plan(KEY)])
-    sleepers.lay([SLEEPER], START)
+    ledger.store_plans([plan(KEY)])
+    sleepers.defer([SLEEPER], START)
     clock.advance(HOUR)
     with pytest.raises(StoreUnavailable):
-        stores(CrashingCluster(cluster, statement), clock)[1].wake(clock.now(), MANY)
+        stores(CrashingCluster(cluster, statement), clock)[1].wake_due(clock.now(), MANY)
     assert sleepers.count() == 1
-    assert list(sleepers.wake(clock.now(), MANY)) == [KEY]
-    assert (list(ledger.open()), sleepers.count()) == ([KEY], 0)
+    assert list(sleepers.wake_due(clock.now(), MANY)) == [KEY]
+    assert (list(ledger.open_bursts()), sleepers.count()) == ([KEY], 0)
 
 
 def test_stall_while_deferring_keeps_burst_in_one_list(cluster: Cluster, clock: ManualClock) -> None:
     ledger, sleepers = stores(cluster, clock)
-    ledger.plan([plan(KEY)])
+    ledger.store_plans([plan(KEY)])
     stalled = CrashingCluster(cluster, "DELETE FROM open_bursts")
     stalled_store = stores(stalled, clock)[1]
     with pytest.raises(StoreUnavailable):
-        stalled_store.lay([SLEEPER], START)
-    sleepers.wake(START + HOUR, MANY)
+        stalled_store.defer([SLEEPER], START)
+    sleepers.wake_due(START + HOUR, MANY)
     stalled.crash_at = ""
-    stalled_store.lay([SLEEPER], START)
-    assert list(ledger.open()) == [KEY]
+    stalled_store.defer([SLEEPER], START)
+    assert list(ledger.open_bursts()) == [KEY]
 
 
 def test_leader_with_slow_clock_loses_no_burst(cluster: Cluster, clock: ManualClock) -> None:
     ledger, sleepers = stores(cluster, clock)
-    ledger.plan([plan(KEY)])
-    sleepers.lay([SLEEPER], START)
-    sleepers.wake(START + HOUR, MANY)
-    sleepers.lay([SLEEPER], START + HOUR / 2)
-    sleepers.wake(START + HOUR, MANY)
-    assert list(ledger.open()) == [KEY]
+    ledger.store_plans([plan(KEY)])
+    sleepers.defer([SLEEPER], START)
+    sleepers.wake_due(START + HOUR, MANY)
+    sleepers.defer([SLEEPER], START + HOUR / 2)
+    sleepers.wake_due(START + HOUR, MANY)
+    assert list(ledger.open_bursts()) == [KEY]
 
 
 def test_wake_reads_a_week_once_and_a_day_every_hour(cluster: Cluster, clock: ManualClock) -> None:
     counting = CrashingCluster(cluster)
     sleepers = stores(counting, clock)[1]
     for _ in range(3):
-        sleepers.wake(clock.now(), MANY)
+        sleepers.wake_due(clock.now(), MANY)
         clock.advance(timedelta(minutes=1))
-    clock.advance(timedelta(milliseconds=ANEW))
-    sleepers.wake(clock.now(), MANY)
+    clock.advance(timedelta(milliseconds=RESCANNED_EVERY))
+    sleepers.wake_due(clock.now(), MANY)
     week, second_read, third_read, day = counting.partitions_read
     assert week <= 8 * 96 * len(PARTS) + 2 * len(PARTS)
     assert max(second_read, third_read) <= 2 * len(PARTS)

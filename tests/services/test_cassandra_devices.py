@@ -8,7 +8,7 @@ import pytest
 from notifier.adapters.cassandra import CassandraDevices, Cluster
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member
-from notifier.domain.push.device import KEPT, Device, DeviceWord, FirebaseToken, gone
+from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceUpdate, FirebaseToken, removal_of
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.lossy_cassandra import LOST, ON_ENGINES, LossyCluster, clock, cluster, shared_cluster
 
@@ -39,7 +39,7 @@ def device(member: Member, second: int = 1, number: int = 0) -> Device:
 
 
 def devices_of_both(cluster: Cluster, clock: ManualClock) -> dict[Member, Sequence[Device]]:
-    return dict(CassandraDevices(cluster, clock).of([ADA, BEA]))
+    return dict(CassandraDevices(cluster, clock).by_member([ADA, BEA]))
 
 
 @pytest.mark.parametrize("done", [True, False])
@@ -77,12 +77,12 @@ def test_later_of_two_concurrent_registrations_wins(
 def test_former_owners_of_device_are_not_stored(cluster: Cluster, clock: ManualClock) -> None:
     """Otherwise each registration of a device would cost as much as all earlier ones together."""
     devices = CassandraDevices(cluster, clock)
-    registrations: list[DeviceWord] = [device(Member(n), n) for n in range(20)]
+    registrations: list[DeviceUpdate] = [device(Member(n), n) for n in range(20)]
     for registration in registrations:
         devices.write([registration])
     assert [row.member for row in cluster.execute("SELECT member FROM device_holders")] == [19]
     assert [row.member for row in cluster.execute("SELECT member FROM devices")] == [19]
-    devices.write([gone(device(Member(19), 19))])
+    devices.write([removal_of(device(Member(19), 19))])
     assert [row.gone for row in cluster.execute("SELECT gone FROM device_holders")] == [True]
     assert cluster.execute("SELECT member FROM devices") == []
 
@@ -90,7 +90,7 @@ def test_former_owners_of_device_are_not_stored(cluster: Cluster, clock: ManualC
 def test_registration_ttl_is_its_remaining_lifetime(cluster: Cluster, clock: ManualClock) -> None:
     clock.advance(timedelta(days=30))
     CassandraDevices(cluster, clock).write([device(ADA, 0)])
-    remaining = (KEPT - timedelta(days=30)) // timedelta(seconds=1)
+    remaining = (DEVICE_KEPT_FOR - timedelta(days=30)) // timedelta(seconds=1)
     for table, column in (("devices", "told"), ("device_holders", "gone")):
         [[ttl]] = cluster.execute(f"SELECT TTL({column}) FROM {table}")
         assert remaining - 60 <= ttl <= remaining

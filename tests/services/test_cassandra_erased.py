@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from notifier.adapters.cassandra import CassandraBursts, CassandraRetractions, Cluster
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.bursts.retraction import tweet_trail
+from notifier.domain.bursts.retraction import tweet_key
 from notifier.domain.bursts.sequencer import Sequenced
 from tests.support.contract_examples import NOVA, burst, mention
 from tests.support.fakes.clock import ManualClock
@@ -16,7 +16,7 @@ pytestmark = ON_ENGINES
 
 
 def cells(cluster: Cluster) -> list[bytes]:
-    rows = cluster.ask("SELECT blob, changed FROM mentions ALLOW FILTERING")
+    rows = cluster.query("SELECT blob, changed FROM mentions ALLOW FILTERING")
     return [cell for row in rows for cell in row if cell is not None]
 
 
@@ -36,5 +36,7 @@ def test_retracted_text_is_in_no_cell_after_a_late_write(cluster: Cluster, clock
     assert [cell for cell in cells(cluster) if b"words of bob" in cell] == []
     assert len([cell for cell in cells(cluster) if b"words of eve" in cell]) == 1
     retractions = CassandraRetractions(cluster)
-    mentions = retractions.read([*retractions.along([tweet_trail(retracted.mention.author, retracted.mention.tweet)])])
+    mentions = retractions.read(
+        [*retractions.mention_locations([tweet_key(retracted.mention.author, retracted.mention.tweet)])]
+    )
     assert sorted(mentions.values(), key=lambda stored: stored.event) == [erased.mention, kept.mention]

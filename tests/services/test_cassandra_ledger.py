@@ -13,7 +13,7 @@ from notifier.adapters.cassandra import (
     Cluster,
 )
 from notifier.adapters.cassandra.driver.session import PLAIN
-from notifier.adapters.cassandra.stores.open_bursts import AHEAD, ANEW, SLOT, OpenBursts
+from notifier.adapters.cassandra.stores.open_bursts import AHEAD, RESCANNED_PER_SCAN, SLOT, OpenBursts
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Step
@@ -31,13 +31,13 @@ KEY = BurstKey(NOVA, 1)
 
 
 def dispatched(*shards: int) -> list[LedgerEntry]:
-    return [LedgerEntry(slice=slice_of(KEY, shard=shard), fact=Fact.DISPATCHED, n=1, at=START) for shard in shards]
+    return [LedgerEntry(slice=slice_of(KEY, shard=shard), fact=Fact.DISPATCHED, number=1, at=START) for shard in shards]
 
 
 @pytest.mark.parametrize("written", [True, False])
 def test_cell_with_lost_answer_is_not_reported_as_foreign(cluster: Cluster, clock: ManualClock, written: bool) -> None:
     ledger = CassandraLedger(cluster, clock)
-    ledger.plan([plan(KEY)])
+    ledger.store_plans([plan(KEY)])
     with pytest.raises(StoreUnavailable):
         CassandraLedger(LossyCluster(cluster, LOST[0], done=written), clock).record(dispatched(0, 1))
     assert ledger.record(dispatched(0, 1)) == [not written, not written]
@@ -45,7 +45,7 @@ def test_cell_with_lost_answer_is_not_reported_as_foreign(cluster: Cluster, cloc
 
 def test_only_new_cells_are_written(cluster: Cluster, clock: ManualClock) -> None:
     ledger = CassandraLedger(cluster, clock)
-    ledger.plan([plan(KEY, shards=250)])
+    ledger.store_plans([plan(KEY, shards=250)])
     assert ledger.record(dispatched(7, 120)) == [True, True]
     results = ledger.record(dispatched(*range(250)))
     assert [shard for shard, won in enumerate(results) if not won] == [7, 120]
@@ -57,41 +57,41 @@ def test_only_new_cells_are_written(cluster: Cluster, clock: ManualClock) -> Non
 def test_burst_listed_before_a_crash_is_planned_by_next_process(cluster: Cluster, clock: ManualClock) -> None:
     # The next process finds another opening time, because the head was re-stamped.
     with pytest.raises(StoreUnavailable):
-        CassandraLedger(LossyCluster(cluster, LOST[0], done=False), clock).plan([plan(KEY)])
+        CassandraLedger(LossyCluster(cluster, LOST[0], done=False), clock).store_plans([plan(KEY)])
     ledger = CassandraLedger(cluster, clock)
-    assert (ledger.open(), ledger.read([KEY])) == ([KEY], {})
+    assert (ledger.open_bursts(), ledger.read([KEY])) == ([KEY], {})
     restamped = plan(KEY, opened_at=START + timedelta(milliseconds=7))
-    ledger.plan([restamped])
+    ledger.store_plans([restamped])
     assert ledger.read([KEY])[KEY].plan == restamped
-    assert set(ledger.open()) == {KEY}
+    assert set(ledger.open_bursts()) == {KEY}
     ledger.close([KEY])
-    assert list(ledger.open()) == []
-    assert list(CassandraLedger(cluster, clock).open()) == []
+    assert list(ledger.open_bursts()) == []
+    assert list(CassandraLedger(cluster, clock).open_bursts()) == []
 
 
 def test_planned_burst_is_listed(cluster: Cluster, clock: ManualClock) -> None:
     with pytest.raises(StoreUnavailable):
-        CassandraLedger(LossyCluster(cluster, LOST[0], done=True), clock).plan([plan(KEY)])
+        CassandraLedger(LossyCluster(cluster, LOST[0], done=True), clock).store_plans([plan(KEY)])
     ledger = CassandraLedger(cluster, clock)
     assert ledger.read([KEY])[KEY].plan == plan(KEY)
-    ledger.plan([plan(KEY)])
-    assert list(ledger.open()) == [KEY]
+    ledger.store_plans([plan(KEY)])
+    assert list(ledger.open_bursts()) == [KEY]
 
 
 def test_bursts_of_other_process_are_found_at_any_opening_time(cluster: Cluster, clock: ManualClock) -> None:
     ledger, other_ledger = CassandraLedger(cluster, clock), CassandraLedger(cluster, clock)
     early, old = BurstKey(ORION, 1), START - timedelta(days=5)
-    ledger.plan([plan(KEY)])
-    assert list(ledger.open()) == [KEY]
+    ledger.store_plans([plan(KEY)])
+    assert list(ledger.open_bursts()) == [KEY]
     clock.advance(timedelta(hours=2))
     newer = BurstKey(NOVA, 2)
-    other_ledger.plan([plan(newer, opened_at=clock.now())])
-    assert list(ledger.open()) == [KEY, newer]
-    other_ledger.plan([plan(early, opened_at=old)])
-    assert any(early in ledger.open() for _ in range(60))
-    assert list(ledger.open()) == [early, KEY, newer]
+    other_ledger.store_plans([plan(newer, opened_at=clock.now())])
+    assert list(ledger.open_bursts()) == [KEY, newer]
+    other_ledger.store_plans([plan(early, opened_at=old)])
+    assert any(early in ledger.open_bursts() for _ in range(60))
+    assert list(ledger.open_bursts()) == [early, KEY, newer]
     ledger.close([early, newer])
-    assert list(ledger.open()) == [KEY]
+    assert list(ledger.open_bursts()) == [KEY]
 
 
 class CountingCluster(Cluster):
@@ -101,8 +101,10 @@ class CountingCluster(Cluster):
         super().__init__(cluster.access)
         self.shared, self.hours, self.slots, self.refusing = cluster, 0, 0, ""
 
-    def ask_each(self, statement: str, each: Iterable[Sequence[object]], *, profile: object = PLAIN) -> list[list[Any]]:
-        questions = list(each)
+    def query_each(
+        self, statement: str, parameters: Iterable[Sequence[object]], *, profile: object = PLAIN
+    ) -> list[list[Any]]:
+        questions = list(parameters)
         if self.refusing and self.refusing in statement:
             raise StoreUnavailable("for a test")
         self.hours += sum(
@@ -115,61 +117,61 @@ class CountingCluster(Cluster):
             for partitions, *_ in questions
             if "FROM open_bursts" in statement and isinstance(partitions, list)
         )
-        return self.shared.ask_each(statement, questions, profile=profile)
+        return self.shared.query_each(statement, questions, profile=profile)
 
 
 def test_own_and_recent_bursts_are_found_by_next_read(cluster: Cluster, clock: ManualClock) -> None:
     ledger, other_ledger = CassandraLedger(cluster, clock), CassandraLedger(cluster, clock)
-    assert list(ledger.open()) == []
-    other_ledger.plan([plan(KEY)])
+    assert list(ledger.open_bursts()) == []
+    other_ledger.store_plans([plan(KEY)])
     late, older = BurstKey(NOVA, 2), BurstKey(ORION, 1)
-    other_ledger.plan([plan(late, opened_at=START - timedelta(seconds=30))])
-    assert list(ledger.open()) == [late, KEY]
-    ledger.plan([plan(older, opened_at=START - timedelta(days=7))])
-    assert list(ledger.open()) == [older, late, KEY]
+    other_ledger.store_plans([plan(late, opened_at=START - timedelta(seconds=30))])
+    assert list(ledger.open_bursts()) == [late, KEY]
+    ledger.store_plans([plan(older, opened_at=START - timedelta(days=7))])
+    assert list(ledger.open_bursts()) == [older, late, KEY]
 
 
 WHOLE = 8 * 24 + 2
 """Number of hours that a first read may ask for."""
-ROUND = WHOLE // ANEW + 1
+ROUND = WHOLE // RESCANNED_PER_SCAN + 1
 """Number of reads until each hour has been read again."""
 
 
 def test_empty_list_is_read_by_hours_and_then_with_few_queries(cluster: Cluster, clock: ManualClock) -> None:
     counting = CountingCluster(cluster)
     ledger = CassandraLedger(counting, clock)
-    ledger.open()
+    ledger.open_bursts()
     assert WHOLE - 2 <= counting.hours <= WHOLE
     before = counting.hours
     for _ in range(10):
-        ledger.open()
-    assert counting.hours - before <= 10 * (ANEW + 2)
+        ledger.open_bursts()
+    assert counting.hours - before <= 10 * (RESCANNED_PER_SCAN + 2)
     assert counting.slots == 0
-    ledger.open(START - timedelta(seconds=2))
+    ledger.open_bursts(START - timedelta(seconds=2))
     assert counting.slots <= 2
 
 
 def test_past_slot_without_open_bursts_is_read_once_a_minute(cluster: Cluster, clock: ManualClock) -> None:
-    CassandraLedger(cluster, clock).plan([plan(KEY, opened_at=START - timedelta(days=1))])
+    CassandraLedger(cluster, clock).store_plans([plan(KEY, opened_at=START - timedelta(days=1))])
     CassandraLedger(cluster, clock).close([KEY])
     counting = CountingCluster(cluster)
     ledger = CassandraLedger(counting, clock)
     for _ in range(ROUND):
-        assert list(ledger.open()) == []
+        assert list(ledger.open_bursts()) == []
     assert counting.slots == 2
 
 
 def test_late_burst_of_other_process_is_found_within_a_minute(cluster: Cluster, clock: ManualClock) -> None:
     ledger, other_ledger = CassandraLedger(cluster, clock), CassandraLedger(cluster, clock)
     day_old, second = START - timedelta(days=1), BurstKey(NOVA, 2)
-    other_ledger.plan([plan(KEY, opened_at=day_old)])
-    assert list(ledger.open()) == [KEY]
+    other_ledger.store_plans([plan(KEY, opened_at=day_old)])
+    assert list(ledger.open_bursts()) == [KEY]
     other_ledger.close([KEY])
-    assert list(ledger.open()) == []
-    other_ledger.plan(
+    assert list(ledger.open_bursts()) == []
+    other_ledger.store_plans(
         [plan(second, opened_at=day_old), plan(BurstKey(ORION, 1), opened_at=day_old + timedelta(hours=2))]
     )
-    reads = [list(ledger.open()) for _ in range(ROUND)]
+    reads = [list(ledger.open_bursts()) for _ in range(ROUND)]
     assert reads[-1] == [second, BurstKey(ORION, 1)]
 
 
@@ -177,8 +179,8 @@ def test_burst_opened_by_a_fast_clock_is_found_among_latest(cluster: Cluster, cl
     ledger = CassandraLedger(cluster, clock)
     for seconds in range(40):  # across the end of a slot
         key = BurstKey(NOVA, seconds + 1)
-        ledger.plan([plan(key, opened_at=clock.now() + AHEAD)])
-        assert key in ledger.open(clock.now() - timedelta(seconds=2))
+        ledger.store_plans([plan(key, opened_at=clock.now() + AHEAD)])
+        assert key in ledger.open_bursts(clock.now() - timedelta(seconds=2))
         clock.advance(timedelta(seconds=1))
 
 
@@ -187,25 +189,25 @@ def test_burst_is_listed_only_after_its_slot(cluster: Cluster, clock: ManualCloc
     failing.refusing = "INTO open_slots"
     ledger, other_ledger = CassandraLedger(failing, clock), CassandraLedger(cluster, clock)
     with pytest.raises(StoreUnavailable):
-        ledger.plan([plan(KEY)])
-    assert (list(other_ledger.open()), list(other_ledger.open(START))) == ([], [])
+        ledger.store_plans([plan(KEY)])
+    assert (list(other_ledger.open_bursts()), list(other_ledger.open_bursts(START))) == ([], [])
     failing.refusing = ""
-    ledger.plan([plan(KEY)])
-    assert (list(other_ledger.open()), list(other_ledger.open(START))) == ([KEY], [KEY])
+    ledger.store_plans([plan(KEY)])
+    assert (list(other_ledger.open_bursts()), list(other_ledger.open_bursts(START))) == ([KEY], [KEY])
 
 
 @pytest.mark.parametrize("failing_part", ["FROM open_slots", "FROM open_bursts"])
 def test_failed_read_keeps_start_of_open_bursts(cluster: Cluster, clock: ManualClock, failing_part: str) -> None:
-    CassandraLedger(cluster, clock).plan([plan(KEY)])
+    CassandraLedger(cluster, clock).store_plans([plan(KEY)])
     counting = CountingCluster(cluster)
     opened = OpenBursts(counting, clock)
     opened.all()
-    known = dict(opened._remembered.first)
+    known = dict(opened._remembered.open_since)
     counting.refusing = failing_part
     for _ in range(3):
         with pytest.raises(StoreUnavailable):
             opened.all()
-    assert opened._remembered.first == known
+    assert opened._remembered.open_since == known
     counting.refusing = ""
     assert list(opened.all()) == [KEY]
 
@@ -222,29 +224,33 @@ class CountingRows(Cluster):
         super().__init__(cluster.access)
         self.shared, self.rows = cluster, 0
 
-    def ask_each(self, statement: str, each: Iterable[Sequence[object]], *, profile: object = PLAIN) -> list[list[Any]]:
-        results = self.shared.ask_each(statement, each, profile=profile)
+    def query_each(
+        self, statement: str, parameters: Iterable[Sequence[object]], *, profile: object = PLAIN
+    ) -> list[list[Any]]:
+        results = self.shared.query_each(statement, parameters, profile=profile)
         self.rows += sum(map(len, results)) if "FROM slices" in statement else 0
         return results
 
 
 def repeated(n: int, fact: Fact = Fact.WAITS) -> LedgerEntry:
-    return LedgerEntry(slice=slice_of(KEY, Tier.P0, step=Step.APNS), fact=fact, n=n, at=START + timedelta(minutes=n))
+    return LedgerEntry(
+        slice=slice_of(KEY, Tier.P0, step=Step.APNS), fact=fact, number=n, at=START + timedelta(minutes=n)
+    )
 
 
 def test_slice_that_waited_300_times_is_read_from_two_rows(cluster: Cluster, clock: ManualClock) -> None:
     ledger, counting = CassandraLedger(cluster, clock), CountingRows(cluster)
-    ledger.plan([plan(KEY)])
+    ledger.store_plans([plan(KEY)])
     for n in range(1, 301):
         assert ledger.record([repeated(n, Fact.DISPATCHED), repeated(n)]) == [True, True]
-    progress = CassandraLedger(counting, clock).read([KEY])[KEY].standings[repeated(1).slice]
-    assert (progress.dispatched, progress.waited, progress.waits_until) == (300, 300, repeated(300).at)
+    progress = CassandraLedger(counting, clock).read([KEY])[KEY].slice_states[repeated(1).slice]
+    assert (progress.times_dispatched, progress.times_deferred, progress.deferred_until) == (300, 300, repeated(300).at)
     assert counting.rows == 2
 
 
 def test_one_of_two_writers_of_same_repetition_loses(cluster: Cluster, clock: ManualClock) -> None:
     ledger = CassandraLedger(cluster, clock)
-    ledger.plan([plan(KEY)])
+    ledger.store_plans([plan(KEY)])
     assert ledger.record([repeated(0)]) == [True]
     assert [ledger.record([repeated(n)]) for n in (1, 1, 2, 2, 1, 5, 4)] == [
         [True],
@@ -260,5 +266,5 @@ def test_one_of_two_writers_of_same_repetition_loses(cluster: Cluster, clock: Ma
             assert sum(threads.map(lambda n: ledger.record([repeated(n)])[0], [n] * 2)) == 1
     first = replace(repeated(1), slice=slice_of(KEY))
     assert ledger.record([repeated(11), first, repeated(12)]) == [False, True, True]
-    assert ledger.record([repeated(13), replace(first, n=2)]) == [True, True]
-    assert ledger.read([KEY])[KEY].standings[repeated(1).slice].waited == 13
+    assert ledger.record([repeated(13), replace(first, number=2)]) == [True, True]
+    assert ledger.read([KEY])[KEY].slice_states[repeated(1).slice].times_deferred == 13

@@ -13,7 +13,7 @@ from notifier.adapters.cassandra import (
     CassandraThrottles,
     Cluster,
 )
-from notifier.adapters.cassandra.stores.coordination import entries
+from notifier.adapters.cassandra.stores.coordination import audit_entries
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, LimitKind
 from notifier.domain.delivery.throttle import Throttle
@@ -36,7 +36,7 @@ PAUSE = Throttle(id="t1", tier=Tier.P2, rate=None, reason="disk", who="ada", sta
 def audited(cluster: Cluster) -> list[tuple[str, str, bool]]:
     return [
         (entry["who"], entry["what"], good)
-        for entry, good in ((json.loads(body), good) for body, good in entries(cluster))
+        for entry, good in ((json.loads(body), good) for body, good in audit_entries(cluster))
     ]
 
 
@@ -59,10 +59,10 @@ def test_throttle_changes_are_audited_with_operator(cluster: Cluster, clock: Man
 def test_tampered_audit_is_detected(cluster: Cluster, clock: ManualClock, tamper: str) -> None:
     for id in ("t1", "t2", "t3"):
         CassandraThrottles(cluster, clock).put(replace(PAUSE, id=id))
-    assert all(good for _, good in entries(cluster))
+    assert all(good for _, good in audit_entries(cluster))
     # Conditional, because a plain write could lose by its timestamp to an earlier conditional write.
     assert cluster.execute(f"{tamper} IF EXISTS")[0].applied
-    assert not all(good for _, good in entries(cluster))
+    assert not all(good for _, good in audit_entries(cluster))
 
 
 @pytest.mark.parametrize("done", [True, False])
@@ -104,7 +104,7 @@ def test_concurrent_operators_are_serialized_in_audit(cluster: Cluster, clock: M
     throttles = CassandraThrottles(cluster, clock)
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(throttles.put, [replace(PAUSE, id=f"t{n}") for n in range(8)]))
-    assert [good for _, good in entries(cluster)] == [True] * 8
+    assert [good for _, good in audit_entries(cluster)] == [True] * 8
     assert len(throttles.since(START)) == 8
 
 
@@ -121,7 +121,7 @@ def test_dead_letter_with_lost_line_is_listed_after_retry(cluster: Cluster, cloc
 
 
 TALLY = LaneTally(lane="mentions", version=1, seen=7)
-STOP = LaneStop(at=START, who="pump-1", kind=LimitKind.IN_A_ROW, limit=50, record="mentions/0/8", cause="no")
+STOP = LaneStop(at=START, stopped_by="pump-1", kind=LimitKind.IN_A_ROW, limit=50, record="mentions/0/8", cause="no")
 
 
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)

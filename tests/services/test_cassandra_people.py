@@ -20,8 +20,8 @@ from notifier.adapters.cassandra import (
     CassandraDirectory,
     CassandraMemberSets,
     CassandraPeople,
+    CassandraPushSuppressions,
     CassandraReader,
-    CassandraSpared,
     Cluster,
 )
 from notifier.adapters.cassandra.driver.session import AT_ONCE
@@ -29,7 +29,7 @@ from notifier.adapters.cassandra.stores.follows import CassandraFollows
 from notifier.codec.storage import to_ms
 from notifier.devkit.engines.engine import Engine, free_port
 from notifier.devkit.engines.maven import missing
-from notifier.domain.audience.bitmap import BLOCK_BYTES, SHARD_BLOCKS, SHARD_MEMBERS, everybody, members, nobody
+from notifier.domain.audience.bitmap import BLOCK_BYTES, SHARD_BLOCKS, SHARD_MEMBERS, all_members, members, no_members
 from notifier.domain.audience.follows import BlockFollows
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.burst import RETENTION
@@ -77,7 +77,7 @@ def viewer(people: CassandraPeople) -> Viewer:
 
 
 def insert_burst(cluster: Cluster, key: BurstKey, age: timedelta) -> None:
-    cluster.ask(
+    cluster.query(
         "INSERT INTO bursts (subject, run, seq, opened_at) VALUES (?, ?, ?, ?)",
         (str(key.subject), key.seq // 1_024, key.seq, to_ms(START - age)),
     )
@@ -95,7 +95,7 @@ def test_mark_lives_as_long_as_its_burst(cluster: Cluster, people: CassandraPeop
     insert_burst(cluster, half_expired, RETENTION / 2)
     insert_burst(cluster, expired, RETENTION)
     keys = [half_expired, expired, unknown]
-    run(people.mark(ADA.member, keys, Mark.READ) if action == "mark" else people.see(ADA.member, START, keys))
+    run(people.mark(ADA.member, keys, Mark.READ) if action == "mark" else people.mark_seen(ADA.member, START, keys))
     half_ttl, unknown_ttl = ttls(cluster, "marks")
     assert half_ttl is not None
     assert unknown_ttl is not None
@@ -105,20 +105,20 @@ def test_mark_lives_as_long_as_its_burst(cluster: Cluster, people: CassandraPeop
 
 
 def test_mark_and_showing_of_same_burst_are_both_kept(people: CassandraPeople) -> None:
-    run(people.see(ADA.member, START, [KEY]))
+    run(people.mark_seen(ADA.member, START, [KEY]))
     run(people.mark(ADA.member, [KEY], Mark.READ))
-    run(people.see(ADA.member, START, [KEY, OTHER_KEY]))
+    run(people.mark_seen(ADA.member, START, [KEY, OTHER_KEY]))
     marks = viewer(people).marks
     assert marks.also_seen == {KEY, OTHER_KEY}
     assert marks.by_burst == {KEY: Mark.READ}
 
 
 def test_late_write_of_earlier_visit_changes_nothing(cluster: Cluster, people: CassandraPeople) -> None:
-    run(people.see(ADA.member, START + timedelta(hours=1), []))
+    run(people.mark_seen(ADA.member, START + timedelta(hours=1), []))
     other_people = CassandraPeople(patient_reader(cluster), ManualClock())
-    run(other_people.see(ADA.member, START - timedelta(hours=1), []))
+    run(other_people.mark_seen(ADA.member, START - timedelta(hours=1), []))
     assert viewer(people).marks.seen_at == START + timedelta(hours=1)
-    assert members(CassandraSpared(cluster).read(burst(), [1], START)[1].never, 1) == [ADA.member]
+    assert members(CassandraPushSuppressions(cluster).read(burst(), [1], START)[1].never, 1) == [ADA.member]
     assert cluster.execute("SELECT seen_at, writetime(seen_at) AS at FROM seen") == [
         (to_ms(START + timedelta(hours=1)), to_ms(START + timedelta(hours=1)) * 1_000)
     ]
@@ -130,11 +130,11 @@ def test_viewer_is_read_across_pages_of_the_driver(cluster: Cluster, people: Cas
     CassandraFollows(cluster).write_blocks(
         BlockFollows(subject=subject, block=200, visible_from=START, members=bitmap) for subject in subjects
     )
-    cluster.ask_each(
+    cluster.query_each(
         "INSERT INTO follows (block, slot, subject, visible_from) VALUES (200, 9, ?, ?)",
         [(f"mention:own{n}", to_ms(START)) for n in range(3_000)],
     )
-    cluster.ask_each(
+    cluster.query_each(
         "INSERT INTO marks (block, member, subject, seq, mark) VALUES (200, ?, 'mention:nova', ?, 'read')",
         [(ADA.member, seq) for seq in range(5_500)],
     )
@@ -146,7 +146,7 @@ def test_viewer_is_read_across_pages_of_the_driver(cluster: Cluster, people: Cas
 
 def test_import_of_many_shards_is_stored_in_both_tables(cluster: Cluster, people: CassandraPeople) -> None:
     sets, shards = CassandraMemberSets(cluster), range(40)
-    sets.put(ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=shard, bits=everybody()) for shard in shards)
+    sets.put(ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=shard, bits=all_members()) for shard in shards)
     bitmap = b"\xff" * BLOCK_BYTES
     blocks = range(len(shards) * SHARD_BLOCKS)
     CassandraFollows(cluster).write_blocks(
@@ -158,7 +158,7 @@ def test_import_of_many_shards_is_stored_in_both_tables(cluster: Cluster, people
     assert viewer(people).follows == {NOVA: START}
     earlier_burst = burst(opened_at=START - timedelta(milliseconds=1))
     assert [
-        int(np.bitwise_count(CassandraSpared(cluster).read(opened_burst, [39], START)[39].never).sum())
+        int(np.bitwise_count(CassandraPushSuppressions(cluster).read(opened_burst, [39], START)[39].never).sum())
         for opened_burst in (earlier_burst, burst())
     ] == [
         SHARD_MEMBERS,
@@ -181,17 +181,17 @@ class RecordingCluster(Cluster):
         self.asked: list[list[tuple[str, tuple[object, ...]]]] = []
         self._silent = silent
 
-    def ask_all(
+    def query_all(
         self,
-        questions: Iterable[tuple[str, Sequence[object]]],
+        queries: Iterable[tuple[str, Sequence[object]]],
         *,
         profile: object = EXEC_PROFILE_DEFAULT,
         at_once: int = AT_ONCE,
     ) -> list[list[Any]]:
-        self.asked.append([(statement, tuple(values)) for statement, values in questions])
+        self.asked.append([(statement, tuple(values)) for statement, values in queries])
         if len(self.asked) <= self._silent:
             raise StoreUnavailable("on purpose")
-        return super().ask_all(self.asked[-1], profile=profile, at_once=at_once)
+        return super().query_all(self.asked[-1], profile=profile, at_once=at_once)
 
 
 def test_new_accounts_write_no_tombstones_among_the_deleted(cluster: Cluster) -> None:
@@ -201,7 +201,7 @@ def test_new_accounts_write_no_tombstones_among_the_deleted(cluster: Cluster) ->
     with closing(RecordingCluster(cluster.access)) as recording:
         CassandraDirectory(recording).enrol([ADA, deleted])
     assert [values for queries in recording.asked for cql, values in queries if cql.startswith("DELETE")] == [(0, 1)]
-    assert np.array_equal(CassandraSpared(cluster).read(burst(), [0], START)[0].never, nobody())
+    assert np.array_equal(CassandraPushSuppressions(cluster).read(burst(), [0], START)[0].never, no_members())
 
 
 def test_snapshot_reads_neighboring_partitions_at_once(
@@ -252,7 +252,7 @@ def freezable(access: CassandraAccess, folder: Path) -> Iterator[tuple[Engine, C
         proxy.ready()
         yield proxy, cluster
     finally:
-        proxy.wake()
+        proxy.resume()
         cluster.close()
         proxy.kill()
 
@@ -263,7 +263,7 @@ def test_hung_node_is_an_outage_and_does_not_block_the_loop(cluster: Cluster, tm
         calls = asyncio.gather(
             people.viewer(ADA.user, ADA.member),
             people.member(ADA.user),
-            people.see(ADA.member, START, []),
+            people.mark_seen(ADA.member, START, []),
             return_exceptions=True,
         )
         ticks = [monotonic()]
@@ -280,7 +280,7 @@ def test_hung_node_is_an_outage_and_does_not_block_the_loop(cluster: Cluster, tm
         began = monotonic()
         results, blocked = run(three_calls(people))
         took = monotonic() - began
-        proxy.wake()
+        proxy.resume()
         assert [type(result) for result in results] == [StoreUnavailable] * 3
         # A call that blocked the loop would do so for as long as the driver waits, 5 s.
         assert SOON.total_seconds() <= took < 4

@@ -36,7 +36,7 @@ def test_all_pages_of_result_are_read(cluster: Cluster) -> None:
     row_sets = [rows(0.01, shard=shard) for shard in range(160)]
     CassandraInbox(cluster, ManualClock()).write(row_sets)
     result = run(patient_reader(cluster)(RANGES))
-    assert len(result) == sum(shard_rows.written for shard_rows in row_sets) > 5_000  # the size of a page
+    assert len(result) == sum(shard_rows.row_count for shard_rows in row_sets) > 5_000  # the size of a page
     assert {row.member_range for row in result} == {
         member_range for shard_rows in row_sets for member_range in shard_rows.ranges
     }
@@ -47,7 +47,7 @@ def test_results_have_the_order_of_the_queries(cluster: Cluster) -> None:
     CassandraInbox(cluster, ManualClock()).write(row_sets)
     window = cluster.execute("SELECT inbox_window FROM inbox LIMIT 1")[0][0]
     ranges = range(4 * SHARD_RANGES + 1, -1, -1)
-    answers = run(patient_reader(cluster).each(OF_RANGE, [(member_range, window) for member_range in ranges]))
+    answers = run(patient_reader(cluster).query_each(OF_RANGE, [(member_range, window) for member_range in ranges]))
     assert [members for [(members,)] in answers[:1:-1]] == [
         members for shard_rows in row_sets for members in shard_rows.members
     ]
@@ -55,13 +55,13 @@ def test_results_have_the_order_of_the_queries(cluster: Cluster) -> None:
 
 
 def test_timeout_is_an_outage(cluster: Cluster) -> None:
-    cluster.prepared(RANGES)
+    cluster.prepare(RANGES)
     with pytest.raises(StoreUnavailable, match="No answer within"):
         run(CassandraReader(cluster, deadline=timedelta(microseconds=1))(RANGES))
 
 
 def test_query_beyond_queue_limit_is_refused_at_once(cluster: Cluster) -> None:
-    reader = CassandraReader(cluster, waiting=2, deadline=timedelta(seconds=WITHIN))
+    reader = CassandraReader(cluster, max_waiting=2, deadline=timedelta(seconds=WITHIN))
 
     async def ask_three() -> list[object]:
         return list(await gather(*(reader(RANGES) for _ in range(3)), return_exceptions=True))
@@ -71,10 +71,10 @@ def test_query_beyond_queue_limit_is_refused_at_once(cluster: Cluster) -> None:
 
 
 def test_more_queries_than_slots_are_answered(cluster: Cluster) -> None:
-    reader = CassandraReader(cluster, waiting=AT_ONCE + 1, deadline=timedelta(seconds=30))
-    answers = run(reader.each(OF_RANGE, [(member_range, 0) for member_range in range(4 * AT_ONCE)]))
+    reader = CassandraReader(cluster, max_waiting=AT_ONCE + 1, deadline=timedelta(seconds=30))
+    answers = run(reader.query_each(OF_RANGE, [(member_range, 0) for member_range in range(4 * AT_ONCE)]))
     assert answers == [[]] * (4 * AT_ONCE)
-    assert run(reader.all([])) == []
+    assert run(reader.query_all([])) == []
 
 
 def test_deadline_covers_all_queries_of_its_block(cluster: Cluster) -> None:
@@ -97,11 +97,11 @@ def test_query_before_migration_reports_missing_schema(cluster: Cluster) -> None
     with closing(Cluster(replace(cluster.access, keyspace=f"early_{uuid4().hex[:12]}"), require)) as early:
         early.create()
         with pytest.raises(SchemaOlder, match="The keyspace has no tables of ours"):
-            early.prepared("SELECT subject FROM heads")
+            early.prepare("SELECT subject FROM heads")
         migrate(early, Phase.PRE)
-        assert early.ask("SELECT subject FROM heads") == []
+        assert early.query("SELECT subject FROM heads") == []
         with pytest.raises(InvalidRequest):  # an invalid query stays an error
-            early.prepared("SELECT nothing FROM heads")
+            early.prepare("SELECT nothing FROM heads")
 
 
 def test_result_is_freed_after_it_is_read(cluster: Cluster) -> None:
@@ -109,13 +109,13 @@ def test_result_is_freed_after_it_is_read(cluster: Cluster) -> None:
 
     Otherwise each result would stay until the driver's timer of its request expires.
     """
-    cluster.ask(RANGES)
+    cluster.query(RANGES)
     gc.collect()
     before = pending_requests()  # requests of other tests that were never answered
     gc.disable()
     try:
-        cluster.ask_each(OF_RANGE, [(member_range, 0) for member_range in range(100)])
-        run(CassandraReader(cluster).each(OF_RANGE, [(member_range, 0) for member_range in range(100)]))
+        cluster.query_each(OF_RANGE, [(member_range, 0) for member_range in range(100)])
+        run(CassandraReader(cluster).query_each(OF_RANGE, [(member_range, 0) for member_range in range(100)]))
         deadline = monotonic() + 10  # the driver's thread may still hold the last one
         while [future for future in pending_requests() if future not in before]:
             assert monotonic() < deadline

@@ -18,19 +18,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.cassandra import (
+    CassandraAudienceSnapshots,
     CassandraInbox,
-    CassandraSeals,
     Cluster,
 )
-from notifier.adapters.cassandra.bulk.encoding import Premade, Splicing, messages
-from notifier.adapters.cassandra.bulk.writer import Bulk
+from notifier.adapters.cassandra.bulk.encoding import PreencodedBatch, PreencodedBatchProtocol, messages
+from notifier.adapters.cassandra.bulk.writer import BulkWriter
 from notifier.adapters.cassandra.driver.session import PROTOCOL
-from notifier.codec import pack_seal
+from notifier.codec import pack_snapshot
 from notifier.codec.storage import to_ms
 from notifier.devkit.engines.maven import missing
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, InboxRows, window_of
-from notifier.domain.audience.snapshot import KEPT_FOR
+from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
@@ -81,13 +81,13 @@ SHAPES = st.fixed_dictionaries(
 def test_message_has_the_bytes_of_the_driver(shared_cluster: Cluster, shape: dict[str, Any], ttl: int) -> None:
     inbox_rows = rows(**shape)
     expected = bound_values(inbox_rows, ttl)
-    for message in messages(inbox_rows, ttl, Bulk(shared_cluster).query_id()):
+    for message in messages(inbox_rows, ttl, BulkWriter(shared_cluster).query_id()):
         driver_batch = BatchStatement(batch_type=BatchType.UNLOGGED)
         for values in expected[: len(message)]:
-            driver_batch.add(shared_cluster.prepared(message.statement), values)
+            driver_batch.add(shared_cluster.prepare(message.statement), values)
         del expected[: len(message)]
-        premade = Premade(message)
-        assert encode(Splicing, premade) == encode(ProtocolHandler, driver_batch)
+        premade = PreencodedBatch(message)
+        assert encode(PreencodedBatchProtocol, premade) == encode(ProtocolHandler, driver_batch)
         assert premade.routing_key == driver_batch.routing_key
     assert not expected
 
@@ -96,11 +96,11 @@ def test_message_has_the_bytes_of_the_driver(shared_cluster: Cluster, shape: dic
 @pytest.mark.parametrize("owner", ["n", "nova", "a_name_of_thirty_letters_or_so"])
 def test_node_logs_no_warning_about_messages(cluster: Cluster, share: float, owner: str) -> None:
     handler = handler_with(warned=set())
-    bulk, key = Bulk(cluster, handler=handler), BurstKey(Subject(Kind.MENTION, UserId(owner)), 1)
+    bulk, key = BulkWriter(cluster, handler=handler), BurstKey(Subject(Kind.MENTION, UserId(owner)), 1)
     inbox_rows = rows(share, key=key)
     bulk.send(messages(inbox_rows, 60, bulk.query_id()))
     assert handler.warned == set()
-    assert stored_rows(cluster) == inbox_rows.written
+    assert stored_rows(cluster) == inbox_rows.row_count
 
 
 def test_row_has_ttl_and_expired_row_is_not_written(cluster: Cluster) -> None:
@@ -111,10 +111,10 @@ def test_row_has_ttl_and_expired_row_is_not_written(cluster: Cluster) -> None:
     inbox.write([inbox_rows])
     ttl = int((RETENTION - timedelta(days=30)).total_seconds())
     assert all(ttl - 60 < row_ttl <= ttl for (row_ttl,) in cluster.execute(TTLS))
-    assert stored_rows(cluster) == inbox_rows.written
+    assert stored_rows(cluster) == inbox_rows.row_count
     clock.advance(RETENTION - timedelta(days=30) - timedelta(milliseconds=999))
     inbox.write([replace(inbox_rows, burst=BurstKey(NOVA, 2))])
-    assert stored_rows(cluster) == inbox_rows.written
+    assert stored_rows(cluster) == inbox_rows.row_count
 
 
 def test_rows_expire(cluster: Cluster) -> None:
@@ -127,13 +127,13 @@ def test_rows_expire(cluster: Cluster) -> None:
 
 def test_snapshot_lives_a_week_by_node_and_by_our_clock(cluster: Cluster) -> None:
     clock = ManualClock()
-    snapshots = CassandraSeals(cluster, clock)
+    snapshots = CassandraAudienceSnapshots(cluster, clock)
     snapshots.insert(KEY, [seal(3)])
     [(ttl,)] = cluster.execute("SELECT ttl(made) FROM sealed")
-    assert KEPT_FOR - timedelta(minutes=1) < timedelta(seconds=ttl) <= KEPT_FOR
+    assert SNAPSHOT_KEPT_FOR - timedelta(minutes=1) < timedelta(seconds=ttl) <= SNAPSHOT_KEPT_FOR
     [(ttl,)] = cluster.execute("SELECT ttl(facts) FROM seals")
-    assert KEPT_FOR < timedelta(seconds=ttl) <= KEPT_FOR + timedelta(hours=1)
-    clock.advance(KEPT_FOR - timedelta(milliseconds=1))
+    assert SNAPSHOT_KEPT_FOR < timedelta(seconds=ttl) <= SNAPSHOT_KEPT_FOR + timedelta(hours=1)
+    clock.advance(SNAPSHOT_KEPT_FOR - timedelta(milliseconds=1))
     assert list(snapshots.read(KEY, [3])) == [3]
     clock.advance(timedelta(milliseconds=1))
     assert snapshots.read(KEY, [3]) == {}
@@ -145,8 +145,10 @@ class InterruptedCluster(Cluster):
 
     after = False
 
-    def decide_together(self, statement: str, groups: Iterable[Sequence[Sequence[object]]]) -> list[bool | None]:
-        return [None for _ in (super().decide_together(statement, groups) if self.after else groups)]
+    def compare_and_set_batches(
+        self, statement: str, groups: Iterable[Sequence[Sequence[object]]]
+    ) -> list[bool | None]:
+        return [None for _ in (super().compare_and_set_batches(statement, groups) if self.after else groups)]
 
 
 @pytest.mark.parametrize("decided", [False, True], ids=["before the decision", "after the decision"])
@@ -155,16 +157,16 @@ def test_crash_while_snapshotting_leaves_all_or_nothing(cluster: Cluster, decide
     with closing(InterruptedCluster(cluster.access)) as interrupted:
         interrupted.after = decided
         with pytest.raises(StoreUnavailable):
-            CassandraSeals(interrupted, ManualClock()).insert(KEY, [first_snapshot])
-    snapshots = CassandraSeals(cluster, ManualClock())
+            CassandraAudienceSnapshots(interrupted, ManualClock()).insert(KEY, [first_snapshot])
+    snapshots = CassandraAudienceSnapshots(cluster, ManualClock())
     assert list(snapshots.read(KEY, [3])) == ([3] if decided else [])
     [stored_snapshot] = snapshots.insert(KEY, [second_snapshot])
-    assert pack_seal(stored_snapshot) == pack_seal(first_snapshot if decided else second_snapshot)
-    assert pack_seal(snapshots.read(KEY, [3])[3]) == pack_seal(stored_snapshot)
+    assert pack_snapshot(stored_snapshot) == pack_snapshot(first_snapshot if decided else second_snapshot)
+    assert pack_snapshot(snapshots.read(KEY, [3])[3]) == pack_snapshot(stored_snapshot)
 
 
 def test_unreadable_snapshot_is_never_replaced(cluster: Cluster) -> None:
-    snapshots = CassandraSeals(cluster, ManualClock())
+    snapshots = CassandraAudienceSnapshots(cluster, ManualClock())
     snapshots.insert(KEY, [seal(3)])
     cluster.execute("TRUNCATE seals")
     with pytest.raises(StoreUnavailable):

@@ -65,10 +65,10 @@ class CrashingCluster(Cluster):
 
     at = "c"
 
-    def change(self, statement: str) -> None:
+    def change_schema(self, statement: str) -> None:
         if f"EXISTS {self.at} " in statement:
             os.kill(os.getpid(), signal.SIGKILL)
-        super().change(statement)
+        super().change_schema(statement)
 
 
 class StallingCluster(Cluster):
@@ -78,11 +78,11 @@ class StallingCluster(Cluster):
         super().__init__(access)
         self.stopped, self.resumed = Event(), Event()
 
-    def change(self, statement: str) -> None:
+    def change_schema(self, statement: str) -> None:
         if "EXISTS a " in statement:
             self.stopped.set()
             assert self.resumed.wait(60)
-        super().change(statement)
+        super().change_schema(statement)
 
 
 def migrate_and_crash(access: CassandraAccess, folder: Path) -> None:
@@ -145,7 +145,7 @@ def test_next_runner_continues_a_killed_migration(access: CassandraAccess, clust
     run_killed_migration(access, folder)
     assert tables(cluster) == {"a", "b"}
     assert pending(cluster, Phase.PRE, folder) == ["0002_second"]
-    assert migrate(cluster, Phase.PRE, folder, waits=LONG) == 1
+    assert migrate(cluster, Phase.PRE, folder, lock_timeout=LONG) == 1
     assert tables(cluster) == {"a", "b", "c", "d"}
 
 
@@ -153,7 +153,7 @@ def test_half_applied_migration_is_refused_when_edited(access: CassandraAccess, 
     run_killed_migration(access, folder)
     (folder / "pre" / "0002_second.cql").write_text(SECOND.replace("b (x int", "b (y int"))
     with pytest.raises(SchemaChanged, match="pre/0002_second"):
-        migrate(cluster, Phase.PRE, folder, waits=LONG)
+        migrate(cluster, Phase.PRE, folder, lock_timeout=LONG)
 
 
 def test_concurrent_runners_apply_each_migration_once(access: CassandraAccess, cluster: Cluster, folder: Path) -> None:
@@ -170,13 +170,13 @@ def test_second_runner_waits_and_times_out(access: CassandraAccess, cluster: Clu
         try:
             assert first.stopped.wait(60)
             with pytest.raises(StoreUnavailable, match="Another runner migrates"):
-                migrate(cluster, Phase.PRE, folder, waits=timedelta(0))
+                migrate(cluster, Phase.PRE, folder, lock_timeout=timedelta(0))
             assert tables(cluster) == set()
         finally:
             first.resumed.set()
         assert work.result() == 2
     first.close()
-    assert migrate(cluster, Phase.PRE, folder, waits=timedelta(0)) == 0
+    assert migrate(cluster, Phase.PRE, folder, lock_timeout=timedelta(0)) == 0
 
 
 def test_runner_stalled_past_its_lock_records_nothing(access: CassandraAccess, cluster: Cluster, folder: Path) -> None:
@@ -185,7 +185,7 @@ def test_runner_stalled_past_its_lock_records_nothing(access: CassandraAccess, c
         work = pool.submit(migrate, first, Phase.PRE, folder, term=SHORT)
         try:
             assert first.stopped.wait(60)
-            assert migrate(cluster, Phase.PRE, folder, waits=LONG) == 2
+            assert migrate(cluster, Phase.PRE, folder, lock_timeout=LONG) == 2
         finally:
             first.resumed.set()
         with pytest.raises(StoreUnavailable, match=r"not .* any more"):

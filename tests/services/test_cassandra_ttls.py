@@ -5,31 +5,31 @@ from dataclasses import replace
 from datetime import timedelta
 
 from notifier.adapters.cassandra import (
+    CassandraActiveSets,
     CassandraBursts,
     CassandraClaims,
     CassandraDeadLetters,
-    CassandraHolds,
+    CassandraDeferredBursts,
+    CassandraHeldMentions,
     CassandraLedger,
-    CassandraSent,
-    CassandraSleepers,
-    CassandraStays,
+    CassandraSendLog,
     CassandraThrottles,
     Cluster,
 )
 from notifier.domain.audience.activity import FOREVER, hour_of
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind, Tier
-from notifier.domain.bursts.held_mention import KNOWN, WAITS, HeldMention, ModerationDecision
+from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, RECORD_KEPT_FOR, HeldMention, ModerationDecision
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Sequenced
-from notifier.domain.delivery.backlog import Sleeper
+from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.throttle import Throttle
-from notifier.domain.fencing import stamp
+from notifier.domain.fencing import fencing_token
 from notifier.domain.ids import BurstKey, Platform, UserId
-from notifier.domain.push.send_log import Sending, Window
-from notifier.ports.audience import Stay
-from notifier.ports.bursts import Outcome
+from notifier.domain.push.send_log import SendLogKey, SendWindow
+from notifier.ports.audience import ActiveSetEntry
+from notifier.ports.bursts import MentionOutcome
 from notifier.ports.event_log import DeadLetter
 from tests.support.contract_examples import EVENT, NOVA, burst, event, mention, plan, slice_of
 from tests.support.fakes.clock import START, ManualClock
@@ -62,26 +62,28 @@ WITHOUT_CELLS = {"bursts_of_hour", "open_bursts", "dead_letters_of_day"}
 def test_every_row_has_ttl(cluster: Cluster, clock: ManualClock) -> None:
     bursts, ledger, claims = CassandraBursts(cluster, clock), CassandraLedger(cluster, clock), CassandraClaims(cluster)
     bursts.write([burst()], [Sequenced(mention=mention(), seq=1)])
-    bursts.refuse([Outcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=MentionRefusal.DENIED)])
-    ledger.plan([plan(KEY)])
+    bursts.record_refusals(
+        [MentionOutcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=MentionRefusal.DENIED)]
+    )
+    ledger.store_plans([plan(KEY)])
     ledger.record([LedgerEntry(slice=slice_of(KEY), fact=Fact.DONE, at=START, phones=7)])
-    ledger.record([LedgerEntry(slice=slice_of(KEY), fact=Fact.WAITS, n=n, at=START, phones=7) for n in (1, 2)])
-    sleeper = Sleeper(burst=KEY, opened_at=START, until=START + TERM)
-    CassandraSleepers(cluster, clock, ledger.openings).lay([sleeper], START)
+    ledger.record([LedgerEntry(slice=slice_of(KEY), fact=Fact.WAITS, number=n, at=START, phones=7) for n in (1, 2)])
+    sleeper = DeferredBurst(burst=KEY, opened_at=START, until=START + TERM)
+    CassandraDeferredBursts(cluster, clock, ledger.openings).defer([sleeper], START)
     claim = claims.claim(slice_of(KEY), "one", START, START + TERM)
     assert claim is not None
     claims.renew(claim, START + 2 * TERM)
     claims.claim(slice_of(KEY), "two", START + 2 * TERM, START + 3 * TERM)
-    window = Sending(KEY, Tier.P1, 3, Platform.APNS), Window(n=0, at=START, missed=())
-    CassandraSent(cluster).intend([window])
-    CassandraSent(cluster).close([window])
+    window = SendLogKey(KEY, Tier.P1, 3, Platform.APNS), SendWindow(number=0, at=START, failures=())
+    CassandraSendLog(cluster).write_ahead([window])
+    CassandraSendLog(cluster).close([window])
     CassandraThrottles(cluster, clock).put(PAUSE)
     CassandraThrottles(cluster, clock).put(replace(PAUSE, rate=7.5))
     CassandraThrottles(cluster, clock).lift(PAUSE.id, "bob", START + TERM / 2)
     CassandraDeadLetters(cluster, clock).put(DeadLetter(id="x", stage="s", cause="c", body=b"b", at=START))
-    held = HeldMention.of(event(), (UserId("nova"),))
-    CassandraHolds(cluster, clock).put([held])
-    CassandraHolds(cluster, clock).decide(held.id, ModerationDecision.DROPPED, "ada", START)
+    held = HeldMention.from_event(event(), (UserId("nova"),))
+    CassandraHeldMentions(cluster, clock).put([held])
+    CassandraHeldMentions(cluster, clock).decide(held.id, ModerationDecision.DROPPED, "ada", START)
     for table, columns in CELLS.items():
         ttls = cluster.execute(f"SELECT {', '.join(f'TTL({column})' for column in columns)} FROM {table}")
         assert ttls, table
@@ -97,7 +99,7 @@ def test_every_row_has_ttl(cluster: Cluster, clock: ManualClock) -> None:
 def test_dependent_rows_live_a_day_longer_than_burst(cluster: Cluster, clock: ManualClock) -> None:
     clock.advance(timedelta(days=30))
     CassandraBursts(cluster, clock).write([burst()], [Sequenced(mention=mention(), seq=1)])
-    CassandraLedger(cluster, clock).plan([plan(KEY)])
+    CassandraLedger(cluster, clock).store_plans([plan(KEY)])
     for table, column, days in (("bursts", "blob", 60), ("mentions", "blob", 61), ("mention_ids", "seq", 61)):
         [[ttl]] = cluster.execute(f"SELECT TTL({column}) FROM {table}")
         assert days * 86_400 - 60 <= ttl <= days * 86_400
@@ -105,20 +107,23 @@ def test_dependent_rows_live_a_day_longer_than_burst(cluster: Cluster, clock: Ma
 
 def test_text_of_held_mention_expires_with_its_waiting_time(cluster: Cluster, clock: ManualClock) -> None:
     clock.advance(timedelta(days=10))
-    CassandraHolds(cluster, clock).put([HeldMention.of(event("e9"), (UserId("nova"),))])
-    remaining = (WAITS - timedelta(days=10)) // timedelta(seconds=1)
+    CassandraHeldMentions(cluster, clock).put([HeldMention.from_event(event("e9"), (UserId("nova"),))])
+    remaining = (MAX_DECISION_WAIT - timedelta(days=10)) // timedelta(seconds=1)
     [[text_ttl, row_ttl]] = cluster.execute("SELECT TTL(event), TTL(since) FROM holds WHERE id = 'e9' ALLOW FILTERING")
     assert remaining - 60 <= text_ttl <= remaining
-    assert row_ttl - text_ttl == (KNOWN - WAITS) // timedelta(seconds=1)
+    assert row_ttl - text_ttl == (RECORD_KEPT_FOR - MAX_DECISION_WAIT) // timedelta(seconds=1)
 
 
 def test_active_set_entry_lives_two_days_longer_than_it_lasts(cluster: Cluster, clock: ManualClock) -> None:
-    stays, now, bits = CassandraStays(cluster, clock), hour_of(START), from_offsets([1])
+    stays, now, bits = CassandraActiveSets(cluster, clock), hour_of(START), from_offsets([1])
     ttls = {now: 49 * 3600, now + 24: 73 * 3600, FOREVER: None}
-    for fencing_token in (None, stamp(1)):
-        stays.put([Stay(kind=SetKind.ACTIVE_24H, until=until, shard=0, bits=bits) for until in ttls], fencing_token)
+    for token in (None, fencing_token(1)):
+        stays.put(
+            [ActiveSetEntry(kind=SetKind.ACTIVE_24H, last_hour=until, shard=0, bits=bits) for until in ttls],
+            token,
+        )
         for until, ttl in cluster.execute("SELECT until, TTL(blob) FROM stays"):
-            longest_ttl = ttls.pop(until) if fencing_token else ttls[until]
+            longest_ttl = ttls.pop(until) if token else ttls[until]
             assert (ttl is None) == (longest_ttl is None)
             assert longest_ttl is None or longest_ttl - 60 <= ttl <= longest_ttl
     assert ttls == {}

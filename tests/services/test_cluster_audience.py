@@ -22,7 +22,7 @@ from notifier.config import Settings
 from notifier.consumer_loop import Pump, pump
 from notifier.devkit.engines.fleet import EngineRecord
 from notifier.domain.ids import Kind
-from notifier.domain.upstream.validation import DELETED_TYPE, EVENT_TYPE, PROTECTED_TYPE
+from notifier.domain.upstream.validation import DELETED_TYPE, MENTIONED_TYPE, PROTECTED_TYPE
 from notifier.flow.intake.gateway import IntakeStatus
 from notifier.metrics import Metrics
 from notifier.profiles import choose
@@ -66,11 +66,11 @@ class Service:
         event = {"specversion": "1.0", "type": kind, "source": "tests", "id": uuid4().hex, "data": data}
         event |= {"time": self.profile.ports().clock.now().isoformat()}
         receipt = accept(self.system("gateway"), event)
-        assert receipt.answer is IntakeStatus.ACCEPTED
+        assert receipt.status is IntakeStatus.ACCEPTED
 
     def mention(self, author: str, tweet: str) -> None:
         """Publish a mention, and return when all of its rows are written."""
-        self.publish_event(EVENT_TYPE, tweet=tweet, author=author, mentions=["vera"])
+        self.publish_event(MENTIONED_TYPE, tweet=tweet, author=author, mentions=["vera"])
         self.read(topics.MENTIONS, 1)
         self.read(topics.MENTIONS_STANDARD, 2)  # one for her followers and one for her
         self.deliver()
@@ -89,7 +89,7 @@ class Service:
 
     def deliver(self) -> None:
         work, ledger = build_slice_worker(self.system("worker")), self.profile.ports().ledger
-        for account in ledger.read(ledger.open()).values():
+        for account in ledger.read(ledger.open_bursts()).values():
             for slice_ in account.plan.slices():
                 work(slice_)
 
@@ -98,7 +98,7 @@ class Service:
         pages: list[Any] = []
 
         def is_complete() -> bool:
-            pages.append(self.command("tab", user))
+            pages.append(self.command("inbox", user))
             return not pages[-1]["partial"]
 
         until(is_complete)
@@ -167,11 +167,11 @@ def reached_by_tier(service: Service) -> Mapping[str, int]:
     """Return the members reached by the followers' first burst, according to the ledger."""
     [account] = [
         progress
-        for progress in service.profile.ports().archive.accounts()
+        for progress in service.profile.ports().archive.burst_progress()
         if progress.plan.burst.subject.kind is Kind.MENTION
     ]
     members_reached = {"p0": 0, "p1": 0, "p2": 0}
-    for slice_, slice_progress in account.standings.items():
-        if slice_progress.ended and slice_.step == "rows":
-            members_reached[slice_.tier] += slice_progress.ended.people
+    for slice_, slice_progress in account.slice_states.items():
+        if slice_progress.final_entry and slice_.step == "rows":
+            members_reached[slice_.tier] += slice_progress.final_entry.people
     return members_reached

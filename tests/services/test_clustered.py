@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from notifier.cli import main
-from notifier.devkit.check.latency_report import TIMED
-from notifier.devkit.check.run import CheckPlan, trial
+from notifier.devkit.check.latency_report import TIMED_FINDINGS
+from notifier.devkit.check.run import CheckPlan, prepared_run
 from notifier.devkit.engines.fleet import EngineRecord
 from notifier.devkit.fixture.world import World
 from tests.services.own_folder import prepare_folder
@@ -35,11 +35,11 @@ def test_storm_matches_formulas(data: Path) -> None:
     script = CheckPlan(
         data=data, world=world, mentions=60, threshold=100_000, collapse=COLLAPSE, seed=1, profile="cluster"
     )
-    with trial(script) as prepared:
+    with prepared_run(script) as prepared:
         findings = prepared.run()
-    failed = [finding for finding in findings if not finding.ok and finding.name not in TIMED]
+    failed = [finding for finding in findings if not finding.ok and finding.name not in TIMED_FINDINGS]
     assert failed == [], "\n".join(log_tails(data))
-    assert len([finding for finding in findings if finding.name not in TIMED]) > 8
+    assert len([finding for finding in findings if finding.name not in TIMED_FINDINGS]) > 8
     for role in ("p0-2", "p1-2"):
         assert "succeeded" in (data / "logs" / f"{role}.log").read_text(), "the second process has processed tasks"
 
@@ -70,7 +70,7 @@ def log_tails(data: Path) -> Iterator[str]:
     [
         (("ledger", "mention:nova#1"), "mention:nova#1"),
         (("explain", "mention:nova#1", "u1"), "u1"),
-        (("tab", "u1"), "u1: "),
+        (("inbox", "u1"), "u1: "),
         (("deadletters",), "There are no dead letters."),
         (("migrate",), "steps taken: 0"),
         (("throttle", "list"), ""),

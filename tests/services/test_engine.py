@@ -50,7 +50,7 @@ def echo(engine: Engine, within: float) -> bytes:
 def test_engine_answers_when_ready_and_stops_cleanly(engine: Engine) -> None:
     assert echo(engine, 5.0) == b"hello\n"
     engine.stop()
-    assert (engine.pid, engine.answers()) == (None, False)
+    assert (engine.pid, engine.is_listening()) == (None, False)
     assert (engine.folder / "left").exists()
 
 
@@ -75,7 +75,7 @@ def test_frozen_engine_answers_only_after_wake(engine: Engine) -> None:
     engine.freeze()
     with pytest.raises(TimeoutError):
         echo(engine, 0.3)
-    engine.wake()
+    engine.resume()
     assert echo(engine, 5.0) == b"hello\n"
 
 

@@ -115,7 +115,7 @@ def test_idle_sender_uses_new_partitions_after_growth(logs: InKafka) -> None:
     time.sleep(SETTLE_TIME)  # the longest time that a sender may use the old partitions
     append(logs, *KEYS)
     partitions_of: dict[str, list[str]] = {key: [] for key in KEYS}
-    for logged in logs.log.waiting(STREAM, "router", 1_000):
+    for logged in logs.log.read_uncommitted(STREAM, "router", 1_000):
         partitions_of[logged.record.key].append(logged.partition)
     assert sum(len(set(partitions)) == 2 for partitions in partitions_of.values()) > len(KEYS) / 4
 

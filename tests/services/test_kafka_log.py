@@ -90,7 +90,7 @@ def test_frozen_broker_bounds_appends(engine: Engine, logs: InKafka) -> None:
     with pytest.raises(LogUnavailable):
         logs.log.append([record(f"while it sleeps {n}") for n in range(MAX_IN_FLIGHT + 1)])
     assert time.monotonic() - began < BOUNDED
-    engine.wake()
+    engine.resume()
     append_until_accepted(logs, record("after"))
 
 
@@ -99,7 +99,7 @@ def waiting_keys(logs: InKafka, within: float = 60.0) -> set[str]:
     deadline = time.monotonic() + within
     while True:
         try:
-            return {logged.record.key for logged in logs.log.waiting(MENTIONS, "router", 1_000_000)}
+            return {logged.record.key for logged in logs.log.read_uncommitted(MENTIONS, "router", 1_000_000)}
         except LogUnavailable:
             if time.monotonic() > deadline:
                 raise

@@ -65,7 +65,7 @@ def test_foreign_records_do_not_affect_records_of_same_batch(logs: InKafka) -> N
                 producer.send(logs.access.topic(STREAM), key=key, value=value, partition=partition).get(timeout=10)
     append(logs, *KEYS)
     expected = Counter(KEYS * 2) + Counter({"": ALL, "\ufffd\ufffd": ALL, "k": ALL})
-    assert Counter(logged.record.key for logged in logs.log.waiting(STREAM, "router", 1_000)) == expected
+    assert Counter(logged.record.key for logged in logs.log.read_uncommitted(STREAM, "router", 1_000)) == expected
     consumer = logs.subscribe(STREAM, "router", "one")
     records = poll(logs, consumer, due=expected.total())
     commit(consumer, records)

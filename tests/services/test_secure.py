@@ -39,7 +39,7 @@ from notifier.domain.errors import (
 )
 from notifier.ports.event_log import Record
 from notifier.profiles import choose
-from notifier.profiles.cluster import Clustered
+from notifier.profiles.cluster import ClusterProfile
 from notifier.topics import GROUPS, MENTIONS
 from tests.contracts.test_heads import FIRST
 from tests.services.tls_proxy import tls_proxy
@@ -150,19 +150,19 @@ def create_user(port: int, ca: Path) -> None:
 
 
 @pytest.fixture
-def open_profile() -> Iterator[Callable[[Settings], Clustered]]:
+def open_profile() -> Iterator[Callable[[Settings], ClusterProfile]]:
     with ExitStack() as stack:
 
-        def choose_profile(settings: Settings) -> Clustered:
+        def choose_profile(settings: Settings) -> ClusterProfile:
             profile = choose(settings)
-            assert isinstance(profile, Clustered)
+            assert isinstance(profile, ClusterProfile)
             stack.callback(profile.close)
             return profile
 
         yield choose_profile
 
 
-OpenProfile = Callable[[Settings], Clustered]
+OpenProfile = Callable[[Settings], ClusterProfile]
 
 
 def assert_error(error: type[NotifierError], message: str, call: Callable[[], object]) -> None:
@@ -201,7 +201,7 @@ def test_known_user_migrates_writes_and_reads_on_all_engines(
     since = FIRST.last_opened_at
     assert since is not None
     assert patiently(ports.pull.generation) is None or mechanism != "SCRAM-SHA-512"
-    patiently(lambda: ports.pull.rebuilt([], since, since))
+    patiently(lambda: ports.pull.record_rebuild([], since, since))
     assert patiently(ports.pull.generation) is not None
     assert patiently(lambda: asyncio.run(pull_index_places(profile))) == 0
     assert {patiently(partial(ports.queue.depth, pool)) for pool in Pool} == {0}
@@ -221,11 +221,11 @@ def patiently(call: Callable[[], T]) -> T:
             sleep(0.5)
 
 
-async def pull_index_places(profile: Clustered) -> int:
+async def pull_index_places(profile: ClusterProfile) -> int:
     try:
-        return len((await profile.reads().pull.news([NOVA])).places)
+        return len((await profile.reads().pull.read_newest([NOVA])).positions)
     finally:
-        await profile.leave()
+        await profile.close_reads()
 
 
 def test_wrong_password_is_reported_at_once(secure_engines: SecureEngines, open_profile: OpenProfile) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from notifier.domain.audience.bitmap import members
 from notifier.domain.ids import Member, Platform, Subject
-from notifier.domain.push.alert import WhileAway
-from notifier.domain.push.send_log import Why
+from notifier.domain.push.alert import SummaryAlert
+from notifier.domain.push.send_log import SilentReason
 from tests.support.simulator.checks import run_and_check
 from tests.support.simulator.scenarios.catalog import crash, failing_call, points, stall
 from tests.support.simulator.scenarios.devices import device_changes, device_retries
@@ -57,23 +57,27 @@ def test_worker_stalled_after_intent_does_not_send_twice() -> None:
 def test_quiet_hours_end_with_one_summary_alert() -> None:
     world = run_and_check(quiet_hours())
     summary_counts = {
-        device.member: alert.news.count
+        device.member: alert.content.count
         for alert, device in world.state.phones.arrived
-        if isinstance(alert.news, WhileAway)
+        if isinstance(alert.content, SummaryAlert)
     }
     assert summary_counts[Member(world.population.base["kim"].member)] > 1
     windows = [window for windows_of_shard in world.state.sent.windows.values() for window in windows_of_shard.values()]
-    assert any(Why.COLLAPSED in window.silent for window in windows)
+    assert any(SilentReason.COLLAPSED in window.silent for window in windows)
 
 
 def test_morning_alerts_reach_every_provider_and_never_repeat() -> None:
     world = run_and_check(after_quiet_hours())
-    phones = {device.platform for alert, device in world.state.phones.arrived if isinstance(alert.news, WhileAway)}
+    phones = {
+        device.platform for alert, device in world.state.phones.arrived if isinstance(alert.content, SummaryAlert)
+    }
     assert phones == {*Platform}
     alerts = Counter[tuple[Subject, int, Platform, int]]()
     for at, windows in world.state.sent.windows.items():
-        for member, window in ((Member(m), batch) for batch in windows.values() for m in members(batch.told, at.shard)):
-            seqs = (at.burst.seq, *window.tells(member))
+        for member, window in (
+            (Member(m), batch) for batch in windows.values() for m in members(batch.alerted, at.shard)
+        ):
+            seqs = (at.burst.seq, *window.covered_by_alert(member))
             alerts.update((at.burst.subject, seq, at.platform, member) for seq in seqs)
     assert alerts.total() > 10
     assert [alert for alert, n in alerts.items() if n > 1] == []

@@ -3,11 +3,11 @@
 from datetime import datetime
 
 from notifier.domain.ids import Subject, UserId
-from notifier.domain.users.account_preferences import OverallWish, OverallWord
-from notifier.domain.users.subject_preferences import Word
-from notifier.domain.users.user_blocks import Parting
+from notifier.domain.users.account_preferences import AccountPreferencesChange, AccountPreferencesPatch
+from notifier.domain.users.subject_preferences import PreferenceChange
+from notifier.domain.users.user_blocks import UserBlock
 from notifier.ports.directory import Directory
-from notifier.ports.inbox_versions import EVERYBODY
+from notifier.ports.inbox_versions import ALL_MEMBERS
 from tests.support.fakes.inbox_versions import MemoryVersions
 from tests.support.fakes.people import MemoryPeople
 
@@ -25,22 +25,22 @@ class AnnouncedPeople(MemoryPeople):
         super().unfollow(user, subject)
         self._announce()
 
-    def part(self, parting: Parting) -> None:
+    def part(self, parting: UserBlock) -> None:
         super().part(parting)
         self._announce()
 
-    def say(self, word: Word) -> None:
+    def say(self, word: PreferenceChange) -> None:
         super().say(word)
         self._announce()
 
-    def arrange(self, user: UserId, wish: OverallWish) -> None:
+    def arrange(self, user: UserId, wish: AccountPreferencesPatch) -> None:
         super().arrange(user, wish)
         self._announce()
 
-    def say_of_everything(self, word: OverallWord) -> None:
+    def say_of_everything(self, word: AccountPreferencesChange) -> None:
         super().say_of_everything(word)
         self._announce()
 
     def _announce(self) -> None:
-        self._versions.start_change([EVERYBODY], "a test")
-        self._versions.end_change([EVERYBODY], "a test")
+        self._versions.start_change([ALL_MEMBERS], "a test")
+        self._versions.end_change([ALL_MEMBERS], "a test")

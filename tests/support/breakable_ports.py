@@ -9,7 +9,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.ids import Member
 from notifier.ports.event_log import Consumer, Logged, Record
-from notifier.ports.inbox_versions import ChangesSince, Position
+from notifier.ports.inbox_versions import ChangesSince, FeedPosition
 from tests.support.fakes.audience import MemoryActivity
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.cache import MemoryPressure, MemoryRecent
@@ -43,14 +43,14 @@ class BreakableLog:
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
         return self.inner.subscribe(stream, group, owner)
 
-    def waiting(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
+    def read_uncommitted(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         if self.broken.log:
             raise self.broken.log
         self.before_looks()
-        return self.inner.waiting(stream, group, limit)
+        return self.inner.read_uncommitted(stream, group, limit)
 
-    def forget(self, before: datetime) -> int:
-        return self.inner.forget(before)
+    def drop_committed(self, before: datetime) -> int:
+        return self.inner.drop_committed(before)
 
 
 class BreakableBurstChanges(MemoryBurstChanges):
@@ -58,12 +58,12 @@ class BreakableBurstChanges(MemoryBurstChanges):
         super().__init__(bursts)
         self.broken = broken
 
-    async def begin(self) -> Position:
+    async def begin(self) -> FeedPosition:
         if self.broken.store:
             raise self.broken.store
         return await super().begin()
 
-    async def after(self, position: Position) -> ChangesSince | None:
+    async def after(self, position: FeedPosition) -> ChangesSince | None:
         if self.broken.store:
             raise self.broken.store
         return await super().after(position)
@@ -105,20 +105,20 @@ class BreakablePressure(MemoryPressure):
 class BreakableTabReport(MemoryTabReport):
     broken: PortErrors = field(kw_only=True)
 
-    def tell(self, process: str, p99: timedelta, lasting: timedelta) -> None:
+    def publish(self, process: str, p99: timedelta, ttl: timedelta) -> None:
         if self.broken.cache:
             raise self.broken.cache
-        MemoryTabReport.tell(self, process, p99, lasting)
+        MemoryTabReport.publish(self, process, p99, ttl)
 
 
 @dataclass(slots=True)
 class BreakableRecent(MemoryRecent):
     broken: PortErrors = field(kw_only=True)
 
-    def recall(self, source: str | None, id: str) -> bool:
+    def was_accepted(self, source: str | None, id: str) -> bool:
         if self.broken.cache:
             raise self.broken.cache
-        return MemoryRecent.recall(self, source, id)
+        return MemoryRecent.was_accepted(self, source, id)
 
 
 @dataclass(slots=True)

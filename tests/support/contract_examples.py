@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from notifier.domain.audience.bitmap import Bits, from_offsets, nobody
-from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.bitmap import Bits, from_offsets, no_members
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import Event, EventId, Mention
@@ -92,16 +92,16 @@ def seal(
     p1: Bits | None = None,
     push: Bits | None = None,
     opened_at: datetime = START,
-) -> Seal:
-    return Seal(
+) -> AudienceSnapshot:
+    return AudienceSnapshot(
         shard=shard,
         opened_at=opened_at,
         tiers={
             Tier.P0: p0 if p0 is not None else from_offsets([1]),
-            Tier.P1: p1 if p1 is not None else nobody(),
+            Tier.P1: p1 if p1 is not None else no_members(),
             Tier.P2: from_offsets(range(1_000, 90_000)),
         },
-        push=push if push is not None else from_offsets([1]),
+        to_alert=push if push is not None else from_offsets([1]),
         dormant=7,
         suppressed={"muted": 2},
     )

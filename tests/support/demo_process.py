@@ -12,7 +12,7 @@ from urllib.request import ProxyHandler, build_opener
 
 from notifier.api.demo.traffic import STARS
 from notifier.config import environment_without_settings
-from notifier.devkit.check.http_client import HttpClient, HttpResponse, patiently
+from notifier.devkit.check.http_client import HttpClient, HttpResponse, get_patiently
 from notifier.devkit.check.instance import end_with_parent
 from notifier.domain.errors import NotRunning
 from notifier.domain.ids import BurstKey, Kind, Subject
@@ -130,7 +130,7 @@ class Demo:
     def _ask(self, bearer: str, path: str) -> HttpResponse:
         wire = HttpClient(url=self.url, bearer=bearer)
         try:
-            return patiently(wire, path)
+            return get_patiently(wire, path)
         finally:
             wire.close()
 

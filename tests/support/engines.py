@@ -38,7 +38,7 @@ def _up(folder: Path) -> Mapping[str, EngineRecord]:
     command = [sys.executable, "-m", "notifier", "services", "up", "--periodic", "--data", str(folder)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    return _fleet(folder).standing()
+    return _fleet(folder).records()
 
 
 def _fleet(folder: Path) -> Fleet:

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from notifier.codec import read_event
-from notifier.domain.upstream.validation import EVENT_TYPE
-from notifier.flow.intake.gateway import Receipt
+from notifier.domain.upstream.validation import MENTIONED_TYPE
+from notifier.flow.intake.gateway import IntakeReceipt
 from notifier.wiring.intake import build_gateway
 from notifier.wiring.system import System
 from tests.support.fakes.clock import START
@@ -21,14 +21,14 @@ def event(
         "specversion": "1.0",
         "id": id,
         "source": "//tweets",
-        "type": EVENT_TYPE,
+        "type": MENTIONED_TYPE,
         "time": at.isoformat(),
         "data": {"tweet": f"t{id}", "author": "ada", "mentions": ["nova"], "text": "@nova hello", **data},
         **(more or {}),
     }
 
 
-def accept(system: System, event: Mapping[str, object]) -> Receipt:
+def accept(system: System, event: Mapping[str, object]) -> IntakeReceipt:
     """Accept the event as the API does, retractions hidden, and return its receipt."""
     received = read_event(json.dumps(event).encode(), system.ports.clock.now())
     [receipt] = build_gateway(system).accept([received.event])

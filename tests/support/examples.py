@@ -8,7 +8,7 @@ from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
-from notifier.domain.bursts.sequencer import Head, Numbered, advance, published
+from notifier.domain.bursts.sequencer import Head, LoggedMention, advance, after_publishing
 from notifier.domain.delivery.ledger import Claim, Fact, LedgerEntry
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice, Step
@@ -51,8 +51,8 @@ def mention(
     )
 
 
-def numbered(*mentions: Mention, first: int = 0, partition: str = LANE) -> list[Numbered]:
-    return [Numbered(partition=partition, offset=first + n, mention=m) for n, m in enumerate(mentions)]
+def numbered(*mentions: Mention, first: int = 0, partition: str = LANE) -> list[LoggedMention]:
+    return [LoggedMention(partition=partition, offset=first + n, mention=m) for n, m in enumerate(mentions)]
 
 
 def advanced(
@@ -68,7 +68,7 @@ def advanced(
     """
     first = head.applied.get(LANE, -1) + 1
     after = advance(head, numbered(*mentions, first=first), known=known, now=now, nonce="n", collapse=collapse)
-    return published(after, nonce="p")
+    return after_publishing(after, nonce="p")
 
 
 def burst(
@@ -155,7 +155,7 @@ def entry(
     note: str = "",
     phones: int | None = None,
 ) -> LedgerEntry:
-    return LedgerEntry(slice=of, fact=fact, n=n, at=at, people=people, note=note, phones=phones)
+    return LedgerEntry(slice=of, fact=fact, number=n, at=at, people=people, note=note, phones=phones)
 
 
 def claim(of: Slice, *, at: datetime, until: datetime) -> Claim:

@@ -35,7 +35,7 @@ class FailingPlans:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    def plan(self, plans: Sequence[object]) -> None:
+    def store_plans(self, plans: Sequence[object]) -> None:
         if plans:
             raise StoreUnavailable()
 

@@ -11,25 +11,25 @@ from functools import cache
 from urllib.parse import urlsplit
 
 from notifier.adapters.push import FcmSender
-from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdmin
+from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdminTransport
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.fake_providers import FakeFcm
-from notifier.devkit.fake_providers.oauth import Grants
-from notifier.devkit.http2.behaviour import Conduct
+from notifier.devkit.fake_providers.oauth import TokenEndpoint
+from notifier.devkit.http2.behaviour import Http2Behaviour
 from notifier.devkit.http2.server import serving
-from notifier.ports.push import Post, Reply, Silence
+from notifier.ports.push import NoReply, Post, Reply
 from tests.support.examples import NOON
 from tests.support.fakes.clock import ManualClock
 from tests.support.push_builders import Google, Wire
-from tests.support.push_credentials import EMAIL, GOOGLE_KEY_ID, PROJECT, TOKEN_URI, google_key, service_account
+from tests.support.push_credentials import EMAIL, GOOGLE_KEY_ID, PROJECT, TOKEN_URI, fake_google_key, service_account
 
 
 @dataclass(slots=True, kw_only=True)
 class Line:
     origin: str
-    admin: FirebaseAdmin
-    grants: Grants
-    asked: Callable[[Post], Reply | Silence]
+    admin: FirebaseAdminTransport
+    grants: TokenEndpoint
+    asked: Callable[[Post], Reply | NoReply]
     """Answers the server's requests; each test sets its own."""
     server: ExitStack
     stall: Callable[[], None]
@@ -57,22 +57,24 @@ def line() -> Line:
 
 
 def new_line(**options: timedelta) -> Line:
-    def asked(post: Post) -> Reply | Silence:
+    def asked(post: Post) -> Reply | NoReply:
         return line_.asked(post)
 
     stack = ExitStack()
     server = stack.enter_context(serving(asked))
     account = service_account(server.origin + urlsplit(TOKEN_URI).path)
-    admin = FirebaseAdmin.open(account, clock=SystemClock(), chance=lambda: 0.0, origin=server.origin, **options)
+    admin = FirebaseAdminTransport.open(
+        account, clock=SystemClock(), chance=lambda: 0.0, origin=server.origin, **options
+    )
     # google-auth always signs for this audience, whatever the account's file says.
-    grants = Grants(email=EMAIL, key_id=GOOGLE_KEY_ID, key=google_key().public_key(), audience=TOKEN_URI)
+    grants = TokenEndpoint(email=EMAIL, key_id=GOOGLE_KEY_ID, key=fake_google_key().public_key(), audience=TOKEN_URI)
     line_ = Line(
         origin=server.origin,
         admin=admin,
         grants=grants,
         asked=lambda post: Reply(status=500),
         server=stack,
-        stall=lambda: server.behave(Conduct(stalls=True)),
+        stall=lambda: server.behave(Http2Behaviour(never_responds=True)),
     )
     return line_
 
@@ -84,7 +86,7 @@ def by_firebase_admin(at_once: int = 1, connection: Line | None = None) -> ByFir
     fake = FakeFcm(project=PROJECT, grants=connection.grants, clock=provider_clock)
     wire = Wire(fake.answer)
 
-    def asked(post: Post) -> Reply | Silence:
+    def asked(post: Post) -> Reply | NoReply:
         wire.sent.append(post)
         return wire.override(post) or fake.answer(post)
 

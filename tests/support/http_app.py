@@ -13,7 +13,7 @@ from litestar.testing import TestClient
 
 from notifier import topics
 from notifier.api.app import create
-from notifier.api.auth.identity import Identity, issue
+from notifier.api.auth.identity import Identity, issue_token
 from notifier.api.auth.service_keys import Keys
 from notifier.api.background.activity_recorder import Pause
 from notifier.config import InboxLimits, Settings
@@ -21,10 +21,10 @@ from notifier.consumer_loop import pump
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.moderation import MentionsAllowed
-from notifier.domain.delivery.plan import SetHead
+from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
-from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
@@ -118,38 +118,38 @@ class MemoryBackend:
             versions=MemoryViewerVersions(self.versions),
             retractions=MemoryRetractions(self.bursts),
             ledger=ledger,
-            sleepers=MemorySleepers(ledger),
+            deferred_bursts=MemorySleepers(ledger),
             claims=claims,
-            seals=seals,
+            audience_snapshots=seals,
             inbox=inbox,
             follows=MemoryFollows(self.people),
-            flags=MemoryFlags(),
+            account_flags=MemoryFlags(),
             devices=MemoryDevices(clock),
-            wants=MemoryWants(self.people),
-            overalls=MemoryOveralls(self.people),
-            partings=MemoryPartings(self.people),
-            stays=MemoryStays(),
+            subject_preferences=MemoryWants(self.people),
+            account_preferences=MemoryOveralls(self.people),
+            user_blocks=MemoryPartings(self.people),
+            active_sets=MemoryStays(),
             epochs=MemoryEpochs(),
-            reaches=MemoryReaches(),
-            holds=held,
-            traces=MemoryTraces(held, letters),
+            reach_limits=MemoryReaches(),
+            held_mentions=held,
+            erasure_targets=MemoryTraces(held, letters),
             throttles=self.throttles,
             dead_letters=letters,
             lane_tallies=MemoryLaneTallies(),
-            sent=MemorySent(),
-            spared=MemorySpared(self.people, self.directory),
+            send_log=MemorySent(),
+            push_suppressions=MemorySpared(self.people, self.directory),
             leases=MemoryLeases(),
             archive=MemoryArchive(self.bursts, ledger, seals, inbox),
             pull=pull,
-            recent=self.recent,
-            buckets=MemoryBuckets(clock),
-            pressure=BreakablePressure(clock, broken=self.broken),
-            report=MemoryBacklogReport(clock),
+            recent_events=self.recent,
+            token_buckets=MemoryBuckets(clock),
+            backpressure=BreakablePressure(clock, broken=self.broken),
+            backlog_report=MemoryBacklogReport(clock),
             active_hours=self.active_hours,
-            paces=MemoryPaces(),
+            provider_rates=MemoryPaces(),
             caps=MemoryCaps(),
-            tabs=self.tabs,
-            lines=MemoryLineReport(clock),
+            inbox_latency=self.tabs,
+            circuit_report=MemoryLineReport(clock),
             bus=self.bus,
             queue=self.queue,
             providers={Platform.FCM: self.phones},
@@ -176,7 +176,7 @@ class MemoryBackend:
         self.system = build_system(ports=self.ports, settings=settings or PATIENT, metrics=self.metrics, owner="a test")
         self._pumps = [pump(self.system, stream) for stream in topics.GROUPS]
         self._populate()
-        self.system.live_publisher.speak()  # as a pump does when it starts
+        self.system.live_publisher.flush()  # as a pump does when it starts
 
     def adapt_ports(self, ports: Ports) -> Ports:
         """Override to use other adapters."""
@@ -208,8 +208,8 @@ class MemoryBackend:
         """Deliver every burst."""
         work = build_slice_worker(self.system)
         ledger, queued, open_before = self.ports.ledger, 1, -1
-        while queued or len(ledger.open()) != open_before:
-            open_before = len(ledger.open())
+        while queued or len(ledger.open_bursts()) != open_before:
+            open_before = len(ledger.open_bursts())
             queued = build_dispatcher(
                 self.system
             )()  # a new one reads what the last has deferred, though no time passes
@@ -218,7 +218,7 @@ class MemoryBackend:
                     work(slice_)
 
     def token(self, user: str) -> str:
-        return issue(self.keys, UserId(user), self.clock.now())
+        return issue_token(self.keys, UserId(user), self.clock.now())
 
     def _populate(self) -> None:
         names = ["u1", "u2", "u3", "ada", "bob", "nova", "quiet", "gone"]
@@ -226,12 +226,12 @@ class MemoryBackend:
             [DirectoryEntry(user=UserId(n), member=Member(i), deleted=n == "gone") for i, n in enumerate(names, 1)]
         )
         self.directory.enrol([DirectoryEntry(user=UserId("shy"), member=Member(9))])
-        self.people.arrange(UserId("shy"), OverallWish(mentions=MentionsAllowed.NONE))
+        self.people.arrange(UserId("shy"), AccountPreferencesPatch(mentions=MentionsAllowed.NONE))
         nova = Subject(Kind.MENTION, UserId("nova"))
         followers = from_offsets([1, 2, 3])
         self.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=nova, shard=0, bits=followers)])
         self.sets.put([ShardBlob(kind=SetKind.ACTIVE_24H, owner=None, shard=0, bits=followers)])
-        self.sets.put_heads({nova: SetHead(total=3, counts=(3,))})
+        self.sets.put_follower_counts({nova: FollowerCounts(total=3, by_shard=(3,))})
         for user in ("u1", "u2", "u3"):
             self.people.follow(UserId(user), nova, self.clock.now() - timedelta(days=1))
 

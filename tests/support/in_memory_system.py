@@ -11,17 +11,17 @@ from notifier.consumer_loop import Pump, pump
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.held_mention import HeldMention
-from notifier.domain.bursts.moderation import ReachWord, Verdict, checked
-from notifier.domain.delivery.slice import Outcome, Pool, Slice
+from notifier.domain.bursts.moderation import ReachLimit, Verdict, validated_limit
+from notifier.domain.delivery.slice import Pool, Slice, SliceResult
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.ids import BurstKey, Kind, Platform, Subject, UserId
-from notifier.domain.upstream.validation import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
+from notifier.domain.upstream.validation import FOLLOWED_TYPE, MENTIONED_TYPE, UNFOLLOWED_TYPE
 from notifier.flow.delivery.dispatcher import Dispatcher
-from notifier.flow.delivery.slice_worker import Work
-from notifier.flow.inbox.inbox import Tab
+from notifier.flow.delivery.slice_worker import SliceWorker
+from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import Item, OpenedInbox, Page
 from notifier.flow.inbox.versioned_ports import versioned
-from notifier.flow.intake.gateway import IntakeStatus, Receipt
+from notifier.flow.intake.gateway import IntakeReceipt, IntakeStatus
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.ports.ledger import StoredRow
@@ -67,38 +67,38 @@ class Stage:
             versions=MemoryViewerVersions(g.versions),
             retractions=g.retractions,
             ledger=g.ledger,
-            sleepers=g.sleepers,
+            deferred_bursts=g.sleepers,
             claims=g.claims,
-            seals=g.seals,
+            audience_snapshots=g.seals,
             inbox=g.inbox,
             follows=g.follows,
-            flags=g.flags,
+            account_flags=g.flags,
             devices=g.devices,
-            wants=g.wants,
-            overalls=g.overalls,
-            partings=g.partings,
-            stays=g.stays,
+            subject_preferences=g.wants,
+            account_preferences=g.overalls,
+            user_blocks=g.partings,
+            active_sets=g.stays,
             epochs=g.epochs,
-            reaches=g.reaches,
-            holds=g.holds,
-            traces=g.traces,
+            reach_limits=g.reaches,
+            held_mentions=g.holds,
+            erasure_targets=g.traces,
             throttles=g.throttles,
             dead_letters=g.dead_letters,
             lane_tallies=g.lane_tallies,
-            sent=g.sent,
-            spared=g.spared,
+            send_log=g.sent,
+            push_suppressions=g.spared,
             leases=g.leases,
             archive=g.archive,
             pull=g.pull,
-            recent=g.recent,
-            buckets=g.buckets,
-            pressure=g.pressure,
-            report=g.report,
+            recent_events=g.recent,
+            token_buckets=g.buckets,
+            backpressure=g.pressure,
+            backlog_report=g.report,
             active_hours=g.active_hours,
-            paces=g.paces,
+            provider_rates=g.paces,
             caps=g.caps,
-            tabs=g.tabs,
-            lines=g.lines,
+            inbox_latency=g.tabs,
+            circuit_report=g.lines,
             bus=g.bus,
             queue=g.queue,
             providers={Platform.FCM: g.phones},
@@ -118,13 +118,13 @@ class Stage:
 
     def tweet(
         self, *mentioned: str, author: str = "ada", protected: bool = False, id: str = "", of: str = "t1"
-    ) -> Receipt:
+    ) -> IntakeReceipt:
         self._events += 1
         data = {"tweet": of, "author": author, "mentions": list(mentioned), "protected": protected, "text": of}
-        event = {"specversion": "1.0", "type": EVENT_TYPE, "source": "tweets", "data": data}
+        event = {"specversion": "1.0", "type": MENTIONED_TYPE, "source": "tweets", "data": data}
         event |= {"id": id or f"e{self._events}", "time": self.state.clock.now().isoformat()}
         receipt = accept(self.system(), event)
-        assert receipt.answer in (IntakeStatus.ACCEPTED, IntakeStatus.DUPLICATE)
+        assert receipt.status in (IntakeStatus.ACCEPTED, IntakeStatus.DUPLICATE)
         return receipt
 
     def followed(self, follower: str, followed: str, *, sequence: int, ended: bool = False) -> None:
@@ -133,7 +133,7 @@ class Stage:
         event = {"specversion": "1.0", "source": "graph", "id": f"{follower}/{followed}/{sequence}", "data": data}
         event |= {"type": UNFOLLOWED_TYPE if ended else FOLLOWED_TYPE, "time": self.state.clock.now().isoformat()}
         receipt = accept(self.system(), event)
-        assert receipt.answer is IntakeStatus.ACCEPTED
+        assert receipt.status is IntakeStatus.ACCEPTED
         self.sequence()
 
     def say(self, type: str, to: System | None = None, **data: object) -> None:
@@ -142,7 +142,7 @@ class Stage:
         event = {"specversion": "1.0", "source": "platform", "id": f"said{self._events}", "type": type, "data": data}
         event |= {"time": self.state.clock.now().isoformat()}
         receipt = accept(to or self.system(), event)
-        assert receipt.answer is IntakeStatus.ACCEPTED
+        assert receipt.status is IntakeStatus.ACCEPTED
 
     def pump(self, stream: str, **ports: Any) -> Pump:
         return pump(self.system(**ports), stream)
@@ -163,7 +163,7 @@ class Stage:
         self._dispatcher = self._dispatcher or build_dispatcher(self.system())
         return self._dispatcher()
 
-    def work(self, *pools: Pool, by: Work | None = None) -> list[Outcome]:
+    def work(self, *pools: Pool, by: SliceWorker | None = None) -> list[SliceResult]:
         """Work on all queued slices of these pools, or of all pools."""
         work = by or build_slice_worker(self.system())
         return [work(slice_) for pool in pools or Pool for slice_ in self._taken(pool)]
@@ -202,15 +202,15 @@ class Stage:
     def reach(self, user: str, verdict: Verdict) -> None:
         """Set the verdict of an author as an operator does."""
         name, now = UserId(user), self.state.clock.now()
-        change = ReachWord(user=name, verdict=verdict, reason="a flood", who="amy", at=now)
-        self.state.reaches.say(checked(change, self.state.reaches.standing([name]).get(name)))
+        change = ReachLimit(user=name, verdict=verdict, reason="a flood", operator="amy", at=now)
+        self.state.reaches.put(validated_limit(change, self.state.reaches.read_current([name]).get(name)))
 
     def held(self) -> list[HeldMention]:
         return list(self.state.holds.waiting())
 
-    def tab(self) -> Tab:
+    def tab(self) -> UncachedInbox:
         g = self.state
-        return Tab(people=g.people, timeline=g.timeline, pull=g.pull, clock=g.clock)
+        return UncachedInbox(people=g.people, timeline=g.timeline, pull=g.pull, clock=g.clock)
 
     def page(self, person: str) -> Page:
         return run_sync(self.tab().page(UserId(person)))
@@ -248,4 +248,4 @@ class Openings(list[OpenedInbox]):
 
 def members_of(stored: StoredRow) -> list[int]:
     """Return the members that the row reaches."""
-    return [stored.member_range * RANGE_MEMBERS + place for place in stored.row.places().tolist()]
+    return [stored.member_range * RANGE_MEMBERS + place for place in stored.row.offsets().tolist()]

@@ -66,8 +66,8 @@ class LossyCluster(Cluster):
     def session(self) -> Any:
         return LossySession(self)
 
-    def prepared(self, statement: str) -> Any:
-        return self.shared.prepared(statement)
+    def prepare(self, statement: str) -> Any:
+        return self.shared.prepare(statement)
 
     def loses(self, statement: Any) -> bool:
         prepared = getattr(statement, "prepared_statement", statement)

@@ -5,28 +5,28 @@ from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from notifier.adapters.push.webpush.sender import WebPush
-from notifier.adapters.push.webpush.vapid import Pair, Vapid
+from notifier.adapters.push.webpush.sender import WebPushSender
+from notifier.adapters.push.webpush.vapid import MessageKeyPair, Vapid
 from notifier.devkit.fake_providers.behaviour import ProviderScript
 from notifier.devkit.fake_providers.browser import Browser
 from notifier.devkit.fake_providers.devices import FakePhone
 from notifier.devkit.fake_providers.webpush import FakePushService
-from notifier.devkit.fake_providers.webpush_refusals import Manner
+from notifier.devkit.fake_providers.webpush_refusals import RefusalDialect
 from notifier.domain.ids import Member
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Receipt
-from notifier.ports.push import Post, Reply, Silence
+from notifier.ports.push import NoReply, Post, Reply
 from tests.support.examples import NOON
 from tests.support.fakes.clock import ManualClock
 from tests.support.push_builders import AGO, ALERT, Wire, sent
 from tests.support.push_credentials import apple_key, pem
 
 ORIGINS = {
-    Manner.GOOGLE: "https://fcm.googleapis.com",
-    Manner.APPLE: "https://web.push.apple.com",
-    Manner.MOZILLA: "https://updates.push.services.mozilla.com",
+    RefusalDialect.GOOGLE: "https://fcm.googleapis.com",
+    RefusalDialect.APPLE: "https://web.push.apple.com",
+    RefusalDialect.MOZILLA: "https://updates.push.services.mozilla.com",
 }
 Resolver = Callable[[str, int], Sequence[str]]
 
@@ -46,22 +46,22 @@ def device(browser: Browser, member: int = 1, locale: str = "en") -> Device:
 @dataclass
 class World:
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOON))
-    services: dict[Manner, FakePushService] = field(default_factory=dict)
+    services: dict[RefusalDialect, FakePushService] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, 10_000)))
     wire: Wire = field(init=False)
-    sender: WebPush = field(init=False)
+    sender: WebPushSender = field(init=False)
 
     def __post_init__(self) -> None:
         for manner, origin in ORIGINS.items():
-            self.services[manner] = FakePushService(clock=self.clock, origin=origin, manner=manner)
+            self.services[manner] = FakePushService(clock=self.clock, origin=origin, dialect=manner)
         self.wire = Wire(self.answer)
-        self.sender = WebPush(
+        self.sender = WebPushSender(
             transport=self.wire,
             vapid=vapid(),
             services=PushServices(),
             clock=self.clock,
             chance=lambda: 0.5,
-            pair=lambda: Pair.of(ec.derive_private_key(next(self.numbers), ec.SECP256R1())),
+            pair=lambda: MessageKeyPair.of(ec.derive_private_key(next(self.numbers), ec.SECP256R1())),
             salt=same_salt,
         )
 
@@ -69,11 +69,11 @@ class World:
     def posts(self) -> list[Post]:
         return self.wire.sent
 
-    def answer(self, post: Post) -> Reply | Silence:
+    def answer(self, post: Post) -> Reply | NoReply:
         [service] = [candidate for candidate in self.services.values() if f"{candidate.origin}:443" == post.origin]
         return service.answer(post)
 
-    def browser(self, manner: Manner = Manner.GOOGLE, *, key: str | None = None) -> Browser:
+    def browser(self, manner: RefusalDialect = RefusalDialect.GOOGLE, *, key: str | None = None) -> Browser:
         return self.services[manner].subscribe(key if key is not None else self.sender.vapid.public)
 
     def phone(self, browser: Browser) -> FakePhone:
@@ -81,7 +81,7 @@ class World:
         [service] = [candidate for candidate in self.services.values() if browser.endpoint.startswith(candidate.origin)]
         return service.phones[browser.endpoint.removeprefix(service.origin)]
 
-    def script(self, script: ProviderScript, manner: Manner = Manner.GOOGLE) -> None:
+    def script(self, script: ProviderScript, manner: RefusalDialect = RefusalDialect.GOOGLE) -> None:
         self.services[manner].script = script
 
     def send(self, *devices: Device, alert: Alert = ALERT) -> Sequence[Receipt]:
@@ -93,15 +93,15 @@ class ResolvingTransport:
     """A transport that resolves the host of each post like a real one, and records where it connects."""
 
     resolve: Resolver
-    answering: Callable[[Post], Reply | Silence]
+    answering: Callable[[Post], Reply | NoReply]
     connected: list[str] = field(default_factory=list)
 
-    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
+    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
         for post in posts:
             host, _, port = post.origin.rpartition("//")[2].rpartition(":")
             try:
                 self.connected.append(self.resolve(host, int(port))[0])
             except OSError as error:
-                yield post, Silence(reason=str(error), left=False)
+                yield post, NoReply(reason=str(error), may_have_arrived=False)
             else:
                 yield post, self.answering(post)

@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 
 from notifier.adapters.push import AccessTokens, ApnsSender, AppleKey, FcmSender, ProviderTokens, ServiceAccount
 from notifier.devkit.fake_providers import FakeApns, FakeFcm, ProviderScript
-from notifier.devkit.fake_providers.apns import Bearers
-from notifier.devkit.fake_providers.oauth import Grants
+from notifier.devkit.fake_providers.apns import TokenCheck
+from notifier.devkit.fake_providers.oauth import TokenEndpoint
 from notifier.domain.ids import Member
-from notifier.domain.push.alert import Alert, alert
+from notifier.domain.push.alert import Alert, burst_alert
 from notifier.domain.push.device import Address, AppleToken, Device, FirebaseInstallation, FirebaseToken
 from notifier.domain.push.receipt import Receipt
-from notifier.ports.push import Post, Provider, Reply, Silence
+from notifier.ports.push import NoReply, Post, Provider, Reply
 from tests.support.examples import NOON, burst
 from tests.support.fakes.clock import ManualClock
 from tests.support.push_credentials import (
@@ -26,7 +26,7 @@ from tests.support.push_credentials import (
     TEAM_ID,
     TOKEN_URI,
     apple_key,
-    google_key,
+    fake_google_key,
     pem,
     service_account,
 )
@@ -34,20 +34,20 @@ from tests.support.push_credentials import (
 TOPIC = "com.example.app"
 AGO = NOON - timedelta(days=30)
 """Registration time of devices that are not in doubt."""
-ALERT = alert(burst())
+ALERT = burst_alert(burst())
 
 
 @dataclass(slots=True)
 class Wire:
     """An in-memory transport. Answers of `override` replace the provider's, which then never sees the request."""
 
-    answering: Callable[[Post], Reply | Silence]
-    override: Callable[[Post], Reply | Silence | None] = lambda _: None
+    answering: Callable[[Post], Reply | NoReply]
+    override: Callable[[Post], Reply | NoReply | None] = lambda _: None
     in_flight: int = 1
     """Number of requests in flight at once; the last of them is answered first."""
     sent: list[Post] = field(default_factory=list)
 
-    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
+    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
         remaining = iter(posts)
         while batch := [*islice(remaining, self.in_flight)]:
             self.sent += batch
@@ -89,7 +89,7 @@ class Google:
 def apple(*, script: ProviderScript | None = None, ahead: timedelta = timedelta()) -> Apple:
     """Build an APNs sender; `ahead` is how far our clock is ahead of Apple's."""
     clock, provider_clock = ManualClock(NOON + ahead), ManualClock(NOON)
-    bearers = Bearers(keys={KEY_ID: apple_key().public_key()}, team=TEAM_ID)
+    bearers = TokenCheck(keys={KEY_ID: apple_key().public_key()}, team=TEAM_ID)
     fake = FakeApns(bearers=bearers, topics=frozenset({TOPIC}), clock=provider_clock, script=script or ProviderScript())
     wire = Wire(fake.answer)
     key = AppleKey.read(pem(apple_key()), key_id=KEY_ID, team_id=TEAM_ID)
@@ -105,7 +105,7 @@ def account() -> ServiceAccount:
 
 def google(*, script: ProviderScript | None = None, ahead: timedelta = timedelta()) -> Google:
     clock, provider_clock = ManualClock(NOON + ahead), ManualClock(NOON)
-    grants = Grants(email=EMAIL, key_id=GOOGLE_KEY_ID, key=google_key().public_key(), audience=TOKEN_URI)
+    grants = TokenEndpoint(email=EMAIL, key_id=GOOGLE_KEY_ID, key=fake_google_key().public_key(), audience=TOKEN_URI)
     fake = FakeFcm(project=PROJECT, grants=grants, clock=provider_clock, script=script or ProviderScript())
     wire = Wire(fake.answer)
     sender = FcmSender(tokens=AccessTokens(account=account(), transport=wire, clock=clock, chance=lambda: 0.0))

@@ -14,8 +14,8 @@ from notifier.adapters.push.fakes import (
     TOKEN_ORIGIN,
     TOKEN_PATH,
     elliptic_key,
-    google_file,
-    google_key,
+    fake_google_key,
+    fake_service_account_file,
 )
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "TEAM_ID",
     "TOKEN_URI",
     "apple_key",
-    "google_key",
+    "fake_google_key",
     "pem",
     "service_account",
 ]
@@ -45,4 +45,4 @@ def pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
 
 def service_account(token_uri: str = TOKEN_URI, **changes: object) -> bytes:
     """Return the service account file with these fields changed."""
-    return json.dumps(json.loads(google_file(token_uri)) | changes).encode()
+    return json.dumps(json.loads(fake_service_account_file(token_uri)) | changes).encode()

@@ -2,7 +2,7 @@
 
 import sys
 
-from notifier.api.processes import leave, listen
+from notifier.api.processes import exit_now, listen
 from notifier.domain.errors import Environment
 from tests.support.http_app import MemoryBackend
 
@@ -12,7 +12,7 @@ def main(host: str, port: str) -> None:
         listen(MemoryBackend().app(), host, int(port), lambda chosen: print(chosen, flush=True))
     except Environment as error:
         sys.exit(f"{error.code}: {error}")
-    leave()
+    exit_now()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generat
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifier.api.auth.identity import Identity, identity_of
-from notifier.api.auth.issuer_keys import Fetched
+from notifier.api.auth.issuer_keys import FetchedKeys
 from notifier.api.auth.tokens import IssuedTokens
 from notifier.domain.errors import IssuerUnavailable
 from tests.support.fakes.clock import START
@@ -48,7 +48,7 @@ class FakeIssuer:
 
     def identity(self, backend: MemoryBackend) -> Identity:
         """Return an identity for a system whose users' tokens come from this issuer."""
-        keyring = Fetched(self.fetch, now=lambda: backend.clock.now().timestamp())
+        keyring = FetchedKeys(self.fetch, now=lambda: backend.clock.now().timestamp())
         own = identity_of(backend.system.settings, backend.keys, backend.system.metrics)
         return replace(own, tokens=IssuedTokens(name=NAME, audience=AUDIENCE, keyring=keyring))
 

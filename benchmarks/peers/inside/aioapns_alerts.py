@@ -22,20 +22,20 @@ class Aioapns:
         self._client = APNs(**who, ssl_context=context)
 
     def send(self, numbers: range, way: str) -> int:
-        return self._loop.run_until_complete(self._all(numbers))
+        return self._loop.run_until_complete(self._send_all(numbers))
 
     def close(self) -> None:
         self._client.pool.close()
         self._loop.close()
 
-    async def _all(self, numbers: range) -> int:
+    async def _send_all(self, numbers: range) -> int:
         accepted = 0
         for first in range(0, len(numbers), TOGETHER):
-            results = await asyncio.gather(*map(self._one, numbers[first : first + TOGETHER]))
+            results = await asyncio.gather(*map(self._send_one, numbers[first : first + TOGETHER]))
             accepted += sum(results)
         return accepted
 
-    async def _one(self, number: int) -> bool:
+    async def _send_one(self, number: int) -> bool:
         from aioapns import NotificationRequest, PushType
 
         name = f"{number:032x}"

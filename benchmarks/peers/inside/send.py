@@ -11,23 +11,23 @@ from time import perf_counter, process_time
 from typing import Protocol
 
 
-class Peer(Protocol):
+class AlertPeer(Protocol):
     def send(self, numbers: range, way: str) -> int:
         """To a device for each number, by one of its ways; how many were accepted."""
 
     def close(self) -> None: ...
 
 
-def main(place: str, words: str) -> None:
+def main(place: str, arguments: str) -> None:
     answers, sys.stdout = sys.stdout, sys.stderr  # a library that prints must not spoil an answer
     file, _, name = place.partition(":")
-    with closing(getattr(import_module(file), name)(**json.loads(words))) as peer:
+    with closing(getattr(import_module(file), name)(**json.loads(arguments))) as peer:
         print(json.dumps({"ready": True}), file=answers, flush=True)
         for line in sys.stdin:
             print(json.dumps(measured(peer, **json.loads(line))), file=answers, flush=True)
 
 
-def measured(peer: Peer, begin: int, many: int, way: str) -> dict[str, float]:
+def measured(peer: AlertPeer, begin: int, many: int, way: str) -> dict[str, float]:
     began, busy = perf_counter(), process_time()
     accepted = peer.send(range(begin, begin + many), way)
     return {"accepted": accepted, "seconds": perf_counter() - began, "processor": process_time() - busy}

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Protocol, TextIO
 
 
-class Peer(Protocol):
+class DeliveryPeer(Protocol):
     def deliver(self, people: Sequence[int], burst: int) -> None:
         """Returns when all of them have it."""
 
@@ -35,14 +35,14 @@ def main(place: str, socket: str) -> None:
             say(answers, measured(peer, people, asked["burst"]))
 
 
-def measured(peer: Peer, people: Sequence[int], burst: int) -> dict[str, float]:
+def measured(peer: DeliveryPeer, people: Sequence[int], burst: int) -> dict[str, float]:
     began = perf_counter()
     peer.deliver(people, burst)
     return {"seconds": perf_counter() - began, "reached": peer.reached(people)}
 
 
-def say(answers: TextIO, words: dict[str, float]) -> None:
-    answers.write(json.dumps(words) + "\n")
+def say(answers: TextIO, answer: dict[str, float]) -> None:
+    answers.write(json.dumps(answer) + "\n")
     answers.flush()
 
 

@@ -18,7 +18,7 @@ NAME_THAT_IS_A_KEYWORD = re.compile(r"\basync\b")
 AUTHOR = 1
 
 
-class StreamFramework:
+class StreamFrameworkFeeds:
     """Its feeds connect through a pool in a module's variable, which is made here with the socket's path."""
 
     def __init__(self, socket: str, feed: Any) -> None:
@@ -46,27 +46,27 @@ class StreamFramework:
         pipeline = self._redis.pipeline(transaction=False)
         for person in people:
             pipeline.zcard(self._feed.key_format % {"user_id": person})
-        found: list[int] = pipeline.execute()
-        return found.count(1)
+        counts: list[int] = pipeline.execute()
+        return counts.count(1)
 
     def close(self) -> None:
         self._redis.connection_pool.disconnect()
 
     def _fan_out(self, people: Sequence[int], activity: Any) -> None:
-        what = {"activities": [activity], "trim": True}
-        self._manager.fanout(people, self._feed, manager_module().add_operation, what)
+        operation = {"activities": [activity], "trim": True}
+        self._manager.fanout(people, self._feed, manager_module().add_operation, operation)
 
 
-def notification(socket: str) -> StreamFramework:
+def notification(socket: str) -> StreamFrameworkFeeds:
     from stream_framework.feeds.notification_feed.redis import RedisNotificationFeed
 
-    return StreamFramework(socket, RedisNotificationFeed)
+    return StreamFrameworkFeeds(socket, RedisNotificationFeed)
 
 
-def flat(socket: str) -> StreamFramework:
+def flat(socket: str) -> StreamFrameworkFeeds:
     from stream_framework.feeds.redis import RedisFeed
 
-    return StreamFramework(socket, RedisFeed)
+    return StreamFrameworkFeeds(socket, RedisFeed)
 
 
 def manager_module() -> Any:

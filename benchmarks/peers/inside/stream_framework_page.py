@@ -32,10 +32,10 @@ def fill(users: int, items: int) -> None:
     from stream_framework.verbs.base import Add
 
     now = datetime.now(UTC).replace(tzinfo=None)
-    found = [Activity(n % AUTHORS, Add, n, time=now - timedelta(minutes=n)) for n in range(items)]
-    RedisFeed.insert_activities(found)
+    activities = [Activity(n % AUTHORS, Add, n, time=now - timedelta(minutes=n)) for n in range(items)]
+    RedisFeed.insert_activities(activities)
     for number in range(users):
-        RedisFeed(number).add_many(found)
+        RedisFeed(number).add_many(activities)
 
 
 def application() -> Any:

@@ -14,9 +14,9 @@ from kombu.entity import Queue
 from kombu.transport import redis
 
 from notifier.adapters.celery.transport import OPTION, TASK, BrokerKeys, TidyTransport
-from notifier.config.field import split
-from notifier.domain.delivery.scheduling import CREDITS
-from notifier.domain.delivery.slice import HAND_BACK_AFTER, PHONES, Pool, Slice
+from notifier.config.field import split_url
+from notifier.domain.delivery.scheduling import POOL_CREDITS
+from notifier.domain.delivery.slice import PUSH_STEPS, TIME_SHARE, Pool, Slice
 from notifier.metrics import Metrics
 
 DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool.WEB: 6}
@@ -25,17 +25,17 @@ DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool
 Database 0 is for all other data.
 """
 
-VISIBILITY = 5 * HAND_BACK_AFTER
+VISIBILITY_TIMEOUT = 5 * TIME_SHARE
 """Time after which Redis redelivers a held task.
 
 No slice is held longer than HAND_BACK_AFTER, so the task belongs to a dead worker, and the ledger queued it again long
 ago. Redelivery only cleans up; the duplicate finds nothing to do.
 """
 
-ANSWER_WITHIN = 1.0
+ANSWER_TIMEOUT = 1.0
 """Timeout of queueing in seconds. Unsent tasks are queued again from the ledger."""
 
-HEARTBEAT = 2 * HAND_BACK_AFTER
+HEARTBEAT = 2 * TIME_SHARE
 """Time without a heartbeat after which RabbitMQ considers a worker dead.
 
 A worker sends no heartbeat while it works, so a shorter time would disconnect it during a long slice. A dead process
@@ -45,14 +45,14 @@ is detected at once by its socket.
 QUORUM = {"x-queue-type": "quorum"}
 """Arguments of a quorum queue. A task that it confirmed is on the disks of a majority of its nodes."""
 
-AHEAD = max(CREDITS[Pool(step)].kept for step in PHONES)
+MAX_PRIORITY_TASKS = max(POOL_CREDITS[Pool(step)].reserved_slices for step in PUSH_STEPS)
 """P0 tasks that a push worker may prefetch: the whole credit that is reserved for them beside bulk slices."""
 
 WORKER_ANSWER_WITHIN = 5.0
 """Timeout of a worker's connection in seconds. A worker that times out too early only loses its connection."""
 
 
-class Patient(Connection):
+class PatientConnection(Connection):
     """Connection that reconnects forever, at intervals of at most one second.
 
     The default interval grows to half a minute, but P0 work must start within one second.
@@ -71,11 +71,11 @@ class Patient(Connection):
 
 def on_redis(url: str) -> Mapping[Pool, str]:
     """Return the broker URLs of all pools on one Redis server, one database each."""
-    parts = split(url)
+    parts = split_url(url)
     return {pool: urlunsplit(parts._replace(path=f"/{number}")) for pool, number in DATABASES.items()}
 
 
-class Ahead(Queue):
+class PriorityQueue(Queue):
     """RabbitMQ queue whose tasks overtake those of the worker's other queues.
 
     RabbitMQ has no order between queues, and its quorum queues have none within. But messages arrive in the order in
@@ -87,7 +87,7 @@ class Ahead(Queue):
         # The prefetch of a channel applies to consumers that start after it was set.
         channel: Any = self.channel
         consume: Callable[..., Any] = super().consume
-        channel.basic_qos(0, AHEAD, False)
+        channel.basic_qos(0, MAX_PRIORITY_TASKS, False)
         tag = consume(*args, **options)
         channel.basic_qos(0, 1, False)
         return tag
@@ -99,11 +99,11 @@ def queue_names(pool: Pool) -> tuple[str, ...]:
     On Redis a worker polls its queues in alphabetical order.
     """
     name = f"notifier.{pool}"
-    return (f"notifier.p0.{pool}", name) if pool in map(Pool, PHONES) else (name,)
+    return (f"notifier.p0.{pool}", name) if pool in map(Pool, PUSH_STEPS) else (name,)
 
 
-def queue_of(piece: Slice) -> str:
-    return queue_names(piece.pool)[0 if piece.passes else -1]
+def queue_name_of(slice_: Slice) -> str:
+    return queue_names(slice_.pool)[0 if slice_.has_priority else -1]
 
 
 def application(
@@ -116,7 +116,7 @@ def application(
     """
     # Named after its only task, so that the host can take the task name from the application.
     app = Celery(TASK, set_as_current=False)
-    app.amqp.Connection = Patient
+    app.amqp.Connection = PatientConnection
     queues = _queues(broker, pool)
     name = queues[-1].name
     app.conf.update(
@@ -147,20 +147,20 @@ def application(
         worker_detect_quorum_queues=not is_redis(broker),
         task_publish_retry=False,
         broker_heartbeat=HEARTBEAT.total_seconds(),
-        broker_connection_timeout=ANSWER_WITHIN,
+        broker_connection_timeout=ANSWER_TIMEOUT,
         broker_connection_retry=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_pool_limit=1,
         broker_transport_options=_transport_options(
-            broker, answer_within, BrokerKeys.of(queue_names(pool), metrics.garbage if metrics else None)
+            broker, answer_within, BrokerKeys.of(queue_names(pool), metrics.cache_garbage if metrics else None)
         ),
     )
     return app
 
 
 def is_redis(broker: str) -> bool:
-    return split(broker).scheme in {"redis", "rediss"}
+    return split_url(broker).scheme in {"redis", "rediss"}
 
 
 def declaration(broker: str) -> dict[str, Any]:
@@ -173,11 +173,11 @@ def declaration(broker: str) -> dict[str, Any]:
 
 def _queues(broker: str, pool: Pool) -> list[Queue]:
     """Return the queues of a pool, the one with priority first. They use the default exchange."""
-    *ahead, name = queue_names(pool)
+    *priority_queue, name = queue_names(pool)
     bulk: Callable[..., Queue] = Queue
-    priority: Callable[..., Queue] = Queue if is_redis(broker) else Ahead
+    priority: Callable[..., Queue] = Queue if is_redis(broker) else PriorityQueue
     arguments = None if is_redis(broker) else QUORUM
-    queues = [priority(queue, routing_key=queue, queue_arguments=arguments) for queue in ahead]
+    queues = [priority(queue, routing_key=queue, queue_arguments=arguments) for queue in priority_queue]
     return [*queues, bulk(name, routing_key=name, queue_arguments=arguments)]
 
 
@@ -186,9 +186,9 @@ def _transport_options(broker: str, answer_within: float, keys: BrokerKeys) -> d
         return {"read_timeout": answer_within, "write_timeout": answer_within}
     return {
         OPTION: keys,
-        "visibility_timeout": VISIBILITY.total_seconds(),
+        "visibility_timeout": VISIBILITY_TIMEOUT.total_seconds(),
         "socket_timeout": answer_within,
-        "socket_connect_timeout": ANSWER_WITHIN,
+        "socket_connect_timeout": ANSWER_TIMEOUT,
         "socket_keepalive": True,
         "health_check_interval": 10,
         # No kombu priorities: each pop would check four lists. Priority tasks have their own queue, which is polled

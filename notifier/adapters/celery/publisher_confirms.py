@@ -10,7 +10,7 @@ Producer = Any
 """Producer of kombu, which has no types."""
 
 
-class Confirmed:
+class ConfirmingPublisher:
     """Publisher with confirms on its own channel, which is abandoned after the first error.
 
     It waits once for a whole batch. Kombu's `confirm_publish` waits for each task: 1 ms on an idle disk.

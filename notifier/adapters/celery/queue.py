@@ -9,24 +9,24 @@ from typing import Any, TypeVar
 from celery import Celery
 from kombu.exceptions import KombuError
 
-from notifier.adapters.celery.app import ANSWER_WITHIN, application, declaration, is_redis, queue_names, queue_of
-from notifier.adapters.celery.publisher_confirms import Confirmed
+from notifier.adapters.celery.app import ANSWER_TIMEOUT, application, declaration, is_redis, queue_name_of, queue_names
+from notifier.adapters.celery.publisher_confirms import ConfirmingPublisher
 from notifier.adapters.celery.transport import TASK
-from notifier.config.field import split
+from notifier.config.field import split_url
 from notifier.domain.delivery.slice import Pool, Slice
 from notifier.domain.errors import QueueUnavailable
 from notifier.metrics import Metrics
 
 # Circuit breaker for a broker that hangs: after a timeout, calls fail at once for a while.
 
-REST = 1.0
+OPEN_FOR = 1.0
 """Seconds that the circuit stays open after a timeout.
 
 A thread spends at most half of its time waiting, for any number of slices, pools and calls. A recovered broker is
 detected within this time.
 """
 
-VAIN = 0.25
+SLOW_FAILURE = 0.25
 """Seconds from which on a failure counts as a timeout.
 
 An unreachable broker fails within a millisecond. It is tried again at once, because it may return before a rest ends.
@@ -42,23 +42,25 @@ class BrokerBreaker:
         self._asks_again_at = 0.0
         self._lock = Lock()
 
-    def admit(self) -> float:
+    def require_closed(self) -> float:
         """Return the start time of the call. Raises QueueUnavailable while the circuit is open."""
         with self._lock:
             now = self._now()
             if self._silent:
                 if now < self._asks_again_at:
                     raise QueueUnavailable("It didn't answer a moment ago, and isn't asked again yet.")
-                self._asks_again_at = now + REST  # this is the trial call: other calls fail until its result is known
+                self._asks_again_at = (
+                    now + OPEN_FOR
+                )  # this is the trial call: other calls fail until its result is known
             return now
 
-    def failed(self, began: float) -> None:
+    def on_failure(self, began: float) -> None:
         with self._lock:
             now = self._now()
-            self._silent = now - began >= VAIN
-            self._asks_again_at = now + REST
+            self._silent = now - began >= SLOW_FAILURE
+            self._asks_again_at = now + OPEN_FOR
 
-    def answered(self) -> None:
+    def on_success(self) -> None:
         with self._lock:
             self._silent = False
 
@@ -75,7 +77,9 @@ class CeleryQueue:
     def __init__(self, brokers: Mapping[Pool, str], metrics: Metrics | None = None) -> None:
         breakers: dict[str, BrokerBreaker] = defaultdict(BrokerBreaker)
         self._lanes = {
-            pool: (PoolQueue if is_redis(url) else ConfirmedLane)(url, pool, breakers[split(url).netloc], metrics)
+            pool: (PoolQueue if is_redis(url) else ConfirmedPoolQueue)(
+                url, pool, breakers[split_url(url).netloc], metrics
+            )
             for pool, url in brokers.items()
         }
 
@@ -90,15 +94,15 @@ class CeleryQueue:
         return self._lanes[pool].depth()
 
     def close(self) -> None:
-        for lane in self._lanes.values():
-            lane.close()
+        for queue in self._lanes.values():
+            queue.close()
 
 
 class PoolQueue:
     """Connection to the queues of one pool."""
 
     def __init__(self, broker: str, pool: Pool, breaker: BrokerBreaker, metrics: Metrics | None) -> None:
-        self._app: Celery = application(broker, pool, answer_within=ANSWER_WITHIN, metrics=metrics)
+        self._app: Celery = application(broker, pool, answer_within=ANSWER_TIMEOUT, metrics=metrics)
         self._breaker = breaker
         self._queues = queue_names(pool)
         self._declaration = declaration(broker)
@@ -117,37 +121,37 @@ class PoolQueue:
             for slice_ in slices:
                 # The task id is the slice's name, so every log line names the slice.
                 name = str(slice_)
-                queue = queue_of(slice_)
+                queue = queue_name_of(slice_)
                 self._app.send_task(TASK, args=(name,), task_id=name, queue=queue, producer=producer, declare=[])
 
-        self._answered(lambda producer: self._carry(producer, len(slices), lambda: publish(producer)))
+        self._guarded(lambda producer: self._publish(producer, len(slices), lambda: publish(producer)))
 
     def depth(self) -> int:
-        return self._answered(self._declare)
+        return self._guarded(self._declare)
 
     def close(self) -> None:
         with self._lock:
             self._drop()
 
-    def _answered(self, work: Callable[[Producer], T]) -> T:
+    def _guarded(self, work: Callable[[Producer], T]) -> T:
         with self._lock:
-            began = self._breaker.admit()
+            began = self._breaker.require_closed()
             try:
                 if self._producer is None:
-                    self._producer = self._opened()
+                    self._producer = self._connect()
                 result = work(self._producer)
             except self._errors as error:
-                self._breaker.failed(began)
+                self._breaker.on_failure(began)
                 # Part of the batch may have been queued, which the ledger tolerates. Do not reuse the connection.
                 self._drop()
                 raise QueueUnavailable(f"{type(error).__name__}: {error}") from error
-            self._breaker.answered()
+            self._breaker.on_success()
             return result
 
-    def _opened(self) -> Producer:
+    def _connect(self) -> Producer:
         return self._app.amqp.Producer(self._connection, auto_declare=False)
 
-    def _carry(self, producer: Producer, count: int, publish: Callable[[], None]) -> None:
+    def _publish(self, producer: Producer, count: int, publish: Callable[[], None]) -> None:
         """Publish the batch in one round trip."""
         with producer.batch():
             publish()
@@ -161,22 +165,22 @@ class PoolQueue:
         self._connection.close()
 
 
-class ConfirmedLane(PoolQueue):
+class ConfirmedPoolQueue(PoolQueue):
     """Connection to the queues of one pool on RabbitMQ, with publisher confirms."""
 
-    _confirmed: Confirmed
+    _confirmed: ConfirmingPublisher
 
-    def _opened(self) -> Producer:
+    def _connect(self) -> Producer:
         # Connect with a single attempt first: opening a channel without a connection would retry forever.
         self._connection.ensure_connection(max_retries=0, reraise_as_library_errors=False)
         producer = self._app.amqp.Producer(self._connection.channel(), auto_declare=False)
-        self._confirmed = Confirmed(producer)
+        self._confirmed = ConfirmingPublisher(producer)
         return producer
 
-    def _carry(self, producer: Producer, count: int, publish: Callable[[], None]) -> None:
+    def _publish(self, producer: Producer, count: int, publish: Callable[[], None]) -> None:
         # Declare the queues each time: RabbitMQ confirms and drops messages to a queue that does not exist.
         self._declare(producer)
-        self._confirmed.send(count, publish, ANSWER_WITHIN)
+        self._confirmed.send(count, publish, ANSWER_TIMEOUT)
 
     def _drop(self) -> None:
         self._producer = None
@@ -186,9 +190,9 @@ class ConfirmedLane(PoolQueue):
 # Access check for brokers other than Redis. It creates no queue.
 
 
-def knock(broker: str, pool: Pool) -> None:
+def check_connection(broker: str, pool: Pool) -> None:
     """Connect to the broker once. Raises QueueUnavailable."""
-    connection = application(broker, pool, answer_within=ANSWER_WITHIN).connection_for_read()
+    connection = application(broker, pool, answer_within=ANSWER_TIMEOUT).connection_for_read()
     try:
         connection.connect()
     except (*connection.connection_errors, KombuError, OSError) as error:

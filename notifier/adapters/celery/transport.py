@@ -23,11 +23,11 @@ Untyped = Callable[..., Any]
 OPTION = "broker_keys"
 """Name of the transport option that holds the BrokerKeys."""
 
-HELD: Mapping[str, str] = {"unacked": "hash", "unacked_index": "zset", "unacked_mutex": "string"}
+HELD_TASK_KEYS: Mapping[str, str] = {"unacked": "hash", "unacked_index": "zset", "unacked_mutex": "string"}
 """Keys in which kombu records the tasks that workers hold, with their Redis types."""
 
 MUTEX = "unacked_mutex"
-NO_END = -1
+NO_TTL = -1
 """Answer of PTTL for a key that never expires."""
 
 TASK = "notifier.slice"
@@ -57,7 +57,7 @@ class BrokerKeys:
 
     @classmethod
     def of(cls, queues: tuple[str, ...], garbage: Counter | None) -> "BrokerKeys":
-        return cls(types={**HELD, **dict.fromkeys(queues, "list")}, garbage=garbage)
+        return cls(types={**HELD_TASK_KEYS, **dict.fromkeys(queues, "list")}, garbage=garbage)
 
     def tidy(self, client: Any) -> None:
         """Delete the keys of a wrong type, and a mutex without a TTL."""
@@ -68,7 +68,7 @@ class BrokerKeys:
             *types, ttl = pipe.execute()
         checked = zip(self.types.items(), (actual.decode() for actual in types), strict=True)
         garbled = [key for (key, type), actual in checked if actual not in (type, "none")]
-        if ttl == NO_END and MUTEX not in garbled:
+        if ttl == NO_TTL and MUTEX not in garbled:
             garbled.append(MUTEX)
         for key in garbled:
             client.unlink(key)
@@ -97,43 +97,43 @@ class TidyQoS(redis.QoS):
     """Record of held tasks. A step that fails because of a wrong type is repeated after its keys were tidied."""
 
     def append(self, message: Any, delivery_tag: str) -> None:
-        self._tidied(super().append, message, delivery_tag)
+        self._retry_after_tidying(super().append, message, delivery_tag)
 
     def ack(self, delivery_tag: str) -> None:
-        self._tidied(super().ack, delivery_tag)
+        self._retry_after_tidying(super().ack, delivery_tag)
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
-        self._tidied(super().reject, delivery_tag, requeue)
+        self._retry_after_tidying(super().reject, delivery_tag, requeue)
 
-    def restore_visible(self, *given: Any, **named: Any) -> None:
+    def restore_visible(self, *args: Any, **kwargs: Any) -> None:
         # Called every ten seconds. A garbage mutex would silently prevent all restores.
         self.channel.tidy()
-        self._tidied(super().restore_visible, *given, **named)
+        self._retry_after_tidying(super().restore_visible, *args, **kwargs)
 
-    def restore_by_tag(self, tag: Any, *given: Any, **named: Any) -> None:
+    def restore_by_tag(self, tag: Any, *args: Any, **kwargs: Any) -> None:
         try:
-            self._tidied(super().restore_by_tag, tag, *given, **named)
+            self._retry_after_tidying(super().restore_by_tag, tag, *args, **kwargs)
         except (ValueError, TypeError):  # the held message is not a task
             self.channel.broker_keys.count()
             forget: Untyped = self._remove_from_indices
             forget(tag).execute()
 
-    def _tidied(self, step: Callable[..., Any], *given: Any, **named: Any) -> None:
+    def _retry_after_tidying(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         try:
-            step(*given, **named)
+            step(*args, **kwargs)
         except ResponseError as error:
             if not is_wrong_type(error):
                 raise
             self.channel.tidy()
-            step(*given, **named)
+            step(*args, **kwargs)
 
 
 class TidyChannel(redis.Channel):
     QoS = TidyQoS
 
-    def __init__(self, *given: Any, **named: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         original: Untyped = super().__init__
-        original(*given, **named)
+        original(*args, **kwargs)
         # A client opens a new channel after a failure, so this also repairs the cause of the failure.
         self.tidy()
 

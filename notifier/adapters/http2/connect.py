@@ -27,7 +27,7 @@ def addresses(host: str, port: int) -> Sequence[str]:
     return [*dict.fromkeys(str(address[0]) for *_, address in answers)]
 
 
-class Lookups:
+class DnsLookups:
     """DNS look-ups, each in its own short-lived thread. Connections are few, and no look-up waits for another."""
 
     def __init__(self, resolver: Resolver) -> None:
@@ -36,13 +36,13 @@ class Lookups:
         self.woken.setblocking(False)
         self._waker.setblocking(False)
 
-    def ask(self, host: str, port: int) -> "Future[Sequence[str]]":
+    def start(self, host: str, port: int) -> "Future[Sequence[str]]":
         """Start a look-up. `woken` becomes readable when the result is available."""
         result: Future[Sequence[str]] = Future()
-        Thread(target=self._look, args=(result, host, port), name=f"look-up of {host}", daemon=True).start()
+        Thread(target=self._resolve, args=(result, host, port), name=f"look-up of {host}", daemon=True).start()
         return result
 
-    def heard(self) -> None:
+    def clear_wakeup(self) -> None:
         with suppress(BlockingIOError):
             self.woken.recv(4096)
 
@@ -50,21 +50,21 @@ class Lookups:
         self.woken.close()
         self._waker.close()
 
-    def _look(self, found: "Future[Sequence[str]]", host: str, port: int) -> None:
+    def _resolve(self, result: "Future[Sequence[str]]", host: str, port: int) -> None:
         try:
-            found.set_result(self._resolver(host, port))
+            result.set_result(self._resolver(host, port))
         except BaseException as error:  # the caller handles it
-            found.set_exception(error)
+            result.set_exception(error)
         with suppress(OSError):  # a full buffer means that the reader is awake, a closed socket that there is no reader
             self._waker.send(b"\0")
 
 
-Wanted = int
+SelectorEvents = int
 """Event mask of `poll` that a socket waits for; 0 while there is no socket."""
 
 
-LATE = "it couldn't be reached in time"
-NO_NAME = "its name isn't one that can be reached"
+CONNECT_TIMED_OUT = "it couldn't be reached in time"
+INVALID_NAME = "its name isn't one that can be reached"
 
 
 class PendingConnection:
@@ -73,58 +73,58 @@ class PendingConnection:
     A failure raises OSError with a message for operators.
     """
 
-    def __init__(self, origin: Origin, tls: ssl.SSLContext | None, lookups: Lookups, *, due: float) -> None:
+    def __init__(self, origin: Origin, tls: ssl.SSLContext | None, lookups: DnsLookups, *, due: float) -> None:
         self.due = due
         self.socket: socket.socket | None = None
-        self.wanted: Wanted = 0
+        self.wanted_events: SelectorEvents = 0
         self.ready = False
         self._origin, self._tls = origin, tls
-        self._looking: Future[Sequence[str]] = lookups.ask(origin.host, origin.port)
+        self._looking: Future[Sequence[str]] = lookups.start(origin.host, origin.port)
         self._steps = self._open()
         self._share = due
 
     def step(self, now: float) -> None:
         """Advance as far as possible without blocking; `ready` tells whether the connection is open. Raises OSError."""
         self._now = now
-        self.wanted = next(self._steps, 0)
+        self.wanted_events = next(self._steps, 0)
         if now >= self.due and not self.ready:
-            raise TimeoutError(LATE)
+            raise TimeoutError(CONNECT_TIMED_OUT)
 
     def close(self) -> None:
         self._steps.close()
         if self.socket is not None:
             self.socket.close()
 
-    def _open(self) -> Generator[Wanted, None, None]:
+    def _open(self) -> Generator[SelectorEvents, None, None]:
         while not self._looking.done():
             yield 0
-        hosts = self._found()
+        hosts = self._resolved_hosts()
         first_error: OSError | ValueError | None = None
         for left in range(len(hosts), 0, -1):
             self._share = self._now + (self.due - self._now) / left
             try:
                 yield from self._connect(hosts[-left])
-                yield from self._greet()
+                yield from self._handshake()
             except (OSError, ValueError) as error:
                 first_error = first_error or error  # the first address is the best, so its error is reported
                 self._drop()
                 continue
             self.ready = True
             return
-        raise _told(first_error)
+        raise _with_message(first_error)
 
-    def _found(self) -> Sequence[str]:
+    def _resolved_hosts(self) -> Sequence[str]:
         try:
             hosts = self._looking.result()
         except socket.gaierror as error:
             raise OSError(f"its name doesn't resolve: {error.strerror}") from error
         except ValueError as error:
-            raise OSError(NO_NAME) from error
+            raise OSError(INVALID_NAME) from error
         if not hosts:
             raise OSError("its name doesn't resolve")
         return hosts
 
-    def _connect(self, address: str) -> Iterator[Wanted]:
+    def _connect(self, address: str) -> Iterator[SelectorEvents]:
         # ip_address raises ValueError for a host name, which would block on a look-up.
         family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
         self.socket = link = socket.socket(family, socket.SOCK_STREAM)
@@ -142,10 +142,10 @@ class PendingConnection:
             raise OSError(error, "")
         with suppress(OSError):
             return bool(link.getpeername())
-        self._in_time()
+        self._require_in_time()
         return False
 
-    def _greet(self) -> Iterator[Wanted]:
+    def _handshake(self) -> Iterator[SelectorEvents]:
         if self._tls is None or self.socket is None:
             return
         self.socket = link = self._tls.wrap_socket(
@@ -159,13 +159,13 @@ class PendingConnection:
                 yield POLLIN
             except ssl.SSLWantWriteError:
                 yield POLLOUT
-            self._in_time()
+            self._require_in_time()
         if link.selected_alpn_protocol() != "h2":
             raise OSError("it doesn't speak HTTP/2")
 
-    def _in_time(self) -> None:
+    def _require_in_time(self) -> None:
         if self._now >= self._share:
-            raise TimeoutError(LATE)
+            raise TimeoutError(CONNECT_TIMED_OUT)
 
     def _drop(self) -> None:
         if self.socket is not None:
@@ -173,7 +173,7 @@ class PendingConnection:
             self.socket = None
 
 
-def _told(error: OSError | ValueError | None) -> OSError:
+def _with_message(error: OSError | ValueError | None) -> OSError:
     match error:
         case ssl.SSLCertVerificationError():
             return OSError(f"its certificate isn't trusted: {error.verify_message}")
@@ -188,4 +188,4 @@ def _told(error: OSError | ValueError | None) -> OSError:
         case OSError():
             return error
         case _:
-            return OSError(NO_NAME)
+            return OSError(INVALID_NAME)

@@ -10,29 +10,31 @@ from notifier.adapters.http2 import frames
 from notifier.adapters.http2.frames import Violation, frame
 from notifier.adapters.http2.hpack import NO_TABLE, Decoder, encoded, field
 from notifier.adapters.http2.limits import Http2Limits
-from notifier.adapters.http2.request import MOST_BODY, UNSENT, Done, Flight, answer
-from notifier.adapters.http2.send_buffer import SendBuffer, within
+from notifier.adapters.http2.request import MAX_BODY, UNSENT, FinishedRequest, RequestInFlight, parsed_response
+from notifier.adapters.http2.send_buffer import SendBuffer, require_window
 
-ALL_WINDOW = 1 << 24
+CONNECTION_WINDOW = 1 << 24
 """Receive window of all streams together; answers are read as they arrive. Each stream keeps the initial 64 KiB."""
-BEGINNING = (
+CONNECTION_PREFACE = (
     frames.PREFACE
-    + frames.settings([(frames.TABLE_SIZE, 0), (frames.ENABLE_PUSH, 0), (frames.LARGEST_HEADERS, frames.Blocks.MOST)])
-    + frames.window_update(0, ALL_WINDOW - frames.WINDOW)
+    + frames.settings(
+        [(frames.TABLE_SIZE, 0), (frames.ENABLE_PUSH, 0), (frames.MAX_HEADER_LIST, frames.HeaderBlocks.MAX_BYTES)]
+    )
+    + frames.window_update(0, CONNECTION_WINDOW - frames.WINDOW)
 )
-MOST_QUEUED = 1 << 18
+MAX_QUEUED = 1 << 18
 """Bytes queued for the socket at which no more requests are started."""
-MOST_OWED = 10_000
+MAX_PENDING_ACKS = 10_000
 """Limit for queued acknowledgements. A peer that exceeds it requests answers without reading them."""
 LAST_STREAM = 2**31 - 1
-NO_HTTP = "it was answered with something that isn't HTTP"
+NOT_HTTP = "it was answered with something that isn't HTTP"
 
 
 class Http2Connection:
     def __init__(self, limits: Http2Limits, now: float) -> None:
-        self.out = SendBuffer(BEGINNING)
-        self.done: list[Done] = []
-        self.again: list[Flight] = []
+        self.out = SendBuffer(CONNECTION_PREFACE)
+        self.done: list[FinishedRequest] = []
+        self.again: list[RequestInFlight] = []
         """Requests that were certainly not processed, and may be sent on another connection."""
         self.answered_at = 0.0
         self.settled = False
@@ -40,142 +42,142 @@ class Http2Connection:
         self.leaving = ""
         """Why no more requests may start on this connection, or an empty string."""
         self._limits = limits
-        self._flights: dict[int, Flight] = {}
+        self._flights: dict[int, RequestInFlight] = {}
         """Requests in flight by stream, the oldest first."""
-        self._reader, self._blocks, self._decoder = frames.FrameReader(), frames.Blocks(), Decoder()
+        self._reader, self._blocks, self._decoder = frames.FrameReader(), frames.HeaderBlocks(), Decoder()
         self._next = self._streams = 1
-        self._eaten = self._owed = 0
-        self._heard_at, self._asked_at, self._asked = now, 0.0, 0
+        self._unacknowledged_bytes = self._pending_acks = 0
+        self._received_at, self._pinged_at, self._ping_count = now, 0.0, 0
         self._proving = False
 
     @property
-    def room(self) -> int:
+    def free_streams(self) -> int:
         """Number of requests that may start now."""
-        if self.leaving or self._proving or len(self.out.queued) > MOST_QUEUED:
+        if self.leaving or self._proving or len(self.out.queued) > MAX_QUEUED:
             return 0
         return min(self._streams, self._limits.streams) - len(self._flights)
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         return bool(self._flights)
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         return self._next > 1
 
-    def begin(self, flight: Flight, now: float) -> None:
+    def begin(self, flight: RequestInFlight, now: float) -> None:
         """Start a request. Call only if there is room."""
         stream, post = self._next, flight.post
         self._next += 2
         if self._next > LAST_STREAM:
             self.leaving = "its streams are numbered to the end"
-        flight.begin(stream, self.out.first_window, now + self._limits.answer.total_seconds())
+        flight.reset(stream, self.out.first_window, now + self._limits.answer_timeout.total_seconds())
         self._flights[stream] = flight
         size = encoded([("content-length", str(len(post.body)))])  # some push services require it
         block = flight.origin.head + field(":path", post.path) + size + encoded(post.headers)
         self.out.request(flight, NO_TABLE + block if stream == 1 else block)
 
-    def heard(self, got: bytes, now: float) -> None:
+    def receive(self, data: bytes, now: float) -> None:
         """Process received bytes. Raises Violation if the peer violates the protocol; earlier frames stay processed."""
-        self._heard_at = now
+        self._received_at = now
         if not self._proving:
-            self._asked_at = 0.0
+            self._pinged_at = 0.0
         if not self.out.queued:
-            self._owed = 0
-        for received in self._reader.feed(got):
+            self._pending_acks = 0
+        for received in self._reader.feed(data):
             kind, flags, stream, load = received
-            if kind in (frames.HEADERS, frames.CONTINUATION) or self._blocks.open:
+            if kind in (frames.HEADERS, frames.CONTINUATION) or self._blocks.is_open:
                 if (block := self._blocks.take(received)) is not None:
                     self._on_headers(*block)
             elif (handle := _HANDLERS.get(kind)) is not None:
                 handle(self, flags, stream, load)
 
-    def judge(self, now: float) -> bool:
+    def check_timeouts(self, now: float) -> bool:
         """Time out old requests, and send a PING after a silence. Return False if a PING was not answered in time.
 
         Call only after all received bytes were processed: an unread answer is not a timeout.
         """
-        while self._flights and (flight := next(iter(self._flights.values()))).due <= now:
-            self._give_up(flight, "no answer in time")
-        if self._asked_at:
-            return now - self._asked_at < self._limits.pong.total_seconds()
-        if self._flights and now - self._heard_at >= self._limits.quiet.total_seconds():
-            self._ask(now)
+        while self._flights and (flight := next(iter(self._flights.values()))).deadline <= now:
+            self._fail(flight, "no answer in time")
+        if self._pinged_at:
+            return now - self._pinged_at < self._limits.pong_timeout.total_seconds()
+        if self._flights and now - self._received_at >= self._limits.ping_after.total_seconds():
+            self._ping(now)
         return True
 
-    def wake(self, now: float) -> None:
+    def require_ping_after_idle(self, now: float) -> None:
         """After an idle time, require a PING acknowledgement before new requests.
 
         Data received during the idle time does not prove that the connection is alive.
         """
-        rested = now - self._heard_at >= self._limits.rest.total_seconds()
-        if rested and not self._flights and not self._asked_at:
+        rested = now - self._received_at >= self._limits.idle.total_seconds()
+        if rested and not self._flights and not self._pinged_at:
             self._proving = True
-            self._ask(now)
+            self._ping(now)
 
-    def drop(self) -> None:
+    def cancel_all(self) -> None:
         """Cancel all requests: their answers are no longer needed."""
         for flight in [*self._flights.values()]:
             self._reset(flight, frames.CANCEL)
 
-    def end(self, reason: str) -> None:
+    def on_closed(self, reason: str) -> None:
         """Handle the end of the connection. Only requests that were sent completely may have arrived."""
         self.leaving = self.leaving or reason
-        sent = [flight for flight in self._flights.values() if self.out.gone >= flight.ends]
+        sent = [flight for flight in self._flights.values() if self.out.bytes_sent >= flight.end_offset]
         for flight in sent:
             self._remove(flight)
-            self.done.append((flight, flight.unanswered(reason, left=True)))
-        self._send_again([*self._flights.values()], others=bool(sent or self.answered_at))
+            self.done.append((flight, flight.unanswered(reason, may_have_arrived=True)))
+        self._return_unsent([*self._flights.values()], counts_as_attempt=bool(sent or self.answered_at))
 
-    def _ask(self, now: float) -> None:
-        self._asked_at = now
-        self._asked += 1
-        self.out.queued += frame(frames.PING, 0, 0, self._asked.to_bytes(8, "big"))
+    def _ping(self, now: float) -> None:
+        self._pinged_at = now
+        self._ping_count += 1
+        self.out.queued += frame(frames.PING, 0, 0, self._ping_count.to_bytes(8, "big"))
 
     def _on_headers(self, stream: int, flags: int, block: bytes) -> None:
         fields = self._decoder.decode(block)
         if (flight := self._flight(stream)) is None:
             return
         if not flight.status:  # ignore trailers after the body
-            status, headers = answer(fields)
+            status, headers = parsed_response(fields)
             if 100 <= status < 200 and not flags & frames.END_STREAM:
                 return
             if status < 200:
-                self._give_up(flight, NO_HTTP, frames.PROTOCOL_ERROR)
+                self._fail(flight, NOT_HTTP, frames.PROTOCOL_ERROR)
                 return
             flight.status, flight.headers = status, headers
         if flags & frames.END_STREAM:
             self._finish(flight)
 
     def _on_data(self, flags: int, stream: int, load: bytes) -> None:
-        self._eaten += len(load)
-        if self._eaten >= ALL_WINDOW // 2:
-            self.out.queued += frames.window_update(0, self._eaten)
-            self._eaten = 0
+        self._unacknowledged_bytes += len(load)
+        if self._unacknowledged_bytes >= CONNECTION_WINDOW // 2:
+            self.out.queued += frames.window_update(0, self._unacknowledged_bytes)
+            self._unacknowledged_bytes = 0
         if (flight := self._flight(stream)) is None:
             return
         if not flight.status:
-            self._give_up(flight, NO_HTTP, frames.PROTOCOL_ERROR)
+            self._fail(flight, NOT_HTTP, frames.PROTOCOL_ERROR)
             return
-        flight.body += frames.bare(flags & ~frames.WITH_PRIORITY, load)
-        if flags & frames.END_STREAM or len(flight.body) > MOST_BODY:
+        flight.body += frames.payload_without_padding(flags & ~frames.WITH_PRIORITY, load)
+        if flags & frames.END_STREAM or len(flight.body) > MAX_BODY:
             self._finish(flight, early=not flags & frames.END_STREAM)
 
-    def _finish(self, flight: Flight, *, early: bool = False) -> None:
+    def _finish(self, flight: RequestInFlight, *, early: bool = False) -> None:
         """Finish a request with its reply. Reset the stream if either side has not sent everything yet."""
-        if early or flight.rest:
+        if early or flight.unsent_body:
             self._reset(flight, frames.CANCEL)
         else:
             self._remove(flight)
-        self.answered_at = self._heard_at
+        self.answered_at = self._received_at
         self.done.append((flight, flight.reply()))
 
-    def _give_up(self, flight: Flight, words: str, code: int = frames.CANCEL) -> None:
+    def _fail(self, flight: RequestInFlight, reason: str, code: int = frames.CANCEL) -> None:
         """Fail a request. One that was not queued completely certainly did not arrive."""
         self._reset(flight, code)
-        self.done.append((flight, flight.unanswered(words, left=flight.ends != UNSENT)))
+        self.done.append((flight, flight.unanswered(reason, may_have_arrived=flight.end_offset != UNSENT)))
 
-    def _send_again(self, flights: Iterable[Flight], *, others: bool) -> None:
+    def _return_unsent(self, flights: Iterable[RequestInFlight], *, counts_as_attempt: bool) -> None:
         """Return unprocessed requests for a resend on another connection.
 
         With `others`, the attempt is not counted, because other requests made progress. The oldest requests progress on
@@ -183,14 +185,14 @@ class Http2Connection:
         """
         for flight in flights:
             self._remove(flight)
-            flight.tries -= others
+            flight.attempts -= counts_as_attempt
             self.again.append(flight)
 
-    def _reset(self, flight: Flight, code: int) -> None:
+    def _reset(self, flight: RequestInFlight, code: int) -> None:
         self.out.queued += frames.reset(flight.stream, code)
         self._remove(flight)
 
-    def _remove(self, flight: Flight) -> None:
+    def _remove(self, flight: RequestInFlight) -> None:
         del self._flights[flight.stream]
         self.out.forget(flight)
 
@@ -198,12 +200,12 @@ class Http2Connection:
         code = frames.read_number(load)
         if (flight := self._flight(stream)) is None:
             return
-        if code == frames.REFUSED_STREAM or self.out.gone < flight.ends:
-            self._send_again([flight], others=False)
+        if code == frames.REFUSED_STREAM or self.out.bytes_sent < flight.end_offset:
+            self._return_unsent([flight], counts_as_attempt=False)
             return
         self._remove(flight)
         reason = f"its stream was reset: {frames.CODES.get(code, f'error {code}')}"
-        self.done.append((flight, flight.unanswered(reason, left=True)))
+        self.done.append((flight, flight.unanswered(reason, may_have_arrived=True)))
 
     def _on_settings(self, flags: int, stream: int, load: bytes) -> None:
         if flags & frames.ACK:
@@ -211,24 +213,24 @@ class Http2Connection:
         if not self.settled:
             self.settled, self._streams = True, LAST_STREAM
         for name, value in frames.read_settings(load):
-            if name == frames.MOST_STREAMS:
+            if name == frames.MAX_STREAMS:
                 self._streams = value
             elif name == frames.FIRST_WINDOW:
                 self._resize(value)
-            elif name == frames.LARGEST_FRAME:
-                self.out.largest = max(value, frames.LARGEST)
-        self._owe(frame(frames.SETTINGS, frames.ACK, 0))
-        self.out.push_all()
+            elif name == frames.MAX_FRAME_SIZE:
+                self.out.max_frame_size = max(value, frames.DEFAULT_FRAME_SIZE)
+        self._queue_ack(frame(frames.SETTINGS, frames.ACK, 0))
+        self.out.send_blocked()
 
     def _resize(self, window: int) -> None:
         """Change the initial window of all streams, including active ones, whose window may become negative."""
-        more = within(window) - self.out.first_window
+        more = require_window(window) - self.out.first_window
         self.out.first_window = window
         for flight in [*self._flights.values()]:
             self.out.widen(flight, more)
 
     def _on_window(self, flags: int, stream: int, load: bytes) -> None:
-        more = frames.read_number(load) & frames.MOST_WINDOW
+        more = frames.read_number(load) & frames.MAX_WINDOW
         if not stream:
             self.out.widen_all(more)
         elif (flight := self._flight(stream)) is not None:
@@ -236,13 +238,13 @@ class Http2Connection:
 
     def _on_ping(self, flags: int, stream: int, load: bytes) -> None:
         if not flags & frames.ACK:
-            self._owe(frame(frames.PING, frames.ACK, 0, load[:8]))
-        elif int.from_bytes(load, "big") == self._asked:
-            self._proving, self._asked_at = False, 0.0
+            self._queue_ack(frame(frames.PING, frames.ACK, 0, load[:8]))
+        elif int.from_bytes(load, "big") == self._ping_count:
+            self._proving, self._pinged_at = False, 0.0
 
-    def _owe(self, acknowledgement: bytes) -> None:
-        self._owed += 1
-        if self._owed > MOST_OWED:
+    def _queue_ack(self, acknowledgement: bytes) -> None:
+        self._pending_acks += 1
+        if self._pending_acks > MAX_PENDING_ACKS:
             raise Violation(frames.ENHANCE_YOUR_CALM, "it asks for more than it reads")
         self.out.queued += acknowledgement
 
@@ -250,12 +252,14 @@ class Http2Connection:
         """Resend the requests above the last processed stream. A later GOAWAY may name a smaller stream."""
         last, code = frames.read_goaway(load)
         self.leaving = f"the other side went away: {frames.CODES.get(code, f'error {code}')}"
-        self._send_again([flight for number, flight in self._flights.items() if number > last], others=last > 0)
+        self._return_unsent(
+            [flight for number, flight in self._flights.items() if number > last], counts_as_attempt=last > 0
+        )
 
     def _on_push(self, flags: int, stream: int, load: bytes) -> None:
         raise Violation(frames.PROTOCOL_ERROR, "something that nobody asked for")
 
-    def _flight(self, stream: int) -> Flight | None:
+    def _flight(self, stream: int) -> RequestInFlight | None:
         """Return the request of a stream, or None if this side has already ended it.
 
         Raises Violation for a stream that was never started.

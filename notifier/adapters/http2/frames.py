@@ -33,14 +33,14 @@ CODES = {
 }
 """Readable names of the error codes in RST_STREAM and GOAWAY."""
 
-TABLE_SIZE, ENABLE_PUSH, MOST_STREAMS, FIRST_WINDOW, LARGEST_FRAME, LARGEST_HEADERS = range(1, 7)
+TABLE_SIZE, ENABLE_PUSH, MAX_STREAMS, FIRST_WINDOW, MAX_FRAME_SIZE, MAX_HEADER_LIST = range(1, 7)
 """Identifiers of settings."""
 
 WINDOW = 65_535
 """Initial window in bytes, of each stream and of the whole connection."""
-LARGEST = 16_384
+DEFAULT_FRAME_SIZE = 16_384
 """Default maximum payload of a frame, which every peer accepts. This client does not ask for larger frames."""
-MOST_WINDOW = 2**31 - 1
+MAX_WINDOW = 2**31 - 1
 
 _HEAD = Struct("!HBBBI")
 _SETTING = Struct("!HI")
@@ -54,8 +54,8 @@ Frame = tuple[int, int, int, bytes]
 class Violation(Exception):
     """Protocol violation by the peer. The connection ends with this code."""
 
-    def __init__(self, code: int, words: str) -> None:
-        super().__init__(words)
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
         self.code = code
 
 
@@ -98,10 +98,10 @@ def read_goaway(load: bytes) -> tuple[int, int]:
         last, code = _PAIR.unpack_from(load)
     except error:
         raise Violation(FRAME_SIZE_ERROR, "a GOAWAY that is too short") from None
-    return last & MOST_WINDOW, code
+    return last & MAX_WINDOW, code
 
 
-def bare(flags: int, load: bytes) -> bytes:
+def payload_without_padding(flags: int, load: bytes) -> bytes:
     """Return the payload of DATA or HEADERS without padding and priority. Raises Violation."""
     if not flags & (PADDED | WITH_PRIORITY):
         return load
@@ -115,59 +115,59 @@ def bare(flags: int, load: bytes) -> bytes:
 class FrameReader:
     """Splits received bytes into frames, and buffers an incomplete frame."""
 
-    __slots__ = ("_rest",)
+    __slots__ = ("_incomplete",)
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._incomplete = b""
 
-    def feed(self, got: bytes) -> list[Frame]:
+    def feed(self, data: bytes) -> list[Frame]:
         """Return the complete frames. Raises Violation for a frame above the agreed size."""
-        buffer = self._rest + got if self._rest else got
+        buffer = self._incomplete + data if self._incomplete else data
         complete: list[Frame] = []
         at, end, unpack = 0, len(buffer), _HEAD.unpack_from
         while end - at >= 9:
             high, low, kind, flags, stream = unpack(buffer, at)
             length = high << 8 | low
-            if length > LARGEST:
+            if length > DEFAULT_FRAME_SIZE:
                 raise Violation(FRAME_SIZE_ERROR, "a frame that is too large")
             stop = at + 9 + length
             if stop > end:
                 break
-            complete.append((kind, flags, stream & MOST_WINDOW, buffer[at + 9 : stop]))
+            complete.append((kind, flags, stream & MAX_WINDOW, buffer[at + 9 : stop]))
             at = stop
-        self._rest = buffer[at:]
+        self._incomplete = buffer[at:]
         return complete
 
 
-class Blocks:
+class HeaderBlocks:
     """Assembles header blocks from several frames. No other frame may arrive within a block."""
 
     __slots__ = ("_block", "_first")
 
-    MOST = 65_536
+    MAX_BYTES = 65_536
     """Maximum bytes of a block. No honest peer needs more, and an endless block would fill the memory."""
 
     def __init__(self) -> None:
         self._first: tuple[int, int] | None = None
         self._block = b""
 
-    def take(self, one: Frame) -> tuple[int, int, bytes] | None:
+    def take(self, frame_: Frame) -> tuple[int, int, bytes] | None:
         """Add a frame. Return the stream, the flags of the first frame and the block once it is complete, else None.
 
         Raises Violation for any other frame within a block.
         """
-        kind, flags, stream, load = one
+        kind, flags, stream, load = frame_
         if self._first is None:
             if kind == CONTINUATION:
                 raise Violation(PROTOCOL_ERROR, "a CONTINUATION of nothing")
-            load = bare(flags, load)
+            load = payload_without_padding(flags, load)
             if flags & END_HEADERS:
                 return stream, flags, load
             self._first = stream, flags
         elif kind != CONTINUATION or stream != self._first[0]:
             raise Violation(PROTOCOL_ERROR, "something amid a block of headers")
         self._block += load
-        if len(self._block) > self.MOST:
+        if len(self._block) > self.MAX_BYTES:
             raise Violation(ENHANCE_YOUR_CALM, "headers without an end")
         if not flags & END_HEADERS:
             return None
@@ -176,5 +176,5 @@ class Blocks:
         return stream, flags, block
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         return self._first is not None

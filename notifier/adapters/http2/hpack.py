@@ -25,28 +25,28 @@ _STEPS: dict[int, Step] = {}
 """Steps by previous state and byte, computed on first use. Some hundreds of the 65,536 possible ones ever occur."""
 
 
-def unpacked(packed: bytes) -> bytes | None:
+def huffman_decoded(packed: bytes) -> bytes | None:
     """Decode a Huffman-encoded string. Return None if it is invalid."""
     state, ends, decoded = 0, 1, []
     for byte in packed:
         key = state << 8 | byte
-        state, letters, ends = _STEPS.get(key) or _step(key)
+        state, output, ends = _STEPS.get(key) or _step(key)
         if state == _FAILED:
             return None
-        decoded.append(letters)
+        decoded.append(output)
     return b"".join(decoded) if ends else None
 
 
 def _step(key: int) -> Step:
-    state, flags, letters = key >> 8, 0, bytearray()
+    state, flags, output = key >> 8, 0, bytearray()
     for half in (key >> 4 & 0xF, key & 0xF):
-        state, flags, letter = HUFFMAN_TABLE[state * 16 + half]
+        state, flags, symbol = HUFFMAN_TABLE[state * 16 + half]
         if flags & HUFFMAN_FAIL:
             state = _FAILED
             break
         if flags & HUFFMAN_EMIT_SYMBOL:
-            letters.append(letter)
-    _STEPS[key] = step = state, bytes(letters), flags & HUFFMAN_COMPLETE
+            output.append(symbol)
+    _STEPS[key] = step = state, bytes(output), flags & HUFFMAN_COMPLETE
     return step
 
 
@@ -59,7 +59,7 @@ NO_TABLE = b"\x20"
 
 The table is never used, so the peer's limit for it does not matter.
 """
-SECRET = {"authorization", "cookie", "proxy-authorization"}
+SENSITIVE_HEADERS = {"authorization", "cookie", "proxy-authorization"}
 """Headers that are never indexed, not even by intermediaries."""
 MOST = 65_536
 """Limit in bytes for all decoded headers of an answer."""
@@ -71,8 +71,8 @@ def encoded(fields: Iterable[tuple[str, str]]) -> bytes:
 
 def field(name: str, value: str) -> bytes:
     number = _NUMBERS.get(name.encode(), 0)
-    how = 0x10 if name in SECRET else 0x00
-    return _number(how, 0x0F, number) + (b"" if number else _text(name)) + _text(value)
+    prefix = 0x10 if name in SENSITIVE_HEADERS else 0x00
+    return _number(prefix, 0x0F, number) + (b"" if number else _text(name)) + _text(value)
 
 
 # Most headers of an alert equal those of the previous one. Headers that differ each time are soon evicted.
@@ -84,10 +84,10 @@ def _text(value: str) -> bytes:
     return _number(0, 0x7F, len(raw)) + raw
 
 
-def _number(how: int, most: int, value: int) -> bytes:
-    if value < most:
-        return bytes((how | value,))
-    remainder, encoding = value - most, bytearray((how | most,))
+def _number(prefix: int, max_prefix: int, value: int) -> bytes:
+    if value < max_prefix:
+        return bytes((prefix | value,))
+    remainder, encoding = value - max_prefix, bytearray((prefix | max_prefix,))
     while remainder > 0x7F:
         encoding.append(remainder & 0x7F | 0x80)
         remainder >>= 7
@@ -105,7 +105,7 @@ class Decoder:
 
     def decode(self, block: bytes) -> Sequence[tuple[bytes, bytes]]:
         """Decode a header block. Raises Violation."""
-        if (headers := plain(block, tableless=not self._hpack.header_table.maxsize)) is not None:
+        if (headers := decoded_without_table(block, tableless=not self._hpack.header_table.maxsize)) is not None:
             return headers
         try:
             return [(name, value) for name, value in self._hpack.decode(block, raw=True)]
@@ -113,7 +113,7 @@ class Decoder:
             raise Violation(COMPRESSION_ERROR, "headers that can't be read") from error
 
 
-def plain(block: bytes, *, tableless: bool) -> list[tuple[bytes, bytes]] | None:
+def decoded_without_table(block: bytes, *, tableless: bool) -> list[tuple[bytes, bytes]] | None:
     """Decode a block that does not use the dynamic table. Return None for other blocks, and for invalid ones.
 
     With `tableless`, fields marked for indexing are decoded without adding them, as the client's settings request.
@@ -135,8 +135,8 @@ def plain(block: bytes, *, tableless: bool) -> list[tuple[bytes, bytes]] | None:
             number, at = _read(block, at, first, 0x3F if first & 0x40 else 0x0F)
             if number > _KNOWN:
                 return None
-            name, at = (_STATIC[number - 1][0], at) if number else _letters(block, at)
-            value, at = _letters(block, at)
+            name, at = (_STATIC[number - 1][0], at) if number else _string(block, at)
+            value, at = _string(block, at)
             if name is None or value is None:
                 return None
             headers.append((name, value))
@@ -145,17 +145,17 @@ def plain(block: bytes, *, tableless: bool) -> list[tuple[bytes, bytes]] | None:
     return headers if at == end else None
 
 
-def _letters(block: bytes, at: int) -> tuple[bytes | None, int]:
+def _string(block: bytes, at: int) -> tuple[bytes | None, int]:
     first = block[at]
     length, at = _read(block, at + 1, first, 0x7F)
     raw = block[at : at + length]
-    return (unpacked(raw) if first & 0x80 else raw), at + length
+    return (huffman_decoded(raw) if first & 0x80 else raw), at + length
 
 
-def _read(block: bytes, at: int, first: int, most: int) -> tuple[int, int]:
+def _read(block: bytes, at: int, first: int, max_prefix: int) -> tuple[int, int]:
     """Return the number that begins in the low bits of `first`, and the index after it. Raises IndexError."""
-    number, shift = first & most, 0
-    if number < most:
+    number, shift = first & max_prefix, 0
+    if number < max_prefix:
         return number, at
     while shift <= 28:
         byte = block[at]

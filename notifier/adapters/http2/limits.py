@@ -17,33 +17,33 @@ class Http2Limits:
     FCM allows 100 streams per connection. At 50 ms per answer that is 2,000 requests a second; 10,000 a second take six
     connections.
     """
-    connections_in_all: int = 64
+    total_connections: int = 64
     """Maximum connections to all origins; Web Push has many. Idle connections are closed to make room."""
     streams: int = 1_000
     """Maximum streams on one connection, if the peer allows as many."""
-    waiting: int = 256
+    max_waiting: int = 256
     """Requests accepted before a stream is free, so that one slow origin does not block the others."""
-    answer: timedelta = timedelta(seconds=10)
+    answer_timeout: timedelta = timedelta(seconds=10)
     """Timeout of a request. Google asks clients to wait at least 10 s before a retry."""
-    opening: timedelta = timedelta(seconds=10)
+    open_timeout: timedelta = timedelta(seconds=10)
     """Timeout of DNS look-up, connect and TLS handshake together."""
-    crowded: timedelta = timedelta(milliseconds=50)
+    crowded_after: timedelta = timedelta(milliseconds=50)
     """Time that a request waits for a stream before another connection is opened.
 
     It is longer than a stream takes to become free with prompt answers, and too short for users to notice.
     """
-    quiet: timedelta = timedelta(seconds=3)
+    ping_after: timedelta = timedelta(seconds=3)
     """Time without received data, with requests in flight, after which a PING is sent."""
-    pong: timedelta = timedelta(seconds=3)
+    pong_timeout: timedelta = timedelta(seconds=3)
     """Timeout of the PING acknowledgement."""
-    rest: timedelta = timedelta(seconds=15)
+    idle: timedelta = timedelta(seconds=15)
     """Idle time after which a connection must answer a PING before it is used again.
 
     NAT gateways drop idle connections after minutes. The PING detects that before a request is lost.
     """
-    barred: timedelta = timedelta(seconds=1)
+    barred_for: timedelta = timedelta(seconds=1)
     """Pause before an unreachable origin is tried again."""
-    tries: int = 3
+    attempts: int = 3
     """Attempts to send a request that certainly did not arrive, before the failure is reported."""
 
 
@@ -75,7 +75,7 @@ class Origin:
         return cls(host=host, port=port, secure=parts.scheme == "https", head=head)
 
 
-def speakable(post: Post) -> bool:
+def is_valid_request(post: Post) -> bool:
     """Return whether the path and headers are valid.
 
     Some providers answer an invalid request with a connection error, which also fails all requests in flight.

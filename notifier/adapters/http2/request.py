@@ -4,56 +4,56 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from notifier.adapters.http2.limits import Origin
-from notifier.ports.push import Post, Reply, Silence
+from notifier.ports.push import NoReply, Post, Reply
 
 UNSENT = 1 << 62
 """End position of a request that is not queued completely: beyond the bytes of any connection."""
-MOST_BODY = 32_768
+MAX_BODY = 32_768
 """Maximum body of an answer in bytes; longer bodies are cut off. Answers of push services fit in 1 KB."""
 
 
 @dataclass(slots=True, eq=False)
-class Flight:
+class RequestInFlight:
     post: Post
     origin: Origin
-    taken: float
-    tries: int = 0
-    due: float = 0.0
+    accepted_at: float
+    attempts: int = 0
+    deadline: float = 0.0
     stream: int = 0
-    ends: int = UNSENT
+    end_offset: int = UNSENT
     """Total bytes sent by the connection when the last byte of the request is sent.
 
     Before that, the peer cannot process the request.
     """
     window: int = 0
-    rest: bytes = b""
+    unsent_body: bytes = b""
     """Part of the body that the peer's windows do not admit yet."""
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
 
-    def begin(self, stream: int, window: int, due: float) -> None:
+    def reset(self, stream: int, window: int, deadline: float) -> None:
         """Reset the state for an attempt: an earlier one may have ended in the middle of the request."""
-        self.stream, self.window, self.due = stream, window, due
-        self.tries += 1
-        self.ends, self.rest = UNSENT, self.post.body
+        self.stream, self.window, self.deadline = stream, window, deadline
+        self.attempts += 1
+        self.end_offset, self.unsent_body = UNSENT, self.post.body
         self.status, self.headers, self.body = 0, {}, b""
 
     def reply(self) -> Reply:
-        return Reply(status=self.status, headers=self.headers, body=self.body[:MOST_BODY])
+        return Reply(status=self.status, headers=self.headers, body=self.body[:MAX_BODY])
 
-    def unanswered(self, reason: str, *, left: bool) -> Reply | Silence:
+    def unanswered(self, reason: str, *, may_have_arrived: bool) -> Reply | NoReply:
         """Return the reply if a success status has arrived, otherwise Silence.
 
         The reply to another status may lack the body that explains it.
         """
-        return self.reply() if 200 <= self.status < 300 else Silence(reason=reason, left=left)
+        return self.reply() if 200 <= self.status < 300 else NoReply(reason=reason, may_have_arrived=may_have_arrived)
 
 
-Done = tuple[Flight, Reply | Silence]
+FinishedRequest = tuple[RequestInFlight, Reply | NoReply]
 
 
-def answer(fields: Sequence[tuple[bytes, bytes]]) -> tuple[int, dict[str, str]]:
+def parsed_response(fields: Sequence[tuple[bytes, bytes]]) -> tuple[int, dict[str, str]]:
     """Return the status (0 if missing or invalid) and the headers. Repeated headers are joined by commas."""
     status, headers = 0, dict[str, str]()
     for raw, value in fields:

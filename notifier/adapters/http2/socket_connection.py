@@ -6,12 +6,12 @@ import ssl
 from notifier.adapters.http2.connection import Http2Connection
 from notifier.adapters.http2.frames import NO_ERROR, Violation, goaway
 
-PIECE = 1 << 16
-PIECES = 16
+READ_BYTES = 1 << 16
+READS_AT_ONCE = 16
 """Maximum number of reads in sequence before other connections are served."""
 
 
-class Link:
+class SocketConnection:
     def __init__(self, opened: socket.socket, connection: Http2Connection) -> None:
         self.socket = opened
         self.connection = connection
@@ -25,13 +25,13 @@ class Link:
     def read(self, now: float) -> None:
         self.unread = False
         try:
-            for _ in range(PIECES):
-                got = self.socket.recv(PIECE)
-                if not got:
+            for _ in range(READS_AT_ONCE):
+                data = self.socket.recv(READ_BYTES)
+                if not data:
                     self._end(self.connection.leaving or "the other side closed the connection")
                     return
-                self.connection.heard(got, now)
-                if len(got) < PIECE and not isinstance(self.socket, ssl.SSLSocket):
+                self.connection.receive(data, now)
+                if len(data) < READ_BYTES and not isinstance(self.socket, ssl.SSLSocket):
                     return
             self.unread = True
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -39,23 +39,23 @@ class Link:
         except Violation as broken:
             self._end(f"it doesn't keep to HTTP/2: {broken}")
         except OSError as error:
-            self._end(self.connection.leaving or _told(error))
+            self._end(self.connection.leaving or _reason(error))
 
     def write(self) -> None:
         """Write as much as the socket accepts. After a write error, data received earlier can still be read."""
         out, self.blocked = self.connection.out, False
         while out.queued:
             try:
-                out.sent(self.socket.send(out.queued))
+                out.on_sent(self.socket.send(out.queued))
             except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
                 self.blocked = True
                 return
             except OSError as error:
-                self.connection.leaving = self.connection.leaving or _told(error)
+                self.connection.leaving = self.connection.leaving or _reason(error)
                 return
 
-    def judge(self, now: float) -> None:
-        if not self.unread and not self.connection.judge(now):
+    def check_timeouts(self, now: float) -> None:
+        if not self.unread and not self.connection.check_timeouts(now):
             self._end("the connection gave no sign of life")
 
     def close(self) -> None:
@@ -67,11 +67,11 @@ class Link:
 
     def _end(self, reason: str) -> None:
         self.over = reason
-        self.connection.end(reason)
+        self.connection.on_closed(reason)
         self.socket.close()
 
 
-def _told(error: OSError) -> str:
+def _reason(error: OSError) -> str:
     match error:
         case ConnectionResetError() | BrokenPipeError() | ssl.SSLEOFError():
             return "the other side cut the connection"

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from select import POLLIN, POLLOUT, poll
 
-from notifier.adapters.http2.connect import Lookups, PendingConnection, Resolver, addresses
-from notifier.adapters.http2.limits import Http2Limits, Origin, speakable
+from notifier.adapters.http2.connect import DnsLookups, PendingConnection, Resolver, addresses
+from notifier.adapters.http2.limits import Http2Limits, Origin, is_valid_request
 from notifier.adapters.http2.pool import HostPool
-from notifier.adapters.http2.request import Flight
-from notifier.adapters.http2.socket_connection import Link
+from notifier.adapters.http2.request import RequestInFlight
+from notifier.adapters.http2.socket_connection import SocketConnection
 from notifier.domain.errors import BadSetting
-from notifier.ports.push import Post, Reply, Silence
+from notifier.ports.push import NoReply, Post, Reply
 
-LOOK_EVERY = 0.05
+CHECK_EVERY = 0.05
 """Seconds between two checks for timeouts."""
-IN_A_ROW = 64
+STARTS_AT_ONCE = 64
 """Requests taken from the source before the sockets are served. The source may have to compute each request."""
 
 
@@ -43,15 +43,15 @@ class Http2Transport:
         self._limits, self._clear, self._monotonic = limits, clear, monotonic
         # With clear text allowed, TLS is rarely used: skip loading the system's authorities, which takes 0.1 s.
         self._tls = None if clear and authorities is None else _tls(authorities)
-        self._lookups = Lookups(resolver)
+        self._lookups = DnsLookups(resolver)
         self._lanes: dict[tuple[str, bool], HostPool] = {}
-        self._found: deque[tuple[Post, Reply | Silence]] = deque()
-        self._held = 0
+        self._finished: deque[tuple[Post, Reply | NoReply]] = deque()
+        self._accepted_count = 0
         """Requests accepted and not answered yet."""
         self._looked_at = 0.0
         self._exchanging = False
 
-    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
+    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
         """Send the requests, and yield each with its answer in the order of the answers.
 
         Raises RuntimeError if another exchange has not ended: each would get answers of the other.
@@ -62,13 +62,13 @@ class Http2Transport:
         try:
             self._wake()
             source, more = iter(posts), True
-            while more or self._held:
-                more = more and self._take(source)
-                self._turn(wait=not (self._found or (more and self._free())))
-                while self._found:
-                    yield self._found.popleft()
+            while more or self._accepted_count:
+                more = more and self._accept_from(source)
+                self._step(wait=not (self._finished or (more and self._free_places())))
+                while self._finished:
+                    yield self._finished.popleft()
         finally:
-            self._drop()
+            self._cancel_all()
             self._exchanging = False
 
     def close(self) -> None:
@@ -80,41 +80,43 @@ class Http2Transport:
     def _wake(self) -> None:
         now = self._monotonic()
         for lane in self._lanes.values():
-            lane.wake(now)
-        self._turn(wait=False)  # read what arrived in the meantime, so that closed connections are not used
+            lane.require_pings_after_idle(now)
+        self._step(wait=False)  # read what arrived in the meantime, so that closed connections are not used
 
-    def _take(self, source: Iterator[Post]) -> bool:
+    def _accept_from(self, source: Iterator[Post]) -> bool:
         """Accept requests from the source while there is room. Return False once the source is exhausted."""
         now = self._monotonic()
-        for _ in range(min(IN_A_ROW, self._free())):
+        for _ in range(min(STARTS_AT_ONCE, self._free_places())):
             if (post := next(source, None)) is None:
                 return False
-            self._held += 1
+            self._accepted_count += 1
             self._accept(post, now)
         return True
 
-    def _free(self) -> int:
-        return self._limits.waiting - sum(len(lane.waiting) for lane in self._lanes.values())
+    def _free_places(self) -> int:
+        return self._limits.max_waiting - sum(len(lane.waiting) for lane in self._lanes.values())
 
     def _accept(self, post: Post, now: float) -> None:
-        if (lane := self._lanes.get((post.origin, post.suspect))) is None:
+        if (lane := self._lanes.get((post.origin, post.isolated))) is None:
             try:
                 lane = self._lane(post)
             except ValueError as error:
-                self._land(post, Silence(reason=str(error), left=False))
+                self._finish(post, NoReply(reason=str(error), may_have_arrived=False))
                 return
-        if speakable(post):
+        if is_valid_request(post):
             lane.used = now
-            lane.waiting.append(Flight(post=post, origin=lane.origin, taken=now))
+            lane.waiting.append(RequestInFlight(post=post, origin=lane.origin, accepted_at=now))
         else:
-            self._land(post, Silence(reason="its path or a header can't be said in a request", left=False))
+            self._finish(
+                post, NoReply(reason="its path or a header can't be said in a request", may_have_arrived=False)
+            )
 
     def _lane(self, post: Post) -> HostPool:
         origin = Origin.read(post.origin)
         if not (origin.secure or self._clear):
             raise ValueError("it would be sent in clear text, which isn't allowed here")
-        lane = HostPool(origin, self._limits, most=1 if post.suspect else self._limits.connections)
-        self._lanes[post.origin, post.suspect] = lane
+        lane = HostPool(origin, self._limits, max_connections=1 if post.isolated else self._limits.connections)
+        self._lanes[post.origin, post.isolated] = lane
         return lane
 
     def _context(self) -> ssl.SSLContext:
@@ -122,44 +124,44 @@ class Http2Transport:
             self._tls = _tls(None)
         return self._tls
 
-    def _turn(self, *, wait: bool) -> None:
+    def _step(self, *, wait: bool) -> None:
         now = self._monotonic()
         for lane in self._lanes.values():
             self._open(lane, now)
             lane.fill(now)
             for link in lane.links:
                 link.write()
-        self._listen(LOOK_EVERY if wait else 0.0)
-        self._settle()
+        self._poll(CHECK_EVERY if wait else 0.0)
+        self._collect()
 
     def _open(self, lane: HostPool, now: float) -> None:
-        if lane.wants(now) and self._makes_room(lane):
+        if lane.needs_connection(now) and self._make_room(lane):
             tls = self._context() if lane.origin.secure else None
-            due = now + self._limits.opening.total_seconds()
+            due = now + self._limits.open_timeout.total_seconds()
             lane.opening = PendingConnection(lane.origin, tls, self._lookups, due=due)
         if lane.opening:
             lane.open(now)
 
-    def _makes_room(self, wanting: HostPool) -> bool:
+    def _make_room(self, wanting: HostPool) -> bool:
         """Make room for one more connection, and return whether there is room.
 
         With too many connections, the least recently used idle pool is closed.
         """
         lanes = self._lanes.values()
-        if sum(len(lane.links) + bool(lane.opening) for lane in lanes) < self._limits.connections_in_all:
+        if sum(len(lane.links) + bool(lane.opening) for lane in lanes) < self._limits.total_connections:
             return True
-        idle = [lane for lane in lanes if lane.links and lane.idle and lane is not wanting]
+        idle = [lane for lane in lanes if lane.links and lane.is_idle and lane is not wanting]
         if idle:
             min(idle, key=lambda lane: lane.used).close()
         return bool(idle)
 
-    def _listen(self, seconds: float) -> None:
+    def _poll(self, seconds: float) -> None:
         """Wait until a socket is readable or writable, and read from the readable ones."""
-        polled, links = poll(), dict[int, Link]()
+        polled, links = poll(), dict[int, SocketConnection]()
         polled.register(self._lookups.woken, POLLIN)
         for lane in self._lanes.values():
-            if lane.opening and lane.opening.socket and lane.opening.wanted:
-                polled.register(lane.opening.socket, lane.opening.wanted)
+            if lane.opening and lane.opening.socket and lane.opening.wanted_events:
+                polled.register(lane.opening.socket, lane.opening.wanted_events)
             for link in lane.links:
                 polled.register(link.socket, POLLIN | POLLOUT if link.blocked else POLLIN)
                 links[link.socket.fileno()] = link
@@ -170,30 +172,30 @@ class Http2Transport:
             if link.unread or ready.get(number, 0) & ~POLLOUT:
                 link.read(now)
         if self._lookups.woken.fileno() in ready:
-            self._lookups.heard()
+            self._lookups.clear_wakeup()
 
-    def _settle(self) -> None:
+    def _collect(self) -> None:
         """Collect finished requests, and check for timeouts if due."""
         now = self._monotonic()
-        if due := now - self._looked_at >= LOOK_EVERY:
+        if due := now - self._looked_at >= CHECK_EVERY:
             self._looked_at = now
         for lane in self._lanes.values():
             if due:
-                lane.judge(now)
-            for flight, answer in lane.gather(now):
-                self._land(flight.post, answer)
+                lane.check_timeouts(now)
+            for flight, answer in lane.finished(now):
+                self._finish(flight.post, answer)
         if due:
-            self._lanes = {key: lane for key, lane in self._lanes.items() if not lane.forgettable(now)}
+            self._lanes = {key: lane for key, lane in self._lanes.items() if not lane.is_forgettable(now)}
 
-    def _land(self, post: Post, answer: Reply | Silence) -> None:
-        self._held -= 1
-        self._found.append((post, answer))
+    def _finish(self, post: Post, answer: Reply | NoReply) -> None:
+        self._accepted_count -= 1
+        self._finished.append((post, answer))
 
-    def _drop(self) -> None:
+    def _cancel_all(self) -> None:
         for lane in self._lanes.values():
-            lane.drop()
-        self._held = 0
-        self._found.clear()
+            lane.cancel_all()
+        self._accepted_count = 0
+        self._finished.clear()
 
 
 def _tls(authorities: Path | None) -> ssl.SSLContext:

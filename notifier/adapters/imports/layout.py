@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from typing import Any, Generic, TypeVar
 
-from notifier.domain.upstream.validation import LONGEST_ID, fault
-from notifier.domain.users.quiet_hours import Hours, known
+from notifier.domain.upstream.validation import MAX_ID_LENGTH, id_problem
+from notifier.domain.users.quiet_hours import QuietHours, is_known_zone
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 
 T_co = TypeVar("T_co", covariant=True)
@@ -26,37 +26,37 @@ class UnreadableRow:
     why: str
 
 
-Found = Sequence[object] | UnreadableRow | None
+ParsedRow = Sequence[object] | UnreadableRow | None
 """Values of the layout's columns in order, None for a missing value. An empty line is None as a whole."""
 
-Taken = Callable[[Iterable[tuple[int, Found]], int, Reject], T_co]
+BatchReader = Callable[[Iterable[tuple[int, ParsedRow]], int, Reject], T_co]
 """Converts numbered rows, which end at the given row number. Rejects invalid rows."""
 
-Quick = Callable[[Any, int, int, Reject], T_co | None]
+BulkReader = Callable[[Any, int, int, Reject], T_co | None]
 """Converts a slice of a table at once: the rows between two positions. None if each row needs a check of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout(Generic[T_co]):
-    of: str
+    row_kind: str
     """Kind of a row, as the end of a sentence."""
-    needed: Sequence[str]
+    required: Sequence[str]
     """Id columns: text, or whole numbers."""
     optional: Sequence[str] = ()
     any_of: Sequence[str] = ()
     """At least one of these columns is needed, because rows would otherwise say nothing."""
-    taken: Taken[T_co]
-    quick: Callable[[], Quick[T_co]] | None = None
+    read_batch: BatchReader[T_co]
+    bulk_reader: Callable[[], BulkReader[T_co]] | None = None
     """Called only for a table, because it needs the import extra."""
 
     @property
     def columns(self) -> Sequence[str]:
-        return (*self.needed, *self.optional)
+        return (*self.required, *self.optional)
 
     def missing(self, names: Iterable[str]) -> str:
         """Return the needed columns that a file lacks, as text."""
         there = {*names}
-        lacking = " and ".join(name for name in self.needed if name not in there)
+        lacking = " and ".join(name for name in self.required if name not in there)
         return lacking or ("" if there.intersection(self.any_of or there) else " or ".join(self.any_of))
 
     def ignored(self, names: Iterable[str]) -> Sequence[str]:
@@ -64,9 +64,9 @@ class Layout(Generic[T_co]):
         return [name for name in names if name and name not in self.columns]
 
 
-def plain(value: object) -> bool:
+def is_plain_id(value: object) -> bool:
     """Return whether the value is a valid text id, as nearly all are."""
-    return isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable()
+    return isinstance(value, str) and 0 < len(value) <= MAX_ID_LENGTH and value.isprintable()
 
 
 def fault_of(name: str, value: object) -> str | None:
@@ -75,7 +75,7 @@ def fault_of(name: str, value: object) -> str | None:
         return f"{name} is missing."
     if isinstance(value, bool) or not isinstance(value, str | int):
         return f"{name} is neither text nor a whole number."
-    why = fault(str(value))
+    why = id_problem(str(value))
     return why and f"{name} {why}."
 
 
@@ -90,13 +90,15 @@ _SHOWN = 40
 _YES, _NO = frozenset({"true", "1", "yes"}), frozenset({"false", "0", "no"})
 
 
-class Unfit(ValueError):
+class InvalidValue(ValueError):
     """Reason why a value is invalid, as a sentence."""
 
 
-def each(found: Iterable[tuple[int, Found]], reject: Reject, read: Callable[[Iterable[object]], T]) -> Iterable[T]:
+def accepted_rows(
+    parsed: Iterable[tuple[int, ParsedRow]], reject: Reject, read: Callable[[Iterable[object]], T]
+) -> Iterable[T]:
     """Yield the rows that can be read. Reject the others."""
-    for number, row in found:
+    for number, row in parsed:
         if row is None:
             continue
         if isinstance(row, UnreadableRow):
@@ -104,8 +106,8 @@ def each(found: Iterable[tuple[int, Found]], reject: Reject, read: Callable[[Ite
             continue
         try:
             yield read(row)
-        except Unfit as unfit:
-            reject(number, str(unfit))
+        except InvalidValue as invalid:
+            reject(number, str(invalid))
 
 
 def flag(name: str, value: object) -> bool | None:
@@ -113,7 +115,7 @@ def flag(name: str, value: object) -> bool | None:
     if not text:
         return None
     if text not in _YES | _NO:
-        raise Unfit(f"{name} is {_shown(value)}; true, false or nothing is needed.")
+        raise InvalidValue(f"{name} is {_shown(value)}; true, false or nothing is needed.")
     return text in _YES
 
 
@@ -124,29 +126,29 @@ def moment(name: str, value: object) -> datetime | None:
     try:
         parsed = value if isinstance(value, datetime) else datetime.fromisoformat(text)
     except ValueError:
-        raise Unfit(f"{name} is {_shown(value)}; true, or a moment as 2026-01-31T09:00:00Z is needed.") from None
+        raise InvalidValue(f"{name} is {_shown(value)}; true, or a moment as 2026-01-31T09:00:00Z is needed.") from None
     if parsed.tzinfo is None:
-        raise Unfit(f"{name} has no time zone.")
+        raise InvalidValue(f"{name} has no time zone.")
     if not ALWAYS.year <= parsed.year < NEVER.year:
-        raise Unfit(f"{name} is {_shown(value)}; no clock ever tells it.")
+        raise InvalidValue(f"{name} is {_shown(value)}; no clock ever tells it.")
     return parsed.astimezone(UTC)
 
 
-def hours(name: str, value: object) -> Hours | None:
+def hours(name: str, value: object) -> QuietHours | None:
     if not (text := _text(value)):
         return None
     start, _, end = text.partition("-")
-    parsed = Hours(start=_time(name, value, start), end=_time(name, value, end))
+    parsed = QuietHours(start=_time(name, value, start), end=_time(name, value, end))
     if parsed.start == parsed.end:
-        raise Unfit(f"{name} begins and ends at different times.")
+        raise InvalidValue(f"{name} begins and ends at different times.")
     return parsed
 
 
 def zone(name: str, value: object) -> str | None:
     if not (text := _text(value)):
         return None
-    if len(text) > LONGEST_ZONE or not known(text):
-        raise Unfit(f"{name} is {_shown(value)}; a name of the IANA is needed, as Europe/Berlin.")
+    if len(text) > LONGEST_ZONE or not is_known_zone(text):
+        raise InvalidValue(f"{name} is {_shown(value)}; a name of the IANA is needed, as Europe/Berlin.")
     return text
 
 
@@ -154,17 +156,17 @@ def one_of(name: str, value: object, choice: Iterable[str]) -> str | None:
     if not (text := _text(value)):
         return None
     if text not in {*choice}:
-        raise Unfit(f"{name} is {_shown(value)}; {', '.join(choice)} or nothing is needed.")
+        raise InvalidValue(f"{name} is {_shown(value)}; {', '.join(choice)} or nothing is needed.")
     return text
 
 
-def _time(name: str, value: object, said: str) -> time:
+def _time(name: str, value: object, text: str) -> time:
     try:
-        parsed = time.fromisoformat(said.strip())
+        parsed = time.fromisoformat(text.strip())
     except ValueError:
         parsed = None
-    if parsed is None or f"{parsed:%H:%M}" != said.strip():
-        raise Unfit(f"{name} is {_shown(value)}; 22:00-07:00 is how it is written.")
+    if parsed is None or f"{parsed:%H:%M}" != text.strip():
+        raise InvalidValue(f"{name} is {_shown(value)}; 22:00-07:00 is how it is written.")
     return parsed
 
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Generic, TypeVar, cast
 
 import msgspec
 
-from notifier.adapters.imports.layout import Found, Ignore, Layout, Reject, UnreadableRow
+from notifier.adapters.imports.layout import Ignore, Layout, ParsedRow, Reject, UnreadableRow
 from notifier.domain.errors import BadImport, Environment
 
 # NDJSON: each line is an object.
@@ -23,7 +23,7 @@ MOST_IGNORED = 64
 """Names. A file with new names in each line is read all the same."""
 
 
-class Objects:
+class LineParser:
     """Parses lines, and reports each member that isn't read once."""
 
     def __init__(self, layout: Layout[Any], ignore: Ignore) -> None:
@@ -31,11 +31,11 @@ class Objects:
         self._ignored = list[str]()
         self._decode = self._decoder()
 
-    def __call__(self, line: str) -> Found:
+    def __call__(self, line: str) -> ParsedRow:
         try:
             parsed = self._decoded(line)
         except (msgspec.MsgspecError, UnicodeError) as error:
-            return UnreadableRow(f"It is no JSON of {self._layout.of}: {error}.")
+            return UnreadableRow(f"It is no JSON of {self._layout.row_kind}: {error}.")
         row = msgspec.structs.astuple(parsed)[: len(self._layout.columns)]
         if msgspec.UNSET not in row:
             return row
@@ -66,7 +66,7 @@ class Objects:
 
     def _decoder(self) -> Any:
         ids: list[tuple[str, Any, Any]] = [
-            (name, str | int | None | msgspec.UnsetType, msgspec.UNSET) for name in self._layout.needed
+            (name, str | int | None | msgspec.UnsetType, msgspec.UNSET) for name in self._layout.required
         ]
         value_type = str | int | bool | None | msgspec.UnsetType
         optional: list[tuple[str, Any, Any]] = [(name, value_type, msgspec.UNSET) for name in self._layout.optional]
@@ -92,7 +92,7 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lines(Generic[T]):
+class TextReader(Generic[T]):
     file: BinaryIO
     """Decompressed stream."""
     form: Form
@@ -101,7 +101,7 @@ class Lines(Generic[T]):
     at_once: int
     ignore: Ignore
 
-    def behind(self, read: int) -> Iterator[T]:
+    def after(self, read: int) -> Iterator[T]:
         """Yield all rows but the first `read`. Raises BadImport if the file is invalid."""
         text = io.TextIOWrapper(self.file, encoding="utf-8-sig", errors="surrogateescape", newline="")
         lines = (_csv if self.form is Form.CSV else _ndjson)(_short(text), self.layout, self.ignore)
@@ -109,7 +109,7 @@ class Lines(Generic[T]):
             passed = sum(1 for _ in islice(lines, read))
             while batch := list(islice(lines, self.at_once)):
                 passed += len(batch)
-                yield self.layout.taken(batch, passed, self.reject)
+                yield self.layout.read_batch(batch, passed, self.reject)
         except (EOFError, BadGzipFile, zlib.error) as error:
             raise BadImport(f"It can't be unpacked: {error}") from error
         except OSError as error:  # also raised by decompressors without an error of their own
@@ -126,13 +126,13 @@ def _short(text: io.TextIOWrapper) -> Iterator[str]:
         yield line
 
 
-def _csv(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[tuple[int, Found]]:
+def _csv(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[tuple[int, ParsedRow]]:
     rows = csv.reader(text)
     try:
         header = [name.strip() for name in next(rows, [])]
         if missing := layout.missing(header):
             raise BadImport(
-                f"The first line names {', '.join(header) or 'nothing'}; {_needed(layout, missing)} needed."
+                f"The first line names {', '.join(header) or 'nothing'}; {_required_columns(layout, missing)} needed."
             )
         ignore(layout.ignored(header))
         # A missing column is read from an extra empty value at the end of each row.
@@ -148,28 +148,28 @@ def _csv(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[t
         raise BadImport(f"Line {rows.line_num} is no CSV: {error}.") from error
 
 
-def _ndjson(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[tuple[int, Found]]:
-    read = Objects(layout, ignore)
+def _ndjson(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[tuple[int, ParsedRow]]:
+    read = LineParser(layout, ignore)
     for number, line in enumerate(text, 1):
         yield number, read(line) if line.strip() else None
 
 
-def _needed(layout: Layout[Any], missing: str) -> str:
+def _required_columns(layout: Layout[Any], missing: str) -> str:
     """Return all needed columns, so that the user doesn't find them one by one."""
     if missing == " or ".join(layout.any_of):
         return f"{missing} is"
-    return f"{' and '.join(layout.needed)} {'is' if len(layout.needed) == 1 else 'are'}"
+    return f"{' and '.join(layout.required)} {'is' if len(layout.required) == 1 else 'are'}"
 
 
 # Decompression of gzip and zstd files.
 
-NEEDS = 'Parquet and zstd need an extra: pip install "notifier[import]".'
+EXTRA_NEEDED = 'Parquet and zstd need an extra: pip install "notifier[import]".'
 
 GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 """First bytes of the files."""
 
 
-def unpacked(file: BinaryIO) -> BinaryIO:
+def decompressed(file: BinaryIO) -> BinaryIO:
     """Return the decompressed stream by its first bytes. Other files are read as they are.
 
     Raises Environment without the import extra, and BadImport for Parquet, which has no lines.
@@ -188,5 +188,5 @@ def _zstd(file: BinaryIO) -> BinaryIO:
     try:
         import pyarrow as pa
     except ImportError:
-        raise Environment(NEEDS) from None
+        raise Environment(EXTRA_NEEDED) from None
     return cast(BinaryIO, pa.CompressedInputStream(pa.PythonFile(file), "zstd"))

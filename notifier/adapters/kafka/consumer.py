@@ -80,7 +80,7 @@ class KafkaLogConsumer:
         offsets = {_number(name): at + 1 for name, at in positions.items() if name.startswith(prefix)}
         self._commit({number: at for number, at in offsets.items() if at > self._committed.get(number, at)})
 
-    def holds(self) -> bool:
+    def owns_polled(self) -> bool:
         if self._topic_was_recreated():
             self._replace("its topic was deleted and created again")
         # Repeating the same commits changes nothing, and brokers accept it only from the current owner. Held partitions

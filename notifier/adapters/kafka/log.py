@@ -36,10 +36,10 @@ class KafkaLog:
         instance_id = self._access.instance or owner
         return KafkaLogConsumer(ConsumerGroup(access=self._access, stream=stream, name=group, instance_id=instance_id))
 
-    def waiting(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
+    def read_uncommitted(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         return _UncommittedRecords(self._access, stream, group).read(limit)
 
-    def forget(self, before: datetime) -> int:
+    def drop_committed(self, before: datetime) -> int:
         """Do nothing: the retention of the topics deletes old records."""
         return 0
 

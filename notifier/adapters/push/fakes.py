@@ -19,11 +19,11 @@ from notifier.domain.errors import BadSetting
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import ConfigError
-from notifier.ports.push import Post, Provider, Reply, Silence, Transport
+from notifier.ports.push import NoReply, Post, Provider, Reply, Transport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rerouted:
+class ReroutingTransport:
     """Transport that sends all requests to the origin of a fake.
 
     Requests are returned with the fake's origin. Their authorization still identifies the intended provider.
@@ -32,7 +32,7 @@ class Rerouted:
     transport: Transport
     origin: str
 
-    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
+    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
         return self.transport.exchange(replace(post, origin=self.origin) for post in posts)
 
 
@@ -40,7 +40,7 @@ class Rerouted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unconfigured:
+class UnconfiguredProvider:
     """Implementation of Provider that answers every alert with a ConfigError."""
 
     reason: str
@@ -57,7 +57,7 @@ Make = Callable[[ExitStack], Provider]
 
 
 @dataclass(slots=True, kw_only=True)
-class Late:
+class LazyProvider:
     """Implementation of Provider that creates the real one on first use.
 
     If that fails, each device gets a ConfigError, and the next alert tries again. So a corrected key file is read
@@ -66,13 +66,13 @@ class Late:
 
     make: Make
     process: Callable[[], int] = os.getpid
-    _made: Provider | None = None
-    _maker: int = -1
-    _opened: ExitStack = field(default_factory=ExitStack)
+    _provider: Provider | None = None
+    _created_in: int = -1
+    _resources: ExitStack = field(default_factory=ExitStack)
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
         try:
-            provider = self._own()
+            provider = self._own_provider()
         except BadSetting as error:
             receipt = ConfigError(reason=error.detail)
             yield from ((device, receipt) for device in devices)
@@ -81,18 +81,18 @@ class Late:
 
     def close(self) -> None:
         """Close the resources that this process opened. Those of its parent stay open."""
-        if self._maker == self.process():
-            self._opened.close()
-        self._made = None
+        if self._created_in == self.process():
+            self._resources.close()
+        self._provider = None
 
-    def _own(self) -> Provider:
-        if self._made is None or self._maker != self.process():
+    def _own_provider(self) -> Provider:
+        if self._provider is None or self._created_in != self.process():
             # A forked process has a copy of resources that its parent still uses.
             opened = ExitStack()
             with opened:
-                self._made = self.make(opened)
-                self._opened, self._maker = opened.pop_all(), self.process()
-        return self._made
+                self._provider = self.make(opened)
+                self._resources, self._created_in = opened.pop_all(), self.process()
+        return self._provider
 
 
 # Public test credentials: only the fakes accept them, and they protect nothing.
@@ -122,7 +122,7 @@ def elliptic_key(number: int) -> ec.EllipticCurvePrivateKey:
 
 
 @cache
-def google_key() -> rsa.RSAPrivateKey:
+def fake_google_key() -> rsa.RSAPrivateKey:
     p, q = (int(digits, 16) for digits in _PRIMES)
     d = pow(_EXPONENT, -1, (p - 1) * (q - 1))
     public = rsa.RSAPublicNumbers(e=_EXPONENT, n=p * q)
@@ -139,37 +139,37 @@ def google_key() -> rsa.RSAPrivateKey:
     return numbers.private_key(unsafe_skip_rsa_key_validation=True)
 
 
-def apple() -> AppleKey:
+def fake_apple_key() -> AppleKey:
     return AppleKey(key=elliptic_key(1), key_id=KEY_ID, team_id=TEAM_ID)
 
 
-def google(token_origin: str = f"{TOKEN_ORIGIN}:443") -> ServiceAccount:
+def fake_service_account(token_origin: str = f"{TOKEN_ORIGIN}:443") -> ServiceAccount:
     """Return a service account that requests its tokens from this origin, with Google's audience."""
     return ServiceAccount(
         project=PROJECT,
         email=EMAIL,
         key_id=GOOGLE_KEY_ID,
-        key=google_key(),
+        key=fake_google_key(),
         token_origin=token_origin,
         token_path=TOKEN_PATH,
         audience=TOKEN_ORIGIN + TOKEN_PATH,
     )
 
 
-def google_file(token_uri: str = TOKEN_ORIGIN + TOKEN_PATH) -> bytes:
+def fake_service_account_file(token_uri: str = TOKEN_ORIGIN + TOKEN_PATH) -> bytes:
     """Return the same account as a JSON file in Google's format."""
     file = {
         "type": "service_account",
         "project_id": PROJECT,
         "private_key_id": GOOGLE_KEY_ID,
-        "private_key": google_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
+        "private_key": fake_google_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
         "client_email": EMAIL,
         "token_uri": token_uri,
     }
     return json.dumps(file).encode()
 
 
-def web() -> Vapid:
+def fake_vapid() -> Vapid:
     key = elliptic_key(2)
     public = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     return Vapid(key=key, subject=SUBJECT, public=base64url(public))

@@ -12,7 +12,7 @@ from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import BACKOFF
 from notifier.domain.push.translations import shortened
-from notifier.ports.push import Post, Reply, Silence, Transport
+from notifier.ports.push import NoReply, Post, Reply, Transport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +36,11 @@ class RequestBuilder(Protocol):
         """Return the request, or the receipt of a device that gets no request."""
         ...
 
-    def is_token_refused(self, request: PushRequest, answer: Reply | Silence) -> bool:
+    def is_token_refused(self, request: PushRequest, answer: Reply | NoReply) -> bool:
         """Return whether the provider refused only the sender token, and a new one is available."""
         ...
 
-    def receipt(self, request: PushRequest, answer: Reply | Silence) -> Receipt: ...
+    def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt: ...
 
 
 DeviceReceipt = tuple[Device, Receipt]
@@ -102,7 +102,7 @@ class RequestRound:
 
 # Request bodies: one for each language, within the provider's size limit for any account names.
 
-MOST_BYTES = 4_096
+MAX_BODY_BYTES = 4_096
 """Apple's limit for the payload, and Google's limit for the keys and values of a message."""
 
 
@@ -111,7 +111,7 @@ def compact(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def fitting(text: str, around: Callable[[str], Mapping[str, Any]], most: int = MOST_BYTES) -> bytes:
+def shortened_to_fit(text: str, around: Callable[[str], Mapping[str, Any]], most: int = MAX_BODY_BYTES) -> bytes:
     """Return the body with the text, shortened so that the body has at most `most` bytes."""
     return compact(around(shortened(text, most - len(compact(around(""))), _written)))
 
@@ -133,14 +133,14 @@ def read(body: bytes) -> Mapping[str, Any]:
     return parsed if isinstance(parsed, dict) else {}
 
 
-def name(value: object) -> str:
+def error_code(value: object) -> str:
     """Return the value if it looks like an error code of a provider, otherwise an empty string."""
     if isinstance(value, str) and len(value) < 64 and value.isascii() and value.replace("_", "").isalnum():
         return value
     return ""
 
 
-def said(value: object, phrases: Collection[str]) -> Sequence[str]:
+def known_phrases(value: object, phrases: Collection[str]) -> Sequence[str]:
     """Return the known phrases (in lower case) that an error message contains.
 
     The rest of the message is dropped: it would go into records and logs, and may repeat a token or an alert's text.
@@ -158,12 +158,12 @@ LONGEST = timedelta(days=1)
 """Limit for a requested delay. A longer one comes from a wrong clock, and the alert would be worthless by then."""
 
 
-def in_a_while(now: datetime, chance: float) -> datetime:
+def soon_with_jitter(now: datetime, chance: float) -> datetime:
     """Return a time in ten to twenty seconds. The jitter spreads requests that failed at the same time."""
     return now + BACKOFF.delay(0, chance)
 
 
-def as_asked(headers: Mapping[str, str], now: datetime) -> datetime | None:
+def retry_after_time(headers: Mapping[str, str], now: datetime) -> datetime | None:
     """Return the time of the Retry-After header (seconds or a date, RFC 9110), or None if it is absent or invalid."""
     retry_after = headers.get("retry-after", "").strip()
     if retry_after.isascii() and retry_after.isdecimal():
@@ -176,8 +176,8 @@ def as_asked(headers: Mapping[str, str], now: datetime) -> datetime | None:
     return min(max(date if date.tzinfo else date.replace(tzinfo=UTC), now), now + LONGEST)
 
 
-def of_silence(silence: Silence, now: datetime, chance: float) -> Receipt:
+def receipt_of_silence(silence: NoReply, now: datetime, chance: float) -> Receipt:
     """Return the receipt of a request without an answer: Unknown if it may have arrived, otherwise RetryAt."""
-    if silence.left:
+    if silence.may_have_arrived:
         return Unknown(reason=silence.reason)
-    return RetryAt(at=in_a_while(now, chance), reason=silence.reason)
+    return RetryAt(at=soon_with_jitter(now, chance), reason=silence.reason)

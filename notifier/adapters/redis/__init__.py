@@ -4,34 +4,39 @@ All data is disposable: the server may be emptied at any moment.
 """
 
 from notifier.adapters.redis.activity import RedisActiveHours, RedisActivity
-from notifier.adapters.redis.cache import RedisBacklogReport, RedisBuckets, RedisPressure, RedisRecent
-from notifier.adapters.redis.connect import RedisServer, await_answer, connect, connect_async, look
-from notifier.adapters.redis.live_bus import RedisBus, RedisLiveReader
+from notifier.adapters.redis.cache import RedisBacklogReport, RedisBackpressure, RedisRecentEvents, RedisTokenBuckets
+from notifier.adapters.redis.connect import RedisServer, await_answer, connect, connect_async, server_status
+from notifier.adapters.redis.live_bus import RedisLiveBus, RedisLiveReader
 from notifier.adapters.redis.pull_index import RedisPullIndex
 from notifier.adapters.redis.pull_reader import RedisPullReader
-from notifier.adapters.redis.push_limits import RedisCaps, RedisLineReport, RedisPaces, RedisTabReport
+from notifier.adapters.redis.push_limits import (
+    RedisCircuitReport,
+    RedisFrequencyCaps,
+    RedisInboxLatencyReport,
+    RedisProviderRates,
+)
 from notifier.adapters.redis.viewer_versions import RedisInboxVersions, RedisViewerVersions
 
 __all__ = [
     "RedisActiveHours",
     "RedisActivity",
     "RedisBacklogReport",
-    "RedisBuckets",
-    "RedisBus",
-    "RedisCaps",
+    "RedisBackpressure",
+    "RedisCircuitReport",
+    "RedisFrequencyCaps",
+    "RedisInboxLatencyReport",
     "RedisInboxVersions",
-    "RedisLineReport",
+    "RedisLiveBus",
     "RedisLiveReader",
-    "RedisPaces",
-    "RedisPressure",
+    "RedisProviderRates",
     "RedisPullIndex",
     "RedisPullReader",
-    "RedisRecent",
+    "RedisRecentEvents",
     "RedisServer",
-    "RedisTabReport",
+    "RedisTokenBuckets",
     "RedisViewerVersions",
     "await_answer",
     "connect",
     "connect_async",
-    "look",
+    "server_status",
 ]

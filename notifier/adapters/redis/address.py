@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from redis.connection import SSLConnection, parse_url
 
-from notifier.config.field import split
+from notifier.config.field import split_url
 from notifier.domain.errors import BadSetting
 
 Host = tuple[str, int]
@@ -17,7 +17,7 @@ DEFAULT_PORTS = {SENTINEL: 26379, CLUSTER: 6379}
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
+class MultiHostAddress:
     """Address with several hosts, from a sentinel or cluster URL.
 
     The forms are `redis+sentinel://h1:26379,h2:26379/mymaster/0` and `redis+cluster://h1:6379,h2:6379`, or `rediss+…`
@@ -34,19 +34,21 @@ class Several:
     """
 
 
-def several(url: str) -> Several | None:
+def multi_host_address(url: str) -> MultiHostAddress | None:
     """Parse a sentinel or cluster URL; return None for the URL of one server. Raises BadSetting."""
-    scheme, plus, kind = split(url).scheme.partition("+")
+    scheme, plus, kind = split_url(url).scheme.partition("+")
     if not plus:
         return None
     try:
-        parts = split(url)
-        user, at, hosts = parts.netloc.rpartition("@")
+        parts = split_url(url)
+        user, has_user, hosts = parts.netloc.rpartition("@")
         path = [unquote(part) for part in parts.path.split("/") if part]
         service = path.pop(0) if kind == SENTINEL else ""
         # All other options, such as a CA certificate, are written as in the URL of one server.
-        plain = f"{scheme}://{user}{at}host/{'/'.join(path)}?{parts.query}"
-        return Several(kind, [_host(host, DEFAULT_PORTS[kind]) for host in hosts.split(",")], service, _options(plain))
+        plain = f"{scheme}://{user}{has_user}host/{'/'.join(path)}?{parts.query}"
+        return MultiHostAddress(
+            kind, [_host(host, DEFAULT_PORTS[kind]) for host in hosts.split(",")], service, _options(plain)
+        )
     except (ValueError, IndexError, KeyError):
         # The original message is dropped: it may quote an unescaped password.
         raise BadSetting(f"The Redis URL isn't one of {' or '.join(DEFAULT_PORTS)}.") from None

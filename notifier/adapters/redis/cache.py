@@ -3,24 +3,24 @@
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 
-from notifier.adapters.redis.calls import Command, ScriptCall, Value, ask, discard
+from notifier.adapters.redis.calls import Command, RedisValue, ScriptCall, discard, run_calls
 from notifier.adapters.redis.connect import RedisClient
 from notifier.adapters.redis.keys import CHECKSUM, KeyKind, LuaScript, unwrap, wrap
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.delivery.backlog import Behind
+from notifier.domain.delivery.backlog import PoolBacklog
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import Poison
 from notifier.domain.token_bucket import BucketLimit
 
-REMEMBERED = timedelta(hours=24)
+EVENTS_KEPT = timedelta(hours=24)
 """TTL of recent events.
 
 Upstreams repeat an event within minutes. The slower deduplication of the store covers later repeats.
 """
 
 
-class RedisRecent:
+class RedisRecentEvents:
     def __init__(self, client: RedisClient) -> None:
         self._client = client
 
@@ -31,54 +31,54 @@ class RedisRecent:
     def remember(self, digests: Mapping[EventId, str]) -> None:
         kept = {_recent(event): digest.encode() for event, digest in digests.items()}
         ids = dict.fromkeys(_recent_id(event.id) for event in digests)
-        taken = self._keep(kept, [_set(key, b"1") for key in ids])
+        taken = self._set_absent(kept, [_set(key, b"1") for key in ids])
         # A taken key holds another body of the event, or garbage, which the read deletes.
         values = self._read(taken)
         if replaced := {key: kept[key] for key in taken if key not in values}:
-            self._keep(replaced, [])
+            self._set_absent(replaced, [])
 
-    def recall(self, source: str | None, id: str) -> bool:
+    def was_accepted(self, source: str | None, id: str) -> bool:
         return bool(self._read([_recent_id(id) if source is None else _recent(EventId(source, id))]))
 
-    def _keep(self, values: Mapping[str, bytes], more: list[Command]) -> list[str]:
+    def _set_absent(self, values: Mapping[str, bytes], commands: list[Command]) -> list[str]:
         """Set the absent keys, and return the keys that already held a value and were left unchanged."""
         new = [_set(key, value, nx=True) for key, value in values.items()]
-        answers = ask(self._client, [*new, *more])
+        answers = run_calls(self._client, [*new, *commands])
         return [key for key, done in zip(values, answers[: len(values)], strict=True) if not done]
 
     def _read(self, keys: Collection[str]) -> Mapping[str, bytes]:
         """Return the values by key, without absent keys. Garbage is deleted."""
-        held = dict(zip(keys, ask(self._client, [Command("get", key) for key in keys]), strict=True))
+        held = dict(zip(keys, run_calls(self._client, [Command("get", key) for key in keys]), strict=True))
         values = {key: unwrap(key, packed) for key, packed in held.items() if packed is not None}
         if garbage := [key for key, value in values.items() if value is None]:
-            ask(self._client, [discard(key, {"": held[key]}) for key in garbage])
+            run_calls(self._client, [discard(key, {"": held[key]}) for key in garbage])
         return {key: value for key, value in values.items() if value is not None}
 
 
-class RedisBuckets:
+class RedisTokenBuckets:
     def __init__(self, client: RedisClient) -> None:
         self._client = client
         self._script = LuaScript.named(CHECKSUM, "bucket")
 
     def take(self, name: str, limit: BucketLimit) -> bool:
-        [left] = ask(self._client, [self._call(name, limit, 1, debt=0)])
+        [left] = run_calls(self._client, [self._call(name, limit, 1, debt=0)])
         return left is not None
 
     def spend(self, spent: Mapping[str, int], limit: BucketLimit) -> Mapping[str, float]:
         calls = [self._call(name, limit, count, debt=limit.capacity) for name, count in spent.items()]
-        return {name: float(left) for name, left in zip(spent, ask(self._client, calls), strict=True)}
+        return {name: float(left) for name, left in zip(spent, run_calls(self._client, calls), strict=True)}
 
     def _call(self, name: str, limit: BucketLimit, count: int, *, debt: int) -> ScriptCall:
         refill = limit.refill / timedelta(milliseconds=1)
         return ScriptCall(self._script, KeyKind.BUCKET.key(name), (limit.capacity, refill, count, debt))
 
 
-class RedisPressure:
+class RedisBackpressure:
     def __init__(self, client: RedisClient) -> None:
-        self._value = Value(client, KeyKind.PRESSURE.key())
+        self._value = RedisValue(client, KeyKind.PRESSURE.key())
 
-    def raise_to(self, level: float, lasting: timedelta) -> None:
-        self._value.set(str(level).encode(), lasting)
+    def set_level(self, level: float, ttl: timedelta) -> None:
+        self._value.set(str(level).encode(), ttl)
 
     def level(self) -> float:
         value = self._value.get()
@@ -87,21 +87,21 @@ class RedisPressure:
 
 class RedisBacklogReport:
     def __init__(self, client: RedisClient) -> None:
-        self._value = Value(client, KeyKind.BACKLOG.key())
+        self._value = RedisValue(client, KeyKind.BACKLOG.key())
 
-    def tell(self, behind: Mapping[Pool, Behind], lasting: timedelta) -> None:
-        self._value.set(pack(dict(behind)), lasting)
+    def publish(self, backlogs: Mapping[Pool, PoolBacklog], ttl: timedelta) -> None:
+        self._value.set(pack(dict(backlogs)), ttl)
 
-    def told(self) -> Mapping[Pool, Behind]:
+    def read(self) -> Mapping[Pool, PoolBacklog]:
         value = self._value.get()
         try:
-            return unpack(dict[Pool, Behind], value) if value is not None else {}
+            return unpack(dict[Pool, PoolBacklog], value) if value is not None else {}
         except Poison:  # written by another version: fail open, as if nothing had been reported
             return {}
 
 
 def _set(key: str, value: bytes, *, nx: bool = False) -> Command:
-    return Command("set", key, (wrap(key, value),), {"nx": nx, "ex": REMEMBERED})
+    return Command("set", key, (wrap(key, value),), {"nx": nx, "ex": EVENTS_KEPT})
 
 
 def _recent(event: EventId) -> str:

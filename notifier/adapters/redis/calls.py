@@ -13,7 +13,7 @@ from notifier.adapters.redis.node import AsyncClient, RedisClient
 
 Argument = str | bytes | int | float
 
-REPEATS = 2
+MAX_REPEATS = 2
 """Repeats of a call: one if the server has forgotten the script, one for a key of the wrong type."""
 
 DISCARD = LuaScript.named("discard")
@@ -31,12 +31,12 @@ class Command:
     def queue(self, pipe: Any) -> None:
         getattr(pipe, self.name)(self.key, *self.arguments, **self.options)
 
-    def words(self) -> tuple[Any, ...]:
+    def command_words(self) -> tuple[Any, ...]:
         assert self.name == "hmget", "others are named differently as methods, or have options"
         return self.name, self.key, *self.arguments[0]
 
-    def answer(self, said: Any, garbage: GarbageCount) -> Any:
-        return said
+    def interpret(self, response: Any, garbage: GarbageCount) -> Any:
+        return response
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +46,21 @@ class ScriptCall:
     script: LuaScript
     key: str
     arguments: tuple[Argument, ...] = ()
-    whole: bool = False
+    send_text: bool = False
     """Send the script text instead of its digest, because the server has forgotten the script."""
 
     def queue(self, pipe: Any) -> None:
-        if self.whole:
+        if self.send_text:
             pipe.eval(self.script.text, 1, self.key, *self.arguments)
         else:
             pipe.evalsha(self.script.digest, 1, self.key, *self.arguments)
 
-    def words(self) -> tuple[Any, ...]:
-        name, script = ("eval", self.script.text) if self.whole else ("evalsha", self.script.digest)
+    def command_words(self) -> tuple[Any, ...]:
+        name, script = ("eval", self.script.text) if self.send_text else ("evalsha", self.script.digest)
         return name, script, 1, self.key, *self.arguments
 
-    def answer(self, said: Any, garbage: GarbageCount) -> Any:
-        garbage_count, *answers = said
+    def interpret(self, response: Any, garbage: GarbageCount) -> Any:
+        garbage_count, *answers = response
         garbage.add(kind_of(self.key), garbage_count)
         return answers[0] if answers else None
 
@@ -76,10 +76,10 @@ def discard(key: str, garbage: Mapping[str, bytes] | None = None) -> ScriptCall:
     held = [
         item for name, held in (garbage or {}).items() for item in (name, sha1(held, usedforsecurity=False).hexdigest())
     ]
-    return ScriptCall(DISCARD, key, (TYPES[kind_of(key)], *held), whole=True)
+    return ScriptCall(DISCARD, key, (TYPES[kind_of(key)], *held), send_text=True)
 
 
-def ask(client: RedisClient, calls: Sequence[Call]) -> list[Any]:
+def run_calls(client: RedisClient, calls: Sequence[Call]) -> list[Any]:
     """Send the calls in one round trip and return their answers. Raises CacheUnavailable.
 
     A key of the wrong type is garbage. One more round trip deletes it and repeats its call, so reads find it absent
@@ -100,7 +100,7 @@ def ask(client: RedisClient, calls: Sequence[Call]) -> list[Any]:
             return results
 
 
-async def ask_async(client: AsyncClient, calls: Sequence[Call]) -> list[Any]:
+async def run_calls_async(client: AsyncClient, calls: Sequence[Call]) -> list[Any]:
     """Do the same as `ask`, asynchronously. Concurrent calls to a single server share its round trips."""
     rounds = _rounds(calls, client.garbage)
     with client.answered():
@@ -115,7 +115,7 @@ async def ask_async(client: AsyncClient, calls: Sequence[Call]) -> list[Any]:
 
 async def _send(client: AsyncClient, batch: Sequence[Call]) -> list[Any]:
     if client.shared is not None:
-        return await client.shared.ask([call.words() for call in batch])
+        return await client.shared.execute([call.command_words() for call in batch])
     async with client.pipeline(transaction=False) as pipe:
         for call in batch:
             call.queue(pipe)
@@ -126,38 +126,38 @@ async def _send(client: AsyncClient, batch: Sequence[Call]) -> list[Any]:
 def _rounds(calls: Sequence[Call], garbage: GarbageCount) -> Generator[Sequence[Call], list[Any], list[Any]]:
     """Yield each batch to send, receive its answers, and return the final answers to the calls."""
     sent, answers = list(calls), (yield calls) if calls else []
-    for _ in range(REPEATS):
-        repeats = {index: retry for index, call in enumerate(sent) if (retry := _repeat(call, answers[index]))}
+    for _ in range(MAX_REPEATS):
+        repeats = {index: retry for index, call in enumerate(sent) if (retry := _repair_calls(call, answers[index]))}
         if not repeats:
             break
         repeated = iter((yield [call for retry in repeats.values() for call in retry]))
         for index, retry in repeats.items():
             for cleanup in retry[:-1]:
-                cleanup.answer(_certain(next(repeated)), garbage)
+                cleanup.interpret(_raised_if_error(next(repeated)), garbage)
             sent[index], answers[index] = retry[-1], next(repeated)
-    return [call.answer(_certain(answer), garbage) for call, answer in zip(sent, answers, strict=True)]
+    return [call.interpret(_raised_if_error(answer), garbage) for call, answer in zip(sent, answers, strict=True)]
 
 
-def _repeat(call: Call, said: Any) -> Sequence[Call]:
+def _repair_calls(call: Call, response: Any) -> Sequence[Call]:
     """Return the calls that replace a failed one; none if a repeat cannot help."""
-    if isinstance(said, NoScriptError) and isinstance(call, ScriptCall):
-        return [replace(call, whole=True)]
+    if isinstance(response, NoScriptError) and isinstance(call, ScriptCall):
+        return [replace(call, send_text=True)]
     # Redis 6 puts the error code of a script into the middle of the message.
-    if isinstance(said, ResponseError) and "WRONGTYPE" in str(said):
+    if isinstance(response, ResponseError) and "WRONGTYPE" in str(response):
         return [discard(call.key), call]
     return []
 
 
-def _certain(said: Any) -> Any:
-    if isinstance(said, Exception):
-        raise said
-    return said
+def _raised_if_error(response: Any) -> Any:
+    if isinstance(response, Exception):
+        raise response
+    return response
 
 
 # Single values, each under its own key until it expires.
 
 
-class Value:
+class RedisValue:
     """Value under one key. Thread-safe. Raises CacheUnavailable."""
 
     def __init__(self, client: RedisClient, key: str) -> None:
@@ -166,14 +166,14 @@ class Value:
 
     def set(self, value: bytes, lasting: timedelta) -> None:
         # SET replaces a value of any type.
-        ask(self._client, [Command("set", self._key, (wrap(self._key, value),), {"px": lasting})])
+        run_calls(self._client, [Command("set", self._key, (wrap(self._key, value),), {"px": lasting})])
 
     def get(self) -> bytes | None:
         """Return the value, or None if it is absent or garbage. Garbage is deleted."""
-        [held] = ask(self._client, [Command("get", self._key)])
+        [held] = run_calls(self._client, [Command("get", self._key)])
         if held is None:
             return None
         value = unwrap(self._key, held)
         if value is None:
-            ask(self._client, [discard(self._key, {"": held})])
+            run_calls(self._client, [discard(self._key, {"": held})])
         return value

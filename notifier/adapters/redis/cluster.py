@@ -17,7 +17,7 @@ import redis
 from redis.crc import key_slot
 from redis.exceptions import RedisError, ResponseError
 
-from notifier.adapters.redis.address import Host, Several
+from notifier.adapters.redis.address import Host, MultiHostAddress
 from notifier.adapters.redis.keys import GarbageCount
 from notifier.adapters.redis.node import (
     READERS,
@@ -26,8 +26,8 @@ from notifier.adapters.redis.node import (
     RedisBreaker,
     RedisClient,
     RedisConnectionPool,
-    patience,
-    patience_async,
+    timeout_options,
+    timeout_options_async,
 )
 
 SLOTS = 16384
@@ -52,14 +52,14 @@ def slot_of(command: str, given: Sequence[Any]) -> int:
     return key_slot(key.encode() if isinstance(key, str) else key)
 
 
-class Map:
+class SlotMap:
     """Map from slots to the nodes that hold them."""
 
-    def __init__(self, said: Sequence[Any], asked: Host) -> None:
+    def __init__(self, slots: Sequence[Any], asked_host: Host) -> None:
         self._holders: list[Host | None] = [None] * SLOTS
-        for first, last, (host, port, *_), *_ in said:
+        for first, last, (host, port, *_), *_ in slots:
             # An empty host name means the node that was asked.
-            holder = (host.decode() if host else asked[0], int(port))
+            holder = (host.decode() if host else asked_host[0], int(port))
             self._holders[first : last + 1] = [holder] * (last + 1 - first)
 
     def holder(self, slot: int) -> Host:
@@ -68,7 +68,7 @@ class Map:
             raise ResponseError(f"No node holds slot {slot}.")
         return host
 
-    def parted(self, commands: Sequence[Command]) -> dict[Host, list[int]]:
+    def grouped_by_host(self, commands: Sequence[Command]) -> dict[Host, list[int]]:
         """Group the indexes of the commands by the host that receives them."""
         indexes: dict[Host, list[int]] = {}
         for index, (name, arguments, _) in enumerate(commands):
@@ -76,7 +76,7 @@ class Map:
         return indexes
 
 
-class _Queued:
+class _CommandBuffer:
     """Buffer of commands, in the order in which they were queued."""
 
     def __init__(self) -> None:
@@ -86,18 +86,18 @@ class _Queued:
         return lambda *given, **named: self.commands.append((name, given, named))
 
 
-class _Mapped:
+class _SlotMapHolder:
     """Holder of a cluster map that is dropped after the first error."""
 
-    def __init__(self, at: Several) -> None:
-        self.at = at
-        self.map: Map | None = None
+    def __init__(self, address: MultiHostAddress) -> None:
+        self.address = address
+        self.map: SlotMap | None = None
         self.garbage = GarbageCount()
         self._breaker = RedisBreaker()
 
     @contextmanager
-    def answered(self) -> Iterator[None]:
-        with self._breaker.answered():
+    def dropping_map_on_error(self) -> Iterator[None]:
+        with self._breaker.guarded():
             try:
                 yield
             except (RedisError, OSError):
@@ -105,7 +105,7 @@ class _Mapped:
                 raise
 
 
-class Pipeline(_Queued):
+class ClusterPipeline(_CommandBuffer):
     """Pipeline over several nodes, without a transaction: one node may execute while another refuses."""
 
     def __init__(self, client: "ClusterClient") -> None:
@@ -124,7 +124,7 @@ class Pipeline(_Queued):
         Raises at the first node that does not answer, so the whole call costs one timeout.
         """
         answers: list[Any] = [None] * len(self.commands)
-        for host, indexes in self._client.mapped().parted(self.commands).items():
+        for host, indexes in self._client.slot_map().grouped_by_host(self.commands).items():
             with self._client.node(host).pipeline(transaction=False) as pipe:
                 for index in indexes:
                     name, arguments, options = self.commands[index]
@@ -134,20 +134,20 @@ class Pipeline(_Queued):
         return answers
 
 
-class ClusterClient(_Mapped):
+class ClusterClient(_SlotMapHolder):
     """Thread-safe cluster client that connects at the first command.
 
     All nodes share one circuit breaker, because most callers need several nodes.
     """
 
-    def __init__(self, at: Several) -> None:
-        super().__init__(at)
+    def __init__(self, address: MultiHostAddress) -> None:
+        super().__init__(address)
         self._nodes: dict[Host, RedisClient] = {}
         self._lock = Lock()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        def asked(*given: Any, **named: Any) -> Any:
-            return getattr(self.node(self.mapped().holder(slot_of(name, given))), name)(*given, **named)
+        def asked(*given: Any, **kwargs: Any) -> Any:
+            return getattr(self.node(self.slot_map().holder(slot_of(name, given))), name)(*given, **kwargs)
 
         return asked
 
@@ -157,12 +157,12 @@ class ClusterClient(_Mapped):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def pipeline(self, transaction: bool) -> Pipeline:
+    def pipeline(self, transaction: bool) -> ClusterPipeline:
         assert not transaction, "there is none over several nodes"
-        return Pipeline(self)
+        return ClusterPipeline(self)
 
     def pubsub(self) -> Any:
-        return self.node(self.mapped().holder(KEYLESS["publish"])).pubsub()  # type: ignore[no-untyped-call] # as below
+        return self.node(self.slot_map().holder(KEYLESS["publish"])).pubsub()  # type: ignore[no-untyped-call] # as below
 
     def close(self) -> None:
         with self._lock:
@@ -173,17 +173,19 @@ class ClusterClient(_Mapped):
     def node(self, host: Host) -> RedisClient:
         with self._lock:
             if host not in self._nodes:
-                self._nodes[host] = RedisClient(host=host[0], port=host[1], **(patience() | self.at.options))
+                self._nodes[host] = RedisClient(
+                    host=host[0], port=host[1], **(timeout_options() | self.address.options)
+                )
             return self._nodes[host]
 
-    def mapped(self) -> Map:
+    def slot_map(self) -> SlotMap:
         """Return the current map; without one, ask the hosts in turn, each for one timeout at most."""
         if (current := self.map) is not None:
             return current
         errors: list[Exception] = []
-        for host in self.at.hosts:
+        for host in self.address.hosts:
             try:
-                self.map = current = Map(self.node(host).execute_command("CLUSTER SLOTS"), host)  # type: ignore[no-untyped-call] # redis-py's own
+                self.map = current = SlotMap(self.node(host).execute_command("CLUSTER SLOTS"), host)  # type: ignore[no-untyped-call] # redis-py's own
             except (RedisError, OSError) as error:
                 errors.append(error)
             else:
@@ -191,7 +193,7 @@ class ClusterClient(_Mapped):
         raise errors[0]
 
 
-class AsyncPipeline(_Queued):
+class AsyncClusterPipeline(_CommandBuffer):
     def __init__(self, client: "AsyncClusterClient") -> None:
         super().__init__()
         self._client = client
@@ -204,7 +206,7 @@ class AsyncPipeline(_Queued):
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
         """Send the commands to all nodes concurrently, and return the answers in order."""
-        indexes_by_host = (await self._client.mapped()).parted(self.commands)
+        indexes_by_host = (await self._client.slot_map()).grouped_by_host(self.commands)
         answers: list[Any] = [None] * len(self.commands)
 
         async def ask(host: Host, places: Sequence[int]) -> None:
@@ -222,17 +224,19 @@ class AsyncPipeline(_Queued):
         return answers
 
 
-class AsyncClusterClient(_Mapped):
+class AsyncClusterClient(_SlotMapHolder):
     """Asynchronous cluster client. Each node has its own blocking connection pool."""
 
-    def __init__(self, at: Several) -> None:
-        super().__init__(at)
+    def __init__(self, address: MultiHostAddress) -> None:
+        super().__init__(address)
         self._nodes: dict[Host, AsyncClient] = {}
         self.shared = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        async def asked(*given: Any, **named: Any) -> Any:
-            return await getattr(self.node((await self.mapped()).holder(slot_of(name, given))), name)(*given, **named)
+        async def asked(*given: Any, **kwargs: Any) -> Any:
+            return await getattr(self.node((await self.slot_map()).holder(slot_of(name, given))), name)(
+                *given, **kwargs
+            )
 
         return asked
 
@@ -242,14 +246,14 @@ class AsyncClusterClient(_Mapped):
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def pipeline(self, transaction: bool) -> AsyncPipeline:
+    def pipeline(self, transaction: bool) -> AsyncClusterPipeline:
         assert not transaction, "there is none over several nodes"
-        return AsyncPipeline(self)
+        return AsyncClusterPipeline(self)
 
     @asynccontextmanager
     async def pubsub(self) -> AsyncGenerator[Any, None]:
-        with self.answered():
-            node = self.node((await self.mapped()).holder(KEYLESS["publish"]))
+        with self.dropping_map_on_error():
+            node = self.node((await self.slot_map()).holder(KEYLESS["publish"]))
         async with node.pubsub() as listening:
             yield listening
 
@@ -260,7 +264,7 @@ class AsyncClusterClient(_Mapped):
 
     def node(self, host: Host) -> AsyncClient:
         if host not in self._nodes:
-            options = {"host": host[0], "port": host[1], **patience_async(), **self.at.options}
+            options = {"host": host[0], "port": host[1], **timeout_options_async(), **self.address.options}
             if options.pop("ssl", False):
                 options["connection_class"] = redis.asyncio.SSLConnection
             self._nodes[host] = AsyncClient.from_pool(
@@ -268,15 +272,17 @@ class AsyncClusterClient(_Mapped):
             )  # type: ignore[assignment] # a subclass's
         return self._nodes[host]
 
-    async def mapped(self) -> Map:
+    async def slot_map(self) -> SlotMap:
         if (current := self.map) is not None:
             return current
         errors: list[Exception] = []
-        for host in self.at.hosts:
+        for host in self.address.hosts:
             try:
                 # A short-lived connection outside the pools: a process that only listens needs no pool.
-                async with AsyncClient(host=host[0], port=host[1], **(patience_async() | self.at.options)) as client:
-                    self.map = current = Map(await client.execute_command("CLUSTER SLOTS"), host)  # type: ignore[no-untyped-call] # as above
+                async with AsyncClient(
+                    host=host[0], port=host[1], **(timeout_options_async() | self.address.options)
+                ) as client:
+                    self.map = current = SlotMap(await client.execute_command("CLUSTER SLOTS"), host)  # type: ignore[no-untyped-call] # as above
             except (RedisError, OSError) as error:
                 errors.append(error)
             else:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
-from notifier.adapters.redis.calls import Argument, Command, ScriptCall, ask
+from notifier.adapters.redis.calls import Argument, Command, ScriptCall, run_calls
 from notifier.adapters.redis.connect import RedisClient
 from notifier.adapters.redis.keys import LuaScript, kind_of, unwrap, wrap
 from notifier.domain.errors import CacheUnavailable
@@ -21,19 +21,19 @@ TRIES = 64
 T = TypeVar("T")
 
 
-class Cell(NamedTuple):
+class HashField(NamedTuple):
     hash: str
     field: str
 
 
-Step = Callable[[Cell, bytes], tuple[bytes | None, T]]
+Step = Callable[[HashField, bytes], tuple[bytes | None, T]]
 """Update rule. It receives a cell and its current value (empty if absent).
 
 It returns the new value (None leaves the cell unchanged) and a result for the caller.
 """
 
 
-class SwappedKeys:
+class CasHashes:
     """Hashes whose fields change by compare-and-swap. Thread-safe."""
 
     def __init__(self, client: RedisClient, lasting: timedelta) -> None:
@@ -42,34 +42,34 @@ class SwappedKeys:
         self._lasting = lasting // timedelta(milliseconds=1)
         self._swap = LuaScript.named("swap")
 
-    def change(self, cells: Collection[Cell], step: Step[T]) -> Mapping[Cell, T]:
+    def change(self, cells: Collection[HashField], step: Step[T]) -> Mapping[HashField, T]:
         """Apply the rule to each cell independently, and return its results.
 
         This takes two round trips, and two more for each conflict with a concurrent change. A cell that holds garbage
         looks empty to the rule, and is replaced by the rule's new value. Raises CacheUnavailable.
         """
-        answers, left = dict[Cell, T](), cells
+        answers, remaining = dict[HashField, T](), cells
         for _ in range(TRIES):
-            current = self._read(left)
+            current = self._read(remaining)
             stepped = {cell: step(cell, self._value(cell, held)) for cell, held in current.items()}
             answers |= {cell: answer for cell, (_, answer) in stepped.items()}
             changes = {cell: wrap(cell.hash, new, cell.field) for cell, (new, _) in stepped.items() if new}
-            left = self._swapped({cell: (current[cell] or b"", new) for cell, new in changes.items()})
-            if not left:
+            remaining = self._swap_cells({cell: (current[cell] or b"", new) for cell, new in changes.items()})
+            if not remaining:
                 return answers
         raise CacheUnavailable("Others changed it again and again.")
 
-    def _read(self, cells: Collection[Cell]) -> Mapping[Cell, bytes | None]:
+    def _read(self, cells: Collection[HashField]) -> Mapping[HashField, bytes | None]:
         fields = _by_hash(cells)
         reading = [Command("hmget", name, ([cell.field for cell in group],)) for name, group in fields.items()]
-        answers = ask(self._client, reading)
+        answers = run_calls(self._client, reading)
         return {
             cell: held
             for group, answer in zip(fields.values(), answers, strict=True)
             for cell, held in zip(group, answer, strict=True)
         }
 
-    def _value(self, cell: Cell, held: bytes | None) -> bytes:
+    def _value(self, cell: HashField, held: bytes | None) -> bytes:
         if held is None:
             return b""
         value = unwrap(cell.hash, held, cell.field)
@@ -77,7 +77,7 @@ class SwappedKeys:
             self._client.garbage.add(kind_of(cell.hash))
         return value or b""
 
-    def _swapped(self, changes: Mapping[Cell, tuple[bytes, bytes]]) -> Sequence[Cell]:
+    def _swap_cells(self, changes: Mapping[HashField, tuple[bytes, bytes]]) -> Sequence[HashField]:
         """Swap the cells, and return those that failed because a concurrent writer changed them first."""
         if not changes:
             return []
@@ -86,12 +86,14 @@ class SwappedKeys:
         for name, group in fields.items():
             arguments: list[Argument] = [argument for cell in group for argument in (cell.field, *changes[cell])]
             calls.append(ScriptCall(self._swap, name, (self._lasting, *arguments)))
-        answers = ask(self._client, calls)
-        return [Cell(name, field.decode()) for name, answer in zip(fields, answers, strict=True) for field in answer]
+        answers = run_calls(self._client, calls)
+        return [
+            HashField(name, field.decode()) for name, answer in zip(fields, answers, strict=True) for field in answer
+        ]
 
 
-def _by_hash(cells: Collection[Cell]) -> Mapping[str, Sequence[Cell]]:
-    by_hash = defaultdict[str, list[Cell]](list)
+def _by_hash(cells: Collection[HashField]) -> Mapping[str, Sequence[HashField]]:
+    by_hash = defaultdict[str, list[HashField]](list)
     for cell in cells:
         by_hash[cell.hash].append(cell)
     return by_hash

@@ -8,7 +8,7 @@ from typing import Any, cast
 import redis.asyncio.sentinel
 import redis.sentinel
 
-from notifier.adapters.redis.address import Several, several
+from notifier.adapters.redis.address import MultiHostAddress, multi_host_address
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
 from notifier.adapters.redis.keys import GarbageCount
 from notifier.adapters.redis.node import (
@@ -18,8 +18,8 @@ from notifier.adapters.redis.node import (
     RedisBreaker,
     RedisClient,
     RedisConnectionPool,
-    patience,
-    patience_async,
+    timeout_options,
+    timeout_options_async,
 )
 from notifier.domain.errors import BadSetting, CacheUnavailable
 from notifier.metrics import Metrics
@@ -35,11 +35,11 @@ __all__ = [
     "connect_async",
 ]
 
-ASKS_EVERY = 0.1
+PING_EVERY = 0.1
 """Seconds between two pings while waiting for a server to come up."""
 
 
-class _SentinelLine(redis.asyncio.sentinel.SentinelConnectionPool, RedisConnectionPool):
+class _SentinelConnectionPool(redis.asyncio.sentinel.SentinelConnectionPool, RedisConnectionPool):
     """Blocking pool of connections to the current primary."""
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
@@ -53,15 +53,15 @@ def connect(url: str, metrics: Metrics | None = None) -> RedisClient:
 
     Create it after a fork.
     """
-    match several(url):
+    match multi_host_address(url):
         case None:
-            client = _one(url)
-        case Several(kind="cluster") as address:
+            client = _single_server_client(url)
+        case MultiHostAddress(kind="cluster") as address:
             # ClusterClient supports the commands that the adapters use, so the cast is safe.
             client = cast(RedisClient, ClusterClient(address))
         case address:
             client = _primary(address)
-    client.garbage = GarbageCount(metrics.garbage if metrics else None)
+    client.garbage = GarbageCount(metrics.cache_garbage if metrics else None)
     return client
 
 
@@ -75,32 +75,32 @@ def await_answer(url: str, within: float) -> None:
     try:
         while True:
             try:
-                with RedisBreaker().answered():
+                with RedisBreaker().guarded():
                     client.ping()
                 return
             except CacheUnavailable:
                 if monotonic() >= deadline:
                     raise
-            sleep(ASKS_EVERY)
+            sleep(PING_EVERY)
     finally:
         client.close()
 
 
 def connect_async(url: str, metrics: Metrics | None = None) -> AsyncClient:
-    match several(url):
+    match multi_host_address(url):
         case None:
-            client = _one_async(url)
-        case Several(kind="cluster") as address:
+            client = _single_server_client_async(url)
+        case MultiHostAddress(kind="cluster") as address:
             client = cast(AsyncClient, AsyncClusterClient(address))
         case address:
             client = _primary_async(address)
-    client.garbage = GarbageCount(metrics.garbage if metrics else None)
+    client.garbage = GarbageCount(metrics.cache_garbage if metrics else None)
     return client
 
 
-def _one(url: str) -> RedisClient:
+def _single_server_client(url: str) -> RedisClient:
     try:
-        client = RedisClient.from_url(url, **patience())
+        client = RedisClient.from_url(url, **timeout_options())
     except ValueError:
         # The original message is dropped: it may quote an unescaped password.
         raise BadSetting(
@@ -110,29 +110,29 @@ def _one(url: str) -> RedisClient:
     return client
 
 
-def _one_async(url: str) -> AsyncClient:
-    pool = RedisConnectionPool.from_url(url, max_connections=READERS, timeout=TIMEOUT, **patience_async())
+def _single_server_client_async(url: str) -> AsyncClient:
+    pool = RedisConnectionPool.from_url(url, max_connections=READERS, timeout=TIMEOUT, **timeout_options_async())
     client = AsyncClient.from_pool(pool)
     assert isinstance(client, AsyncClient)
     return client
 
 
-def _primary(at: Several) -> RedisClient:
+def _primary(address: MultiHostAddress) -> RedisClient:
     """Return a client of the primary that the sentinels name.
 
     Each new connection asks a sentinel for the primary, so a connection broken by a failover finds the new one.
     """
-    options = patience() | at.options
-    sentinel = redis.sentinel.Sentinel(at.hosts, sentinel_kwargs={**options, "db": 0}, **options)  # type: ignore[no-untyped-call] # the library has no types here
-    client = sentinel.master_for(at.service, redis_class=RedisClient)  # type: ignore[no-untyped-call] # as above
+    options = timeout_options() | address.options
+    sentinel = redis.sentinel.Sentinel(address.hosts, sentinel_kwargs={**options, "db": 0}, **options)  # type: ignore[no-untyped-call] # the library has no types here
+    client = sentinel.master_for(address.service, redis_class=RedisClient)  # type: ignore[no-untyped-call] # as above
     assert isinstance(client, RedisClient)
     return client
 
 
-def _primary_async(at: Several) -> AsyncClient:
-    options = patience_async() | at.options
-    sentinel = redis.asyncio.sentinel.Sentinel(at.hosts, sentinel_kwargs={**options, "db": 0}, **options)  # type: ignore[no-untyped-call] # as above
-    pool = _SentinelLine(at.service, sentinel, max_connections=READERS, timeout=TIMEOUT, **options)  # type: ignore[no-untyped-call] # as above
+def _primary_async(address: MultiHostAddress) -> AsyncClient:
+    options = timeout_options_async() | address.options
+    sentinel = redis.asyncio.sentinel.Sentinel(address.hosts, sentinel_kwargs={**options, "db": 0}, **options)  # type: ignore[no-untyped-call] # as above
+    pool = _SentinelConnectionPool(address.service, sentinel, max_connections=READERS, timeout=TIMEOUT, **options)  # type: ignore[no-untyped-call] # as above
     client = AsyncClient.from_pool(pool)
     assert isinstance(client, AsyncClient)
     return client
@@ -148,11 +148,11 @@ class RedisServer:
     version: str
     policy: str
     """Eviction policy (`maxmemory-policy`)."""
-    ahead: float
+    clock_lead: float
     """Lead of its clock over the local clock in seconds, 0 if the round trip can explain the difference."""
 
 
-def look(url: str) -> RedisServer:
+def server_status(url: str) -> RedisServer:
     """Return the name, version, eviction policy and clock of the server. Raises CacheUnavailable and BadSetting."""
     client = connect(url)
     try:
@@ -168,5 +168,5 @@ def look(url: str) -> RedisServer:
         name=str(info.get("server_name", "redis")),
         version=str(info.get("valkey_version", info.get("redis_version", "0"))),
         policy=str(info.get("maxmemory_policy", "")),
-        ahead=server_time - min(max(server_time, before), after),
+        clock_lead=server_time - min(max(server_time, before), after),
     )

@@ -17,7 +17,7 @@ Command = tuple[Any, ...]
 """Command name in lower case, then the arguments. The first argument is the key."""
 
 
-class OneConnection:
+class PersistentConnection:
     """Connection to one server, or to the primary that sentinels name."""
 
     def __init__(self, pool: "redis.asyncio.ConnectionPool", within: float) -> None:
@@ -26,8 +26,8 @@ class OneConnection:
         self._connection: Any = None
         self.connections = 0
 
-    async def ask(self, commands: Sequence[Command]) -> list[Any]:
-        if self._connection is not None and await _is_over(self._connection):
+    async def execute(self, commands: Sequence[Command]) -> list[Any]:
+        if self._connection is not None and await _is_closed(self._connection):
             await self.close(wait=False)
         connection = self._connection
         if connection is None:
@@ -56,7 +56,7 @@ class OneConnection:
                 await connection.disconnect(nowait=not wait)
 
 
-async def _is_over(connection: Any) -> bool:
+async def _is_closed(connection: Any) -> bool:
     """Return whether the server closed the connection, as it does after idle time, or sent unsolicited data."""
     try:
         return bool(connection.is_connected and await connection.can_read())
@@ -71,7 +71,7 @@ async def _answer(connection: Any) -> Any:
         return error
 
 
-Answers = asyncio.Future[list[Any]]
+PendingAnswers = asyncio.Future[list[Any]]
 
 
 class SharedConnection:
@@ -80,17 +80,17 @@ class SharedConnection:
     Requests that arrive during a round trip share the next one.
     """
 
-    def __init__(self, connection: OneConnection) -> None:
+    def __init__(self, connection: PersistentConnection) -> None:
         self._connection = connection
-        self._waiting: list[tuple[Sequence[Command], Answers]] = []
+        self._waiting: list[tuple[Sequence[Command], PendingAnswers]] = []
         self._running: asyncio.Task[None] | None = None
 
-    async def ask(self, commands: Sequence[Command]) -> list[Any]:
+    async def execute(self, commands: Sequence[Command]) -> list[Any]:
         """Return the answers, like OneConnection. Raises RedisError.
 
         Commands of concurrent requests may share the round trip.
         """
-        answers: Answers = asyncio.get_running_loop().create_future()
+        answers: PendingAnswers = asyncio.get_running_loop().create_future()
         self._waiting.append((commands, answers))
         if self._running is None:
             self._running = asyncio.ensure_future(self._run())
@@ -110,9 +110,11 @@ class SharedConnection:
         finally:
             self._running = None
 
-    async def _exchange(self, waiting: list[tuple[Sequence[Command], Answers]]) -> None:
+    async def _exchange(self, waiting: list[tuple[Sequence[Command], PendingAnswers]]) -> None:
         try:
-            received = iter(await self._connection.ask([command for commands, _ in waiting for command in commands]))
+            received = iter(
+                await self._connection.execute([command for commands, _ in waiting for command in commands])
+            )
             for commands, answers in waiting:
                 result = [next(received) for _ in commands]
                 if not answers.done():
@@ -126,7 +128,7 @@ class SharedConnection:
             waiting.clear()  # break the same reference cycle as above
 
 
-def _fail(waiting: Sequence[tuple[Sequence[Command], Answers]], error: Exception) -> None:
+def _fail(waiting: Sequence[tuple[Sequence[Command], PendingAnswers]], error: Exception) -> None:
     for _, answers in waiting:
         if not answers.done():
             answers.set_exception(error)

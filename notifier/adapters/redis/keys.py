@@ -29,8 +29,8 @@ class KeyKind(StrEnum):
     RECENT_ID = "recent-id"
     TABS = "tabs"
 
-    def key(self, *rest: object) -> str:
-        return ":".join([self, *map(str, rest)])
+    def key(self, *parts: object) -> str:
+        return ":".join([self, *map(str, parts)])
 
 
 STRING, HASH, STREAM = "string", "hash", "stream"

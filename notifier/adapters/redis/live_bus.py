@@ -10,40 +10,40 @@ from typing import Any
 
 from redis.asyncio.client import PubSub
 
-from notifier.adapters.redis.calls import Command, ask
+from notifier.adapters.redis.calls import Command, run_calls
 from notifier.adapters.redis.connect import TIMEOUT, AsyncClient, RedisClient
 from notifier.adapters.redis.keys import KeyKind
 from notifier.adapters.redis.viewer_versions import news_entry
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable, Poison
-from notifier.ports.live_bus import CAUGHT_UP_EVERY, Marked, MissedUpdates, Word
+from notifier.ports.live_bus import CAUGHT_UP_INTERVAL, LiveMessage, MarksChanged, MissedUpdates
 
 CHANNEL = "live"
 """Channel of bursts. A message is the packed burst, so listeners need not read the burst from the store.
 
 Listeners must not show it to users who may not see it.
 """
-CHANNELS: dict[str, type[Word]] = {CHANNEL: Burst, "live.missed": MissedUpdates, "live.marked": Marked}
+CHANNELS: dict[str, type[LiveMessage]] = {CHANNEL: Burst, "live.missed": MissedUpdates, "live.marked": MarksChanged}
 """Message type of each channel. Messages of one publisher arrive in its order, across channels."""
 _CHANNEL_OF = {kind: channel for channel, kind in CHANNELS.items()}
 
 
-def message(word: Word) -> tuple[str, bytes]:
-    return _CHANNEL_OF[type(word)], pack(word)
+def message(live_message: LiveMessage) -> tuple[str, bytes]:
+    return _CHANNEL_OF[type(live_message)], pack(live_message)
 
 
-class RedisBus:
+class RedisLiveBus:
     def __init__(self, client: RedisClient) -> None:
         self._client = client
 
-    def publish(self, words: Sequence[Burst | MissedUpdates]) -> None:
+    def publish(self, messages: Sequence[Burst | MissedUpdates]) -> None:
         # Append to the news stream first: a page that is opened because of a live message must find the burst.
-        ask(self._client, [*map(news_entry, words), *map(_publish, words)])
+        run_calls(self._client, [*map(news_entry, messages), *map(_publish, messages)])
 
 
-def _publish(word: Word) -> Command:
-    channel, packed = message(word)
+def _publish(live_message: LiveMessage) -> Command:
+    channel, packed = message(live_message)
     return Command("publish", channel, (packed,))
 
 
@@ -54,19 +54,19 @@ class RedisLiveReader:
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
-    async def listen(self) -> AsyncGenerator[Word | None, None]:
+    async def listen(self) -> AsyncGenerator[LiveMessage | None, None]:
         async with self._client.pubsub() as pubsub:
             await self._subscribe(pubsub)
             yield None
             now = asyncio.get_running_loop().time
             pinged_at, answered = now(), True
             while True:
-                if answered and now() - pinged_at >= CAUGHT_UP_EVERY.total_seconds():
+                if answered and now() - pinged_at >= CAUGHT_UP_INTERVAL.total_seconds():
                     await self._ping(pubsub)
                     pinged_at, answered = now(), False
                 reply = await self._next(pubsub, TIMEOUT / 2)
                 if reply and reply["type"] == "message":
-                    yield self._word(reply)
+                    yield self._live_message(reply)
                 elif reply and reply["type"] == "pong":
                     # The server sends in order: messages published before the ping arrive before the pong.
                     answered = True
@@ -76,9 +76,9 @@ class RedisLiveReader:
                 elif not answered and now() - pinged_at > TIMEOUT:
                     raise CacheUnavailable("It doesn't answer a ping.")
 
-    async def tell(self, word: Marked) -> None:
+    async def publish_marks(self, change: MarksChanged) -> None:
         with self._client.answered():
-            await self._client.publish(*message(word))
+            await self._client.publish(*message(change))
 
     async def _subscribe(self, pubsub: PubSub) -> None:
         with self._client.answered():
@@ -96,9 +96,9 @@ class RedisLiveReader:
             reply: dict[str, Any] | None = await pubsub.get_message(timeout=within)
         return reply
 
-    def _word(self, heard: dict[str, Any]) -> Word:
+    def _live_message(self, reply: dict[str, Any]) -> LiveMessage:
         try:
-            return unpack(CHANNELS[heard["channel"].decode()], heard["data"])
+            return unpack(CHANNELS[reply["channel"].decode()], reply["data"])
         except Poison as error:
             # Garbage, or a message of another version. The store has the data, and a gap makes all clients reload it.
             self._client.garbage.add(KeyKind.LIVE)

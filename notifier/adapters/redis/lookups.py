@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from notifier.adapters.redis.address import Host
-from notifier.adapters.redis.cluster import AsyncClusterClient, Map
+from notifier.adapters.redis.cluster import AsyncClusterClient, SlotMap
 from notifier.adapters.redis.connect import AsyncClient
-from notifier.adapters.redis.kept_connection import Command, OneConnection
+from notifier.adapters.redis.kept_connection import Command, PersistentConnection
 
 
-class Exchange(Protocol):
+class RedisExchange(Protocol):
     """Look-ups of one event loop, used by one task at a time."""
 
     @property
@@ -18,7 +18,7 @@ class Exchange(Protocol):
         """Number that changes with every new connection: the server behind it may be a new primary after a failover."""
         ...
 
-    async def ask(self, commands: Sequence[Command]) -> list[Any]:
+    async def execute(self, commands: Sequence[Command]) -> list[Any]:
         """Send the commands and return their answers; a server error takes the place of its answer.
 
         Raises RedisError if no answer arrives in time.
@@ -34,8 +34,8 @@ class ClusterConnections:
     def __init__(self, client: AsyncClusterClient, within: float) -> None:
         self._client = client
         self._within = within
-        self._nodes: dict[Host, OneConnection] = {}
-        self._map: Map | None = None
+        self._nodes: dict[Host, PersistentConnection] = {}
+        self._map: SlotMap | None = None
         self._maps = 0
 
     @property
@@ -46,16 +46,16 @@ class ClusterConnections:
         """
         return self._maps + sum(node.connections for node in self._nodes.values())
 
-    async def ask(self, commands: Sequence[Command]) -> list[Any]:
-        result = await self._client.mapped()
+    async def execute(self, commands: Sequence[Command]) -> list[Any]:
+        result = await self._client.slot_map()
         if result is not self._map:
             self._map = result
             self._maps += 1
-        indexes_by_host = result.parted([(name, tuple(arguments), {}) for name, *arguments in commands])
+        indexes_by_host = result.grouped_by_host([(name, tuple(arguments), {}) for name, *arguments in commands])
         answers: list[Any] = [None] * len(commands)
 
         async def ask_node(host: Host, places: Sequence[int]) -> None:
-            result = await self._node(host).ask([commands[place] for place in places])
+            result = await self._node(host).execute([commands[place] for place in places])
             for place, answer in zip(places, result, strict=True):
                 answers[place] = answer
 
@@ -71,15 +71,15 @@ class ClusterConnections:
         for node in self._nodes.values():
             await node.close()
 
-    def _node(self, host: Host) -> OneConnection:
+    def _node(self, host: Host) -> PersistentConnection:
         if host not in self._nodes:
-            self._nodes[host] = OneConnection(self._client.node(host).connection_pool, self._within)
+            self._nodes[host] = PersistentConnection(self._client.node(host).connection_pool, self._within)
         return self._nodes[host]
 
 
-def exchange(client: object, within: float) -> Exchange:
+def exchange(client: object, within: float) -> RedisExchange:
     """Return an exchange with the servers of an AsyncClient or AsyncClusterClient."""
     if isinstance(client, AsyncClusterClient):
         return ClusterConnections(client, within)
     assert isinstance(client, AsyncClient)
-    return OneConnection(client.connection_pool, within)
+    return PersistentConnection(client.connection_pool, within)

@@ -13,7 +13,7 @@ from redis.exceptions import MaxConnectionsError, RedisError
 from redis.maint_notifications import MaintNotificationsConfig
 from redis.retry import Retry
 
-from notifier.adapters.redis.kept_connection import OneConnection, SharedConnection
+from notifier.adapters.redis.kept_connection import PersistentConnection, SharedConnection
 from notifier.adapters.redis.keys import GarbageCount
 from notifier.domain.errors import CacheUnavailable
 
@@ -25,13 +25,13 @@ TIMEOUT = 0.5
 A healthy server needs a millisecond, and every caller tolerates a failure.
 """
 
-REST = 1.0
+OPEN_FOR = 1.0
 """Seconds that the circuit stays open after a call without an answer.
 
 A hung server costs a process one timeout a second, instead of one for each event, burst and batch.
 """
 
-SILENCE = (redis.ConnectionError, redis.TimeoutError, OSError)
+OUTAGE_ERRORS = (redis.ConnectionError, redis.TimeoutError, OSError)
 """Errors that mean no answer. All other errors are answers of a responsive server, and cost no time."""
 
 
@@ -48,15 +48,15 @@ class RedisBreaker:
         self._lock = Lock()
 
     @contextmanager
-    def answered(self) -> Iterator[None]:
+    def guarded(self) -> Iterator[None]:
         """Raise CacheUnavailable for any Redis error: the server may be full, stopped, loading or unreachable."""
-        self._admit()
+        self._require_closed()
         try:
             yield
         except MaxConnectionsError as error:  # no request reached the server, so the breaker keeps its state
             raise CacheUnavailable(f"{type(error).__name__}: {error}") from error
-        except SILENCE as error:
-            self._rest()
+        except OUTAGE_ERRORS as error:
+            self._open()
             raise CacheUnavailable(f"{type(error).__name__}: {error}") from error
         except RedisError as error:
             self._silent = False
@@ -64,18 +64,18 @@ class RedisBreaker:
         else:
             self._silent = False
 
-    def _admit(self) -> None:
+    def _require_closed(self) -> None:
         with self._lock:
             if not self._silent:
                 return
             if self._now() < self._asks_again_at:
                 raise CacheUnavailable("It didn't answer a moment ago, and isn't asked again yet.")
             # This is the trial call. Other calls keep failing until its result is known.
-            self._asks_again_at = self._now() + REST
+            self._asks_again_at = self._now() + OPEN_FOR
 
-    def _rest(self) -> None:
+    def _open(self) -> None:
         with self._lock:
-            self._silent, self._asks_again_at = True, self._now() + REST
+            self._silent, self._asks_again_at = True, self._now() + OPEN_FOR
 
 
 READERS = 64
@@ -85,18 +85,18 @@ READERS = 64
 class RedisClient(redis.Redis):
     """Thread-safe client with one circuit breaker for all its calls."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self.answered = RedisBreaker().answered
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.answered = RedisBreaker().guarded
         self.garbage = GarbageCount()
 
 
 class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
     """Blocking connection pool whose wait timeout differs from a server timeout."""
 
-    async def get_connection(self, *given: Any, **named: Any) -> Any:
+    async def get_connection(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return await super().get_connection(*given, **named)  # type: ignore[no-untyped-call] # the library has no types here
+            return await super().get_connection(*args, **kwargs)  # type: ignore[no-untyped-call] # the library has no types here
         except redis.ConnectionError as error:
             # Server timeouts, also those during connect, are of another error class.
             if isinstance(error.__cause__, TimeoutError):
@@ -107,30 +107,30 @@ class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
 class AsyncClient(redis.asyncio.Redis):
     """Asynchronous client of one event loop, with one circuit breaker for all its calls."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self.answered = RedisBreaker().answered
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.answered = RedisBreaker().guarded
         self.garbage = GarbageCount()
         within = self.connection_pool.connection_kwargs.get("socket_timeout") or TIMEOUT
-        self.shared: SharedConnection | None = SharedConnection(OneConnection(self.connection_pool, within))
+        self.shared: SharedConnection | None = SharedConnection(PersistentConnection(self.connection_pool, within))
         """Connection for short look-ups of many concurrent requests. Clients of a cluster have none."""
 
-    async def aclose(self, *given: Any, **named: Any) -> None:
+    async def aclose(self, *args: Any, **kwargs: Any) -> None:
         if self.shared is not None:
             await self.shared.close()
-        await super().aclose(*given, **named)
+        await super().aclose(*args, **kwargs)
 
 
-def patience() -> dict[str, Any]:
+def timeout_options() -> dict[str, Any]:
     """Return the timeout and retry options for connections of synchronous clients."""
-    return _patience(Retry)
+    return _timeout_options(Retry)
 
 
-def patience_async() -> dict[str, Any]:
-    return _patience(redis.asyncio.retry.Retry)
+def timeout_options_async() -> dict[str, Any]:
+    return _timeout_options(redis.asyncio.retry.Retry)
 
 
-def _patience(retry: type[Any]) -> dict[str, Any]:
+def _timeout_options(retry: type[Any]) -> dict[str, Any]:
     return {
         "socket_timeout": TIMEOUT,
         "socket_connect_timeout": TIMEOUT,

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Lock
 
-from notifier.adapters.redis.calls import Argument, Command, ScriptCall, ask, discard
+from notifier.adapters.redis.calls import Argument, Command, ScriptCall, discard, run_calls
 from notifier.adapters.redis.connect import RedisClient
 from notifier.adapters.redis.keys import CHECKSUM, LuaScript, unwrap_fields, wrap
 from notifier.adapters.redis.pull_reader import AS_OF, EPOCH, KEPT, PARTS, SINCE, key, milliseconds, part_of
@@ -15,7 +15,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Nonces
 
-MOST_OWED = 10_000
+MAX_UNSENT = 10_000
 """Bursts buffered while Redis is unavailable. With more, the whole index is declared lost instead."""
 
 AT_ONCE = 500
@@ -34,7 +34,7 @@ SWEPT_EVERY = 60
 LEAST_SPAN = timedelta(minutes=1)
 """Time that the index covers even if it is too full."""
 
-BEHIND = 0.5
+MAX_FILL = 0.5
 """Milliseconds after a page's oldest burst. The fraction marks claims of an unfinished rebuild."""
 
 Run = list[Burst]
@@ -64,18 +64,18 @@ class RedisPullIndex:
         self._declare = LuaScript.named(CHECKSUM, "part", "declare")
         self._settle = LuaScript.named(CHECKSUM, "part", "settle")
         self._epochs: dict[int, bytes] = {}
-        self._owed: dict[BurstKey, Burst] = {}
+        self._unsent: dict[BurstKey, Burst] = {}
         self._too_many_owed = False
         self._comparisons = 0
         self._lock = Lock()
 
     def announce(self, bursts: Sequence[Burst]) -> None:
         with self._lock:
-            self._pay(bursts)
+            self._send_unsent(bursts)
 
     def generation(self) -> str | None:
         with self._lock:
-            self._pay()
+            self._send_unsent()
             proofs, garbled = self._proofs()
             if garbled:
                 # Garbled parts are deleted by now. Plant their epochs at once, so that a rebuild can begin this round.
@@ -87,63 +87,63 @@ class RedisPullIndex:
             return None
         return "+".join(sorted({epoch.decode() for epoch in epochs if epoch}))
 
-    def rebuilt(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
-        epochs, whole = self._planted(), True
+    def record_rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
+        epochs, whole = self._plant_epochs(), True
         # Each step checks the epoch again: lists prove something from the first step on.
         for page in pages:
             with self._lock:
                 joined = self._send(_newest_runs(page), epochs)
             # Continue for the remaining parts, so that one rebuild finds the garbage of all parts.
             whole &= all(joined)
-            _require(any(joined) or not joined)
-        _require(whole)
-        self._say(epochs, milliseconds(since), as_of)
+            _require_whole(any(joined) or not joined)
+        _require_whole(whole)
+        self._write_proofs(epochs, milliseconds(since), as_of)
         settled = [self._settled(part) for part in range(PARTS)]
-        _require(all(settled))
+        _require_whole(all(settled))
 
-    def compared(self, since: datetime, as_of: datetime) -> None:
-        self._say(self._planted(), "", as_of)
+    def record_comparison(self, since: datetime, as_of: datetime) -> None:
+        self._write_proofs(self._plant_epochs(), "", as_of)
         self._comparisons += 1
         sweeps, left = divmod(self._comparisons, SWEPT_EVERY)
         if left == 0:
             self._sweep(sweeps % PARTS, since, as_of)
 
-    def _planted(self) -> Mapping[int, bytes]:
+    def _plant_epochs(self) -> Mapping[int, bytes]:
         if not self._epochs:
             self.generation()
         return self._epochs
 
-    def _pay(self, bursts: Sequence[Burst] = ()) -> None:
+    def _send_unsent(self, bursts: Sequence[Burst] = ()) -> None:
         # Buffer them before sending, so that no later error can lose them.
-        self._owed.update((burst.key, burst) for burst in bursts)
-        self._too_many_owed |= len(self._owed) > MOST_OWED
+        self._unsent.update((burst.key, burst) for burst in bursts)
+        self._too_many_owed |= len(self._unsent) > MAX_UNSENT
         if self._too_many_owed:
-            self._owed.clear()
+            self._unsent.clear()
         try:
             if self._too_many_owed:
-                ask(self._client, [Command("delete", key(part)) for part in range(PARTS)])
+                run_calls(self._client, [Command("delete", key(part)) for part in range(PARTS)])
                 self._too_many_owed = False
-            self._send((run, "") for run in _runs(self._owed.values()))
+            self._send((run, "") for run in _runs(self._unsent.values()))
         except CacheUnavailable:
-            self._disclaim()
+            self._invalidate()
             raise
-        self._owed.clear()
+        self._unsent.clear()
 
-    def _disclaim(self) -> None:
+    def _invalidate(self) -> None:
         """Invalidate the index after a failed announcement.
 
         A full server still accepts deletes. On a server that hangs, the claims expire.
         """
         with suppress(CacheUnavailable):
-            ask(self._client, [Command("hdel", key(part), (AS_OF,)) for part in range(PARTS)])
+            run_calls(self._client, [Command("hdel", key(part), (AS_OF,)) for part in range(PARTS)])
 
-    def _say(self, epochs: Mapping[int, bytes], since: int | str, as_of: datetime) -> None:
+    def _write_proofs(self, epochs: Mapping[int, bytes], since: int | str, as_of: datetime) -> None:
         now = milliseconds(as_of)
         calls = [ScriptCall(self._declare, key(part), (epochs[part], since, now)) for part in range(PARTS)]
         with self._lock:
             # The store already holds all buffered bursts, so sending them now cannot contradict the comparison.
-            self._pay()
-            _require(all(ask(self._client, calls)))
+            self._send_unsent()
+            _require_whole(all(run_calls(self._client, calls)))
 
     def _proofs(self) -> tuple[Sequence[Mapping[str, bytes | None]], bool]:
         """Read the proof of each part: its epoch, planted if absent, and the time since when it is complete.
@@ -153,10 +153,10 @@ class RedisPullIndex:
         nonce, names = self._nonces.new().encode(), [key(part) for part in range(PARTS)]
         planting = [Command("hsetnx", name, (EPOCH, wrap(name, nonce, EPOCH))) for name in names]
         reading = [Command("hmget", name, ([EPOCH, SINCE],)) for name in names]
-        answers = zip(names, ask(self._client, [*planting, *reading])[PARTS:], strict=True)
+        answers = zip(names, run_calls(self._client, [*planting, *reading])[PARTS:], strict=True)
         read = [(name, *unwrap_fields(name, {EPOCH: epoch, SINCE: since})) for name, (epoch, since) in answers]
         garbled = [discard(name, garbage) for name, _, garbage in read if garbage]
-        ask(self._client, garbled)
+        run_calls(self._client, garbled)
         return [proof for _, proof, _ in read], bool(garbled)
 
     def _send(self, runs: Iterable[tuple[Run, float | str]], epochs: Mapping[int, bytes] | None = None) -> list[int]:
@@ -181,7 +181,7 @@ class RedisPullIndex:
             ScriptCall(self._join, key(part), (KEPT, epochs.get(part, b""), *arguments))
             for part, arguments in calls.items()
         ]
-        return ask(self._client, joining) if joining else []
+        return run_calls(self._client, joining) if joining else []
 
     def _sweep(self, part: int, since: datetime, as_of: datetime) -> None:
         """Drop lists older than `since`. While the part is still too long, halve the time that it covers."""
@@ -189,10 +189,10 @@ class RedisPullIndex:
         while True:
             declaring = ScriptCall(self._declare, key(part), (self._epochs[part], milliseconds(as_of - span), now))
             with self._lock:
-                ask(self._client, [declaring])
-            _require(self._settled(part))
+                run_calls(self._client, [declaring])
+            _require_whole(self._settled(part))
             with self._lock:
-                [lists] = ask(self._client, [Command("hlen", key(part))])
+                [lists] = run_calls(self._client, [Command("hlen", key(part))])
             if lists <= MOST_LISTS or span <= LEAST_SPAN:
                 return
             span /= 2
@@ -203,9 +203,9 @@ class RedisPullIndex:
         while cursor != 0:
             with self._lock:
                 scan = Command("hscan", key(part), (max(cursor, 0),), {"count": AT_ONCE})
-                [(cursor, page)] = ask(self._client, [scan])
+                [(cursor, page)] = run_calls(self._client, [scan])
                 names = tuple(name for name in page if name not in _PROOF)
-                [settled] = ask(self._client, [ScriptCall(self._settle, key(part), names)])
+                [settled] = run_calls(self._client, [ScriptCall(self._settle, key(part), names)])
             if not settled:
                 return False
         return True
@@ -232,12 +232,12 @@ def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
     newest: dict[Subject, tuple[Run, float]] = {}
     for run in _runs(page):
         subject = run[0].key.subject
-        claim = 0.0 if run[0].key.seq == 1 else milliseconds(page[-1].opened_at) + BEHIND
+        claim = 0.0 if run[0].key.seq == 1 else milliseconds(page[-1].opened_at) + MAX_FILL
         newest[subject] = (run, milliseconds(run[0].opened_at) if subject in newest else claim)
     return iter(newest.values())
 
 
-def _require(whole: bool) -> None:
+def _require_whole(whole: bool) -> None:
     if not whole:
         raise CacheUnavailable("The index was emptied, or found to have a gap or garbage, while it was rebuilt.")
 

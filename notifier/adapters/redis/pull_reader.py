@@ -9,13 +9,13 @@ from operator import itemgetter
 from struct import unpack
 from zlib import crc32
 
-from notifier.adapters.redis.calls import Command, ask_async, discard
+from notifier.adapters.redis.calls import Command, discard, run_calls_async
 from notifier.adapters.redis.connect import AsyncClient
 from notifier.adapters.redis.keys import KeyKind, unwrap_fields
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
-from notifier.ports.pull_index import FRESH_FOR, Pulled, SubjectList, SubjectLists
+from notifier.ports.pull_index import MAX_COMPARISON_AGE, PulledPositions, SubjectList, SubjectLists
 
 # Layout of the pull index in Redis: subjects are spread over parts, and each part is one hash.
 #
@@ -46,7 +46,7 @@ AS_OF = "as_of"
 A full server that refuses every write still deletes this field, which invalidates the part until the next comparison.
 """
 
-FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC)
+BEGINNING_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -66,11 +66,11 @@ def by_part(subjects: Iterable[Subject]) -> Mapping[int, list[Subject]]:
 
 
 def milliseconds(moment: datetime) -> int:
-    return (moment - FOR_EVER) // _MILLISECOND
+    return (moment - BEGINNING_OF_TIME) // _MILLISECOND
 
 
 def moment(milliseconds: float) -> datetime:
-    return FOR_EVER + timedelta(milliseconds=milliseconds)
+    return BEGINNING_OF_TIME + timedelta(milliseconds=milliseconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def fresh(as_of: bytes | None, now: datetime) -> bool:
 
     A time in the future does not count: the clock was set back, so the age of the comparison is unknown.
     """
-    return as_of is not None and milliseconds(now - FRESH_FOR) <= float(as_of) <= milliseconds(now)
+    return as_of is not None and milliseconds(now - MAX_COMPARISON_AGE) <= float(as_of) <= milliseconds(now)
 
 
 def proven_since(proof: bytes | None) -> float:
@@ -101,14 +101,14 @@ def proven_since(proof: bytes | None) -> float:
     return inf if proof is None else float(proof)
 
 
-MOST = 512
+MAX_PULLED = 512
 """Positions in one answer: dozens of pages.
 
 Without a limit, a user who follows the hundreds of busiest subjects would get tens of thousands.
 """
 
 Fields = Mapping[str, bytes | None]
-Look = Mapping[Subject, StoredSubjectList | float]
+ListsRead = Mapping[Subject, StoredSubjectList | float]
 """List of each subject, or, without a list, the time since when its part is complete."""
 
 
@@ -121,7 +121,9 @@ class RedisPullReader:
         parts, read = await self._read(subjects)
         if not read or not all(fresh(part[AS_OF], self._clock.now()) for part in read.values()):
             return None
-        lists = {subject: _list(subject, _look(read[part], subject)) for part in parts for subject in parts[part]}
+        lists = {
+            subject: _list(subject, _list_or_proof(read[part], subject)) for part in parts for subject in parts[part]
+        }
         return SubjectLists(
             lists={subject: subject_list for subject, subject_list in lists.items() if subject_list is not None},
             as_of=moment(min(float(part[AS_OF] or 0) for part in read.values())),
@@ -133,64 +135,64 @@ class RedisPullReader:
         """Return the subjects and the fields of each part; None instead of the fields if any contains garbage."""
         parts = by_part(subjects)
         fields = {part: [AS_OF, SINCE, *map(str, members)] for part, members in parts.items()}
-        answers = await ask_async(
+        answers = await run_calls_async(
             self._client, [Command("hmget", key(part), (names,)) for part, names in fields.items()]
         )
         held = {part: dict(zip(fields[part], answer, strict=True)) for part, answer in zip(parts, answers, strict=True)}
         read = {part: unwrap_fields(key(part), answer) for part, answer in held.items()}
         if garbled := [discard(key(part), garbage) for part, (_, garbage) in read.items() if garbage]:
             # A part with garbage proves nothing. Delete it, so that the next rebuild fills it again.
-            await ask_async(self._client, garbled)
+            await run_calls_async(self._client, garbled)
             return parts, None
         return parts, {part: held for part, (held, _) in read.items()}
 
-    async def news(self, subjects: Collection[Subject]) -> Pulled:
+    async def read_newest(self, subjects: Collection[Subject]) -> PulledPositions:
         parts, read = await self._read(subjects)
         if read is None:
-            return Pulled(places=(), complete_since=None)
+            return PulledPositions(positions=(), complete_since=None)
         now = self._clock.now()
         if not all(fresh(part[AS_OF], now) for part in read.values()):
-            return Pulled(places=(), complete_since=None)
-        pulled = _proven({subject: _look(read[part], subject) for part in parts for subject in parts[part]})
+            return PulledPositions(positions=(), complete_since=None)
+        pulled = _merged({subject: _list_or_proof(read[part], subject) for part in parts for subject in parts[part]})
         compared = min((float(part[AS_OF] or 0) for part in read.values()), default=None)
         return pulled if compared is None else replace(pulled, as_of=moment(compared))
 
 
-def _look(part: Fields, subject: Subject) -> StoredSubjectList | float:
+def _list_or_proof(part: Fields, subject: Subject) -> StoredSubjectList | float:
     packed = part[str(subject)]
     return proven_since(part[SINCE]) if packed is None else read_list(packed)
 
 
-def _list(subject: Subject, found: StoredSubjectList | float) -> SubjectList | None:
-    since = found.since if isinstance(found, StoredSubjectList) else found
+def _list(subject: Subject, stored: StoredSubjectList | float) -> SubjectList | None:
+    since = stored.since if isinstance(stored, StoredSubjectList) else stored
     if isinf(since):
         return None
-    opened = enumerate(found.opened, start=found.first) if isinstance(found, StoredSubjectList) else ()
+    opened = enumerate(stored.opened, start=stored.first) if isinstance(stored, StoredSubjectList) else ()
     places = [(moment(at), BurstKey(subject, seq)) for seq, at in opened if at >= since]
-    return SubjectList(complete_since=moment(since), places=places[::-1])
+    return SubjectList(complete_since=moment(since), positions=places[::-1])
 
 
-def _proven(look: Look) -> Pulled:
+def _merged(lists: ListsRead) -> PulledPositions:
     """Merge the lists into one, complete since the latest `since` of all subjects. The store has older positions."""
     since = max(
-        (entry.since if isinstance(entry, StoredSubjectList) else entry for entry in look.values()), default=0.0
+        (entry.since if isinstance(entry, StoredSubjectList) else entry for entry in lists.values()), default=0.0
     )
     if isinf(since):
-        return Pulled(places=(), complete_since=None)
+        return PulledPositions(positions=(), complete_since=None)
     # Sort by time only: comparing thousands of keys costs more than all other steps.
-    newest = sorted(_opened(look, since), key=itemgetter(0), reverse=True)
-    if len(newest) > MOST:
-        since = newest[MOST][0] + 1
+    newest = sorted(_opened(lists, since), key=itemgetter(0), reverse=True)
+    if len(newest) > MAX_PULLED:
+        since = newest[MAX_PULLED][0] + 1
     places = [
         InboxPosition(moment(opened), BurstKey(subject, seq))
-        for opened, subject, seq in newest[:MOST]
+        for opened, subject, seq in newest[:MAX_PULLED]
         if opened >= since
     ]
-    return Pulled(places=tuple(sorted(places, reverse=True)), complete_since=moment(since))
+    return PulledPositions(positions=tuple(sorted(places, reverse=True)), complete_since=moment(since))
 
 
-def _opened(look: Look, since: float) -> Iterator[tuple[float, Subject, int]]:
-    for subject, entry in look.items():
+def _opened(lists: ListsRead, since: float) -> Iterator[tuple[float, Subject, int]]:
+    for subject, entry in lists.items():
         if isinstance(entry, StoredSubjectList) and max(entry.opened) >= since:
             for seq, opened in enumerate(entry.opened, start=entry.first):
                 if opened >= since:

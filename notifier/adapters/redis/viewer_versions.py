@@ -19,14 +19,14 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
 from notifier.domain.ids import UserId
 from notifier.ports.inbox_versions import (
-    CHANGE_LASTS,
-    LOOK_WITHIN,
-    REMEMBERED_FOR,
-    VERSION_KEPT,
+    CHANGE_MARK_TTL,
+    LOOKUP_TIMEOUT,
+    REMEMBERED_TTL,
+    VERSION_TTL,
     NewsPosition,
     RememberedViewer,
     Scope,
-    VersionLook,
+    VersionLookup,
 )
 from notifier.ports.live_bus import MissedUpdates
 
@@ -34,7 +34,7 @@ NEWS = KeyKind.NEWS.key()
 """Stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node, like the bus."""
 NEWS_KEPT = 4_000
 """Entries in the stream, about 4 MB. A process that falls further behind reloads from the store."""
-MOST_NEWS = 1_000
+MAX_NEWS = 1_000
 """Entries in one answer. A process that is further behind reloads: that costs less than applying them."""
 PARTS = 32
 """Hash tags. In a cluster one command reaches the versions of one part."""
@@ -45,9 +45,9 @@ _CHECKSUM = 4
 """Size of a CRC-32 in bytes."""
 
 
-def news_entry(word: Burst | MissedUpdates) -> RedisCommand:
+def news_entry(live_message: Burst | MissedUpdates) -> RedisCommand:
     """Return the command that appends a live message to the news stream."""
-    fields = {_MISSED: b""} if isinstance(word, MissedUpdates) else {_BURST: pack(word)}
+    fields = {_MISSED: b""} if isinstance(live_message, MissedUpdates) else {_BURST: pack(live_message)}
     return RedisCommand("xadd", NEWS, (fields,), {"maxlen": NEWS_KEPT, "approximate": True})
 
 
@@ -82,23 +82,23 @@ class RedisViewerVersions:
 class RedisInboxVersions:
     """Look-ups and changes of versions for one event loop, one look-up at a time."""
 
-    def __init__(self, client: AsyncClient, within: timedelta = LOOK_WITHIN) -> None:
+    def __init__(self, client: AsyncClient, within: timedelta = LOOKUP_TIMEOUT) -> None:
         self._client = client
         self._cluster = is_cluster(client)
         self._exchange = exchange(client, within.total_seconds())
 
-    async def look(
+    async def look_up(
         self, scopes: Collection[Scope], after: NewsPosition | None, users: Collection[UserId] = ()
-    ) -> VersionLook:
+    ) -> VersionLookup:
         groups = _grouped(scopes, cluster=self._cluster)
         commands: list[Command] = [("mget", *map(version_key, group)) for group in groups]
         commands += [("get", viewer_key(user)) for user in users]
         newest = ("xrevrange", NEWS, "+", "-", "COUNT", 1)
         commands.append(
-            newest if after is None else ("xrange", NEWS, after.partition("/")[0], "+", "COUNT", MOST_NEWS + 1)
+            newest if after is None else ("xrange", NEWS, after.partition("/")[0], "+", "COUNT", MAX_NEWS + 1)
         )
         with self._client.answered():
-            *answers, entries = await self._exchange.ask(commands)
+            *answers, entries = await self._exchange.execute(commands)
             if isinstance(entries, ResponseError) and "WRONGTYPE" in str(entries):
                 self._client.garbage.add(KeyKind.NEWS)
                 await self._client.delete(NEWS)  # the key holds garbage: publishers create the stream again
@@ -112,7 +112,7 @@ class RedisInboxVersions:
                 entries = [(await self._client.xadd(NEWS, {_ANCHOR: b""}), (_ANCHOR, b""))]
         news, position = ((), _position(entries[-1])) if after is None else _read_news(entries, after)
         versions, changing = _read_versions(groups, answers[: len(groups)])
-        return VersionLook(
+        return VersionLookup(
             versions=versions,
             changing=changing,
             news=news,
@@ -123,9 +123,9 @@ class RedisInboxVersions:
 
     async def remember(self, viewer: RememberedViewer) -> None:
         with self._client.answered():
-            key, value, lasting = viewer_key(viewer.viewer.user), _checked(pack(viewer)), REMEMBERED_FOR // _MILLISECOND
+            key, value, lasting = viewer_key(viewer.viewer.user), _checked(pack(viewer)), REMEMBERED_TTL // _MILLISECOND
             if self._client.shared is not None:
-                [answer] = await self._client.shared.ask([("set", key, value, "px", lasting)])
+                [answer] = await self._client.shared.execute([("set", key, value, "px", lasting)])
                 if isinstance(answer, Exception):
                     raise answer
             else:
@@ -152,11 +152,11 @@ class RedisInboxVersions:
                 self._client.garbage.add(KeyKind.VIEWER)
         return viewers
 
-    async def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
+    async def insert_versions(self, scopes: Collection[Scope], version: str) -> VersionLookup:
         groups = _grouped(scopes, cluster=self._cluster)
         answers = [values for _, values in await self._send(_plant(groups, version))]
         versions, changing = _read_versions(groups, answers)
-        return VersionLook(versions=versions, changing=changing)
+        return VersionLookup(versions=versions, changing=changing)
 
     async def begin(self, scopes: Collection[Scope], change: str) -> None:
         await self._send(_begin(_grouped(scopes, cluster=self._cluster), change))
@@ -167,7 +167,7 @@ class RedisInboxVersions:
     async def _send(self, calls: Iterable[Sequence[Any]]) -> list[Any]:
         with self._client.answered():
             if self._client.shared is not None:
-                return _count(self._client, await self._client.shared.ask([("eval", *call) for call in calls]))
+                return _count(self._client, await self._client.shared.execute([("eval", *call) for call in calls]))
             async with self._client.pipeline(transaction=False) as pipe:
                 for call in calls:
                     pipe.eval(*call)
@@ -213,15 +213,15 @@ def _grouped(scopes: Collection[Scope], *, cluster: bool) -> Sequence[Group]:
 
 
 def _begin(groups: Iterable[Group], change: str) -> Iterable[Sequence[Any]]:
-    return (_call(_BEGIN, group, change, CHANGE_LASTS) for group in groups)
+    return (_call(_BEGIN, group, change, CHANGE_MARK_TTL) for group in groups)
 
 
 def _finish(groups: Iterable[Group], change: str) -> Iterable[Sequence[Any]]:
-    return (_call(_FINISH, group, change, CHANGE_LASTS) for group in groups)
+    return (_call(_FINISH, group, change, CHANGE_MARK_TTL) for group in groups)
 
 
 def _plant(groups: Iterable[Group], version: str) -> Iterable[Sequence[Any]]:
-    return (_call(_PLANT, group, version, VERSION_KEPT) for group in groups)
+    return (_call(_PLANT, group, version, VERSION_TTL) for group in groups)
 
 
 def _call(script: LuaScript, group: Group, name: str, lasting: timedelta) -> Sequence[Any]:
@@ -262,7 +262,7 @@ def _read_news(entries: Sequence[Any], after: NewsPosition) -> tuple[Sequence[Bu
     The bursts are None if the entry at `after` is gone, because later entries may have been trimmed or wiped, too.
     They are also None after a gap, garbage or too many entries.
     """
-    if not entries or _position(entries[0]) != after or len(entries) > MOST_NEWS:
+    if not entries or _position(entries[0]) != after or len(entries) > MAX_NEWS:
         return None, None
     bursts = list[Burst]()
     for _, parts in entries[1:]:

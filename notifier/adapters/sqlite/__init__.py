@@ -10,61 +10,61 @@ from notifier.adapters.sqlite.stores.bursts import SqliteBursts, SqliteHeads, Sq
 from notifier.adapters.sqlite.stores.coordination import SqliteEpochs, SqliteLeases, SqliteThrottles
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters, SqliteLaneTallies
 from notifier.adapters.sqlite.stores.devices import SqliteDevices
-from notifier.adapters.sqlite.stores.directory import SqliteDirectory, SqliteFlags
+from notifier.adapters.sqlite.stores.directory import SqliteAccountFlags, SqliteDirectory
 from notifier.adapters.sqlite.stores.follows import SqliteFollows
 from notifier.adapters.sqlite.stores.inbox import SqliteInbox
-from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteLedger, SqliteSleepers
-from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets, SqliteStays
-from notifier.adapters.sqlite.stores.moderation import SqliteHolds, SqliteReaches
+from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteDeferredBursts, SqliteLedger
+from notifier.adapters.sqlite.stores.member_sets import SqliteActiveSets, SqliteMemberSets
+from notifier.adapters.sqlite.stores.moderation import SqliteHeldMentions, SqliteReachLimits
 from notifier.adapters.sqlite.stores.people import SqlitePeople
-from notifier.adapters.sqlite.stores.push import SqliteSent, SqliteSpared
-from notifier.adapters.sqlite.stores.retractions import SqliteRetractions, SqliteTraces
-from notifier.adapters.sqlite.stores.snapshots import SqliteSeals
+from notifier.adapters.sqlite.stores.push import SqlitePushSuppressions, SqliteSendLog
+from notifier.adapters.sqlite.stores.retractions import SqliteErasureTargets, SqliteRetractions
+from notifier.adapters.sqlite.stores.snapshots import SqliteAudienceSnapshots
 from notifier.adapters.sqlite.stores.timeline import SqliteTimeline
 from notifier.adapters.sqlite.stores.user_preferences import (
-    SqliteOveralls,
-    SqlitePartings,
+    SqliteAccountPreferences,
     SqlitePreferences,
-    SqliteWants,
+    SqliteSubjectPreferences,
+    SqliteUserBlocks,
 )
 
 __all__ = [
     "Database",
     "Files",
+    "SqliteAccountFlags",
+    "SqliteAccountPreferences",
+    "SqliteActiveSets",
     "SqliteArchive",
+    "SqliteAudienceSnapshots",
     "SqliteBurstChanges",
     "SqliteBursts",
     "SqliteClaims",
     "SqliteDeadLetters",
+    "SqliteDeferredBursts",
     "SqliteDevices",
     "SqliteDirectory",
     "SqliteEpochs",
-    "SqliteFlags",
+    "SqliteErasureTargets",
     "SqliteFollows",
     "SqliteHeads",
-    "SqliteHolds",
+    "SqliteHeldMentions",
     "SqliteInbox",
     "SqliteLaneTallies",
     "SqliteLeases",
     "SqliteLedger",
     "SqliteLog",
     "SqliteMemberSets",
-    "SqliteOveralls",
-    "SqlitePartings",
     "SqlitePeople",
     "SqlitePreferences",
-    "SqliteReaches",
+    "SqlitePushSuppressions",
+    "SqliteReachLimits",
     "SqliteReader",
     "SqliteRecentBursts",
     "SqliteRetractions",
-    "SqliteSeals",
-    "SqliteSent",
-    "SqliteSleepers",
-    "SqliteSpared",
-    "SqliteStays",
+    "SqliteSendLog",
+    "SqliteSubjectPreferences",
     "SqliteThrottles",
     "SqliteTimeline",
-    "SqliteTraces",
+    "SqliteUserBlocks",
     "SqliteViewerLapses",
-    "SqliteWants",
 ]

@@ -22,20 +22,20 @@ LONGEST_KEPT = timedelta(milliseconds=5)
 """Maximum delay of an answer. Older answers are delivered before the next query, which may hang."""
 
 
-class Question:
-    def __init__(self, ask: Callable[[], Any], mailbox: Mailbox) -> None:
+class PendingQuery:
+    def __init__(self, query: Callable[[], Any], mailbox: Mailbox) -> None:
         self.answered: asyncio.Future[Any] = mailbox.loop.create_future()
         """Belongs to the event loop. Other threads only check whether it is done."""
         self.mailbox = mailbox
-        self._ask = ask
+        self._query = query
         self._answer: Any = None
         self._error: BaseException | None = None
 
-    def ask(self) -> None:
+    def run(self) -> None:
         if self.answered.done():  # its deadline has passed in the queue
             return
         try:
-            self._answer = self._ask()
+            self._answer = self._query()
         except BaseException as error:  # any error belongs to the caller: the thread goes on with the next query
             self._error = error
         self.mailbox.put(self._hand_over)
@@ -52,34 +52,34 @@ class Question:
             answered.set_result(self._answer)
 
 
-class ReaderThreads:
+class QueryThreads:
     """Threads that run queries, started with the first one.
 
     They don't refer to the reader, so that they end with it.
     """
 
-    def __init__(self, threads: int, helpers: int, held_up_after: timedelta, together: int) -> None:
+    def __init__(self, threads: int, helpers: int, helped_after: timedelta, answers_per_wakeup: int) -> None:
         """`together`: answers of a thread per wake-up of the event loop, while queries are queued."""
-        self._questions: SimpleQueue[Question | None] = SimpleQueue()
+        self._questions: SimpleQueue[PendingQuery | None] = SimpleQueue()
         """None marks the end of the queue."""
         self._lasting = threads
         self._most = threads + helpers
-        self._held_up_after = held_up_after.total_seconds()
-        self._together = together
+        self._held_up_after = helped_after.total_seconds()
+        self._together = answers_per_wakeup
         self._lock = threading.Lock()
         self._numbers = count()
         self._threads: dict[int, threading.Thread] = {}
         self._free_by: dict[int, float] = {}
         """Time by thread. A thread that still runs the same query at that time is held up."""
 
-    def append(self, question: Question) -> None:
+    def append(self, pending: PendingQuery) -> None:
         with self._lock:
-            self._questions.put(question)
+            self._questions.put(pending)
             while len(self._threads) < self._lasting:
-                self._start(self._work)
+                self._start(self._run_worker)
             now = time.monotonic()
             if len(self._threads) < self._most and all(limit < now for limit in self._free_by.values()):
-                self._start(self._help)
+                self._start(self._run_helper)
 
     def close(self) -> None:
         self._questions.put(None)
@@ -95,59 +95,59 @@ class ReaderThreads:
         self._threads[number] = threading.Thread(target=run, args=(number,), name=f"sqlite-{number}", daemon=True)
         self._threads[number].start()
 
-    def _work(self, number: int) -> None:
+    def _run_worker(self, number: int) -> None:
         answers = _Answers(self._together)
-        while (question := self._wait(answers)) is not None:
-            self._ask(number, question, answers)
+        while (pending := self._wait(answers)) is not None:
+            self._run_query(number, pending, answers)
         answers.send()
         self.close()  # pass the end of the queue on to the other threads
 
-    def _wait(self, answers: "_Answers") -> Question | None:
+    def _wait(self, answers: "_Answers") -> PendingQuery | None:
         try:
             return self._questions.get_nowait()
         except Empty:  # or another thread was faster: deliver all answers before waiting
             answers.send()
             return self._questions.get()
 
-    def _help(self, number: int) -> None:
+    def _run_helper(self, number: int) -> None:
         answers = _Answers(self._together)
-        while (question := self._next(number)) is not None:
-            self._ask(number, question, answers)
+        while (pending := self._next(number)) is not None:
+            self._run_query(number, pending, answers)
         answers.send()
 
-    def _next(self, number: int) -> Question | None:
+    def _next(self, number: int) -> PendingQuery | None:
         """Return the next query of a helper. A helper leaves under the lock, so that it misses no new query."""
         with self._lock:
             with suppress(Empty):
-                if (question := self._questions.get_nowait()) is not None:
-                    return question
+                if (pending := self._questions.get_nowait()) is not None:
+                    return pending
                 self.close()  # pass the end of the queue on to the other threads
             del self._threads[number], self._free_by[number]
             return None
 
-    def _ask(self, number: int, question: Question, answers: "_Answers") -> None:
+    def _run_query(self, number: int, pending: PendingQuery, answers: "_Answers") -> None:
         now = time.monotonic()
         if answers.kept_since < now - LONGEST_KEPT.total_seconds():
             answers.send()
         self._free_by[number] = now + self._held_up_after
-        question.ask()
+        pending.run()
         self._free_by[number] = math.inf
-        answers.add(question)
+        answers.add(pending)
 
 
 class _Answers:
     """Answers of a thread for which the event loop isn't woken yet."""
 
-    def __init__(self, together: int) -> None:
-        self._together = together
+    def __init__(self, per_wakeup: int) -> None:
+        self._together = per_wakeup
         self._mailboxes: list[Mailbox] = []
         self.kept_since = math.inf
         """When the oldest answer was added."""
 
-    def add(self, question: Question) -> None:
+    def add(self, answered: PendingQuery) -> None:
         if not self._mailboxes:
             self.kept_since = time.monotonic()
-        self._mailboxes.append(question.mailbox)
+        self._mailboxes.append(answered.mailbox)
         if len(self._mailboxes) == self._together:
             self.send()
 
@@ -164,11 +164,11 @@ THREADS = 1
 HELPERS = 3
 """Threads that take over while all others are held up."""
 
-HELD_UP_AFTER = timedelta(milliseconds=200)
+HELPED_AFTER = timedelta(milliseconds=200)
 """Reads take well under a millisecond; the longest without disk access take about ten. On a busy machine any thread
 may stall for 50 ms, and helpers that aren't needed slow down all threads."""
 
-TOGETHER = 4
+ANSWERS_PER_WAKEUP = 4
 """Answers per wake-up of the event loop. More would delay the first of them, and save hardly anything."""
 
 WRITERS = 2
@@ -177,7 +177,7 @@ WRITERS = 2
 DEADLINE = timedelta(seconds=2)
 """A user who opened the inbox has looked away by then."""
 
-WAITING = 1_000
+MAX_WAITING = 1_000
 """Maximum queries in flight. At a millisecond each, a query behind so many would miss the deadline anyway."""
 
 P = ParamSpec("P")
@@ -193,31 +193,31 @@ class SqliteReader:
         threads: int = THREADS,
         helpers: int = HELPERS,
         deadline: timedelta = DEADLINE,
-        waiting: int = WAITING,
-        held_up_after: timedelta = HELD_UP_AFTER,
-        together: int = TOGETHER,
+        max_waiting: int = MAX_WAITING,
+        helped_after: timedelta = HELPED_AFTER,
+        answers_per_wakeup: int = ANSWERS_PER_WAKEUP,
     ) -> None:
-        self._line = ReaderThreads(threads, helpers, held_up_after, together)
+        self._line = QueryThreads(threads, helpers, helped_after, answers_per_wakeup)
         finalize(self, self._line.close)
-        self._limit = InFlightLimit(most=waiting, deadline=deadline)
+        self._limit = InFlightLimit(max_calls=max_waiting, deadline=deadline)
         self._mailboxes = Mailboxes()
 
-    async def __call__(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def __call__(self, query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the answer. Raises StoreUnavailable at the deadline; a write may still take effect.
 
         A query that is still queued at the deadline never runs. If too many queries are in flight, it is rejected at
         once.
         """
-        return await self._limit.run(1, self._answer, partial(ask, *args, **kwargs))
+        return await self._limit.run(1, self._answer, partial(query, *args, **kwargs))
 
-    async def _answer(self, ask: Callable[[], T]) -> T:
-        question = Question(ask, self._mailboxes.current())
-        self._line.append(question)
+    async def _answer(self, query: Callable[[], T]) -> T:
+        pending = PendingQuery(query, self._mailboxes.current())
+        self._line.append(pending)
         try:
-            answer: T = await question.answered
+            answer: T = await pending.answered
             return answer
         finally:
-            del question  # breaks a cycle: the error holds this frame, and the question holds the error
+            del pending  # breaks a cycle: the error holds this frame, and the question holds the error
 
     def close(self) -> None:
         """Wait for the queries in flight, and end the threads."""
@@ -228,6 +228,8 @@ class SqliteReader:
 class SqliteWriter(SqliteReader):
     """Runs writes in separate threads: a write that waits for a locked file delays no read."""
 
-    def __init__(self, *, threads: int = WRITERS, deadline: timedelta = DEADLINE, waiting: int = WAITING) -> None:
+    def __init__(
+        self, *, threads: int = WRITERS, deadline: timedelta = DEADLINE, max_waiting: int = MAX_WAITING
+    ) -> None:
         # Deliver each answer at once: the next write may wait for the file beyond this one's deadline.
-        super().__init__(threads=threads, helpers=0, deadline=deadline, waiting=waiting, together=1)
+        super().__init__(threads=threads, helpers=0, deadline=deadline, max_waiting=max_waiting, answers_per_wakeup=1)

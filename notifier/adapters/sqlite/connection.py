@@ -16,13 +16,13 @@ from weakref import WeakSet
 
 from notifier.domain.errors import Full, NotifierError, StoreUnavailable, Unavailable
 
-WAITS = timedelta(seconds=5)
+LOCK_TIMEOUT = timedelta(seconds=5)
 """Timeout of a writer that waits for its turn: the holder of the file is then stuck."""
 
 RETRIED_AFTER = 0.001
 """Seconds between two attempts."""
 
-NO_ROOM = 1 << 20
+MIN_FREE_BYTES = 1 << 20
 """With fewer free bytes an I/O error counts as a full disk: the shared-memory file has no error code for that."""
 
 
@@ -44,7 +44,7 @@ _PRAGMAS = (
     "PRAGMA busy_timeout = 5",
 )
 
-_GONE = {
+_FILE_ERRORS = {
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_READONLY,
@@ -53,7 +53,7 @@ _GONE = {
 }
 """After these errors the connection may refer to a file that no longer exists. The next use opens a new one."""
 
-_PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM}
+_TRANSIENT_ERRORS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM}
 
 
 class Synchronous(StrEnum):
@@ -69,14 +69,14 @@ class _Connection(sqlite3.Connection):
     """Connection that supports weak references, so that it ends with its thread."""
 
 
-class _Own:
+class _ProcessState:
     """State that belongs to one process."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
-        self.turn = threading.Lock()
-        self.local = threading.local()
-        self.opened: WeakSet[_Connection] = WeakSet()
+        self.write_turn = threading.Lock()
+        self.thread_local = threading.local()
+        self.connections: WeakSet[_Connection] = WeakSet()
 
 
 class Database:
@@ -91,23 +91,23 @@ class Database:
         *,
         synchronous: Synchronous = Synchronous.FULL,
         unavailable: type[Unavailable] = StoreUnavailable,
-        waits: timedelta = WAITS,
+        lock_timeout: timedelta = LOCK_TIMEOUT,
     ) -> None:
         self.path = path
-        self._waits = waits.total_seconds()
+        self._waits = lock_timeout.total_seconds()
         self._synchronous = synchronous
         self._unavailable = unavailable
-        self._own = _Own()
+        self._process = _ProcessState()
 
     def relaxed(self) -> "Database":
         """Return the same file, for writes that a power cut may undo."""
         waits = timedelta(seconds=self._waits)
-        return Database(self.path, synchronous=Synchronous.NORMAL, unavailable=self._unavailable, waits=waits)
+        return Database(self.path, synchronous=Synchronous.NORMAL, unavailable=self._unavailable, lock_timeout=waits)
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """Run a write transaction. It commits at the end of the block, and rolls back if an error leaves the block."""
-        turn = self._mine().turn
+        turn = self._process_state().write_turn
         # Threads queue on this lock, because it wakes the next thread at once, while SQLite's busy handler sleeps.
         if not turn.acquire(timeout=self._waits):
             raise self._unavailable(f"{self.path.name} is held by another thread.")
@@ -115,8 +115,8 @@ class Database:
             with self._translated():
                 connection = self._connection()
                 # Take the write lock at once: a transaction that begins as a read could be refused halfway.
-                _patiently(connection, "BEGIN IMMEDIATE", time.monotonic() + self._waits)
-                with self._freed(), _ending(connection):
+                _execute_patiently(connection, "BEGIN IMMEDIATE", time.monotonic() + self._waits)
+                with self._dropping_on_error(), _transaction(connection):
                     yield connection
         finally:
             turn.release()
@@ -131,32 +131,32 @@ class Database:
         with self._translated():
             connection = self._connection()
             connection.execute("BEGIN")
-            with self._freed(), _ending(connection):
+            with self._dropping_on_error(), _transaction(connection):
                 yield connection
 
     def close(self) -> None:
         """Close the connections of all threads of this process. The next use opens new ones."""
-        own, self._own = self._mine(), _Own()
-        for connection in list(own.opened):
+        own, self._process = self._process_state(), _ProcessState()
+        for connection in list(own.connections):
             connection.close()
 
-    def _mine(self) -> _Own:
-        if self._own.pid != os.getpid():
-            if self._own.opened:
+    def _process_state(self) -> _ProcessState:
+        if self._process.pid != os.getpid():
+            if self._process.connections:
                 raise RuntimeError(f"{self.path} was open when the process forked.")
-            self._own = _Own()
-        return self._own
+            self._process = _ProcessState()
+        return self._process
 
     def _connection(self) -> sqlite3.Connection:
         if (connection := self._current()) is None:
-            own = self._mine()
-            connection = own.local.connection = self._open()
-            own.opened.add(connection)
+            own = self._process_state()
+            connection = own.thread_local.connection = self._open()
+            own.connections.add(connection)
         return connection
 
     def _current(self) -> _Connection | None:
         """Return this thread's connection, if it has one."""
-        return getattr(self._mine().local, "connection", None)
+        return getattr(self._process_state().thread_local, "connection", None)
 
     def _open(self) -> _Connection:
         connection = sqlite3.connect(
@@ -171,7 +171,7 @@ class Database:
             for pragma in (*_PRAGMAS, f"PRAGMA synchronous = {self._synchronous}"):
                 # If several connections create a file, one switches the journal mode, and SQLite makes none wait for
                 # it.
-                _patiently(connection, pragma, time.monotonic() + self._waits)
+                _execute_patiently(connection, pragma, time.monotonic() + self._waits)
         except BaseException:
             connection.close()
             raise
@@ -179,13 +179,13 @@ class Database:
 
     def _drop(self) -> None:
         if (connection := self._current()) is not None:
-            own = self._mine()
-            own.local.connection = None
-            own.opened.discard(connection)
+            own = self._process_state()
+            own.thread_local.connection = None
+            own.connections.discard(connection)
             connection.close()
 
     @contextmanager
-    def _freed(self) -> Iterator[None]:
+    def _dropping_on_error(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error:
@@ -202,7 +202,7 @@ class Database:
             yield
         except sqlite3.Error as error:
             code = _primary(error)
-            if code in _GONE:
+            if code in _FILE_ERRORS:
                 self._drop()
             if (translated := self._error(code, str(error))) is not None:
                 raise translated from error
@@ -211,18 +211,18 @@ class Database:
     def _error(self, code: int, text: str) -> NotifierError | None:
         """Return the translated error, or None for a programming error."""
         detail = f"{self.path.name}: {text}."
-        if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self._no_room()):
+        if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self._is_disk_full()):
             return Full(detail)
-        return self._unavailable(detail) if code in _GONE | _PASSING else None
+        return self._unavailable(detail) if code in _FILE_ERRORS | _TRANSIENT_ERRORS else None
 
-    def _no_room(self) -> bool:
+    def _is_disk_full(self) -> bool:
         try:
-            return shutil.disk_usage(self.path.parent).free < NO_ROOM
+            return shutil.disk_usage(self.path.parent).free < MIN_FREE_BYTES
         except OSError:
             return False
 
 
-def _patiently(connection: sqlite3.Connection, statement: str, deadline: float) -> None:
+def _execute_patiently(connection: sqlite3.Connection, statement: str, deadline: float) -> None:
     while True:
         try:
             connection.execute(statement)
@@ -234,7 +234,7 @@ def _patiently(connection: sqlite3.Connection, statement: str, deadline: float) 
 
 
 @contextmanager
-def _ending(connection: sqlite3.Connection) -> Iterator[None]:
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
         connection.execute("COMMIT")
@@ -255,8 +255,8 @@ def _primary(error: sqlite3.Error) -> int:
 T = TypeVar("T")
 
 
-def batches(each: Iterable[T], size: int) -> Iterator[list[T]]:
-    iterator = iter(each)
+def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch
 
@@ -264,17 +264,17 @@ def batches(each: Iterable[T], size: int) -> Iterator[list[T]]:
 # Group commit: one of the waiting threads writes for all, so that they share one transaction and one sync.
 
 
-class _Waiting(Generic[T]):
+class _QueuedItem(Generic[T]):
     def __init__(self, item: T) -> None:
         self.item = item
         self.ended = False
         self.error: BaseException | None = None
 
 
-class Together(Generic[T]):
+class WriteCombiner(Generic[T]):
     def __init__(self, write: Callable[[Sequence[T]], None]) -> None:
         self._write = write
-        self._waiting: list[_Waiting[T]] = []
+        self._waiting: list[_QueuedItem[T]] = []
         self._joining = threading.Lock()
         self._writing = threading.Lock()
 
@@ -283,7 +283,7 @@ class Together(Generic[T]):
 
         Raises what `write` raised for the item's batch.
         """
-        waiting = _Waiting(item)
+        waiting = _QueuedItem(item)
         with self._joining:
             self._waiting.append(waiting)
         with self._writing:

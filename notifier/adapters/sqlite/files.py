@@ -65,6 +65,6 @@ def statement(name: str) -> str:
     return (_QUERIES / f"{name}.sql").read_text()
 
 
-def wanted(keys: Iterable[BurstKey]) -> str:
+def keys_as_json(keys: Iterable[BurstKey]) -> str:
     """Return the keys as one JSON parameter, regardless of their number."""
     return json.dumps([(str(key.subject), key.seq) for key in keys])

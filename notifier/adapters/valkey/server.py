@@ -46,7 +46,7 @@ def free_port(host: str) -> int:
         return int(probe.getsockname()[1])
 
 
-def ask(host: str, port: int, password: str, *words: str, timeout: float) -> bytes:
+def run_command(host: str, port: int, password: str, *command_words: str, timeout: float) -> bytes:
     """Send a command and return the first 64 bytes of the answer.
 
     Returns empty bytes without an answer in time, or if the server has another password.
@@ -56,7 +56,7 @@ def ask(host: str, port: int, password: str, *words: str, timeout: float) -> byt
             link.sendall(f"AUTH {password}\r\n".encode())
             if link.recv(64) != b"+OK\r\n":
                 return b""
-            link.sendall(f"{' '.join(words)}\r\n".encode())
+            link.sendall(f"{' '.join(command_words)}\r\n".encode())
             return link.recv(64)
     except OSError:
         return b""
@@ -67,7 +67,7 @@ HOST = "127.0.0.1"
 READY_WITHIN = 10.0
 """Startup timeout in seconds. An idle machine needs 0.05 s."""
 
-LOOK_EVERY = 0.02
+POLL_EVERY = 0.02
 """Seconds between two pings while the server starts."""
 
 STOP_WITHIN = 2.0
@@ -154,7 +154,7 @@ class ValkeyServer:
     def url(self, db: int = 0) -> str:
         return _url(self._password, self._port, db)
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return self._answers(timeout=1.0)
 
     def close(self) -> None:
@@ -216,18 +216,18 @@ class ValkeyServer:
         while process.poll() is None and not self._closing.is_set():
             if self._answers(timeout=0.2):
                 return self._ready.set()
-            self._closing.wait(LOOK_EVERY)
+            self._closing.wait(POLL_EVERY)
         return None
 
     def _answers(self, timeout: float) -> bool:
-        return ask(HOST, self._port, self._password, "PING", timeout=timeout) == b"+PONG\r\n"
+        return run_command(HOST, self._port, self._password, "PING", timeout=timeout) == b"+PONG\r\n"
 
     def _write_note(self) -> None:
         with open(_note(self._folder), "w", opener=_private, encoding="utf-8") as note:
             json.dump({"port": self._port, "password": self._password}, note)
 
 
-def empty(folder: Path) -> bool:
+def flush_all(folder: Path) -> bool:
     """Delete all data of the server that runs in the folder, and return whether that succeeded.
 
     The server may have been started by another process. The password protects all other servers.
@@ -236,7 +236,7 @@ def empty(folder: Path) -> bool:
         note = json.loads(_note(folder).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return False
-    return ask(HOST, note["port"], note["password"], "FLUSHALL", timeout=STOP_WITHIN) == b"+OK\r\n"
+    return run_command(HOST, note["port"], note["password"], "FLUSHALL", timeout=STOP_WITHIN) == b"+OK\r\n"
 
 
 def stop_orphan(folder: Path) -> None:
@@ -245,7 +245,7 @@ def stop_orphan(folder: Path) -> None:
         note = json.loads(_note(folder).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return
-    ask(HOST, note["port"], note["password"], "SHUTDOWN", "NOSAVE", timeout=STOP_WITHIN)
+    run_command(HOST, note["port"], note["password"], "SHUTDOWN", "NOSAVE", timeout=STOP_WITHIN)
 
 
 def _url(password: str, port: int, db: int) -> str:

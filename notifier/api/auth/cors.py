@@ -11,17 +11,17 @@ from datetime import timedelta
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
-SHARED = (
+SHARED_PATHS = (
     *("/v1/inbox", "/v1/subjects", "/v1/preferences", "/v1/devices"),
     *("/static/notifier-inbox", "/static/notifier-inbox.js"),
 )
 """Shared paths, each including its subpaths. Routes for services, operators and the demo are not shared."""
 METHODS = "GET, PUT, PATCH, DELETE"
-SENT = "Authorization, Content-Type, If-None-Match, Last-Event-ID"
+ALLOWED_HEADERS = "Authorization, Content-Type, If-None-Match, Last-Event-ID"
 """Request headers of the inbox element that need permission."""
-READ = "ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Poll-Interval"
+EXPOSED_HEADERS = "ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Poll-Interval"
 """Response headers that the inbox element reads and that need permission."""
-REMEMBERED = timedelta(hours=2)
+PREFLIGHT_MAX_AGE = timedelta(hours=2)
 """How long a browser may cache a preflight response. Chromium accepts no more."""
 VARIES = (b"vary", b"Origin")
 """Sent even if no access is granted, so that no cache serves one origin's response to another."""
@@ -30,19 +30,19 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Origins:
+class CorsMiddleware:
     """ASGI middleware around the whole application, so that pages can also read its error responses."""
 
     app: ASGIApp
-    named: frozenset[str]
+    allowed_origins: frozenset[str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != ScopeType.HTTP or not shared(scope["path"]):
+        if scope["type"] != ScopeType.HTTP or not is_shared(scope["path"]):
             return await self.app(scope, receive, send)
         origin = _header(scope, b"origin")
-        granted = _granted(origin) if origin in self.named else []
+        granted = _granted(origin) if origin in self.allowed_origins else []
         if granted and scope["method"] == "OPTIONS" and _header(scope, b"access-control-request-method"):
-            return await _may(send, granted)
+            return await _send_preflight(send, granted)
 
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -54,27 +54,27 @@ class Origins:
 
 def origins(app: ASGIApp, setting: str) -> ASGIApp:
     """Add CORS for the origins in the setting. Return the application unchanged if there are none."""
-    return Origins(app, frozenset(setting.split(","))) if setting else app
+    return CorsMiddleware(app, frozenset(setting.split(","))) if setting else app
 
 
-def shared(path: str) -> bool:
-    return any(path == root or path.startswith(f"{root}/") for root in SHARED)
+def is_shared(path: str) -> bool:
+    return any(path == root or path.startswith(f"{root}/") for root in SHARED_PATHS)
 
 
 def _granted(origin: str) -> Headers:
     return [
         (b"access-control-allow-origin", origin.encode("latin-1")),
-        (b"access-control-expose-headers", READ.encode()),
+        (b"access-control-expose-headers", EXPOSED_HEADERS.encode()),
     ]
 
 
-async def _may(send: Send, granted: Headers) -> None:
+async def _send_preflight(send: Send, granted: Headers) -> None:
     """Answer a preflight request. It needs no token, because the response contains no data."""
     headers = [
         *granted,
         (b"access-control-allow-methods", METHODS.encode()),
-        (b"access-control-allow-headers", SENT.encode()),
-        (b"access-control-max-age", b"%d" % REMEMBERED.total_seconds()),
+        (b"access-control-allow-headers", ALLOWED_HEADERS.encode()),
+        (b"access-control-max-age", b"%d" % PREFLIGHT_MAX_AGE.total_seconds()),
         VARIES,
     ]
     await send({"type": "http.response.start", "status": 204, "headers": headers})

@@ -5,23 +5,23 @@ from datetime import datetime, timedelta
 
 from notifier.api.auth.identity import Identity
 from notifier.api.auth.scopes import Caller, Scope
-from notifier.api.auth.tokens import Holder
+from notifier.api.auth.tokens import TokenHolder
 from notifier.domain.errors import BadToken, Forbidden
 from notifier.domain.ids import UserId
-from notifier.domain.upstream.validation import fault
+from notifier.domain.upstream.validation import id_problem
 
-LETS_IN = (
+INSECURE_WARNING = (
     "INSECURE: whoever asks at this machine is let in without a key, as any service and any person."
     " It is for development alone."
 )
-LASTS = timedelta(days=1)
+DEV_TOKEN_LIFETIME = timedelta(days=1)
 """Lifetime of the credentials of a `User` header. An open stream ends with them."""
 
-ANYBODY = Caller(key="insecure-dev", name="of nobody", scopes=frozenset(Scope))
+DEV_CALLER = Caller(key="insecure-dev", name="of nobody", scopes=frozenset(Scope))
 
 
 @dataclass(frozen=True, slots=True)
-class Insecure:
+class InsecureIdentity:
     """Identity for requests from this machine that were not made by a foreign page.
 
     Requests that carry a key or a token are authenticated with it.
@@ -29,23 +29,23 @@ class Insecure:
 
     identity: Identity
 
-    async def person(self, authorization: str | None, now: datetime) -> Holder:
+    async def user(self, authorization: str | None, now: datetime) -> TokenHolder:
         """Return user `ada` for the header `User ada`. Raises the same errors as Identity."""
-        if (name := _said(authorization)) is None:
-            return await self.identity.person(authorization, now)
-        if why := fault(name):
+        if (name := _dev_user(authorization)) is None:
+            return await self.identity.user(authorization, now)
+        if why := id_problem(name):
             raise BadToken(f"The name {why}.")
-        return Holder(user=UserId(name), ends_at=(now + LASTS).timestamp())
+        return TokenHolder(user=UserId(name), ends_at=(now + DEV_TOKEN_LIFETIME).timestamp())
 
-    async def service(self, authorization: str | None, now: datetime) -> Caller:
+    async def service_caller(self, authorization: str | None, now: datetime) -> Caller:
         """Return a caller with every scope if there is no header. Raises the same errors as Identity."""
         if authorization is None:
-            return ANYBODY
-        if _said(authorization) is not None:
+            return DEV_CALLER
+        if _dev_user(authorization) is not None:
             raise Forbidden("This is for services: leave the person's name out.")
-        return await self.identity.service(authorization, now)
+        return await self.identity.service_caller(authorization, now)
 
 
-def _said(authorization: str | None) -> str | None:
+def _dev_user(authorization: str | None) -> str | None:
     scheme, _, name = (authorization or "").partition(" ")
     return name.strip() if scheme.lower() == "user" else None

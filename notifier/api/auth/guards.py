@@ -10,93 +10,93 @@ from urllib.parse import urlsplit
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from notifier.api.auth.dev_mode import Insecure
+from notifier.api.auth.dev_mode import InsecureIdentity
 from notifier.api.auth.identity import Identity
 from notifier.api.auth.scopes import Scope
 from notifier.api.auth.service_keys import Keys
-from notifier.api.container import Edge
+from notifier.api.container import ApiContainer
 from notifier.domain.errors import BadToken, Forbidden, TooManyRequests, WrongType
-from notifier.domain.token_bucket import RequestLimit, seconds
+from notifier.domain.token_bucket import RequestLimit, whole_seconds
 
-READING = ("GET", "HEAD")
-PREPAID = "notifier.prepaid"
+READ_METHODS = ("GET", "HEAD")
+ALREADY_METERED = "notifier.prepaid"
 """Key in the request scope: the result of metering that happened before the routes, and the remaining limit."""
 INBOX = "/v1/inbox"
 """Requests for the inbox need no warm-up, because they load it themselves."""
-LEFT = "left"
+REMAINING_ALLOWANCE = "left"
 """Key in the request state: the caller's remaining limit."""
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 Guard = Callable[[Connection, BaseRouteHandler], Awaitable[None]]
 
 
-def services(edge: Edge, *scopes: Scope) -> Guard:
+def allow_services(container: ApiContainer, *scopes: Scope) -> Guard:
     """Allow services that have at least one of the scopes. Sets `request.user` to the caller."""
 
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
-        identity = await _asked(edge, connection)
-        caller = await identity.service(connection.headers.get("authorization"), edge.clock.now())
+        identity = await _identity_for(container, connection)
+        caller = await identity.service_caller(connection.headers.get("authorization"), container.clock.now())
         caller.require(*scopes)
-        _meter(edge, connection, edge.metering.requests, caller.key)
+        _meter(container, connection, container.metering.requests, caller.key)
         connection.scope["user"] = caller
 
     return guard
 
 
-def people(edge: Edge) -> Guard:
+def allow_users(container: ApiContainer) -> Guard:
     """Allow users. Sets `request.user` to the user and `request.auth` to the time when the token expires."""
 
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
-        identity, now = await _asked(edge, connection), edge.clock.now()
+        identity, now = await _identity_for(container, connection), container.clock.now()
         authorization = connection.headers.get("authorization")
-        is_first = not edge.identity.knows(authorization, now)
-        holder = await identity.person(authorization, now)
-        _meter(edge, connection, _of_people(edge, connection), holder.user)
+        is_first = not container.identity.has_verified(authorization, now)
+        holder = await identity.user(authorization, now)
+        _meter(container, connection, _user_limit(container, connection), holder.user)
         if is_first and not connection.url.path.startswith(INBOX):
-            edge.warm_up.add(holder.user)
+            container.warm_up.add(holder.user)
         connection.scope["user"], connection.scope["auth"] = holder.user, holder.ends_at
 
     return guard
 
 
-async def _asked(edge: Edge, connection: Connection) -> Identity | Insecure:
+async def _identity_for(container: ApiContainer, connection: Connection) -> Identity | InsecureIdentity:
     """Return the identity that authenticates the request.
 
     The insecure one requires the setting and a request from this machine. It excludes foreign pages, because a page in
     a local browser can send requests from this machine too.
     """
-    if edge.system.settings.insecure_dev:
+    if container.system.settings.insecure_dev:
         with suppress(Forbidden):
-            await at_home(connection)
-            return Insecure(edge.identity)
-    return edge.identity
+            await require_loopback(connection)
+            return InsecureIdentity(container.identity)
+    return container.identity
 
 
-def _of_people(edge: Edge, connection: Connection) -> RequestLimit | None:
-    return edge.metering.reads if connection.scope.get("method") in READING else edge.metering.writes
+def _user_limit(container: ApiContainer, connection: Connection) -> RequestLimit | None:
+    return container.metering.reads if connection.scope.get("method") in READ_METHODS else container.metering.writes
 
 
-def _meter(edge: Edge, connection: Connection, limit: RequestLimit | None, who: str) -> None:
+def _meter(container: ApiContainer, connection: Connection, limit: RequestLimit | None, caller: str) -> None:
     """Count the request against the limit. Raises TooManyRequests.
 
     The response reports the remaining limit even if the request fails for another reason.
     """
     if limit is None:
         return
-    granted, left = connection.scope.pop(PREPAID, None) or edge.metering.take(limit, who)  # type: ignore[misc] # our own key
-    connection.scope["state"][LEFT] = left
+    granted, left = connection.scope.pop(ALREADY_METERED, None) or container.metering.take(limit, caller)  # type: ignore[misc] # our own key
+    connection.scope["state"][REMAINING_ALLOWANCE] = left
     if not granted:
-        detail = f"{limit.most} {limit.name} in {seconds(limit.window)} seconds are the limit."
-        raise TooManyRequests(detail, left.again_after)
+        detail = f"{limit.max_requests} {limit.name} in {whole_seconds(limit.window)} seconds are the limit."
+        raise TooManyRequests(detail, left.retry_after)
 
 
-def neighbours_or_services(edge: Edge) -> Guard:
+def allow_loopback_or_services(container: ApiContainer) -> Guard:
     """Allow loopback requests, and services with the metrics scope from elsewhere.
 
     The Host header must be a loopback name too. Otherwise a foreign page could use DNS rebinding: it points its own
     name at this machine.
     """
-    only_services = services(edge, Scope.METRICS)
+    only_services = allow_services(container, Scope.METRICS)
 
     async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
         if not (_is_loopback(connection) and _names_loopback(f"//{connection.headers.get('host', '')}")):
@@ -105,7 +105,7 @@ def neighbours_or_services(edge: Edge) -> Guard:
     return guard
 
 
-async def at_home(connection: Connection, _: BaseRouteHandler | None = None) -> None:
+async def require_loopback(connection: Connection, _: BaseRouteHandler | None = None) -> None:
     """Allow only requests from this machine that were not made by a foreign page in a local browser.
 
     A foreign page's request has a different Origin. After DNS rebinding it has a different Host. Raises Forbidden.
@@ -123,25 +123,25 @@ def demo_token(keys: Keys) -> str:
     return keys.derived("the demo's buttons").hex()[:32]
 
 
-def visitors(edge: Edge) -> Guard:
+def allow_demo_visitors(container: ApiContainer) -> Guard:
     """Allow requests from this machine that carry the demo's token."""
 
     async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
-        await at_home(connection, handler)
+        await require_loopback(connection, handler)
         scheme, _, token = connection.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not compare_digest(token.encode(errors="replace"), wanted):
             raise BadToken("It takes the token that `notifier demo` printed.")
 
-    wanted = demo_token(edge.keys).encode()
+    wanted = demo_token(container.keys).encode()
     return guard
 
 
-def operators(edge: Edge) -> Guard:
+def allow_operators(container: ApiContainer) -> Guard:
     """Allow services with the operate scope and, in a demo, its visitors."""
-    only_services, only_visitors = services(edge, Scope.OPERATE), visitors(edge)
+    only_services, only_visitors = allow_services(container, Scope.OPERATE), allow_demo_visitors(container)
 
     async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
-        if edge.system.settings.demo:
+        if container.system.settings.demo:
             with suppress(BadToken, Forbidden):
                 return await only_visitors(connection, handler)
         return await only_services(connection, handler)
@@ -149,7 +149,7 @@ def operators(edge: Edge) -> Guard:
     return guard
 
 
-async def takes_plain(connection: Connection, _: BaseRouteHandler) -> None:
+async def require_uncompressed(connection: Connection, _: BaseRouteHandler) -> None:
     """Reject compressed bodies with WrongType.
 
     Size limits apply to the body as sent, and 64 KiB of compressed data can decompress to any size.
@@ -158,9 +158,9 @@ async def takes_plain(connection: Connection, _: BaseRouteHandler) -> None:
         raise WrongType("It takes bodies that aren't compressed.")
 
 
-async def takes_json(connection: Connection, handler: BaseRouteHandler) -> None:
+async def require_json(connection: Connection, handler: BaseRouteHandler) -> None:
     """Reject compressed bodies and bodies of another type than JSON with WrongType."""
-    await takes_plain(connection, handler)
+    await require_uncompressed(connection, handler)
     if media_type(connection) != "application/json":
         raise WrongType("It takes application/json.")
 

@@ -8,24 +8,24 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from hmac import compare_digest
 
-from notifier.api.auth.scopes import ALL, Caller
-from notifier.api.auth.service_keys import Doorman, KeyBook, Keys, keys_of, load_or_create
-from notifier.api.auth.tokens import Holder, TokenVerifier, VerifiedTokens, issue, tokens_of
+from notifier.api.auth.scopes import SECRET_FILE_CALLER, Caller
+from notifier.api.auth.service_keys import Keys, ServiceKeyCache, ServiceKeyFile, keys_of, load_or_create
+from notifier.api.auth.tokens import TokenHolder, TokenVerifier, VerifiedTokens, issue_token, token_verifier
 from notifier.config import Settings
 from notifier.domain.errors import BadToken, Forbidden, IssuerUnavailable
-from notifier.metrics import Hits, Metrics
+from notifier.metrics import CacheHits, Metrics
 
-__all__ = ["Identity", "Keys", "issue", "keys_of", "load_or_create"]
+__all__ = ["Identity", "Keys", "issue_token", "keys_of", "load_or_create"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     keys: Keys = field(repr=False)
     tokens: TokenVerifier
-    doorman: Doorman
+    service_keys: ServiceKeyCache
     verified: VerifiedTokens
 
-    async def person(self, authorization: str | None, now: datetime) -> Holder:
+    async def user(self, authorization: str | None, now: datetime) -> TokenHolder:
         """Return the user whose token the header contains.
 
         Raises BadToken, IssuerUnavailable, and Forbidden for a service key, which opens no inbox.
@@ -34,22 +34,22 @@ class Identity:
         holder = self.verified.holder(token, now)
         if holder is not None and await self.tokens.trusts(holder):
             return holder
-        holder = await self._person(token, now)
-        self.verified.keep(token, holder)
+        holder = await self._user(token, now)
+        self.verified.remember(token, holder)
         return holder
 
-    def knows(self, authorization: str | None, now: datetime) -> bool:
+    def has_verified(self, authorization: str | None, now: datetime) -> bool:
         """Return whether the header's token was verified earlier and is still valid."""
         with suppress(BadToken):
             return self.verified.holder(_bearer(authorization), now) is not None
         return False
 
-    async def _person(self, token: str, now: datetime) -> Holder:
+    async def _user(self, token: str, now: datetime) -> TokenHolder:
         if self._service(token):
             raise Forbidden("A service key is for what services do; an inbox takes a person's token.")
         return await self.tokens.holder(token, now)
 
-    async def service(self, authorization: str | None, now: datetime) -> Caller:
+    async def service_caller(self, authorization: str | None, now: datetime) -> Caller:
         """Return the service whose key the header contains, whatever its scopes are.
 
         Raises BadToken, and Forbidden for a user's token.
@@ -64,14 +64,14 @@ class Identity:
         raise Forbidden("A person's token is for that person's inbox; this takes a service key.")
 
     def _service(self, token: str) -> Caller | None:
-        return ALL if _same(token, self.keys.service_key) else self.doorman.caller(token)
+        return SECRET_FILE_CALLER if _same(token, self.keys.service_key) else self.service_keys.caller(token)
 
 
 def identity_of(settings: Settings, keys: Keys, metrics: Metrics) -> Identity:
     """Build the identity without connecting to the issuer. Raises BadSetting."""
-    doorman = Doorman(KeyBook.of(settings, keys))
-    verified = VerifiedTokens(Hits(metrics.inbox_cache, "tokens"))
-    return Identity(keys=keys, tokens=tokens_of(settings, keys, metrics), doorman=doorman, verified=verified)
+    doorman = ServiceKeyCache(ServiceKeyFile.of(settings, keys))
+    verified = VerifiedTokens(CacheHits(metrics.inbox_cache, "tokens"))
+    return Identity(keys=keys, tokens=token_verifier(settings, keys, metrics), service_keys=doorman, verified=verified)
 
 
 def _bearer(authorization: str | None) -> str:
@@ -81,5 +81,5 @@ def _bearer(authorization: str | None) -> str:
     return token.strip()
 
 
-def _same(given: str, wanted: str) -> bool:
-    return compare_digest(given.encode(errors="replace"), wanted.encode())
+def _same(actual: str, expected: str) -> bool:
+    return compare_digest(actual.encode(errors="replace"), expected.encode())

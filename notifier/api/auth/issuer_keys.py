@@ -75,8 +75,8 @@ def public_key(text: bytes) -> PublicKey:
     """Return the key of a file that contains a PEM key or a single JWK. Raises ValueError."""
     try:
         if text.lstrip().startswith(b"-----"):
-            return _of_its_kind(load_pem_public_key(text))
-        return _of_jwk(msgspec.json.decode(text, type=_Jwk))
+            return _checked_key(load_pem_public_key(text))
+        return _jwk_key(msgspec.json.decode(text, type=_Jwk))
     except (msgspec.MsgspecError, RecursionError, UnsupportedAlgorithm) as error:
         raise ValueError("it is neither PEM nor a JWK") from error
 
@@ -84,23 +84,23 @@ def public_key(text: bytes) -> PublicKey:
 def _usable(raw: msgspec.Raw) -> tuple[str, PublicKey] | None:
     try:
         jwk = msgspec.json.decode(raw, type=_Jwk)
-        return (jwk.kid, _of_jwk(jwk)) if jwk.kid else None
+        return (jwk.kid, _jwk_key(jwk)) if jwk.kid else None
     except (msgspec.MsgspecError, ValueError):
         return None
 
 
-def _of_jwk(jwk: _Jwk) -> PublicKey:
+def _jwk_key(jwk: _Jwk) -> PublicKey:
     match jwk:
         case _Jwk(kty="RSA", use="sig", alg="" | "RS256"):
-            return _of_its_kind(RSAPublicNumbers(_number(jwk.e), _number(jwk.n)).public_key())
+            return _checked_key(RSAPublicNumbers(_number(jwk.e), _number(jwk.n)).public_key())
         # RFC 9864 names EdDSA with this curve after the curve.
         case _Jwk(kty="OKP", use="sig", alg="" | "EdDSA" | "Ed25519", crv="Ed25519"):
-            return _of_its_kind(Ed25519PublicKey.from_public_bytes(_bytes(jwk.x)))
+            return _checked_key(Ed25519PublicKey.from_public_bytes(_bytes(jwk.x)))
         case _:
             raise ValueError("it is no key for EdDSA or RS256")
 
 
-def _of_its_kind(key: object) -> PublicKey:
+def _checked_key(key: object) -> PublicKey:
     match key:
         case Ed25519PublicKey():
             return PublicKey(algorithm=EDDSA, key=key)
@@ -120,15 +120,15 @@ def _number(text: str) -> int:
 
 LOGGER = logging.getLogger("notifier.api")
 
-FRESH = timedelta(minutes=10)
+FRESH_FOR = timedelta(minutes=10)
 """Maximum age of the keys while the issuer answers: a revoked key is accepted no longer than this."""
-AWAY = timedelta(hours=1)
+KEPT_DURING_OUTAGE = timedelta(hours=1)
 """Additional age of the keys during an outage of the issuer.
 
 Tokens last for minutes, so no legitimate token signed with the old keys is valid after this time. An attacker who
 blocks the connection to the issuer can keep a stolen key alive for this long at most.
 """
-AGAIN = timedelta(seconds=10)
+RETRY_AFTER = timedelta(seconds=10)
 """Minimum time between two fetches. Attackers can send a thousand tokens a second with unknown `kid` values."""
 
 
@@ -142,7 +142,7 @@ class Keyring(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class FixedKey:
     """The single key of a file. It has no id, so it verifies tokens with any `kid`."""
 
     only: PublicKey
@@ -152,7 +152,7 @@ class Held:
 
 
 @dataclass(slots=True)
-class Fetched:
+class FetchedKeys:
     """Keys fetched from the issuer. One instance per event loop.
 
     A call waits for a fetch only if it needs the result. Concurrent calls share one fetch (singleflight).
@@ -160,54 +160,54 @@ class Fetched:
 
     fetch: Callable[[], Awaitable[bytes]]
     """Fetch the key set, within limits of time and size. Raises IssuerUnavailable."""
-    failed: Callable[[], object] | None = None
+    on_failure: Callable[[], object] | None = None
     """Called after every fetch that returned no keys."""
     now: Callable[[], float] = monotonic
     keys: Mapping[str, PublicKey] = field(default_factory=dict)
     fetched_at: float = float("-inf")
     tried_at: float = float("-inf")
-    trouble: str = ""
+    failure: str = ""
     """Why the last fetch returned no keys; empty after a success."""
-    running: "asyncio.Task[None] | None" = None
+    refresh_task: "asyncio.Task[None] | None" = None
 
     async def key(self, kid: str) -> PublicKey | None:
-        if kid not in self.keys or self._older_than(FRESH):
+        if kid not in self.keys or self._older_than(FRESH_FOR):
             await self._refresh(kid)
-        if self._older_than(FRESH + AWAY) or (self.trouble and kid not in self.keys):
+        if self._older_than(FRESH_FOR + KEPT_DURING_OUTAGE) or (self.failure and kid not in self.keys):
             # The client must not see the cause, which may contain internal host names. The log has it.
             raise IssuerUnavailable
         return self.keys.get(kid)
 
     async def _refresh(self, kid: str) -> None:
-        if self.running is None:
-            if self.now() - self.tried_at < AGAIN.total_seconds():
+        if self.refresh_task is None:
+            if self.now() - self.tried_at < RETRY_AFTER.total_seconds():
                 return
             self.tried_at = self.now()
-            self.running = asyncio.create_task(self._fetch())
+            self.refresh_task = asyncio.create_task(self._fetch())
         # While fetches fail, tokens signed with a known key are accepted without waiting.
-        if not self.trouble or kid not in self.keys or self._older_than(FRESH + AWAY):
-            await asyncio.shield(self.running)
+        if not self.failure or kid not in self.keys or self._older_than(FRESH_FOR + KEPT_DURING_OUTAGE):
+            await asyncio.shield(self.refresh_task)
 
     async def _fetch(self) -> None:
         try:
             self.keys = public_keys(await self.fetch())
             self.fetched_at = self.now()
-            self._note("")
+            self._log_change("")
         except (IssuerUnavailable, ValueError) as error:
             # Fails open while the last keys are valid. A response without keys is an error, not a revocation of all.
-            self._note(error.detail if isinstance(error, IssuerUnavailable) else f"Of what it answers: {error}.")
-            if self.failed is not None:
-                self.failed()
+            self._log_change(error.detail if isinstance(error, IssuerUnavailable) else f"Of what it answers: {error}.")
+            if self.on_failure is not None:
+                self.on_failure()
         finally:
-            self.running = None
+            self.refresh_task = None
 
-    def _note(self, trouble: str) -> None:
+    def _log_change(self, failure: str) -> None:
         """Log once when fetches begin to fail, and once when they succeed again."""
-        if trouble and not self.trouble:
-            LOGGER.warning("The issuer's keys can't be had; the last ones count for a while. %s", trouble)
-        elif self.trouble and not trouble:
+        if failure and not self.failure:
+            LOGGER.warning("The issuer's keys can't be had; the last ones count for a while. %s", failure)
+        elif self.failure and not failure:
             LOGGER.info("The issuer's keys can be had again")
-        self.trouble = trouble
+        self.failure = failure
 
     def _older_than(self, age: timedelta) -> bool:
         return self.now() - self.fetched_at > age.total_seconds()
@@ -215,11 +215,11 @@ class Fetched:
 
 # Fetching the issuer's keys: a single GET in a dedicated thread, with limits of time and size.
 
-LARGEST = 64 * 1024
+MAX_KEY_SET = 64 * 1024
 """Maximum response size in bytes: about thirty RSA keys with their certificates."""
-SILENT_FOR = timedelta(seconds=3)
+SOCKET_TIMEOUT = timedelta(seconds=3)
 """Socket timeout."""
-WITHIN = timedelta(seconds=5)
+FETCH_TIMEOUT = timedelta(seconds=5)
 """Timeout of the whole fetch: the longest wait of a request that needs the keys."""
 
 
@@ -232,10 +232,10 @@ def fetching(url: str) -> Callable[[], Awaitable[bytes]]:
 
     async def ask() -> bytes:
         try:
-            async with asyncio.timeout(WITHIN.total_seconds()):
+            async with asyncio.timeout(FETCH_TIMEOUT.total_seconds()):
                 return await asyncio.get_running_loop().run_in_executor(thread, partial(fetch, url))
         except TimeoutError:
-            raise IssuerUnavailable(f"{url} didn't answer within {WITHIN.total_seconds():g} s.") from None
+            raise IssuerUnavailable(f"{url} didn't answer within {FETCH_TIMEOUT.total_seconds():g} s.") from None
 
     return ask
 
@@ -244,19 +244,19 @@ def fetch(url: str) -> bytes:
     """Return the body of the response. Raises IssuerUnavailable."""
     request = Request(url, headers={"Accept": "application/json"})
     try:
-        with build_opener(_Stays()).open(request, timeout=SILENT_FOR.total_seconds()) as response:
-            body = bytes(response.read(LARGEST + 1))
+        with build_opener(_NoRedirects()).open(request, timeout=SOCKET_TIMEOUT.total_seconds()) as response:
+            body = bytes(response.read(MAX_KEY_SET + 1))
     except HTTPError as error:
         with error:
             raise IssuerUnavailable(f"{url} answered {error.code}.") from error
     except (OSError, HTTPException, ValueError) as error:
         raise IssuerUnavailable(f"{url}: {error}.") from error
-    if len(body) > LARGEST:
-        raise IssuerUnavailable(f"{url} answered with more than {LARGEST} bytes.")
+    if len(body) > MAX_KEY_SET:
+        raise IssuerUnavailable(f"{url} answered with more than {MAX_KEY_SET} bytes.")
     return body
 
 
-class _Stays(HTTPRedirectHandler):
+class _NoRedirects(HTTPRedirectHandler):
     """Ignores redirects: the configured URL is validated, but a redirect target is not and may use plain HTTP."""
 
     def redirect_request(self, *_: Any) -> None:

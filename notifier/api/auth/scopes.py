@@ -32,12 +32,12 @@ class Caller:
     name: str
     scopes: frozenset[Scope]
 
-    def require(self, *wanted: Scope) -> None:
+    def require(self, *accepted: Scope) -> None:
         """Require at least one of the scopes. Raises Forbidden."""
-        if self.scopes.isdisjoint(wanted):
-            names = " or ".join(wanted)
+        if self.scopes.isdisjoint(accepted):
+            names = " or ".join(accepted)
             raise Forbidden(f"The key {self.name} hasn't the scope {names}; it has {', '.join(sorted(self.scopes))}.")
 
 
-ALL = Caller(key="secret.json", name="of secret.json", scopes=frozenset(Scope))
+SECRET_FILE_CALLER = Caller(key="secret.json", name="of secret.json", scopes=frozenset(Scope))
 """The caller that uses the service key created with the secret. It has every scope."""

@@ -17,7 +17,7 @@ from typing import Annotated
 import msgspec
 
 from notifier.api.auth.scopes import Caller, Scope
-from notifier.config import SHORTEST_SECRET, Settings
+from notifier.config import MIN_SECRET_BYTES, Settings
 from notifier.domain.errors import BadSetting, Unwritable
 
 PREFIX = "nsk_"
@@ -25,7 +25,7 @@ PREFIX = "nsk_"
 KEY_BYTES = 32
 NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 HASH_BYTES = 32
-SHOWN = 8
+ID_LETTERS = 8
 """Characters of the hash that form the key's id. With 1,000 keys, the odds of two equal ids are 1 in 10,000."""
 
 
@@ -39,20 +39,20 @@ class ServiceKey:
 
     @property
     def id(self) -> str:
-        return self.hash[:SHOWN]
+        return self.hash[:ID_LETTERS]
 
     @property
     def caller(self) -> Caller:
         return Caller(key=self.id, name=self.name, scopes=frozenset(self.scopes))
 
 
-def made(name: str, scopes: Collection[Scope], pepper: bytes, now: datetime) -> tuple[str, ServiceKey]:
+def new_key(name: str, scopes: Collection[Scope], pepper: bytes, now: datetime) -> tuple[str, ServiceKey]:
     """Generate a key. Return its text, which is shown once and never stored, and the record to store."""
     text = PREFIX + secrets.token_urlsafe(KEY_BYTES)
-    return text, ServiceKey(name=name, scopes=tuple(sorted(scopes)), hash=hashed(text, pepper), made_at=now)
+    return text, ServiceKey(name=name, scopes=tuple(sorted(scopes)), hash=key_hash(text, pepper), made_at=now)
 
 
-def hashed(text: str, pepper: bytes) -> str:
+def key_hash(text: str, pepper: bytes) -> str:
     """Return the keyed hash of a key's text.
 
     - Fast: every request computes it. A slow hash protects guessable passwords, but adds nothing to 256 random bits.
@@ -84,8 +84,8 @@ class Keys:
     """The key with which the tweet service authenticates."""
 
     def __post_init__(self) -> None:
-        if len(self.secret.encode()) < SHORTEST_SECRET or not self.service_key:
-            raise BadSetting(f"The secret has fewer than {SHORTEST_SECRET} bytes, or there is no service key.")
+        if len(self.secret.encode()) < MIN_SECRET_BYTES or not self.service_key:
+            raise BadSetting(f"The secret has fewer than {MIN_SECRET_BYTES} bytes, or there is no service key.")
 
     def derived(self, purpose: str) -> bytes:
         """Derive a key for one purpose. A value made for one purpose is invalid for any other."""
@@ -141,49 +141,49 @@ def _derived(secret: str, purpose: str) -> bytes:
 LOGGER = logging.getLogger("notifier.api")
 
 FILE = "service_keys.json"
-LOOKS_EVERY = 1.0
+CHECKS_EVERY = 1.0
 """Seconds between two checks of the file: the delay until a removed key is rejected or a new key accepted."""
 
 Signature = tuple[int, int, int]
 """Inode, size and modification time in nanoseconds. It changes when the file is replaced or edited."""
 
 
-class _Book(msgspec.Struct):
+class _StoredKeys(msgspec.Struct):
     keys: list[ServiceKey]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyBook:
+class ServiceKeyFile:
     path: Path
     pepper: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, settings: Settings, keys: Keys) -> "KeyBook":
+    def of(cls, settings: Settings, keys: Keys) -> "ServiceKeyFile":
         path = Path(settings.service_keys) if settings.service_keys else settings.data / FILE
         return cls(path=path, pepper=keys.derived("service keys"))
 
     def read(self) -> Sequence[ServiceKey]:
         """Return the keys of the file; empty if there is no file. Raises BadSetting."""
         try:
-            return msgspec.json.decode(self.path.read_bytes(), type=_Book).keys
+            return msgspec.json.decode(self.path.read_bytes(), type=_StoredKeys).keys
         except FileNotFoundError:
             return ()
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise BadSetting(f"The service keys in {self.path} can't be read: {error}.") from error
 
     @contextmanager
-    def changed(self) -> Iterator[list[ServiceKey]]:
+    def edited(self) -> Iterator[list[ServiceKey]]:
         """Lock the file, yield the list of its keys for editing, and save the list afterwards.
 
         Concurrent changes wait for each other. Raises BadSetting or Unwritable.
         """
-        with self._alone():
+        with self._locked():
             keys = list(self.read())
             yield keys
             self._write(keys)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         try:
             with self.path.with_name(f".{self.path.name}.lock").open("a") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
@@ -195,26 +195,26 @@ class KeyBook:
         """Replace the file atomically: readers see the old or the new content, even after a crash."""
         draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(_Book(keys))) + b"\n")
+            file.write(msgspec.json.format(msgspec.json.encode(_StoredKeys(keys))) + b"\n")
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self.path)
 
 
 @dataclass(slots=True)
-class Doorman:
+class ServiceKeyCache:
     """Cache of the key file, at most a second old."""
 
-    book: KeyBook
+    key_file: ServiceKeyFile
     now: Callable[[], float] = monotonic
-    known: Mapping[str, Caller] = field(init=False)
-    seen: Signature | None = field(init=False)
-    looked_at: float = field(init=False)
+    callers: Mapping[str, Caller] = field(init=False)
+    signature: Signature | None = field(init=False)
+    checked_at: float = field(init=False)
 
     def __post_init__(self) -> None:
         """Load the keys. Raises BadSetting: starting with an unreadable key file would reject all of its services."""
-        self.seen, self.looked_at = self._signature(), self.now()
-        self.known = callers(self.book.read())
+        self.signature, self.checked_at = self._signature(), self.now()
+        self.callers = callers(self.key_file.read())
 
     def caller(self, text: str) -> Caller | None:
         """Return the caller with this key, or None.
@@ -224,25 +224,25 @@ class Doorman:
         """
         if not text.startswith(PREFIX):
             return None
-        if self.now() - self.looked_at >= LOOKS_EVERY:
-            self.looked_at = self.now()
-            self._look()
-        return self.known.get(hashed(text, self.book.pepper))
+        if self.now() - self.checked_at >= CHECKS_EVERY:
+            self.checked_at = self.now()
+            self._refresh()
+        return self.callers.get(key_hash(text, self.key_file.pepper))
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         # Take the signature before reading, so that a change in between is noticed at the next check.
-        if (signature := self._signature()) == self.seen:
+        if (signature := self._signature()) == self.signature:
             return
-        self.seen = signature
+        self.signature = signature
         try:
-            self.known = callers(self.book.read())
+            self.callers = callers(self.key_file.read())
         except BadSetting as error:
             # Fails open for the known keys: an editing mistake must not lock out the tweet service.
             LOGGER.error("The service keys stay as they were. %s", error.detail)
 
     def _signature(self) -> Signature | None:
         try:
-            status = self.book.path.stat()
+            status = self.key_file.path.stat()
         except OSError:
             return None
         return status.st_ino, status.st_size, status.st_mtime_ns

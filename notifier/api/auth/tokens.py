@@ -13,20 +13,20 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from notifier.api.auth.issuer_keys import Fetched, Held, Keyring, PublicKey, fetching, public_key
+from notifier.api.auth.issuer_keys import FetchedKeys, FixedKey, Keyring, PublicKey, fetching, public_key
 from notifier.api.auth.service_keys import Keys
 from notifier.config import Issuer, Settings, variable
 from notifier.domain.errors import BadSetting, BadToken
 from notifier.domain.ids import UserId
-from notifier.domain.upstream.validation import LONGEST_ID
-from notifier.metrics import Hits, Metrics
+from notifier.domain.upstream.validation import MAX_ID_LENGTH
+from notifier.metrics import CacheHits, Metrics
 
 ALGORITHM = "HS256"
 AUDIENCE = "notifier"
 LIFETIME = timedelta(minutes=15)
 LEEWAY = timedelta(seconds=30)
 """Tolerated difference between the clocks of the issuer and this service."""
-NOT_OURS = "The token is not one of ours."
+INVALID_TOKEN = "The token is not one of ours."
 
 _LATEST = 2**40
 """Largest accepted timestamp in seconds; `datetime` can represent it."""
@@ -36,7 +36,7 @@ _Moment = _Seconds | Annotated[float, msgspec.Meta(ge=0, le=_LATEST)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class TokenHolder:
     """The user of a valid token, and when the token is valid."""
 
     user: UserId
@@ -51,16 +51,16 @@ class Holder:
 
 
 class TokenVerifier(Protocol):
-    async def holder(self, token: str, now: datetime) -> Holder:
+    async def holder(self, token: str, now: datetime) -> TokenHolder:
         """Verify a token. Raises BadToken, and IssuerUnavailable if the keys cannot be fetched."""
         ...
 
-    async def trusts(self, holder: Holder) -> bool:
+    async def trusts(self, holder: TokenHolder) -> bool:
         """Return whether the key that signed an earlier token is still valid. Raises IssuerUnavailable."""
         ...
 
 
-class _Own(msgspec.Struct, omit_defaults=True):
+class _OwnClaims(msgspec.Struct, omit_defaults=True):
     sub: str
     aud: str
     exp: _Seconds
@@ -68,7 +68,7 @@ class _Own(msgspec.Struct, omit_defaults=True):
     nbf: _Seconds = 0
 
 
-class _Theirs(msgspec.Struct):
+class _IssuedClaims(msgspec.Struct):
     iss: str
     sub: str
     aud: str | list[str]
@@ -77,7 +77,7 @@ class _Theirs(msgspec.Struct):
     nbf: _Moment = 0
 
 
-Claims = TypeVar("Claims", _Own, _Theirs)
+Claims = TypeVar("Claims", _OwnClaims, _IssuedClaims)
 SigningKey = jwt.PyJWK | RSAPublicKey | Ed25519PublicKey
 """This service's secret, or a public key of the issuer."""
 
@@ -92,10 +92,10 @@ class OwnTokens:
         secret = urlsafe_b64encode(keys.secret.encode()).decode()
         return cls(jwt.PyJWK({"kty": "oct", "k": secret}, algorithm=ALGORITHM))
 
-    async def holder(self, token: str, now: datetime) -> Holder:
-        return _judged(_read(token, self.secret, ALGORITHM, _Own), AUDIENCE, now)
+    async def holder(self, token: str, now: datetime) -> TokenHolder:
+        return _checked_holder(_read(token, self.secret, ALGORITHM, _OwnClaims), AUDIENCE, now)
 
-    async def trusts(self, holder: Holder) -> bool:
+    async def trusts(self, holder: TokenHolder) -> bool:
         return True
 
 
@@ -105,37 +105,37 @@ class IssuedTokens:
     audience: str
     keyring: Keyring
 
-    async def holder(self, token: str, now: datetime) -> Holder:
+    async def holder(self, token: str, now: datetime) -> TokenHolder:
         kid = _kid(token)
         key = await self.keyring.key(kid)
         if key is None:
-            raise BadToken(NOT_OURS)
-        claims = _read(token, key.key, key.algorithm, _Theirs)
+            raise BadToken(INVALID_TOKEN)
+        claims = _read(token, key.key, key.algorithm, _IssuedClaims)
         if claims.iss != self.name:
             raise BadToken("The token is of another issuer.")
-        return replace(_judged(claims, self.audience, now), kid=kid, key=key)
+        return replace(_checked_holder(claims, self.audience, now), kid=kid, key=key)
 
-    async def trusts(self, holder: Holder) -> bool:
+    async def trusts(self, holder: TokenHolder) -> bool:
         return await self.keyring.key(holder.kid) == holder.key
 
 
-def issue(keys: Keys, user: UserId, now: datetime, lifetime: timedelta = LIFETIME) -> str:
+def issue_token(keys: Keys, user: UserId, now: datetime, lifetime: timedelta = LIFETIME) -> str:
     """Return a new token for a user, signed by this service."""
-    claims = _Own(sub=user, aud=AUDIENCE, exp=int((now + lifetime).timestamp()), iat=int(now.timestamp()))
+    claims = _OwnClaims(sub=user, aud=AUDIENCE, exp=int((now + lifetime).timestamp()), iat=int(now.timestamp()))
     return jwt.encode(msgspec.to_builtins(claims), keys.secret, algorithm=ALGORITHM)
 
 
-def tokens_of(settings: Settings, keys: Keys, metrics: Metrics) -> TokenVerifier:
+def token_verifier(settings: Settings, keys: Keys, metrics: Metrics) -> TokenVerifier:
     """Build the verifier for the settings without connecting to the issuer. Raises BadSetting."""
     issuer = settings.issuer
     if not issuer.name:
         return OwnTokens.of(keys)
     failed = metrics.outages.labels("issuer").inc
-    keyring = Fetched(fetching(issuer.jwks), failed) if issuer.jwks else Held(key_in(issuer))
+    keyring = FetchedKeys(fetching(issuer.jwks), failed) if issuer.jwks else FixedKey(issuer_key_file_key(issuer))
     return IssuedTokens(name=issuer.name, audience=issuer.audience, keyring=keyring)
 
 
-def key_in(issuer: Issuer) -> PublicKey:
+def issuer_key_file_key(issuer: Issuer) -> PublicKey:
     """Return the key in the issuer's key file. Raises BadSetting."""
     try:
         return public_key(Path(issuer.key).read_bytes())
@@ -147,7 +147,7 @@ def _kid(token: str) -> str:
     try:
         return str(jwt.get_unverified_header(token).get("kid", ""))
     except (jwt.PyJWTError, ValueError, RecursionError):
-        raise BadToken(NOT_OURS) from None
+        raise BadToken(INVALID_TOKEN) from None
 
 
 def _read(token: str, key: SigningKey, algorithm: str, kind: type[Claims]) -> Claims:
@@ -159,10 +159,10 @@ def _read(token: str, key: SigningKey, algorithm: str, kind: type[Claims]) -> Cl
         return msgspec.json.decode(jwt.api_jws.decode(token, key, algorithms=[algorithm]), type=kind)
     # Not chained and not quoted: even an invalid token is a secret. Deeply nested JSON raises RecursionError.
     except (jwt.PyJWTError, msgspec.MsgspecError, ValueError, RecursionError):
-        raise BadToken(NOT_OURS) from None
+        raise BadToken(INVALID_TOKEN) from None
 
 
-def _judged(claims: _Own | _Theirs, audience: str, now: datetime) -> Holder:
+def _checked_holder(claims: _OwnClaims | _IssuedClaims, audience: str, now: datetime) -> TokenHolder:
     seconds, leeway = now.timestamp(), LEEWAY.total_seconds()
     if audience not in ([claims.aud] if isinstance(claims.aud, str) else claims.aud):
         raise BadToken("The token is for another audience.")
@@ -170,10 +170,10 @@ def _judged(claims: _Own | _Theirs, audience: str, now: datetime) -> Holder:
         raise BadToken("The token has expired.")
     if max(claims.iat, claims.nbf) > seconds + leeway:
         raise BadToken("The token is from the future.")
-    if not 0 < len(claims.sub) <= LONGEST_ID or any(unicodedata.category(c) in ("Cc", "Cs") for c in claims.sub):
+    if not 0 < len(claims.sub) <= MAX_ID_LENGTH or any(unicodedata.category(c) in ("Cc", "Cs") for c in claims.sub):
         raise BadToken("The token names nobody.")
     begins_at = max(claims.iat, claims.nbf) - leeway
-    return Holder(user=UserId(claims.sub), ends_at=claims.exp + leeway, begins_at=begins_at)
+    return TokenHolder(user=UserId(claims.sub), ends_at=claims.exp + leeway, begins_at=begins_at)
 
 
 # Cache of verified tokens, because a user's next requests send the same token.
@@ -188,24 +188,24 @@ HOLDER_BYTES = 600
 class VerifiedTokens:
     """LRU cache of valid tokens, each until it expires. One instance per event loop."""
 
-    hits: Hits
+    hits: CacheHits
     size: int = 0
-    _holders: "OrderedDict[str, Holder]" = field(default_factory=OrderedDict, repr=False)
+    _holders: "OrderedDict[str, TokenHolder]" = field(default_factory=OrderedDict, repr=False)
 
-    def holder(self, token: str, now: datetime) -> Holder | None:
+    def holder(self, token: str, now: datetime) -> TokenHolder | None:
         if (cached := self._holders.get(token)) is None:
-            self.hits.missed.inc()
+            self.hits.misses.inc()
             return None
         # Check both bounds again: after the clock is set back, a token may not be valid yet.
         if not cached.begins_at <= now.timestamp() < cached.ends_at:
             self._forget(token)
-            self.hits.missed.inc()
+            self.hits.misses.inc()
             return None
         self._holders.move_to_end(token)
-        self.hits.hit.inc()
+        self.hits.hits.inc()
         return cached
 
-    def keep(self, token: str, holder: Holder) -> None:
+    def remember(self, token: str, holder: TokenHolder) -> None:
         self._forget(token)
         self._holders[token] = holder
         self.size += HOLDER_BYTES + len(token)

@@ -13,14 +13,14 @@ from notifier.flow.inbox.page import OpenedInbox
 from notifier.metrics import Metrics
 from notifier.ports.audience import Activity
 
-GATHERED_FOR = 5.0
+BATCH_INTERVAL = 5.0
 """Batch interval in seconds. It is negligible against the resolution of an hour, and saves up to 10,000 round trips."""
 
 Pause = Callable[[float], Awaitable[object]]
 
 
 @dataclass(slots=True, kw_only=True)
-class Noting:
+class ActivityRecorder:
     """Records each member at most once an hour, however often the user opens the inbox. One instance per event loop.
 
     No inbox request waits for it.
@@ -30,39 +30,39 @@ class Noting:
     metrics: Metrics
     pause: Pause = asyncio.sleep
     hour: int = 0
-    noted: dict[int, bytearray] = field(default_factory=dict)
+    recorded: dict[int, bytearray] = field(default_factory=dict)
     """Members recorded in the current hour: one bitmap per shard, 25 MB for 200 million users."""
-    waiting: dict[int, set[Member]] = field(default_factory=lambda: defaultdict(set))
+    next_batch: dict[int, set[Member]] = field(default_factory=lambda: defaultdict(set))
     """Members of the next batch, by hour."""
-    going: "asyncio.Task[None] | None" = None
+    sending: "asyncio.Task[None] | None" = None
 
     def observe(self, opened: OpenedInbox) -> None:
-        hour = hour_of(opened.look.now)
+        hour = hour_of(opened.view.now)
         if hour > self.hour:
-            self.hour, self.noted = hour, {}
-        if not self._is_new(opened.look.member):
+            self.hour, self.recorded = hour, {}
+        if not self._is_new(opened.view.member):
             return
-        self.waiting[self.hour].add(opened.look.member)
-        if self.going is None or self.going.done():
-            self.going = asyncio.create_task(self._send())
+        self.next_batch[self.hour].add(opened.view.member)
+        if self.sending is None or self.sending.done():
+            self.sending = asyncio.create_task(self._send())
 
     def _is_new(self, member: Member) -> bool:
         """Return whether the member was not yet recorded this hour, and record it."""
         shard, index = shard_of(member), member % SHARD_MEMBERS
-        if shard not in self.noted:
-            self.noted[shard] = bytearray(SHARD_BYTES)
-        byte, bit = self.noted[shard][index // 8], 1 << index % 8
-        self.noted[shard][index // 8] = byte | bit
+        if shard not in self.recorded:
+            self.recorded[shard] = bytearray(SHARD_BYTES)
+        byte, bit = self.recorded[shard][index // 8], 1 << index % 8
+        self.recorded[shard][index // 8] = byte | bit
         return not byte & bit
 
     async def _send(self) -> None:
-        while self.waiting:
-            await self.pause(GATHERED_FOR)
-            batch, self.waiting = self.waiting, defaultdict(set)
+        while self.next_batch:
+            await self.pause(BATCH_INTERVAL)
+            batch, self.next_batch = self.next_batch, defaultdict(set)
             try:
                 for hour, members in batch.items():
                     await self.activity.touch(members, hour)
             except CacheUnavailable:
                 # Fails open: clearing the bitmaps makes the next opening of each member be recorded again.
-                self.noted = {}
+                self.recorded = {}
                 self.metrics.outages.labels("cache").inc()

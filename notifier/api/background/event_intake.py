@@ -9,21 +9,21 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from notifier.api.threads import share_of
-from notifier.bounded_executor import Crowded, Threads
+from notifier.bounded_executor import Threads, TooManyWaiting
 from notifier.codec import UpstreamEvent
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.errors import Full, NotifierError, Unavailable
-from notifier.flow.intake.gateway import Gateway, Receipt
+from notifier.flow.intake.gateway import Gateway, IntakeReceipt
 
 BATCHES_AT_ONCE = 2
 """Concurrent batches: the next one is prepared while one waits for the disk."""
 LARGEST_BATCH = 200
 """Events per batch. The last one still waits less than a slow disk takes."""
 
-Incoming = UpstreamEvent | NotifierError
+IncomingEvent = UpstreamEvent | NotifierError
 """An event, or the error that rejects it."""
-Append = Callable[[Sequence[Incoming]], Awaitable[Sequence[Receipt]]]
-Waiting = tuple[Incoming, "asyncio.Future[Receipt]"]
+AppendEvents = Callable[[Sequence[IncomingEvent]], Awaitable[Sequence[IntakeReceipt]]]
+WaitingEvent = tuple[IncomingEvent, "asyncio.Future[IntakeReceipt]"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,13 +33,13 @@ class EventBatcher:
     A lone event is appended at once.
     """
 
-    append_all: Append
-    waiting: list[Waiting] = field(default_factory=list)
+    append_all: AppendEvents
+    waiting: list[WaitingEvent] = field(default_factory=list)
     running: "set[asyncio.Task[None]]" = field(default_factory=set)
 
-    async def append(self, event: Incoming) -> Receipt:
+    async def append(self, event: IncomingEvent) -> IntakeReceipt:
         """Append the event to the log. Raises the gateway's errors; then any event of its batch may not be accepted."""
-        answer: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[IntakeReceipt] = asyncio.get_running_loop().create_future()
         self.waiting.append((event, answer))
         if len(self.running) < BATCHES_AT_ONCE:
             task = asyncio.create_task(self._run())
@@ -52,7 +52,7 @@ class EventBatcher:
             batch, self.waiting = self.waiting[:LARGEST_BATCH], self.waiting[LARGEST_BATCH:]
             await self._append(batch)
 
-    async def _append(self, batch: Sequence[Waiting]) -> None:
+    async def _append(self, batch: Sequence[WaitingEvent]) -> None:
         try:
             receipts = await self.append_all([event for event, _ in batch])
         except (Unavailable, Full) as error:
@@ -72,7 +72,7 @@ class EventBatcher:
         return None
 
 
-def _fail(batch: Sequence[Waiting], error: Exception) -> None:
+def _fail(batch: Sequence[WaitingEvent], error: Exception) -> None:
     for _, answer in batch:
         if not answer.done():
             answer.set_exception(error)
@@ -89,7 +89,7 @@ class RetractionHiding:
 
     async def hide(self, retraction: Retraction) -> None:
         """Hide the retracted content, or return without doing so if no thread is free in time."""
-        with suppress(Crowded):  # the retractor reads the retraction from the log and hides the content later
+        with suppress(TooManyWaiting):  # the retractor reads the retraction from the log and hides the content later
             await self.threads.run(self.hide_all, [retraction])
 
 
@@ -106,7 +106,7 @@ class EventIntake:
         self.batcher = EventBatcher(append_all=self._append)
         self.hiding = RetractionHiding(hide_all=self.gateway.hide, threads=share_of(self.threads))
 
-    async def accept(self, event: Incoming) -> Receipt:
+    async def accept(self, event: IncomingEvent) -> IntakeReceipt:
         """Accept a single event. Raises LogUnavailable and Full.
 
         It runs the two steps of `Gateway.accept` separately: hiding everything that an author has written takes about a
@@ -122,9 +122,9 @@ class EventIntake:
             await self.hiding.hide(event)
         return receipt
 
-    async def accept_batch(self, events: Sequence[Incoming]) -> Sequence[Receipt]:
+    async def accept_batch(self, events: Sequence[IncomingEvent]) -> Sequence[IntakeReceipt]:
         """Accept the events of one request. Raises LogUnavailable and Full."""
         return await self.threads.run(self.gateway.accept, events)
 
-    async def _append(self, events: Sequence[Incoming]) -> Sequence[Receipt]:
+    async def _append(self, events: Sequence[IncomingEvent]) -> Sequence[IntakeReceipt]:
         return await self.threads.run(self.gateway.append, events)

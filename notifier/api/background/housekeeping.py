@@ -22,28 +22,28 @@ from notifier.domain.errors import CacheUnavailable, Unavailable
 from notifier.flow.inbox.page import OpenedInbox
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
-from notifier.ports.push import TabReport
+from notifier.ports.push import InboxLatencyReport
 
-YOUNG, MIDDLE = 500, 4
+YOUNG_THRESHOLD, MIDDLE_THRESHOLD = 500, 4
 """Objects per young collection, and young collections per middle collection. 2,000 objects take about 3 ms."""
 LOOKS_EVERY = timedelta(minutes=1)
-FULL_AFTER = 60
+FULL_COLLECTION_AFTER = 60
 """Checks between two full collections, which free frozen objects that became cyclic garbage.
 
 A full collection runs earlier if the number of frozen objects has doubled since the last one.
 """
 
 
-def keep_pauses_short(sleep: Callable[[float], None] = time.sleep) -> None:
+def tune_garbage_collector(sleep: Callable[[float], None] = time.sleep) -> None:
     """Freeze objects that survive a middle collection, and run rare full collections. Call once per process."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG, MIDDLE)
-    gc.callbacks.append(set_survivors_aside)
+    gc.set_threshold(YOUNG_THRESHOLD, MIDDLE_THRESHOLD)
+    gc.callbacks.append(freeze_survivors)
     threading.Thread(target=_collect_all, args=(sleep,), name="collector", daemon=True).start()
 
 
-def set_survivors_aside(phase: str, info: Mapping[str, int]) -> None:
+def freeze_survivors(phase: str, info: Mapping[str, int]) -> None:
     if phase == "stop" and info["generation"] >= 1:
         gc.freeze()
 
@@ -53,7 +53,7 @@ def _collect_all(sleep: Callable[[float], None]) -> None:
     while True:
         sleep(LOOKS_EVERY.total_seconds())
         checks += 1
-        if checks >= FULL_AFTER or gc.get_freeze_count() > 2 * frozen:
+        if checks >= FULL_COLLECTION_AFTER or gc.get_freeze_count() > 2 * frozen:
             gc.unfreeze()
             gc.collect()
             checks, frozen = 0, gc.get_freeze_count()
@@ -61,31 +61,31 @@ def _collect_all(sleep: Callable[[float], None]) -> None:
 
 # Page latency, reported about once a second to the processes that send alerts.
 
-LATELY = timedelta(seconds=5)
+REPORT_WINDOW = timedelta(seconds=5)
 """How long a page is included in reports, and how long a report is valid."""
-FEWEST = 20
+MIN_PAGES = 20
 """Minimum pages per report. With fewer pages, a single slow one would determine the percentile."""
-MOST = 4_096
+MAX_PAGES = 4_096
 """Pages kept, the latest ones: about 300 kB, and 0.5 ms of work each second."""
-TOLD_EVERY = 1.0
+REPORTED_EVERY = 1.0
 """Seconds between two reports, while pages are opened."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Timing:
+class PageLatency:
     """Measures page latency and reports its 99th percentile. One instance per event loop. No page waits for Redis."""
 
-    tabs: TabReport
+    report: InboxLatencyReport
     owner: str
     """Name of this process in the report."""
     threads: Threads
     clock: Clock
     metrics: Metrics
     pause: Pause = asyncio.sleep
-    pages: "deque[tuple[datetime, timedelta]]" = field(default_factory=lambda: deque(maxlen=MOST))
+    pages: "deque[tuple[datetime, timedelta]]" = field(default_factory=lambda: deque(maxlen=MAX_PAGES))
     """When each page was completed, and how long it took."""
-    untold: bool = False
-    going: "asyncio.Task[None] | None" = None
+    has_unreported: bool = False
+    reporting: "asyncio.Task[None] | None" = None
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
@@ -96,39 +96,39 @@ class Timing:
         finally:
             now = self.clock.now()
             self.pages.append((now, now - started_at))
-            self.untold = True
-            if self.going is None or self.going.done():
-                self.going = asyncio.create_task(self._tell_all())
+            self.has_unreported = True
+            if self.reporting is None or self.reporting.done():
+                self.reporting = asyncio.create_task(self._report_all())
 
-    async def _tell_all(self) -> None:
-        while self.untold:
-            await self.pause(TOLD_EVERY)
-            self.untold = False
-            while self.pages and self.pages[0][0] <= self.clock.now() - LATELY:
+    async def _report_all(self) -> None:
+        while self.has_unreported:
+            await self.pause(REPORTED_EVERY)
+            self.has_unreported = False
+            while self.pages and self.pages[0][0] <= self.clock.now() - REPORT_WINDOW:
                 self.pages.popleft()
-            if len(self.pages) >= FEWEST:
-                await self._tell(p99([duration for _, duration in self.pages]))
+            if len(self.pages) >= MIN_PAGES:
+                await self._report(p99([duration for _, duration in self.pages]))
 
-    async def _tell(self, found: timedelta) -> None:
+    async def _report(self, latency: timedelta) -> None:
         try:
-            await self.threads.run(self.tabs.tell, self.owner, found, LATELY)
+            await self.threads.run(self.report.publish, self.owner, latency, REPORT_WINDOW)
         except CacheUnavailable:
             # Fails open: without a report, alerts are not slowed down.
             self.metrics.outages.labels("cache").inc()
 
 
-def p99(found: list[timedelta]) -> timedelta:
+def p99(durations: list[timedelta]) -> timedelta:
     """Return the 99th percentile: of a hundred durations, the second longest."""
-    return sorted(found)[(len(found) - 1) * 99 // 100]
+    return sorted(durations)[(len(durations) - 1) * 99 // 100]
 
 
 # Page audits: a sample of inbox pages is recomputed after the response was sent.
 
 LOGGER = logging.getLogger("notifier.api")
 
-ONE_IN = 200
+SAMPLED_ONE_IN = 200
 """Openings per audit. This adds 0.5 % reads. A fault in 1 % of the openings is found within 20,000 openings."""
-APART = timedelta(seconds=0.25)
+AUDIT_INTERVAL = timedelta(seconds=0.25)
 """Delay before an audit. The response is sent by then, and a process runs at most four audits a second."""
 
 
@@ -139,7 +139,7 @@ class PageAudit(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Auditing:
+class PageAuditSampler:
     """Audits a sample of openings, one at a time. One instance per event loop.
 
     The first opening is audited, so that a process with little traffic is checked too.
@@ -147,18 +147,18 @@ class Auditing:
 
     audit: PageAudit
     pause: Pause = asyncio.sleep
-    passed_over: int = ONE_IN
-    going: "asyncio.Task[None] | None" = None
+    skipped: int = SAMPLED_ONE_IN
+    running: "asyncio.Task[None] | None" = None
 
     def observe(self, opened: OpenedInbox) -> None:
-        self.passed_over += 1
-        if self.passed_over < ONE_IN or (self.going is not None and not self.going.done()):
+        self.skipped += 1
+        if self.skipped < SAMPLED_ONE_IN or (self.running is not None and not self.running.done()):
             return
-        self.passed_over = 0
-        self.going = asyncio.create_task(self._run(opened))
+        self.skipped = 0
+        self.running = asyncio.create_task(self._run(opened))
 
     async def _run(self, opened: OpenedInbox) -> None:
-        await self.pause(APART.total_seconds())
+        await self.pause(AUDIT_INTERVAL.total_seconds())
         try:
             await self.audit.compare(opened)
         except Unavailable:  # fails open: a later opening will be audited

@@ -13,16 +13,16 @@ from typing import Protocol
 import msgspec
 from litestar.types import Send
 
-from notifier.api.event_stream import BEAT
-from notifier.api.processes import Roles, loading
-from notifier.api.schemas.system import told
+from notifier.api.event_stream import KEEP_ALIVE
+from notifier.api.processes import RoleProcesses, loading
+from notifier.api.schemas.system import system_body
 from notifier.bounded_executor import Threads
 from notifier.domain.errors import NotifierError, StreamsFull, Unavailable
 from notifier.flow.operations.overview import Overview
 
-EVERY = 1.0
+SNAPSHOT_EVERY = 1.0
 """Seconds between two snapshots."""
-SILENT_FOR = 5.0
+KEPT_ALIVE_EVERY = 5.0
 """Longest silence in seconds: while a snapshot is slow, watchers receive heartbeats.
 
 The demo page gives up a connection after 8 seconds.
@@ -42,7 +42,7 @@ class SnapshotReader(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewReader:
     overview: Overview
-    roles: Roles
+    roles: RoleProcesses
     data: Path
     threads: Threads
 
@@ -50,31 +50,31 @@ class OverviewReader:
         return await self.threads.run(self._read)
 
     def _read(self) -> bytes:
-        return msgspec.json.encode(told(self.overview.read(), self.roles, loading(self.data)))
+        return msgspec.json.encode(system_body(self.overview.read(), self.roles, loading(self.data)))
 
 
 @dataclass(slots=True)
-class Looking:
+class SharedSnapshots:
     """Shares snapshots among all requests and streams of a process (singleflight)."""
 
     reader: SnapshotReader
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
     now: Callable[[], float] = monotonic
-    silent_for: float = SILENT_FOR
-    taken: bytes = b""
+    silent_for: float = KEPT_ALIVE_EVERY
+    snapshot: bytes = b""
     taken_at: float | None = None
-    running: "asyncio.Task[bytes] | None" = None
+    read_task: "asyncio.Task[bytes] | None" = None
 
     async def latest(self) -> bytes:
         """Return a snapshot that is at most one second old. Raises the reader's errors.
 
         All callers share the running read. It continues even if every caller is canceled.
         """
-        if self.running is None:
-            if self.taken_at is not None and self.now() - self.taken_at < EVERY:
-                return self.taken
-            self.running = asyncio.create_task(self._look())
-        return await asyncio.shield(self.running)
+        if self.read_task is None:
+            if self.taken_at is not None and self.now() - self.taken_at < SNAPSHOT_EVERY:
+                return self.snapshot
+            self.read_task = asyncio.create_task(self._read())
+        return await asyncio.shield(self.read_task)
 
     async def events(self) -> AsyncGenerator[bytes]:
         """Yield server-sent events for one watcher. A slow watcher skips snapshots; they are not queued."""
@@ -84,7 +84,7 @@ class Looking:
                 async with asyncio.timeout(self.silent_for):
                     snapshot = await self.latest()
             except TimeoutError:
-                yield BEAT
+                yield KEEP_ALIVE
             except NotifierError as error:
                 sent = None
                 yield b"event: trouble\ndata: " + msgspec.json.encode({"code": error.code}) + b"\n\n"
@@ -92,20 +92,20 @@ class Looking:
                 if snapshot is not sent:
                     sent = snapshot
                     yield b"event: system\ndata: " + snapshot + b"\n\n"
-            await self.pause(EVERY)
+            await self.pause(SNAPSHOT_EVERY)
 
-    async def _look(self) -> bytes:
+    async def _read(self) -> bytes:
         try:
-            self.taken = await self.reader.read()
+            self.snapshot = await self.reader.read()
             self.taken_at = self.now()
-            return self.taken
+            return self.snapshot
         finally:
-            self.running = None
+            self.read_task = None
 
 
 # Mutual exclusion of expensive requests.
 
-PATIENCE = timedelta(milliseconds=50)
+LOCK_WITHIN = timedelta(milliseconds=50)
 """Longest wait for the lock.
 
 Searching a log without a backlog takes a few milliseconds, so no request needs to be rejected for that. A longer wait
@@ -114,17 +114,17 @@ would block a thread that event intake needs.
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class ExclusiveRequests:
     """Lock for expensive requests that run one at a time."""
 
-    taken: str
+    refusal: str
     """Error message for a request that does not get the lock."""
     lock: Lock = field(default_factory=Lock)
 
     def __enter__(self) -> None:
         """Take the lock. Raises Unavailable if it is not free in time."""
-        if not self.lock.acquire(timeout=PATIENCE.total_seconds()):
-            raise Unavailable(self.taken)
+        if not self.lock.acquire(timeout=LOCK_WITHIN.total_seconds()):
+            raise Unavailable(self.refusal)
 
     def __exit__(self, *_: object) -> None:
         self.lock.release()
@@ -132,45 +132,45 @@ class Turns:
 
 # Open streams of `/v1/system/stream`.
 
-MOST = 64
+MAX_STREAMS = 64
 """Streams per process: enough for a team's screens. Each uses a file descriptor, which the inboxes need too."""
-TAKEN_WITHIN = 15.0
+WRITE_WITHIN = 15.0
 """Write timeout in seconds, as for the inbox stream. A client that does not read is cut off and may reconnect."""
 
 
 @dataclass(slots=True)
-class Watchers:
+class StreamLimit:
     """Limits and counts the open streams of a process."""
 
-    most: int = MOST
-    taken_within: float = TAKEN_WITHIN
-    here: int = 0
+    max_streams: int = MAX_STREAMS
+    write_timeout: float = WRITE_WITHIN
+    open_streams: int = 0
 
     def require_room(self) -> None:
         """Raise StreamsFull if no stream is free."""
-        if self.here >= self.most:
-            raise StreamsFull(f"It takes {self.most} watchers.")
+        if self.open_streams >= self.max_streams:
+            raise StreamsFull(f"It takes {self.max_streams} watchers.")
 
 
 @dataclass(frozen=True, slots=True)
-class Watching:
+class SnapshotStream:
     """The event source of one watcher's stream."""
 
-    watchers: Watchers
+    limit: StreamLimit
     events: AsyncGenerator[bytes]
 
-    def enter(self) -> None:
-        self.watchers.here += 1
+    def open(self) -> None:
+        self.limit.open_streams += 1
 
-    def begin(self, writing: "asyncio.Task[None]") -> None:
+    def started(self, writing: "asyncio.Task[None]") -> None:
         """Do nothing, because a watcher is cut off only by its own write timeout."""
 
     async def write(self, send: Send) -> None:
         with suppress(TimeoutError):
             async with aclosing(self.events) as events:
                 async for event in events:
-                    async with asyncio.timeout(self.watchers.taken_within):
+                    async with asyncio.timeout(self.limit.write_timeout):
                         await send({"type": "http.response.body", "body": event, "more_body": True})
 
-    def leave(self) -> None:
-        self.watchers.here -= 1
+    def closed(self) -> None:
+        self.limit.open_streams -= 1

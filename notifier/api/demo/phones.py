@@ -23,7 +23,7 @@ from notifier.ports.directory import Directory
 from notifier.ports.push import Devices
 
 ALERTS = "alerts.ndjson"
-AT_ONCE = 4 << 20
+MAX_READ = 4 << 20
 """Bytes read per request: the alerts of about twenty storms. Older lines are skipped."""
 
 
@@ -36,7 +36,7 @@ class FakeAlertBody(msgspec.Struct):
     text: str
 
 
-class Alerted(msgspec.Struct, kw_only=True):
+class PhoneAlertBody(msgspec.Struct, kw_only=True):
     """An alert on a device. It replaces an earlier alert with the same `place`."""
 
     at: datetime
@@ -53,7 +53,7 @@ class DemoPhoneBody(msgspec.Struct, kw_only=True):
     user: UserId
     platforms: list[Platform]
     """Empty if the user has no device."""
-    alerts: list[Alerted]
+    alerts: list[PhoneAlertBody]
     """Alerts since the last request, oldest first."""
 
 
@@ -76,8 +76,10 @@ class DemoPhones:
     def __call__(self, kinds: Sequence[str], users: Sequence[UserId], after: int) -> DemoPhonesBody:
         """Return the alerts after an offset in the file, as returned by an earlier call. Raises StoreUnavailable."""
         devices = self._devices(users)
-        lines, end = tail(self.file, after)
-        alerts = list(_alerts(lines, {to(device.address): device for owned in devices.values() for device in owned}))
+        lines, end = lines_after(self.file, after)
+        alerts = list(
+            _alerts(lines, {logged_address(device.address): device for owned in devices.values() for device in owned})
+        )
         phones = [
             DemoPhoneBody(
                 kind=kind,
@@ -92,11 +94,11 @@ class DemoPhones:
     def _devices(self, users: Sequence[UserId]) -> Mapping[UserId, Sequence[Device]]:
         """Return the devices of each user; none for users that are not loaded yet."""
         members = {user: account.member for user, account in self.directory.accounts(users).items()}
-        by_member = self.devices.of(set(members.values()))
+        by_member = self.devices.by_member(set(members.values()))
         return {user: by_member.get(members[user], ()) if user in members else () for user in users}
 
 
-def to(address: Address) -> str:
+def logged_address(address: Address) -> str:
     """Return the device's address as a fake provider logs it."""
     match address:
         case AppleToken(token=token) | FirebaseToken(token=token):
@@ -107,7 +109,7 @@ def to(address: Address) -> str:
             return urlsplit(endpoint).path
 
 
-def tail(file: Path, after: int) -> tuple[Sequence[bytes], int]:
+def lines_after(file: Path, after: int) -> tuple[Sequence[bytes], int]:
     """Return the complete lines after the offset, and the offset of the next line.
 
     Reads from the start if the file has become shorter than the offset, and reads at most the last `AT_ONCE` bytes.
@@ -115,7 +117,7 @@ def tail(file: Path, after: int) -> tuple[Sequence[bytes], int]:
     try:
         with file.open("rb") as stream:
             size = stream.seek(0, SEEK_END)
-            start = max(after if after <= size else 0, size - AT_ONCE)
+            start = max(after if after <= size else 0, size - MAX_READ)
             stream.seek(start)
             content = stream.read(size - start)
     except FileNotFoundError:
@@ -124,7 +126,7 @@ def tail(file: Path, after: int) -> tuple[Sequence[bytes], int]:
     return complete.splitlines(), start + len(complete)
 
 
-def _alerts(lines: Sequence[bytes], devices: Mapping[str, Device]) -> Iterator[tuple[Device, Alerted]]:
+def _alerts(lines: Sequence[bytes], devices: Mapping[str, Device]) -> Iterator[tuple[Device, PhoneAlertBody]]:
     decode = msgspec.json.Decoder(FakeAlertBody).decode
     for line in lines:
         try:
@@ -132,4 +134,7 @@ def _alerts(lines: Sequence[bytes], devices: Mapping[str, Device]) -> Iterator[t
         except msgspec.DecodeError:  # truncated by a killed process, or by the start of this read
             continue
         if device := devices.get(alert.to):
-            yield device, Alerted(at=alert.at, place=alert.place, text=alert.text, language=language_of(device.locale))
+            yield (
+                device,
+                PhoneAlertBody(at=alert.at, place=alert.place, text=alert.text, language=language_of(device.locale)),
+            )

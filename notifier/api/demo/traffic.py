@@ -14,18 +14,18 @@ from typing import Protocol
 
 from notifier.domain.errors import NotifierError
 from notifier.domain.ids import UserId
-from notifier.domain.upstream.validation import EVENT_TYPE
+from notifier.domain.upstream.validation import MENTIONED_TYPE
 from notifier.ports.coordination import Clock, Nonces
 
 STARS = (UserId("nova"), UserId("orion"))
 """Celebrities for storms. All accounts of the demo follow the first, and some of them follow the second."""
-USUAL = 1
+USUAL_RATE = 1
 """Mentions per second of background traffic."""
-STORM = 100 * USUAL
+STORM_RATE = 100 * USUAL_RATE
 """Mentions per second of a storm."""
-LASTING = 8
+STORM_SECONDS = 8
 """Seconds of a storm: far below the demo's collapse window, so a storm is one burst even on a slow machine."""
-TOGETHER = 10
+MENTIONS_IN_A_BATCH = 10
 """Events per batch of a storm."""
 STORM_LEASE, TRICKLE_LEASE = "demo-storm", "demo-trickle"
 TRICKLE_TERM = timedelta(seconds=5)
@@ -43,82 +43,86 @@ class EventSink(Protocol):
         ...
 
 
-class Leasing(Protocol):
+class DemoLeases(Protocol):
     async def hold(self, name: str, term: timedelta) -> bool:
         """Return whether this process holds the lease for the term. Raises StoreUnavailable or Full."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
-class Storming:
+class DemoTraffic:
     """Generates storms and background traffic."""
 
     gateway: EventSink
-    leases: Leasing
+    leases: DemoLeases
     clock: Clock
     nonces: Nonces
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
     chance: random.Random = field(default_factory=random.Random)
-    running: "asyncio.Task[None] | None" = None
-    trickling: "asyncio.Task[None] | None" = None
+    storm_task: "asyncio.Task[None] | None" = None
+    trickle_task: "asyncio.Task[None] | None" = None
 
-    async def storm(self, star: UserId) -> bool:
+    async def start_storm(self, star: UserId) -> bool:
         """Start a storm. Return False if one is running in any process. Raises StoreUnavailable or Full."""
         # Check again after taking the lease, because two concurrent requests of this process share the same lease.
-        if self._rages() or not await self.leases.hold(STORM_LEASE, timedelta(seconds=LASTING)) or self._rages():
+        if (
+            self._holds_storm_lease()
+            or not await self.leases.hold(STORM_LEASE, timedelta(seconds=STORM_SECONDS))
+            or self._holds_storm_lease()
+        ):
             return False
-        self.running = asyncio.create_task(self._all(star, STORM * LASTING))
+        self.storm_task = asyncio.create_task(self._send_storm(star, STORM_RATE * STORM_SECONDS))
         return True
 
-    def trickle(self) -> None:
+    def start_trickle(self) -> None:
         """Start the background traffic, which continues until `stop`."""
-        self.trickling = asyncio.create_task(self._for_ever())
+        self.trickle_task = asyncio.create_task(self._send_trickle())
 
     def stop(self) -> None:
-        for task in (self.running, self.trickling):
+        for task in (self.storm_task, self.trickle_task):
             if task is not None:
                 task.cancel()
 
-    def _rages(self) -> bool:
-        return self.running is not None and not self.running.done()
+    def _holds_storm_lease(self) -> bool:
+        return self.storm_task is not None and not self.storm_task.done()
 
-    async def _all(self, star: UserId, mentions: int) -> None:
+    async def _send_storm(self, star: UserId, mentions: int) -> None:
         """Send the mentions of a storm. It ends on time, with fewer mentions if the gateway is slow."""
-        ends_at = self.clock.now() + timedelta(seconds=LASTING)
-        await self._letter([star], author=self.chance.choice(AUTHORS))
-        for _ in range(mentions // TOGETHER):
+        ends_at = self.clock.now() + timedelta(seconds=STORM_SECONDS)
+        await self._send([star], author=self.chance.choice(AUTHORS))
+        for _ in range(mentions // MENTIONS_IN_A_BATCH):
             if self.clock.now() >= ends_at:
                 return
-            await self._letter([star] * TOGETHER)
-            await self.pause(TOGETHER / STORM)
+            await self._send([star] * MENTIONS_IN_A_BATCH)
+            await self.pause(MENTIONS_IN_A_BATCH / STORM_RATE)
 
-    async def _for_ever(self) -> None:
-        async for account in self._ordinary():
-            if await self._trickles():
-                await self._letter([account])
+    async def _send_trickle(self) -> None:
+        async for account in self._trickle_accounts():
+            if await self._holds_trickle_lease():
+                await self._send([account])
 
-    async def _trickles(self) -> bool:
+    async def _holds_trickle_lease(self) -> bool:
         try:
             return await self.leases.hold(TRICKLE_LEASE, TRICKLE_TERM)
         except NotifierError:  # the store is unavailable, so it could not store the mention either
             return False
 
-    async def _ordinary(self) -> AsyncIterator[UserId]:
+    async def _trickle_accounts(self) -> AsyncIterator[UserId]:
         while True:
-            await self.pause(1 / USUAL)
+            await self.pause(1 / USUAL_RATE)
             yield self.chance.choice(NEIGHBOURS)
 
-    async def _letter(self, mentioned: Sequence[str], author: str | None = None) -> None:
-        body = letter(mentioned, author=author, now=self.clock.now(), fresh=self.nonces.new, chance=self.chance)
+    async def _send(self, mentioned: Sequence[str], author: str | None = None) -> None:
+        body = mention_batch(mentioned, author=author, now=self.clock.now(), new_id=self.nonces.new, chance=self.chance)
         with suppress(NotifierError):  # rejected mentions are not retried, because new ones follow
             await self.gateway.send(json.dumps(body).encode())
 
 
-def letter(
+def mention_batch(
     mentioned: Sequence[str],
     *,
     now: datetime,
-    fresh: Callable[[], str],
+    new_id: Callable[[], str],
     author: str | None = None,
     chance: random.Random | None = None,
 ) -> Sequence[object]:
@@ -127,15 +131,15 @@ def letter(
     All have the given author, or else random authors.
     """
     rng = chance or random.Random()
-    return [_event(account, author or _somebody(rng), rng.choice(TEXTS), now, fresh()) for account in mentioned]
+    return [_event(account, author or _random_author(rng), rng.choice(TEXTS), now, new_id()) for account in mentioned]
 
 
-def _somebody(chance: random.Random) -> str:
+def _random_author(chance: random.Random) -> str:
     """Return one of about 14,000 authors. Mentions by an author who mentions a celebrity too often send no alerts."""
     return f"{chance.choice(AUTHORS)}{chance.randrange(1000) or ''}"
 
 
-def _event(whom: str, author: str, text: str, now: datetime, id: str) -> dict[str, object]:
-    tweet = {"tweet": f"t-{id}", "author": author, "mentions": [whom], "text": text.format(whom)}
-    head = {"specversion": "1.0", "type": EVENT_TYPE, "source": "notifier-demo", "id": id}
+def _event(account: str, author: str, text: str, now: datetime, id: str) -> dict[str, object]:
+    tweet = {"tweet": f"t-{id}", "author": author, "mentions": [account], "text": text.format(account)}
+    head = {"specversion": "1.0", "type": MENTIONED_TYPE, "source": "notifier-demo", "id": id}
     return {**head, "time": now.isoformat(), "data": tweet}

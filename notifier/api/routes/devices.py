@@ -10,8 +10,8 @@ from litestar import HttpMethod, Response, delete, get, route
 from litestar.params import FromPath, JSONBody
 
 from notifier.api.answers import PRIVATE
-from notifier.api.auth.guards import takes_json
-from notifier.api.container import Call, Wired
+from notifier.api.auth.guards import require_json
+from notifier.api.container import UserRequest, WiredContainer
 from notifier.api.problems import described
 from notifier.config import PushSettings
 from notifier.domain.errors import BadDevice, NotFound
@@ -30,7 +30,7 @@ from notifier.domain.users.quiet_hours import UTC_ZONE
 
 LARGEST_BODY = 8 * 1024
 """Enough for a registration with the longest endpoint or token."""
-LAST = 4
+SHOWN_LETTERS = 4
 """Characters of an address that are shown: enough for its owner to recognize it, too few to use it."""
 
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -97,44 +97,46 @@ class DevicesBody(msgspec.Struct, kw_only=True):
 
 
 @get("/", responses=described(401, 403, 404, 429, 503))
-async def devices(request: Call, edge: Wired) -> Response[DevicesBody]:
+async def devices(request: UserRequest, container: WiredContainer) -> Response[DevicesBody]:
     """List the user's devices, most recently registered first.
 
     Tokens and endpoints are not returned, except for their last four characters.
     """
-    registered = await edge.phones(request.user, lambda book, member: book.of(member))
-    return Response(DevicesBody(devices=[body(device) for device in registered]), headers=PRIVATE)
+    registered = await container.device_requests(request.user, lambda book, member: book.list_devices(member))
+    return Response(DevicesBody(devices=[device_body(device) for device in registered]), headers=PRIVATE)
 
 
 @route(
     "/",
     http_method=[HttpMethod.PUT, HttpMethod.POST],
-    guards=[takes_json],
+    guards=[require_json],
     status_code=200,
     request_max_body_size=LARGEST_BODY,
     responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
-async def register(request: Call, edge: Wired, data: JSONBody[Registration]) -> Response[DeviceBody]:
+async def register(
+    request: UserRequest, container: WiredContainer, data: JSONBody[Registration]
+) -> Response[DeviceBody]:
     """Register a device, or refresh its registration. Apps call this whenever they start.
 
     The device then belongs to this user alone: an earlier registration by another user ends.
     """
-    address, replaced = address_of(data, edge.system.settings.push), _replaced(data)
+    address, replaced = address_of(data, container.system.settings.push), _replaced(data)
     locale, zone = forms.locale(data.locale), forms.time_zone(data.time_zone)
-    device = await edge.phones(
+    device = await container.device_requests(
         request.user,
         lambda book, member: book.register(member, address, locale=locale, time_zone=zone, replaces=replaced),
         newcomer=True,
     )
-    return Response(body(device), headers=PRIVATE)
+    return Response(device_body(device), headers=PRIVATE)
 
 
 @delete("/{id:str}", responses=described(400, 401, 403, 404, 429, 503, 507))
-async def unregister(id: FromPath[str], request: Call, edge: Wired) -> None:
+async def unregister(id: FromPath[str], request: UserRequest, container: WiredContainer) -> None:
     """Unregister a device. A device that is unknown or belongs to another user is left unchanged."""
     if not _ID.fullmatch(id):
         raise NotFound("A device's id has 32 hexadecimal digits.")
-    await edge.phones(request.user, lambda book, member: book.unregister(member, DeviceId(id)))
+    await container.device_requests(request.user, lambda book, member: book.unregister(member, DeviceId(id)))
 
 
 def address_of(data: Registration, push: PushSettings) -> Address:
@@ -144,15 +146,15 @@ def address_of(data: Registration, push: PushSettings) -> Address:
     """
     match data.platform, data.token, data.fid, data.subscription:
         case Platform.APNS, str(token), None, None if data.topic is not None:
-            return forms.apple(token, data.topic, data.environment, topics=push.apns.named_topics)
+            return forms.apple_token(token, data.topic, data.environment, topics=push.apns.named_topics)
         case Platform.FCM, str(token), None, None:
             return forms.firebase_token(token)
         case Platform.FCM, None, str(fid), None:
             return forms.firebase_installation(fid)
         case Platform.WEB, None, None, SubscriptionBody(endpoint=endpoint, keys=keys):
-            return forms.web(endpoint, keys.p256dh, keys.auth, services=push.web.services)
+            return forms.web_subscription(endpoint, keys.p256dh, keys.auth, services=push.web.services)
         case _:
-            raise _misfit(data.platform)
+            raise _wrong_fields(data.platform)
 
 
 def _replaced(data: Registration) -> FirebaseToken | None:
@@ -163,7 +165,7 @@ def _replaced(data: Registration) -> FirebaseToken | None:
     return forms.firebase_token(data.replaces)
 
 
-def _misfit(platform: str) -> BadDevice:
+def _wrong_fields(platform: str) -> BadDevice:
     if platform not in set(Platform):
         return BadDevice(f"The platform is {platform[:40]!r}; there are {', '.join(Platform)}.")
     needs = {
@@ -174,20 +176,20 @@ def _misfit(platform: str) -> BadDevice:
     return BadDevice(f"A device of {platform} is registered with {needs[Platform(platform)]}, and nothing else.")
 
 
-def body(device: Device) -> DeviceBody:
-    app, written = shown(device.address)
+def device_body(device: Device) -> DeviceBody:
+    app, written = app_and_text(device.address)
     return DeviceBody(
         id=device.id,
         platform=str(device.platform),
         app=app,
         locale=device.locale,
         time_zone=device.time_zone,
-        last_four=written[-LAST:],
+        last_four=written[-SHOWN_LETTERS:],
         registered_at=device.registered_at,
     )
 
 
-def shown(address: Address) -> tuple[str | None, str]:
+def app_and_text(address: Address) -> tuple[str | None, str]:
     """Return the app that is shown for an address, and the text whose last characters are shown."""
     match address:
         case AppleToken(token=token, topic=topic):

@@ -11,14 +11,14 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery
 
 from notifier.api.answers import NO_STORE
-from notifier.api.auth.guards import media_type, takes_plain
+from notifier.api.auth.guards import media_type, require_uncompressed
 from notifier.api.auth.scopes import Caller, Scope
-from notifier.api.container import Edge, Wired, written
+from notifier.api.container import ApiContainer, WiredContainer, raw_path_part
 from notifier.api.problems import Problem, described, problem
 from notifier.api.schemas.openapi import EventsOperation
 from notifier.api.schemas.preview import PreviewsBody, previews
 from notifier.codec import ReceivedEvent, read_batch, read_event
-from notifier.codec.cloudevents import BATCH, LARGEST_EVENT, ONE
+from notifier.codec.cloudevents import BATCH_TYPE, LARGEST_EVENT, SINGLE_TYPE
 from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event
 from notifier.domain.errors import BadEvent, NotifierError, NotSupported, Refused, TooLarge, WrongType
@@ -29,28 +29,28 @@ from notifier.domain.upstream.validation import (
     DELETED_TYPE,
     EDITED_TYPE,
     ERASED_TYPE,
-    EVENT_TYPE,
     FOLLOWED_TYPE,
+    MENTIONED_TYPE,
     PROTECTED_TYPE,
     SEEN_TYPE,
     UNBLOCKED_TYPE,
     UNFOLLOWED_TYPE,
 )
-from notifier.flow.intake.gateway import IntakeStatus, Receipt
-from notifier.flow.operations.event_status import AccountFate, BurstFate, EventReport, TierFate, note_of
+from notifier.flow.intake.gateway import IntakeReceipt, IntakeStatus
+from notifier.flow.operations.event_status import AccountStatus, BurstStatus, EventReport, TierStatus, note_of
 
 PREFIX = "/v1/events/"
 
 LARGEST_BATCH_BODY = 4 * 1024 * 1024
-DELIVERS, PREVIEWS = "false", "true"
+NO_DRY_RUN, DRY_RUN = "false", "true"
 """Values of the parameter `dry_run`."""
-MOST_PREVIEWED = 3
+MAX_PREVIEWED = 3
 """Accounts per dry run. An account with 200 million followers takes about ten seconds of one core."""
 
-LIMITS = {ONE: LARGEST_EVENT, "application/json": LARGEST_EVENT, BATCH: LARGEST_BATCH_BODY}
+LIMITS = {SINGLE_TYPE: LARGEST_EVENT, "application/json": LARGEST_EVENT, BATCH_TYPE: LARGEST_BATCH_BODY}
 """Maximum body size in bytes, by content type."""
-NEEDED: Mapping[str, Scope] = {
-    EVENT_TYPE: Scope.EVENTS,
+REQUIRED_SCOPE: Mapping[str, Scope] = {
+    MENTIONED_TYPE: Scope.EVENTS,
     DELETED_TYPE: Scope.EVENTS,
     EDITED_TYPE: Scope.EVENTS,
     FOLLOWED_TYPE: Scope.FOLLOWS,
@@ -64,10 +64,10 @@ NEEDED: Mapping[str, Scope] = {
     SEEN_TYPE: Scope.ACTIVITY,
 }
 """Required scope, by event type."""
-SCOPES = tuple(dict.fromkeys(NEEDED.values()))
+SCOPES = tuple(dict.fromkeys(REQUIRED_SCOPE.values()))
 """Scopes that allow at least one event type."""
 
-Sent = Request[Caller, Any, State]
+ServiceRequest = Request[Caller, Any, State]
 
 
 class AcceptedEventBody(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -143,14 +143,14 @@ class FateBody(msgspec.Struct, kw_only=True):
 @post(
     "/",
     status_code=202,
-    guards=[takes_plain],
+    guards=[require_uncompressed],
     operation_class=EventsOperation,
     request_max_body_size=LARGEST_BATCH_BODY,
     responses=described(400, 401, 403, 409, 413, 415, 429, 503, 507)
     | {200: ResponseSpec(PreviewsBody, description="What it would do, of a dry run.", generate_examples=False)},
 )
 async def accept(
-    request: Sent, edge: Wired, dry_run: FromQuery[str] = DELIVERS
+    request: ServiceRequest, container: WiredContainer, dry_run: FromQuery[str] = NO_DRY_RUN
 ) -> Response[AcceptedEventBody | AcceptedBatch | PreviewsBody]:
     """Accept one event or a batch of events.
 
@@ -162,50 +162,50 @@ async def accept(
     kind = media_type(request)
     if kind not in LIMITS:
         raise WrongType(f"It takes {', '.join(LIMITS)}.")
-    received = await _received(edge, await _body(request, LIMITS[kind]), batch=kind == BATCH)
+    received = await _received(container, await _body(request, LIMITS[kind]), batch=kind == BATCH_TYPE)
     _require(request.user, received)
-    if (dry_runs := _asked(request)) != [DELIVERS]:
-        return Response(await _previewed(edge, received, kind, dry_runs), status_code=200, headers=NO_STORE)
-    if kind == BATCH:
+    if (dry_runs := _dry_run_values(request)) != [NO_DRY_RUN]:
+        return Response(await _previewed(container, received, kind, dry_runs), status_code=200, headers=NO_STORE)
+    if kind == BATCH_TYPE:
         result: AcceptedEventBody | AcceptedBatch = _batch(
-            await edge.intake.accept_batch([item.event for item in received])
+            await container.intake.accept_batch([item.event for item in received])
         )
     else:
-        result = _one(await edge.intake.accept(received[0].event))
-    _warm_up(edge, received)
+        result = _single_result(await container.intake.accept(received[0].event))
+    _warm_up(container, received)
     return Response(result, headers=NO_STORE)
 
 
 @get("/{id:path}", responses=described(400, 401, 403, 404, 429, 503))
 async def fate(
-    id: FromPath[str], request: Sent, edge: Wired, source: FromQuery[str | None] = None
+    id: FromPath[str], request: ServiceRequest, container: WiredContainer, source: FromQuery[str | None] = None
 ) -> Response[FateBody]:
     """Return the status of an event: the refusal or the bursts of each mentioned account, with fan-out progress.
 
     Without `source` the response covers every event with this id.
     """
     request.user.require(Scope.EVENTS)
-    report = await edge.in_thread(edge.fates.look_up, source, written(request, PREFIX, id))
-    return Response(_fate(report), headers=NO_STORE)
+    report = await container.in_thread(container.event_status.look_up, source, raw_path_part(request, PREFIX, id))
+    return Response(_event_status_body(report), headers=NO_STORE)
 
 
-async def _received(edge: Edge, body: bytes, *, batch: bool) -> Sequence[ReceivedEvent]:
+async def _received(container: ApiContainer, body: bytes, *, batch: bool) -> Sequence[ReceivedEvent]:
     """Decode and validate the body. Raises BadEvent and TooLarge if a batch is invalid as a whole."""
-    now = edge.clock.now()
+    now = container.clock.now()
     # Decoding an event takes microseconds. A batch may have a thousand events, so it is decoded in a thread.
-    return await edge.in_thread(read_batch, body, now) if batch else [read_event(body, now)]
+    return await container.in_thread(read_batch, body, now) if batch else [read_event(body, now)]
 
 
-def _warm_up(edge: Edge, received: Sequence[ReceivedEvent]) -> None:
+def _warm_up(container: ApiContainer, received: Sequence[ReceivedEvent]) -> None:
     """Warm up the inboxes of users who were active elsewhere, because they may open their inbox next."""
     for item in received:
         if isinstance(item.event, Sighting):
-            edge.warm_up.add(item.event.user)
+            container.warm_up.add(item.event.user)
 
 
-def _asked(request: Sent) -> list[str]:
+def _dry_run_values(request: ServiceRequest) -> list[str]:
     """Return all values of `dry_run`. The framework returns only the last, which a proxy may have added."""
-    return [str(value) for value in request.query_params.getall("dry_run", [DELIVERS])]
+    return [str(value) for value in request.query_params.getall("dry_run", [NO_DRY_RUN])]
 
 
 def _require(caller: Caller, received: Sequence[ReceivedEvent]) -> None:
@@ -216,29 +216,31 @@ def _require(caller: Caller, received: Sequence[ReceivedEvent]) -> None:
     if caller.scopes.issuperset(SCOPES):
         return
     for kind in dict.fromkeys(item.type for item in received if item.type is not None):
-        caller.require(NEEDED[kind])
+        caller.require(REQUIRED_SCOPE[kind])
 
 
-async def _previewed(edge: Edge, received: Sequence[ReceivedEvent], kind: str, asked: Sequence[str]) -> PreviewsBody:
+async def _previewed(
+    container: ApiContainer, received: Sequence[ReceivedEvent], kind: str, dry_runs: Sequence[str]
+) -> PreviewsBody:
     """Return the preview of a single mention event. Raises Refused, NotSupported, or the error of the event.
 
     An invalid `dry_run` value is rejected, because a client that sends one does not expect a delivery.
     """
-    if asked != [PREVIEWS]:
+    if dry_runs != [DRY_RUN]:
         raise Refused("dry_run is true or false.")
-    if kind == BATCH:
+    if kind == BATCH_TYPE:
         raise NotSupported("There is a dry run of one event, and none of a batch.")
     event = received[0].event
     if isinstance(event, NotifierError):
         raise event
     if not isinstance(event, Event):
         raise NotSupported("There is a dry run of mentions alone.")
-    if len(event.mentioned) > MOST_PREVIEWED:
-        raise NotSupported(f"There is a dry run of {MOST_PREVIEWED} accounts at most.")
-    return previews(await edge.in_thread(edge.preview.estimate, event))
+    if len(event.mentioned) > MAX_PREVIEWED:
+        raise NotSupported(f"There is a dry run of {MAX_PREVIEWED} accounts at most.")
+    return previews(await container.in_thread(container.preview.estimate, event))
 
 
-async def _body(request: Sent, most: int) -> bytes:
+async def _body(request: ServiceRequest, most: int) -> bytes:
     """Read the body. Raises TooLarge as soon as the limit is exceeded, without reading the rest."""
     if (request.content_length or 0) > most:
         raise TooLarge(f"{most} bytes are the most.")
@@ -250,57 +252,59 @@ async def _body(request: Sent, most: int) -> bytes:
     return bytes(body)
 
 
-def _one(receipt: Receipt) -> AcceptedEventBody:
+def _single_result(receipt: IntakeReceipt) -> AcceptedEventBody:
     if receipt.error is not None:
         raise receipt.error
     return _accepted(receipt)
 
 
-def _batch(receipts: Sequence[Receipt]) -> AcceptedBatch:
+def _batch(receipts: Sequence[IntakeReceipt]) -> AcceptedBatch:
     """Return the results of a batch. Raises the first event's error if every event was refused.
 
     The client may then send the whole batch again.
     """
     if not receipts:
         raise BadEvent("The batch has no events.")
-    if receipts[0].error and all(receipt.answer is IntakeStatus.REFUSED for receipt in receipts):
+    if receipts[0].error and all(receipt.status is IntakeStatus.REFUSED for receipt in receipts):
         raise receipts[0].error
     return AcceptedBatch(results=[_accepted(receipt) for receipt in receipts])
 
 
-def _accepted(receipt: Receipt) -> AcceptedEventBody:
+def _accepted(receipt: IntakeReceipt) -> AcceptedEventBody:
     return AcceptedEventBody(
-        status=receipt.answer,
+        status=receipt.status,
         id=receipt.event.id if receipt.event else None,
         source=receipt.event.source if receipt.event else None,
         problem=problem(receipt.error) if receipt.error else None,
     )
 
 
-def _fate(fate: EventReport) -> FateBody:
-    return FateBody(id=fate.id, status=fate.status, accounts=[_account(account) for account in fate.accounts])
-
-
-def _account(fate: AccountFate) -> EventAccountBody:
-    bursts = [_burst(burst) for burst in fate.bursts]
-    return EventAccountBody(source=fate.source, account=fate.account, refusal=fate.refusal, bursts=bursts)
-
-
-def _burst(fate: BurstFate) -> BurstBody:
-    return BurstBody(
-        burst=str(fate.burst.key),
-        opened_at=fate.burst.opened_at,
-        count=fate.burst.count,
-        lane=fate.burst.lane,
-        tiers={str(progress.tier): _tier(progress) for progress in fate.tiers},
-        note=note_of(fate.burst),
+def _event_status_body(report: EventReport) -> FateBody:
+    return FateBody(
+        id=report.id, status=report.status, accounts=[_account_body(account) for account in report.accounts]
     )
 
 
-def _tier(fate: TierFate) -> EventTierBody:
+def _account_body(outcome: AccountStatus) -> EventAccountBody:
+    bursts = [_burst_body(burst) for burst in outcome.bursts]
+    return EventAccountBody(source=outcome.source, account=outcome.account, refusal=outcome.refusal, bursts=bursts)
+
+
+def _burst_body(status: BurstStatus) -> BurstBody:
+    return BurstBody(
+        burst=str(status.burst.key),
+        opened_at=status.burst.opened_at,
+        count=status.burst.count,
+        lane=status.burst.lane,
+        tiers={str(progress.tier): _tier_body(progress) for progress in status.tiers},
+        note=note_of(status.burst),
+    )
+
+
+def _tier_body(status: TierStatus) -> EventTierBody:
     return EventTierBody(
-        state=fate.state,
-        slices=SliceCount(total=fate.slices, ended=fate.ended),
-        people=fate.people,
-        eta_seconds=fate.eta_seconds,
+        state=status.state,
+        slices=SliceCount(total=status.slices, ended=status.ended),
+        people=status.people,
+        eta_seconds=status.eta_seconds,
     )

@@ -11,9 +11,9 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPResponseBodyEvent, HTTPResponseStartEvent, HTTPScope, Receive, Scope, Send
 
 from notifier.api.answers import FIRST_PAGE, PAGE_HEADERS, matches
-from notifier.api.auth.guards import PREPAID
+from notifier.api.auth.guards import ALREADY_METERED
 from notifier.api.auth.identity import Identity
-from notifier.api.container import Edge
+from notifier.api.container import ApiContainer
 from notifier.api.problems import NO_PAGE, limit_headers
 from notifier.api.routes.inbox import FAILED, UNREAD_HEADERS
 from notifier.api.schemas.rendering import RenderedPage, badge_json
@@ -42,15 +42,15 @@ class FastInbox:
     """ASGI middleware that answers frequent inbox requests itself and passes all others to `routes`."""
 
     routes: ASGIApp
-    edge: Edge
+    container: ApiContainer
     identity: Identity
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == ScopeType.HTTP and _is_plain(scope) and await self._answered(scope, send):
+        if scope["type"] == ScopeType.HTTP and _is_plain(scope) and await self._try_answer(scope, send):
             return
         await self.routes(scope, receive, send)
 
-    async def _answered(self, scope: HTTPScope, send: Send) -> bool:
+    async def _try_answer(self, scope: HTTPScope, send: Send) -> bool:
         authorization = if_none_match = None
         for name, value in scope["headers"]:
             if name == b"authorization":
@@ -62,12 +62,12 @@ class FastInbox:
         if authorization is None:
             return False
         try:
-            holder = await self.identity.person(authorization, self.edge.clock.now())
-            limit = self.edge.metering.reads
+            holder = await self.identity.user(authorization, self.container.clock.now())
+            limit = self.container.metering.reads
             left = None
             if limit is not None:
-                granted, left = self.edge.metering.take(limit, holder.user)
-                scope[PREPAID] = granted, left  # type: ignore[literal-required] # our own key
+                granted, left = self.container.metering.take(limit, holder.user)
+                scope[ALREADY_METERED] = granted, left  # type: ignore[literal-required] # our own key
                 if not granted:
                     return False
             if scope["path"] == PAGE:
@@ -82,20 +82,20 @@ class FastInbox:
         await _send(send, *answer)
         return True
 
-    async def _page(self, user: UserId, if_none_match: str | None, left: RequestAllowance | None) -> Answer:
-        with self.edge.timing():
-            opening = await self.edge.inbox.open(user, limit=FIRST_PAGE)
-        rendered = self.edge.renderer.first_page(user, opening)
-        headers = [(b"etag", rendered.tag.encode()), *_PAGE, *_encoded(limit_headers(left))]
+    async def _page(self, user: UserId, if_none_match: str | None, allowance: RequestAllowance | None) -> Answer:
+        with self.container.timing():
+            opening = await self.container.inbox.open(user, limit=FIRST_PAGE)
+        rendered = self.container.renderer.first_page(user, opening)
+        headers = [(b"etag", rendered.tag.encode()), *_PAGE, *_encoded(limit_headers(allowance))]
         if rendered.next is not None:
             headers.append((b"link", _link(rendered)))
         if if_none_match is not None and matches(if_none_match, rendered.tag):
             return 304, headers, b""
         return 200, headers, rendered.body
 
-    async def _unread(self, user: UserId, left: RequestAllowance | None) -> Answer:
-        badge = await self.edge.inbox.badge(user)
-        return 200, [*_UNREAD, *_encoded(limit_headers(left))], badge_json(badge)
+    async def _unread(self, user: UserId, allowance: RequestAllowance | None) -> Answer:
+        badge = await self.container.inbox.badge(user)
+        return 200, [*_UNREAD, *_encoded(limit_headers(allowance))], badge_json(badge)
 
 
 def _is_plain(scope: HTTPScope) -> bool:

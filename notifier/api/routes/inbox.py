@@ -15,8 +15,8 @@ from notifier.api.answers import (
     next_link,
     page_headers,
 )
-from notifier.api.auth.guards import takes_json
-from notifier.api.container import Call, Wired
+from notifier.api.auth.guards import require_json
+from notifier.api.container import UserRequest, WiredContainer
 from notifier.api.problems import described
 from notifier.api.schemas.items import ItemBody
 from notifier.domain.errors import BadMark
@@ -74,18 +74,18 @@ class Marking(msgspec.Struct, kw_only=True):
 
 @get("/", responses=described(400, 401, 403, 404, 429, 503))
 async def page(
-    request: Call, edge: Wired, cursor: Cursor = None, limit: Limit = FIRST_PAGE
+    request: UserRequest, container: WiredContainer, cursor: Cursor = None, limit: Limit = FIRST_PAGE
 ) -> Response[InboxBody | None]:
     """Return a page of the inbox, newest item first, and the badge of the same moment."""
     _raise_failure(request)
     user = request.user
-    after = edge.opaque.place(user, cursor) if cursor is not None else None
-    with edge.timing():
-        opening = await edge.inbox.open(user, after=after, limit=limit)
+    after = container.opaque.inbox_position(user, cursor) if cursor is not None else None
+    with container.timing():
+        opening = await container.inbox.open(user, after=after, limit=limit)
     if after is None:
-        rendered = edge.renderer.first_page(user, opening)
+        rendered = container.renderer.first_page(user, opening)
     else:
-        rendered = edge.renderer.page(user, opening.page, opening.badge, first=False)
+        rendered = container.renderer.page(user, opening.page, opening.badge, first=False)
     headers = page_headers(rendered.tag)
     if rendered.next is not None:
         cursor = rendered.next.strip(b'"').decode()
@@ -94,45 +94,45 @@ async def page(
 
 
 @get("/unread", responses=described(401, 403, 404, 429, 503))
-async def unread(request: Call, edge: Wired) -> Response[BadgeBody]:
+async def unread(request: UserRequest, container: WiredContainer) -> Response[BadgeBody]:
     """Return the number of unread items. `more` means that there are more than were counted."""
     _raise_failure(request)
-    badge = await edge.inbox.badge(request.user)
+    badge = await container.inbox.badge(request.user)
     return Response(badge_body(badge), headers=UNREAD_HEADERS)
 
 
 @put(
     "/seen",
     status_code=204,
-    guards=[takes_json],
+    guards=[require_json],
     request_max_body_size=LARGEST_BODY,
     responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
-async def seen(request: Call, edge: Wired, data: JSONBody[Seen]) -> None:
+async def seen(request: UserRequest, container: WiredContainer, data: JSONBody[Seen]) -> None:
     """Mark everything as seen that was shown on the page of this token."""
-    await edge.inbox.see(request.user, edge.opaque.seen(request.user, data.token))
-    edge.hub.changed(request.user)
+    await container.inbox.see(request.user, container.opaque.seen_token(request.user, data.token))
+    container.hub.publish_marks(request.user)
 
 
 @put(
     "/marks",
     status_code=204,
-    guards=[takes_json],
+    guards=[require_json],
     request_max_body_size=LARGEST_BODY,
     responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
-async def marks(request: Call, edge: Wired, data: JSONBody[Marking]) -> None:
+async def marks(request: UserRequest, container: WiredContainer, data: JSONBody[Marking]) -> None:
     """Mark items as read, unread or hidden, or remove their marks."""
     if data.mark not in set(Mark):
         raise BadMark(f"This one is {data.mark!r}."[:80])
     if not 0 < len(data.bursts) <= MOST_MARKED:
         raise BadMark(f"Name 1 to {MOST_MARKED} bursts.")
-    bursts = [edge.opaque.burst(request.user, id) for id in dict.fromkeys(data.bursts)]
-    await edge.inbox.mark(request.user, bursts, Mark(data.mark))
-    edge.hub.changed(request.user, bursts)
+    bursts = [container.opaque.burst(request.user, id) for id in dict.fromkeys(data.bursts)]
+    await container.inbox.mark(request.user, bursts, Mark(data.mark))
+    container.hub.publish_marks(request.user, bursts)
 
 
-def _raise_failure(request: Call) -> None:
+def _raise_failure(request: UserRequest) -> None:
     # Pop the error: while its request refers to it, only the garbage collector could free the cycle.
     if (error := request.scope.pop(FAILED, None)) is not None:  # type: ignore[misc] # our own key
         raise error

@@ -10,20 +10,22 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import HeaderParameter
 from litestar.types import Send
 
-from notifier.api.container import Call, Edge, Wired
-from notifier.api.event_stream import BEAT, HEADERS, MEDIA_TYPE, EventStream
+from notifier.api.container import ApiContainer, UserRequest, WiredContainer
+from notifier.api.event_stream import HEADERS, KEEP_ALIVE, MEDIA_TYPE, EventStream
 from notifier.api.problems import described
 from notifier.api.routes.inbox import BadgeBody, badge_body
 from notifier.api.schemas.items import ItemBody, item_body
 from notifier.domain.ids import BurstKey
-from notifier.flow.live.hub import HEARTBEAT
-from notifier.flow.live.stream import Listener, News, Stream, StreamEvent, StreamPosition
+from notifier.flow.live.hub import HEARTBEAT_INTERVAL
+from notifier.flow.live.stream import Listener, Stream, StreamEvent, StreamPosition, StreamUpdate
 
 PACE = 0.25
 """Seconds between two writes to one client. In a storm a burst grows hundreds of times, faster than anyone can read."""
 LONGEST_ID = 512
 RETRY = b"retry: 2000\n\n"
-SPOKEN = "row, group, marked, hidden, count and reset; data are ItemBody for three, HiddenBody, BadgeBody and {}."
+STREAM_DESCRIPTION = (
+    "row, group, marked, hidden, count and reset; data are ItemBody for three, HiddenBody, BadgeBody and {}."
+)
 
 LastEvent = Annotated[str | None, HeaderParameter(name="Last-Event-ID")]
 
@@ -39,20 +41,20 @@ Body = ItemBody | HiddenBody | BadgeBody
 
 @get(
     "/stream",
-    responses={200: ResponseSpec(str, media_type=MEDIA_TYPE, description=SPOKEN)}
+    responses={200: ResponseSpec(str, media_type=MEDIA_TYPE, description=STREAM_DESCRIPTION)}
     | described(400, 401, 403, 404, 429, 503),
 )
-async def live(request: Call, edge: Wired, last_event: LastEvent = None) -> EventStream:
+async def live(request: UserRequest, container: WiredContainer, last_event: LastEvent = None) -> EventStream:
     """Stream the changes of the inbox as server-sent events until the token expires.
 
     With `Last-Event-ID` the stream first sends what changed since that event. After a `reset` event, load the first
     page again.
     """
-    listener, stream = await edge.hub.open(request.user, request.auth)
+    listener, stream = await container.hub.open(request.user, request.auth)
     if last_event is not None:
-        known = edge.opaque.told(request.user, last_event) if len(last_event) <= LONGEST_ID else None
-        edge.hub.hearers.resume(listener, stream, known)
-    return EventStream(InboxTalk(edge, listener, stream), {**HEADERS, "Vary": "Authorization"})
+        known = container.opaque.stream_position(request.user, last_event) if len(last_event) <= LONGEST_ID else None
+        container.hub.registry.resume(listener, stream, known)
+    return EventStream(InboxEventSource(container, listener, stream), {**HEADERS, "Vary": "Authorization"})
 
 
 def frame(event: StreamEvent, id: str, data: Body | None) -> bytes:
@@ -62,36 +64,36 @@ def frame(event: StreamEvent, id: str, data: Body | None) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class InboxTalk:
+class InboxEventSource:
     """The event source of one inbox stream."""
 
-    edge: Edge
+    container: ApiContainer
     listener: Listener
     stream: Stream
 
-    def enter(self) -> None:
+    def open(self) -> None:
         """Do nothing, because the hub has already registered the stream."""
 
-    def begin(self, writing: "asyncio.Task[None]") -> None:
+    def started(self, writing: "asyncio.Task[None]") -> None:
         self.stream.abort = writing.cancel
 
-    def leave(self) -> None:
-        if self.stream.cut:
-            self.edge.hub.metrics.cut.inc()
-        self.edge.hub.leave(self.listener, self.stream)
+    def closed(self) -> None:
+        if self.stream.is_cut_off:
+            self.container.hub.metrics.streams_cut.inc()
+        self.container.hub.leave(self.listener, self.stream)
 
     async def write(self, send: Send) -> None:
         """Send events until the token expires, the client is cut off, or the process ends."""
         await self._send(send, RETRY + self.frames())
-        while not self.stream.closed:
+        while not self.stream.is_closing:
             await self.stream.wake.wait()
             self.stream.wake.clear()
-            if self.stream.cut:
+            if self.stream.is_cut_off:
                 return
-            silent = self.edge.clock.now() - self.stream.written_at
-            if frames := self.frames() or (BEAT if silent >= HEARTBEAT else b""):
+            silent = self.container.clock.now() - self.stream.written_at
+            if frames := self.frames() or (KEEP_ALIVE if silent >= HEARTBEAT_INTERVAL else b""):
                 await self._send(send, frames)
-                await self.edge.pause(PACE)
+                await self.container.pause(PACE)
         await self._send(send, self.frames(), more=False)
 
     def frames(self) -> bytes:
@@ -100,32 +102,32 @@ class InboxTalk:
         The last event's id covers all of them; the others keep the id from before. A client that is cut off in between
         therefore receives the rest again.
         """
-        news = self.stream.take(self.listener.look(self.edge.clock.now()), self.listener.badge)
+        news = self.stream.take(self.listener.view(self.container.clock.now()), self.listener.badge)
         if not news:
             return b""
-        earlier = self._id() if len(news) > 1 else ""
-        self.stream.as_of = max(self.stream.as_of, self.edge.hub.as_of())
+        unsent = self._id() if len(news) > 1 else ""
+        self.stream.as_of = max(self.stream.as_of, self.container.hub.as_of())
         self.stream.marks = self.listener.marks
         last = self._id()
-        return b"".join([*(self._frame(item, earlier) for item in news[:-1]), self._frame(news[-1], last)])
+        return b"".join([*(self._frame(item, unsent) for item in news[:-1]), self._frame(news[-1], last)])
 
-    def _frame(self, news: News, id: str) -> bytes:
-        self.edge.hub.metrics.told.labels(news.event).inc()
+    def _frame(self, news: StreamUpdate, id: str) -> bytes:
+        self.container.hub.metrics.stream_events.labels(news.event).inc()
         if news.item is not None:
-            burst = self._named(news.item.entry.key)
-            return frame(news.event, id, item_body(news.item, burst, self.edge.clock.now()))
+            burst = self._opaque_id(news.item.entry.key)
+            return frame(news.event, id, item_body(news.item, burst, self.container.clock.now()))
         if news.hidden is not None:
-            return frame(news.event, id, HiddenBody(burst=self._named(news.hidden)))
+            return frame(news.event, id, HiddenBody(burst=self._opaque_id(news.hidden)))
         return frame(news.event, id, None if news.badge is None else badge_body(news.badge))
 
-    def _named(self, burst: BurstKey) -> str:
-        return self.edge.opaque.id(self.listener.user, burst)
+    def _opaque_id(self, burst: BurstKey) -> str:
+        return self.container.opaque.id(self.listener.user, burst)
 
     def _id(self) -> str:
-        position = StreamPosition(as_of=self.stream.as_of, sight=self.listener.sight, marks=self.stream.marks)
-        return self.edge.opaque.moment(self.listener.user, position)
+        position = StreamPosition(as_of=self.stream.as_of, visibility=self.listener.visibility, marks=self.stream.marks)
+        return self.container.opaque.event_id(self.listener.user, position)
 
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
-        self.stream.written_at, self.stream.writing = self.edge.clock.now(), True
+        self.stream.written_at, self.stream.is_writing = self.container.clock.now(), True
         await send({"type": "http.response.body", "body": body, "more_body": more})
-        self.stream.writing = False
+        self.stream.is_writing = False

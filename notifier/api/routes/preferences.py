@@ -8,15 +8,15 @@ from litestar import Response, get, patch
 from litestar.params import FromPath, JSONBody
 
 from notifier.api.answers import PRIVATE
-from notifier.api.auth.guards import takes_json
-from notifier.api.container import Call, Wired, written
+from notifier.api.auth.guards import require_json
+from notifier.api.container import UserRequest, WiredContainer, raw_path_part
 from notifier.api.problems import described
 from notifier.domain.bursts.moderation import MentionsAllowed
 from notifier.domain.errors import BadPreference
 from notifier.domain.ids import Kind, Subject
-from notifier.domain.users.account_preferences import Overall, OverallWish
-from notifier.domain.users.quiet_hours import NO_HOURS, Hours, known
-from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Want, Wish
+from notifier.domain.users.account_preferences import AccountPreferences, AccountPreferencesPatch
+from notifier.domain.users.quiet_hours import NO_QUIET_HOURS, QuietHours, is_known_zone
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER, PreferencePatch, SubjectPreference, Volume
 
 # `PATCH /v1/preferences`: account-wide volume, push alerts, quiet hours and digest hour.
 
@@ -52,7 +52,7 @@ class EverythingBody(msgspec.Struct, kw_only=True):
     """Which mentions of the user are delivered to the user's followers."""
 
 
-class Arrangement(msgspec.Struct, kw_only=True):
+class AccountChangeBody(msgspec.Struct, kw_only=True):
     """Changes to the account preferences. Omitted fields are unchanged."""
 
     volume: str | msgspec.UnsetType = msgspec.UNSET
@@ -63,7 +63,7 @@ class Arrangement(msgspec.Struct, kw_only=True):
     mentions: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class Everything(TypedDict):
+class AccountPreferencesFields(TypedDict):
     volume: str
     push: bool
     asked: bool
@@ -75,33 +75,37 @@ class Everything(TypedDict):
 
 @patch(
     "/",
-    guards=[takes_json],
+    guards=[require_json],
     request_max_body_size=LARGEST_CHANGE,
     responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
-async def arrange(request: Call, edge: Wired, data: JSONBody[Arrangement]) -> Response[EverythingBody]:
+async def change_account_preferences(
+    request: UserRequest, container: WiredContainer, data: JSONBody[AccountChangeBody]
+) -> Response[EverythingBody]:
     """Change the account preferences and return the current ones."""
-    overall = await edge.asking.arrange(request.user, _account_patch(data))
-    edge.inbox.viewers.forget(request.user)
-    edge.hub.changed(request.user)
-    return Response(EverythingBody(**everything(overall)), headers=PRIVATE)
+    preferences_now = await container.preference_editor.change_account_preferences(request.user, _account_patch(data))
+    container.inbox.viewers.forget(request.user)
+    container.hub.publish_marks(request.user)
+    return Response(EverythingBody(**account_preferences_fields(preferences_now)), headers=PRIVATE)
 
 
-def everything(overall: Overall) -> Everything:
-    hours = overall.quiet
-    return Everything(
-        volume=str(overall.volume),
-        push=overall.alerts,
-        asked=overall.push is True,
-        quiet_hours=None if hours == NO_HOURS else HoursBody(start=f"{hours.start:%H:%M}", end=f"{hours.end:%H:%M}"),
-        time_zone=overall.zone,
-        digest_hour=overall.digest_hour,
-        mentions=str(overall.mentions),
+def account_preferences_fields(account_preferences: AccountPreferences) -> AccountPreferencesFields:
+    hours = account_preferences.quiet
+    return AccountPreferencesFields(
+        volume=str(account_preferences.volume),
+        push=account_preferences.allows_alerts,
+        asked=account_preferences.push is True,
+        quiet_hours=None
+        if hours == NO_QUIET_HOURS
+        else HoursBody(start=f"{hours.start:%H:%M}", end=f"{hours.end:%H:%M}"),
+        time_zone=account_preferences.zone,
+        digest_hour=account_preferences.digest_hour,
+        mentions=str(account_preferences.mentions),
     )
 
 
-def _account_patch(data: Arrangement) -> OverallWish:
-    change = OverallWish(
+def _account_patch(data: AccountChangeBody) -> AccountPreferencesPatch:
+    change = AccountPreferencesPatch(
         volume=None if data.volume is msgspec.UNSET else _account_volume(data.volume),
         push=None if data.push is msgspec.UNSET else data.push,
         quiet=None if data.quiet_hours is msgspec.UNSET else _hours(data.quiet_hours),
@@ -109,52 +113,52 @@ def _account_patch(data: Arrangement) -> OverallWish:
         digest_hour=None if data.digest_hour is msgspec.UNSET else _hour(data.digest_hour),
         mentions=None if data.mentions is msgspec.UNSET else _mentions(data.mentions),
     )
-    if change == OverallWish():
+    if change == AccountPreferencesPatch():
         raise BadPreference("Name a volume, push, quiet_hours, time_zone, digest_hour or mentions.")
     return change
 
 
-def _account_volume(said: str) -> Volume:
-    if said not in VOLUMES:
-        raise BadPreference(f"The volume is {said[:40]!r}; there are {', '.join(VOLUMES)}.")
-    return Volume(said)
+def _account_volume(volume: str) -> Volume:
+    if volume not in VOLUMES:
+        raise BadPreference(f"The volume is {volume[:40]!r}; there are {', '.join(VOLUMES)}.")
+    return Volume(volume)
 
 
-def _hours(said: HoursBody | None) -> Hours:
-    if said is None:
-        return NO_HOURS
-    hours = Hours(start=_time(said.start), end=_time(said.end))
+def _hours(body: HoursBody | None) -> QuietHours:
+    if body is None:
+        return NO_QUIET_HOURS
+    hours = QuietHours(start=_time(body.start), end=_time(body.end))
     if hours.start == hours.end:
         raise BadPreference("quiet_hours begin and end at different times; null for none.")
     return hours
 
 
-def _time(said: str) -> time:
+def _time(text: str) -> time:
     try:
-        parsed = time.fromisoformat(said)
+        parsed = time.fromisoformat(text)
     except ValueError:
         parsed = None
-    if parsed is None or f"{parsed:%H:%M}" != said:
+    if parsed is None or f"{parsed:%H:%M}" != text:
         raise BadPreference("quiet_hours have a time from and to, each as 22:00.")
     return parsed
 
 
-def _zone(said: str) -> str:
-    if len(said) > LONGEST_ZONE or not known(said):
+def _zone(zone: str) -> str:
+    if len(zone) > LONGEST_ZONE or not is_known_zone(zone):
         raise BadPreference("time_zone is a name of the IANA, as Europe/Berlin.")
-    return said
+    return zone
 
 
-def _hour(said: int) -> int:
-    if not 0 <= said <= LAST_HOUR:
+def _hour(hour: int) -> int:
+    if not 0 <= hour <= LAST_HOUR:
         raise BadPreference("digest_hour is a whole hour from 0 to 23.")
-    return said
+    return hour
 
 
-def _mentions(said: str) -> MentionsAllowed:
-    if said not in set(MentionsAllowed):
-        raise BadPreference(f"mentions is {said!r}."[:80])
-    return MentionsAllowed(said)
+def _mentions(mentions: str) -> MentionsAllowed:
+    if mentions not in set(MentionsAllowed):
+        raise BadPreference(f"mentions is {mentions!r}."[:80])
+    return MentionsAllowed(mentions)
 
 
 # `/v1/preferences/{subject}`: volume and mute of a single subject.
@@ -195,56 +199,61 @@ class PreferenceChangeBody(msgspec.Struct, kw_only=True):
 
 
 @get("/", responses=described(401, 403, 404, 429, 503))
-async def preferences(request: Call, edge: Wired) -> Response[PreferencesBody]:
+async def preferences(request: UserRequest, container: WiredContainer) -> Response[PreferencesBody]:
     """Return the account preferences and the subject preferences, sorted by subject."""
-    overall, wants = await edge.asking.overall(request.user), await edge.asking.wants(request.user)
-    now = edge.clock.now()
-    bodies = [_body(preference, now) for _, preference in sorted(wants.items())]
+    account_wide, own = (
+        await container.preference_editor.account_preferences(request.user),
+        await container.preference_editor.subject_preferences(request.user),
+    )
+    now = container.clock.now()
+    bodies = [_body(preference, now) for _, preference in sorted(own.items())]
     shown = [body for body in bodies if body.muted_until is not None or body.volume != Volume.DEFAULT]
-    return Response(PreferencesBody(**everything(overall), preferences=shown), headers=PRIVATE)
+    return Response(PreferencesBody(**account_preferences_fields(account_wide), preferences=shown), headers=PRIVATE)
 
 
 @patch(
     "/{subject:path}",
-    guards=[takes_json],
+    guards=[require_json],
     request_max_body_size=LARGEST_BODY,
     responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
-async def prefer(
-    subject: FromPath[str], request: Call, edge: Wired, data: JSONBody[PreferenceChangeBody]
+async def change_subject_preference(
+    subject: FromPath[str], request: UserRequest, container: WiredContainer, data: JSONBody[PreferenceChangeBody]
 ) -> Response[PreferenceBody]:
     """Change the volume of a subject, or mute or unmute it, and return the current preference."""
-    target = Subject.parse(written(request, PREFIX, subject))
+    target = Subject.parse(raw_path_part(request, PREFIX, subject))
     if target.kind is not Kind.MENTION:
         raise BadPreference("Mentions of oneself are always told.")
-    preference = await edge.asking.change(request.user, target, _wish(data, edge.clock.now()))
-    edge.inbox.viewers.forget(request.user)
-    edge.hub.changed(request.user)
-    return Response(_body(preference, edge.clock.now()), headers=PRIVATE)
+    preference = await container.preference_editor.change(
+        request.user, target, _preference_patch(data, container.clock.now())
+    )
+    container.inbox.viewers.forget(request.user)
+    container.hub.publish_marks(request.user)
+    return Response(_body(preference, container.clock.now()), headers=PRIVATE)
 
 
-def _wish(data: PreferenceChangeBody, now: datetime) -> Wish:
+def _preference_patch(data: PreferenceChangeBody, now: datetime) -> PreferencePatch:
     if data.volume is msgspec.UNSET and data.muted_until is msgspec.UNSET:
         raise BadPreference("Name a volume or muted_until.")
-    return Wish(
+    return PreferencePatch(
         volume=None if data.volume is msgspec.UNSET else _volume(data.volume),
-        muted_until=None if data.muted_until is msgspec.UNSET else _until(data.muted_until, now),
+        muted_until=None if data.muted_until is msgspec.UNSET else _muted_until(data.muted_until, now),
     )
 
 
-def _volume(said: str) -> Volume:
-    if said not in set(Volume):
-        raise BadPreference(f"The volume is {said[:40]!r}; there are {', '.join(Volume)}.")
-    return Volume(said)
+def _volume(volume: str) -> Volume:
+    if volume not in set(Volume):
+        raise BadPreference(f"The volume is {volume[:40]!r}; there are {', '.join(Volume)}.")
+    return Volume(volume)
 
 
-def _until(said: str | None, now: datetime) -> datetime:
-    if said is None:
+def _muted_until(muted_until: str | None, now: datetime) -> datetime:
+    if muted_until is None:
         return ALWAYS
-    if said == FOREVER:
+    if muted_until == FOREVER:
         return NEVER
     try:
-        until = msgspec.convert(said, datetime)
+        until = msgspec.convert(muted_until, datetime)
     except msgspec.ValidationError:
         raise BadPreference("muted_until is a time, forever or null.") from None
     if until.tzinfo is None:
@@ -254,11 +263,13 @@ def _until(said: str | None, now: datetime) -> datetime:
     return until
 
 
-def _body(want: Want, now: datetime) -> PreferenceBody:
-    return PreferenceBody(subject=str(want.subject), volume=str(want.volume), muted_until=_muted(want, now))
+def _body(preference: SubjectPreference, now: datetime) -> PreferenceBody:
+    return PreferenceBody(
+        subject=str(preference.subject), volume=str(preference.volume), muted_until=_muted(preference, now)
+    )
 
 
-def _muted(want: Want, now: datetime) -> str | None:
-    if want.visible_from == NEVER:
+def _muted(preference: SubjectPreference, now: datetime) -> str | None:
+    if preference.visible_from == NEVER:
         return FOREVER
-    return str(msgspec.to_builtins(want.visible_from)) if want.muted(now) else None
+    return str(msgspec.to_builtins(preference.visible_from)) if preference.is_muted(now) else None

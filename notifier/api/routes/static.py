@@ -23,7 +23,7 @@ TYPES = {
 }
 """Served file types. Other files in the folder are ignored."""
 
-UNNEEDED = re.compile(rb"(?<=\n)[ \t]*//.*$|(?<=\n)[ \t]+|(?<=[\]\[;,(){}])[ \t]+// .*$", re.MULTILINE)
+COMMENTS_AND_INDENTATION = re.compile(rb"(?<=\n)[ \t]*//.*$|(?<=\n)[ \t]+|(?<=[\]\[;,(){}])[ \t]+// .*$", re.MULTILINE)
 """Comments and indentation of a script, which are removed: they are a sixth of a page's size.
 
 Line numbers do not change, and the first line, which describes the script, is kept. Scripts must not contain multi-line
@@ -62,7 +62,7 @@ class File:
 @get("/static/{path:path}", media_type="application/octet-stream", responses=described(400, 404))
 async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Response[bytes | None]:
     """Return a file of the built-in pages or of the `<notifier-inbox>` element."""
-    file = known().get(path.strip("/"))
+    file = static_files().get(path.strip("/"))
     if file is None:
         raise NotFound("There is no such file.")
     headers = {**HEADERS, "ETag": file.tag, "Cache-Control": "no-cache"}
@@ -70,7 +70,7 @@ async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Respon
 
 
 @cache
-def known() -> Mapping[str, File]:
+def static_files() -> Mapping[str, File]:
     """Return all files by name. They are read once, so no name in a request is ever used as a path."""
     return dict(_files(files("notifier.api") / "static", ""))
 
@@ -81,6 +81,8 @@ def _files(folder: Traversable, prefix: str) -> list[tuple[str, File]]:
         if entry.is_dir():
             served += _files(entry, f"{prefix}{entry.name}/")
         elif (kind := TYPES.get(entry.name[entry.name.rfind(".") :])) is not None:
-            content = UNNEEDED.sub(b"", entry.read_bytes()) if kind == TYPES[".js"] else entry.read_bytes()
+            content = (
+                COMMENTS_AND_INDENTATION.sub(b"", entry.read_bytes()) if kind == TYPES[".js"] else entry.read_bytes()
+            )
             served.append((prefix + entry.name, File(content, kind, etag(content))))
     return served

@@ -11,17 +11,17 @@ from litestar.params import FromPath, QueryParameter
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from notifier.api.answers import Cursor, Limit, conditional, etag, next_link, page_headers
-from notifier.api.container import Call, Wired
+from notifier.api.container import UserRequest, WiredContainer
 from notifier.api.problems import described
 from notifier.api.schemas.items import ItemBody, item_body
 from notifier.domain.errors import Refused
 from notifier.domain.ids import Subject
-from notifier.flow.inbox.gap_fetch import LARGEST_SEQ, SeqRange
+from notifier.flow.inbox.gap_fetch import MAX_SEQ, SeqRange
 
 PREFIX = "/v1/subjects/"
 
-First = Annotated[int, QueryParameter(name="from", ge=0, le=LARGEST_SEQ)]
-Last = Annotated[int | None, QueryParameter(name="to", ge=0, le=LARGEST_SEQ)]
+First = Annotated[int, QueryParameter(name="from", ge=0, le=MAX_SEQ)]
+Last = Annotated[int | None, QueryParameter(name="to", ge=0, le=MAX_SEQ)]
 
 
 class BurstsBody(msgspec.Struct, kw_only=True):
@@ -40,8 +40,8 @@ class BurstsBody(msgspec.Struct, kw_only=True):
 async def bursts(
     *,
     subject: FromPath[str],
-    request: Call,
-    edge: Wired,
+    request: UserRequest,
+    container: WiredContainer,
     first: First,
     last: Last = None,
     cursor: Cursor = None,
@@ -54,11 +54,11 @@ async def bursts(
     user, wanted = request.user, Subject.parse(unquote(subject))
     if last is not None and first > last:
         raise Refused("from: Expected a value that is not greater than `to`.")
-    after = edge.opaque.gap_place(user, wanted, cursor) if cursor is not None else None
-    page = await edge.gaps.fetch(user, wanted, SeqRange(first=first, last=last), after=after, limit=limit)
+    after = container.opaque.gap_position(user, wanted, cursor) if cursor is not None else None
+    page = await container.gap_fetch.fetch(user, wanted, SeqRange(first=first, last=last), after=after, limit=limit)
     body = BurstsBody(
-        items=[item_body(item, edge.opaque.id(user, item.entry.key), page.look.now) for item in page.items],
-        next=edge.opaque.gap_cursor(user, page.next) if page.next else None,
+        items=[item_body(item, container.opaque.id(user, item.entry.key), page.view.now) for item in page.items],
+        next=container.opaque.gap_cursor(user, page.next) if page.next else None,
         partial=page.partial,
     )
     # The tag excludes the cursor, which also moves with bursts that the viewer may not see.

@@ -11,46 +11,47 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from notifier.api.answers import JSON, NO_STORE, encoded
-from notifier.api.background.overview import Watching
-from notifier.api.container import Wired
+from notifier.api.background.overview import SnapshotStream
+from notifier.api.container import WiredContainer
 from notifier.api.event_stream import MEDIA_TYPE, EventStream
 from notifier.api.problems import described
 from notifier.api.processes import shared
 from notifier.api.schemas.openapi import Description
 from notifier.api.schemas.system import SystemBody
-from notifier.domain.audience.activity import Published, published
+from notifier.domain.audience.activity import ActiveSetFreshness, active_set_freshness
 from notifier.domain.errors import CacheUnavailable
 from notifier.flow.lane_guard import stopped_lanes
 from notifier.wiring.system import System
 
-SPOKEN = "system, whose data are SystemBody, and trouble, whose data name a code."
+STREAM_DESCRIPTION = "system, whose data are SystemBody, and trouble, whose data name a code."
 
 
 @get("/", responses=described(401, 403, 429, 503))
-async def overview(edge: Wired) -> Response[SystemBody]:
+async def overview(container: WiredContainer) -> Response[SystemBody]:
     """Return a snapshot of the system that is at most one second old."""
-    body = await edge.looking.latest()
+    body = await container.overview_snapshots.latest()
     return Response(encoded(SystemBody, body), media_type=JSON, headers=NO_STORE)
 
 
 @get(
     "/stream",
-    responses={200: ResponseSpec(str, media_type=MEDIA_TYPE, description=SPOKEN)} | described(401, 403, 429, 503),
+    responses={200: ResponseSpec(str, media_type=MEDIA_TYPE, description=STREAM_DESCRIPTION)}
+    | described(401, 403, 429, 503),
 )
-async def stream(edge: Wired) -> EventStream:
+async def stream(container: WiredContainer) -> EventStream:
     """Stream one snapshot a second as `system` events.
 
     If a snapshot fails, for example because the store is unavailable, the stream sends a `trouble` event with an error
     code instead.
     """
-    edge.watchers.require_room()
-    return EventStream(Watching(edge.watchers, edge.looking.events()))
+    container.watchers.require_room()
+    return EventStream(SnapshotStream(container.watchers, container.overview_snapshots.events()))
 
 
 # Health checks, metrics and the OpenAPI document.
 
 
-class Up(msgspec.Struct, kw_only=True):
+class LivenessBody(msgspec.Struct, kw_only=True):
     """Liveness of the process."""
 
     status: str = "up"
@@ -68,7 +69,7 @@ class Readiness(msgspec.Struct, kw_only=True):
     store: str
     cache: str
     """`unavailable` costs speed only."""
-    activity: Published
+    activity: ActiveSetFreshness
     """`snapshot`: tiers use the activity that was published last; `held`: tiers use the activity as imported."""
     stopped_lanes: list[str]
     """Lanes that wait for an operator, because too many of their records failed. The API keeps serving."""
@@ -78,31 +79,31 @@ class Readiness(msgspec.Struct, kw_only=True):
 
 
 @get("/healthz", sync_to_thread=False)
-def healthz() -> Up:
+def healthz() -> LivenessBody:
     """Return 200 while the process is up (liveness)."""
-    return Up()
+    return LivenessBody()
 
 
 @get("/readyz", responses=described(503))
-async def readyz(edge: Wired) -> Readiness:
+async def readyz(container: WiredContainer) -> Readiness:
     """Return 200 while the store answers (readiness). Without the cache, responses are correct but slower."""
-    return await edge.in_thread(readiness, edge.system)
+    return await container.in_thread(readiness, container.system)
 
 
 @get("/metrics", media_type="text/plain", responses=described(401, 403, 429))
-async def metrics(edge: Wired) -> Response[str]:
+async def metrics(container: WiredContainer) -> Response[str]:
     """Return metrics in the Prometheus text format, including those of all processes that share a metrics folder."""
-    text = await edge.in_thread(exposition, edge.system.metrics.registry)
+    text = await container.in_thread(exposition, container.system.metrics.registry)
     # Set the header directly: the framework would append a second charset to a media type.
     return Response(text.decode(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 @get("/openapi.json")
 async def openapi(
-    edge: Wired, description: NamedDependency[SkipValidation[Description]]
+    container: WiredContainer, description: NamedDependency[SkipValidation[Description]]
 ) -> Response[dict[str, object]]:
     """Return the OpenAPI document of this API."""
-    return Response(await edge.in_thread(description.document), headers={"Cache-Control": "no-cache"})
+    return Response(await container.in_thread(description.document), headers={"Cache-Control": "no-cache"})
 
 
 def readiness(system: System) -> Readiness:
@@ -111,14 +112,14 @@ def readiness(system: System) -> Readiness:
     every, now = system.settings.roll_up_every, system.ports.clock.now()
     insecure: Literal[True] | msgspec.UnsetType = True if system.settings.insecure_dev else msgspec.UNSET
     try:
-        system.ports.pressure.level()
-        last, cache = system.ports.active_hours.last_rolled_up() if every else None, "ok"
+        system.ports.backpressure.level()
+        last, cache = system.ports.active_hours.last_roll_up() if every else None, "ok"
     except CacheUnavailable:  # fails open: every guarantee holds without the cache
         last, cache = None, "unavailable"
     return Readiness(
         store="ok",
         cache=cache,
-        activity=published(last, now, every),
+        activity=active_set_freshness(last, now, every),
         stopped_lanes=list(stopped_lanes(system.ports.lane_tallies)),
         insecure_dev=insecure,
     )

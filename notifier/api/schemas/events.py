@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from notifier.codec.cloudevents import Written
+from notifier.codec.cloudevents import CloudEventStruct
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.upstream.validation import (
     APPROVED_TYPE,
@@ -14,11 +14,11 @@ from notifier.domain.upstream.validation import (
     DELETED_TYPE,
     EDITED_TYPE,
     ERASED_TYPE,
-    EVENT_TYPE,
     FOLLOWED_TYPE,
     HIGHEST_SEQUENCE,
-    LONGEST_ID,
-    MOST_MENTIONED,
+    MAX_ID_LENGTH,
+    MAX_MENTIONED,
+    MENTIONED_TYPE,
     PROTECTED_TYPE,
     SEEN_TYPE,
     UNBLOCKED_TYPE,
@@ -50,7 +50,9 @@ _ADA = {"user": "ada"}
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     example["type"]: example
     for example in (
-        _event(EVENT_TYPE, TWEETS, "1843", {**_TWEET, "mentions": ["nova"], "text": "@nova hello", "protected": False}),
+        _event(
+            MENTIONED_TYPE, TWEETS, "1843", {**_TWEET, "mentions": ["nova"], "text": "@nova hello", "protected": False}
+        ),
         _event(DELETED_TYPE, TWEETS, "1902", _TWEET, "12:05:00"),
         _event(EDITED_TYPE, TWEETS, "1901", _EDIT, "12:04:00"),
         _event(FOLLOWED_TYPE, GRAPH, "77120", _FOLLOW),
@@ -71,32 +73,32 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
 
 Json = dict[str, Any]
 
-PLACE = "#/components/schemas/"
+SCHEMA_PREFIX = "#/components/schemas/"
 EVENT = "Event"
 """Name of the schema that accepts an event of any type."""
 
-_NAME = {"minLength": 1, "maxLength": LONGEST_ID}
+_NAME = {"minLength": 1, "maxLength": MAX_ID_LENGTH}
 _LIMITS: Mapping[str, Mapping[str, object]] = {
     **dict.fromkeys(("id", "source", "tweet", "author", "user", "follower", "followed", "blocker", "blocked"), _NAME),
     "time": {"format": "date-time"},
     "sequence": {"minimum": 1, "maximum": HIGHEST_SEQUENCE},
-    "mentions": {"items": {"type": "string", **_NAME}, "maxItems": MOST_MENTIONED},
+    "mentions": {"items": {"type": "string", **_NAME}, "maxItems": MAX_MENTIONED},
 }
 """Schema constraints by field name. They apply to every event with that field."""
 
 
 def event_schemas() -> Mapping[str, Json]:
     """Return the schemas by name: one per event type, and one for any event with `type` as the discriminator."""
-    _, components = msgspec.json.schema_components(get_args(Written), ref_template="{name}")
+    _, components = msgspec.json.schema_components(get_args(CloudEventStruct), ref_template="{name}")
     kinds = {tag: components[name] for tag, name in _names().items()}
     named = {_name(name): _schema(tag, kinds[tag], components) for tag, name in _names().items()}
-    mapping = {tag: PLACE + _name(name) for tag, name in _names().items()}
+    mapping = {tag: SCHEMA_PREFIX + _name(name) for tag, name in _names().items()}
     return named | {EVENT: _any_of(mapping)}
 
 
 def _names() -> Mapping[str, str]:
     """Return the name of the decoder's struct for each event type."""
-    return {str(kind.__struct_config__.tag): kind.__name__ for kind in get_args(Written)}
+    return {str(kind.__struct_config__.tag): kind.__name__ for kind in get_args(CloudEventStruct)}
 
 
 def _name(struct: str) -> str:
@@ -111,13 +113,13 @@ def _any_of(mapping: Mapping[str, str]) -> Json:
     }
 
 
-def _schema(tag: str, event: Json, found: Mapping[str, Json]) -> Json:
+def _schema(tag: str, event: Json, schemas: Mapping[str, Json]) -> Json:
     members = {**event["properties"], "type": {"const": tag}, "specversion": {"const": "1.0"}}
-    data = _limited(found[members.pop("data")["$ref"]])
-    if tag == EVENT_TYPE:
+    data = _limited(schemas[members.pop("data")["$ref"]])
+    if tag == MENTIONED_TYPE:
         data["properties"]["mentions"]["minItems"] = 1
     if tag == CHANGED_TYPE:
-        data["anyOf"] = [_said(str(flag)) for flag in Flag]
+        data["anyOf"] = [_required_flag(str(flag)) for flag in Flag]
     described: Json = _limited(event | {"properties": members})
     described["properties"]["data"] = data
     return described | {"examples": [EXAMPLES[tag]]}
@@ -129,6 +131,6 @@ def _limited(struct: Json) -> Json:
     return {"type": "object", "required": struct["required"], "properties": members}
 
 
-def _said(flag: str) -> Json:
+def _required_flag(flag: str) -> Json:
     """Return a schema that requires this flag."""
     return {"required": [flag], "properties": {flag: {"type": "boolean"}}}

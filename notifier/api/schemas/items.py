@@ -8,9 +8,9 @@ import msgspec
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Kind, UserId
-from notifier.domain.users.digest import Digest, date_in
+from notifier.domain.users.digest import Digest, date_of
 from notifier.flow.inbox.gap_fetch import opening_second, seq_of
-from notifier.flow.inbox.page import DigestItem, Item, Shown
+from notifier.flow.inbox.page import DigestItem, InboxItem, Item
 
 # English texts of inbox items.
 
@@ -21,7 +21,7 @@ def sentence(burst: Burst, names: Sequence[UserId]) -> str:
     `names` contains the mentioners that the viewer may see. The count is the same for all viewers.
     """
     target = "you" if burst.key.subject.kind is Kind.SELF else f"@{burst.key.subject.owner}"
-    mentioners = _who(names, more=burst.more_mentioners)
+    mentioners = _mentioners(names, more=burst.more_mentioners)
     if burst.count == 1:
         return f"{mentioners} mentioned {target}"
     return f"{mentioners}, {burst.count} mentions of {target}"
@@ -44,13 +44,13 @@ def _accounts(names: Sequence[str], *, more: bool) -> str:
             return first
         case [first, second] if not more:
             return f"{first} and {second}"
-        case [first, second, *others] if not more:
-            return f"{first}, {second} and {len(others)} other{'s' if len(others) != 1 else ''}"
+        case [first, second, *remaining] if not more:
+            return f"{first}, {second} and {len(remaining)} other{'s' if len(remaining) != 1 else ''}"
         case _:
             return f"{', '.join(names[:2])} and others"
 
 
-def _who(names: Sequence[UserId], *, more: bool) -> str:
+def _mentioners(names: Sequence[UserId], *, more: bool) -> str:
     match names:
         case []:
             return "somebody"
@@ -63,7 +63,7 @@ def _who(names: Sequence[UserId], *, more: bool) -> str:
 
 
 NAMES_SHOWN = 3
-ACCOUNTS_TOLD = 16
+ACCOUNTS_SHOWN = 16
 """Accounts listed in a digest, the most mentioned first."""
 
 
@@ -146,7 +146,7 @@ class CommonBody(msgspec.Struct, kw_only=True):
     tweet: str | None
 
 
-class Said(TypedDict):
+class CommonFields(TypedDict):
     subject: str
     opened_at: datetime
     count: int
@@ -156,7 +156,7 @@ class Said(TypedDict):
     tweet: str | None
 
 
-def item_body(item: Shown, id: str, now: datetime) -> ItemBody:
+def item_body(item: InboxItem, id: str, now: datetime) -> ItemBody:
     match item:
         case Item():
             seq = seq_of(item.entry, now)
@@ -165,7 +165,7 @@ def item_body(item: Shown, id: str, now: datetime) -> ItemBody:
             return _digest_item_body(item, id, now)
 
 
-def common_body(item: Item, now: datetime) -> Said:
+def common_body(item: Item, now: datetime) -> CommonFields:
     burst = item.burst
     return {
         "subject": str(burst.key.subject),
@@ -180,13 +180,13 @@ def common_body(item: Item, now: datetime) -> Said:
 
 def _digest_item_body(item: DigestItem, id: str, now: datetime) -> ItemBody:
     digest = item.digest
-    day = date_in(digest.key)
+    day = date_of(digest.key)
     assert day is not None
     return ItemBody(
         burst=id,
         subject=str(digest.key.subject),
         seq=seq_of(digest, now),
-        opened_at=digest.opened_in,
+        opened_at=digest.opened_second,
         count=digest.count,
         names=[name for name, _ in digest.accounts[:NAMES_SHOWN]],
         more=digest.more or len(digest.accounts) > NAMES_SHOWN,
@@ -195,7 +195,7 @@ def _digest_item_body(item: DigestItem, id: str, now: datetime) -> ItemBody:
         unread=item.unread,
         digest=DigestBody(
             date=day,
-            accounts=[AccountBody(account=name, count=count) for name, count in digest.accounts[:ACCOUNTS_TOLD]],
+            accounts=[AccountBody(account=name, count=count) for name, count in digest.accounts[:ACCOUNTS_SHOWN]],
             inside=[InsideBody(**common_body(inner, now)) for inner in item.inside],
             more=digest.more,
         ),

@@ -20,8 +20,8 @@ from litestar.openapi.spec import (
     SecurityScheme,
 )
 
-from notifier.api.schemas.events import EVENT, EXAMPLES, PLACE, event_schemas
-from notifier.codec.cloudevents import BATCH, LARGEST_BATCH, ONE
+from notifier.api.schemas.events import EVENT, EXAMPLES, SCHEMA_PREFIX, event_schemas
+from notifier.codec.cloudevents import BATCH_TYPE, LARGEST_BATCH, SINGLE_TYPE
 
 PERSON, SERVICE = "person", "service"
 
@@ -30,16 +30,16 @@ PERSON, SERVICE = "person", "service"
 class Description:
     """The OpenAPI document, built once on first use: that takes longer than building the rest of the application."""
 
-    make: Callable[[], dict[str, Any]]
-    made: dict[str, Any] | None = None
+    generate: Callable[[], dict[str, Any]]
+    cached: dict[str, Any] | None = None
     lock: Lock = field(default_factory=Lock)
 
     def document(self) -> dict[str, Any]:
         """Return the document. Call in a thread, because the first call takes about 0.1 s."""
         with self.lock:
-            if self.made is None:
-                self.made = self.make()
-            return self.made
+            if self.cached is None:
+                self.cached = self.generate()
+            return self.cached
 
 
 def config(version: str) -> OpenAPIConfig:
@@ -69,10 +69,10 @@ def describe(routes: Sequence[Any], dependencies: Mapping[str, Provide], version
     return document
 
 
-_EVENT = Reference(ref=PLACE + EVENT)
+_EVENT = Reference(ref=SCHEMA_PREFIX + EVENT)
 _EVENTS = Schema(type=OpenAPIType.ARRAY, items=_EVENT, min_items=1, max_items=LARGEST_BATCH)
-_EACH = {type: Example(value=example) for type, example in EXAMPLES.items()}
-_SOME = {"batch": Example(value=[*EXAMPLES.values()])}
+_EXAMPLE_PER_TYPE = {type: Example(value=example) for type, example in EXAMPLES.items()}
+_BATCH_EXAMPLE = {"batch": Example(value=[*EXAMPLES.values()])}
 
 
 @dataclass
@@ -83,8 +83,8 @@ class EventsOperation(Operation):
         self.request_body = RequestBody(
             required=True,
             content={
-                ONE: OpenAPIMediaType(schema=_EVENT, examples={**_EACH}),
-                "application/json": OpenAPIMediaType(schema=_EVENT, examples={**_EACH}),
-                BATCH: OpenAPIMediaType(schema=_EVENTS, examples={**_SOME}),
+                SINGLE_TYPE: OpenAPIMediaType(schema=_EVENT, examples={**_EXAMPLE_PER_TYPE}),
+                "application/json": OpenAPIMediaType(schema=_EVENT, examples={**_EXAMPLE_PER_TYPE}),
+                BATCH_TYPE: OpenAPIMediaType(schema=_EVENTS, examples={**_BATCH_EXAMPLE}),
             },
         )

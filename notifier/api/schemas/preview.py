@@ -7,10 +7,10 @@ import msgspec
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.forecast import TierForecast
 from notifier.flow.operations.event_status import note_of
-from notifier.flow.operations.preview import Previewed
+from notifier.flow.operations.preview import AccountPreview
 
-JOINS = "It joins a burst that is open: its text grows, and nobody is told anew."
-NOBODY = "Its followers are told nothing."
+JOINS_NOTE = "It joins a burst that is open: its text grows, and nobody is told anew."
+NOBODY_NOTE = "Its followers are told nothing."
 
 
 class ReachBody(msgspec.Struct, kw_only=True):
@@ -63,34 +63,34 @@ class PreviewsBody(msgspec.Struct, kw_only=True):
     accounts: list[PreviewBody]
 
 
-def previews(found: Sequence[Previewed]) -> PreviewsBody:
-    return PreviewsBody(accounts=[_account(preview) for preview in found])
+def previews(forecasts: Sequence[AccountPreview]) -> PreviewsBody:
+    return PreviewsBody(accounts=[_account(forecast) for forecast in forecasts])
 
 
-def _account(found: Previewed) -> PreviewBody:
-    burst, tiers = found.burst, found.tiers or {}
+def _account(forecast: AccountPreview) -> PreviewBody:
+    burst, tiers = forecast.burst, forecast.tiers or {}
     return PreviewBody(
-        account=found.account,
-        refusal=found.refusal,
+        account=forecast.account,
+        refusal=forecast.refusal,
         burst=None if burst is None else str(burst.key),
         count=0 if burst is None else burst.count,
-        lane=found.lane,
-        verdict=found.verdict,
-        followers=found.followers,
+        lane=forecast.lane,
+        verdict=forecast.verdict,
+        followers=forecast.followers,
         tiers={str(tier): _reach(reach) for tier, reach in tiers.items()},
-        dormant=found.dormant,
-        dormant_phones=found.dormant_phones,
-        suppressed=dict(found.suppressed or {}),
+        dormant=forecast.dormant,
+        dormant_phones=forecast.dormant_phones,
+        suppressed=dict(forecast.suppressed or {}),
         first_of_day=burst is not None and burst.first_of_day,
-        note=_note(found, burst),
+        note=_note(forecast, burst),
     )
 
 
-def _note(found: Previewed, burst: Burst | None) -> str | None:
+def _note(forecast: AccountPreview, burst: Burst | None) -> str | None:
     if burst is None:
-        return NOBODY
-    if found.joins:
-        return JOINS
+        return NOBODY_NOTE
+    if forecast.joins:
+        return JOINS_NOTE
     return note_of(burst)
 
 

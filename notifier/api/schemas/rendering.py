@@ -8,20 +8,20 @@ from datetime import datetime
 import msgspec
 
 from notifier.api.answers import etag
-from notifier.api.opaque_ids import Opaque
+from notifier.api.opaque_ids import OpaqueIds
 from notifier.api.schemas.items import CommonBody, common_body, item_body
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, UserId
-from notifier.domain.users.visibility import SETTLED_AFTER
+from notifier.domain.users.visibility import SETTLE_DELAY
 from notifier.flow.inbox.gap_fetch import seq_of
-from notifier.flow.inbox.page import Badge, Item, Page, Shown
+from notifier.flow.inbox.page import Badge, InboxItem, Item, Page
 from notifier.flow.inbox.viewer_cache import CachedFirstPage
 from notifier.flow.live.stream import StreamPosition
-from notifier.metrics import Hits
+from notifier.metrics import CacheHits
 
-MOST_BURSTS = 10_000
+MAX_BURSTS = 10_000
 """Cached bursts; about 6 MB."""
 
 NULL, TRUE, FALSE = b"null", b"true", b"false"
@@ -40,27 +40,27 @@ class RenderedPage:
     """This viewer's opaque ids of the items."""
     next: bytes | None
     """The next page's cursor, as JSON."""
-    told: StreamPosition
+    stream_position: StreamPosition
     """The position from which a stream continues after this page."""
-    live: bool
+    can_resume: bool
     """Whether a stream can continue from this page."""
-    opaque: Opaque
+    opaque: OpaqueIds
     _body: bytes | None = None
 
     @property
     def body(self) -> bytes:
         """The JSON body, built on first access because a 304 response needs none."""
         if self._body is None:
-            user, page = self.page.look.viewer.user, self.page
-            seen = _text(self.opaque.token(page.seen)) if page.seen else NULL
-            live = _text(self.opaque.moment(user, self.told)) if self.live else NULL
+            user, page = self.page.view.viewer.user, self.page
+            seen = _text(self.opaque.encode_seen(page.seen)) if page.seen else NULL
+            live = _text(self.opaque.event_id(user, self.stream_position)) if self.can_resume else NULL
             partial = TRUE if page.partial else FALSE
             rows = (b'{"items":[', self.items, b'],"next":', self.next or NULL)
             tokens = (b',"seen":', seen, b',"live":', live)
             self._body = b"".join((*rows, *tokens, b',"badge":', badge_json(self.badge), b',"partial":', partial, b"}"))
         return self._body
 
-    def shows(self, page: Page, badge: Badge | None) -> bool:
+    def has_same_content(self, page: Page, badge: Badge | None) -> bool:
         """Return whether another page shows the same content. Its tokens may differ."""
         own = self.page
         same = own.items is page.items and own.partial == page.partial and own.next == page.next
@@ -82,8 +82,8 @@ class _Remembered:
 class Renderer:
     """Renders pages and caches encoded bursts. One instance per event loop."""
 
-    opaque: Opaque
-    hits: Hits
+    opaque: OpaqueIds
+    hits: CacheHits
     encoded: int = 0
     """Number of items encoded because they were not cached."""
     _bursts: "OrderedDict[BurstKey, tuple[Burst, bytes]]" = field(default_factory=OrderedDict)
@@ -99,28 +99,36 @@ class Renderer:
         opening.rendered = rendered = self.page(user, opening.page, opening.badge, before, first=True)
         return rendered
 
-    def remembered(self, opening: CachedFirstPage) -> bytes:
+    def render_for_sharing(self, opening: CachedFirstPage) -> bytes:
         """Return the serialized page, from which another process can send the same page."""
-        made = self.first_page(opening.page.look.viewer.user, opening)
-        position = made.told
+        rendered = self.first_page(opening.page.view.viewer.user, opening)
+        position = rendered.stream_position
         return pack(
-            _Remembered(tag=made.tag, items=made.items, next=made.next, sight=position.sight, marks=position.marks)
+            _Remembered(
+                tag=rendered.tag,
+                items=rendered.items,
+                next=rendered.next,
+                sight=position.visibility,
+                marks=position.marks,
+            )
         )
 
     def _remembered(self, opening: CachedFirstPage, packed: bytes) -> RenderedPage | None:
         try:
-            made, page = unpack(_Remembered, packed), opening.page
+            cached, page = unpack(_Remembered, packed), opening.page
         except Poison:  # serialized by another version of the software
             return None
         return RenderedPage(
             page=page,
             badge=opening.badge,
-            tag=made.tag,
-            items=made.items,
+            tag=cached.tag,
+            items=cached.items,
             ids={},
-            next=made.next,
-            told=StreamPosition(as_of=page.look.now - SETTLED_AFTER, sight=made.sight, marks=made.marks),
-            live=True,
+            next=cached.next,
+            stream_position=StreamPosition(
+                as_of=page.view.now - SETTLE_DELAY, visibility=cached.sight, marks=cached.marks
+            ),
+            can_resume=True,
             opaque=self.opaque,
         )
 
@@ -133,27 +141,29 @@ class Renderer:
         else:
             ids = self._ids(user, page.items, before.ids if before else {})
             encoded_before = self.encoded
-            items = b",".join([self._item(item, ids[item.entry.key], page.look.now) for item in page.items])
-            self.hits.missed.inc(self.encoded - encoded_before)
-            self.hits.hit.inc(len(page.items) - self.encoded + encoded_before)
+            items = b",".join([self._item(item, ids[item.entry.key], page.view.now) for item in page.items])
+            self.hits.misses.inc(self.encoded - encoded_before)
+            self.hits.hits.inc(len(page.items) - self.encoded + encoded_before)
             cursor = _text(self.opaque.cursor(user, page.next)) if page.next else None
         return RenderedPage(
             page=page,
             badge=badge,
-            tag=before.tag if before is not None and before.shows(page, badge) else _tag(user, page, badge, items),
+            tag=before.tag
+            if before is not None and before.has_same_content(page, badge)
+            else _tag(user, page, badge, items),
             items=items,
             ids=ids,
             next=cursor,
-            told=_told(page, before),
-            live=first and not page.partial,
+            stream_position=_stream_position(page, before),
+            can_resume=first and not page.partial,
             opaque=self.opaque,
         )
 
-    def _ids(self, user: UserId, items: Sequence[Shown], known: Mapping[BurstKey, str]) -> Mapping[BurstKey, str]:
+    def _ids(self, user: UserId, items: Sequence[InboxItem], known: Mapping[BurstKey, str]) -> Mapping[BurstKey, str]:
         keys = [item.entry.key for item in items]
         return {key: known.get(key) or self.opaque.id(user, key) for key in keys}
 
-    def _item(self, item: Shown, id: str, now: datetime) -> bytes:
+    def _item(self, item: InboxItem, id: str, now: datetime) -> bytes:
         common = self._common(item, now) if isinstance(item, Item) else None
         if common is None:
             self.encoded += 1
@@ -167,7 +177,7 @@ class Renderer:
         None if this item differs: a block hides names or the tweet, or the burst opened after this process's clock.
         """
         burst = item.burst
-        if len(item.names) != len(burst.mentioners) or item.tweet is None or burst.opened_in > now:
+        if len(item.names) != len(burst.mentioners) or item.tweet is None or burst.opened_second > now:
             return None
         known = self._bursts.get(burst.key)
         if known is not None and known[0] is burst:
@@ -175,19 +185,19 @@ class Renderer:
         self.encoded += 1
         encoded = msgspec.json.encode(CommonBody(seq=seq_of(burst, now), **common_body(item, now)))[1:-1]
         self._bursts[burst.key] = burst, encoded
-        if len(self._bursts) > MOST_BURSTS:
+        if len(self._bursts) > MAX_BURSTS:
             self._bursts.popitem(last=False)
         return encoded
 
 
-def _told(page: Page, before: RenderedPage | None) -> StreamPosition:
+def _stream_position(page: Page, before: RenderedPage | None) -> StreamPosition:
     """Return the position from which a stream continues after the page.
 
     The fingerprints of the viewer's preferences and marks are reused while the viewer's data is the same.
     """
-    if before is None or before.page.look.viewer is not page.look.viewer:
-        return StreamPosition.by(page.look)
-    return replace(before.told, as_of=page.look.now - SETTLED_AFTER)
+    if before is None or before.page.view.viewer is not page.view.viewer:
+        return StreamPosition.of_view(page.view)
+    return replace(before.stream_position, as_of=page.view.now - SETTLE_DELAY)
 
 
 def _tag(user: UserId, page: Page, badge: Badge | None, items: bytes) -> str:

@@ -5,13 +5,13 @@ from datetime import datetime
 
 import msgspec
 
-from notifier.api.processes import Roles
-from notifier.domain.delivery.accounting import Books, Filling
+from notifier.api.processes import RoleProcesses
+from notifier.domain.delivery.accounting import RecipientTotals, TierProgress
 from notifier.domain.delivery.dead_letter_limit import LaneStop
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.delivery.throttle import Throttle
-from notifier.domain.push.circuit_breaker import LeftAlone
-from notifier.flow.operations.overview import BurstOverview, Cache, Snapshot
+from notifier.domain.push.circuit_breaker import OpenCircuit
+from notifier.flow.operations.overview import BurstOverview, CacheState, OverviewSnapshot
 
 
 class TierBody(msgspec.Struct, kw_only=True):
@@ -178,41 +178,43 @@ class SystemBody(msgspec.Struct, kw_only=True):
     """Progress of loading a demo's data in percent; null when done."""
 
 
-def told(snapshot: Snapshot, roles: Roles, loaded: int | None) -> SystemBody:
+def system_body(snapshot: OverviewSnapshot, roles: RoleProcesses, loaded: int | None) -> SystemBody:
     return SystemBody(
         at=snapshot.at,
         mentions_per_second=round(snapshot.mentions_per_second, 1),
-        rows_per_second=round(snapshot.pace.rows),
-        deliveries_per_second=round(snapshot.pace.deliveries),
+        rows_per_second=round(snapshot.rate.rows),
+        deliveries_per_second=round(snapshot.rate.deliveries),
         open_bursts=snapshot.open_bursts,
-        sleeping_bursts=snapshot.sleeping_bursts,
-        running=_running(snapshot.running) if snapshot.running else None,
-        behind=_behind(snapshot),
-        left_alone=[_left_alone(line, left) for line, left in sorted(snapshot.cache.left_alone.items())],
-        throttles=[_throttle(throttle, snapshot.at) for throttle in snapshot.throttles],
+        sleeping_bursts=snapshot.deferred_bursts,
+        running=_running_body(snapshot.running) if snapshot.running else None,
+        behind=_backlog_bodies(snapshot),
+        left_alone=[
+            _open_circuit_body(line, circuit) for line, circuit in sorted(snapshot.cache.open_circuits.items())
+        ],
+        throttles=[_throttle_body(throttle, snapshot.at) for throttle in snapshot.throttles],
         stopped_lanes=[_stopped_lane(lane, stop) for lane, stop in snapshot.stopped_lanes.items()],
-        pressure=snapshot.cache.pressure,
-        roles=_roles(roles),
+        pressure=snapshot.cache.backpressure,
+        roles=_role_bodies(roles),
         redis=RedisBody(state=_state(snapshot.cache), generation=snapshot.cache.generation),
         loading=loaded,
     )
 
 
-def _running(running: BurstOverview) -> RunningBody:
+def _running_body(running: BurstOverview) -> RunningBody:
     return RunningBody(
         burst=str(running.burst.key),
         opened_at=running.burst.opened_at,
         count=running.burst.count,
         followers=running.followers,
         shards=running.shards,
-        settled=running.settled,
-        waits_until=running.waits_until,
-        tiers={str(filling.tier): _tier(filling) for filling in running.fillings},
-        books=_books(running.books, running.sealed),
+        settled=running.is_finished,
+        waits_until=running.deferred_until,
+        tiers={str(filling.tier): _tier_body(filling) for filling in running.tiers},
+        books=_books_body(running.totals, running.counted_shards),
     )
 
 
-def _tier(filling: Filling) -> TierBody:
+def _tier_body(filling: TierProgress) -> TierBody:
     return TierBody(
         people=filling.people,
         slices=filling.slices,
@@ -222,7 +224,7 @@ def _tier(filling: Filling) -> TierBody:
     )
 
 
-def _books(books: Books, sealed: int) -> BooksBody:
+def _books_body(books: RecipientTotals, sealed: int) -> BooksBody:
     return BooksBody(
         expected=books.expected,
         delivered=books.delivered,
@@ -231,33 +233,33 @@ def _books(books: Books, sealed: int) -> BooksBody:
         pulled=books.pulled,
         dead=books.dead,
         in_flight=books.in_flight,
-        balanced=books.balanced,
+        balanced=books.is_balanced,
         sealed=sealed,
     )
 
 
-def _behind(snapshot: Snapshot) -> dict[str, BehindBody]:
-    backlogs = snapshot.cache.behind
+def _backlog_bodies(snapshot: OverviewSnapshot) -> dict[str, BehindBody]:
+    backlogs = snapshot.cache.backlogs
     return {
-        str(pool): BehindBody(slices=backlog.slices, later=backlog.later, seconds=snapshot.seconds_behind(pool))
+        str(pool): BehindBody(slices=backlog.slices, later=backlog.deferred, seconds=snapshot.seconds_behind(pool))
         for pool in Pool
         if (backlog := backlogs.get(pool)) is not None
     }
 
 
-def _left_alone(line: str, left: LeftAlone) -> LeftAloneBody:
-    return LeftAloneBody(line=line, until=left.until, reason=left.reason)
+def _open_circuit_body(line: str, circuit: OpenCircuit) -> LeftAloneBody:
+    return LeftAloneBody(line=line, until=circuit.until, reason=circuit.reason)
 
 
-def _throttle(each: Throttle, now: datetime) -> ThrottleBody:
+def _throttle_body(throttle: Throttle, now: datetime) -> ThrottleBody:
     return ThrottleBody(
-        id=each.id,
-        tier=str(each.tier),
-        rate=each.rate,
-        state="active" if each.active(now) else "ramping",
-        reason=each.reason,
-        who=each.who,
-        ends_at=each.ends_at,
+        id=throttle.id,
+        tier=str(throttle.tier),
+        rate=throttle.rate,
+        state="active" if throttle.is_active(now) else "ramping",
+        reason=throttle.reason,
+        who=throttle.who,
+        ends_at=throttle.ends_at,
     )
 
 
@@ -265,12 +267,12 @@ def _stopped_lane(lane: str, stop: LaneStop) -> StoppedLaneBody:
     return StoppedLaneBody(lane=lane, since=stop.at, limit=str(stop.kind), record=stop.record, cause=stop.cause)
 
 
-def _roles(roles: Roles) -> dict[str, RoleBody]:
-    replaced: Mapping[str, int] = roles.replaced()
+def _role_bodies(roles: RoleProcesses) -> dict[str, RoleBody]:
+    replaced: Mapping[str, int] = roles.replacements()
     return {role: RoleBody(pid=pid, replaced=replaced.get(role, 0)) for role, pid in roles.pids().items()}
 
 
-def _state(cache: Cache) -> str:
-    if not cache.answers:
+def _state(cache: CacheState) -> str:
+    if not cache.is_available:
         return "away"
     return "ok" if cache.generation else "empty"

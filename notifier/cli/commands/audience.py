@@ -7,22 +7,22 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.group import Family, example
+from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_sentence, print_table, progress, watched
+from notifier.cli.output import is_terminal, print_facts, print_json, print_sentence, print_table, progress
 from notifier.config import Settings
-from notifier.domain.audience.activity import Published
+from notifier.domain.audience.activity import ActiveSetFreshness
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.flow.indexing.audience_verification import Compared
-from notifier.flow.operations.audience_count import Counted
-from notifier.flow.operations.overview import COUNTED, Fresh, freshness
+from notifier.flow.indexing.audience_verification import ShardComparison
+from notifier.flow.operations.audience_count import AudienceCounts
+from notifier.flow.operations.overview import MAX_COUNTED_RECORDS, AudienceFreshness, audience_freshness
 from notifier.ports.all_ports import Ports
 
 WIDEST_BAR = 40
 
 
-class AudienceCommands(Family):
+class AudienceCommands(CommandGroup):
     """Commands of `notifier audience`. An argument that is no command is an account to show."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -50,13 +50,13 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
     settings = settings_for(data)
     with opened(settings) as folder:
         ports = folder.ports
-        audience_counts = counted(ports, settings, UserId(account.removeprefix("@")), quiet=as_json)
-        fresh = freshness(ports.log, ports.active_hours, ports.clock, settings.roll_up_every)
+        audience_counts = count_audience(ports, settings, UserId(account.removeprefix("@")), quiet=as_json)
+        fresh = audience_freshness(ports.log, ports.active_hours, ports.clock, settings.roll_up_every)
     if as_json:
-        print_json({**facts(audience_counts), "fresh": ages(fresh)})
+        print_json({**audience_facts(audience_counts), "fresh": freshness_facts(fresh)})
     else:
         _print(audience_counts)
-        _print_ages(fresh)
+        _print_freshness(fresh)
 
 
 @audience.command(epilog=example("notifier audience verify @nova", "notifier audience verify @nova --sample 10000"))
@@ -77,16 +77,16 @@ def verify(
     Exit code 1 if they differ.
     """
     from notifier.cli.context import opened
-    from notifier.flow.indexing.audience_verification import Verification
+    from notifier.flow.indexing.audience_verification import AudienceVerification
 
     user = UserId(account.removeprefix("@"))
     with opened(settings_for(data)) as folder:
         ports = folder.ports
-        verification = Verification(
+        verification = AudienceVerification(
             directory=ports.directory,
             follows=ports.follows,
-            wants=ports.wants,
-            overalls=ports.overalls,
+            subject_preferences=ports.subject_preferences,
+            account_preferences=ports.account_preferences,
             sets=ports.sets,
             log=ports.log,
         )
@@ -95,45 +95,49 @@ def verify(
         order = shards if sample is None else random.sample(shards, len(shards))
         with progress("comparing", len(shards), quiet=as_json) as advance:
             compared = verification.verify(user, order, sample or inf, advance)
-            checked = verification.look(user, order[len(compared) :], advance)
+            checked = verification.check_counts(user, order[len(compared) :], advance)
         requested = verification.repair(user, [*compared, *checked]) if repair else 0
-    report = drift(user, compared, checked, requested)
+    report = drift_facts(user, compared, checked, requested)
     if as_json:
         print_json(report)
     else:
-        _print_drift(report)
+        _print_drift_facts(report)
     if report["wrong_shards"]:
         ctx.exit(1)
 
 
-def drift(user: UserId, found: Sequence[Compared], rest: Sequence[Compared], asked: int) -> Mapping[str, object]:
-    all_shards = [*found, *rest]
+def drift_facts(
+    user: UserId, compared: Sequence[ShardComparison], checked_only: Sequence[ShardComparison], sample_size: int
+) -> Mapping[str, object]:
+    all_shards = [*compared, *checked_only]
     return {
         "account": user,
-        "shards": len(found),
-        "followers": sum(shard.followers for shard in found),
-        "shards_looked_at": len(rest),
-        "wrong_shards": [shard.shard for shard in all_shards if shard.wrong],
+        "shards": len(compared),
+        "followers": sum(shard.followers for shard in compared),
+        "shards_looked_at": len(checked_only),
+        "wrong_shards": [shard.shard for shard in all_shards if shard.has_differences],
         "missing": sum(shard.missing for shard in all_shards),
-        "strangers": sum(shard.strangers for shard in all_shards),
+        "strangers": sum(shard.extra for shard in all_shards),
         "unreadable": sum(shard.unreadable for shard in all_shards),
-        "wrong_in_head": sum(shard.head != shard.followers for shard in all_shards),
-        "repairing": asked,
+        "wrong_in_head": sum(shard.counted != shard.followers for shard in all_shards),
+        "repairing": sample_size,
     }
 
 
-def _print_drift(told: Mapping[str, object]) -> None:
-    print_sentence(f"@{told['account']}: {told['followers']:,} followers in {told['shards']:,} shards were compared.")
-    if checked := told["shards_looked_at"]:
+def _print_drift_facts(report: Mapping[str, object]) -> None:
+    print_sentence(
+        f"@{report['account']}: {report['followers']:,} followers in {report['shards']:,} shards were compared."
+    )
+    if checked := report["shards_looked_at"]:
         print_sentence(f"Of {checked:,} more shards the bitmaps were looked at.")
-    if not (wrong := told["wrong_shards"]):
+    if not (wrong := report["wrong_shards"]):
         print_sentence("Bitmaps, head and rows agree.")
         return
     assert isinstance(wrong, list)
     names = {"missing": "missing in bitmaps", "strangers": "strangers in bitmaps", "unreadable": "unreadable bitmaps"}
     names |= {"wrong_in_head": "wrong counts in the head"}
-    print_facts({"wrong shards": len(wrong)} | {label: told[name] for name, label in names.items() if told[name]})
-    if told["repairing"]:
+    print_facts({"wrong shards": len(wrong)} | {label: report[name] for name, label in names.items() if report[name]})
+    if report["repairing"]:
         print_sentence("They are made again by whoever runs `notifier up` or a pump; verify again in a moment.")
     else:
         print_sentence("With --repair they are made again from the rows.")
@@ -145,78 +149,81 @@ def require(ports: Ports, user: UserId) -> None:
         raise NotFound(f"The account is {user}.")
 
 
-def counted(ports: Ports, settings: Settings, user: UserId, *, quiet: bool) -> Counted:
+def count_audience(ports: Ports, settings: Settings, user: UserId, *, quiet: bool) -> AudienceCounts:
     """Count the audience of an account by tier. Raises NotFound if the account doesn't exist."""
     from notifier.flow.indexing.tier_rule import tier_rule
-    from notifier.flow.intake.router import lane_by
-    from notifier.flow.operations.audience_count import Census
+    from notifier.flow.intake.router import lane_with_hysteresis
+    from notifier.flow.operations.audience_count import AudienceCounter
 
     require(ports, user)
     subject = Subject(Kind.MENTION, user)
-    head = ports.sets.head(subject)
-    lane = lane_by(ports.heads, subject, head.total, settings.threshold)
-    with progress("counting", sum(map(bool, head.counts)), quiet=quiet) as advance:
-        return Census(sets=ports.sets, rule=tier_rule(settings.tier_rule)).count(subject, lane, advance)
+    head = ports.sets.follower_counts(subject)
+    lane = lane_with_hysteresis(ports.heads, subject, head.total, settings.threshold)
+    with progress("counting", sum(map(bool, head.by_shard)), quiet=quiet) as advance:
+        return AudienceCounter(sets=ports.sets, rule=tier_rule(settings.tier_rule)).count(subject, lane, advance)
 
 
-def facts(found: Counted) -> Mapping[str, object]:
+def audience_facts(counts: AudienceCounts) -> Mapping[str, object]:
     return {
-        "account": found.subject.owner,
-        "lane": str(found.lane),
-        "followers": found.followers,
-        "followers_by_head": found.head,
-        "shards": found.shards,
+        "account": counts.subject.owner,
+        "lane": str(counts.lane),
+        "followers": counts.followers,
+        "followers_by_head": counts.planned,
+        "shards": counts.shards,
         "tiers": [
-            {"tier": str(tier), "people": people, "phones": found.phones[tier]} for tier, people in found.tiers.items()
+            {"tier": str(tier), "people": people, "phones": counts.phones[tier]}
+            for tier, people in counts.tiers.items()
         ],
-        "suppressed": dict(found.suppressed),
-        "first_only": found.first,
+        "suppressed": dict(counts.suppressed),
+        "first_only": counts.first_only,
     }
 
 
-def ages(fresh: Fresh) -> Mapping[str, object]:
+def freshness_facts(fresh: AudienceFreshness) -> Mapping[str, object]:
     at = fresh.rolled_up_at
     return {"activity": str(fresh.activity), "rolled_up_at": at and at.isoformat(), "waiting": dict(fresh.waiting)}
 
 
-def _print_ages(fresh: Fresh) -> None:
+def _print_freshness(fresh: AudienceFreshness) -> None:
     click.echo()
     at = "no roll-up is known of" if fresh.rolled_up_at is None else f"rolled up at {fresh.rolled_up_at:%F %T} UTC"
     match fresh.activity:
-        case Published.HELD:
+        case ActiveSetFreshness.HELD:
             print_sentence("Tiers stay as they were loaded.")
-        case Published.CURRENT:
+        case ActiveSetFreshness.CURRENT:
             print_sentence(f"Who is active is current: {at}.")
-        case Published.SNAPSHOT:
+        case ActiveSetFreshness.SNAPSHOT:
             print_sentence(f"Tiers are made of the last snapshot of who is active: {at}.")
     if waiting := {stream: n for stream, n in fresh.waiting.items() if n}:
-        backlog = ", ".join(f"{n:,}{' or more' if n == COUNTED else ''} of {stream}" for stream, n in waiting.items())
+        backlog = ", ".join(
+            f"{n:,}{' or more' if n == MAX_COUNTED_RECORDS else ''} of {stream}" for stream, n in waiting.items()
+        )
         print_sentence(f"Accepted and not counted yet: {backlog}.")
     else:
         print_sentence("Everything that was said of follows, accounts and activity is in it.")
 
 
-def _print(found: Counted) -> None:
+def _print(counts: AudienceCounts) -> None:
     print_sentence(
-        f"@{found.subject.owner} is in the {found.lane} lane, with {found.followers:,} followers"
-        f" (shards of them: {found.shards:,})."
+        f"@{counts.subject.owner} is in the {counts.lane} lane, with {counts.followers:,} followers"
+        f" (shards of them: {counts.shards:,})."
     )
-    if found.head != found.followers:
-        print_sentence(f"The head, by which bursts are planned, counts {found.head:,}.")
-    if not found.followers:
+    if counts.planned != counts.followers:
+        print_sentence(f"The head, by which bursts are planned, counts {counts.planned:,}.")
+    if not counts.followers:
         return
     click.echo()
-    rows = [(str(tier), people, found.phones[tier]) for tier, people in found.tiers.items()]
-    rows += [(rule, people, 0) for rule, people in found.suppressed.items()]
+    rows = [(str(tier), people, counts.phones[tier]) for tier, people in counts.tiers.items()]
+    rows += [(rule, people, 0) for rule, people in counts.suppressed.items()]
     print_table(
         ("", "people", "phones", "of all"),
-        [(name, people, phones, _share(people, found.followers)) for name, people, phones in rows],
+        [(name, people, phones, _share(people, counts.followers)) for name, people, phones in rows],
     )
-    if found.first:
+    if counts.first_only:
         click.echo()
-        print_sentence(f"{found.first:,} in the tiers want the first burst of a day alone.")
+        print_sentence(f"{counts.first_only:,} in the tiers want the first burst of a day alone.")
 
 
 def _share(n: int, of: int) -> str:
-    bar = "█" * round(WIDEST_BAR * n / of) if watched() else ""
+    bar = "█" * round(WIDEST_BAR * n / of) if is_terminal() else ""
     return f"{100 * n / of:5.1f} % {bar}".rstrip()

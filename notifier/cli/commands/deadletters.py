@@ -6,7 +6,7 @@ import click
 from click.core import ParameterSource
 
 from notifier.cli.commands.throttle import who_option
-from notifier.cli.group import Family, example
+from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_facts, print_json, print_sentence, print_table, stamp
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, deaths_in_window
@@ -14,7 +14,7 @@ from notifier.topics import LANES
 
 
 @click.group(
-    cls=Family,
+    cls=CommandGroup,
     invoke_without_command=True,
     epilog=example(
         "notifier deadletters --limit 5",
@@ -134,5 +134,5 @@ def stop_facts(stop: LaneStop | None) -> dict[str, object]:
         "reason": stop.reason,
         "record": stop.record,
         "cause": stop.cause,
-        "stopped_by": stop.who,
+        "stopped_by": stop.stopped_by,
     }

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from notifier.cli.data_folder import prepare
 from notifier.cli.group import command, example
-from notifier.cli.options import Between, DurationParam, json_option
+from notifier.cli.options import DurationParam, FiniteRange, json_option
 from notifier.cli.output import Check, envelope, print_lines
 from notifier.config import PROFILES
 from notifier.domain.errors import NotEmpty
@@ -27,7 +27,7 @@ KINDS = (
     *("kill-worker", "kill-push", "kill-fakes", "kill-pump", "kill-api", "kill-valkey", "flush-valkey"),
     *("stop-worker", "stop-pump"),
 )
-OF_A_CLUSTER = (
+CLUSTER_KINDS = (
     *("kill-kafka", "kill-cassandra", "stop-kafka", "stop-cassandra", "refuse-cassandra", "store-outage"),
     *("cut-kafka", "cut-cassandra", "cut-valkey", "slow-kafka", "slow-cassandra", "slow-valkey"),
 )
@@ -36,7 +36,7 @@ PROFILE_HELP = "Which technologies; cluster starts Kafka, Cassandra and Valkey i
 COLLAPSE_HELP = (
     "Seconds; 0 is off, for who has at most 100,000 followers.  [default: 20; by policy, 60, with --headless]"
 )
-FAULTS_HELP = f"Of {', '.join(KINDS)}; with commas. With --profile cluster also {', '.join(OF_A_CLUSTER)}."
+FAULTS_HELP = f"Of {', '.join(KINDS)}; with commas. With --profile cluster also {', '.join(CLUSTER_KINDS)}."
 LEAST_BURSTS = 20
 """Bursts that the demo must produce with default options."""
 
@@ -51,8 +51,8 @@ class Kinds(click.ParamType[tuple[str, ...]]):
             return value
         kinds = tuple(dict.fromkeys(kind.strip() for kind in str(value).split(",") if kind.strip()))
         for kind in kinds:
-            if kind not in KINDS + OF_A_CLUSTER:
-                self.fail(f"{kind!r} is no fault; there are {', '.join(KINDS + OF_A_CLUSTER)}.", param, ctx)
+            if kind not in KINDS + CLUSTER_KINDS:
+                self.fail(f"{kind!r} is no fault; there are {', '.join(KINDS + CLUSTER_KINDS)}.", param, ctx)
         return kinds
 
 
@@ -93,7 +93,7 @@ class Kinds(click.ParamType[tuple[str, ...]]):
     help="Of the celebrity orion.  [default: a tenth of nova's; a quarter with --headless]",
 )
 @click.option("--mentions", type=click.IntRange(1), default=240, show_default=True, help="How many.")
-@click.option("--collapse", type=Between(0, 86400), default=None, help=COLLAPSE_HELP)
+@click.option("--collapse", type=FiniteRange(0, 86400), default=None, help=COLLAPSE_HELP)
 @click.option("--threshold", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of a celebrity.")
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Another one, another storm."
@@ -140,8 +140,8 @@ def demo(
     from notifier.devkit.fixture.world import World
 
     headless = headless or as_json
-    if profile != "cluster" and (alien := [kind for kind in faults if kind in OF_A_CLUSTER]):
-        raise click.UsageError(f"{alien[0]} is a fault of --profile cluster alone.")
+    if profile != "cluster" and (unavailable := [kind for kind in faults if kind in CLUSTER_KINDS]):
+        raise click.UsageError(f"{unavailable[0]} is a fault of --profile cluster alone.")
     if ctx.get_parameter_source("outage") is ParameterSource.COMMANDLINE and "store-outage" not in faults:
         raise click.UsageError("--outage is how long --faults store-outage lasts.")
     try:
@@ -160,7 +160,7 @@ def demo(
         show(world, keep=keep, port=port, profile=profile, opens=opens, fresh=fresh, collapse=collapse)
         return
     is_default = mentions >= 240 and world.celebrities >= 12 and collapse is None
-    with _folder(keep) as data:
+    with _empty_folder(keep) as data:
         script = CheckPlan(
             data=data,
             world=world,
@@ -195,17 +195,19 @@ def show(
     fresh: bool,
     collapse: float | None,
 ) -> None:
-    from notifier.cli.commands.demo_browser import COLLAPSE, FOLDER, Show
+    from notifier.cli.commands.demo_browser import COLLAPSE, FOLDER, BrowserDemo
 
     data = (keep or FOLDER).absolute()
     window = COLLAPSE if collapse is None else collapse
-    Show(world=world, data=data, port=port, profile=profile, opens=opens, fresh=fresh, collapse=window).run()
+    BrowserDemo(
+        world=world, data=data, port=port, profile=profile, opens_browser=opens, fresh=fresh, collapse=window
+    ).run()
 
 
 def run(script: "CheckPlan") -> "Sequence[Finding]":
-    from notifier.devkit.check.run import trial
+    from notifier.devkit.check.run import prepared_run
 
-    with trial(script, lambda words: click.echo(words, err=True)) as prepared:
+    with prepared_run(script, lambda message: click.echo(message, err=True)) as prepared:
         return prepared.run()
 
 
@@ -218,7 +220,7 @@ def print_checks(checks: Sequence[Check]) -> None:
 
 
 @contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
+def _empty_folder(keep: Path | None) -> Iterator[Path]:
     """Yield an empty folder. Raises Unwritable or NotEmpty.
 
     The check would report deliveries of an earlier run as wrong.

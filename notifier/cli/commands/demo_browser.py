@@ -17,12 +17,12 @@ import click
 
 from notifier.api.port import free_port
 from notifier.cli.commands.events import BATCH
-from notifier.cli.commands.roles import told_to_stop
-from notifier.cli.commands.up import Upkeep
+from notifier.cli.commands.roles import stop_signal
+from notifier.cli.commands.up import RunningService
 from notifier.cli.data_folder import prepare
 from notifier.cli.group import command
-from notifier.cli.http import Ready, ask
-from notifier.cli.options import words_for
+from notifier.cli.http import Ready, request_json
+from notifier.cli.options import command_line_for
 from notifier.config import PREFIX, Settings, has_display
 from notifier.domain.errors import NotifierError, OtherWorld, PortTaken
 
@@ -37,12 +37,12 @@ COLLAPSE = 20
 
 It is longer than a storm, which so becomes one burst, and short enough that a waiting visitor sees the next burst.
 """
-REFILL = 60
+BUDGET_REFILL = 60
 """Seconds until the fan-out budget of @nova allows one more burst, after an initial six. The default is an hour.
 
 A visitor who watches for ten minutes sees the budget limit a storm, but never for long.
 """
-UNDISTURBED = 40e-9
+LOAD_PAUSE = 40e-9
 """Seconds per follower for which the second celebrity's load waits, so that it doesn't slow down the first burst.
 
 That is 8 s for 200 million followers.
@@ -59,38 +59,38 @@ class FixtureLoading:
     data: Path
     profile: "Profile"
     stopping: Signal
-    begun: bool = False
+    has_begun: bool = False
     """This start loads users."""
-    again: bool = False
+    is_resumed: bool = False
     """An earlier load was interrupted."""
     ending: Signal = field(default_factory=Signal)
     served: Signal = field(default_factory=Signal)
-    afterwards: Callable[[], None] = lambda: None
+    on_first_celebrity: Callable[[], None] = lambda: None
     thread: Thread | None = None
     failed: BaseException | None = None
 
     def start(self) -> None:
         """Start the thread, unless all users are already loaded. Raises OtherWorld or Unwritable."""
-        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, claim, require_nobody
+        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, claim, require_no_users
 
         if (self.data / DEMO).exists():
             return
         ports = self.profile.ports()
-        require_nobody(self.data, self.world, ports.directory, ports.sets)
+        require_no_users(self.data, self.world, ports.directory, ports.sets)
         # Write the note before the first user: after an interrupted load, the next start knows their origin.
         claim(self.data, self.world, DEMO_BEGUN)
-        self.begun, self.thread = True, Thread(target=self._run, name="loading", daemon=True)
+        self.has_begun, self.thread = True, Thread(target=self._run, name="loading", daemon=True)
         self.thread.start()
 
-    def then(self, act: Callable[[], None]) -> None:
+    def call_when_ready(self, act: Callable[[], None]) -> None:
         """Have the loading thread call `act` once the first celebrity is loaded.
 
         It is never called if nothing is loaded.
         """
-        self.afterwards = act
+        self.on_first_celebrity = act
         self.served.set()
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Stop loading and wait for the thread. Raises the error that made the load fail."""
         self.ending.set()
         self.served.set()
@@ -104,7 +104,7 @@ class FixtureLoading:
 
         try:
             self._load()
-        except Cut:
+        except LoadingCancelled:
             pass
         except BaseException as error:
             self.failed = error
@@ -114,7 +114,7 @@ class FixtureLoading:
 
     def _load(self) -> None:
         from notifier.api.processes import loading_file
-        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, Load, steps
+        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, WorldLoader, steps
 
         ports, file = self.profile.ports(), loading_file(self.data)
         first = replace(self.world, celebrities=1, second_followers=None)
@@ -123,7 +123,7 @@ class FixtureLoading:
         def advance(by: int) -> None:
             nonlocal done, told
             if self.ending.is_set():
-                raise Cut
+                raise LoadingCancelled
             done += by
             if done <= whole and (percent := 100 * done // whole) != told:
                 told = percent
@@ -134,21 +134,21 @@ class FixtureLoading:
             file.unlink(missing_ok=True)
             self.served.wait()
             advance(0)
-            self.afterwards()
-            self.ending.wait(UNDISTURBED * self.world.followers)
+            self.on_first_celebrity()
+            self.ending.wait(LOAD_PAUSE * self.world.followers)
 
         advance(0)
-        Load.into(ports)(self.world, advance, first_stands)
+        WorldLoader.into(ports)(self.world, advance, first_stands)
         # Rename the note last: an interrupted load is repeated, with the same result.
         (self.data / DEMO_BEGUN).replace(self.data / DEMO)
 
 
-class Cut(Exception):
+class LoadingCancelled(Exception):
     """Raised in the loading thread when the demo ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Show:
+class BrowserDemo:
     """The browser demo with the options of the command line."""
 
     world: "World"
@@ -156,7 +156,7 @@ class Show:
     port: int | None
     """None: the default port, or any free one if that is taken."""
     profile: str
-    opens: bool
+    opens_browser: bool
     """Open a browser if there is a display."""
     collapse: float
     """Smallest collapse window in seconds."""
@@ -165,13 +165,13 @@ class Show:
 
     def run(self) -> None:
         """Run the demo until Ctrl-C."""
-        from notifier.cli.data_folder import require_ours
+        from notifier.cli.data_folder import require_own_folder
         from notifier.devkit.check.instance import engines
         from notifier.devkit.engines.cassandra import Sync
 
         started = monotonic()
         prepare(self.data)
-        require_ours(self.data)
+        require_own_folder(self.data)
         with engines(self.data, self.profile, Sync.PERIODIC, fresh=self.fresh):
             self._run(self._settings(), started)
 
@@ -181,23 +181,23 @@ class Show:
 
         profile = choose(settings)
         try:
-            with told_to_stop() as stopping:
+            with stop_signal() as stopping:
                 loading = FixtureLoading(world=self.world, data=settings.data, profile=profile, stopping=stopping)
-                with profile.services(lambda: self._settle(loading)) as environment:
+                with profile.services(lambda: self._prepare_folder(loading)) as environment:
                     profile.migrate()
                     loading.start()
                     try:
-                        Upkeep(
+                        RunningService(
                             settings,
                             profile,
                             {**environment, **self._environment(settings)},
                             ready_file=None,
-                            patience=HeartbeatLimits(),
+                            heartbeat_limits=HeartbeatLimits(),
                             began=began,
-                            says=lambda ready, seconds: self._greet(settings, ready, seconds, loading),
+                            announce=lambda ready, seconds: self._print_welcome(settings, ready, seconds, loading),
                         ).run(stopping)
                     finally:
-                        loading.end()
+                        loading.stop()
         finally:
             profile.close()
 
@@ -205,7 +205,7 @@ class Show:
         own = {"redis_url": ""} if self.profile == "embedded" else {}
         settings = Settings.read(data=self.data.absolute(), profile=self.profile, **own)
         # The devices of the generated users don't exist: never contact a real provider about them.
-        settings = replace(settings, push=settings.push.alone)
+        settings = replace(settings, push=settings.push.with_all_faked)
         if self.port is not None:
             return replace(settings, port=self.port)
         try:
@@ -218,71 +218,71 @@ class Show:
         # The page shows celebrity bursts, so both accounts must be celebrities even with few followers.
         threshold = min(settings.threshold, *(self.world.size(star) for star in range(min(2, self.world.celebrities))))
         own = {
-            "DEMO": ",".join(people(self.world)),
+            "DEMO": ",".join(demo_users(self.world)),
             "COMMAND": command(),
             "COLLAPSE": f"{self.collapse:f}",
-            "REFILL": str(REFILL),
+            "REFILL": str(BUDGET_REFILL),
             "ROLL_UP_EVERY": "0",  # opening the inbox of an idle user must not make that user active
             "THRESHOLD": str(threshold),
         }
         return {PREFIX + name: value for name, value in own.items()}
 
-    def _settle(self, loading: FixtureLoading) -> None:
+    def _prepare_folder(self, loading: FixtureLoading) -> None:
         """Prepare the data folder that an earlier process left, before anything runs on it.
 
         Raises NotOurs, OtherWorld or Unwritable.
         """
         from notifier.api.processes import loading_file
-        from notifier.cli.data_folder import forget, half_forgotten, untouched
+        from notifier.cli.data_folder import is_empty_of_ours, is_partly_removed, remove_demo_data
         from notifier.devkit.fixture.load import DEMO_BEGUN, claim
 
-        if self.fresh or half_forgotten(self.data):
-            forget(self.data)
+        if self.fresh or is_partly_removed(self.data):
+            remove_demo_data(self.data)
         self._require_same()
         loading_file(self.data).unlink(missing_ok=True)  # left by a demo that was killed while it loaded
-        loading.again = (self.data / DEMO_BEGUN).exists()
+        loading.is_resumed = (self.data / DEMO_BEGUN).exists()
         # Write the note before the first store: even after a crash the folder is known as a demo's.
-        if untouched(self.data):
+        if is_empty_of_ours(self.data):
             claim(self.data, self.world, DEMO_BEGUN)
 
     def _require_same(self) -> None:
         """Raise OtherWorld if the folder has other generated users."""
-        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, notes_a_world, require_same
+        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, is_world_note, require_same
 
         try:
             require_same(self.data, self.world)
         except OtherWorld as error:
-            if not any(notes_a_world(self.data / note) for note in (DEMO, DEMO_BEGUN)):
+            if not any(is_world_note(self.data / note) for note in (DEMO, DEMO_BEGUN)):
                 raise
             raise OtherWorld(f"{error.detail} Or begin anew with --fresh.") from error
 
-    def _greet(self, settings: Settings, ready: Ready, seconds: float, loading: "FixtureLoading") -> None:
+    def _print_welcome(self, settings: Settings, ready: Ready, seconds: float, loading: "FixtureLoading") -> None:
         from notifier.api.auth.guards import demo_token
         from notifier.api.auth.service_keys import keys_of
 
-        kept = "being loaded" if loading.begun else "as you left them"
-        if loading.again:
+        kept = "being loaded" if loading.has_begun else "as you left them"
+        if loading.is_resumed:
             kept = "being loaded anew, because the last time it was cut off"
         click.echo(f"The demo is at {ready.url} after {seconds:.1f} s: {self.world.universe:,} people, {kept}")
         click.echo(f"  Demo token    {demo_token(keys_of(settings))}")
         click.echo(f"  Persistence   file {ready.data}; --fresh begins anew")
-        click.echo(f"  Next          press Start a storm, or: {words_for('storm', Path(ready.data))}")
+        click.echo(f"  Next          press Start a storm, or: {command_line_for('storm', Path(ready.data))}")
         click.echo(f"  Stop          Ctrl-C; logs are in {ready.data}/logs")
-        loading.then(lambda: self._begin(ready))
-        if self.opens and has_display():
+        loading.call_when_ready(lambda: self._send_first_mentions(ready))
+        if self.opens_browser and has_display():
             webbrowser.open(ready.url)
 
-    def _begin(self, ready: Ready) -> None:
+    def _send_first_mentions(self, ready: Ready) -> None:
         """Send a first mention of the celebrity and of each demo user, so that neither map nor inboxes are empty."""
-        from notifier.api.demo.traffic import AUTHORS, STARS, letter
+        from notifier.api.demo.traffic import AUTHORS, STARS, mention_batch
 
-        names = [STARS[0], *people(self.world)]
-        events = letter(names, now=datetime.now(UTC), fresh=lambda: token_hex(8), author=AUTHORS[0])
+        names = [STARS[0], *demo_users(self.world)]
+        events = mention_batch(names, now=datetime.now(UTC), new_id=lambda: token_hex(8), author=AUTHORS[0])
         with suppress(NotifierError):
-            ask(f"{ready.url}/v1/events", ready.service_key, json.dumps(events).encode(), BATCH)
+            request_json(f"{ready.url}/v1/events", ready.service_key, json.dumps(events).encode(), BATCH)
 
 
-def people(world: "World") -> list[str]:
+def demo_users(world: "World") -> list[str]:
     """Return the names of four demo users: a VIP, an active user, an occasional user and an absent one.
 
     Each is the first user of the kind who follows nova without a mute, and also orion if possible. Users with a device

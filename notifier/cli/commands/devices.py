@@ -9,18 +9,18 @@ import click
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_json, print_sentence, print_table, stamp
-from notifier.domain.audience.bitmap import holds, shard_of
+from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import Device, DeviceId
-from notifier.flow.devices.registry import PhoneBook
-from notifier.flow.indexing.bitmaps import stored
+from notifier.flow.devices.registry import DeviceRegistry
+from notifier.flow.indexing.bitmaps import read_bitmap
 from notifier.ports.all_ports import Ports
 
-WHY = {
+MISMATCH_REASONS = {
     True: "it was loaded so, or the last one is gone since a moment ago",
-    False: "the switchboard hasn't heard of it yet",
+    False: "the device indexer has not processed it yet",
 }
 """Reasons for a device bitmap that differs from the rows, by what the bitmap says."""
 ID = re.compile(r"[0-9a-f]{32}")
@@ -42,39 +42,45 @@ def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) 
         raise click.UsageError("A device's id has 32 hexadecimal digits.")
     with opened(settings_for(data)) as folder:
         ports = folder.ports
-        book = PhoneBook(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
+        book = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
         member = book.member(UserId(user.removeprefix("@")))
         if remove is not None and not book.unregister(member, DeviceId(remove)):
             raise NotFound(f"{user} has no device {remove}.")
-        registered, rings = book.of(member), known_to_fan_out(ports, member)
+        registered, is_in_bitmap = book.list_devices(member), known_to_fan_out(ports, member)
     if as_json:
-        print_json({"user": user, "devices": [facts(device) for device in registered], "in_bitmap": rings})
+        print_json(
+            {"user": user, "devices": [device_facts(device) for device in registered], "in_bitmap": is_in_bitmap}
+        )
         return
     if registered:
         headings = ("id", "platform", "app", "locale", "time zone", "last four", "registered")
-        print_table(headings, [[*list(facts(device).values())[:-1], device.registered_at] for device in registered])
+        print_table(
+            headings, [[*list(device_facts(device).values())[:-1], device.registered_at] for device in registered]
+        )
     else:
         print_sentence(f"{user} has no device.")
-    if rings is not bool(registered):
-        print_sentence(f"Fan-out counts {user} as somebody {'with' if rings else 'without'} a device: {WHY[rings]}.")
+    if is_in_bitmap is not bool(registered):
+        print_sentence(
+            f"Fan-out takes {user} as {'with' if is_in_bitmap else 'without'} a device: {MISMATCH_REASONS[is_in_bitmap]}."
+        )
 
 
 def known_to_fan_out(ports: Ports, member: Member) -> bool:
     """Return whether the bitmap that fan-out uses says that the member has a device."""
-    bits = stored(ports.sets, SetKind.PUSH, None, shard_of(member))
-    return bits is not None and holds(bits, member)
+    bits = read_bitmap(ports.sets, SetKind.PUSH, None, shard_of(member))
+    return bits is not None and contains(bits, member)
 
 
-def facts(device: Device) -> Mapping[str, str | None]:
-    from notifier.api.routes.devices import LAST, shown
+def device_facts(device: Device) -> Mapping[str, str | None]:
+    from notifier.api.routes.devices import SHOWN_LETTERS, app_and_text
 
-    app, written = shown(device.address)
+    app, written = app_and_text(device.address)
     return {
         "id": device.id,
         "platform": str(device.platform),
         "app": app,
         "locale": device.locale,
         "time_zone": device.time_zone,
-        "last_four": written[-LAST:],
+        "last_four": written[-SHOWN_LETTERS:],
         "registered_at": stamp(device.registered_at),
     }

@@ -7,9 +7,9 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import data_option, settings_for
-from notifier.cli.output import maybe_stamp, print_lines, stamp
+from notifier.cli.output import print_lines, stamp, stamp_or_none
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
-from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import TIERS
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress, SliceState
@@ -24,15 +24,15 @@ Line = Mapping[str, object]
 @click.command(
     epilog=example(
         "notifier dump inbox --ndjson | head",
-        "notifier dump seals --ndjson --members --burst mention:nova#1",
+        "notifier dump snapshots --ndjson --members --burst mention:nova#1",
     )
 )
-@click.argument("what", type=click.Choice(["inbox", "ledger", "bursts", "seals"]))
+@click.argument("contents", type=click.Choice(["inbox", "ledger", "bursts", "snapshots"]))
 @click.option("--ndjson", is_flag=True, help="One JSON object a line; there is no other form.")
 @click.option("--members", is_flag=True, help="Of seals: the bitmaps too, as hexadecimal.")
 @click.option("--burst", default=None, metavar="BURST", help="Of one burst alone, like mention:nova#12.")
 @data_option
-def dump(what: str, ndjson: bool, members: bool, burst: str | None, data: Path | None) -> None:
+def dump(contents: str, ndjson: bool, members: bool, burst: str | None, data: Path | None) -> None:
     """Print inbox rows, ledger entries, bursts or audience snapshots as JSON lines.
 
     Streams in constant memory. A bitmap has one bit per member, the lowest member in the lowest bit of the first byte.
@@ -44,10 +44,10 @@ def dump(what: str, ndjson: bool, members: bool, burst: str | None, data: Path |
         "inbox": lambda ports: inbox_lines(ports, wanted),
         "ledger": lambda ports: ledger_lines(ports, wanted),
         "bursts": lambda ports: (burst_line(item) for item in _bursts(ports, wanted)),
-        "seals": lambda ports: seal_lines(ports, wanted, members=members),
+        "snapshots": lambda ports: snapshot_lines(ports, wanted, members=members),
     }
     with opened(settings_for(data)) as folder:
-        print_lines(sources[what](folder.ports))
+        print_lines(sources[contents](folder.ports))
 
 
 def inbox_lines(ports: Ports, wanted: BurstKey | None) -> Iterator[Line]:
@@ -59,38 +59,38 @@ def row_line(stored: StoredRow) -> Line:
     place = {"burst": str(row.burst), "opened_at": stamp(row.opened_at), "tier": str(row.tier), "first": first}
     if len(row.members) == RANGE_BYTES:
         return {**place, "bitmap": row.members.hex()}
-    return {**place, "members": (first + row.places()).tolist()}
+    return {**place, "members": (first + row.offsets()).tolist()}
 
 
 def ledger_lines(ports: Ports, wanted: BurstKey | None) -> Iterator[Line]:
-    from notifier.cli.context import holding
+    from notifier.cli.context import active_throttle_ids
 
-    held = holding(ports)
-    accounts = ports.archive.accounts() if wanted is None else iter(ports.ledger.read([wanted]).values())
+    held = active_throttle_ids(ports)
+    accounts = ports.archive.burst_progress() if wanted is None else iter(ports.ledger.read([wanted]).values())
     return (line for progress in accounts for line in account_lines(progress, ports.clock, held))
 
 
 def account_lines(account: BurstProgress, clock: Clock, held: frozenset[str]) -> Iterator[Line]:
-    for state in account.standings.values():
-        yield standing_line(state, clock, held)
+    for state in account.slice_states.values():
+        yield slice_line(state, clock, held)
 
 
-def standing_line(standing: SliceState, clock: Clock, held: frozenset[str]) -> Line:
-    slice_, ended, claim, now = standing.slice, standing.ended, standing.claim, clock.now()
+def slice_line(state: SliceState, clock: Clock, held: frozenset[str]) -> Line:
+    slice_, ended, claim, now = state.slice, state.final_entry, state.claim, clock.now()
     return {
         "burst": str(slice_.burst),
         "step": str(slice_.step),
         "tier": str(slice_.tier),
         "first": slice_.first,
         "last": slice_.last,
-        "state": str(standing.state(now, throttles=held)),
-        "until": maybe_stamp(standing.waits_until) if standing.waits(now) else None,
-        "dispatched": standing.dispatched,
-        "dispatched_at": maybe_stamp(standing.dispatched_at),
-        "attempts": standing.attempts,
-        "parked_by": sorted(standing.parked_by),
+        "state": str(state.state(now, throttles=held)),
+        "until": stamp_or_none(state.deferred_until) if state.is_deferred(now) else None,
+        "dispatched": state.times_dispatched,
+        "dispatched_at": stamp_or_none(state.dispatched_at),
+        "attempts": state.attempts,
+        "parked_by": sorted(state.parked_by),
         "claimed_by": claim.owner if claim else None,
-        "ended_at": maybe_stamp(ended.at) if ended else None,
+        "ended_at": stamp_or_none(ended.at) if ended else None,
         "people": ended.people if ended else 0,
         "rows": ended.rows if ended else 0,
         "note": ended.note if ended else "",
@@ -118,25 +118,25 @@ def burst_line(burst: Burst) -> Line:
     }
 
 
-def seal_lines(ports: Ports, wanted: BurstKey | None, *, members: bool) -> Iterator[Line]:
+def snapshot_lines(ports: Ports, wanted: BurstKey | None, *, members: bool) -> Iterator[Line]:
     for burst in _bursts(ports, wanted):
-        for seal in ports.archive.seals(burst.key):
-            yield seal_line(burst.key, seal, members=members)
+        for snapshot in ports.archive.audience_snapshots(burst.key):
+            yield snapshot_line(burst.key, snapshot, members=members)
 
 
-def seal_line(burst: BurstKey, seal: Seal, *, members: bool) -> Line:
+def snapshot_line(burst: BurstKey, snapshot: AudienceSnapshot, *, members: bool) -> Line:
     from notifier.domain.audience.bitmap import count
 
-    line: dict[str, object] = {"burst": str(burst), "shard": seal.shard}
-    line |= {str(tier): seal.reached(tier) for tier in TIERS}
+    line: dict[str, object] = {"burst": str(burst), "shard": snapshot.shard}
+    line |= {str(tier): snapshot.reached_count(tier) for tier in TIERS}
     line |= {
-        "push": count(seal.push),
-        "dormant": seal.dormant,
-        "suppressed": dict(seal.suppressed),
+        "push": count(snapshot.to_alert),
+        "dormant": snapshot.dormant,
+        "suppressed": dict(snapshot.suppressed),
     }
     if members:
-        bitmaps = {str(tier): seal.tiers[tier].tobytes().hex() for tier in TIERS}
-        line["members"] = bitmaps | {"push": seal.push.tobytes().hex()}
+        bitmaps = {str(tier): snapshot.tiers[tier].tobytes().hex() for tier in TIERS}
+        line["members"] = bitmaps | {"push": snapshot.to_alert.tobytes().hex()}
     return line
 
 

@@ -10,8 +10,8 @@ from secrets import token_hex
 
 import click
 
-from notifier.cli.group import Family, example
-from notifier.cli.http import EventSender, ask, cloud_event, sends_events, sequence_at, sequence_option
+from notifier.cli.group import CommandGroup, example
+from notifier.cli.http import EventSender, cloud_event, request_json, sends_events, sequence_at, sequence_option
 from notifier.cli.options import DurationParam, data_option, json_option, settings_for
 from notifier.cli.output import print_facts, print_json, print_sentence
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, members
@@ -22,12 +22,12 @@ from notifier.domain.upstream.validation import (
     CHANGED_TYPE,
     DELETED_TYPE,
     ERASED_TYPE,
-    EVENT_TYPE,
     FOLLOWED_TYPE,
+    MENTIONED_TYPE,
     PROTECTED_TYPE,
     UNBLOCKED_TYPE,
     UNFOLLOWED_TYPE,
-    fault,
+    id_problem,
 )
 from notifier.ports.all_ports import Ports
 
@@ -61,7 +61,7 @@ def mention_event(
 ) -> Mapping[str, object]:
     """Return a CloudEvent like those of the tweet service."""
     tweet = {"tweet": f"t-{id}", "author": author, "mentions": list(mentioned), "text": text, "protected": protected}
-    return cloud_event(EVENT_TYPE, tweet, now, id)
+    return cloud_event(MENTIONED_TYPE, tweet, now, id)
 
 
 # Command `notifier retract`: sends events of the tweet service or the account service.
@@ -167,7 +167,7 @@ MOST = 1_000
 """Most accounts per batch of events."""
 
 
-@click.group(cls=Family, epilog=example("notifier vip add @ada @bob", "notifier vip list"))
+@click.group(cls=CommandGroup, epilog=example("notifier vip add @ada @bob", "notifier vip list"))
 def vip() -> None:
     """Add, remove and list VIPs.
 
@@ -180,7 +180,7 @@ def vip() -> None:
 @sends_events
 def add(*, accounts: Sequence[str], sender: EventSender) -> None:
     """Flag accounts as VIPs. This takes effect within moments."""
-    _say(accounts, sender, on=True)
+    _send_flags(accounts, sender, on=True)
 
 
 @vip.command(epilog=example("notifier vip remove @ada"))
@@ -188,7 +188,7 @@ def add(*, accounts: Sequence[str], sender: EventSender) -> None:
 @sends_events
 def remove(*, accounts: Sequence[str], sender: EventSender) -> None:
     """Remove the VIP flag from accounts."""
-    _say(accounts, sender, on=False)
+    _send_flags(accounts, sender, on=False)
 
 
 @vip.command(name="list", epilog=example("notifier vip list", "notifier vip list --limit 10 --json"))
@@ -226,11 +226,11 @@ def _bitmaps(ports: Ports) -> Iterator[tuple[int, Bits]]:
         yield from sorted(ports.sets.read(SetKind.VIP, None, shards[begin : begin + AT_ONCE]).items())
 
 
-def _say(accounts: Sequence[str], sender: EventSender, *, on: bool) -> None:
+def _send_flags(accounts: Sequence[str], sender: EventSender, *, on: bool) -> None:
     names = list(dict.fromkeys(account.removeprefix("@") for account in accounts))
     if len(names) > MOST:
         raise click.UsageError(f"{MOST:,} accounts at a time are the most, not {len(names):,}.")
-    for problem in filter(None, map(fault, names)):
+    for problem in filter(None, map(id_problem, names)):
         raise click.UsageError(f"An account's name {problem}.")
     results = sender.send_all([vip_event(name, on=on, now=datetime.now(UTC)) for name in names])
     if sender.as_json:
@@ -247,7 +247,7 @@ def vip_event(user: str, *, on: bool, now: datetime) -> Mapping[str, object]:
 
 # Command `notifier storm`: sends many mentions of one account at a constant rate.
 
-LETTERS = 10
+EVENTS_IN_A_BATCH = 10
 """Batches per second. Each carries a tenth of the rate."""
 BATCH = "application/cloudevents-batch+json"
 
@@ -262,19 +262,19 @@ BATCH = "application/cloudevents-batch+json"
 @json_option
 def storm(*, star: str, rate: int, lasting: timedelta, data: Path | None, as_json: bool) -> None:
     """Send many mentions of one account at a constant rate."""
-    from notifier.api.demo.traffic import letter
+    from notifier.api.demo.traffic import mention_batch
     from notifier.cli.http import read_ready
 
     ready = read_ready(settings_for(data).data)
-    letters, size, accepted = max(1, round(lasting.total_seconds() * LETTERS)), rate // LETTERS, 0
+    batches, size, accepted = max(1, round(lasting.total_seconds() * EVENTS_IN_A_BATCH)), rate // EVENTS_IN_A_BATCH, 0
     began = time.monotonic()
-    for number in range(letters):
-        time.sleep(max(0.0, began + number / LETTERS - time.monotonic()))
-        body = letter([star] * size, now=datetime.now(UTC), fresh=lambda: token_hex(8))
-        results = ask(f"{ready.url}/v1/events", ready.service_key, json.dumps(body).encode(), BATCH)["results"]
+    for number in range(batches):
+        time.sleep(max(0.0, began + number / EVENTS_IN_A_BATCH - time.monotonic()))
+        body = mention_batch([star] * size, now=datetime.now(UTC), new_id=lambda: token_hex(8))
+        results = request_json(f"{ready.url}/v1/events", ready.service_key, json.dumps(body).encode(), BATCH)["results"]
         assert isinstance(results, list)
         accepted += sum(result.get("status") == "accepted" for result in results)
-    facts = {"sent": letters * size, "accepted": accepted, "seconds": round(time.monotonic() - began, 1)}
+    facts = {"sent": batches * size, "accepted": accepted, "seconds": round(time.monotonic() - began, 1)}
     if as_json:
         print_json(facts)
     else:

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from notifier.cli.commands.roles import beating, begin, parent_option, sign, told_to_stop
-from notifier.cli.group import Family, example
+from notifier.cli.commands.roles import heartbeat_sender, parent_option, readiness_reporter, set_up_role, stop_signal
+from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.supervisor.fake_provider import Playing, behaviour, playing_at
+from notifier.cli.supervisor.fake_provider import FakeProviderCommand, behaviour, fake_running_at
 from notifier.domain.errors import Environment
 from notifier.domain.ids import Platform
 
@@ -44,7 +44,7 @@ def _options(verb: Callable[..., None]) -> Callable[..., None]:
     return verb
 
 
-@click.group(cls=Family, epilog=example("notifier fake apns --script gone=2% --out alerts.ndjson"))
+@click.group(cls=CommandGroup, epilog=example("notifier fake apns --script gone=2% --out alerts.ndjson"))
 def fake() -> None:
     """Run a fake of a push provider until Ctrl-C: `apns`, `fcm` or `webpush`.
 
@@ -56,28 +56,28 @@ def fake() -> None:
 
 @fake.command(epilog=example("notifier fake apns --port 9001 --script gone=2%,goaway=1000 --out alerts.ndjson"))
 @_options
-def apns(**said: Any) -> None:
+def apns(**options: Any) -> None:
     """Run a fake of Apple's push servers."""
-    _play(Platform.APNS, said)
+    _run_fake(Platform.APNS, options)
 
 
 @fake.command(epilog=example("notifier fake fcm --port 9002 --script limited=30s,after=10s"))
 @_options
-def fcm(**said: Any) -> None:
+def fcm(**options: Any) -> None:
     """Run a fake of Google's push server, and of the one that issues access tokens."""
-    _play(Platform.FCM, said)
+    _run_fake(Platform.FCM, options)
 
 
 @fake.command(epilog=example("notifier fake webpush --port 9003 --script latency=50ms"))
 @_options
-def webpush(**said: Any) -> None:
+def webpush(**options: Any) -> None:
     """Run a fake of all push services of browsers."""
-    _play(Platform.WEB, said)
+    _run_fake(Platform.WEB, options)
 
 
-def _play(platform: Platform, said: dict[str, Any]) -> None:
-    with told_to_stop() as stopping:
-        Playing(**said).run(platform, stopping)
+def _run_fake(platform: Platform, options: dict[str, Any]) -> None:
+    with stop_signal() as stopping:
+        FakeProviderCommand(**options).run(platform, stopping)
 
 
 @fake.command(name="all", hidden=True, epilog=example("notifier fake all --apns 9001 --fcm 9002 --web 9003"))
@@ -92,16 +92,16 @@ def together(*, script: str, parent: int | None, data: Path | None, **ports: int
 
     Runs a fake for each port that is given. Alerts are added to alerts.ndjson in the data folder.
     """
-    settings = begin(ROLE, settings_for(data), parent)
-    beat, out = beating(ROLE, settings, parent), settings.data / "alerts.ndjson"
-    with told_to_stop() as stopping, ExitStack() as stack:
+    settings = set_up_role(ROLE, settings_for(data), parent)
+    beat, out = heartbeat_sender(ROLE, settings, parent), settings.data / "alerts.ndjson"
+    with stop_signal() as stopping, ExitStack() as stack:
         playing = [
-            stack.enter_context(playing_at(platform, behaviour(script, platform), port=port, out=out))
+            stack.enter_context(fake_running_at(platform, behaviour(script, platform), port=port, out=out))
             for platform in Platform
             if (port := ports[platform]) is not None
         ]
-        sign(ROLE, settings, beat)()
+        readiness_reporter(ROLE, settings, beat)()
         while not stopping.wait(BEATS_EVERY):
-            if not all(fake_.server.serves for fake_ in playing):
+            if not all(fake_.server.is_serving for fake_ in playing):
                 raise Environment("A fake has stopped serving.")
             beat()

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from notifier.cli.group import example
-from notifier.cli.options import data_option, json_option, settings_for, words_for
+from notifier.cli.options import command_line_for, data_option, json_option, settings_for
 from notifier.cli.output import print_json, print_sentence, progress
 
 
@@ -55,7 +55,7 @@ def fixture(
     """
     from notifier.cli.context import opened
     from notifier.cli.data_folder import prepare
-    from notifier.devkit.fixture.load import Load, claim, require_nobody, steps
+    from notifier.devkit.fixture.load import WorldLoader, claim, require_no_users, steps
     from notifier.devkit.fixture.world import World
 
     try:
@@ -72,10 +72,10 @@ def fixture(
     prepare(settings.data)
     started = time.monotonic()
     with opened(settings) as folder, progress("loading people", steps(world), quiet=as_json) as advance:
-        require_nobody(settings.data, world, folder.ports.directory, folder.ports.sets)
+        require_no_users(settings.data, world, folder.ports.directory, folder.ports.sets)
         claim(settings.data, world)
         ports = folder.ports
-        Load.into(ports)(world, advance)
+        WorldLoader.into(ports)(world, advance)
     took = time.monotonic() - started
     if as_json:
         print_json(
@@ -91,4 +91,4 @@ def fixture(
         print_sentence(
             f"{world.universe:,} people and {celebrities:,} celebrities in {took:.1f} s, into {settings.data}."
         )
-        print_sentence(f"{first} has {world.size(0):,} followers. Next: {words_for('up', data)}")
+        print_sentence(f"{first} has {world.size(0):,} followers. Next: {command_line_for('up', data)}")

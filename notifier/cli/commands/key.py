@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from notifier.cli.group import Family, example
+from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_facts, print_json, print_sentence, print_table, stamp
 from notifier.domain.errors import NotFound
 
 if TYPE_CHECKING:
-    from notifier.api.auth.service_keys import KeyBook, ServiceKey
+    from notifier.api.auth.service_keys import ServiceKey, ServiceKeyFile
 
 SCOPES = ("events", "follows", "accounts", "activity", "operate", "read-metrics")
 """Copy of the scopes in `notifier.api.auth.scopes`, which avoids that import for the help. A test compares them."""
 
 
-@click.group(cls=Family, epilog=example("notifier key list"))
+@click.group(cls=CommandGroup, epilog=example("notifier key list"))
 def key() -> None:
     """Add, list and remove the keys of services. Each key has scopes.
 
@@ -39,16 +39,16 @@ def add(name: str, scopes: tuple[str, ...], data: Path | None, as_json: bool) ->
     from datetime import UTC, datetime
 
     from notifier.api.auth.scopes import Scope
-    from notifier.api.auth.service_keys import is_name, made
+    from notifier.api.auth.service_keys import is_name, new_key
 
     if not is_name(name):
         raise click.UsageError(f"{name!r} is no name: small letters, digits, dots, dashes and underscores, at most 64.")
     book = _book(data)
-    key_text, stored = made(name, {Scope(scope) for scope in scopes}, book.pepper, datetime.now(UTC))
-    with book.changed() as keys:
+    key_text, stored = new_key(name, {Scope(scope) for scope in scopes}, book.pepper, datetime.now(UTC))
+    with book.edited() as keys:
         keys.append(stored)
     if as_json:
-        print_json({**facts(stored), "key": key_text})
+        print_json({**key_facts(stored), "key": key_text})
     else:
         click.echo(key_text)
 
@@ -60,7 +60,7 @@ def list_keys(data: Path | None, as_json: bool) -> None:
     """List ids, names and scopes of the keys, oldest first."""
     keys = _book(data).read()
     if as_json:
-        print_json([facts(key_) for key_ in keys])
+        print_json([key_facts(key_) for key_ in keys])
     elif not keys:
         print_sentence("There are no keys but the one of secret.json, which has all scopes.")
     else:
@@ -74,35 +74,40 @@ def list_keys(data: Path | None, as_json: bool) -> None:
 @json_option
 def remove(which: str, data: Path | None, as_json: bool) -> None:
     """Remove a key by its id or unique name. It stops working within a second."""
-    with _book(data).changed() as keys:
-        removed = meant(which, keys)
+    with _book(data).edited() as keys:
+        removed = selected_key(which, keys)
         keys.remove(removed)
     if as_json:
-        print_json(facts(removed))
+        print_json(key_facts(removed))
     else:
-        print_facts(facts(removed))
+        print_facts(key_facts(removed))
 
 
-def meant(which: str, keys: Sequence["ServiceKey"]) -> "ServiceKey":
+def selected_key(id_or_name: str, keys: Sequence["ServiceKey"]) -> "ServiceKey":
     """Return the key with this id or name. Raises NotFound, and UsageError if several keys have the name."""
-    matches = [key_ for key_ in keys if key_.id == which] or [key_ for key_ in keys if key_.name == which]
+    matches = [key_ for key_ in keys if key_.id == id_or_name] or [key_ for key_ in keys if key_.name == id_or_name]
     if not matches:
-        raise NotFound(f"No key has the id or the name {which}.")
+        raise NotFound(f"No key has the id or the name {id_or_name}.")
     if len(matches) > 1:
-        raise click.UsageError(f"{len(matches)} keys are named {which}; give the id of one: `notifier key list`.")
+        raise click.UsageError(f"{len(matches)} keys are named {id_or_name}; give the id of one: `notifier key list`.")
     return matches[0]
 
 
-def facts(each: "ServiceKey") -> dict[str, object]:
-    return {"id": each.id, "name": each.name, "scopes": list(each.scopes), "made_at": stamp(each.made_at)}
+def key_facts(service_key: "ServiceKey") -> dict[str, object]:
+    return {
+        "id": service_key.id,
+        "name": service_key.name,
+        "scopes": list(service_key.scopes),
+        "made_at": stamp(service_key.made_at),
+    }
 
 
-def _book(data: Path | None) -> "KeyBook":
+def _book(data: Path | None) -> "ServiceKeyFile":
     """Return the key file. It hashes keys with the secret of the data folder."""
-    from notifier.api.auth.service_keys import KeyBook, keys_of
+    from notifier.api.auth.service_keys import ServiceKeyFile, keys_of
     from notifier.cli.context import require_folder
 
     settings = settings_for(data)
     if not (settings.secret and settings.service_keys):
         require_folder(settings.data)
-    return KeyBook.of(settings, keys_of(settings))
+    return ServiceKeyFile.of(settings, keys_of(settings))

@@ -11,7 +11,7 @@ import click
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
-from notifier.domain.delivery.accounting import Books, books
+from notifier.domain.delivery.accounting import RecipientTotals, recipient_totals
 from notifier.domain.delivery.ledger import BurstProgress, State
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import NotFound
@@ -28,24 +28,24 @@ def ledger(burst: str, data: Path | None, as_json: bool) -> None:
     from notifier.cli.context import opened
 
     with opened(settings_for(data)) as folder:
-        report = facts(folder.ports, BurstKey.parse(burst))
+        report = ledger_facts(folder.ports, BurstKey.parse(burst))
     if as_json:
         print_json(report)
     else:
         _print(report)
 
 
-def facts(ports: Ports, key: BurstKey) -> dict[str, object]:
+def ledger_facts(ports: Ports, key: BurstKey) -> dict[str, object]:
     """Return the object that `--json` prints. Raises NotFound."""
-    from notifier.cli.context import holding
+    from notifier.cli.context import active_throttle_ids
 
     progress = ports.ledger.read([key]).get(key)
     if progress is None:
         raise NotFound(f"The burst {key} has no plan.")
-    now, held = ports.clock.now(), holding(ports)
-    tallies = (seal.tally() for seal in ports.archive.seals(key))
-    sums = books(progress, tallies, throttles=held, now=now)
-    states = {slice_: slice_state.state(now, throttles=held) for slice_, slice_state in progress.standings.items()}
+    now, held = ports.clock.now(), active_throttle_ids(ports)
+    tallies = (seal.counts() for seal in ports.archive.audience_snapshots(key))
+    sums = recipient_totals(progress, tallies, throttles=held, now=now)
+    states = {slice_: slice_state.state(now, throttles=held) for slice_, slice_state in progress.slice_states.items()}
     counted = Counter((str(slice_.step), str(slice_.tier), str(state)) for slice_, state in states.items())
     until = _waits_until(progress, states)
     return {
@@ -53,7 +53,7 @@ def facts(ports: Ports, key: BurstKey) -> dict[str, object]:
         "opened_at": stamp(progress.plan.opened_at),
         "lane": str(progress.plan.lane),
         "followers": progress.plan.followers,
-        "books": _books(sums),
+        "books": _totals(sums),
         "slices": [
             {"step": step, "tier": tier, "state": state, "slices": n, "until": until.get((step, tier, state))}
             for (step, tier, state), n in counted.items()
@@ -62,32 +62,32 @@ def facts(ports: Ports, key: BurstKey) -> dict[str, object]:
     }
 
 
-def _books(sums: Books) -> dict[str, object]:
-    return {**asdict(sums), "balanced": None if sums.expired else sums.balanced}
+def _totals(sums: RecipientTotals) -> dict[str, object]:
+    return {**asdict(sums), "balanced": None if sums.expired else sums.is_balanced}
 
 
 def _waits_until(account: BurstProgress, states: Mapping[Slice, State]) -> Mapping[tuple[str, str, str], str]:
     """Return the earliest wake-up time of waiting slices, by step, tier and state."""
     earliest = dict[tuple[str, str, str], datetime]()
-    for slice_, slice_state in account.standings.items():
-        if states[slice_] is State.WAITING and slice_state.waits_until is not None:
+    for slice_, slice_state in account.slice_states.items():
+        if states[slice_] is State.WAITING and slice_state.deferred_until is not None:
             group = str(slice_.step), str(slice_.tier), str(State.WAITING)
-            earliest[group] = min(earliest.get(group, slice_state.waits_until), slice_state.waits_until)
+            earliest[group] = min(earliest.get(group, slice_state.deferred_until), slice_state.deferred_until)
     return {group: stamp(at) for group, at in earliest.items()}
 
 
 def _parked_by(account: BurstProgress, states: Mapping[Slice, State], held: frozenset[str]) -> list[str]:
-    parked = [account.standings[slice_] for slice_ in account.standings if states[slice_] is State.PARKED]
+    parked = [account.slice_states[slice_] for slice_ in account.slice_states if states[slice_] is State.PARKED]
     return sorted({id for slice_state in parked for id in slice_state.parked_by & held})
 
 
-def _print(found: Mapping[str, object]) -> None:
-    slices, sums, parked_by = found["slices"], found["books"], found["parked_by"]
+def _print(report: Mapping[str, object]) -> None:
+    slices, sums, parked_by = report["slices"], report["books"], report["parked_by"]
     assert isinstance(slices, list)
     assert isinstance(sums, dict)
     assert isinstance(parked_by, list)
     print_facts(
-        {name: found[name] for name in ("burst", "opened_at", "lane")} | {"followers": f"{found['followers']:,}"}
+        {name: report[name] for name in ("burst", "opened_at", "lane")} | {"followers": f"{report['followers']:,}"}
     )
     click.echo()
     if sums["expired"]:

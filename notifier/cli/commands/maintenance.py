@@ -9,7 +9,7 @@ import click
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_json
-from notifier.config import Named, Settings, named, plain
+from notifier.config import SettingEntry, Settings, format_value, setting_entries
 from notifier.domain.errors import CacheUnavailable
 
 
@@ -28,7 +28,7 @@ def flush(*, data: Path | None) -> None:
     require_folder(settings.data)
     profile = choose(settings)
     try:
-        if not profile.empty():
+        if not profile.flush_redis():
             raise CacheUnavailable("There is no Redis of our own that could be emptied.")
     finally:
         profile.close()
@@ -89,7 +89,7 @@ def settings(*, markdown: bool, data: Path | None, as_json: bool) -> None:
         click.echo(page(), nl=False)
         return
     current = settings_for(data)
-    values = [(setting, _held(current, setting.path)) for setting in named(Settings)]
+    values = [(setting, _held(current, setting.path)) for setting in setting_entries(Settings)]
     if as_json:
         print_json(
             {
@@ -104,14 +104,14 @@ def settings(*, markdown: bool, data: Path | None, as_json: bool) -> None:
         click.echo(f"{mark} {setting.variable:<{width}}  {_shown(setting, value)}")
 
 
-def _held(found: Settings, path: Sequence[str]) -> Any:
-    value: Any = found
+def _held(settings_: Settings, path: Sequence[str]) -> Any:
+    value: Any = settings_
     for name in path:
         value = getattr(value, name)
     return value
 
 
-def _shown(one: Named, value: Any) -> str:
+def _shown(setting: SettingEntry, value: Any) -> str:
     if value in (None, ""):
         return "none"
-    return one.rule.shown(plain(value)).strip("'")
+    return setting.rule.shown(format_value(value)).strip("'")

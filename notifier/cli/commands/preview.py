@@ -14,17 +14,17 @@ from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_facts, print_json, print_sentence, print_table, progress
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.ids import UserId
-from notifier.domain.upstream.validation import fault
+from notifier.domain.upstream.validation import id_problem
 
-SOMEBODY = ""
+ANY_AUTHOR = ""
 """Author without a moderation verdict and without followers."""
-NEW = "preview"
+PREVIEW_TWEET = "preview"
 """Id of a tweet that is unknown to the store."""
 
 
 @click.command(epilog=example("notifier preview @nova", "notifier preview @nova --author ada --tweet t1 --json"))
 @click.argument("account")
-@click.option("--author", default=SOMEBODY, help="Who would mention it.  [default: somebody]")
+@click.option("--author", default=ANY_AUTHOR, help="Who would mention it.  [default: somebody]")
 @click.option("--tweet", default=None, help="Which of the author's it would be in.  [default: a new one]")
 @click.option("--protected", is_flag=True, help="The author's tweets are for the author's followers only.")
 @data_option
@@ -45,12 +45,12 @@ def preview(account: str, author: str, tweet: str | None, *, protected: bool, da
         raise click.UsageError("--protected needs --author: whose followers it is for.")
     if tweet is not None and not author:
         raise click.UsageError("--tweet needs --author: who wrote it.")
-    if tweet is not None and (problem := fault(tweet)):
+    if tweet is not None and (problem := id_problem(tweet)):
         raise click.UsageError(f"A tweet's id {problem}.")
     with opened(settings) as folder, _bars(quiet=as_json) as begun:
         require(folder.ports, user)
         system = build_system(ports=folder.ports, settings=settings, metrics=Metrics(), owner="preview")
-        event = _event(user, UserId(author), tweet or NEW, protected=protected, now=folder.ports.clock.now())
+        event = _event(user, UserId(author), tweet or PREVIEW_TWEET, protected=protected, now=folder.ports.clock.now())
         [estimate] = previews(build_preview(system).estimate(event, begun)).accounts
     if as_json:
         from msgspec import to_builtins
@@ -79,29 +79,29 @@ def _event(user: UserId, author: UserId, tweet: str, *, protected: bool, now: da
     )
 
 
-def _print(found: PreviewBody) -> None:
-    if found.burst is None:
+def _print(forecast: PreviewBody) -> None:
+    if forecast.burst is None:
         print_sentence(
-            f"A mention of @{found.account} would reach nobody but perhaps @{found.account}: {found.refusal}."
+            f"A mention of @{forecast.account} would reach nobody but perhaps @{forecast.account}: {forecast.refusal}."
         )
         return
-    verb = "join" if found.count > 1 else "open"
+    verb = "join" if forecast.count > 1 else "open"
     print_sentence(
-        f"A mention of @{found.account} would {verb} {found.burst}, in the {found.lane} lane, with the verdict"
-        f" {found.verdict} ({found.followers:,} followers)."
+        f"A mention of @{forecast.account} would {verb} {forecast.burst}, in the {forecast.lane} lane, with the verdict"
+        f" {forecast.verdict} ({forecast.followers:,} followers)."
     )
-    if found.note:
-        print_sentence(found.note)
-    if not found.tiers:
+    if forecast.note:
+        print_sentence(forecast.note)
+    if not forecast.tiers:
         return
     click.echo()
     headings = ("", "people", "phones", "rows", "bytes", "seconds", "held by")
     rows = [
         (tier, estimate.people, estimate.phones, estimate.rows, estimate.bytes, estimate.eta_seconds, estimate.held_by)
-        for tier, estimate in found.tiers.items()
+        for tier, estimate in forecast.tiers.items()
     ]
     print_table(headings, rows)
     click.echo()
-    left_out = {f"left out: {rule}": people for rule, people in found.suppressed.items()}
-    dormant = {"dormant": found.dormant, "of them with an alert": found.dormant_phones}
-    print_facts(dormant | left_out | {"first of its day": "yes" if found.first_of_day else "no"})
+    left_out = {f"left out: {rule}": people for rule, people in forecast.suppressed.items()}
+    dormant = {"dormant": forecast.dormant, "of them with an alert": forecast.dormant_phones}
+    print_facts(dormant | left_out | {"first of its day": "yes" if forecast.first_of_day else "no"})

@@ -7,15 +7,15 @@ from typing import assert_never
 
 import click
 
-from notifier.cli.commands.devices import facts
-from notifier.cli.group import Family, example
+from notifier.cli.commands.devices import device_facts
+from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import maybe_stamp, print_json, print_sentence, print_table, stamp
+from notifier.cli.output import print_json, print_sentence, print_table, stamp, stamp_or_none
 from notifier.domain.ids import Platform, UserId
-from notifier.domain.push.alert import Alert, trial
+from notifier.domain.push.alert import Alert, test_alert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from notifier.flow.devices.registry import PhoneBook
+from notifier.flow.devices.registry import DeviceRegistry
 from notifier.ports.push import Provider
 
 TEXT = "notifier can reach this device"
@@ -24,7 +24,7 @@ LONGEST = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Became:
+class TestResult:
     """Result of the alert at one device."""
 
     device: Device
@@ -49,7 +49,7 @@ class Became:
                 assert_never(self.receipt)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         match self.receipt:
             case Accepted():
                 return "accepted"
@@ -71,10 +71,10 @@ class Became:
         receipt = self.receipt
         at = receipt.at if isinstance(receipt, DropToken | RetryAt) else None
         reason = None if isinstance(receipt, Accepted) else receipt.reason
-        return {**facts(self.device), "outcome": self.outcome, "reason": reason, "at": maybe_stamp(at)}
+        return {**device_facts(self.device), "outcome": self.outcome, "reason": reason, "at": stamp_or_none(at)}
 
 
-@click.group(cls=Family, epilog=example("notifier push test --user u1"))
+@click.group(cls=CommandGroup, epilog=example("notifier push test --user u1"))
 def push() -> None:
     """Test push alerts: `test`."""
 
@@ -98,10 +98,10 @@ def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json
         raise click.UsageError(f"--text has 1 to {LONGEST} characters.")
     with opened(settings_for(data)) as folder:
         ports = folder.ports
-        book = PhoneBook(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
+        book = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
         user_id = UserId(user.removeprefix("@"))
-        registered = book.of(book.member(user_id))
-        alert = trial(user_id, text, now=ports.clock.now(), nonce=ports.nonces.new())
+        registered = book.list_devices(book.member(user_id))
+        alert = test_alert(user_id, text, now=ports.clock.now(), nonce=ports.nonces.new())
         results = list(sent(alert, registered, ports.providers))
     if as_json:
         print_json({"user": user_id, "text": text, "devices": [result.json for result in results]})
@@ -113,14 +113,14 @@ def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json
         ctx.exit(1)
 
 
-def sent(alert: Alert, devices: Sequence[Device], providers: Mapping[Platform, Provider]) -> Iterator[Became]:
+def sent(alert: Alert, devices: Sequence[Device], providers: Mapping[Platform, Provider]) -> Iterator[TestResult]:
     """Send the alert once to each device, and yield the results, platform by platform."""
     for platform, provider in providers.items():
         targets = [device for device in devices if device.platform is platform]
         for device, receipt in provider.send(alert, targets):
-            yield Became(device=device, receipt=receipt)
+            yield TestResult(device=device, receipt=receipt)
 
 
-def _row(one: Became) -> Sequence[object]:
-    device = facts(one.device)
-    return [device["id"], device["platform"], device["app"], device["last_four"], one.words]
+def _row(result: TestResult) -> Sequence[object]:
+    device = device_facts(result.device)
+    return [device["id"], device["platform"], device["app"], device["last_four"], result.description]

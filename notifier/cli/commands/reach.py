@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 
 from notifier.cli.commands.throttle import SHORTEST, who_option
-from notifier.cli.group import Family, example
+from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
-from notifier.domain.bursts.held_mention import WAITS, HeldMention, ModerationDecision
-from notifier.domain.bursts.moderation import ReachWord, Verdict, checked
+from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
+from notifier.domain.bursts.moderation import ReachLimit, Verdict, validated_limit
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import UserId
-from notifier.domain.upstream.validation import fault
+from notifier.domain.upstream.validation import id_problem
 from notifier.ports.all_ports import Ports
 
 # Commands `notifier reach held`, `release` and `drop`: held mentions that await a decision.
@@ -44,8 +44,8 @@ def held(*, of: str | None, by: str | None, limit: int, data: Path | None, as_js
 
     settings = settings_for(data)
     with opened(settings) as folder:
-        longest = nsmallest(limit, waiting(folder.ports, of=of, by=by), key=lambda hold: (hold.since, hold.id))
-        mentions = _readable(folder.ports, longest)
+        kept_for = nsmallest(limit, waiting(folder.ports, of=of, by=by), key=lambda hold: (hold.since, hold.id))
+        mentions = _without_retracted(folder.ports, kept_for)
     if as_json:
         print_json([held_facts(hold) for hold in mentions])
     elif not mentions:
@@ -71,13 +71,13 @@ def release(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, 
     held mentions of the account remain held, and a verdict `deny` that was set meanwhile takes precedence.
     """
     from notifier.cli.context import opened
-    from notifier.flow.intake.held_mentions import Release
+    from notifier.flow.intake.held_mentions import HeldMentionRelease
 
     settings = settings_for(data)
     with opened(settings) as folder:
-        go = Release.of(folder.ports)
+        go = HeldMentionRelease.of(folder.ports)
         done = _decided(folder.ports, ids, by, lambda batch: go(batch, who))
-        done = _readable(folder.ports, done) if as_json else done
+        done = _without_retracted(folder.ports, done) if as_json else done
     _print_held(done, "on their way", as_json=as_json)
 
 
@@ -99,15 +99,15 @@ def drop(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_
         ports = folder.ports
         now = ports.clock.now()
 
-        def away(some: Sequence[HeldMention]) -> Sequence[HeldMention]:
-            return [hold for hold in some if ports.holds.decide(hold.id, ModerationDecision.DROPPED, who, now)]
+        def away(holds: Sequence[HeldMention]) -> Sequence[HeldMention]:
+            return [hold for hold in holds if ports.held_mentions.decide(hold.id, ModerationDecision.DROPPED, who, now)]
 
         done = _decided(ports, ids, by, away)
-        done = _readable(ports, done) if as_json else done
+        done = _without_retracted(ports, done) if as_json else done
     _print_held(done, "dropped", as_json=as_json)
 
 
-def _readable(ports: Ports, holds: Sequence[HeldMention]) -> Sequence[HeldMention]:
+def _without_retracted(ports: Ports, holds: Sequence[HeldMention]) -> Sequence[HeldMention]:
     """Return the held mentions, without text if they were retracted meanwhile."""
     from notifier.flow.intake.held_mentions import with_current_text
 
@@ -119,12 +119,12 @@ def waiting(ports: Ports, *, of: str | None = None, by: str | None = None) -> It
     account, author = (None if name is None else UserId(name.removeprefix("@")) for name in (of, by))
     return (
         hold
-        for hold in ports.holds.waiting()
+        for hold in ports.held_mentions.waiting()
         if author in (None, hold.author) and (account is None or account in hold.accounts)
     )
 
 
-def meant(ids: Sequence[str], known: Iterable[HeldMention]) -> Sequence[HeldMention]:
+def selected_holds(ids: Sequence[str], known: Iterable[HeldMention]) -> Sequence[HeldMention]:
     """Return the held mentions that these ids select, each once.
 
     Raises UsageError for an ambiguous or short prefix, and NotFound for an unknown one.
@@ -150,7 +150,7 @@ def _decided(ports: Ports, ids: Sequence[str], by: str | None, decide: Decide) -
     """
     if bool(ids) == (by is not None):
         raise click.UsageError("Give ids, as `notifier reach held` shows them, or --by an account.")
-    wanted = iter(meant(ids, ports.holds.waiting()) if ids else waiting(ports, by=by))
+    wanted = iter(selected_holds(ids, ports.held_mentions.waiting()) if ids else waiting(ports, by=by))
     done = list[HeldMention]()
     while batch := list(islice(wanted, TOGETHER)):
         done += decide(batch)
@@ -167,17 +167,17 @@ def held_facts(hold: HeldMention) -> dict[str, object]:
         "by": hold.author,
         "of": list(hold.accounts),
         "since": stamp(hold.since),
-        "until": stamp(hold.since + WAITS),
+        "until": stamp(hold.since + MAX_DECISION_WAIT),
         "text": _text(hold),
     }
 
 
-def _print_held(done: Sequence[HeldMention], what: str, *, as_json: bool) -> None:
+def _print_held(done: Sequence[HeldMention], outcome: str, *, as_json: bool) -> None:
     if as_json:
         print_json([held_facts(hold) for hold in done])
         return
     number = "1 mention is" if len(done) == 1 else f"{len(done):,} mentions are"
-    print_sentence(f"{number} {what}.")
+    print_sentence(f"{number} {outcome}.")
 
 
 def _accounts(hold: HeldMention) -> str:
@@ -190,7 +190,7 @@ def _text(hold: HeldMention) -> str:
 
 
 @click.group(
-    cls=Family, epilog=example('notifier reach set @bob --verdict hold --reason "a flood"', "notifier reach held")
+    cls=CommandGroup, epilog=example('notifier reach set @bob --verdict hold --reason "a flood"', "notifier reach held")
 )
 def reach() -> None:
     """Set how far an account's mentions of others reach, and decide on held ones.
@@ -207,12 +207,12 @@ def reach() -> None:
 @click.argument("account")
 @click.option("--verdict", type=click.Choice([str(choice) for choice in Verdict]), required=True, help="How far.")
 @click.option("--reason", required=True, help="For whoever sees it next.")
-@click.option("--unheard", is_flag=True, help="Also of an account that the directory has never heard of.")
+@click.option("--unknown-account", is_flag=True, help="Also of an account that the directory has never heard of.")
 @who_option
 @data_option
 @json_option
 def set_reach(
-    *, account: str, verdict: str, reason: str, unheard: bool, who: str, data: Path | None, as_json: bool
+    *, account: str, verdict: str, reason: str, unknown_account: bool, who: str, data: Path | None, as_json: bool
 ) -> None:
     """Set how far an account's mentions reach, from its next mention on.
 
@@ -224,17 +224,19 @@ def set_reach(
     user = named(account)
     with opened(settings_for(data)) as folder:
         ports = folder.ports
-        previous = ports.reaches.standing([user]).get(user)
-        if previous is None and not unheard:
+        previous = ports.reach_limits.read_current([user]).get(user)
+        if previous is None and not unknown_account:
             require(ports, user)
         now = ports.clock.now()
-        record = checked(ReachWord(user=user, verdict=Verdict(verdict), reason=reason, who=who, at=now), previous)
-        ports.reaches.say(record)
+        record = validated_limit(
+            ReachLimit(user=user, verdict=Verdict(verdict), reason=reason, operator=who, at=now), previous
+        )
+        ports.reach_limits.put(record)
         # The store resolves concurrent changes. The audit log contains both.
-        current = ports.reaches.standing([user])[user]
+        current = ports.reach_limits.read_current([user])[user]
     _print(current, as_json=as_json)
     if current != record:
-        click.echo(f"What you said doesn't stand: {current.who} has said this of @{user} meanwhile.", err=True)
+        click.echo(f"What you said doesn't stand: {current.operator} has said this of @{user} meanwhile.", err=True)
         click.get_current_context().exit(1)
 
 
@@ -246,13 +248,13 @@ def list_reaches(data: Path | None, as_json: bool) -> None:
     from notifier.cli.context import opened
 
     with opened(settings_for(data)) as folder:
-        limited = [record for record in folder.ports.reaches.listed() if record.verdict is not Verdict.ALL]
+        limited = [record for record in folder.ports.reach_limits.read_all() if record.verdict is not Verdict.ALL]
     if as_json:
-        print_json([facts(record) for record in limited])
+        print_json([limit_facts(record) for record in limited])
     elif not limited:
         print_sentence("Everybody's mentions carry all the way.")
     else:
-        rows = [(f"@{record.user}", record.verdict, record.at, record.who, record.reason) for record in limited]
+        rows = [(f"@{record.user}", record.verdict, record.at, record.operator, record.reason) for record in limited]
         print_table(("account", "verdict", "since", "who", "reason"), rows)
 
 
@@ -266,7 +268,7 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
 
     user = named(account)
     with opened(settings_for(data)) as folder:
-        record = folder.ports.reaches.standing([user]).get(user)
+        record = folder.ports.reach_limits.read_current([user]).get(user)
         if record is None:
             require(folder.ports, user)
     if record is not None:
@@ -280,7 +282,7 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
 def named(account: str) -> UserId:
     """Return the account name without @. Raises UsageError for an invalid name."""
     user = account.removeprefix("@")
-    if problem := fault(user):
+    if problem := id_problem(user):
         raise click.UsageError(f"An account's name {problem}.")
     return UserId(user)
 
@@ -288,24 +290,24 @@ def named(account: str) -> UserId:
 def require(ports: Ports, user: UserId) -> None:
     """Raise NotFound if the directory doesn't know the account."""
     if user not in ports.directory.accounts([user]):
-        raise NotFound(f"The account is {user}; --unheard says it all the same.")
+        raise NotFound(f"The account is {user}; --unknown-account says it all the same.")
 
 
-def facts(word: ReachWord) -> dict[str, object]:
+def limit_facts(limit: ReachLimit) -> dict[str, object]:
     return {
-        "account": word.user,
-        "verdict": str(word.verdict),
-        "reason": word.reason,
-        "who": word.who,
-        "at": stamp(word.at),
+        "account": limit.user,
+        "verdict": str(limit.verdict),
+        "reason": limit.reason,
+        "who": limit.operator,
+        "at": stamp(limit.at),
     }
 
 
-def _print(word: ReachWord, *, as_json: bool) -> None:
+def _print(limit: ReachLimit, *, as_json: bool) -> None:
     if as_json:
-        print_json(facts(word))
+        print_json(limit_facts(limit))
     else:
-        print_facts(facts(word) | {"account": f"@{word.user}"})
+        print_facts(limit_facts(limit) | {"account": f"@{limit.user}"})
 
 
 for verb in (held, release, drop):

@@ -13,12 +13,12 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import data_option, host_option, port_option, settings_for
-from notifier.cli.supervisor.heartbeat import Beat, alone, beat_file
+from notifier.cli.supervisor.heartbeat import HeartbeatSender, beat_file, single_role_file
 from notifier.config import Settings
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Platform
 
-CHATTY = ("cassandra", "kafka")
+CHATTY_LOGGERS = ("cassandra", "kafka")
 """Client libraries that log every connection. They are silenced below WARNING unless the log level is `debug`."""
 
 parent_option = click.option("--parent", type=int, default=None, hidden=True, help="End when this process ends.")
@@ -38,9 +38,9 @@ def api(host: str | None, port: int | None, number: int, parent: int | None, dat
     from notifier.api.server import serve
 
     role = numbered("api", number)
-    settings = begin(role, settings_for(data, host=host, port=port), parent)
-    beat = beating(role, settings, parent)
-    signed = sign(role, settings, beat)
+    settings = set_up_role(role, settings_for(data, host=host, port=port), parent)
+    beat = heartbeat_sender(role, settings, parent)
+    signed = readiness_reporter(role, settings, beat)
 
     def ready(port: int) -> None:
         click.echo(f"Listening on {settings.host}:{port}.")
@@ -61,12 +61,12 @@ def pump(parent: int | None, data: Path | None) -> None:
     from notifier.cli.supervisor.pump_process import run
     from notifier.profiles import choose
 
-    settings = begin("pump", settings_for(data), parent)
+    settings = set_up_role("pump", settings_for(data), parent)
     profile = choose(settings)
     try:
-        with told_to_stop() as stopping:
-            beat = beating("pump", settings, parent)
-            run(system_of(profile, settings, "pump"), stopping, sign("pump", settings, beat), beat)
+        with stop_signal() as stopping:
+            beat = heartbeat_sender("pump", settings, parent)
+            run(system_of(profile, settings, "pump"), stopping, readiness_reporter("pump", settings, beat), beat)
     finally:
         profile.close()
 
@@ -86,17 +86,17 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
     from workers.host import run
 
     role = numbered(pool, number)
-    settings = begin(role, settings_for(data), parent)
+    settings = set_up_role(role, settings_for(data), parent)
     # An unusable key must stop only the workers that send with it.
     require_credentials(settings.push, [platform for platform in Platform if pool in ("push", f"push.{platform}")])
     profile = choose(settings)
     try:
-        metrics, beat = Metrics(), beating(role, settings, parent)
+        metrics, beat = Metrics(), heartbeat_sender(role, settings, parent)
         run(
             Pool(pool),
             lambda beat, stopping: build_slice_worker(system_of(profile, settings, role, metrics), beat, stopping),
             profile.application(Pool(pool), metrics),
-            sign(role, settings, beat),
+            readiness_reporter(role, settings, beat),
             beat,
         )
     finally:
@@ -108,60 +108,60 @@ def numbered(role: str, number: int) -> str:
     return role if number == 1 else f"{role}-{number}"
 
 
-def begin(role: str, settings: Settings, parent: int | None) -> Settings:
+def set_up_role(role: str, settings: Settings, parent: int | None) -> Settings:
     """Set up the process of a role: parent watch, schema check or shared metrics, and logging.
 
     Returns the settings. Raises NoData, Full, and the errors of `require_schema` if the role runs alone.
     """
     from notifier.cli.context import require_folder, require_schema
     from notifier.cli.supervisor.pid_files import share
-    from workers.watchdog import end_with
+    from workers.watchdog import end_with_parent
 
     if parent is not None:
-        end_with(parent)
+        end_with_parent(parent)
     require_folder(settings.data)
     if parent is None:
-        _forget(role, settings.data)
+        _remove_old_files(role, settings.data)
         require_schema(settings)
     else:  # `up` has checked the schema, and its roles share their metrics
         share(settings.data / "run" / "metrics", role)
     layout = f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(level=settings.log_level.upper(), format=layout)
     if settings.log_level.lower() != "debug":
-        for name in CHATTY:
+        for name in CHATTY_LOGGERS:
             logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
     return settings
 
 
-def _forget(role: str, data: Path) -> None:
+def _remove_old_files(role: str, data: Path) -> None:
     """Remove heartbeat and pid file of an earlier process of a role that runs alone: this one is not ready yet."""
-    from notifier.cli.supervisor.pid_files import roster
+    from notifier.cli.supervisor.pid_files import pid_files_of
 
-    alone(data, role).unlink(missing_ok=True)
-    if roster(data).signed(role, os.getpid()):  # in a container every process of the role has the same pid
-        (roster(data).folder / role).unlink()
+    single_role_file(data, role).unlink(missing_ok=True)
+    if pid_files_of(data).is_written(role, os.getpid()):  # in a container every process of the role has the same pid
+        (pid_files_of(data).folder / role).unlink()
 
 
-def sign(role: str, settings: Settings, beat: Callable[[], None]) -> Callable[[], None]:
+def readiness_reporter(role: str, settings: Settings, beat: Callable[[], None]) -> Callable[[], None]:
     """Return a function that reports the role as ready. Call it once the role can work."""
-    from notifier.cli.supervisor.pid_files import roster
+    from notifier.cli.supervisor.pid_files import pid_files_of
 
     def signed() -> None:
         beat()  # first: a role with a pid file no longer gets the longer time limit of a start
-        roster(settings.data).sign(role, os.getpid())
+        pid_files_of(settings.data).write(role, os.getpid())
 
     return signed
 
 
-def beating(role: str, settings: Settings, parent: int | None) -> Callable[[], None]:
+def heartbeat_sender(role: str, settings: Settings, parent: int | None) -> Callable[[], None]:
     """Return the function that sends the heartbeats of the role."""
-    file = alone(settings.data, role) if parent is None else beat_file(settings.data, role)
+    file = single_role_file(settings.data, role) if parent is None else beat_file(settings.data, role)
     file.parent.mkdir(parents=True, exist_ok=True)
-    return Beat(file=file)
+    return HeartbeatSender(file=file)
 
 
 @contextmanager
-def told_to_stop() -> Iterator[Signal]:
+def stop_signal() -> Iterator[Signal]:
     """Yield a signal that SIGTERM and Ctrl-C set while the block lasts."""
     stopping = Signal()
     numbers = (signal.SIGTERM, signal.SIGINT)

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 import click
 
 from notifier.cli.data_folder import prepare
-from notifier.cli.group import Family, example
-from notifier.cli.options import data_option, json_option, settings_for, words_for
+from notifier.cli.group import CommandGroup, example
+from notifier.cli.options import command_line_for, data_option, json_option, settings_for
 from notifier.cli.output import print_json
 
 if TYPE_CHECKING:
     from notifier.devkit.engines.fleet import Fleet
 
 
-@click.group(cls=Family, epilog=example("notifier services up", "notifier services status", "notifier services down"))
+@click.group(
+    cls=CommandGroup, epilog=example("notifier services up", "notifier services status", "notifier services down")
+)
 def services() -> None:
     """Run Kafka, Cassandra and Valkey on this machine: `up`, `status`, `down`.
 
@@ -42,10 +44,10 @@ def up(*, periodic: bool, data: Path | None) -> None:
     started = fleet.up(
         sync, lambda engine, seconds: click.echo(f"  {engine.name:<10} {engine.address:<18} {seconds:.1f} s")
     )
-    if not fleet.syncs(sync):
-        way = "without" if periodic else "with"
-        click.echo(f"Cassandra was started {way} --periodic, and goes on so: stop it first to change that.")
-    click.echo(f"{'' if started else 'All of them run already. '}Stop them: {words_for('services down', data)}")
+    if not fleet.is_sync(sync):
+        mode = "without" if periodic else "with"
+        click.echo(f"Cassandra was started {mode} --periodic, and goes on so: stop it first to change that.")
+    click.echo(f"{'' if started else 'All of them run already. '}Stop them: {command_line_for('services down', data)}")
 
 
 @services.command(epilog=example("notifier services status --json"))
@@ -54,7 +56,7 @@ def up(*, periodic: bool, data: Path | None) -> None:
 def status(*, data: Path | None, as_json: bool) -> None:
     """Show which services are running, and their addresses."""
     fleet = _fleet(data)
-    engines = [(engine, fleet.runs(name)) for name, engine in fleet.standing().items()]
+    engines = [(engine, fleet.is_running(name)) for name, engine in fleet.records().items()]
     if as_json:
         print_json(
             {engine.name: {"address": engine.address, "pid": engine.pid, "runs": runs} for engine, runs in engines}
@@ -63,7 +65,7 @@ def status(*, data: Path | None, as_json: bool) -> None:
     for engine, runs in engines:
         click.echo(f"  {engine.name:<10} {engine.address:<18} {f'process {engine.pid}' if runs else 'not running'}")
     if not engines:
-        click.echo(f"None was ever started here. Start them: {words_for('services up', data)}")
+        click.echo(f"None was ever started here. Start them: {command_line_for('services up', data)}")
 
 
 @services.command(epilog=example("notifier services down"))

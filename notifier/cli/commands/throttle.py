@@ -8,18 +8,18 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.group import Family, example
+from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import DurationParam, Rate, data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
 from notifier.domain.audience.tiers import TIERS, Tier
-from notifier.domain.delivery.throttle import RAMP, Throttle, checked
+from notifier.domain.delivery.throttle import RAMP, Throttle, validated_throttle
 from notifier.domain.errors import NotFound
 
 SHORTEST = 6
 """Shortest prefix of an id, in characters, so that a typing error doesn't lift another throttle."""
 
 
-def me() -> str:
+def user_name() -> str:
     """Return the name of this process's user, or the uid if it has no name. Containers set no USER."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
@@ -28,11 +28,11 @@ def me() -> str:
 
 
 who_option = click.option(
-    "--who", envvar=["USER", "LOGNAME"], default=me, help="Who does it.  [default: the user's name]"
+    "--who", envvar=["USER", "LOGNAME"], default=user_name, help="Who does it.  [default: the user's name]"
 )
 
 
-@click.group(cls=Family, epilog=example("notifier throttle list"))
+@click.group(cls=CommandGroup, epilog=example("notifier throttle list"))
 def throttle() -> None:
     """Slow down or pause a delivery tier for a limited time. No delivery is lost.
 
@@ -76,7 +76,7 @@ def set_throttle(
     with opened(settings_for(data)) as folder:
         ports = folder.ports
         now = ports.clock.now()
-        new = checked(
+        new = validated_throttle(
             Throttle(
                 id=ports.nonces.new(),
                 tier=Tier(tier),
@@ -100,9 +100,9 @@ def list_throttles(data: Path | None, as_json: bool) -> None:
 
     with opened(settings_for(data)) as folder:
         now = folder.ports.clock.now()
-        throttles = [t for t in folder.ports.throttles.since(now - RAMP) if t.active(now) or t.ramping(now)]
+        throttles = [t for t in folder.ports.throttles.since(now - RAMP) if t.is_active(now) or t.is_ramping(now)]
     if as_json:
-        print_json([facts(throttle_, now) for throttle_ in throttles])
+        print_json([throttle_facts(throttle_, now) for throttle_ in throttles])
     else:
         _print_all(throttles, now)
 
@@ -122,21 +122,21 @@ def lift(id: str, who: str, data: Path | None, as_json: bool) -> None:
 
     with opened(settings_for(data)) as folder:
         now = folder.ports.clock.now()
-        wanted = meant(id, folder.ports.throttles.since(now), now)
+        wanted = selected_throttles(id, folder.ports.throttles.since(now), now)
         ended = [folder.ports.throttles.lift(throttle_, who, now) for throttle_ in wanted]
     lifted = [throttle_ for throttle_ in ended if throttle_]
     if not lifted:
         raise NotFound(f"No throttle {id} is in force.")
     if as_json and id in TIERS:
-        print_json([facts(throttle_, now) for throttle_ in lifted])
+        print_json([throttle_facts(throttle_, now) for throttle_ in lifted])
         return
     for throttle_ in lifted:
         _print(throttle_, now, as_json=as_json)
 
 
-def meant(id: str, known: Sequence[Throttle], now: datetime) -> Sequence[str]:
+def selected_throttles(id: str, known: Sequence[Throttle], now: datetime) -> Sequence[str]:
     """Return the ids of the active throttles that `id` selects. Raises UsageError for an ambiguous or short prefix."""
-    active = [throttle_ for throttle_ in known if throttle_.active(now)]
+    active = [throttle_ for throttle_ in known if throttle_.is_active(now)]
     if id in TIERS:
         return [throttle_.id for throttle_ in active if throttle_.tier == id]
     if any(throttle_.id == id for throttle_ in active):
@@ -149,28 +149,28 @@ def meant(id: str, known: Sequence[Throttle], now: datetime) -> Sequence[str]:
     return matches
 
 
-def facts(each: Throttle, now: datetime) -> dict[str, object]:
+def throttle_facts(throttle_: Throttle, now: datetime) -> dict[str, object]:
     return {
-        "id": each.id,
-        "tier": str(each.tier),
-        "rate": each.rate,
-        "state": "active" if each.active(now) else "ramping",
-        "reason": each.reason,
-        "who": each.who,
-        "starts_at": stamp(each.starts_at),
-        "ends_at": stamp(each.ends_at),
+        "id": throttle_.id,
+        "tier": str(throttle_.tier),
+        "rate": throttle_.rate,
+        "state": "active" if throttle_.is_active(now) else "ramping",
+        "reason": throttle_.reason,
+        "who": throttle_.who,
+        "starts_at": stamp(throttle_.starts_at),
+        "ends_at": stamp(throttle_.ends_at),
     }
 
 
-def _print(each: Throttle, now: datetime, *, as_json: bool) -> None:
+def _print(throttle_: Throttle, now: datetime, *, as_json: bool) -> None:
     if as_json:
-        print_json(facts(each, now))
+        print_json(throttle_facts(throttle_, now))
     else:
-        print_facts(facts(each, now) | {"id": each.id[:SHOWN_OF_ID], "rate": _rate(each)})
+        print_facts(throttle_facts(throttle_, now) | {"id": throttle_.id[:SHOWN_OF_ID], "rate": _rate(throttle_)})
 
 
-def _print_all(found: Sequence[Throttle], now: datetime) -> None:
-    if not found:
+def _print_all(throttles: Sequence[Throttle], now: datetime) -> None:
+    if not throttles:
         print_sentence("No tier is throttled.")
         return
     rows = [
@@ -178,15 +178,15 @@ def _print_all(found: Sequence[Throttle], now: datetime) -> None:
             throttle_.id[:SHOWN_OF_ID],
             throttle_.tier,
             _rate(throttle_),
-            "active" if throttle_.active(now) else "ramping",
+            "active" if throttle_.is_active(now) else "ramping",
             throttle_.ends_at,
             throttle_.who,
             throttle_.reason,
         )
-        for throttle_ in found
+        for throttle_ in throttles
     ]
     print_table(("id", "tier", "rate", "state", "ends", "who", "reason"), rows)
 
 
-def _rate(each: Throttle) -> str:
-    return "pause" if each.rate is None else f"{each.rate:,.0f}/s"
+def _rate(throttle_: Throttle) -> str:
+    return "pause" if throttle_.rate is None else f"{throttle_.rate:,.0f}/s"

@@ -36,20 +36,20 @@ def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
         if account is None or account.deleted:
             raise NotFound(f"The user is {user}.")
         now = folder.ports.clock.now()
-        text = token_of_ours(settings, UserId(user), now, ttl)
+        text = own_token(settings, UserId(user), now, ttl)
     if as_json:
         print_json({"user": user, "token": text, "ends_at": stamp(now + ttl)})
     else:
         click.echo(text)
 
 
-def token_of_ours(settings: Settings, user: UserId, now: datetime, ttl: timedelta) -> str:
+def own_token(settings: Settings, user: UserId, now: datetime, ttl: timedelta) -> str:
     """Return a token signed with the secret of the folder.
 
     Raises UsageError if the service accepts only tokens of an external issuer.
     """
-    from notifier.api.auth.identity import issue, keys_of
+    from notifier.api.auth.identity import issue_token, keys_of
 
     if settings.issuer.name:
         raise click.UsageError(f"People's tokens come from {settings.issuer.name}; one of ours would open nothing.")
-    return issue(keys_of(settings), user, now, ttl)
+    return issue_token(keys_of(settings), user, now, ttl)

@@ -15,20 +15,20 @@ import click
 
 from notifier.api.port import free_port, reserved
 from notifier.cli.commands.fake import ROLE
-from notifier.cli.commands.roles import told_to_stop
+from notifier.cli.commands.roles import stop_signal
 from notifier.cli.group import example
 from notifier.cli.http import Ready, ready_path, write_ready
-from notifier.cli.options import Between, data_option, host_option, port_option, settings_for, words_for
+from notifier.cli.options import FiniteRange, command_line_for, data_option, host_option, port_option, settings_for
 from notifier.cli.output import stamp
-from notifier.cli.supervisor.child import Child, last_line, starter
+from notifier.cli.supervisor.child import Child, last_line, start_with
 from notifier.cli.supervisor.fake_provider import behaviour
-from notifier.cli.supervisor.fakes import Fakes, left_behind, require_script
+from notifier.cli.supervisor.fakes import FakeProviders, remove_stale_settings, require_script
 from notifier.cli.supervisor.forkserver_client import IMPORT_ENVIRONMENT, OpenForks, RoleForks, fork_server
-from notifier.cli.supervisor.heartbeat import SILENT_FOR, HeartbeatLimits, Pulse, beat_file
-from notifier.cli.supervisor.pid_files import roster, share
+from notifier.cli.supervisor.heartbeat import SILENT_FOR, HeartbeatLimits, HeartbeatWatch, beat_file
+from notifier.cli.supervisor.pid_files import pid_files_of, share
 from notifier.cli.supervisor.processes import api_processes, is_awaited, processes
 from notifier.cli.supervisor.supervisor import Supervisor
-from notifier.config import MOST_API_WORKERS, PREFIX, RUNNING, PushSettings, Settings, plain
+from notifier.config import MAX_API_WORKERS, PREFIX, PROFILE_FILE, PushSettings, Settings, format_value
 from notifier.config.loader import installed_version
 from notifier.domain.ids import Platform
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @port_option
 @click.option(
     "--workers",
-    type=click.IntRange(1, MOST_API_WORKERS),
+    type=click.IntRange(1, MAX_API_WORKERS),
     default=None,
     help="API processes that share the port.  [default: NOTIFIER_API_WORKERS, or by the number of cores]",
 )
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--hung-after",
-    type=Between(min=1.0),
+    type=FiniteRange(min=1.0),
     default=SILENT_FOR,
     hidden=True,
     help="Seconds without a sign of life.",
@@ -91,19 +91,19 @@ def up(
     began = monotonic()
     options = {"host": host, "port": port, "api_workers": workers, "insecure_dev": insecure_dev or None}
     settings = settings_for(data, **options)
-    if left_behind(settings.data):
+    if remove_stale_settings(settings.data):
         settings = settings_for(data, **options)
     settings = replace(settings, data=settings.data.absolute(), push=_scripted(settings.push, fake_script))
-    run_service(settings, ready_file=ready_file, patience=HeartbeatLimits(silent_for=hung_after), began=began)
+    run_service(settings, ready_file=ready_file, heartbeat_limits=HeartbeatLimits(silent_for=hung_after), began=began)
 
 
 def run_service(
     settings: Settings,
     *,
     ready_file: Path | None,
-    patience: HeartbeatLimits,
+    heartbeat_limits: HeartbeatLimits,
     began: float,
-    forks_for: OpenForks = fork_server,
+    open_forks: OpenForks = fork_server,
 ) -> None:
     """Run all roles until SIGINT or SIGTERM. Raises NotifierError."""
     from notifier.api.processes import loading_file
@@ -118,17 +118,17 @@ def run_service(
     prepare(settings.data)
     profile = choose(settings)
     try:
-        with told_to_stop() as stopping, profile.services() as environment:
+        with stop_signal() as stopping, profile.services() as environment:
             profile.migrate()
             loading_file(settings.data).unlink(missing_ok=True)  # left by a demo that was killed while it loaded
-            upkeep = Upkeep(
+            upkeep = RunningService(
                 settings,
                 profile,
                 environment,
                 ready_file=ready_file,
-                patience=patience,
+                heartbeat_limits=heartbeat_limits,
                 began=began,
-                forks_for=forks_for,
+                open_forks=open_forks,
             )
             upkeep.run(stopping)
     finally:
@@ -146,7 +146,7 @@ def _scripted(push: PushSettings, script: str | None) -> PushSettings:
     return replace(push, fake_script=script)
 
 
-class Upkeep:
+class RunningService:
     """Runs the roles of one data folder, from start to stop."""
 
     def __init__(
@@ -156,10 +156,10 @@ class Upkeep:
         services: Mapping[str, str],
         *,
         ready_file: Path | None,
-        patience: HeartbeatLimits,
+        heartbeat_limits: HeartbeatLimits,
         began: float,
-        says: Callable[[Ready, float], None] | None = None,
-        forks_for: OpenForks = fork_server,
+        announce: Callable[[Ready, float], None] | None = None,
+        open_forks: OpenForks = fork_server,
     ) -> None:
         self.settings = settings
         self.profile = profile
@@ -170,12 +170,12 @@ class Upkeep:
         self.ready_files = [ready_path(settings.data), *([ready_file] if ready_file else [])]
         self.began = began
         self.since = stamp(datetime.now(UTC))
-        self.patience = patience
-        self.says = says or banner
+        self.heartbeat_limits = heartbeat_limits
+        self.says = announce or banner
         """Called once everything is up, with the seconds that this took."""
-        self.forks_for = forks_for
+        self.forks_for = open_forks
         self.announced = False
-        self.fakes = Fakes.of(settings, free_port)
+        self.fakes = FakeProviders.of(settings, free_port)
 
     def run(self, stopping: Signal) -> None:
         """Run the roles until `stopping` is set. Raises PortTaken, BadSetting or Environment."""
@@ -187,27 +187,27 @@ class Upkeep:
         run, logs = self.settings.data / "run", self.settings.data / "logs"
         from notifier.metrics import Metrics
 
-        self._clear(run)
-        (self.settings.data / RUNNING).write_text(self.settings.profile)
+        self._remove_old_files(run)
+        (self.settings.data / PROFILE_FILE).write_text(self.settings.profile)
         logs.mkdir(exist_ok=True)
         with self.forks_for(self.settings.profile, logs) as forks:
             share(run / "metrics", "up")
-            replaced = Metrics().replaced
-            arguments = {**self.processes, **({ROLE: self.fakes.words} if self.fakes.ports else {})}
-            self.fakes.tell()
+            replaced = Metrics().roles_replaced
+            arguments = {**self.processes, **({ROLE: self.fakes.arguments} if self.fakes.ports else {})}
+            self.fakes.write_settings()
             supervisor = Supervisor(
                 children=[self._child(role, command, logs, replaced, forks) for role, command in arguments.items()],
-                roster=roster(self.settings.data),
-                answers=self._answers,
+                pid_files=pid_files_of(self.settings.data),
+                is_answering=self._is_answering,
                 announce=self._announce,
-                others=lambda: {"up": getpid(), **self.profile.pids()},
-                last_words=lambda role: last_line(logs / f"{role}.log"),
+                other_pids=lambda: {"up": getpid(), **self.profile.pids()},
+                last_log_line=lambda role: last_line(logs / f"{role}.log"),
                 stopping=stopping,
             )
             try:
                 supervisor.run()
             finally:
-                self.fakes.forget()
+                self.fakes.remove_settings()
                 for path in self.ready_files:
                     path.unlink(missing_ok=True)
 
@@ -216,13 +216,13 @@ class Upkeep:
     ) -> Child:
         return Child(
             role=role,
-            start=starter(arguments, self._environment(), logs / f"{role}.log", forks),
-            ended=lambda cause: replaced.labels(role, cause).inc(),
-            pulse=Pulse(file=beat_file(self.settings.data, role), patience=self.patience),
-            awaited=is_awaited(role),
+            start=start_with(arguments, self._environment(), logs / f"{role}.log", forks),
+            on_end=lambda cause: replaced.labels(role, cause).inc(),
+            pulse=HeartbeatWatch(file=beat_file(self.settings.data, role), limits=self.heartbeat_limits),
+            is_awaited=is_awaited(role),
         )
 
-    def _clear(self, run: Path) -> None:
+    def _remove_old_files(self, run: Path) -> None:
         """Remove the metrics, pid files, heartbeats and ready files of an earlier run."""
         for path in self.ready_files:
             path.unlink(missing_ok=True)
@@ -235,7 +235,7 @@ class Upkeep:
 
         settings = self.settings
         own = {"DATA": str(settings.data), "PROFILE": settings.profile, "HOST": settings.host, "PORT": str(self.port)}
-        own["INSECURE_DEV"] = plain(settings.insecure_dev)
+        own["INSECURE_DEV"] = format_value(settings.insecure_dev)
         # A pump that is started separately needs another name: two consumers with the same name evict each other.
         own["INSTANCE"] = f"{instance(settings)}-up"
         return {
@@ -245,7 +245,7 @@ class Upkeep:
             **self.services,
         }
 
-    def _answers(self) -> bool:
+    def _is_answering(self) -> bool:
         connection = HTTPConnection(reachable(self.settings.host), self.port, timeout=1.0)
         try:
             connection.request("GET", "/readyz")
@@ -278,16 +278,16 @@ class Upkeep:
 
 def banner(ready: Ready, seconds: float) -> None:
     """Print the address, folders and next commands. The commands name the data folder unless it is the default."""
-    from notifier.api.auth.dev_mode import LETS_IN
+    from notifier.api.auth.dev_mode import INSECURE_WARNING
 
     folder = None if Path(ready.data) == Settings().data.absolute() else Path(ready.data)
     click.echo(f"notifier {ready.version} is up at {ready.url} after {seconds:.1f} s; Ctrl-C ends it")
     if ready.insecure_dev:
-        click.echo(LETS_IN)
+        click.echo(INSECURE_WARNING)
     click.echo(f"  data   {ready.data}")
     click.echo(f"  logs   {ready.data}/logs")
-    click.echo(f"  try    {words_for('mention --author u7 --of nova', folder)}")
-    click.echo(f"  watch  {words_for('top', folder)}")
+    click.echo(f"  try    {command_line_for('mention --author u7 --of nova', folder)}")
+    click.echo(f"  watch  {command_line_for('top', folder)}")
 
 
 def reachable(host: str) -> str:

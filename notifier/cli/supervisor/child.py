@@ -13,7 +13,7 @@ from time import monotonic
 from typing import BinaryIO
 
 from notifier.cli.supervisor.forkserver_client import RoleForks, RoleProcess
-from notifier.cli.supervisor.heartbeat import Pulse
+from notifier.cli.supervisor.heartbeat import HeartbeatWatch
 from notifier.config import environment_with
 from notifier.domain.timing import Backoff
 
@@ -44,41 +44,41 @@ class Child:
     role: str
     start: Start
     now: Callable[[], float] = monotonic
-    pulse: Pulse | None = None
+    pulse: HeartbeatWatch | None = None
     """Heartbeat of the process. None: it is restarted only when it dies."""
-    ended: Callable[[str], None] = lambda cause: None
+    on_end: Callable[[str], None] = lambda cause: None
     """Called with the cause of every unexpected end."""
-    awaited: bool = True
+    is_awaited: bool = True
     """Whether `up` is ready only after this process."""
     process: RoleProcess | None = None
     exits: list[int] = field(default_factory=list)
     """Exit codes since the process last ran for STEADY_AFTER seconds."""
     started_at: float = 0.0
     due_at: float = 0.0
-    hung: bool = False
+    is_hung: bool = False
 
     @property
     def pid(self) -> int | None:
         return self.process.pid if self.process else None
 
-    def tend(self) -> None:
+    def supervise(self) -> None:
         """Start the process when it is due, detect its death, and kill it when it hangs. Never blocks."""
         if self.process is None:
             if self.now() >= self.due_at:
-                self._begin()
+                self._start()
         elif (code := self.process.poll()) is not None:
-            self._died(code)
-        elif self.pulse and self.pulse.hangs():
+            self._on_death(code)
+        elif self.pulse and self.pulse.is_hung():
             self._kill(self.pulse.limit)
 
-    def _begin(self) -> None:
-        self.started_at, self.hung = self.now(), False
+    def _start(self) -> None:
+        self.started_at, self.is_hung = self.now(), False
         if self.pulse:
-            self.pulse.begin()
+            self.pulse.restart()
         try:
             self.process = self.start()
         except OSError:  # treat it as a process that died at once
-            self._died(NOT_STARTED)
+            self._on_death(NOT_STARTED)
 
     def _kill(self, silent_for: float) -> None:
         """Kill the process without SIGTERM, which a hung one may not handle. The next `tend` detects its death."""
@@ -89,11 +89,11 @@ class Child:
             self.process.pid,
             silent_for,
         )
-        self.hung = True
+        self.is_hung = True
         os.killpg(self.process.pid, signal.SIGKILL)
 
-    def _died(self, code: int) -> None:
-        self.ended(HUNG if self.hung else DIED)
+    def _on_death(self, code: int) -> None:
+        self.on_end(HUNG if self.is_hung else DIED)
         if self.now() - self.started_at >= STEADY_AFTER:
             self.exits.clear()
         self.process = None
@@ -115,7 +115,7 @@ class Child:
             self.process.wait()
 
 
-def starter(arguments: Sequence[str], environment: Mapping[str, str], log: Path, forks: RoleForks | None) -> Start:
+def start_with(arguments: Sequence[str], environment: Mapping[str, str], log: Path, forks: RoleForks | None) -> Start:
     """Return a function that starts `notifier` with these arguments.
 
     The process leads a process group and ends with this process. Without `forks` it gets an interpreter of its own.
@@ -125,18 +125,20 @@ def starter(arguments: Sequence[str], environment: Mapping[str, str], log: Path,
     def start() -> RoleProcess | None:
         if forks and forks.pending():
             return None
-        put_aside(log)
+        rotate_log(log)
         with log.open("ab") as out:
             forked = forks.fork(command_line, environment, out) if forks else None
-            return forked or started(command_line, environment, out)
+            return forked or start_interpreter(command_line, environment, out)
 
     return start
 
 
-def started(words: Sequence[str], environment: Mapping[str, str], out: BinaryIO) -> "subprocess.Popen[bytes]":
+def start_interpreter(
+    arguments: Sequence[str], environment: Mapping[str, str], out: BinaryIO
+) -> "subprocess.Popen[bytes]":
     """Start `notifier` in an interpreter of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "notifier", *words],
+        [sys.executable, "-m", "notifier", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=out,
         stderr=subprocess.STDOUT,
@@ -145,7 +147,7 @@ def started(words: Sequence[str], environment: Mapping[str, str], out: BinaryIO)
     )
 
 
-def put_aside(log: Path) -> None:
+def rotate_log(log: Path) -> None:
     """Rotate a log that is too long. One older log is kept."""
     if log.exists() and log.stat().st_size > LONGEST_LOG:
         log.replace(log.with_suffix(".log.1"))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COUNTS_EVERY = 0.5
 """Seconds between two updates of the printed counts."""
-TAKES: Mapping[Platform, str] = {
+ACCEPTED_DEVICES: Mapping[Platform, str] = {
     Platform.APNS: "any app's token of 64 to 200 hexadecimal digits",
     Platform.FCM: "registration tokens, installation ids, and fixture-7 of the fixture's u7",
     Platform.WEB: "any endpoint; it reads what is for /wpush/v2/fixture-7 of the fixture's u7, and the like",
@@ -34,7 +34,7 @@ TAKES: Mapping[Platform, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Playing:
+class FakeProviderCommand:
     """A fake provider with the options of the command line."""
 
     port: int
@@ -46,9 +46,11 @@ class Playing:
 
     def run(self, platform: Platform, stopping: Signal) -> None:
         """Serve until `stopping` is set. Raises UsageError, PortTaken, FileUnwritable or Environment."""
-        plays = behaviour(self.script, platform)
+        behaviour_ = behaviour(self.script, platform)
         _require_certificate(self.certificate)
-        with playing_at(platform, plays, port=self.port, out=self.out, certificate=self.certificate) as server:
+        with fake_running_at(
+            platform, behaviour_, port=self.port, out=self.out, certificate=self.certificate
+        ) as server:
             self._begin(server)
             try:
                 while not stopping.wait(COUNTS_EVERY):
@@ -57,32 +59,38 @@ class Playing:
             finally:
                 self._end(server)
 
-    def _begin(self, one: "Hosted") -> None:
-        facts = self._facts(one)
+    def _begin(self, hosted: "Hosted") -> None:
+        facts = self._facts(hosted)
         if self.ready_file is not None:
             replace_file(self.ready_file, json.dumps(facts, indent=2) + "\n")
         if self.as_json:
             print_json(facts)
         else:
-            click.echo(f"A fake of {one.platform} listens at {one.origin}; Ctrl-C ends it")
+            click.echo(f"A fake of {hosted.platform} listens at {hosted.origin}; Ctrl-C ends it")
             for name in ("set", "takes", "script", "alerts"):
                 click.echo(f"  {name:<7} {facts[name] or 'none'}")
         sys.stdout.flush()
 
-    def _end(self, one: "Hosted") -> None:
+    def _end(self, hosted: "Hosted") -> None:
         if self.ready_file is not None:
             self.ready_file.unlink(missing_ok=True)
         if self.as_json:
-            print_json({"answered": one.answered, "rang": one.rang, "connections": one.tally.connections})
+            print_json(
+                {
+                    "answered": hosted.response_counts,
+                    "rang": hosted.alert_count,
+                    "connections": hosted.connection_counts.connections,
+                }
+            )
         else:
-            click.echo(f"\r\x1b[K{_count(one)}" if sys.stdout.isatty() else _count(one))
+            click.echo(f"\r\x1b[K{_count(hosted)}" if sys.stdout.isatty() else _count(hosted))
 
-    def _facts(self, one: "Hosted") -> Mapping[str, str]:
+    def _facts(self, hosted: "Hosted") -> Mapping[str, str]:
         return {
-            "platform": str(one.platform),
-            "url": one.origin,
-            "set": f"{variable('push', one.platform, 'fake')}={one.origin}",
-            "takes": TAKES[one.platform],
+            "platform": str(hosted.platform),
+            "url": hosted.origin,
+            "set": f"{variable('push', hosted.platform, 'fake')}={hosted.origin}",
+            "takes": ACCEPTED_DEVICES[hosted.platform],
             "script": self.script,
             "alerts": str(self.out or ""),
         }
@@ -99,21 +107,21 @@ def behaviour(script: str, platform: Platform) -> "Behaviour":
 
 
 @contextmanager
-def playing_at(
-    platform: Platform, plays: "Behaviour", *, port: int, out: Path | None, certificate: Path | None = None
+def fake_running_at(
+    platform: Platform, behaviour_: "Behaviour", *, port: int, out: Path | None, certificate: Path | None = None
 ) -> Iterator["Hosted"]:
     """Serve a fake while the block lasts. Raises PortTaken, FileUnwritable or Environment."""
     from notifier.devkit.fake_providers.hosting import hosted
 
     with ExitStack() as stack:
         try:
-            server = stack.enter_context(hosted(platform, plays, port=port, out=out, certificate=certificate))
+            server = stack.enter_context(hosted(platform, behaviour_, port=port, out=out, certificate=certificate))
         except OSError as error:
-            raise _trouble(error, port, out) from error
+            raise _startup_error(error, port, out) from error
         yield server
 
 
-def _trouble(error: OSError, port: int, out: Path | None) -> NotifierError:
+def _startup_error(error: OSError, port: int, out: Path | None) -> NotifierError:
     if error.errno == EADDRINUSE:
         return PortTaken(f"It is 127.0.0.1:{port}.")
     if error.filename is not None:
@@ -131,8 +139,8 @@ def _require_certificate(file: Path | None) -> None:
         raise click.UsageError(f"--certificate {file} can't be used: {error.strerror or error}.") from error
 
 
-def _count(one: "Hosted") -> str:
+def _count(hosted: "Hosted") -> str:
     """Return the counts of responses, most frequent first, and those of alerts and connections."""
-    counts = sorted(one.answered.items(), key=lambda item: -item[1])
+    counts = sorted(hosted.response_counts.items(), key=lambda item: -item[1])
     answers = ", ".join(f"{count:,} {answer}" for answer, count in counts) or "nothing came yet"
-    return f"{answers}; {one.rang:,} alerts on phones, {one.tally.connections:,} connections"
+    return f"{answers}; {hosted.alert_count:,} alerts on phones, {hosted.connection_counts.connections:,} connections"

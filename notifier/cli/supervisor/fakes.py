@@ -10,7 +10,7 @@ import click
 
 from notifier.cli.http import read_ready, replace_file
 from notifier.cli.supervisor.fake_provider import behaviour
-from notifier.config import OF_PUSH, PushSettings, Settings, variable
+from notifier.config import PUSH_FILE, PushSettings, Settings, variable
 from notifier.domain.errors import BadSetting, NotRunning
 from notifier.domain.ids import Platform
 
@@ -18,7 +18,7 @@ HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fakes:
+class FakeProviders:
     ports: Mapping[Platform, int]
     """Ports of the fakes. They stay the same when the process that serves them is replaced."""
     data: Path
@@ -32,11 +32,11 @@ class Fakes:
         A platform whose setting names a running fake needs none.
         """
         push = settings.push
-        faked = [provider for provider in Platform if push.is_faked(provider) and not push.of(provider).fake]
+        faked = [provider for provider in Platform if push.is_faked(provider) and not push.settings_for(provider).fake]
         return cls(ports={platform: free(HOST, 0) for platform in faked}, data=settings.data, push=push)
 
     @property
-    def words(self) -> Sequence[str]:
+    def arguments(self) -> Sequence[str]:
         """Arguments of `notifier` that run the role."""
         ports = [argument for platform, port in self.ports.items() for argument in (f"--{platform}", str(port))]
         return ["fake", "all", *ports, "--script", self.push.fake_script]
@@ -44,7 +44,7 @@ class Fakes:
     @property
     def file(self) -> Path:
         """File with the push settings of the running `up`."""
-        return self.data / OF_PUSH
+        return self.data / PUSH_FILE
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -52,15 +52,15 @@ class Fakes:
         origins = {variable("push", platform, "fake"): _origin(port) for platform, port in self.ports.items()}
         return {variable("push", "fakes"): self.push.fakes, **origins}
 
-    def tell(self) -> None:
+    def write_settings(self) -> None:
         """Write the push settings to the data folder. Raises FileUnwritable.
 
         Commands that run beside `up` then use the same providers, even if their shell lacks its environment.
         """
         fakes = {platform: _origin(port) for platform, port in self.ports.items()}
-        replace_file(self.file, self.push.with_fakes(fakes).told)
+        replace_file(self.file, self.push.with_fakes(fakes).toml)
 
-    def forget(self) -> None:
+    def remove_settings(self) -> None:
         self.file.unlink(missing_ok=True)
 
     @property
@@ -70,7 +70,7 @@ class Fakes:
         external = [
             f"the fake at {fake} takes those of {platform}"
             for platform in Platform
-            if self.push.is_faked(platform) and (fake := self.push.of(platform).fake)
+            if self.push.is_faked(platform) and (fake := self.push.settings_for(platform).fake)
         ]
         return [*([own] if self.ports else []), *external]
 
@@ -83,9 +83,9 @@ def require_script(push: PushSettings) -> None:
         raise BadSetting(f"{variable('push', 'fake_script')}: {error.message}") from error
 
 
-def left_behind(data: Path) -> bool:
+def remove_stale_settings(data: Path) -> bool:
     """Remove the push settings that a killed `up` left behind. Return whether there were any."""
-    file = data / OF_PUSH
+    file = data / PUSH_FILE
     try:
         read_ready(data)
         return False

@@ -22,7 +22,7 @@ delay between two retries 2 s.
 STARTS_WITHIN = 180.0
 """Seconds until the first heartbeat. An idle machine needs one; imports can be slow on a crowded machine."""
 
-AWAY_FOR = 5.0
+CLOCK_GAP = 5.0
 """Seconds between two checks after which the supervisor assumes that it was stopped, or the machine suspended.
 
 There are normally 20 checks a second. The roles could not send heartbeats in that time either.
@@ -30,7 +30,7 @@ There are normally 20 checks a second. The roles could not send heartbeats in th
 
 
 @dataclass(slots=True, kw_only=True)
-class Beat:
+class HeartbeatSender:
     """Sends the heartbeats of a role."""
 
     file: Path
@@ -57,52 +57,52 @@ class HeartbeatLimits:
 
 
 @dataclass(slots=True, kw_only=True)
-class Pulse:
+class HeartbeatWatch:
     """Watches the heartbeats of a role for the supervisor.
 
     It compares only times of its own monotonic clock, so that setting the machine's clock kills no role.
     """
 
     file: Path
-    patience: HeartbeatLimits = field(default_factory=HeartbeatLimits)
+    limits: HeartbeatLimits = field(default_factory=HeartbeatLimits)
     now: Callable[[], float] = monotonic
-    mark: int = 0
-    heard: bool = False
+    touched_at: int = 0
+    is_beating: bool = False
     since: float = 0.0
-    looked_at: float = 0.0
+    checked_at: float = 0.0
 
-    def begin(self) -> None:
+    def restart(self) -> None:
         """Start watching a new process. Ignores heartbeats of the previous one."""
-        self.mark, self.heard = self._mark(), False
-        self.since = self.looked_at = self.now()
+        self.touched_at, self.is_beating = self._touched_at(), False
+        self.since = self.checked_at = self.now()
 
-    def hangs(self) -> bool:
+    def is_hung(self) -> bool:
         """Return whether the role has been silent for longer than its limit.
 
         Call it continually. After a pause of the supervisor itself, the time limit starts again.
         """
-        now, mark = self.now(), self._mark()
-        if mark != self.mark:
-            self.mark, self.heard, self.since = mark, True, now
-        elif now > self.looked_at + AWAY_FOR:
+        now, mark = self.now(), self._touched_at()
+        if mark != self.touched_at:
+            self.touched_at, self.is_beating, self.since = mark, True, now
+        elif now > self.checked_at + CLOCK_GAP:
             self.since = now
-        self.looked_at = now
+        self.checked_at = now
         if now < self.since + self.limit:
             return False
         self.since = now
-        return self._proves()
+        return self._silence_is_proof()
 
     @property
     def limit(self) -> float:
-        return self.patience.silent_for if self.heard else self.patience.starts_within
+        return self.limits.silent_for if self.is_beating else self.limits.starts_within
 
-    def _mark(self) -> int:
+    def _touched_at(self) -> int:
         try:
             return self.file.stat().st_mtime_ns
         except OSError:
             return 0
 
-    def _proves(self) -> bool:
+    def _silence_is_proof(self) -> bool:
         """Return whether silence proves a hang.
 
         It doesn't if the supervisor can't touch the file either.
@@ -114,7 +114,7 @@ class Pulse:
         return True
 
 
-def alone(data: Path, role: str) -> Path:
+def single_role_file(data: Path, role: str) -> Path:
     """Return the heartbeat file of a role that runs alone.
 
     It differs from the file of the role of `up`, whose hang it would otherwise hide.
@@ -137,21 +137,21 @@ A batch of 200 mentions of 200 accounts takes 1 s, and 40 s on a disk that needs
 
 
 @dataclass(slots=True, kw_only=True)
-class Attendance:
+class ThreadProgress:
     """Tracks whether all threads of a process still make progress."""
 
     now: Callable[[], float] = monotonic
     due: dict[str, float] = field(default_factory=dict)
     """Deadline of the next report, by name of the thread."""
 
-    def signed(
+    def reporting(
         self, name: str, step: Callable[[], object], idle: float, within: float = STEP_WITHIN
     ) -> Callable[[], object]:
         """Return the step wrapped so that it reports its begin and end.
 
         A step that ends with an error reports its end as well: a thread that waits for a store still works.
         """
-        pause = max(idle, BACKOFF.longest.total_seconds())
+        allowed = max(idle, BACKOFF.longest.total_seconds())
         self.due[name] = self.now() + within
 
         def signing() -> object:
@@ -159,10 +159,10 @@ class Attendance:
             try:
                 return step()
             finally:
-                self.due[name] = self.now() + pause + within
+                self.due[name] = self.now() + allowed + within
 
         return signing
 
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether every thread has reported in time."""
         return all(self.now() < due for due in self.due.values())

@@ -31,14 +31,14 @@ def end_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def set_command_line(words: Sequence[str]) -> None:
+def set_command_line(arguments: Sequence[str]) -> None:
     """Show these arguments in `ps`, truncated to the length of the original command line.
 
     Overwrites the memory that the kernel reads. The interpreter copied its arguments from there when it started.
     """
     if sys.platform != "linux":
         return
-    line = b"".join(os.fsencode(argument) + b"\0" for argument in words)
+    line = b"".join(os.fsencode(argument) + b"\0" for argument in arguments)
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     begin, end = (int(field) for field in fields[ARG_START : ARG_START + 2])
     if 0 < begin < end:

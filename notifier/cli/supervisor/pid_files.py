@@ -9,12 +9,12 @@ from notifier.domain.errors import Full, Unwritable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Roster:
+class PidFiles:
     """Pid files: each role writes its process id to a file once it can work."""
 
     folder: Path
 
-    def sign(self, role: str, pid: int) -> None:
+    def write(self, role: str, pid: int) -> None:
         """Write the process id of a role. Raises Unwritable."""
         draft = self.folder / f".{role}.{pid}"
         try:
@@ -25,13 +25,13 @@ class Roster:
             draft.unlink(missing_ok=True)
             raise Unwritable(f"{self.folder}: {error.strerror}.") from error
 
-    def since(self, role: str, pid: int) -> datetime | None:
+    def written_at(self, role: str, pid: int) -> datetime | None:
         """Return when this process wrote its pid file, or None if it did not."""
-        if not self.signed(role, pid):
+        if not self.is_written(role, pid):
             return None
         return datetime.fromtimestamp((self.folder / role).stat().st_mtime, UTC)
 
-    def signed(self, role: str, pid: int | None) -> bool:
+    def is_written(self, role: str, pid: int | None) -> bool:
         """Return whether this process wrote the pid file of the role.
 
         The file of an earlier process has another id.
@@ -42,8 +42,8 @@ class Roster:
             return False
 
 
-def roster(data: Path) -> Roster:
-    return Roster(folder=data / "run" / "up")
+def pid_files_of(data: Path) -> PidFiles:
+    return PidFiles(folder=data / "run" / "up")
 
 
 # Shared metrics: files that the processes of one `notifier up` share, with preallocated space.

@@ -9,7 +9,7 @@ from threading import Thread
 from time import monotonic
 
 from notifier import topics
-from notifier.cli.supervisor.heartbeat import BEATS_EVERY, STEP_WITHIN, Attendance
+from notifier.cli.supervisor.heartbeat import BEATS_EVERY, STEP_WITHIN, ThreadProgress
 from notifier.consumer_loop import Loop, Pump, pump
 from notifier.domain.errors import OUTAGES, LaneStopped
 from notifier.wiring.delivery import build_dispatcher, build_load_monitor, build_reconciler
@@ -23,7 +23,7 @@ Polling five times as often, an idle pump uses a fifth of a core.
 """
 DISPATCHES_EVERY = timedelta(milliseconds=20)
 RECONCILES_EVERY = timedelta(seconds=1)
-SPEAKS_EVERY = timedelta(seconds=0.5)
+REPORTS_EVERY = timedelta(seconds=0.5)
 REBUILDS_WITHIN = 600.0
 """Time limit in seconds for a round of the reconciler and of the roll-up.
 
@@ -42,7 +42,7 @@ STOPS_WITHIN = 1.5
 
 
 @dataclass(slots=True, kw_only=True)
-class Reading:
+class StreamLoop:
     """A loop in which one consumer group reads one stream."""
 
     pump: Pump
@@ -65,25 +65,27 @@ class Reading:
             self.pump.metrics.lag.labels(self.stream).set(self.pump.consumer.lag())
 
 
-def run(system: System, stopping: Signal, up: Callable[[], None], beat: Callable[[], None] = lambda: None) -> None:
+def run(
+    system: System, stopping: Signal, on_ready: Callable[[], None], beat: Callable[[], None] = lambda: None
+) -> None:
     """Run all loops until `stopping` is set, then close the consumers.
 
     Another process can then read their partitions at once. `up` is called when all loops have started. `beat` is called
     only while every loop makes progress.
     """
     sys.setswitchinterval(TURN)
-    attendance = Attendance()
-    readings = [Reading(pump=pump(system, stream), stream=stream) for stream in topics.GROUPS]
+    attendance = ThreadProgress()
+    readings = [StreamLoop(pump=pump(system, stream), stream=stream) for stream in topics.GROUPS]
 
     def loop(name: str, step: Callable[[], object], idle: timedelta, within: float = STEP_WITHIN) -> Loop:
-        signed = attendance.signed(name, step, idle.total_seconds(), within)
-        return Loop(name=name, step=signed, idle=idle, stopping=stopping, metrics=system.metrics)
+        signed = attendance.reporting(name, step, idle.total_seconds(), within)
+        return Loop(name=name, step=signed, idle=idle, stop_signal=stopping, metrics=system.metrics)
 
     loops = [loop(reading.stream, reading, timedelta(0)) for reading in readings]
     loops += [
         loop("dispatcher", build_dispatcher(system), DISPATCHES_EVERY),
         loop("reconciler", build_reconciler(system), RECONCILES_EVERY, REBUILDS_WITHIN),
-        loop("voice", system.live_publisher.speak, SPEAKS_EVERY),
+        loop("voice", system.live_publisher.flush, REPORTS_EVERY),
         loop("monitor", _without_answer(build_load_monitor(system)), system.settings.monitor_every),
     ]
     if every := system.settings.roll_up_every:
@@ -91,9 +93,9 @@ def run(system: System, stopping: Signal, up: Callable[[], None], beat: Callable
     threads = [Thread(target=loop_.run, name=loop_.name, daemon=True) for loop_ in loops]
     for thread in threads:
         thread.start()
-    up()
+    on_ready()
     while not stopping.wait(BEATS_EVERY / 2):
-        if attendance.complete():
+        if attendance.is_complete():
             beat()
     _join(threads)
     # A consumer may be closed once its thread has ended. If that fails, for example in an outage, its lease expires.
@@ -119,7 +121,7 @@ def _join(threads: Sequence[Thread]) -> None:
         thread.join(max(0.0, deadline - monotonic()))
 
 
-def _close(reading: Reading) -> None:
+def _close(reading: StreamLoop) -> None:
     try:
         reading.pump.consumer.close()
     except OUTAGES:  # its leases expire

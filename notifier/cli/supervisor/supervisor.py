@@ -7,15 +7,15 @@ from time import monotonic
 
 from notifier.cli.group import ENVIRONMENT
 from notifier.cli.supervisor.child import Child
-from notifier.cli.supervisor.pid_files import Roster
+from notifier.cli.supervisor.pid_files import PidFiles
 from notifier.domain.errors import Environment, Unwritable
 
-LOOKS_EVERY = 0.05
+CHECKS_EVERY = 0.05
 """Seconds between two checks. A check is a few system calls."""
 STOPS_WITHIN = 2.5
 """Seconds that the roles have to stop. A slower process is killed, which loses nothing."""
 
-FIRST_TRIES = 5
+FIRST_ATTEMPTS = 5
 """Exits of a role after which `up` fails, if all roles were never up at the same time."""
 
 
@@ -24,14 +24,14 @@ class Supervisor:
     """Runs the processes of `up`."""
 
     children: Sequence[Child]
-    roster: Roster
-    answers: Callable[[], bool]
+    pid_files: PidFiles
+    is_answering: Callable[[], bool]
     """Returns whether the service answers. Called until it does."""
     announce: Callable[[Mapping[str, int]], None]
     """Called with the process ids once everything is up, and again whenever one has changed."""
-    others: Callable[[], Mapping[str, int]]
+    other_pids: Callable[[], Mapping[str, int]]
     """Returns the ids of processes that the supervisor does not manage, by role."""
-    last_words: Callable[[str], str]
+    last_log_line: Callable[[str], str]
     """Returns the last log line of a role, as the reason of its end."""
     stopping: Signal
 
@@ -41,17 +41,17 @@ class Supervisor:
         try:
             while not self.stopping.is_set():
                 for child in self.children:
-                    child.tend()
+                    child.supervise()
                 pids = self._pids()
-                if pids != announced and self._complete() and (announced or self._all_up()):
-                    announced = self._told(pids, announced)
+                if pids != announced and self._has_all_processes() and (announced or self._is_all_up()):
+                    announced = self._announce_changes(pids, announced)
                 if not announced:
-                    self._give_up()
-                self.stopping.wait(LOOKS_EVERY)
+                    self._require_startable()
+                self.stopping.wait(CHECKS_EVERY)
         finally:
             self._stop()
 
-    def _told(self, pids: Mapping[str, int], announced: Mapping[str, int]) -> Mapping[str, int]:
+    def _announce_changes(self, pids: Mapping[str, int], announced: Mapping[str, int]) -> Mapping[str, int]:
         """Announce the process ids, and return those that are announced now.
 
         On a full disk the roles continue to run, and the next check tries again. Raises Unwritable only the first time.
@@ -65,27 +65,27 @@ class Supervisor:
         return pids
 
     def _pids(self) -> dict[str, int]:
-        return {child.role: child.pid for child in self.children if child.pid is not None} | dict(self.others())
+        return {child.role: child.pid for child in self.children if child.pid is not None} | dict(self.other_pids())
 
-    def _complete(self) -> bool:
+    def _has_all_processes(self) -> bool:
         """Return whether every role has a process.
 
         Until a dead process is replaced, the last announcement stays current.
         """
         return all(child.pid is not None for child in self.children)
 
-    def _all_up(self) -> bool:
-        awaited = [child for child in self.children if child.awaited]
-        return all(self.roster.signed(child.role, child.pid) for child in awaited) and self.answers()
+    def _is_all_up(self) -> bool:
+        awaited = [child for child in self.children if child.is_awaited]
+        return all(self.pid_files.is_written(child.role, child.pid) for child in awaited) and self.is_answering()
 
-    def _give_up(self) -> None:
+    def _require_startable(self) -> None:
         """Raise Environment if a role can't start.
 
         Called only before all roles were up once. Afterwards, roles are restarted without limit.
         """
         for child in self.children:
-            if ENVIRONMENT in child.exits or len(child.exits) >= FIRST_TRIES:
-                raise Environment(f"The role {child.role} doesn't start: {self.last_words(child.role)}")
+            if ENVIRONMENT in child.exits or len(child.exits) >= FIRST_ATTEMPTS:
+                raise Environment(f"The role {child.role} doesn't start: {self.last_log_line(child.role)}")
 
     def _stop(self) -> None:
         for child in self.children:

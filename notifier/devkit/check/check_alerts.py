@@ -15,34 +15,34 @@ from notifier.devkit.fake_providers.devices import member_of
 from notifier.devkit.fixture.users import platform
 from notifier.devkit.fixture.world import Flags
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
-from notifier.domain.audience.snapshot import PUSHED
+from notifier.domain.audience.snapshot import DEFAULT_PUSHED_TIERS
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import BurstProgress, Fact
 from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import BurstKey, Member
-from notifier.domain.push.alert import alert
+from notifier.domain.push.alert import burst_alert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rang:
+class ArrivedAlert:
     """One line of a fake provider's output: an alert that arrived on a device."""
 
     at: datetime
     platform: str
-    to: str
-    place: str
+    address: str
+    collapse_id: str
     """Collapse id. A later alert with the same one replaces it on the device."""
-    again: bool = False
+    is_repeat: bool = False
     """Whether the same alert arrived earlier. The device still shows one."""
 
     @property
     def member(self) -> Member | None:
-        return member_of(self.to)
+        return member_of(self.address)
 
 
-def rang(files: Iterable[Path]) -> Iterator[Rang]:
+def read_alerts(files: Iterable[Path]) -> Iterator[ArrivedAlert]:
     """Yield the alerts of all complete lines.
 
     The last line may be incomplete. A fake that was killed amid a line has not acknowledged the alert, so the alert is
@@ -54,22 +54,28 @@ def rang(files: Iterable[Path]) -> Iterator[Rang]:
                 with suppress(ValueError):
                     row = json.loads(line)
                     at = datetime.fromisoformat(row["at"])
-                    yield Rang(at=at, platform=row["platform"], to=row["to"], place=row["place"], again=row["again"])
+                    yield ArrivedAlert(
+                        at=at,
+                        platform=row["platform"],
+                        address=row["to"],
+                        collapse_id=row["place"],
+                        is_repeat=row["again"],
+                    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promised:
+class AlertGuarantees:
     """Guarantees to check besides the recipients. The defaults are for a storm without faults."""
 
-    caps: int | None = None
+    hourly_cap: int | None = None
     """Hourly cap per user, 0 for no limit; also at most one alert per tweet. None disables both rules."""
-    once: bool = True
+    is_once: bool = True
     """Whether no alert may arrive twice. After a process was killed a repeated alert replaces the first."""
-    counted: bool = True
+    caps_are_exact: bool = True
     """Whether the cap counters were never lost, so that no user exceeds a cap."""
 
 
-Heard = Mapping[Member, Mapping[BurstKey, int]]
+AlertCounts = Mapping[Member, Mapping[BurstKey, int]]
 """Number of alerts by member and burst."""
 
 
@@ -84,36 +90,42 @@ class Alerts:
     """Bursts by the collapse id of their alerts."""
 
     def expect(self, burst: Burst, shard: int, tiers: Mapping[Tier, Flags], phones: Flags) -> None:
-        self.bursts[alert(burst).collapse_id] = burst
-        for tier in PUSHED if burst.verdict is Verdict.ALL else ():
+        self.bursts[burst_alert(burst).collapse_id] = burst
+        for tier in DEFAULT_PUSHED_TIERS if burst.verdict is Verdict.ALL else ():
             alerted = np.flatnonzero(tiers[tier] & phones) + shard * SHARD_MEMBERS
             if len(alerted):
                 self.expected[burst.key][tier, shard] = frozenset(map(Member, alerted.tolist()))
 
-    def finding(self, lines: Collection[Rang], accounts: Iterable[BurstProgress], promised: Promised) -> Finding:
+    def finding(
+        self, lines: Collection[ArrivedAlert], accounts: Iterable[BurstProgress], guarantees: AlertGuarantees
+    ) -> Finding:
         """Check that completed slices alerted all of their members, on the right platform, and no other user."""
-        heard = self._heard(lines)
+        counts = self._count(lines)
         wrong = [
-            *self._strange(lines),
-            *self._silent(heard, accounts, promised.caps),
-            *(self._beyond(heard, promised.caps) if promised.caps is not None and promised.counted else ()),
+            *self._unexpected(lines),
+            *self._missing(counts, accounts, guarantees.hourly_cap),
+            *(
+                self._over_cap(counts, guarantees.hourly_cap)
+                if guarantees.hourly_cap is not None and guarantees.caps_are_exact
+                else ()
+            ),
         ]
         people = sum(len(members) for windows in self.expected.values() for members in windows.values())
-        repeated = sum(times - 1 for bursts in heard.values() for times in bursts.values())
-        if repeated and promised.once:
+        repeated = sum(times - 1 for bursts in counts.values() for times in bursts.values())
+        if repeated and guarantees.is_once:
             wrong.append(f"{repeated} alerts came again, though nothing was killed")
         result = agreement("alerts_equal_oracle", wrong, n=people)
         if not result.ok:
             return result
-        detail = f"{len(lines):,} alerts on {len(heard):,} phones, {repeated} of them sent again"
+        detail = f"{len(lines):,} alerts on {len(counts):,} phones, {repeated} of them sent again"
         return Finding(name=result.name, ok=True, value=0, limit=0, unit=result.unit, n=result.n, detail=detail)
 
     def vips(self, since: datetime) -> Mapping[str, frozenset[Member]]:
         """Return the members to alert in P0 by collapse id, for all bursts accepted from `since` on."""
         bursts = {collapse_id: burst for collapse_id, burst in self.bursts.items() if burst.accepted_at >= since}
-        return {collapse_id: self._told(burst.key, [Tier.P0]) for collapse_id, burst in bursts.items()}
+        return {collapse_id: self._expected_members(burst.key, [Tier.P0]) for collapse_id, burst in bursts.items()}
 
-    def vip_waits(self, lines: Iterable[Rang], since: datetime) -> list[float]:
+    def vip_waits(self, lines: Iterable[ArrivedAlert], since: datetime) -> list[float]:
         """Return the seconds from acceptance of the opening event to the provider, for each VIP and burst.
 
         If an alert was repeated, the first one counts.
@@ -121,59 +133,59 @@ class Alerts:
         vips, first = self.vips(since), dict[tuple[str, Member], float]()
         for line in sorted(lines, key=lambda arrival: arrival.at):
             member = line.member
-            if member is not None and member in vips.get(line.place, ()):
-                wait = (line.at - self.bursts[line.place].accepted_at).total_seconds()
-                first.setdefault((line.place, member), wait)
+            if member is not None and member in vips.get(line.collapse_id, ()):
+                wait = (line.at - self.bursts[line.collapse_id].accepted_at).total_seconds()
+                first.setdefault((line.collapse_id, member), wait)
         return list(first.values())
 
-    def _told(self, burst: BurstKey, tiers: Collection[Tier]) -> frozenset[Member]:
+    def _expected_members(self, burst: BurstKey, tiers: Collection[Tier]) -> frozenset[Member]:
         windows = self.expected.get(burst, {})
         return frozenset[Member]().union(*(members for (tier, _), members in windows.items() if tier in tiers))
 
-    def _heard(self, lines: Iterable[Rang]) -> Heard:
+    def _count(self, lines: Iterable[ArrivedAlert]) -> AlertCounts:
         counts: dict[Member, Counter[BurstKey]] = defaultdict(Counter)
         for line in lines:
-            burst, member = self.bursts.get(line.place), line.member
+            burst, member = self.bursts.get(line.collapse_id), line.member
             if burst is not None and member is not None:
                 counts[member][burst.key] += 1
         return counts
 
-    def _strange(self, lines: Iterable[Rang]) -> Iterator[str]:
-        expected = {key: self._told(key, PUSHED) for key in self.expected}
+    def _unexpected(self, lines: Iterable[ArrivedAlert]) -> Iterator[str]:
+        expected = {key: self._expected_members(key, DEFAULT_PUSHED_TIERS) for key in self.expected}
         for line in lines:
-            burst, member = self.bursts.get(line.place), line.member
+            burst, member = self.bursts.get(line.collapse_id), line.member
             if burst is None:
-                yield f"{line.to} rang for {line.place}, which is no burst's"
+                yield f"{line.address} rang for {line.collapse_id}, which is no burst's"
             elif member is None or member not in expected.get(burst.key, ()):
-                yield f"{burst.key}: {line.to} rang, and nobody is to be told there"
+                yield f"{burst.key}: {line.address} rang, and nobody is to be told there"
             elif line.platform != platform(member):
-                yield f"{burst.key}: {line.to} rang on {line.platform}"
+                yield f"{burst.key}: {line.address} rang on {line.platform}"
 
-    def _silent(self, heard: Heard, accounts: Iterable[BurstProgress], caps: int | None) -> Iterator[str]:
+    def _missing(self, counts: AlertCounts, accounts: Iterable[BurstProgress], hourly_cap: int | None) -> Iterator[str]:
         tweets = {burst.key: burst.tweet for burst in self.bursts.values()}
         for burst, member in self._due(accounts):
-            bursts = heard.get(member, {})
+            bursts = counts.get(member, {})
             if burst in bursts:
                 continue
             # Either burst of a tweet may have sent the alert: push keeps no order.
             alerted_tweets = {tweets[key] for key in bursts}
-            if caps is None or not (tweets[burst] in alerted_tweets or 0 < caps <= len(alerted_tweets)):
+            if hourly_cap is None or not (tweets[burst] in alerted_tweets or 0 < hourly_cap <= len(alerted_tweets)):
                 yield f"{burst}: u{member} was never told"
 
     def _due(self, accounts: Iterable[BurstProgress]) -> Iterator[tuple[BurstKey, Member]]:
         for account in accounts:
             windows = self.expected.get(account.plan.burst, {})
-            for slice_, state in account.standings.items():
-                if slice_.step is not Step.ROWS and state.ended and state.ended.fact is Fact.DONE:
+            for slice_, state in account.slice_states.items():
+                if slice_.step is not Step.ROWS and state.final_entry and state.final_entry.fact is Fact.DONE:
                     for shard in slice_.shards:
                         due = windows.get((slice_.tier, shard), ())
                         yield from ((slice_.burst, m) for m in due if platform(m) is slice_.step.platform)
 
-    def _beyond(self, heard: Heard, caps: int) -> Iterator[str]:
+    def _over_cap(self, counts: AlertCounts, hourly_cap: int) -> Iterator[str]:
         tweets = {burst.key: burst.tweet for burst in self.bursts.values()}
-        for member, bursts in heard.items():
-            if caps and len(bursts) > caps:
-                yield f"u{member} was told of {len(bursts)} bursts, and {caps} are the most"
+        for member, bursts in counts.items():
+            if hourly_cap and len(bursts) > hourly_cap:
+                yield f"u{member} was told of {len(bursts)} bursts, and {hourly_cap} are the most"
             yield from (
                 f"u{member} was told {times} times of the tweet {tweet}"
                 for tweet, times in Counter(tweets[burst] for burst in bursts).items()

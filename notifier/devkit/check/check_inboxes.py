@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from notifier.devkit.check.expected import Truth
+from notifier.devkit.check.expected import ExpectedResult
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.devkit.check.http_client import HttpClient, patiently, quoted
+from notifier.devkit.check.http_client import HttpClient, get_patiently, quoted
 from notifier.devkit.fixture.users import FixtureUser
 from notifier.domain.ids import UserId
 
 LIMIT = 7
 """Items per page. A small number exercises the cursors."""
-BADGE_MOST = 100
+MAX_BADGE = 100
 """Upper limit of a badge."""
 PAGES = 2_000
 """Page limit, more than any inbox of a check has. It ends a cursor that loops."""
@@ -53,23 +53,23 @@ class ObservedInbox:
 
 
 @dataclass(slots=True, kw_only=True)
-class Tabs:
+class InboxCheck:
     """Opens the inboxes of sample users. `token` issues a user's token."""
 
     url: str
     token: Callable[[UserId], str]
-    people: Sequence[FixtureUser]
+    users: Sequence[FixtureUser]
     shown: dict[UserId, ObservedInbox] = field(default_factory=dict)
 
-    def look(self) -> None:
-        self.shown = {person.user: self._open(person) for person in self.people}
+    def open_all(self) -> None:
+        self.shown = {person.user: self._open(person) for person in self.users}
 
     def _open(self, person: FixtureUser) -> ObservedInbox:
         wire = HttpClient(url=self.url, bearer=self.token(person.user))
         items: list[Mapping[str, object]] = []
         path, seen, trouble = f"/v1/inbox?limit={LIMIT}", None, ""
         for _ in range(PAGES):
-            page = patiently(wire, path)
+            page = get_patiently(wire, path)
             if page.status != 200 or page.body["partial"]:
                 trouble = f"{path.partition('&')[0]} was answered with {page.status}"
                 break
@@ -78,19 +78,19 @@ class Tabs:
             if page.body["next"] is None:
                 break
             path = f"/v1/inbox?limit={LIMIT}&cursor={quoted(page.body['next'])}"
-        badge = patiently(wire, "/v1/inbox/unread").body or {}
+        badge = get_patiently(wire, "/v1/inbox/unread").body or {}
         wire.close()
         return ObservedInbox(
             items=items, badge=(badge.get("count", -1), badge.get("more", False)), seen=seen, trouble=trouble
         )
 
-    def see_some(self) -> list[str]:
+    def mark_some(self) -> list[str]:
         """Mark the first page of every third user as seen, then one item as unread and another as hidden.
 
         Returns the errors.
         """
         wrong = []
-        for person in self.people[::3]:
+        for person in self.users[::3]:
             shown = self.shown[person.user]
             wire = HttpClient(url=self.url, bearer=self.token(person.user))
             ids = shown.ids
@@ -105,14 +105,14 @@ class Tabs:
 
     def hidden(self, before: Mapping[UserId, ObservedInbox]) -> Mapping[UserId, slice]:
         """Return the positions in users' lists of the items that `see_some` has hidden."""
-        return {person.user: slice(1, 2) for person in self.people[::3] if len(before[person.user].items) > 1}
+        return {person.user: slice(1, 2) for person in self.users[::3] if len(before[person.user].items) > 1}
 
-    def differences(self, truth: Truth, hidden: Mapping[UserId, slice]) -> Iterator[str]:
-        places = {key: (str(key.subject), burst.opened_in) for key, burst in truth.bursts.items()}
+    def differences(self, truth: ExpectedResult, hidden: Mapping[UserId, slice]) -> Iterator[str]:
+        places = {key: (str(key.subject), burst.opened_second) for key, burst in truth.bursts.items()}
         counts = truth.counts()
-        for person in self.people:
+        for person in self.users:
             shown = self.shown[person.user]
-            expected_keys = list(truth.tab(person))
+            expected_keys = list(truth.inbox(person))
             del expected_keys[hidden.get(person.user, slice(0))]
             expected = [places[key] for key in expected_keys]
             if shown.trouble or shown.places != expected:
@@ -122,7 +122,7 @@ class Tabs:
             elif any(item["count"] != counts[key] for item, key in zip(shown.items, expected_keys, strict=True)):
                 yield f"{person.user} ({person.kind}): another count of mentions"
 
-    def twice(self) -> list[str]:
+    def duplicates(self) -> list[str]:
         return [
             f"{user} sees {len(shown.ids) - len(set(shown.ids))} twice"
             for user, shown in self.shown.items()
@@ -132,14 +132,14 @@ class Tabs:
     def badges(self) -> list[str]:
         wrong = []
         for user, shown in self.shown.items():
-            expected = (min(shown.unread, BADGE_MOST), shown.unread > BADGE_MOST)
+            expected = (min(shown.unread, MAX_BADGE), shown.unread > MAX_BADGE)
             if shown.badge != expected:
                 wrong.append(f"{user}: badge {shown.badge}, list {expected}")
         return wrong
 
-    def dormant_by_pull(self, truth: Truth) -> Finding:
+    def dormant_by_pull(self, truth: ExpectedResult) -> Finding:
         """Check that dormant followers, who get no rows for celebrities, still see the complete list."""
-        dormant = [person for person in self.people if person.kind in ("dormant", "idle vip")]
-        dormant_tabs = Tabs(url=self.url, token=self.token, people=dormant, shown=self.shown)
-        expected_lists = sum(bool(truth.tab(person)) for person in dormant)
+        dormant = [person for person in self.users if person.kind in ("dormant", "idle vip")]
+        dormant_tabs = InboxCheck(url=self.url, token=self.token, users=dormant, shown=self.shown)
+        expected_lists = sum(bool(truth.inbox(person)) for person in dormant)
         return agreement("dormant_by_pull", dormant_tabs.differences(truth, {}), n=expected_lists)

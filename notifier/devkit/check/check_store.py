@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from notifier.devkit.check.check_alerts import Alerts, Promised, Rang
-from notifier.devkit.check.expected import ExpectedMention, Truth
+from notifier.devkit.check.check_alerts import AlertGuarantees, Alerts, ArrivedAlert
+from notifier.devkit.check.expected import ExpectedMention, ExpectedResult
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.check.traffic import SOURCE, Tweet
 from notifier.devkit.fixture.world import Flags, World
@@ -21,17 +21,17 @@ from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import POLICIES, BurstKey, Kind, Lane, Subject
 from notifier.ports.bursts import Bursts
-from notifier.ports.ledger import Archive, Ledger, Sleepers, StoredRow
+from notifier.ports.ledger import Archive, DeferredBursts, Ledger, StoredRow
 
 # Recipients of a burst, merged from all of its inbox rows.
 
 
 @dataclass(slots=True, kw_only=True)
-class Reached:
+class StoredRecipients:
     rows: int = 0
     by_tier: dict[tuple[Tier, int], Flags] = field(default_factory=dict)
     """Recipients by tier and shard."""
-    twice: int = 0
+    duplicates: int = 0
     """Number of members with more than one row."""
 
     def tier(self, tier: Tier, shard: int) -> Flags:
@@ -41,18 +41,18 @@ class Reached:
         return sum(int(flags.sum()) for flags in self.by_tier.values())
 
 
-def put_together(rows: Iterable[StoredRow]) -> Reached:
+def merge_rows(rows: Iterable[StoredRow]) -> StoredRecipients:
     """Merge all inbox rows of a burst."""
-    merged = Reached()
+    merged = StoredRecipients()
     times: dict[tuple[Tier, int], npt.NDArray[np.uint8]] = defaultdict(lambda: np.zeros(SHARD_MEMBERS, dtype=np.uint8))
     for stored in rows:
         merged.rows += 1
         shard, number = divmod(stored.member_range, SHARD_RANGES)
-        np.add.at(times[stored.row.tier, shard], number * RANGE_MEMBERS + stored.row.places(), 1)
+        np.add.at(times[stored.row.tier, shard], number * RANGE_MEMBERS + stored.row.offsets(), 1)
     shards = {shard for _, shard in times}
     for shard in shards:
         total = sum(reached.astype(np.int64) for (_, row_shard), reached in times.items() if row_shard == shard)
-        merged.twice += int((np.asarray(total) > 1).sum())
+        merged.duplicates += int((np.asarray(total) > 1).sum())
     merged.by_tier = {key: reached > 0 for key, reached in times.items()}
     return merged
 
@@ -61,74 +61,80 @@ _NOBODY = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
 
 
 @dataclass(slots=True, kw_only=True)
-class Outside:
+class StoreCheck:
     archive: Archive
-    outcomes: Bursts
+    bursts_port: Bursts
     world: World
-    reached: dict[BurstKey, Reached] = field(default_factory=dict)
+    reached: dict[BurstKey, StoredRecipients] = field(default_factory=dict)
     alerts: Alerts = field(default_factory=Alerts)
     """Expected alerts, complete once `rows_equal_oracle` has run."""
 
-    def truth(self, accepted: Sequence[Tweet]) -> Truth:
+    def truth(self, accepted: Sequence[Tweet]) -> ExpectedResult:
         bursts = {burst.key: burst for burst in self.archive.bursts()}
-        return Truth(world=self.world, facts=[fact for tweet in accepted for fact in self._facts(tweet)], bursts=bursts)
+        return ExpectedResult(
+            world=self.world, facts=[fact for tweet in accepted for fact in self._facts(tweet)], bursts=bursts
+        )
 
     def _facts(self, tweet: Tweet) -> Iterator[ExpectedMention]:
-        stored = self.outcomes.outcomes(SOURCE, tweet.id)
+        stored = self.bursts_port.outcomes(SOURCE, tweet.id)
         for account in tweet.mentioned:
             bursts = [outcome.burst for outcome in stored if outcome.account == account and outcome.burst]
             yield ExpectedMention(tweet=tweet, account=account, bursts=bursts)
 
-    def nothing_lost(self, found: Truth, refused: Collection[str]) -> Finding:
+    def nothing_lost(self, truth: ExpectedResult, refused: Collection[str]) -> Finding:
         """Check that each accepted mention is in one MENTION and one SELF burst of its account, and in no other."""
-        return agreement("nothing_lost", [*refused, *_misplaced(found), *_miscounted(found)], n=len(found.facts))
+        return agreement("nothing_lost", [*refused, *_misplaced(truth), *_miscounted(truth)], n=len(truth.facts))
 
-    def rows_equal_oracle(self, found: Truth) -> Finding:
+    def rows_equal_oracle(self, truth: ExpectedResult) -> Finding:
         """Compare every member of every tier in every shard, without sampling."""
-        wrong = [line for burst in found.bursts.values() for line in self._differences(found, burst)]
+        wrong = [line for burst in truth.bursts.values() for line in self._differences(truth, burst)]
         people = sum(reached.people() for reached in self.reached.values())
-        finding = agreement("rows_equal_oracle", wrong, n=len(found.bursts))
+        finding = agreement("rows_equal_oracle", wrong, n=len(truth.bursts))
         return finding if wrong else _with_detail(finding, f"{people:,} deliveries compared, person by person")
 
-    def _differences(self, found: Truth, burst: Burst) -> Iterator[str]:
-        reached = self.reached[burst.key] = put_together(self.archive.rows(burst.key))
-        shards = {shard for _, shard in reached.by_tier} | set(found.shards(burst.key.subject))
+    def _differences(self, truth: ExpectedResult, burst: Burst) -> Iterator[str]:
+        reached = self.reached[burst.key] = merge_rows(self.archive.rows(burst.key))
+        shards = {shard for _, shard in reached.by_tier} | set(truth.shards(burst.key.subject))
         for shard in sorted(shards):
-            expected = found.tiers(burst, shard)
-            self.alerts.expect(burst, shard, expected, found.phones(shard))
+            expected = truth.tiers(burst, shard)
+            self.alerts.expect(burst, shard, expected, truth.phones(shard))
             for tier in TIERS:
                 missing = int((expected[tier] & ~reached.tier(tier, shard)).sum())
                 surplus = int((reached.tier(tier, shard) & ~expected[tier]).sum())
                 if missing or surplus:
                     yield f"{burst.key} {tier} shard {shard}: {missing} missing, {surplus} too many"
 
-    def alerts_equal_oracle(self, lines: Collection[Rang], promised: Promised) -> Finding:
+    def alerts_equal_oracle(self, lines: Collection[ArrivedAlert], guarantees: AlertGuarantees) -> Finding:
         """Check that exactly the members of alerted tiers with a device were alerted."""
-        return self.alerts.finding(lines, self.archive.accounts(), promised)
+        return self.alerts.finding(lines, self.archive.burst_progress(), guarantees)
 
-    def twice(self) -> list[str]:
+    def duplicates(self) -> list[str]:
         return [
-            f"{key}: {reached.twice} people have two rows" for key, reached in self.reached.items() if reached.twice
+            f"{key}: {reached.duplicates} people have two rows"
+            for key, reached in self.reached.items()
+            if reached.duplicates
         ]
 
-    def books_balance(self, found: Truth) -> Finding:
+    def totals_balance(self, truth: ExpectedResult) -> Finding:
         """Check that all members of the audience snapshots are delivered, suppressed, pulled or dead.
 
         The formulas must yield the same numbers.
         """
-        accounts = {account.plan.burst: account for account in self.archive.accounts()}
-        wrong = [f"{key} has no plan" for key in found.bursts if key not in accounts] + list(self._spared(found))
+        accounts = {account.plan.burst: account for account in self.archive.burst_progress()}
+        wrong = [f"{key} has no plan" for key in truth.bursts if key not in accounts] + list(
+            self._missing_fanouts(truth)
+        )
         for key, account in accounts.items():
-            wrong += self._unbalanced(found, found.bursts[key], account)
+            wrong += self._unbalanced(truth, truth.bursts[key], account)
         return agreement("books_balance", wrong, n=len(accounts))
 
-    def _spared(self, found: Truth) -> Iterator[str]:
+    def _missing_fanouts(self, truth: ExpectedResult) -> Iterator[str]:
         """Yield pull-only bursts that should have been fanned out.
 
         Only restricted bursts of large subjects may be pull-only, and only after the subject's fan-out budget is spent.
         """
         fanned_out: Counter[Subject] = Counter()
-        for key, burst in sorted(found.bursts.items()):
+        for key, burst in sorted(truth.bursts.items()):
             policy = POLICIES[key.subject.kind]
             if burst.restricted_to is None or not burst.pull_only:
                 fanned_out[key.subject] += burst.restricted_to is not None
@@ -139,55 +145,55 @@ class Outside:
             elif burst.pull_only and fanned_out[key.subject] < policy.budget_capacity:
                 yield f"{key} is not fanned out, though the budget isn't spent"
 
-    def _unbalanced(self, found: Truth, burst: Burst, account: BurstProgress) -> Iterator[str]:
+    def _unbalanced(self, truth: ExpectedResult, burst: Burst, account: BurstProgress) -> Iterator[str]:
         ended = dict.fromkeys(Fact, 0)
-        for state in account.standings.values():
-            if state.ended is None:
+        for state in account.slice_states.values():
+            if state.final_entry is None:
                 yield f"{state.slice} has not ended"
             elif state.slice.step is Step.ROWS:
-                ended[state.ended.fact] += state.ended.people
-        shards = found.shards(burst.key.subject)
-        seals = {seal.shard: seal for seal in self.archive.seals(burst.key)}
-        suppressed = sum(sum(seal.suppressed.values()) for seal in seals.values())
-        expected = suppressed + sum(seal.reached(tier) for seal in seals.values() for tier in TIERS)
-        oracle = {shard: found.expected(burst, shard) for shard in shards}
+                ended[state.final_entry.fact] += state.final_entry.people
+        shards = truth.shards(burst.key.subject)
+        snapshots = {snapshot.shard: snapshot for snapshot in self.archive.audience_snapshots(burst.key)}
+        suppressed = sum(sum(snapshot.suppressed.values()) for snapshot in snapshots.values())
+        expected = suppressed + sum(snapshot.reached_count(tier) for snapshot in snapshots.values() for tier in TIERS)
+        oracle = {shard: truth.expected(burst, shard) for shard in shards}
         by_formula = sum(oracle.values())
         done, undone = ended[Fact.DONE], ended[Fact.PULLED] + ended[Fact.DEAD]
-        if unsealed := [shard for shard, people in oracle.items() if people and shard not in seals]:
+        if unsealed := [shard for shard, people in oracle.items() if people and shard not in snapshots]:
             yield f"{burst.key}: {len(unsealed)} shards without a seal"
         if not expected == by_formula == done + undone + suppressed:
             yield (
                 f"{burst.key}: {expected} expected, {by_formula} by formula, {done} + {undone} + {suppressed} accounted"
             )
 
-    def lanes(self, found: Truth, threshold: int, at_least: int) -> Finding:
+    def lanes(self, truth: ExpectedResult, threshold: int, at_least: int) -> Finding:
         """Check that bursts of celebrities are in the celebrity lane and all others in the standard lane."""
-        bursts = [burst for burst in found.bursts.values() if burst.key.subject.kind is Kind.MENTION]
+        bursts = [burst for burst in truth.bursts.values() if burst.key.subject.kind is Kind.MENTION]
         wrong = [f"{burst.key} is {burst.lane}" for burst in bursts if burst.lane is not self._lane(burst, threshold)]
         lanes = [burst.lane for burst in bursts]
         if Lane.CELEBRITY not in lanes:
             wrong.append("no burst is in the celebrity lane")
         if at_least and Lane.STANDARD not in lanes:
             wrong.append("no burst is in the standard lane")
-        if len(found.bursts) < at_least:
-            wrong.append(f"{len(found.bursts)} bursts in all, fewer than {at_least}")
+        if len(truth.bursts) < at_least:
+            wrong.append(f"{len(truth.bursts)} bursts in all, fewer than {at_least}")
         detail = (
             f"{lanes.count(Lane.CELEBRITY)} bursts in the celebrity lane, {lanes.count(Lane.STANDARD)} in the other"
         )
-        finding = agreement("celebrity_lane_used", wrong, n=len(found.bursts))
+        finding = agreement("celebrity_lane_used", wrong, n=len(truth.bursts))
         return finding if wrong else _with_detail(finding, detail)
 
     def _lane(self, burst: Burst, threshold: int) -> Lane:
         size = self.world.size(self.world.stars[burst.key.subject.owner])
         return Lane.CELEBRITY if size >= threshold else Lane.STANDARD
 
-    def distinct_rows(self, found: Truth) -> Finding:
+    def distinct_rows(self, truth: ExpectedResult) -> Finding:
         """Check that without collapsing each mention of a subject below the size limit has its own burst and rows."""
-        mentions = [(fact, key) for fact in found.facts for key in fact.bursts if self._uncollapsed(key.subject)]
+        mentions = [(fact, key) for fact in truth.facts for key in fact.bursts if self._uncollapsed(key.subject)]
         shared = [
-            f"{key} has {n} mentions" for key, n in found.counts().items() if n > 1 and self._uncollapsed(key.subject)
+            f"{key} has {n} mentions" for key, n in truth.counts().items() if n > 1 and self._uncollapsed(key.subject)
         ]
-        rowless = [f"{key} has no rows" for _, key in mentions if self._wants_rows(found, key) and not self._rows(key)]
+        rowless = [f"{key} has no rows" for _, key in mentions if self._wants_rows(truth, key) and not self._rows(key)]
         return agreement("collapse_off_distinct_rows", [*shared, *rowless], n=len(mentions))
 
     def _uncollapsed(self, subject: Subject) -> bool:
@@ -195,15 +201,15 @@ class Outside:
             return False
         return self.world.size(self.world.stars[subject.owner]) <= POLICIES[subject.kind].collapse_off_limit
 
-    def _wants_rows(self, found: Truth, key: BurstKey) -> bool:
-        burst = found.bursts[key]
-        return any(f.any() for shard in found.shards(key.subject) for f in found.tiers(burst, shard).values())
+    def _wants_rows(self, truth: ExpectedResult, key: BurstKey) -> bool:
+        burst = truth.bursts[key]
+        return any(f.any() for shard in truth.shards(key.subject) for f in truth.tiers(burst, shard).values())
 
     def _rows(self, key: BurstKey) -> int:
         return self.reached[key].rows
 
 
-def drained(ledger: Ledger, sleepers: Sleepers, outcomes: Bursts, waiting: dict[str, Tweet]) -> bool:
+def is_drained(ledger: Ledger, deferred: DeferredBursts, outcomes: Bursts, waiting: dict[str, Tweet]) -> bool:
     """Return whether every mention has its bursts and no burst has pending work.
 
     Removes tweets with complete bursts from `waiting`.
@@ -217,24 +223,24 @@ def drained(ledger: Ledger, sleepers: Sleepers, outcomes: Bursts, waiting: dict[
                 return False
             del waiting[tweet.id]
         # Read last, because bursts open until their plans exist. Read twice, because a deferred burst may wake between.
-        return not (ledger.open() or sleepers.count() or ledger.open())
+        return not (ledger.open_bursts() or deferred.count() or ledger.open_bursts())
     except StoreUnavailable:
         return False
 
 
-def _misplaced(found: Truth) -> Iterator[str]:
-    for fact in found.facts:
+def _misplaced(truth: ExpectedResult) -> Iterator[str]:
+    for fact in truth.facts:
         subjects = sorted(key.subject for key in fact.bursts)
         expected = sorted(Subject(kind, fact.account) for kind in (Kind.MENTION, Kind.SELF))
         if subjects != expected:
             yield f"{fact.tweet.id} of {fact.account} is in {[str(key) for key in fact.bursts]}"
-        elif any(key not in found.bursts for key in fact.bursts):
+        elif any(key not in truth.bursts for key in fact.bursts):
             yield f"{fact.tweet.id} of {fact.account} is in a burst that doesn't exist"
 
 
-def _miscounted(found: Truth) -> Iterator[str]:
-    counts: Mapping[BurstKey, int] = found.counts()
-    for burst in found.bursts.values():
+def _miscounted(truth: ExpectedResult) -> Iterator[str]:
+    counts: Mapping[BurstKey, int] = truth.counts()
+    for burst in truth.bursts.values():
         if burst.count != counts.get(burst.key, 0):
             yield f"{burst.key} says {burst.count} mentions, {counts.get(burst.key, 0)} are in it"
 

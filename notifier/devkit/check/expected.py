@@ -29,7 +29,7 @@ class ExpectedMention:
 
 
 @dataclass(slots=True, kw_only=True)
-class Truth:
+class ExpectedResult:
     world: World
     facts: Sequence[ExpectedMention]
     bursts: Mapping[BurstKey, Burst]
@@ -39,9 +39,9 @@ class Truth:
         """Return the number of accepted mentions in each burst."""
         return Counter(key for fact in self.facts for key in fact.bursts)
 
-    def tab(self, person: FixtureUser) -> list[BurstKey]:
+    def inbox(self, fixture_user: FixtureUser) -> list[BurstKey]:
         """Return the bursts that the user must see, newest first."""
-        seen = {key for fact in self.facts for key in fact.bursts if self._sees(person, key.subject, fact)}
+        seen = {key for fact in self.facts for key in fact.bursts if self._sees(fixture_user, key.subject, fact)}
         return sorted(seen, key=lambda key: (self.bursts[key].opened_at, key), reverse=True)
 
     def tiers(self, burst: Burst, shard: int) -> Mapping[Tier, Flags]:
@@ -141,7 +141,7 @@ def fanouts_a_minute(bursts: Collection[Burst]) -> int:
     for burst in bursts:
         if burst.key.subject.kind is Kind.MENTION and burst.restricted_to is None:
             times[burst.key.subject].append(burst.opened_at)
-    return max((_most_within_a_minute(sorted(found)) for found in times.values()), default=0)
+    return max((_most_within_a_minute(sorted(opened_times)) for opened_times in times.values()), default=0)
 
 
 def _most_within_a_minute(times: Sequence[datetime]) -> int:

@@ -16,31 +16,31 @@ from notifier.devkit.check.http_client import HttpClient, HttpResponse
 from notifier.devkit.check.instance import Engines, Instance
 from notifier.devkit.engines.fleet import ENGINES
 from notifier.devkit.fixture.users import FixtureUser
-from notifier.domain.delivery.slice import PHONES, TERMS, Pool
+from notifier.domain.delivery.slice import POOL_TERMS, PUSH_STEPS, Pool
 from notifier.domain.ids import UserId
 
 TIMES = 2
 """Number of injections per fault kind."""
-OF_A_POOL: Mapping[str, Sequence[Pool]] = {
+POOL_FAULTS: Mapping[str, Sequence[Pool]] = {
     "kill-worker": tuple(Pool),
-    "kill-push": tuple(map(Pool, PHONES)),
+    "kill-push": tuple(map(Pool, PUSH_STEPS)),
     "stop-worker": (Pool.P0, Pool.P1),
 }
 """Pools whose workers a fault kind may hit. P2 is not stopped: a storm would end before its long claims expire."""
 FOUND_WITHIN = 10.0
 """Seconds within which a restarting role must be back."""
-PUMP_STOPPED = 7.0
+PUMP_STOPPED_FOR = 7.0
 """Seconds. Longer than the session timeout of a log consumer and than a leader lease."""
-FROZEN = 8.0
+FROZEN_FOR = 8.0
 """Seconds an engine is frozen. Longer than any of its clients' timeouts."""
-PARTED, SLOWED, REFUSED = 3.0, 5.0, 5.0
+CUT_FOR, SLOW_FOR, REFUSED_FOR = 3.0, 5.0, 5.0
 """Seconds without a network, with a slow network, and with a node that refuses half of its requests."""
 LATENCY = 0.1
 """One-way delay in seconds, as to another continent."""
 OUTAGE = 20.0
 """Seconds without a store."""
 STORE_OUTAGE = "store-outage"
-EARLY = 0.1
+EARLIEST = 0.1
 """Latest start of a store outage, as a share of its half of the storm."""
 
 
@@ -50,12 +50,12 @@ class InjectedFault:
     """Seconds from the start of the storm."""
     kind: str
     pool: Pool
-    gone: bool = False
+    is_killed: bool = False
     """Whether a store outage kills the process instead of freezing it."""
 
     def __str__(self) -> str:
-        target = f" {self.pool}" if self.kind in OF_A_POOL else ""
-        mode = f" ({'gone' if self.gone else 'frozen'})" if self.kind == STORE_OUTAGE else ""
+        target = f" {self.pool}" if self.kind in POOL_FAULTS else ""
+        mode = f" ({'gone' if self.is_killed else 'frozen'})" if self.kind == STORE_OUTAGE else ""
         return f"{self.kind}{target}{mode} at {self.at:.1f} s"
 
 
@@ -67,8 +67,8 @@ def schedule(kinds: Sequence[str], seed: int, lasting: float) -> list[InjectedFa
             InjectedFault(
                 at=_moment(kind, turn, lasting, chance.uniform(0.05, 1.0)),
                 kind=kind,
-                pool=chance.choice(OF_A_POOL.get(kind, tuple(Pool))),
-                gone=turn == 1,
+                pool=chance.choice(POOL_FAULTS.get(kind, tuple(Pool))),
+                is_killed=turn == 1,
             )
             for kind in kinds
             for turn in range(TIMES)
@@ -78,7 +78,7 @@ def schedule(kinds: Sequence[str], seed: int, lasting: float) -> list[InjectedFa
 
 
 def _moment(kind: str, turn: int, lasting: float, share: float) -> float:
-    return lasting * (turn + share * EARLY) / TIMES if kind == STORE_OUTAGE else lasting * share
+    return lasting * (turn + share * EARLIEST) / TIMES if kind == STORE_OUTAGE else lasting * share
 
 
 def proxied(kinds: Collection[str]) -> set[str]:
@@ -87,16 +87,16 @@ def proxied(kinds: Collection[str]) -> set[str]:
 
 
 @dataclass(slots=True, kw_only=True)
-class Saboteur:
+class FaultInjector:
     instance: Instance
     redis_url: Callable[[], str]
     faults: Sequence[InjectedFault]
     engines: Engines | None = None
     """External engines. None if `up` runs all of them."""
     outage: float = OUTAGE
-    before: Callable[[], None] = lambda: None
+    before_outage: Callable[[], None] = lambda: None
     """Called before a store outage."""
-    during: Callable[[], None] = lambda: None
+    during_outage: Callable[[], None] = lambda: None
     """Called twice a second during a store outage."""
     done: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -112,7 +112,7 @@ class Saboteur:
         for fault in self.faults:
             time.sleep(max(0.0, began + fault.at - time.monotonic()))
             try:
-                struck, why = {**STRIKES, **STRIKES_ON_ENGINES}[fault.kind](self, fault), ""
+                struck, why = {**INJECTIONS, **ENGINE_INJECTIONS}[fault.kind](self, fault), ""
             except Exception as error:
                 struck, why = False, f": {error}"
             (self.done if struck else self.failed).append(f"{fault}{why}")
@@ -153,18 +153,24 @@ class Saboteur:
 
     def kill_valkey(self) -> bool:
         """Kill Valkey. Only an external one is also restarted; `up` restarts its own."""
-        return self.kill("valkey") if self.engines is None else self.on(lambda engines: engines.kill("valkey"))
+        return (
+            self.kill("valkey")
+            if self.engines is None
+            else self.inject_on_engines(lambda engines: engines.kill("valkey"))
+        )
 
-    def on(self, strike: Callable[[Engines], None]) -> bool:
+    def inject_on_engines(self, inject: Callable[[Engines], None]) -> bool:
         if self.engines is None:
             return False
-        strike(self.engines)
+        inject(self.engines)
         return True
 
-    def store_outage(self, *, gone: bool) -> bool:
-        self.before()
+    def store_outage(self, *, is_killed: bool) -> bool:
+        self.before_outage()
         with self._watched():
-            return self.on(lambda engines: (engines.kill if gone else engines.freeze)("cassandra", self.outage))
+            return self.inject_on_engines(
+                lambda engines: (engines.kill if is_killed else engines.freeze)("cassandra", self.outage)
+            )
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -172,7 +178,7 @@ class Saboteur:
 
         def watch() -> None:
             while not over.wait(0.5):
-                self.during()
+                self.during_outage()
 
         thread = threading.Thread(target=watch, name="onlooker", daemon=True)
         thread.start()
@@ -195,18 +201,18 @@ class Saboteur:
         return False
 
 
-Strike = Callable[[Saboteur, InjectedFault], bool]
+Injection = Callable[[FaultInjector, InjectedFault], bool]
 
 
-def _past_its_claim(saboteur: Saboteur, fault: InjectedFault) -> bool:
-    return saboteur.stop(saboteur.worker(fault), TERMS[fault.pool].claim.total_seconds() + 1.5)
+def _stop_past_claim(injector: FaultInjector, fault: InjectedFault) -> bool:
+    return injector.stop(injector.worker(fault), POOL_TERMS[fault.pool].claim.total_seconds() + 1.5)
 
 
-def _on(engine: str, strike: Callable[[Engines, str], None], saboteur: Saboteur, _: InjectedFault) -> bool:
-    return saboteur.on(lambda engines: strike(engines, engine))
+def _inject_on(engine: str, inject: Callable[[Engines, str], None], injector: FaultInjector, _: InjectedFault) -> bool:
+    return injector.inject_on_engines(lambda engines: inject(engines, engine))
 
 
-STRIKES: Mapping[str, Strike] = {
+INJECTIONS: Mapping[str, Injection] = {
     "kill-worker": lambda saboteur, fault: saboteur.kill(saboteur.worker(fault)),
     "kill-push": lambda saboteur, fault: saboteur.kill(saboteur.worker(fault)),
     "kill-fakes": lambda saboteur, _: saboteur.kill("fakes"),
@@ -214,20 +220,20 @@ STRIKES: Mapping[str, Strike] = {
     "kill-api": lambda saboteur, _: saboteur.kill("api"),
     "kill-valkey": lambda saboteur, _: saboteur.kill_valkey(),
     "flush-valkey": lambda saboteur, _: saboteur.flush(),
-    "stop-worker": _past_its_claim,
-    "stop-pump": lambda saboteur, _: saboteur.stop("pump", PUMP_STOPPED),
+    "stop-worker": _stop_past_claim,
+    "stop-pump": lambda saboteur, _: saboteur.stop("pump", PUMP_STOPPED_FOR),
 }
 """Faults for both profiles."""
-STRIKES_ON_ENGINES: Mapping[str, Strike] = {
-    "kill-kafka": partial(_on, "kafka", Engines.kill),
-    "kill-cassandra": partial(_on, "cassandra", Engines.kill),
-    "stop-kafka": partial(_on, "kafka", lambda engines, name: engines.freeze(name, FROZEN)),
-    "stop-cassandra": partial(_on, "cassandra", lambda engines, name: engines.freeze(name, FROZEN)),
-    "refuse-cassandra": lambda saboteur, _: saboteur.engines is not None and saboteur.engines.refuse(REFUSED),
-    STORE_OUTAGE: lambda saboteur, fault: saboteur.store_outage(gone=fault.gone),
-    **{f"cut-{name}": partial(_on, name, lambda engines, name: engines.cut(name, PARTED)) for name in ENGINES},
+ENGINE_INJECTIONS: Mapping[str, Injection] = {
+    "kill-kafka": partial(_inject_on, "kafka", Engines.kill),
+    "kill-cassandra": partial(_inject_on, "cassandra", Engines.kill),
+    "stop-kafka": partial(_inject_on, "kafka", lambda engines, name: engines.freeze(name, FROZEN_FOR)),
+    "stop-cassandra": partial(_inject_on, "cassandra", lambda engines, name: engines.freeze(name, FROZEN_FOR)),
+    "refuse-cassandra": lambda saboteur, _: saboteur.engines is not None and saboteur.engines.refuse(REFUSED_FOR),
+    STORE_OUTAGE: lambda saboteur, fault: saboteur.store_outage(is_killed=fault.is_killed),
+    **{f"cut-{name}": partial(_inject_on, name, lambda engines, name: engines.cut(name, CUT_FOR)) for name in ENGINES},
     **{
-        f"slow-{name}": partial(_on, name, lambda engines, name: engines.slow(name, SLOWED, LATENCY))
+        f"slow-{name}": partial(_inject_on, name, lambda engines, name: engines.slow(name, SLOW_FOR, LATENCY))
         for name in ENGINES
     },
 }
@@ -246,26 +252,26 @@ def _alive(pid: int) -> bool:
 
 ANSWERED_WITHIN = 5.0
 """Seconds. An inbox reads the store up to twice in sequence, with a timeout of 2 s each."""
-GONE = "no answer"
+NO_ANSWER = "no answer"
 
 
 @dataclass(slots=True, kw_only=True)
-class Onlooker:
+class InboxObserver:
     instance: Instance
     token: Callable[[UserId], str]
-    people: Sequence[FixtureUser]
-    killed: bool = False
+    users: Sequence[FixtureUser]
+    api_is_killed: bool = False
     """Whether the API is killed as well. Then missing responses are tolerated."""
     answers: list[HttpResponse] = field(default_factory=list)
 
-    def everybody(self) -> None:
+    def open_all(self) -> None:
         """Open every inbox once without recording the response, so that the service remembers the last known pages."""
-        for person in self.people:
+        for person in self.users:
             self._answer(person)
 
     def __call__(self) -> None:
         """Open the inbox of the next user and record the response."""
-        self.answers.append(self._answer(self.people[len(self.answers) % len(self.people)]))
+        self.answers.append(self._answer(self.users[len(self.answers) % len(self.users)]))
 
     def _answer(self, person: FixtureUser) -> HttpResponse:
         wire = HttpClient(url=self.instance.url, bearer=self.token(person.user))
@@ -276,9 +282,9 @@ class Onlooker:
 
     def finding(self) -> Finding:
         """Check that each response was complete, partial or a 503, and in time."""
-        outcomes = [_word(response) for response in self.answers]
+        outcomes = [_outcome_name(response) for response in self.answers]
         longest = max((response.seconds for response in self.answers), default=0.0)
-        allowed = ("whole", "partial", "503", *([GONE] if self.killed else ()))
+        allowed = ("whole", "partial", "503", *([NO_ANSWER] if self.api_is_killed else ()))
         wrong = [outcome for outcome in outcomes if outcome not in allowed]
         if longest > ANSWERED_WITHIN:
             wrong.append(f"one answer took {longest:.1f} s")
@@ -288,7 +294,7 @@ class Onlooker:
         return replace(result, detail=detail)
 
 
-def _word(answer: HttpResponse) -> str:
+def _outcome_name(answer: HttpResponse) -> str:
     if answer.status == 200:
         return "partial" if answer.body["partial"] else "whole"
-    return str(answer.status) if answer.status else GONE
+    return str(answer.status) if answer.status else NO_ANSWER

@@ -30,17 +30,17 @@ def agreement(name: str, wrong: Iterable[str], *, n: int) -> Finding:
 
 def at_most(name: str, value: float, limit: float, *, unit: str, n: int = 1, detail: str = "") -> Finding:
     return Finding(
-        name=name, ok=n > 0 and value <= limit, value=_told(value), limit=limit, unit=unit, n=n, detail=detail
+        name=name, ok=n > 0 and value <= limit, value=_finite(value), limit=limit, unit=unit, n=n, detail=detail
     )
 
 
 def at_least(name: str, value: float, limit: float, *, unit: str, n: int = 1, detail: str = "") -> Finding:
     return Finding(
-        name=name, ok=n > 0 and value >= limit, value=_told(value), limit=limit, unit=unit, n=n, detail=detail
+        name=name, ok=n > 0 and value >= limit, value=_finite(value), limit=limit, unit=unit, n=n, detail=detail
     )
 
 
-def _told(value: float) -> float | None:
+def _finite(value: float) -> float | None:
     """Convert infinity, which stands for a missing value, to None: JSON has no infinity."""
     return round(value, 4) if isfinite(value) else None
 

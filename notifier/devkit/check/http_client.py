@@ -63,20 +63,20 @@ class HttpClient:
         return self._connection
 
 
-def patiently(wire: HttpClient, path: str, *, within: float = 30.0) -> HttpResponse:
+def get_patiently(client: HttpClient, path: str, *, within: float = 30.0) -> HttpResponse:
     """GET a path, and retry while the service restarts or the response is partial, up to `within` seconds.
 
     A partial response is correct: the service promises a complete one later.
     """
     deadline = time.monotonic() + within
     while True:
-        response = wire.get(path)
-        if not _to_come(response) or time.monotonic() > deadline:
+        response = client.get(path)
+        if not _is_incomplete(response) or time.monotonic() > deadline:
             return response
         time.sleep(0.1)
 
 
-def _to_come(answer: HttpResponse) -> bool:
+def _is_incomplete(answer: HttpResponse) -> bool:
     partial = isinstance(answer.body, dict) and answer.body.get("partial")
     return answer.status in (0, 503) or bool(partial)
 

@@ -21,7 +21,7 @@ from notifier.devkit.engines.reaper import watched
 from notifier.devkit.tcp_proxy import Proxy
 from notifier.domain.errors import NotRunning, Unavailable
 from notifier.profiles import Profile
-from notifier.profiles.data_folder import locked, writable
+from notifier.profiles.data_folder import locked, require_writable
 
 STARTS_WITHIN = 120.0
 STOPS_WITHIN = 15.0
@@ -105,7 +105,7 @@ class Instance:
         deadline = time.monotonic() + STARTS_WITHIN
         while not (ready := self._ready()):
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise NotRunning(f"It did not start; its log ends so: {self._last_words()}")
+                raise NotRunning(f"It did not start; its log ends so: {self._last_log_lines()}")
             time.sleep(LOOKS_EVERY)
         self.url, self.service_key = ready["url"], ready["service_key"]
 
@@ -116,7 +116,7 @@ class Instance:
             return {}
         return content if isinstance(content, dict) else {}
 
-    def _last_words(self) -> str:
+    def _last_log_lines(self) -> str:
         return " / ".join(self.log.read_text(errors="replace").splitlines()[-5:])
 
 
@@ -143,7 +143,7 @@ class Engines:
 
     def kill(self, name: str, away: float = 0.0) -> None:
         """Kill an engine and restart it after `away` seconds."""
-        self.fleet.strike(self.sync, name, away)
+        self.fleet.restart(self.sync, name, away)
 
     def freeze(self, name: str, seconds: float) -> None:
         self.fleet.freeze(name, seconds)
@@ -175,7 +175,7 @@ def engines(
     """
     settings = Settings.read(data=data, profile=profile)
     fleet = Fleet(folder=data / "services", cache=settings.jars.expanduser())
-    if profile != "cluster" or (settings.kafka.servers and not fleet.note.exists()):
+    if profile != "cluster" or (settings.kafka.servers and not fleet.records_file.exists()):
         yield None
         return
     if fresh:
@@ -185,19 +185,19 @@ def engines(
         for proxy in proxies.values():
             closing.callback(proxy.close)
         fleet = Fleet(
-            folder=fleet.folder, cache=fleet.cache, fronts={name: proxy.port for name, proxy in proxies.items()}
+            folder=fleet.folder, cache=fleet.cache, proxy_ports={name: proxy.port for name, proxy in proxies.items()}
         )
         closing.enter_context(watched(fleet.folder))
         closing.callback(fleet.down)
         fleet.up(sync, lambda engine, seconds: None)
         for name, proxy in proxies.items():
-            engine_record = fleet.standing()[name]
+            engine_record = fleet.records()[name]
             proxy.upstream = (engine_record.host, engine_record.port)
         yield Engines(fleet=fleet, sync=sync, proxies=proxies)
 
 
 def _forget(data: Path, fleet: Fleet) -> None:
-    writable(data / "run")
+    require_writable(data / "run")
     with locked(data / "run" / "lock"):
         fleet.down()
         shutil.rmtree(fleet.folder, ignore_errors=True)

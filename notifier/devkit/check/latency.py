@@ -13,23 +13,23 @@ def waits(
 ) -> list[tuple[float, int]]:
     """Return (seconds, rows) of every completed slice. All rows of a slice count with the time of its last row."""
     return [
-        ((state.ended.at - account.plan.accepted_at).total_seconds(), state.ended.rows)
+        ((state.final_entry.at - account.plan.accepted_at).total_seconds(), state.final_entry.rows)
         for account in accounts
         if most_followers is None or account.plan.followers <= most_followers
-        for state in account.standings.values()
+        for state in account.slice_states.values()
         if state.slice.step is Step.ROWS and state.slice.tier in tiers
-        if state.ended and state.ended.fact is Fact.DONE
+        if state.final_entry and state.final_entry.fact is Fact.DONE
     ]
 
 
-def p95(found: Collection[tuple[float, int]]) -> float:
+def p95(latencies: Collection[tuple[float, int]]) -> float:
     """Return the 95th percentile, weighted by rows."""
-    return weighted_quantile(found, 0.95)
+    return weighted_quantile(latencies, 0.95)
 
 
-def last(found: Collection[tuple[float, int]]) -> float:
-    return max((seconds for seconds, _ in found), default=float("inf"))
+def last(latencies: Collection[tuple[float, int]]) -> float:
+    return max((seconds for seconds, _ in latencies), default=float("inf"))
 
 
-def rows(found: Collection[tuple[float, int]]) -> int:
-    return sum(count for _, count in found)
+def rows(latencies: Collection[tuple[float, int]]) -> int:
+    return sum(count for _, count in latencies)

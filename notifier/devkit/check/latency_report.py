@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 from notifier.devkit.check import latency
-from notifier.devkit.check.check_alerts import Alerts, Rang
+from notifier.devkit.check.check_alerts import Alerts, ArrivedAlert
 from notifier.devkit.check.finding import Finding, quantile
 from notifier.devkit.check.traffic import SentEvents
 from notifier.devkit.fixture.world import World
@@ -18,14 +18,20 @@ P0_LARGE_P95_S = 4.0
 P0_COLD_P95_S = 10.0
 VIP_PUSH_P95_S = 5.0
 """Product requirement from event to provider, for at most 1,000 VIPs with a device per burst."""
-TIMED = frozenset({"p0_p95_s", "p0_cold_p95_s", "p0_200m_p95_s", "vip_push_p95_s"})
+TIMED_FINDINGS = frozenset({"p0_p95_s", "p0_cold_p95_s", "p0_200m_p95_s", "vip_push_p95_s"})
 """Results that may fail on a busy machine although the service is correct."""
 LARGE = 10_000_000
 """Followers above which P0 may take longer."""
 
 
-def times(
-    accounts: Sequence[BurstProgress], sent: SentEvents, world: World, *, since: datetime, judged: bool, shared: bool
+def latency_findings(
+    accounts: Sequence[BurstProgress],
+    sent: SentEvents,
+    world: World,
+    *,
+    since: datetime,
+    has_limits: bool,
+    is_shared: bool,
 ) -> Iterator[Finding]:
     """Yield the latencies of events accepted from `since` on, and separately those of the cold start before it.
 
@@ -33,12 +39,12 @@ def times(
     """
     warm = [account for account in accounts if account.plan.accepted_at >= since]
     small = latency.waits(warm, [Tier.P0], most_followers=LARGE)
-    within = P0_SHARED_P95_S if shared else P0_P95_S
-    yield _time("p0_p95_s", small, within if judged else None)
+    within = P0_SHARED_P95_S if is_shared else P0_P95_S
+    yield _time("p0_p95_s", small, within if has_limits else None)
     if cold := latency.waits((account for account in accounts if account.plan.accepted_at < since), [Tier.P0]):
-        yield _time("p0_cold_p95_s", cold, P0_COLD_P95_S if judged else None)
+        yield _time("p0_cold_p95_s", cold, P0_COLD_P95_S if has_limits else None)
     if world.followers > LARGE:
-        yield _time("p0_200m_p95_s", latency.waits(warm, [Tier.P0]), P0_LARGE_P95_S if judged else None)
+        yield _time("p0_200m_p95_s", latency.waits(warm, [Tier.P0]), P0_LARGE_P95_S if has_limits else None)
     for tier in (Tier.P1, Tier.P2):
         tier_waits = latency.waits(warm, [tier])
         if latency.rows(tier_waits):
@@ -53,7 +59,7 @@ def times(
     )
 
 
-def vip_push(alerts: Alerts, lines: Collection[Rang], *, since: datetime, judged: bool) -> Finding:
+def vip_push(alerts: Alerts, lines: Collection[ArrivedAlert], *, since: datetime, has_limit: bool) -> Finding:
     """Return the latency of the VIP alerts that arrived, for events accepted from `since` on.
 
     Missing alerts are the subject of another check.
@@ -61,7 +67,7 @@ def vip_push(alerts: Alerts, lines: Collection[Rang], *, since: datetime, judged
     if not any(alerts.vips(since).values()):
         return Finding(name="vip_push_p95_s", ok=True, unit="s", n=0, detail="No VIP was to be alerted.")
     waits = [(wait, 1) for wait in alerts.vip_waits(lines, since)]
-    return _time("vip_push_p95_s", waits, VIP_PUSH_P95_S if judged else None)
+    return _time("vip_push_p95_s", waits, VIP_PUSH_P95_S if has_limit else None)
 
 
 def _time(name: str, waits: Sequence[tuple[float, int]], limit: float | None = None) -> Finding:

@@ -13,7 +13,7 @@ from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.instance import Instance
 from notifier.devkit.fixture.world import NAMES, World, user
 from notifier.domain.ids import UserId
-from notifier.domain.upstream.validation import EVENT_TYPE
+from notifier.domain.upstream.validation import MENTIONED_TYPE
 
 SOURCE = "storm"
 ONE = "application/cloudevents+json"
@@ -22,7 +22,7 @@ BATCH = "application/cloudevents-batch+json"
 SENDERS = 4
 PROTECTED = 1 / 12
 """Share of tweets by protected celebrities, visible to their followers only. They join no other burst."""
-COMPANY = 1 / 8
+SECOND_MENTION_SHARE = 1 / 8
 """Share of tweets that mention a second account."""
 ACCEPTED_WITHIN = 60.0
 """Seconds of retries. A killed process restarts within a few."""
@@ -47,7 +47,7 @@ class Tweet:
         }
         return {
             "specversion": "1.0",
-            "type": EVENT_TYPE,
+            "type": MENTIONED_TYPE,
             "source": SOURCE,
             "id": self.id,
             "time": _STARTED,
@@ -58,17 +58,17 @@ class Tweet:
 _STARTED = datetime.now(UTC).isoformat()
 
 
-REHEARSED_FOR = 10.0
+WARM_UP_SECONDS = 10.0
 """Seconds. Afterwards engines that just started have their usual latency."""
-REHEARSED = 200
+WARM_UP_TWEETS = 200
 """Mentions of the warm-up, at the rate of a storm."""
 
 
-def rehearsal(world: World, seed: int) -> list[Tweet]:
+def warm_up_tweets(world: World, seed: int) -> list[Tweet]:
     """Return warm-up tweets. They mention the second half of the celebrities, to keep the budgets of the first."""
     chance = random.Random(seed)
     named = world.names[world.celebrities - world.celebrities // 2 :]
-    mentioned = [named[number % len(named)] for number in range(REHEARSED if named else 0)]
+    mentioned = [named[number % len(named)] for number in range(WARM_UP_TWEETS if named else 0)]
     authors = [user(chance.randrange(world.universe)) for _ in mentioned]
     return [
         Tweet(id=f"{seed}-before-{number}", author=author, mentioned=(name,), protected=False)
@@ -84,7 +84,7 @@ def tweets(world: World, mentions: int, seed: int) -> list[Tweet]:
     while remaining:
         first = world.names[len(named)] if len(named) < world.celebrities else chance.choice(world.names)
         second = chance.choice(world.names)
-        company = remaining > 1 and second != first and chance.random() < COMPANY
+        company = remaining > 1 and second != first and chance.random() < SECOND_MENTION_SHARE
         named.append([first, second] if company else [first])
         remaining -= len(named[-1])
     chance.shuffle(named)
@@ -144,18 +144,18 @@ class Storm:
             yield self.tweets[start : start + size]
             start, number = start + size, number + 1
 
-    def _send_all(self, letters: "SimpleQueue[tuple[float, Sequence[Tweet]]]") -> None:
+    def _send_all(self, queue: "SimpleQueue[tuple[float, Sequence[Tweet]]]") -> None:
         wire = HttpClient(url=self.instance.url, bearer=self.instance.service_key)
         while True:
             try:
-                due, bundle = letters.get_nowait()
+                due, bundle = queue.get_nowait()
             except Empty:
                 return wire.close()
             time.sleep(max(0.0, due - time.monotonic()))
             self._send(wire, bundle)
 
     def _send(self, wire: HttpClient, bundle: Sequence[Tweet]) -> None:
-        body, kind = letter(bundle)
+        body, kind = request_body(bundle)
         deadline = time.monotonic() + ACCEPTED_WITHIN
         while True:
             response = wire.post("/v1/events", body, kind)
@@ -178,7 +178,7 @@ class Storm:
                 self.sent.refused.append(f"{tweet.id}: {result}")
 
 
-def letter(bundle: Sequence[Tweet]) -> tuple[bytes, str]:
+def request_body(bundle: Sequence[Tweet]) -> tuple[bytes, str]:
     if len(bundle) == 1:
         return json.dumps(bundle[0].event()).encode(), ONE
     return json.dumps([tweet.event() for tweet in bundle]).encode(), BATCH

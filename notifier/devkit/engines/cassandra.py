@@ -38,40 +38,40 @@ class Sync(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeapSizes:
+class CassandraMemory:
     heap: str
     memtables: str
 
 
-ALONE = HeapSizes(heap="2g", memtables="800MiB")
-ONE_OF_THREE = HeapSizes(heap="640m", memtables="160MiB")
+SINGLE_NODE_MEMORY = CassandraMemory(heap="2g", memtables="800MiB")
+THREE_NODE_MEMORY = CassandraMemory(heap="640m", memtables="160MiB")
 """Smaller heap per node of several. It also has to hold hints and streams."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _NodeLocation:
     """Location of one node of a ring."""
 
     host: str
     token: int
     folder: Path
-    memory: HeapSizes
+    memory: CassandraMemory
 
 
 def node(folder: Path, cache: Path, *, port: int, sync: Sync = Sync.BATCH, security: Security | None = None) -> Engine:
     """Return a single node that owns the whole ring. Raises Environment if its jars are unavailable."""
-    place = _Place(host="127.0.0.1", token=0, folder=folder, memory=ALONE)
+    place = _NodeLocation(host="127.0.0.1", token=0, folder=folder, memory=SINGLE_NODE_MEMORY)
     return _ring([place], cache, port, sync, security=security)[0]
 
 
 def nodes(folder: Path, cache: Path, count: int, *, port: int, sync: Sync = Sync.BATCH) -> list[Engine]:
     """Return nodes at 127.0.0.1, 127.0.0.2 and so on, with equal parts of the ring and the same port."""
     places = [
-        _Place(
+        _NodeLocation(
             host=f"127.0.0.{k + 1}",
             token=RING * k // count - RING // 2,
             folder=folder / str(k + 1),
-            memory=ONE_OF_THREE,
+            memory=THREE_NODE_MEMORY,
         )
         for k in range(count)
     ]
@@ -79,7 +79,7 @@ def nodes(folder: Path, cache: Path, count: int, *, port: int, sync: Sync = Sync
 
 
 def _ring(
-    places: Sequence[_Place], cache: Path, port: int, sync: Sync, *, security: Security | None = None
+    places: Sequence[_NodeLocation], cache: Path, port: int, sync: Sync, *, security: Security | None = None
 ) -> list[Engine]:
     lib, storage = jars(HERE / "pom.xml", cache), free_port()
     engines = []
@@ -100,7 +100,7 @@ def _ring(
     return engines
 
 
-def _settings(place: _Place, seed: str, port: int, storage: int, sync: Sync) -> str:
+def _settings(place: _NodeLocation, seed: str, port: int, storage: int, sync: Sync) -> str:
     text = (HERE / "cassandra.yaml").read_text()
     placeholders = {
         "TOKEN": place.token,

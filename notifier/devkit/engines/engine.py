@@ -20,7 +20,7 @@ STOPS_WITHIN = 20.0
 LOOKS_EVERY = 0.05
 SCRATCH = "scratch"
 """Subfolder for files that libraries unpack at startup. A killed engine leaves them behind."""
-LAST_WORDS = 5
+LAST_LINES = 5
 """Last lines of an engine's log, to explain why it ended."""
 
 
@@ -49,7 +49,7 @@ class Engine:
 
     def start(self) -> None:
         """Start the process without waiting for it. Raises Environment if its port is in use."""
-        if self.answers():
+        if self.is_listening():
             raise Environment(f"{self.address}, where {self.name} would listen, is in use.")
         shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
         (self.folder / SCRATCH).mkdir(parents=True, exist_ok=True)
@@ -62,15 +62,15 @@ class Engine:
     def ready(self, within: float = READY_WITHIN) -> None:
         """Wait until it listens. Raises Environment, with the end of its log, if it ends or takes too long."""
         deadline = monotonic() + within
-        while not self.answers():
+        while not self.is_listening():
             if self.pid is None:
-                raise Environment(f"{self.name} ended while it started: {self.last_words()}")
+                raise Environment(f"{self.name} ended while it started: {self.last_log_lines()}")
             if monotonic() > deadline:
-                raise Environment(f"{self.name} doesn't listen after {within:g} s: {self.last_words()}")
+                raise Environment(f"{self.name} doesn't listen after {within:g} s: {self.last_log_lines()}")
             sleep(LOOKS_EVERY)
 
-    def answers(self) -> bool:
-        return listens(self.host, self.port)
+    def is_listening(self) -> bool:
+        return is_listening(self.host, self.port)
 
     def stop(self) -> None:
         """Stop the process with SIGTERM, and kill it if it does not end in time."""
@@ -92,12 +92,12 @@ class Engine:
         """Suspend the process until `wake`. It keeps its connections and does not respond."""
         self._signal(signal.SIGSTOP)
 
-    def wake(self) -> None:
+    def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
-    def last_words(self) -> str:
+    def last_log_lines(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return " / ".join(lines[-LAST_WORDS:]) or "it said nothing"
+        return " / ".join(lines[-LAST_LINES:]) or "it said nothing"
 
     def _signal(self, number: int) -> None:
         if (pid := self.pid) is not None:
@@ -105,7 +105,7 @@ class Engine:
                 os.kill(pid, number)
 
 
-def listens(host: str, port: int) -> bool:
+def is_listening(host: str, port: int) -> bool:
     with suppress(OSError), socket.create_connection((host, port), timeout=1.0):
         return True
     return False

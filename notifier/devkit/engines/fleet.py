@@ -14,7 +14,7 @@ from time import monotonic, sleep
 from urllib.parse import urlsplit
 
 from notifier.devkit.engines.cassandra import Sync, node
-from notifier.devkit.engines.engine import READY_WITHIN, STOPS_WITHIN, Engine, free_port, listens
+from notifier.devkit.engines.engine import READY_WITHIN, STOPS_WITHIN, Engine, free_port, is_listening
 from notifier.devkit.engines.kafka import broker
 from notifier.devkit.engines.valkey import server
 from notifier.domain.errors import Environment
@@ -48,12 +48,12 @@ class Fleet:
     folder: Path
     cache: Path
     """Folder of the jars, shared by all fleets."""
-    fronts: Mapping[str, int] = field(default_factory=dict)
+    proxy_ports: Mapping[str, int] = field(default_factory=dict)
     """Loopback ports of proxies in front of engines, for fault injection. The settings and Kafka's advertised listener
     name them instead of the engine's own port."""
 
     @property
-    def note(self) -> Path:
+    def records_file(self) -> Path:
         return self.folder / "services.json"
 
     @property
@@ -61,21 +61,21 @@ class Fleet:
         """Settings file, which the cluster profile finds at this path."""
         return self.folder / "settings.toml"
 
-    def standing(self) -> Mapping[str, EngineRecord]:
+    def records(self) -> Mapping[str, EngineRecord]:
         """Return the records of all engines that were ever started in this folder."""
-        if not self.note.exists():
+        if not self.records_file.exists():
             return {}
-        return {name: EngineRecord(**value) for name, value in json.loads(self.note.read_text()).items()}
+        return {name: EngineRecord(**value) for name, value in json.loads(self.records_file.read_text()).items()}
 
-    def runs(self, name: str) -> bool:
-        record = self.standing().get(name)
-        return record is not None and record.pid is not None and self._ours(record.pid)
+    def is_running(self, name: str) -> bool:
+        record = self.records().get(name)
+        return record is not None and record.pid is not None and self._is_own_process(record.pid)
 
-    def syncs(self, sync: Sync) -> bool:
+    def is_sync(self, sync: Sync) -> bool:
         """Return whether Cassandra uses this commit log mode. The mode can only change with a restart."""
         return f"commitlog_sync: {sync}\n" in (self.folder / "cassandra" / "cassandra.yaml").read_text()
 
-    def up(self, sync: Sync, told: Callable[[EngineRecord, float], None]) -> int:
+    def up(self, sync: Sync, on_started: Callable[[EngineRecord, float], None]) -> int:
         """Start all stopped engines concurrently and return their number. Raises Environment.
 
         `told` is called for each engine that is ready, with the seconds it took. An interrupted call can be repeated:
@@ -83,33 +83,35 @@ class Fleet:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         began = monotonic()
-        with self._alone():
+        with self._locked():
             starting = list(self._start(sync))
         for engine in starting:
             engine.ready()
-            told(self.standing()[engine.folder.name], monotonic() - began)
+            on_started(self.records()[engine.folder.name], monotonic() - began)
         self._await_others(began + READY_WITHIN)
         return len(starting)
 
     def down(self, within: float = STOPS_WITHIN) -> None:
         """Stop all engines with SIGTERM, and kill those that take too long. Their data stays."""
         running = {
-            name: record.pid for name, record in self.standing().items() if record.pid and self._ours(record.pid)
+            name: record.pid
+            for name, record in self.records().items()
+            if record.pid and self._is_own_process(record.pid)
         }
         for pid in running.values():
             _signal(pid, signal.SIGTERM)
         deadline = monotonic() + within
         for name, pid in running.items():
-            while self._ours(pid) and monotonic() < deadline:
+            while self._is_own_process(pid) and monotonic() < deadline:
                 sleep(LOOKS_EVERY)
-            if self._ours(pid):
+            if self._is_own_process(pid):
                 _signal(pid, signal.SIGKILL)
             self._remember(name, pid=None)
 
-    def strike(self, sync: Sync, name: str, away: float = 0.0) -> None:
+    def restart(self, sync: Sync, name: str, away: float = 0.0) -> None:
         """Kill an engine and restart it after `away` seconds."""
-        record = self.standing()[name]
-        if record.pid is not None and self._ours(record.pid):
+        record = self.records()[name]
+        if record.pid is not None and self._is_own_process(record.pid):
             _signal(record.pid, signal.SIGKILL)
             self._await_end(record, record.pid)
         sleep(away)
@@ -117,8 +119,8 @@ class Fleet:
 
     def freeze(self, name: str, seconds: float) -> None:
         """Suspend an engine for the given seconds. It keeps its connections. Raises Environment if it is stopped."""
-        record = self.standing()[name]
-        if record.pid is None or not self._ours(record.pid):
+        record = self.records()[name]
+        if record.pid is None or not self._is_own_process(record.pid):
             raise Environment(f"{name} doesn't run.")
         _signal(record.pid, signal.SIGSTOP)
         try:
@@ -126,22 +128,22 @@ class Fleet:
         finally:
             _signal(record.pid, signal.SIGCONT)
 
-    def _await_end(self, one: EngineRecord, pid: int) -> None:
+    def _await_end(self, record: EngineRecord, pid: int) -> None:
         """Wait until the process has ended and its port is free, which takes seconds for a large process."""
         deadline = monotonic() + STOPS_WITHIN
-        while self._ours(pid) or (listens(one.host, one.port) and monotonic() < deadline):
+        while self._is_own_process(pid) or (is_listening(record.host, record.port) and monotonic() < deadline):
             sleep(LOOKS_EVERY)
 
     def _await_others(self, deadline: float) -> None:
         """Wait until all engines listen, also those that another process has just started."""
-        for name, record in self.standing().items():
-            while not listens(record.host, record.port):
-                if not self.runs(name) or monotonic() > deadline:
+        for name, record in self.records().items():
+            while not is_listening(record.host, record.port):
+                if not self.is_running(name) or monotonic() > deadline:
                     raise Environment(f"{name} doesn't listen at {record.address}; its log is in {self.folder / name}.")
                 sleep(LOOKS_EVERY)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         """Hold the folder's lock, so that concurrent `up` calls start each engine once."""
         with (self.folder / "lock").open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -149,7 +151,7 @@ class Fleet:
 
     def _start(self, sync: Sync) -> Iterator[Engine]:
         for name in ENGINES:
-            if not self.runs(name):
+            if not self.is_running(name):
                 engine = self._engine(name, sync)
                 engine.start()
                 self._remember(name, pid=engine.pid)
@@ -157,33 +159,33 @@ class Fleet:
 
     def _engine(self, name: str, sync: Sync) -> Engine:
         """Create the engine on its previous port, so that clients find it again."""
-        previous = self.standing().get(name)
+        previous = self.records().get(name)
         port = previous.port if previous else free_port()
         folder = (self.folder / name).absolute()
         match name:
             case "kafka":
-                engine, url = broker(folder, self.cache, port=port, front=self.fronts.get(name)), ""
+                engine, url = broker(folder, self.cache, port=port, front=self.proxy_ports.get(name)), ""
             case "cassandra":
                 engine, url = node(folder, self.cache, port=port, sync=sync), ""
             case _:
                 # Keep the password: running clients have no other.
                 password = (previous and urlsplit(previous.url).password) or secrets.token_urlsafe(24)
                 engine, url = server(folder, port=port, password=password), f"redis://:{password}@127.0.0.1:{port}"
-        self._write({**self.standing(), name: EngineRecord(name=name, address=engine.address, url=url)})
+        self._write({**self.records(), name: EngineRecord(name=name, address=engine.address, url=url)})
         return engine
 
     def _remember(self, name: str, pid: int | None) -> None:
-        known = self.standing()
+        known = self.records()
         record = known[name]
         self._write({**known, name: EngineRecord(name=name, address=record.address, url=record.url, pid=pid)})
 
     def _write(self, known: Mapping[str, EngineRecord]) -> None:
         """Write the records, and the settings file once all engines are known."""
-        _put(self.note, json.dumps({name: asdict(record) for name, record in known.items()}, indent=2))
+        _put(self.records_file, json.dumps({name: asdict(record) for name, record in known.items()}, indent=2))
         if known.keys() >= set(ENGINES):
-            _put(self.settings, _settings(known, self.fronts))
+            _put(self.settings, _settings(known, self.proxy_ports))
 
-    def _ours(self, pid: int) -> bool:
+    def _is_own_process(self, pid: int) -> bool:
         """Return whether the process is an engine of this folder. The pid may have been reused by another process."""
         with suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)  # reap our own child: a zombie would keep its pid

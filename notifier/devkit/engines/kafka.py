@@ -38,14 +38,14 @@ ssl.truststore.location={ca}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _BrokerLocation:
     """Location of one broker of a cluster."""
 
     node: int
     port: int
     controller: int
     folder: Path
-    front: int | None = None
+    proxy_port: int | None = None
     """Port to advertise to clients, if it is not the broker's own."""
 
     @property
@@ -57,26 +57,26 @@ def broker(
     folder: Path, cache: Path, *, port: int, security: Security | None = None, front: int | None = None
 ) -> Engine:
     """Return a single broker that is its own cluster. Raises Environment if its jars are unavailable."""
-    place = _Place(node=1, port=port, controller=free_port(), folder=folder, front=front)
+    place = _BrokerLocation(node=1, port=port, controller=free_port(), folder=folder, proxy_port=front)
     return _cluster([place], cache, security)[0]
 
 
 def brokers(folder: Path, cache: Path, ports: Sequence[int]) -> list[Engine]:
     """Return a cluster with one broker per port. Records acknowledged by a majority survive the loss of the others."""
     places = [
-        _Place(node=node, port=port, controller=free_port(), folder=folder / str(node))
+        _BrokerLocation(node=node, port=port, controller=free_port(), folder=folder / str(node))
         for node, port in enumerate(ports, 1)
     ]
     return _cluster(places, cache)
 
 
-def _cluster(places: Sequence[_Place], cache: Path, security: Security | None = None) -> list[Engine]:
+def _cluster(places: Sequence[_BrokerLocation], cache: Path, security: Security | None = None) -> list[Engine]:
     lib = jars(HERE / "pom.xml", cache)
     voters = ",".join(f"{place.node}@{HOST}:{place.controller}" for place in places)
     return [_engine(place, lib, voters, len(places), security) for place in places]
 
 
-def _engine(place: _Place, lib: Path, voters: str, replicas: int, security: Security | None) -> Engine:
+def _engine(place: _BrokerLocation, lib: Path, voters: str, replicas: int, security: Security | None) -> Engine:
     place.data.mkdir(parents=True, exist_ok=True)
     settings = place.folder / "server.properties"
     settings.touch(mode=0o600)
@@ -95,13 +95,13 @@ def _engine(place: _Place, lib: Path, voters: str, replicas: int, security: Secu
     )
 
 
-def _settings(place: _Place, voters: str, replicas: int) -> str:
+def _settings(place: _BrokerLocation, voters: str, replicas: int) -> str:
     text = (HERE / "server.properties").read_text()
     placeholders = {
         "NODE": place.node,
         "VOTERS": voters,
         "PORT": place.port,
-        "FRONT": place.front or place.port,
+        "FRONT": place.proxy_port or place.port,
         "CONTROLLER": place.controller,
         "DATA": place.data,
         "REPLICAS": replicas,
@@ -112,7 +112,7 @@ def _settings(place: _Place, voters: str, replicas: int) -> str:
     return text
 
 
-def _secured(place: _Place, security: Security) -> str:
+def _secured(place: _BrokerLocation, security: Security) -> str:
     return SECURED.format(
         host=HOST,
         port=place.port,
@@ -125,7 +125,7 @@ def _secured(place: _Place, security: Security) -> str:
     )
 
 
-def _format(place: _Place, lib: Path, settings: Path) -> None:
+def _format(place: _BrokerLocation, lib: Path, settings: Path) -> None:
     """Format the folder with Kafka's tool, or with a copy of its earlier output, which saves two JVM starts."""
     template = lib / FORMATTED
     if not template.exists():

@@ -30,14 +30,14 @@ def watch(folder: Path, runner: int) -> "subprocess.Popen[bytes]":
 
 
 def _watch(folder: str, runner: int) -> None:
-    while _runs(runner):
+    while _is_running(runner):
         sleep(LOOKS_EVERY)
     for pid in _engines(folder):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-def _runs(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     """Return whether the process runs. A zombie counts as ended."""
     state = subprocess.run(["ps", "-p", str(pid), "-o", "stat="], capture_output=True, text=True, check=False).stdout
     return bool(state.strip()) and not state.startswith("Z")

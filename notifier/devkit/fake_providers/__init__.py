@@ -4,6 +4,6 @@ from notifier.devkit.fake_providers.apns import FakeApns
 from notifier.devkit.fake_providers.behaviour import FaultWindow, ProviderScript
 from notifier.devkit.fake_providers.fcm import FakeFcm
 from notifier.devkit.fake_providers.webpush import FakePushService
-from notifier.devkit.fake_providers.webpush_refusals import Manner
+from notifier.devkit.fake_providers.webpush_refusals import RefusalDialect
 
-__all__ = ["FakeApns", "FakeFcm", "FakePushService", "FaultWindow", "Manner", "ProviderScript"]
+__all__ = ["FakeApns", "FakeFcm", "FakePushService", "FaultWindow", "ProviderScript", "RefusalDialect"]

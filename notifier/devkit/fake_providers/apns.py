@@ -33,7 +33,7 @@ REMEMBERED = 64
 
 
 @dataclass(slots=True, kw_only=True)
-class Bearers:
+class TokenCheck:
     keys: Mapping[str, EllipticCurvePublicKey]
     """Public keys by key id."""
     team: str
@@ -41,7 +41,7 @@ class Bearers:
     """Issue times of tokens with a valid signature."""
     _first_seen: dict[str, datetime] = field(default_factory=dict)
 
-    def complaint(self, authorization: str | None, now: datetime) -> str | None:
+    def refusal_reason(self, authorization: str | None, now: datetime) -> str | None:
         """Return Apple's reason for refusing the token, or None if it is valid."""
         if not authorization:
             return "MissingProviderToken"
@@ -112,7 +112,7 @@ class ApnsError:
 
 @dataclass(slots=True, kw_only=True)
 class FakeApns:
-    bearers: Bearers
+    bearers: TokenCheck
     topics: frozenset[str]
     """Topics of the key's team. Empty allows any topic."""
     clock: Clock
@@ -120,10 +120,10 @@ class FakeApns:
     origins: Mapping[str, ApnsEnvironment] = field(default_factory=lambda: ORIGINS)
     """Environments by origin. Any other origin is production."""
     phones: FakePhones = field(default_factory=FakePhones)
-    answered: Counter[str] = field(default_factory=Counter)
+    response_counts: Counter[str] = field(default_factory=Counter)
     """Number of responses by reason, or "Accepted"."""
-    _apps: dict[str, tuple[ApnsEnvironment, str]] = field(default_factory=dict)
-    _removed: dict[str, datetime] = field(default_factory=dict)
+    _installed: dict[str, tuple[ApnsEnvironment, str]] = field(default_factory=dict)
+    _uninstalled_at: dict[str, datetime] = field(default_factory=dict)
     _began: datetime = field(init=False)
 
     def __post_init__(self) -> None:
@@ -131,18 +131,18 @@ class FakeApns:
 
     def install(self, token: str, topic: str, environment: ApnsEnvironment = ApnsEnvironment.PRODUCTION) -> None:
         """Bind a token to an app and environment. A token that was never installed is valid for any app."""
-        self._apps[token] = (environment, topic)
-        self._removed.pop(token, None)
+        self._installed[token] = (environment, topic)
+        self._uninstalled_at.pop(token, None)
 
     def uninstall(self, token: str, at: datetime) -> None:
-        self._removed[token] = at
+        self._uninstalled_at[token] = at
 
     def answer(self, post: Post) -> Reply:
         """Answer one request. Not thread-safe."""
         headers = dict(post.headers)
-        echoed = {"apns-id": headers.get("apns-id", _made_up(post))}
-        complaint = next(self._complaints(post, headers), None)
-        self.answered[complaint.reason if complaint else "Accepted"] += 1
+        echoed = {"apns-id": headers.get("apns-id", _derived_id(post))}
+        complaint = next(self._refusals(post, headers), None)
+        self.response_counts[complaint.reason if complaint else "Accepted"] += 1
         if complaint is None:
             collapse_id = headers.get("apns-collapse-id") or echoed["apns-id"]
             self.phones.ring(_token(post), place=collapse_id, text=_shown(post.body), id=echoed["apns-id"])
@@ -154,39 +154,39 @@ class FakeApns:
             echoed["retry-after"] = complaint.retry_after
         return Reply(status=complaint.status, headers=echoed, body=json.dumps(body).encode())
 
-    def _complaints(self, post: Post, headers: Mapping[str, str]) -> Iterator[ApnsError]:
+    def _refusals(self, post: Post, headers: Mapping[str, str]) -> Iterator[ApnsError]:
         """Yield the reasons for refusal. The first one becomes the response."""
         since = self.clock.now() - self._began
-        if self.script.down.holds(since):
+        if self.script.down.is_active(since):
             yield ApnsError(503, "ServiceUnavailable")
         if not _PATH.fullmatch(post.path):
             yield ApnsError(404, "BadPath")
-        if (refused := self.bearers.complaint(headers.get("authorization"), self.clock.now())) is not None:
+        if (refused := self.bearers.refusal_reason(headers.get("authorization"), self.clock.now())) is not None:
             yield ApnsError(429 if refused == "TooManyProviderTokenUpdates" else 403, refused)
-        yield from _complaints_of_headers(post, headers)
+        yield from _header_refusals(post, headers)
         if self.topics and headers["apns-topic"] not in self.topics:
             yield ApnsError(400, "TopicDisallowed")
-        yield from _complaints_of_body(post.body)
-        yield from self._complaints_of_token(_token(post), headers["apns-topic"], post.origin)
-        if self.script.limited.holds(since):
+        yield from _body_refusals(post.body)
+        yield from self._token_refusals(_token(post), headers["apns-topic"], post.origin)
+        if self.script.limited.is_active(since):
             yield ApnsError(429, "TooManyRequests", retry_after=retry_after(self.script.limited, since))
 
-    def _complaints_of_token(self, token: str, topic: str, origin: str) -> Iterator[ApnsError]:
+    def _token_refusals(self, token: str, topic: str, origin: str) -> Iterator[ApnsError]:
         requested = self.origins.get(origin, ApnsEnvironment.PRODUCTION)
-        environment, app = self._apps.get(token, (requested, topic))
+        environment, app = self._installed.get(token, (requested, topic))
         if not token:
             yield ApnsError(400, "MissingDeviceToken")
         if not _TOKEN.fullmatch(token) or environment is not requested or self.script.is_elsewhere(token):
             yield ApnsError(400, "BadDeviceToken")
         if app != topic:
             yield ApnsError(400, "DeviceTokenNotForTopic")
-        if token in self._removed:
-            yield ApnsError(410, "Unregistered", timestamp=self._removed[token])
+        if token in self._uninstalled_at:
+            yield ApnsError(410, "Unregistered", timestamp=self._uninstalled_at[token])
         if self.script.is_gone(token):
             yield ApnsError(410, "Unregistered", timestamp=self.script.gone_since(self._began))
 
 
-def _complaints_of_headers(post: Post, headers: Mapping[str, str]) -> Iterator[ApnsError]:
+def _header_refusals(post: Post, headers: Mapping[str, str]) -> Iterator[ApnsError]:
     if len(headers) < len(post.headers):
         yield ApnsError(400, "DuplicateHeaders")
     if not _is_uuid(headers.get("apns-id")):
@@ -206,7 +206,7 @@ def _complaints_of_headers(post: Post, headers: Mapping[str, str]) -> Iterator[A
         yield ApnsError(400, "MissingTopic")
 
 
-def _complaints_of_body(body: bytes) -> Iterator[ApnsError]:
+def _body_refusals(body: bytes) -> Iterator[ApnsError]:
     if len(body) > MOST_BYTES:
         yield ApnsError(413, "PayloadTooLarge")
     # Apple does not document its reason for a body that is not JSON.
@@ -240,5 +240,5 @@ def _is_uuid(text: str | None) -> bool:
         return False
 
 
-def _made_up(post: Post) -> str:
+def _derived_id(post: Post) -> str:
     return str(UUID(bytes=blake2s(post.path.encode() + post.body, digest_size=16).digest()))

@@ -20,14 +20,14 @@ from notifier.domain.push.device import WebSubscription
 # Implemented from the RFCs without any code of the sender, so that it detects the sender's mistakes.
 
 TAG = 16
-LEAST_RECORD = 18
+MIN_RECORD = 18
 """Minimum record size in bytes: a delimiter, a tag and at least one byte."""
 
 
 def decrypted(message: bytes, private: ec.EllipticCurvePrivateKey, secret: bytes) -> bytes:
     """Decrypt a message and remove its padding. Raises ValueError if a browser would discard the message."""
     salt, size, sender, record = _parts(message)
-    if size < LEAST_RECORD or len(record) > size:
+    if size < MIN_RECORD or len(record) > size:
         raise ValueError("a message of Web Push is one record")
     public = private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     sender_key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), sender)
@@ -76,7 +76,7 @@ class Browser:
     key: str
     """Application server key of the subscription."""
     online: bool = True
-    gone: bool = False
+    is_revoked: bool = False
     """Whether the user has revoked the permission."""
     unreadable: int = 0
 

@@ -20,9 +20,9 @@ MOST = 100_000
 
 @dataclass(slots=True)
 class FakePhone:
-    shows: dict[str, str] = field(default_factory=dict)
+    shown: dict[str, str] = field(default_factory=dict)
     """Shown texts by collapse id, oldest first."""
-    rang: int = 0
+    alert_count: int = 0
     ids: list[str] = field(default_factory=list)
     """Ids of all alerts that arrived, in order."""
 
@@ -32,8 +32,8 @@ class FakePhone:
         Providers do not deduplicate by id, so the device alerts again for a known id.
         """
         new = id not in self.ids
-        self.shows[place] = text
-        self.rang += 1
+        self.shown[place] = text
+        self.alert_count += 1
         self.ids.append(id)
         return new
 
@@ -44,17 +44,17 @@ class AlertListener(Protocol):
     def __call__(self, to: str, *, place: str, text: str, id: str) -> None: ...
 
 
-def nobody(to: str, *, place: str, text: str, id: str) -> None:
+def ignore_alert(to: str, *, place: str, text: str, id: str) -> None:
     """Ignore the alert."""
 
 
 @dataclass(slots=True)
 class FakePhones:
     by_token: "OrderedDict[str, FakePhone]" = field(default_factory=OrderedDict)
-    rang: int = 0
-    duplicates: int = 0
+    alert_count: int = 0
+    duplicate_count: int = 0
     """Number of repeated ids on the same device."""
-    heard: AlertListener = nobody
+    listener: AlertListener = ignore_alert
 
     def __getitem__(self, token: str) -> FakePhone:
         """Return the device, or an empty one that is not stored if no alert has arrived yet."""
@@ -64,9 +64,9 @@ class FakePhones:
         phone = self.by_token.setdefault(token, FakePhone())
         if len(self.by_token) > MOST:
             self.by_token.popitem(last=False)
-        self.heard(token, place=place, text=text, id=id)  # first: if it raises, the alert is not accepted
-        self.rang += 1
-        self.duplicates += not phone.ring(place=place, text=text, id=id)
+        self.listener(token, place=place, text=text, id=id)  # first: if it raises, the alert is not accepted
+        self.alert_count += 1
+        self.duplicate_count += not phone.ring(place=place, text=text, id=id)
 
 
 # Addresses of the fixture's users, computed from the member number only. So the loader of a store and the fake devices
@@ -124,5 +124,5 @@ def browser(origin: str, path: str) -> Browser:
         endpoint=origin + path,
         private=derive_private_key(number, SECP256R1()),
         secret=blake2s(b"auth" + path.encode()).digest()[:16],
-        key=development.web().public,
+        key=development.fake_vapid().public,
     )

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from notifier.devkit.fake_providers.behaviour import ProviderScript, retry_after
 from notifier.devkit.fake_providers.devices import FakePhones
-from notifier.devkit.fake_providers.oauth import Grants
+from notifier.devkit.fake_providers.oauth import TokenEndpoint
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
@@ -41,11 +41,11 @@ _TTL = re.compile(r"(\d{1,9})(?:\.\d{1,9})?s")
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class FieldError:
     """Validation error of a field. `field` is empty if Google's response does not name one."""
 
     field: str
-    said: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,40 +58,40 @@ class FcmMessage:
     collapse_key: str
 
 
-def parsed(body: bytes) -> FcmMessage | Wrong:
+def parsed(body: bytes) -> FcmMessage | FieldError:
     try:
         payload = json.loads(body)
     except ValueError:
-        return Wrong("", "Invalid JSON payload received.")
+        return FieldError("", "Invalid JSON payload received.")
     if not isinstance(payload, dict) or not isinstance(payload.get("message"), dict):
-        return Wrong("message", "Recipient of the message is not set.")
-    return next(_wrongs(payload), None) or _message(payload["message"])
+        return FieldError("message", "Recipient of the message is not set.")
+    return next(_field_errors(payload), None) or _message(payload["message"])
 
 
-def _wrongs(whole: Mapping[str, Any]) -> Iterator[Wrong]:
+def _field_errors(whole: Mapping[str, Any]) -> Iterator[FieldError]:
     """Yield the validation errors. The first one becomes the response."""
     for path, known in FIELDS.items():
         for name in _at(whole, path).keys() - set(known):
             error = f"Invalid JSON payload received. Unknown name \"{name}\" at '{path}': Cannot find field."
-            yield Wrong(path, error)
+            yield FieldError(path, error)
     message, android = whole["message"], _at(whole, "message.android")
     if len([name for name in TARGETS if name in message]) != 1:
-        yield Wrong("message", "Exactly one of fid, token, topic or condition is required.")
+        yield FieldError("message", "Exactly one of fid, token, topic or condition is required.")
     for path, value in _texts(message):
         if not isinstance(value, str):
-            yield Wrong(path, f"Invalid value at '{path}' (TYPE_STRING), {value}")
+            yield FieldError(path, f"Invalid value at '{path}' (TYPE_STRING), {value}")
     ttl = _TTL.fullmatch(str(android.get("ttl", "0s")))
     if not ttl or timedelta(seconds=int(ttl[1])) > LONGEST_TTL:
-        yield Wrong("message.android.ttl", "Invalid ttl duration.")
+        yield FieldError("message.android.ttl", "Invalid ttl duration.")
     if str(android.get("priority", "NORMAL")).upper() not in ("NORMAL", "HIGH"):
-        yield Wrong("message.android.priority", "Invalid value at 'message.android.priority'.")
+        yield FieldError("message.android.priority", "Invalid value at 'message.android.priority'.")
     # Google's response names no field for this error.
     if _counted(message) > MOST_BYTES:
-        yield Wrong("", "Android message is too big")
+        yield FieldError("", "Android message is too big")
     if "token" in message and not TOKEN.fullmatch(message["token"]):
-        yield Wrong("", "The registration token is not a valid FCM registration token")
+        yield FieldError("", "The registration token is not a valid FCM registration token")
     if "fid" in message and not FID.fullmatch(message["fid"]):
-        yield Wrong("message.fid", "Invalid Firebase installation ID.")
+        yield FieldError("message.fid", "Invalid Firebase installation ID.")
 
 
 def _texts(message: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
@@ -138,9 +138,9 @@ class FcmError:
     status: int
     code: str
     """Status code of google.rpc."""
-    own: str = ""
+    fcm_code: str = ""
     """Error code of FCM, if it differs."""
-    said: str = ""
+    message: str = ""
     field: str = ""
     retry_after: str | None = None
 
@@ -148,12 +148,12 @@ class FcmError:
 @dataclass(slots=True, kw_only=True)
 class FakeFcm:
     project: str
-    grants: Grants
+    grants: TokenEndpoint
     clock: Clock
     script: ProviderScript = field(default_factory=ProviderScript)
     phones: FakePhones = field(default_factory=FakePhones)
     """Devices by registration token or installation id."""
-    answered: Counter[str] = field(default_factory=Counter)
+    response_counts: Counter[str] = field(default_factory=Counter)
     """Number of responses by error, or "Accepted". Access token requests do not count."""
     _removed: set[str] = field(default_factory=set)
     _began: datetime = field(init=False)
@@ -173,10 +173,10 @@ class FakeFcm:
             return self.grants.answer(post, self.clock.now())
         outcome = self._outcome(post)
         if isinstance(outcome, FcmError):
-            self.answered[outcome.own or outcome.code] += 1
+            self.response_counts[outcome.fcm_code or outcome.code] += 1
             return _refusal(outcome)
-        self.answered["Accepted"] += 1
-        name = f"projects/{self.project}/messages/{self.phones.rang}"
+        self.response_counts["Accepted"] += 1
+        name = f"projects/{self.project}/messages/{self.phones.alert_count}"
         # FCM messages have no id from the sender. The tag serves as id; without a tag each message is distinct.
         self.phones.ring(outcome.target, place=outcome.tag or name, text=outcome.text, id=outcome.tag or name)
         return Reply(status=200, headers=_JSON, body=json.dumps({"name": name}).encode())
@@ -185,43 +185,47 @@ class FakeFcm:
         now = self.clock.now()
         since = now - self._began
         path = _PATH.fullmatch(post.path)
-        if self.script.down.holds(since):
-            return FcmError(status=503, code="UNAVAILABLE", said="The service is currently unavailable.")
+        if self.script.down.is_active(since):
+            return FcmError(status=503, code="UNAVAILABLE", message="The service is currently unavailable.")
         if not path:
-            return FcmError(status=404, code="NOT_FOUND", said="Requested entity was not found.")
-        if not self.grants.takes(dict(post.headers).get("authorization", ""), now):
+            return FcmError(status=404, code="NOT_FOUND", message="Requested entity was not found.")
+        if not self.grants.is_valid(dict(post.headers).get("authorization", ""), now):
             message = "Request had invalid authentication credentials."
-            return FcmError(status=401, code="UNAUTHENTICATED", said=message)
+            return FcmError(status=401, code="UNAUTHENTICATED", message=message)
         if path[1] != self.project:
             message = "Permission 'cloudmessaging.messages.create' denied on resource."
-            return FcmError(status=403, code="PERMISSION_DENIED", said=message)
-        return self._judged(parsed(post.body), since)
+            return FcmError(status=403, code="PERMISSION_DENIED", message=message)
+        return self._checked(parsed(post.body), since)
 
-    def _judged(self, message: FcmMessage | Wrong, since: timedelta) -> FcmMessage | FcmError:
-        if isinstance(message, Wrong):
-            return FcmError(status=400, code="INVALID_ARGUMENT", said=message.said, field=message.field)
-        if self.script.limited.holds(since):
+    def _checked(self, message: FcmMessage | FieldError, since: timedelta) -> FcmMessage | FcmError:
+        if isinstance(message, FieldError):
+            return FcmError(status=400, code="INVALID_ARGUMENT", message=message.message, field=message.field)
+        if self.script.limited.is_active(since):
             seconds = retry_after(self.script.limited, since)
-            return FcmError(status=429, code="RESOURCE_EXHAUSTED", own="QUOTA_EXCEEDED", retry_after=seconds)
+            return FcmError(status=429, code="RESOURCE_EXHAUSTED", fcm_code="QUOTA_EXCEEDED", retry_after=seconds)
         if self.script.is_elsewhere(message.target):
-            return FcmError(status=403, code="PERMISSION_DENIED", own="SENDER_ID_MISMATCH", said="SenderId mismatch")
+            return FcmError(
+                status=403, code="PERMISSION_DENIED", fcm_code="SENDER_ID_MISMATCH", message="SenderId mismatch"
+            )
         if message.target in self._removed or self.script.is_gone(message.target):
-            return FcmError(status=404, code="NOT_FOUND", own="UNREGISTERED", said="Requested entity was not found.")
+            return FcmError(
+                status=404, code="NOT_FOUND", fcm_code="UNREGISTERED", message="Requested entity was not found."
+            )
         return message
 
 
 _JSON = {"content-type": "application/json; charset=UTF-8"}
 
 
-def _refusal(complaint: FcmError) -> Reply:
+def _refusal(fcm_error: FcmError) -> Reply:
     details: list[dict[str, object]] = []
-    if complaint.field:
-        violation = {"field": complaint.field, "description": complaint.said}
+    if fcm_error.field:
+        violation = {"field": fcm_error.field, "description": fcm_error.message}
         details.append({"@type": BAD_REQUEST, "fieldViolations": [violation]})
-    elif complaint.own or complaint.code == "INVALID_ARGUMENT":
-        details.append({"@type": FCM_ERROR, "errorCode": complaint.own or complaint.code})
-    error = {"code": complaint.status, "message": complaint.said, "status": complaint.code, "details": details}
+    elif fcm_error.fcm_code or fcm_error.code == "INVALID_ARGUMENT":
+        details.append({"@type": FCM_ERROR, "errorCode": fcm_error.fcm_code or fcm_error.code})
+    error_body = {"code": fcm_error.status, "message": fcm_error.message, "status": fcm_error.code, "details": details}
     headers = dict(_JSON)
-    if complaint.retry_after is not None:
-        headers["retry-after"] = complaint.retry_after
-    return Reply(status=complaint.status, headers=headers, body=json.dumps({"error": error}).encode())
+    if fcm_error.retry_after is not None:
+        headers["retry-after"] = fcm_error.retry_after
+    return Reply(status=fcm_error.status, headers=headers, body=json.dumps({"error": error_body}).encode())

@@ -12,17 +12,17 @@ from typing import BinaryIO
 
 from notifier.adapters.push import fakes as development
 from notifier.adapters.system_clock import SystemClock
-from notifier.devkit.fake_providers.apns import Bearers, FakeApns
+from notifier.devkit.fake_providers.apns import FakeApns, TokenCheck
 from notifier.devkit.fake_providers.behaviour import Behaviour, ProviderScript
 from notifier.devkit.fake_providers.devices import ORIGIN, FakePhones, browser
 from notifier.devkit.fake_providers.fcm import FakeFcm
-from notifier.devkit.fake_providers.oauth import Grants
+from notifier.devkit.fake_providers.oauth import TokenEndpoint
 from notifier.devkit.fake_providers.webpush import FakePushService
 from notifier.devkit.http2.connection import ConnectionCounts
 from notifier.devkit.http2.server import Http2Server, serving
 from notifier.domain.ids import Platform
 from notifier.ports.coordination import Clock
-from notifier.ports.push import Post, Reply, Silence
+from notifier.ports.push import NoReply, Post, Reply
 
 # Log of arrived alerts, one JSON line each, for operators and checks.
 
@@ -33,14 +33,14 @@ LOOKED_AT = 64 << 20
 
 
 @dataclass(slots=True, kw_only=True)
-class Arrivals:
+class AlertLog:
     """Writes the alerts of one platform. Several platforms share a file; each line is written at once."""
 
     out: BinaryIO
     """Unbuffered and in append mode, so that readers see complete lines."""
     platform: Platform
     clock: Clock
-    _came: "OrderedDict[tuple[str, str], None]" = field(default_factory=OrderedDict)
+    _known: "OrderedDict[tuple[str, str], None]" = field(default_factory=OrderedDict)
 
     def remember(self, file: Path) -> None:
         """Load the alerts of earlier runs from the file.
@@ -50,9 +50,9 @@ class Arrivals:
         if not _ends_whole(file):
             self.out.write(b"\n")
         for to, id in _earlier(file, self.platform):
-            self._note(to, id)
+            self._is_repeated(to, id)
 
-    def heard(self, to: str, *, place: str, text: str, id: str) -> None:
+    def write(self, to: str, *, place: str, text: str, id: str) -> None:
         line = {
             "at": self.clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "platform": str(self.platform),
@@ -60,17 +60,17 @@ class Arrivals:
             "place": place,
             "id": id,
             "text": text,
-            "again": self._note(to, id),
+            "again": self._is_repeated(to, id),
         }
         self.out.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
-    def _note(self, to: str, id: str) -> bool:
+    def _is_repeated(self, to: str, id: str) -> bool:
         """Remember the alert and return whether it is a repeated one."""
-        is_repeated = (to, id) in self._came
-        self._came[to, id] = None
-        if len(self._came) > REMEMBERED:
-            self._came.popitem(last=False)
-        return is_repeated
+        repeated = (to, id) in self._known
+        self._known[to, id] = None
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return repeated
 
 
 def _ends_whole(file: Path) -> bool:
@@ -108,17 +108,17 @@ class Hosted:
         return self.server.origin
 
     @property
-    def answered(self) -> Mapping[str, int]:
+    def response_counts(self) -> Mapping[str, int]:
         """Number of responses by reason or status."""
-        return {str(outcome): count for outcome, count in dict(self.fake.answered).items()}
+        return {str(outcome): count for outcome, count in dict(self.fake.response_counts).items()}
 
     @property
-    def rang(self) -> int:
-        return self.fake.phones.rang
+    def alert_count(self) -> int:
+        return self.fake.phones.alert_count
 
     @property
-    def tally(self) -> ConnectionCounts:
-        return self.server.tally
+    def connection_counts(self) -> ConnectionCounts:
+        return self.server.counts
 
 
 @contextmanager
@@ -136,26 +136,26 @@ def hosted(
     Raises OSError if it cannot listen or write.
     """
     plan, time = behaviour or Behaviour(), clock or SystemClock()
-    with _written(out, platform, time) as phones:
-        fake = made(platform, plan.script, phones, time)
-        answer = _stalling(fake, plan, time, time.now())
-        with serving(answer, plan.conduct, certificate=certificate, port=port) as server:
+    with _logged_phones(out, platform, time) as phones:
+        fake = create_fake(platform, plan.script, phones, time)
+        answer = _with_stalls(fake, plan, time, time.now())
+        with serving(answer, plan.http2, certificate=certificate, port=port) as server:
             yield Hosted(platform=platform, fake=fake, server=server)
 
 
-def made(platform: Platform, script: ProviderScript, phones: FakePhones, clock: Clock) -> Fake:
+def create_fake(platform: Platform, script: ProviderScript, phones: FakePhones, clock: Clock) -> Fake:
     """Create a fake that accepts the public test credentials and any device.
 
     A sender that is run by mistake without its own credentials loses no device.
     """
     match platform:
         case Platform.APNS:
-            key = development.apple()
-            bearers = Bearers(keys={key.key_id: key.key.public_key()}, team=key.team_id)
+            key = development.fake_apple_key()
+            bearers = TokenCheck(keys={key.key_id: key.key.public_key()}, team=key.team_id)
             return FakeApns(bearers=bearers, topics=frozenset(), clock=clock, script=script, phones=phones)
         case Platform.FCM:
-            account = development.google()
-            grants = Grants(
+            account = development.fake_service_account()
+            grants = TokenEndpoint(
                 email=account.email,
                 key_id=account.key_id,
                 key=account.key.public_key(),
@@ -167,27 +167,27 @@ def made(platform: Platform, script: ProviderScript, phones: FakePhones, clock: 
                 clock=clock,
                 script=script,
                 phones=phones,
-                for_all=True,
-                strangers=lambda path: browser(ORIGIN, path),
+                accepts_any_host=True,
+                unknown_browser=lambda path: browser(ORIGIN, path),
             )
 
 
 @contextmanager
-def _written(out: Path | None, platform: Platform, clock: Clock) -> Iterator[FakePhones]:
+def _logged_phones(out: Path | None, platform: Platform, clock: Clock) -> Iterator[FakePhones]:
     if out is None:
         yield FakePhones()
         return
     with out.open("ab", buffering=0) as file:
-        arrivals = Arrivals(out=file, platform=platform, clock=clock)
+        arrivals = AlertLog(out=file, platform=platform, clock=clock)
         if out.is_file():  # a pipe cannot be read back
             arrivals.remember(out)
-        yield FakePhones(heard=arrivals.heard)
+        yield FakePhones(listener=arrivals.write)
 
 
-def _stalling(fake: Fake, behaviour: Behaviour, clock: Clock, began: datetime) -> Callable[[Post], Reply | Silence]:
-    def asked(post: Post) -> Reply | Silence:
+def _with_stalls(fake: Fake, behaviour: Behaviour, clock: Clock, began: datetime) -> Callable[[Post], Reply | NoReply]:
+    def asked(post: Post) -> Reply | NoReply:
         reply = fake.answer(post)
-        stalls = behaviour.stalls.holds(clock.now() - began)
-        return Silence(reason="it stalls", left=True) if stalls else reply
+        stalls = behaviour.stall_window.is_active(clock.now() - began)
+        return NoReply(reason="it stalls", may_have_arrived=True) if stalls else reply
 
     return asked

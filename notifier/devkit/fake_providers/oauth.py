@@ -18,35 +18,35 @@ CLOCKS_MAY_DIFFER = timedelta(minutes=5)
 
 
 @dataclass(slots=True, kw_only=True)
-class Grants:
+class TokenEndpoint:
     email: str
     key_id: str
     key: RSAPublicKey
     audience: str
-    lives: timedelta = timedelta(seconds=3_599)
+    lifetime: timedelta = timedelta(seconds=3_599)
     """Lifetime of an access token, as at Google."""
-    given: dict[str, datetime] = field(default_factory=dict)
+    issued: dict[str, datetime] = field(default_factory=dict)
     """Expiry times by issued token."""
 
     def answer(self, post: Post, now: datetime) -> Reply:
-        trouble = self._trouble(post, now)
-        if trouble is not None:
-            error, description = trouble
+        refusal = self._refusal(post, now)
+        if refusal is not None:
+            error, description = refusal
             return _reply(400, {"error": error, "error_description": description})
-        token = "ya29." + blake2s(f"{self.email}/{len(self.given)}".encode(), digest_size=16).hexdigest()
-        self.given[token] = now + self.lives
-        lives = int(self.lives.total_seconds())
-        return _reply(200, {"access_token": token, "expires_in": lives, "token_type": "Bearer"})
+        token = "ya29." + blake2s(f"{self.email}/{len(self.issued)}".encode(), digest_size=16).hexdigest()
+        self.issued[token] = now + self.lifetime
+        lifetime_seconds = int(self.lifetime.total_seconds())
+        return _reply(200, {"access_token": token, "expires_in": lifetime_seconds, "token_type": "Bearer"})
 
-    def takes(self, authorization: str, now: datetime) -> bool:
+    def is_valid(self, authorization: str, now: datetime) -> bool:
         scheme, _, token = authorization.partition(" ")
-        return scheme.lower() == "bearer" and token in self.given and now < self.given[token]
+        return scheme.lower() == "bearer" and token in self.issued and now < self.issued[token]
 
     def revoke(self) -> None:
         """Revoke all issued tokens."""
-        self.given = dict.fromkeys(self.given, datetime.min.replace(tzinfo=UTC))
+        self.issued = dict.fromkeys(self.issued, datetime.min.replace(tzinfo=UTC))
 
-    def _trouble(self, post: Post, now: datetime) -> tuple[str, str] | None:
+    def _refusal(self, post: Post, now: datetime) -> tuple[str, str] | None:
         """Return error code and description, or None if the request is valid."""
         form = parse_qs(post.body.decode("utf-8", "replace"))
         if dict(post.headers).get("content-type") != "application/x-www-form-urlencoded":

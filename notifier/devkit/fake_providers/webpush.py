@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_priva
 from notifier.devkit.fake_providers.behaviour import ProviderScript, retry_after
 from notifier.devkit.fake_providers.browser import Browser
 from notifier.devkit.fake_providers.devices import FakePhones
-from notifier.devkit.fake_providers.webpush_refusals import AuthorizationFault, Manner, fault, refusal
+from notifier.devkit.fake_providers.webpush_refusals import AuthorizationFault, RefusalDialect, fault, refusal
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
@@ -25,7 +25,7 @@ _TOPIC = re.compile(r"(?:[A-Za-z0-9_-]{4}){1,8}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class _StoredMessage:
     body: bytes
     until: datetime
 
@@ -34,10 +34,10 @@ class _Kept:
 class FakePushService:
     clock: Clock
     origin: str = "https://updates.push.services.mozilla.com"
-    manner: Manner = Manner.MOZILLA
-    for_all: bool = False
+    dialect: RefusalDialect = RefusalDialect.MOZILLA
+    accepts_any_host: bool = False
     """Whether it represents all push services, and so accepts requests for any host."""
-    strangers: Callable[[str], Browser | None] = lambda _: None
+    unknown_browser: Callable[[str], Browser | None] = lambda _: None
     """Returns the browser of a path without a subscription, or None."""
     script: ProviderScript = field(default_factory=ProviderScript)
     """Here `elsewhere` means subscriptions with another application server key."""
@@ -47,80 +47,84 @@ class FakePushService:
     phones: FakePhones = field(default_factory=FakePhones)
     """Devices by endpoint path."""
     browsers: dict[str, Browser] = field(default_factory=dict)
-    answered: Counter[int] = field(default_factory=Counter)
+    response_counts: Counter[int] = field(default_factory=Counter)
     """Number of responses by status."""
-    _kept: dict[str, dict[str, _Kept]] = field(default_factory=dict)
+    _stored: dict[str, dict[str, _StoredMessage]] = field(default_factory=dict)
     """Messages for offline browsers, by endpoint and topic. A later message replaces one with the same topic."""
-    _dice: Random = field(init=False)
+    _random: Random = field(init=False)
     _began: datetime = field(init=False)
 
     def __post_init__(self) -> None:
-        self._dice, self._began = Random(f"{self.script.seed}/{self.origin}"), self.clock.now()
+        self._random, self._began = Random(f"{self.script.seed}/{self.origin}"), self.clock.now()
 
     def subscribe(self, key: str) -> Browser:
         """Create a browser that is subscribed with this application server key."""
-        path = f"/wpush/v2/{self._dice.randbytes(24).hex()}"
-        number = self._dice.getrandbits(255) + 1
+        path = f"/wpush/v2/{self._random.randbytes(24).hex()}"
+        number = self._random.getrandbits(255) + 1
         browser = Browser(
             endpoint=self.origin + path,
             private=derive_private_key(number, SECP256R1()),
-            secret=self._dice.randbytes(16),
+            secret=self._random.randbytes(16),
             key=key,
         )
         self.browsers[path] = browser
         return browser
 
-    def wake(self, browser: Browser) -> None:
+    def bring_online(self, browser: Browser) -> None:
         """Bring a browser online and deliver its stored messages that have not expired."""
         browser.online = True
-        for stored in self._kept.pop(browser.endpoint, {}).values():
+        for stored in self._stored.pop(browser.endpoint, {}).values():
             if self.clock.now() < stored.until:
                 self._show(browser, stored.body)
 
     def answer(self, post: Post) -> Reply:
         """Answer one request. Not thread-safe."""
-        reply = self._complaint(post, dict(post.headers), self.clock.now()) or self._take(post)
-        self.answered[reply.status] += 1
+        reply = self._refusal(post, dict(post.headers), self.clock.now()) or self._accept(post)
+        self.response_counts[reply.status] += 1
         return reply
 
-    def _complaint(self, post: Post, headers: Mapping[str, str], now: datetime) -> Reply | None:
+    def _refusal(self, post: Post, headers: Mapping[str, str], now: datetime) -> Reply | None:
         since, limited = now - self._began, self.script.limited
         browser = self._browser(post.path)
-        if self.script.down.holds(since):
-            return refusal(self.manner, 503)
+        if self.script.down.is_active(since):
+            return refusal(self.dialect, 503)
         if self.redirect:
             return Reply(status=307, headers={"location": self.redirect})
-        if browser is None or not (self.for_all or post.origin.removesuffix(":443") == self.origin):
-            return refusal(self.manner, 404)
-        if (wrong := self._fault(post, browser, headers, now)) is not None:
-            return refusal(self.manner, wrong)
-        if browser.gone or self.script.is_gone(post.path):
-            return refusal(self.manner, 410)
+        if browser is None or not (self.accepts_any_host or post.origin.removesuffix(":443") == self.origin):
+            return refusal(self.dialect, 404)
+        if (authorization_fault := self._fault(post, browser, headers, now)) is not None:
+            return refusal(self.dialect, authorization_fault)
+        if browser.is_revoked or self.script.is_gone(post.path):
+            return refusal(self.dialect, 410)
         if len(post.body) > self.largest:
-            return refusal(self.manner, 413)
+            return refusal(self.dialect, 413)
         if len(headers) < len(post.headers) or not _well_formed(headers):
-            return refusal(self.manner, 400)
-        return refusal(self.manner, 429, after=retry_after(limited, since)) if limited.holds(since) else None
+            return refusal(self.dialect, 400)
+        return refusal(self.dialect, 429, after=retry_after(limited, since)) if limited.is_active(since) else None
 
     def _browser(self, path: str) -> Browser | None:
-        return self.browsers.get(path) or self.strangers(path)
+        return self.browsers.get(path) or self.unknown_browser(path)
 
     def _fault(
         self, post: Post, browser: Browser, headers: Mapping[str, str], now: datetime
     ) -> AuthorizationFault | None:
-        wrong = fault(headers.get("authorization"), None if self.for_all else self.origin, browser.key, now)
-        return wrong or (AuthorizationFault.OTHER_KEY if self.script.is_elsewhere(post.path) else None)
+        fault_ = fault(headers.get("authorization"), None if self.accepts_any_host else self.origin, browser.key, now)
+        return fault_ or (AuthorizationFault.OTHER_KEY if self.script.is_elsewhere(post.path) else None)
 
-    def _take(self, post: Post) -> Reply:
+    def _accept(self, post: Post) -> Reply:
         browser, headers = self._browser(post.path), dict(post.headers)
         assert browser is not None  # `_complaint` has refused unknown paths
         if browser.online:
             self._show(browser, post.body)
         elif seconds := int(headers["ttl"]):
-            kept = self._kept.setdefault(browser.endpoint, {})
+            kept = self._stored.setdefault(browser.endpoint, {})
             until = self.clock.now() + timedelta(seconds=seconds)
-            kept[headers.get("topic", f"message {self.answered[201]}")] = _Kept(body=post.body, until=until)
-        return Reply(status=201, headers={"location": f"{self.origin}/m/{self.answered[201]}", "ttl": headers["ttl"]})
+            kept[headers.get("topic", f"message {self.response_counts[201]}")] = _StoredMessage(
+                body=post.body, until=until
+            )
+        return Reply(
+            status=201, headers={"location": f"{self.origin}/m/{self.response_counts[201]}", "ttl": headers["ttl"]}
+        )
 
     def _show(self, browser: Browser, body: bytes) -> None:
         if (shown := browser.read(body)) is not None:

@@ -71,7 +71,7 @@ def _fault_of(claims: dict[str, Any], origin: str | None, now: datetime) -> Auth
 # Error responses of each push service.
 
 
-class Manner(StrEnum):
+class RefusalDialect(StrEnum):
     APPLE = "apple"
     GOOGLE = "google"
     MOZILLA = "mozilla"
@@ -95,28 +95,32 @@ OTHER_KEY = (
 """Google's response to another key. To any other token error it responds "invalid JWT provided"."""
 
 
-def refusal(manner: Manner, why: int | AuthorizationFault, *, after: str = "") -> Reply:
+def refusal(dialect: RefusalDialect, cause: int | AuthorizationFault, *, after: str = "") -> Reply:
     """Build the error response for a status or for an authorization fault."""
-    status, body = _of_token(manner, why) if isinstance(why, AuthorizationFault) else (why, _of_status(manner, why))
+    status, body = (
+        _authorization_refusal(dialect, cause)
+        if isinstance(cause, AuthorizationFault)
+        else (cause, _status_body(dialect, cause))
+    )
     return Reply(status=status, headers={"retry-after": after} if after else {}, body=body.encode())
 
 
-def _of_token(manner: Manner, wrong: AuthorizationFault) -> tuple[int, str]:
-    is_other_key = wrong is AuthorizationFault.OTHER_KEY
-    match manner:
-        case Manner.APPLE:
+def _authorization_refusal(dialect: RefusalDialect, authorization_fault: AuthorizationFault) -> tuple[int, str]:
+    is_other_key = authorization_fault is AuthorizationFault.OTHER_KEY
+    match dialect:
+        case RefusalDialect.APPLE:
             return 403, json.dumps({"reason": "VapidPkHashMismatch" if is_other_key else "BadJwtToken"})
-        case Manner.GOOGLE:
+        case RefusalDialect.GOOGLE:
             return 403, OTHER_KEY if is_other_key else "invalid JWT provided\n"
-        case Manner.MOZILLA:
-            return 401, _of_status(manner, 401)
+        case RefusalDialect.MOZILLA:
+            return 401, _status_body(dialect, 401)
 
 
-def _of_status(manner: Manner, status: int) -> str:
-    match manner:
-        case Manner.APPLE:
+def _status_body(dialect: RefusalDialect, status: int) -> str:
+    match dialect:
+        case RefusalDialect.APPLE:
             return json.dumps({"reason": REASONS[status]})
-        case Manner.GOOGLE:
+        case RefusalDialect.GOOGLE:
             return f"<HTML>\n<HEAD>\n<TITLE>Error {status}</TITLE>\n</HEAD>\n</HTML>\n"
-        case Manner.MOZILLA:
+        case RefusalDialect.MOZILLA:
             return json.dumps({"code": status, "errno": ERRNOS[status], "error": "refused", "message": "refused"})

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conduct:
+class Http2Behaviour:
     streams: int | None = 1_000
     """Concurrent streams per connection. FCM allows 100, and Apple as few as 1. None: not announced."""
     latency: timedelta = timedelta(0)
@@ -14,13 +14,13 @@ class Conduct:
     """Send GOAWAY at this request of each connection, the last one processed, and close after the open responses."""
     cut_after: int | None = None
     """Process this request of each connection, then close the connection. Open requests get no response."""
-    refused: int = 0
+    refused_streams: int = 0
     """Number of first streams of each connection that are refused (REFUSED_STREAM)."""
-    stalls: bool = False
+    never_responds: bool = False
     """Whether requests are processed without a response."""
-    deaf: bool = False
+    ignores_pings: bool = False
     """Whether pings are not acknowledged."""
-    mute: bool = False
+    sends_no_settings: bool = False
     """Whether SETTINGS are never sent, so that a client does not know the stream limit."""
     window: int = 65_535
     """Initial flow-control window in bytes for the body of a request."""

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from notifier.devkit.http2.connection import ServerState
 from notifier.devkit.http2.streams import MOST_BODY
-from notifier.ports.push import Post, Reply, Silence
+from notifier.ports.push import NoReply, Post, Reply
 
 END = b"\r\n\r\n"
 PHRASES = {status.value: status.phrase for status in HTTPStatus}
@@ -18,37 +18,37 @@ class Http1(asyncio.Protocol):
     A Silence closes the connection, because HTTP/1.1 cannot refuse a single request without a response.
     """
 
-    def __init__(self, house: ServerState) -> None:
-        self._house = house
+    def __init__(self, server: ServerState) -> None:
+        self._server = server
         self._got = bytearray()
-        self._came = 0
+        self._requests_received = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._scheme = "https" if transport.get_extra_info("sslcontext") else "http"
-        self._house.tally.connections += 1
-        self._house.connections.add(self)
+        self._server.counts.connections += 1
+        self._server.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._house.connections.discard(self)
+        self._server.connections.discard(self)
 
     def data_received(self, data: bytes) -> None:
         self._got += data
         try:
-            while (post := self._whole()) is not None:
-                self._act(post)
+            while (post := self._next_request()) is not None:
+                self._respond(post)
         except ValueError:
-            self._house.tally.broken += 1
+            self._server.counts.violations += 1
             self._transport.close()
 
-    def tell_now(self) -> None:
+    def send_settings_now(self) -> None:
         """Do nothing: HTTP/1.1 has no settings."""
 
     def abort(self) -> None:
         self._transport.abort()
 
-    def _whole(self) -> Post | None:
+    def _next_request(self) -> Post | None:
         """Return the next request, or None if it is incomplete. Raises ValueError if it is malformed."""
         head, separator, _ = self._got.partition(END)
         if not separator and len(head) <= MOST_BODY:
@@ -67,22 +67,22 @@ class Http1(asyncio.Protocol):
         del self._got[: body_start + size]
         return Post(origin=f"{self._scheme}://{by_name.get('host', '')}", path=path, headers=headers, body=body)
 
-    def _act(self, post: Post) -> None:
-        house = self._house
-        house.tally.acted_upon += 1
-        self._came += 1
+    def _respond(self, post: Post) -> None:
+        house = self._server
+        house.counts.processed += 1
+        self._requests_received += 1
         answer = house.answer(post)
-        if isinstance(answer, Reply) and self._came == house.conduct.goaway_after:
+        if isinstance(answer, Reply) and self._requests_received == house.behaviour.goaway_after:
             answer = replace(answer, headers={**answer.headers, "connection": "close"})
-        if isinstance(answer, Silence) or self._came == house.conduct.cut_after:
+        if isinstance(answer, NoReply) or self._requests_received == house.behaviour.cut_after:
             self._transport.close()
-        elif house.conduct.latency:
-            pause = house.conduct.latency.total_seconds()
-            asyncio.get_running_loop().call_later(pause, self._say, answer)
-        elif not house.conduct.stalls:
-            self._say(answer)
+        elif house.behaviour.latency:
+            pause = house.behaviour.latency.total_seconds()
+            asyncio.get_running_loop().call_later(pause, self._send, answer)
+        elif not house.behaviour.never_responds:
+            self._send(answer)
 
-    def _say(self, reply: Reply) -> None:
+    def _send(self, reply: Reply) -> None:
         if not self._transport.is_closing():
             self._transport.write(written(reply))
         if reply.status < 200 or "connection" in reply.headers:  # after a 1xx the client would wait for the response

@@ -11,21 +11,21 @@ from threading import Thread
 from typing import Any
 
 from notifier.adapters.http2.frames import PREFACE
-from notifier.devkit.http2.behaviour import Conduct
-from notifier.devkit.http2.connection import Asked, ConnectionCounts, ServerConnection, ServerState
+from notifier.devkit.http2.behaviour import Http2Behaviour
+from notifier.devkit.http2.connection import ConnectionCounts, RequestHandler, ServerConnection, ServerState
 from notifier.devkit.http2.http1 import Http1
 
 # Detection of the HTTP version, by ALPN or by the first bytes.
 
-TELLS = PREFACE[:4]
+HTTP2_MARK = PREFACE[:4]
 """`PRI `, which is not a method of HTTP/1.1."""
 
 
-class Either(asyncio.Protocol):
+class VersionDetection(asyncio.Protocol):
     """A connection whose HTTP version is unknown. It is not counted, but is closed with the others."""
 
-    def __init__(self, house: ServerState) -> None:
-        self._house = house
+    def __init__(self, server: ServerState) -> None:
+        self._server = server
         self._got = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -33,32 +33,32 @@ class Either(asyncio.Protocol):
         self._transport = transport
         secured = transport.get_extra_info("ssl_object")
         if secured is not None and secured.selected_alpn_protocol() == "h2":
-            self._become(ServerConnection(self._house))
+            self._switch_to(ServerConnection(self._server))
         else:
-            self._house.connections.add(self)
+            self._server.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._house.connections.discard(self)
+        self._server.connections.discard(self)
 
     def data_received(self, data: bytes) -> None:
         self._got += data
-        if self._got.startswith(TELLS):
-            self._become(ServerConnection(self._house))
-        elif not TELLS.startswith(self._got):
-            self._become(Http1(self._house))
+        if self._got.startswith(HTTP2_MARK):
+            self._switch_to(ServerConnection(self._server))
+        elif not HTTP2_MARK.startswith(self._got):
+            self._switch_to(Http1(self._server))
 
-    def tell_now(self) -> None:
+    def send_settings_now(self) -> None:
         """Do nothing: the protocol is not known yet."""
 
     def abort(self) -> None:
         self._transport.abort()
 
-    def _become(self, one: ServerConnection | Http1) -> None:
-        self._house.connections.discard(self)
-        self._transport.set_protocol(one)
-        one.connection_made(self._transport)
+    def _switch_to(self, connection: ServerConnection | Http1) -> None:
+        self._server.connections.discard(self)
+        self._transport.set_protocol(connection)
+        connection.connection_made(self._transport)
         if self._got:
-            one.data_received(self._got)
+            connection.data_received(self._got)
 
 
 HOST = "127.0.0.1"
@@ -68,24 +68,24 @@ HOST = "127.0.0.1"
 class Http2Server:
     origin: str
     """URL of the server, for HTTP/2 and HTTP/1.1 clients."""
-    _house: ServerState
+    _state: ServerState
     _loop: asyncio.AbstractEventLoop
 
     @property
-    def tally(self) -> ConnectionCounts:
-        return self._house.tally
+    def counts(self) -> ConnectionCounts:
+        return self._state.counts
 
     @property
-    def serves(self) -> bool:
+    def is_serving(self) -> bool:
         return self._loop.is_running()
 
-    def behave(self, conduct: Conduct) -> None:
+    def behave(self, conduct: Http2Behaviour) -> None:
         """Change the behavior of all connections, and send the new SETTINGS on existing ones."""
 
         async def change() -> None:
-            self._house.conduct = conduct
-            for connection in self._house.connections:
-                connection.tell_now()
+            self._state.behaviour = conduct
+            for connection in self._state.connections:
+                connection.send_settings_now()
 
         asyncio.run_coroutine_threadsafe(change(), self._loop).result()
 
@@ -93,7 +93,7 @@ class Http2Server:
         """Abort all existing connections."""
 
         async def cut() -> None:
-            for connection in [*self._house.connections]:
+            for connection in [*self._state.connections]:
                 connection.abort()
 
         asyncio.run_coroutine_threadsafe(cut(), self._loop).result()
@@ -101,13 +101,17 @@ class Http2Server:
 
 @contextmanager
 def serving(
-    asked: Asked, conduct: Conduct = Conduct(), *, certificate: Path | None = None, port: int = 0
+    handler: RequestHandler,
+    behaviour: Http2Behaviour = Http2Behaviour(),
+    *,
+    certificate: Path | None = None,
+    port: int = 0,
 ) -> Iterator[Http2Server]:
     """Run a server until the block ends. `asked` is called in the server's thread.
 
     With `certificate`, a PEM file that includes the key, it uses TLS.
     """
-    house = ServerState(asked=asked, conduct=conduct)
+    house = ServerState(handler=handler, behaviour=behaviour)
     ready: Future[int] = Future()
     loop = asyncio.new_event_loop()
     done = asyncio.Event()
@@ -116,7 +120,7 @@ def serving(
     thread.start()
     try:
         scheme = "https" if certificate else "http"
-        yield Http2Server(origin=f"{scheme}://{HOST}:{ready.result()}", _house=house, _loop=loop)
+        yield Http2Server(origin=f"{scheme}://{HOST}:{ready.result()}", _state=house, _loop=loop)
     finally:
         if not loop.is_closed():
             loop.call_soon_threadsafe(done.set)
@@ -139,7 +143,7 @@ async def _serve(
 ) -> None:
     loop = asyncio.get_running_loop()
     context = secure(certificate) if certificate else None
-    server = await loop.create_server(lambda: Either(house), HOST, port, ssl=context)
+    server = await loop.create_server(lambda: VersionDetection(house), HOST, port, ssl=context)
     try:
         ready.set_result(server.sockets[0].getsockname()[1])
         await done.wait()

@@ -51,62 +51,62 @@ class ServerRequest:
 class RequestReceiver:
     """Receives requests on one connection."""
 
-    say: list[bytes]
-    open: dict[int, ServerRequest] = field(default_factory=dict)
+    output: list[bytes]
+    incomplete: dict[int, ServerRequest] = field(default_factory=dict)
     """Incomplete requests by stream."""
     last: int = 0
     _decoder: Decoder = field(default_factory=Decoder)
-    _eaten: int = 0
+    _unacknowledged_bytes: int = 0
 
     def headers(self, stream: int, flags: int, block: bytes) -> ServerRequest | None:
         """Handle a header block and return the request if it is complete. Raises Violation."""
         fields = self._decoder.decode(block)
-        if (known := self.open.get(stream)) is not None:  # trailers
-            return self.open.pop(stream) if flags & frames.END_STREAM else known and None
+        if (known := self.incomplete.get(stream)) is not None:  # trailers
+            return self.incomplete.pop(stream) if flags & frames.END_STREAM else known and None
         if not stream & 1 or stream <= self.last:
             raise Violation(frames.PROTOCOL_ERROR, "a stream that isn't new")
         self.last = stream
         request = ServerRequest(stream=stream, fields=fields)
         if flags & frames.END_STREAM:
             return request
-        self.open[stream] = request
+        self.incomplete[stream] = request
         return None
 
     def data(self, stream: int, flags: int, load: bytes) -> ServerRequest | None:
         """Handle a DATA frame and return the request if it is complete. Raises Violation."""
-        self._eaten += len(load)
-        if self._eaten >= ALL_WINDOW // 2:
-            self.say.append(frames.window_update(0, self._eaten))
-            self._eaten = 0
-        if (request := self.open.get(stream)) is None:
+        self._unacknowledged_bytes += len(load)
+        if self._unacknowledged_bytes >= ALL_WINDOW // 2:
+            self.output.append(frames.window_update(0, self._unacknowledged_bytes))
+            self._unacknowledged_bytes = 0
+        if (request := self.incomplete.get(stream)) is None:
             return None
-        request.body += frames.bare(flags & ~frames.WITH_PRIORITY, load)
+        request.body += frames.payload_without_padding(flags & ~frames.WITH_PRIORITY, load)
         if len(request.body) > MOST_BODY:
             raise Violation(frames.ENHANCE_YOUR_CALM, "a body without an end")
-        return self.open.pop(stream) if flags & frames.END_STREAM else None
+        return self.incomplete.pop(stream) if flags & frames.END_STREAM else None
 
 
 @dataclass(slots=True)
-class Answering:
+class ResponseSender:
     """Sends responses on one connection, within the client's flow-control windows."""
 
-    say: list[bytes]
+    output: list[bytes]
     window: int = frames.WINDOW
     first_window: int = frames.WINDOW
     waiting: dict[int, bytes] = field(default_factory=dict)
     """Unsent parts of bodies by stream."""
     _windows: dict[int, int] = field(default_factory=dict)
     """Send windows of streams with an unsent body."""
-    _begun: bool = False
+    _has_begun: bool = False
 
     def reply(self, stream: int, reply: Reply) -> None:
         block = SUCCESS if reply.status == 200 else encoded([(":status", str(reply.status))])
         if reply.headers:
             block += encoded(reply.headers.items())
-        if not self._begun:
-            block, self._begun = NO_TABLE + block, True
+        if not self._has_begun:
+            block, self._has_begun = NO_TABLE + block, True
         flags = frames.END_HEADERS | (0 if reply.body else frames.END_STREAM)
-        self.say.append(frame(frames.HEADERS, flags, stream, block))
+        self.output.append(frame(frames.HEADERS, flags, stream, block))
         if reply.body:
             self.waiting[stream], self._windows[stream] = reply.body, self.first_window
             self._push(stream)
@@ -135,11 +135,11 @@ class Answering:
 
     def _push(self, stream: int) -> None:
         body = self.waiting[stream]
-        while (size := min(len(body), self.window, self._windows[stream], frames.LARGEST)) > 0:
+        while (size := min(len(body), self.window, self._windows[stream], frames.DEFAULT_FRAME_SIZE)) > 0:
             chunk, body = body[:size], body[size:]
             self.window -= size
             self._windows[stream] -= size
-            self.say.append(frame(frames.DATA, 0 if body else frames.END_STREAM, stream, chunk))
+            self.output.append(frame(frames.DATA, 0 if body else frames.END_STREAM, stream, chunk))
         self.waiting[stream] = body
         if not body:
             self.forget(stream)

@@ -17,12 +17,12 @@ class Flag(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flagged:
+class FlagRow:
     """One flag of one member: set or cleared."""
 
     flag: Flag
     member: Member
-    on: bool
+    is_set: bool
     sequence: int
     """Sequence number assigned by the account service (>= 1; 0 for imports).
 
@@ -30,16 +30,16 @@ class Flagged:
     """
 
     @property
-    def place(self) -> "Place":
+    def key(self) -> "FlagKey":
         return self.flag, self.member
 
     @property
     def rank(self) -> tuple[int, bool]:
         """Return the sort key of updates for one (flag, member): the highest wins."""
-        return self.sequence, self.on
+        return self.sequence, self.is_set
 
 
-Place = tuple[Flag, Member]
+FlagKey = tuple[Flag, Member]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +49,11 @@ class AccountChange:
     id: EventId
     user: UserId
     sequence: int
-    said: Mapping[Flag, bool]
+    flags: Mapping[Flag, bool]
     """New values. Flags that are missing here are unchanged."""
 
-    def flagged(self, member: Member) -> Iterable[Flagged]:
-        return [Flagged(flag=flag, member=member, on=on, sequence=self.sequence) for flag, on in self.said.items()]
+    def flag_rows(self, member: Member) -> Iterable[FlagRow]:
+        return [FlagRow(flag=flag, member=member, is_set=on, sequence=self.sequence) for flag, on in self.flags.items()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +61,12 @@ class AccountRecord:
     """A record of the accounts stream: a change, or shards to rebuild."""
 
     change: AccountChange | None = None
-    anew: tuple[int, ...] = ()
+    rebuild_shards: tuple[int, ...] = ()
     """Shards whose VIP bitmap is to be rebuilt from the flag rows."""
     imported: bool = False
     """The rebuild follows an import. Otherwise it repairs an error, and differences count as drift."""
 
 
-def flying(found: Iterable[Flagged]) -> Bits:
+def members_with_flag(rows: Iterable[FlagRow]) -> Bits:
     """Return the members for which the flag is set. `found` holds rows of one flag in one shard."""
-    return from_offsets([row.member % SHARD_MEMBERS for row in found if row.on])
+    return from_offsets([row.member % SHARD_MEMBERS for row in rows if row.is_set])

@@ -29,27 +29,27 @@ A list is smaller below 6 % but takes 0.1 ms to build, five times as long. Below
 FEW_WORDS = WORDS // 4
 """With at most this many nonzero words, `offsets` unpacks only these. That halves the time for a single member."""
 
-FEW_PLACES = 512
+FEW_MEMBERS = 512
 """Up to this many members, setting single bits is faster than packing one flag per member of the shard."""
 
-SUM_BYTES = 4
+CHECKSUM_BYTES = 4
 
 Bits = npt.NDArray[np.uint64]
 """One bit for each of a shard's 131,072 members, lowest member first."""
 
 _HALF = SHARD_MEMBERS // 2
-_PLACE = np.dtype("<u2")
+_OFFSET = np.dtype("<u2")
 _LOW_BYTES = 4
 
-_NOBODY = np.zeros(WORDS, dtype=WORD)
-_NOBODY.setflags(write=False)
+_NO_MEMBERS = np.zeros(WORDS, dtype=WORD)
+_NO_MEMBERS.setflags(write=False)
 
 
-def nobody() -> Bits:
-    return _NOBODY
+def no_members() -> Bits:
+    return _NO_MEMBERS
 
 
-def everybody() -> Bits:
+def all_members() -> Bits:
     return np.full(WORDS, np.uint64(0xFFFF_FFFF_FFFF_FFFF), dtype=WORD)
 
 
@@ -69,13 +69,13 @@ def offsets(bits: Bits) -> npt.NDArray[np.int64]:
     """Return the offsets of the members within the shard, ascending."""
     nonzero = np.flatnonzero(bits != 0)
     if len(nonzero) > FEW_WORDS:
-        return _places(bits)
-    packed = _places(bits[nonzero])
+        return _set_bits(bits)
+    packed = _set_bits(bits[nonzero])
     return nonzero[packed // 64] * 64 + packed % 64
 
 
-def _places(words: Bits) -> npt.NDArray[np.int64]:
-    return np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little").view(np.bool_))
+def _set_bits(bits: Bits) -> npt.NDArray[np.int64]:
+    return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little").view(np.bool_))
 
 
 def members(bits: Bits, shard: int) -> list[Member]:
@@ -105,9 +105,9 @@ def from_bytes(body: bytes | bytearray) -> Bits:
     return np.frombuffer(body, dtype=WORD, count=WORDS)
 
 
-def from_offsets(places: Iterable[int]) -> Bits:
-    array = places if isinstance(places, np.ndarray) else np.fromiter(places, dtype=np.int64)
-    if len(array) <= FEW_PLACES:
+def from_offsets(member_offsets: Iterable[int]) -> Bits:
+    array = member_offsets if isinstance(member_offsets, np.ndarray) else np.fromiter(member_offsets, dtype=np.int64)
+    if len(array) <= FEW_MEMBERS:
         body = np.zeros(SHARD_BYTES, dtype=np.uint8)
         np.bitwise_or.at(body, array >> 3, np.left_shift(1, array & 7).astype(np.uint8))
         return body.view(WORD)
@@ -116,19 +116,19 @@ def from_offsets(places: Iterable[int]) -> Bits:
     return from_flags(flags)
 
 
-def changed(bits: Bits, places: Mapping[int, bool]) -> Bits:
+def with_members(bits: Bits, values: Mapping[int, bool]) -> Bits:
     """Return a copy in which each of these offsets has the given value."""
     flags = np.unpackbits(bits.view(np.uint8), bitorder="little")
-    flags[list(places)] = list(places.values())
+    flags[list(values)] = list(values.values())
     return np.packbits(flags, bitorder="little").view(WORD)
 
 
-def holds(bits: Bits, member: Member) -> bool:
+def contains(bits: Bits, member: Member) -> bool:
     place = member % SHARD_MEMBERS
     return bool((int(bits[place // 64]) >> (place % 64)) & 1)
 
 
-def joined(bitmaps: Iterable[tuple[int, Bits]]) -> dict[int, Bits]:
+def union_by_shard(bitmaps: Iterable[tuple[int, Bits]]) -> dict[int, Bits]:
     """Return the union of the bitmaps of each shard."""
     by_shard: dict[int, Bits] = {}
     for shard, bits in bitmaps:
@@ -136,8 +136,8 @@ def joined(bitmaps: Iterable[tuple[int, Bits]]) -> dict[int, Bits]:
     return by_shard
 
 
-def same(one: Bits, other: Bits) -> bool:
-    return bool(np.array_equal(one, other))
+def is_equal(first: Bits, second: Bits) -> bool:
+    return bool(np.array_equal(first, second))
 
 
 def encode(bits: Bits) -> bytes:
@@ -157,40 +157,40 @@ def encode(bits: Bits) -> bytes:
         places = offsets(bits)
         low = int(np.searchsorted(places, _HALF))
         # The cast to two bytes stores each offset modulo _HALF.
-        return _summed(b"L", low.to_bytes(_LOW_BYTES, "little") + places.astype(_PLACE).tobytes())
-    return _summed(b"D", bits.tobytes())
+        return _with_checksum(b"L", low.to_bytes(_LOW_BYTES, "little") + places.astype(_OFFSET).tobytes())
+    return _with_checksum(b"D", bits.tobytes())
 
 
 def decode(blob: bytes) -> Bits:
     """Decode a bitmap. Raises Poison for a wrong form, length or checksum."""
     match blob[:1]:
         case b"N" if len(blob) == 1:
-            return nobody()
+            return no_members()
         case b"A" if len(blob) == 1:
-            return everybody()
-        case b"D" if len(blob) == SHARD_BYTES + 1 + SUM_BYTES:
-            return np.frombuffer(_checked(blob), dtype=WORD)
+            return all_members()
+        case b"D" if len(blob) == SHARD_BYTES + 1 + CHECKSUM_BYTES:
+            return np.frombuffer(_verified_body(blob), dtype=WORD)
         case b"L":
-            return from_offsets(_listed(_checked(blob)))
+            return from_offsets(_decode_list(_verified_body(blob)))
         case _:
             raise Poison(f"A bitmap of {len(blob)} bytes has the form {blob[:1]!r}.")
 
 
-def _summed(form: bytes, body: bytes) -> bytes:
-    return b"".join((form, body, crc32(body).to_bytes(SUM_BYTES, "little")))
+def _with_checksum(form: bytes, body: bytes) -> bytes:
+    return b"".join((form, body, crc32(body).to_bytes(CHECKSUM_BYTES, "little")))
 
 
-def _checked(blob: bytes) -> memoryview:
-    body, total = memoryview(blob)[1:-SUM_BYTES], blob[-SUM_BYTES:]
-    if len(blob) <= SUM_BYTES or crc32(body).to_bytes(SUM_BYTES, "little") != total:
+def _verified_body(blob: bytes) -> memoryview:
+    body, total = memoryview(blob)[1:-CHECKSUM_BYTES], blob[-CHECKSUM_BYTES:]
+    if len(blob) <= CHECKSUM_BYTES or crc32(body).to_bytes(CHECKSUM_BYTES, "little") != total:
         raise Poison(f"A bitmap of {len(blob)} bytes isn't as it was written.")
     return body
 
 
-def _listed(body: memoryview) -> npt.NDArray[np.int64]:
+def _decode_list(body: memoryview) -> npt.NDArray[np.int64]:
     low, places = int.from_bytes(body[:_LOW_BYTES], "little"), body[_LOW_BYTES:]
-    if len(body) < _LOW_BYTES or len(places) % _PLACE.itemsize or low > len(places) // _PLACE.itemsize:
+    if len(body) < _LOW_BYTES or len(places) % _OFFSET.itemsize or low > len(places) // _OFFSET.itemsize:
         raise Poison(f"A list of {len(body)} bytes says that {low} places are in the lower half.")
-    array = np.frombuffer(places, dtype=_PLACE).astype(np.int64)
+    array = np.frombuffer(places, dtype=_OFFSET).astype(np.int64)
     array[low:] += _HALF
     return array

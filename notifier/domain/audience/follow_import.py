@@ -18,146 +18,148 @@ Keys = npt.NDArray[np.uint64]
 Ids = npt.NDArray[np.int64]
 """External ids that are integers."""
 
-HALF = 32
-MOST_MEMBERS = 1 << HALF
+HALF_KEY_BITS = 32
+MAX_MEMBERS = 1 << HALF_KEY_BITS
 """Members that fit into half a key."""
-EVERYBODY = Member(MOST_MEMBERS - 1)
+ALL_ACCOUNTS = Member(MAX_MEMBERS - 1)
 """Placeholder for "all accounts" in a key. It is the last member number, so no user has it in practice."""
 
-WORTH_A_BLOCK = 8
+MIN_BLOCK_FOLLOWERS = 8
 """Minimum followers in a block for a shared block row. Below that, one row per follower is smaller."""
-BLOCKS_AT_ONCE = 1 << 14
+BLOCKS_PER_CHUNK = 1 << 14
 """Blocks per chunk: 16 MB of flags."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crowds:
+class FollowRowChunk:
     """Follow rows made from one chunk of keys."""
 
-    shared: Sequence[tuple[Member, int, bytes]]
+    block_rows: Sequence[tuple[Member, int, bytes]]
     """Block rows: followed member, block, bitmap of the followers."""
-    own: Sequence[tuple[Member, Member]]
+    member_rows: Sequence[tuple[Member, Member]]
     """Member rows: followed member, follower."""
 
     def shards(self) -> Mapping[Member, set[int]]:
         """Return the shards that contain followers of this chunk, by followed member."""
         by_followed = defaultdict[Member, set[int]](set)
-        for followed, block, _ in self.shared:
+        for followed, block, _ in self.block_rows:
             by_followed[followed].add(block // SHARD_BLOCKS)
-        for followed, follower in self.own:
+        for followed, follower in self.member_rows:
             by_followed[followed].add(shard_of(follower))
         return by_followed
 
 
-def keyed(followed: Iterable[Member], followers: Iterable[Member]) -> Keys:
+def edge_keys(followed: Iterable[Member], followers: Iterable[Member]) -> Keys:
     """Return sorted, distinct edge keys. Self-follows are dropped."""
-    return paired(*(np.fromiter(column, dtype=np.uint64) for column in (followed, followers)))
+    return edge_keys_of_arrays(*(np.fromiter(column, dtype=np.uint64) for column in (followed, followers)))
 
 
-def paired(followed: Keys, followers: Keys) -> Keys:
+def edge_keys_of_arrays(followed: Keys, followers: Keys) -> Keys:
     """Like `keyed`, for members in arrays."""
     distinct = followed != followers
-    keys = followed[distinct] << np.uint64(HALF) | followers[distinct]
+    keys = followed[distinct] << np.uint64(HALF_KEY_BITS) | followers[distinct]
     keys.sort()
-    return _each_once(keys)
+    return _without_duplicates(keys)
 
 
 @dataclass(slots=True)
-class Located:
+class ResolvedIds:
     """Members of a batch of ids, resolved step by step."""
 
     ids: Ids
     members: Keys = field(init=False)
-    _missing: npt.NDArray[np.bool_] = field(init=False)
+    _is_unresolved: npt.NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
         self.members = np.zeros(len(self.ids), dtype=np.uint64)
-        self._missing = np.ones(len(self.ids), dtype=np.bool_)
+        self._is_unresolved = np.ones(len(self.ids), dtype=np.bool_)
 
-    def within(self, ids: IdRange) -> None:
+    def resolve_range(self, ids: IdRange) -> None:
         """Resolve the ids that are in the range."""
-        inside = self._missing & (self.ids >= ids.first) & (self.ids <= ids.last)
+        inside = self._is_unresolved & (self.ids >= ids.first) & (self.ids <= ids.last)
         self.members[inside] = (self.ids[inside] - ids.first + ids.member).astype(np.uint64)
-        self._missing &= ~inside
+        self._is_unresolved &= ~inside
 
-    def missing(self) -> Sequence[int]:
+    def unresolved(self) -> Sequence[int]:
         """Return the unresolved ids, distinct and ascending."""
-        ids: list[int] = np.unique(self.ids[self._missing]).tolist()
+        ids: list[int] = np.unique(self.ids[self._is_unresolved]).tolist()
         return ids
 
-    def named(self, members: Mapping[int, Member]) -> None:
+    def resolve_rest(self, members: Mapping[int, Member]) -> None:
         """Resolve all missing ids. `members` must contain each of them."""
-        self.members[self._missing] = [members[id] for id in self.ids[self._missing].tolist()]
-        self._missing[:] = False
+        self.members[self._is_unresolved] = [members[id] for id in self.ids[self._is_unresolved].tolist()]
+        self._is_unresolved[:] = False
 
 
-def touched(places: Iterable[tuple[Member, int]]) -> Keys:
+def rebuild_keys(pairs: Iterable[tuple[Member, int]]) -> Keys:
     """Pack pairs of account and shard to rebuild into sorted, distinct keys."""
-    keys = np.fromiter((account << HALF | shard for account, shard in {*places}), dtype=np.uint64)
+    keys = np.fromiter((account << HALF_KEY_BITS | shard for account, shard in {*pairs}), dtype=np.uint64)
     keys.sort()
     return keys
 
 
-def by_account(keys: Keys) -> Iterator[Mapping[Member, Sequence[int]]]:
+def shards_by_account(keys: Keys) -> Iterator[Mapping[Member, Sequence[int]]]:
     """Unpack the keys of `touched`: yield the shards of each account, a bounded number of keys at a time."""
-    for first in range(0, len(keys), BLOCKS_AT_ONCE):
-        groups = groupby(keys[first : first + BLOCKS_AT_ONCE].tolist(), lambda key: key >> HALF)
-        yield {Member(account): [key & (MOST_MEMBERS - 1) for key in places] for account, places in groups}
+    for first in range(0, len(keys), BLOCKS_PER_CHUNK):
+        groups = groupby(keys[first : first + BLOCKS_PER_CHUNK].tolist(), lambda key: key >> HALF_KEY_BITS)
+        yield {Member(account): [key & (MAX_MEMBERS - 1) for key in places] for account, places in groups}
 
 
-def joined(runs: Sequence[Keys]) -> Keys:
+def merge_runs(runs: Sequence[Keys]) -> Keys:
     """Merge sorted runs into one, without duplicates."""
     keys = np.concatenate([np.empty(0, dtype=np.uint64), *runs])
     keys.sort(kind="stable")  # detects sorted runs and merges them
-    return _each_once(keys)
+    return _without_duplicates(keys)
 
 
-def _each_once(keys: Keys) -> Keys:
+def _without_duplicates(keys: Keys) -> Keys:
     """Remove duplicates from sorted keys. `np.unique` would hash them all, four times as slow as sorting."""
     return keys[np.flatnonzero(np.diff(keys, prepend=~keys[:1]))]
 
 
-def cut(keys: Keys) -> Iterator[Crowds]:
+def cut_follow_rows(keys: Keys) -> Iterator[FollowRowChunk]:
     """Yield the follow rows of sorted keys. The keys must contain each block of a followed member completely."""
     block_bits = np.uint64(BLOCK_MEMBERS.bit_length() - 1)
     starts = np.flatnonzero(np.diff(keys >> block_bits, prepend=~keys[:1] >> block_bits))
-    for first in range(0, len(starts), BLOCKS_AT_ONCE):
-        chunk = starts[first : first + BLOCKS_AT_ONCE]
-        end = int(starts[first + BLOCKS_AT_ONCE]) if first + BLOCKS_AT_ONCE < len(starts) else len(keys)
-        yield _crowds(keys[int(chunk[0]) : end], chunk - chunk[0])
+    for first in range(0, len(starts), BLOCKS_PER_CHUNK):
+        chunk = starts[first : first + BLOCKS_PER_CHUNK]
+        end = int(starts[first + BLOCKS_PER_CHUNK]) if first + BLOCKS_PER_CHUNK < len(starts) else len(keys)
+        yield _follow_row_chunk(keys[int(chunk[0]) : end], chunk - chunk[0])
 
 
-def _crowds(keys: Keys, starts: npt.NDArray[np.int64]) -> Crowds:
+def _follow_row_chunk(keys: Keys, starts: npt.NDArray[np.int64]) -> FollowRowChunk:
     counts = np.diff(starts, append=len(keys))
     place = np.repeat(np.arange(len(starts)), counts)
-    large = counts >= WORTH_A_BLOCK
+    large = counts >= MIN_BLOCK_FOLLOWERS
     flags = np.zeros((int(large.sum()), BLOCK_MEMBERS), dtype=np.bool_)
     rank = np.cumsum(large) - 1
     shared = large[place]
     flags[rank[place[shared]], (keys[shared] % np.uint64(BLOCK_MEMBERS)).astype(np.int64)] = True
     bitmaps = np.packbits(flags, axis=1, bitorder="little").tobytes()
     firsts = keys[starts[large]]
-    blocks = ((firsts & np.uint64(MOST_MEMBERS - 1)) // np.uint64(BLOCK_MEMBERS)).tolist()
-    followed_members = (firsts >> np.uint64(HALF)).tolist()
+    blocks = ((firsts & np.uint64(MAX_MEMBERS - 1)) // np.uint64(BLOCK_MEMBERS)).tolist()
+    followed_members = (firsts >> np.uint64(HALF_KEY_BITS)).tolist()
     single = keys[~shared]
-    return Crowds(
-        shared=[
+    return FollowRowChunk(
+        block_rows=[
             (Member(followed), block, bitmaps[n * BLOCK_BYTES : (n + 1) * BLOCK_BYTES])
             for n, (followed, block) in enumerate(zip(followed_members, blocks, strict=True))
         ],
-        own=[
+        member_rows=[
             (Member(followed), Member(follower))
             for followed, follower in zip(
-                (single >> np.uint64(HALF)).tolist(), (single & np.uint64(MOST_MEMBERS - 1)).tolist(), strict=True
+                (single >> np.uint64(HALF_KEY_BITS)).tolist(),
+                (single & np.uint64(MAX_MEMBERS - 1)).tolist(),
+                strict=True,
             )
         ],
     )
 
 
-def boundary(heads: Sequence[Keys]) -> int:
+def merge_limit(heads: Sequence[Keys]) -> int:
     """Return the exclusive key limit up to which sorted runs can be merged now, given the next keys of each run.
 
     The limit is the start of a block. Each head has more keys than a block has members, so some keys are always below.
     """
     whole = BLOCK_MEMBERS - 1
-    return min((int(head[-1]) & ~whole for head in heads), default=1 << 2 * HALF)
+    return min((int(head[-1]) & ~whole for head in heads), default=1 << 2 * HALF_KEY_BITS)

@@ -10,12 +10,12 @@ from notifier.domain.audience.bitmap import (
     SHARD_BLOCKS,
     SHARD_BYTES,
     Bits,
-    changed,
     from_bytes,
+    with_members,
 )
 from notifier.domain.ids import Member, Subject
 
-LEFT = datetime(9999, 1, 2, tzinfo=UTC)
+UNFOLLOWED = datetime(9999, 1, 2, tzinfo=UTC)
 """`visible_from` after an unfollow. The row stays: it overrides the block row, and suppresses later alerts."""
 
 
@@ -44,17 +44,17 @@ class BlockFollows:
     """The block's bitmap."""
 
     @property
-    def place(self) -> "Place":
+    def key(self) -> "BlockKey":
         return self.subject, self.block
 
-    def beyond(self, stood: "BlockFollows") -> list[Member]:
+    def members_missing_in(self, stored: "BlockFollows") -> list[Member]:
         """Return the members that the stored row of the same subject and block lacks."""
-        more = int.from_bytes(self.members, "little") & ~int.from_bytes(stood.members, "little")
+        more = int.from_bytes(self.members, "little") & ~int.from_bytes(stored.members, "little")
         first = self.block * BLOCK_MEMBERS
         return [Member(first + slot) for slot in range(BLOCK_MEMBERS) if more >> slot & 1] if more else []
 
 
-Place = tuple[Subject, int]
+BlockKey = tuple[Subject, int]
 """Key of a block row."""
 
 
@@ -69,7 +69,7 @@ class FollowRow:
     """The block's bitmap, or None for a member's own row."""
 
     @property
-    def place(self) -> int:
+    def offset(self) -> int:
         """Return the member's offset within the shard."""
         return self.block % SHARD_BLOCKS * BLOCK_MEMBERS + self.slot
 
@@ -79,19 +79,19 @@ def followers(rows: Iterable[FollowRow]) -> Bits:
     shared, own = bytearray(SHARD_BYTES), dict[int, bool]()
     for row in rows:
         if row.members is None:
-            own[row.place] = row.visible_from < LEFT
+            own[row.offset] = row.visible_from < UNFOLLOWED
         else:
             first = row.block % SHARD_BLOCKS * BLOCK_BYTES
             shared[first : first + BLOCK_BYTES] = row.members
-    return changed(from_bytes(shared), own)
+    return with_members(from_bytes(shared), own)
 
 
-def stands(slot: int, rows: Iterable[FollowRow]) -> bool:
+def is_following(slot: int, rows: Iterable[FollowRow]) -> bool:
     """Return whether the member in this slot follows. `rows` are those of one subject in its block."""
     shared = False
     for row in rows:
         if row.members is None and row.slot == slot:
-            return row.visible_from < LEFT
+            return row.visible_from < UNFOLLOWED
         if row.members is not None:
             shared = bool(row.members[slot // 8] >> slot % 8 & 1)
     return shared

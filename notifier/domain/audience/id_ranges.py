@@ -11,17 +11,17 @@ from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.errors import NumberTaken
 from notifier.domain.ids import Member, UserId
 
-HIGHEST = 2**63 - 1
+HIGHEST_NUMBER = 2**63 - 1
 """Highest number in an external id that every store can keep."""
-_DIGITS, _LONGEST = "0123456789", len(str(HIGHEST))
+_DIGITS, _LONGEST = "0123456789", len(str(HIGHEST_NUMBER))
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-RANGES_REMEMBERED = 64
+MAX_CACHED_RANGES = 64
 """Ranges kept per process. Each import adds one, and most imports contain all users."""
 
-BUCKETS = 4_096
+DIRECTORY_BUCKETS = 4_096
 """Number of directory buckets (fixed for the lifetime of the keyspace).
 
 With a billion users each bucket holds about 250,000 ids, some 15 MB. A batch of a million ids has 244 per bucket,
@@ -42,7 +42,7 @@ class IdRange:
     def __post_init__(self) -> None:
         """Raises ValueError for an empty range, or ids that a lookup would never find in it."""
         for number in (self.first, self.last):
-            if self.count < 1 or numbered(UserId(f"{self.prefix}{number}")) != (self.prefix, number):
+            if self.count < 1 or split_id(UserId(f"{self.prefix}{number}")) != (self.prefix, number):
                 raise ValueError(f"{self.prefix}{self.first} and {self.count - 1} more are no range of ids.")
 
     @property
@@ -54,12 +54,12 @@ class IdRange:
         """Return the first member number after the range."""
         return Member(self.member + self.count)
 
-    def require_apart(self, other: "IdRange") -> None:
+    def require_disjoint(self, existing: "IdRange") -> None:
         """Raises NumberTaken if ids or member numbers overlap, unless both ranges are identical."""
-        ids = self.prefix == other.prefix and self.first <= other.last and other.first <= self.last
-        members = self.member < other.end and other.member < self.end
-        if self != other and (ids or members):
-            raise NumberTaken(f"{self} overlaps with {other}.")
+        ids = self.prefix == existing.prefix and self.first <= existing.last and existing.first <= self.last
+        members = self.member < existing.end and existing.member < self.end
+        if self != existing and (ids or members):
+            raise NumberTaken(f"{self} overlaps with {existing}.")
 
     def __str__(self) -> str:
         return f"{self.prefix}{self.first}..{self.prefix}{self.last} at {self.member}"
@@ -73,11 +73,11 @@ class IdRange:
         return UserId(f"{self.prefix}{self.first + place}") if 0 <= place < self.count else None
 
 
-Below = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
+RangesByNumber = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
 """For each (prefix, number), return the last range of the prefix that starts at or before the number."""
 
 
-def numbered(user: UserId) -> tuple[str, int] | None:
+def split_id(user: UserId) -> tuple[str, int] | None:
     """Split an id into prefix and number, as a range would write it. For `u07` these are `u0` and 7.
 
     None if the id ends in no number, or in one above HIGHEST.
@@ -86,68 +86,68 @@ def numbered(user: UserId) -> tuple[str, int] | None:
     if not tail:
         return None
     number = int(tail[-_LONGEST:])
-    return (user.removesuffix(str(number)), number) if number <= HIGHEST else None
+    return (user.removesuffix(str(number)), number) if number <= HIGHEST_NUMBER else None
 
 
-class RememberedRanges:
+class RangeCache:
     """Cache of ranges that this process has read. Ranges never change, so no entry becomes stale."""
 
     def __init__(self) -> None:
-        self._ranges: deque[IdRange] = deque(maxlen=RANGES_REMEMBERED)
+        self._ranges: deque[IdRange] = deque(maxlen=MAX_CACHED_RANGES)
 
     def member_of(self, user: UserId) -> Member | None:
         """Return the member that a cached range gives. The account may be deleted, or have an entry of its own."""
-        if (parts := numbered(user)) is None:
+        if (parts := split_id(user)) is None:
             return None
         prefix, number = parts
         members = (known.member_of(number) for known in tuple(self._ranges) if known.prefix == prefix)
         return next((member for member in members if member is not None), None)
 
-    def remember(self, found: IdRange) -> None:
+    def remember(self, range_: IdRange) -> None:
         # Concurrent readers may fetch the same range before the first of them caches it.
-        if found not in tuple(self._ranges):
-            self._ranges.append(found)
+        if range_ not in tuple(self._ranges):
+            self._ranges.append(range_)
 
 
-def in_ranges(users: Iterable[UserId], below: Below) -> dict[UserId, Member]:
+def members_in_ranges(users: Iterable[UserId], ranges_by_number: RangesByNumber) -> dict[UserId, Member]:
     """Map the users who are in any range. The number of queries depends on the ranges, not on the users."""
     remaining = _by_prefix(users)
     mapped: dict[UserId, Member] = {}
     while remaining:
-        ranges = below([(prefix, ids[-1][0]) for prefix, ids in remaining.items()])
+        ranges = ranges_by_number([(prefix, ids[-1][0]) for prefix, ids in remaining.items()])
         for (prefix, ids), range_ in zip(list(remaining.items()), ranges, strict=True):
             start = bisect_left(ids, (range_.first, UserId(""))) if range_ else 0
             if range_:
                 mapped |= {user: m for number, user in ids[start:] if (m := range_.member_of(number)) is not None}
-            _go_on_with(remaining, prefix, ids[:start])
+            _keep_unmapped(remaining, prefix, ids[:start])
     return mapped
 
 
-NamedBelow = Callable[[Sequence[Member]], Sequence[IdRange | None]]
+RangesByMember = Callable[[Sequence[Member]], Sequence[IdRange | None]]
 """For each member, return the last range that starts at or before it."""
 
 
-def named_in_ranges(members: Iterable[Member], below: NamedBelow) -> dict[Member, UserId]:
+def users_in_ranges(members: Iterable[Member], ranges_by_member: RangesByMember) -> dict[Member, UserId]:
     """Map members back to users. Costs one query per shard, and one more per range that starts within a shard."""
     remaining = _by_shard(members)
     mapped: dict[Member, UserId] = {}
     while remaining:
-        ranges = below([shard_members[-1] for shard_members in remaining.values()])
+        ranges = ranges_by_member([shard_members[-1] for shard_members in remaining.values()])
         for (shard, shard_members), range_ in zip(list(remaining.items()), ranges, strict=True):
             start = bisect_left(shard_members, range_.member) if range_ else 0
             if range_:
                 mapped |= {
                     member: user for member in shard_members[start:] if (user := range_.user_of(member)) is not None
                 }
-            _go_on_with(remaining, shard, shard_members[:start])
+            _keep_unmapped(remaining, shard, shard_members[:start])
     return mapped
 
 
-def _go_on_with(rest: dict[K, list[V]], key: K, some: list[V]) -> None:
-    if some:
-        rest[key] = some
+def _keep_unmapped(remaining: dict[K, list[V]], key: K, unmapped: list[V]) -> None:
+    if unmapped:
+        remaining[key] = unmapped
     else:
-        del rest[key]
+        del remaining[key]
 
 
 def _by_shard(members: Iterable[Member]) -> dict[int, list[Member]]:
@@ -162,38 +162,38 @@ def _by_prefix(users: Iterable[UserId]) -> dict[str, list[tuple[int, UserId]]]:
     """Group numbered ids by prefix, each group ascending by number. Ids without a number are left out."""
     grouped = defaultdict[str, list[tuple[int, UserId]]](list)
     for user in users:
-        if parts := numbered(user):
+        if parts := split_id(user):
             grouped[parts[0]].append((parts[1], user))
     return {prefix: sorted(ids) for prefix, ids in grouped.items()}
 
 
-def successive(users: Iterable[UserId], least: int) -> Iterable[tuple[str, int, int]]:
+def consecutive_runs(users: Iterable[UserId], min_count: int) -> Iterable[tuple[str, int, int]]:
     """Yield prefix, first number and count of each run of consecutive ids with at least `least` ids."""
     for prefix, ids in _by_prefix(users).items():
         first = 0
         for n, (number, _) in enumerate(ids, 1):
             if n < len(ids) and ids[n][0] <= number + 1:
                 continue
-            if (count := number - ids[first][0] + 1) >= least:
+            if (count := number - ids[first][0] + 1) >= min_count:
                 yield prefix, ids[first][0], count
             first = n
 
 
-def require_own(
-    wanted: Mapping[UserId, Member], known: Mapping[UserId, Member], named: Mapping[Member, UserId]
+def require_unique_numbers(
+    wanted: Mapping[UserId, Member], current_members: Mapping[UserId, Member], current_users: Mapping[Member, UserId]
 ) -> None:
     """Raises NumberTaken if a user would get a second number, or two users the same one.
 
     `known` and `named` are the current entries.
     """
     for user, member in wanted.items():
-        if known.get(user, member) != member:
-            raise NumberTaken(f"{user} is {known[user]}, not {member}.")
-        if named.get(member, user) != user:
-            raise NumberTaken(f"{member} is {named[member]}, not {user}.")
+        if current_members.get(user, member) != member:
+            raise NumberTaken(f"{user} is {current_members[user]}, not {member}.")
+        if current_users.get(member, user) != user:
+            raise NumberTaken(f"{member} is {current_users[member]}, not {user}.")
     if len(set(wanted.values())) < len(wanted):
         raise NumberTaken("Two are given the same.")
 
 
 def bucket_of(user: UserId) -> int:
-    return crc32(user.encode()) % BUCKETS
+    return crc32(user.encode()) % DIRECTORY_BUCKETS

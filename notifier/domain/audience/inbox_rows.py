@@ -18,7 +18,7 @@ RANGE_MEMBERS = 4_096
 RANGE_BYTES = RANGE_MEMBERS // 8
 SHARD_RANGES = SHARD_MEMBERS // RANGE_MEMBERS
 
-BITMAP_FROM = RANGE_MEMBERS // 32
+MIN_BITMAP_MEMBERS = RANGE_MEMBERS // 32
 """Rows with at least this many members hold a bitmap, which is cut without looking at single members.
 
 Smaller rows hold a list of offsets, which is always shorter than a bitmap. The length tells the two apart.
@@ -27,7 +27,7 @@ Smaller rows hold a list of offsets, which is always shorter than a bitmap. The 
 INBOX_WINDOW = timedelta(days=3)
 """Time span of an inbox partition. 90 days are 30 windows: one read each is cheap, and a window expires as a whole."""
 
-_PLACE = np.dtype("<u2")
+_OFFSET = np.dtype("<u2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class InboxRows:
     deliveries: int
 
     @property
-    def written(self) -> int:
+    def row_count(self) -> int:
         return len(self.ranges)
 
 
@@ -58,7 +58,7 @@ class InboxRow:
     tier: Tier
     members: bytes
 
-    def reaches(self, member: Member) -> bool:
+    def contains(self, member: Member) -> bool:
         place, members = member % RANGE_MEMBERS, self.members
         if len(members) == RANGE_BYTES:
             return bool(members[place // 8] >> (place % 8) & 1)
@@ -69,28 +69,28 @@ class InboxRow:
                 return False
         return True
 
-    def places(self) -> npt.NDArray[np.int64]:
+    def offsets(self) -> npt.NDArray[np.int64]:
         """Return the recipients' offsets within the range, ascending. Raises Poison for malformed bytes."""
         if len(self.members) == RANGE_BYTES:
             bits = np.frombuffer(self.members, dtype=np.uint8)
             return np.flatnonzero(np.unpackbits(bits, bitorder="little"))
         if len(self.members) % 2 or not 0 < len(self.members) < RANGE_BYTES:
             raise Poison(f"An inbox row names its members in {len(self.members)} bytes.")
-        places = np.frombuffer(self.members, dtype=_PLACE).astype(np.int64)
+        places = np.frombuffer(self.members, dtype=_OFFSET).astype(np.int64)
         if places.max() >= RANGE_MEMBERS:
             raise Poison(f"An inbox row names the place {places.max()} of a range.")
         return places
 
 
-def cut(bits: Bits, *, burst: BurstKey, opened_at: datetime, tier: Tier, shard: int) -> InboxRows:
+def cut_inbox_rows(bits: Bits, *, burst: BurstKey, opened_at: datetime, tier: Tier, shard: int) -> InboxRows:
     """Cut the bitmap into rows. The same bitmap always gives byte-identical rows."""
     by_range = bits.reshape(SHARD_RANGES, -1)
     reached = np.bitwise_count(by_range).sum(axis=1, dtype=np.int64)
     ranges = np.flatnonzero(reached)
-    is_list = reached[ranges] < BITMAP_FROM
+    is_list = reached[ranges] < MIN_BITMAP_MEMBERS
     listed, mapped = ranges[is_list], ranges[~is_list]
     places = offsets(by_range[listed].reshape(-1)) % RANGE_MEMBERS
-    lists = iter(_slices(places.astype(_PLACE).tobytes(), (reached[listed] * _PLACE.itemsize).tolist()))
+    lists = iter(_slices(places.astype(_OFFSET).tobytes(), (reached[listed] * _OFFSET.itemsize).tolist()))
     bitmaps = iter(_slices(by_range[mapped].tobytes(), [RANGE_BYTES] * len(mapped)))
     return InboxRows(
         burst=burst,

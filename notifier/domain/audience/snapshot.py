@@ -4,21 +4,21 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.domain.audience.bitmap import Bits, count, nobody
+from notifier.domain.audience.bitmap import Bits, count, no_members
 from notifier.domain.audience.tiers import TIERS, Audience, SetKind, ShardSets, Tier, TierRule, by_activity, divide
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Kind, Lane
 
-KEPT_FOR = timedelta(days=7)
+SNAPSHOT_KEPT_FOR = timedelta(days=7)
 """Lifetime of an audience snapshot. After it expires, nothing of its burst is delivered again."""
 
-PUSHED = (Tier.P0, Tier.P1)
+DEFAULT_PUSHED_TIERS = (Tier.P0, Tier.P1)
 """Tiers whose members get alerts without having asked for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seal:
+class AudienceSnapshot:
     """Audience snapshot of one shard. Slices, retries, pushes and checks read it, never the live sets again."""
 
     shard: int
@@ -29,37 +29,37 @@ class Seal:
     """
     tiers: Mapping[Tier, Bits]
     """Members of P0, P1 and P2, disjoint."""
-    push: Bits
+    to_alert: Bits
     """Members to alert, dormant ones included: with a device, and in an alerted tier or with alerts requested."""
     dormant: int
     """Number of dormant members."""
     suppressed: Mapping[str, int]
     """Followers left out, by the set that suppressed them."""
 
-    def reached(self, tier: Tier) -> int:
+    def reached_count(self, tier: Tier) -> int:
         return count(self.tiers[tier])
 
-    def part(self, tier: Tier) -> "TierSnapshot":
+    def for_tier(self, tier: Tier) -> "TierSnapshot":
         return TierSnapshot(
-            shard=self.shard, opened_at=self.opened_at, members=self.tiers[tier], phones=self.phones(tier)
+            shard=self.shard, opened_at=self.opened_at, members=self.tiers[tier], alert_count=self.alert_count(tier)
         )
 
-    def alerted(self, tier: Tier) -> Bits:
+    def members_to_alert(self, tier: Tier) -> Bits:
         """Return the members of the tier to alert."""
         p0, p1, p2 = (self.tiers[row_tier] for row_tier in TIERS)
-        bits: Bits = self.push & (~(p0 | p1 | p2) if tier is Tier.DORMANT else self.tiers[tier])
+        bits: Bits = self.to_alert & (~(p0 | p1 | p2) if tier is Tier.DORMANT else self.tiers[tier])
         return bits
 
-    def phones(self, tier: Tier) -> int:
+    def alert_count(self, tier: Tier) -> int:
         """Return the number of members to alert after the rows of the tier. Dormant members follow the rows of P2."""
         if tier is Tier.P2:
-            return count(self.push & ~(self.tiers[Tier.P0] | self.tiers[Tier.P1]))
-        return count(self.alerted(tier))
+            return count(self.to_alert & ~(self.tiers[Tier.P0] | self.tiers[Tier.P1]))
+        return count(self.members_to_alert(tier))
 
-    def tally(self) -> "SnapshotCounts":
+    def counts(self) -> "SnapshotCounts":
         return SnapshotCounts(
             shard=self.shard,
-            reached={tier: self.reached(tier) for tier in TIERS},
+            reached={tier: self.reached_count(tier) for tier in TIERS},
             dormant=self.dormant,
             suppressed=sum(self.suppressed.values()),
         )
@@ -72,7 +72,7 @@ class TierSnapshot:
     shard: int
     opened_at: datetime
     members: Bits
-    phones: int
+    alert_count: int
     """Number of members to alert after the rows are written."""
 
 
@@ -90,28 +90,32 @@ class SnapshotCounts:
         return sum(self.reached.values()) + self.suppressed
 
 
-def seal(
-    burst: Burst, shard: int, live: ShardSets, rule: TierRule = by_activity, pushed: Collection[Tier] = PUSHED
-) -> Seal:
+def take_snapshot(
+    burst: Burst,
+    shard: int,
+    live: ShardSets,
+    rule: TierRule = by_activity,
+    pushed: Collection[Tier] = DEFAULT_PUSHED_TIERS,
+) -> AudienceSnapshot:
     """Compute the audience snapshot of one shard.
 
     Members of the `pushed` tiers are alerted unless they opted out. Members of other tiers are alerted if they asked.
     """
     audience = _audience(burst, live, rule)
-    return Seal(
+    return AudienceSnapshot(
         shard=shard,
         opened_at=burst.opened_at,
         tiers={tier: audience.tiers[tier] for tier in TIERS},
-        push=nobody() if burst.verdict is not Verdict.ALL else _alerted(audience, live, pushed),
+        to_alert=no_members() if burst.verdict is not Verdict.ALL else _members_to_alert(audience, live, pushed),
         dormant=count(audience.tiers[Tier.DORMANT]),
         suppressed=audience.suppressed,
     )
 
 
-def _alerted(audience: Audience, live: ShardSets, pushed: Collection[Tier]) -> Bits:
-    phones, asked, alerted = live.phones, live.asked, nobody()
+def _members_to_alert(audience: Audience, live: ShardSets, pushed: Collection[Tier]) -> Bits:
+    push_enabled, push_requested, alerted = live.push_enabled, live.push_requested, no_members()
     for tier, people in audience.tiers.items():
-        alerted = alerted | people & (phones if tier in pushed else asked)
+        alerted = alerted | people & (push_enabled if tier in pushed else push_requested)
     return alerted
 
 
@@ -121,7 +125,7 @@ def _audience(burst: Burst, live: ShardSets, rule: TierRule) -> Audience:
     A SELF subject has an audience of one, in P0, unless the burst is restricted to followers of another account.
     """
     if burst.key.subject.kind is Kind.SELF:
-        none = nobody()
+        none = no_members()
         own: Bits = live[SetKind.FOLLOWERS]
         if burst.restricted_to is not None:
             # Fail closed: if the author's followers weren't read, no member is known to be one.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from notifier.domain.audience.bitmap import Bits, count, nobody
+from notifier.domain.audience.bitmap import Bits, count, no_members
 
 
 class Tier(StrEnum):
@@ -43,22 +43,22 @@ class SetKind(StrEnum):
     PUSH = "push"
 
 
-OF_A_SUBJECT = (SetKind.FOLLOWERS, SetKind.MUTED, SetKind.OFF, SetKind.FIRST, SetKind.DIGEST, SetKind.ALL)
-OF_EVERYBODY = (
+SUBJECT_SETS = (SetKind.FOLLOWERS, SetKind.MUTED, SetKind.OFF, SetKind.FIRST, SetKind.DIGEST, SetKind.ALL)
+ACCOUNT_WIDE_SETS = (
     *(SetKind.VIP, SetKind.ACTIVE_24H, SetKind.ACTIVE_7D, SetKind.ACTIVE_30D, SetKind.PUSH),
     *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST, SetKind.NO_PUSH, SetKind.ASKED),
 )
 
-SUPPRESSING = (
+SUPPRESSING_SETS = (
     *(SetKind.MUTED, SetKind.OVERALL_OFF, SetKind.OFF, SetKind.DIGEST, SetKind.OVERALL_DIGEST),
     *(SetKind.FIRST, SetKind.OVERALL_FIRST),
 )
 """Sets that suppress rows. A follower in several of them is counted under the first."""
 
-_OWN_WORDS = (SetKind.ALL, SetKind.FIRST, SetKind.DIGEST, SetKind.OFF)
-_BY_DEFAULT = (SetKind.OVERALL_DIGEST, SetKind.OVERALL_FIRST)
+_OWN_VOLUMES = (SetKind.ALL, SetKind.FIRST, SetKind.DIGEST, SetKind.OFF)
+_DEFAULT_VOLUMES = (SetKind.OVERALL_DIGEST, SetKind.OVERALL_FIRST)
 """Account-wide sets that apply only to members without a volume for the subject."""
-_FIRST = (SetKind.FIRST, SetKind.OVERALL_FIRST)
+_FIRST_VOLUMES = (SetKind.FIRST, SetKind.OVERALL_FIRST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,32 +70,32 @@ class ShardSets:
     """Followers of the mentioner of a restricted burst, the only users who may see it. None for public bursts."""
 
     def __getitem__(self, kind: SetKind) -> Bits:
-        return self.sets.get(kind, nobody())
+        return self.sets.get(kind, no_members())
 
     @property
-    def phones(self) -> Bits:
+    def push_enabled(self) -> Bits:
         """Return members with a device who have not switched alerts off."""
         with_device: Bits = self[SetKind.PUSH]
         return with_device & ~self[SetKind.NO_PUSH] if SetKind.NO_PUSH in self.sets else with_device
 
     @property
-    def asked(self) -> Bits:
+    def push_requested(self) -> Bits:
         """Return members with a device who explicitly asked for alerts."""
-        bits: Bits = self.phones & self[SetKind.ASKED] if SetKind.ASKED in self.sets else nobody()
+        bits: Bits = self.push_enabled & self[SetKind.ASKED] if SetKind.ASKED in self.sets else no_members()
         return bits
 
-    def ruled(self, kind: SetKind) -> Bits:
+    def suppressed_by(self, kind: SetKind) -> Bits:
         """Return the members suppressed by this set for this subject."""
         bits = self[kind]
-        if kind in _BY_DEFAULT:
-            for own in _OWN_WORDS:
+        if kind in _DEFAULT_VOLUMES:
+            for own in _OWN_VOLUMES:
                 bits = bits & ~self[own] if own in self.sets else bits
         return bits
 
     @property
     def first_only(self) -> Bits:
         """Return members who want only the first burst of a day."""
-        bits: Bits = self.ruled(SetKind.FIRST) | self.ruled(SetKind.OVERALL_FIRST)
+        bits: Bits = self.suppressed_by(SetKind.FIRST) | self.suppressed_by(SetKind.OVERALL_FIRST)
         return bits
 
 
@@ -135,10 +135,10 @@ def divide(live: ShardSets, *, first_of_day: bool, rows_for_dormant: bool, rule:
     """
     audience, suppressed = _suppress(live, first_of_day)
     named = rule(live)
-    p0: Bits = audience & named.get(Tier.P0, nobody())
-    p1: Bits = audience & named.get(Tier.P1, nobody()) & ~p0
+    p0: Bits = audience & named.get(Tier.P0, no_members())
+    p1: Bits = audience & named.get(Tier.P1, no_members()) & ~p0
     remaining: Bits = audience & ~(p0 | p1)
-    p2: Bits = remaining if rows_for_dormant else remaining & named.get(Tier.P2, nobody())
+    p2: Bits = remaining if rows_for_dormant else remaining & named.get(Tier.P2, no_members())
     dormant: Bits = remaining & ~p2
     return Audience(tiers={Tier.P0: p0, Tier.P1: p1, Tier.P2: p2, Tier.DORMANT: dormant}, suppressed=suppressed)
 
@@ -148,10 +148,10 @@ def _suppress(live: ShardSets, first_of_day: bool) -> tuple[Bits, dict[str, int]
     suppressed: dict[str, int] = {}
     if live.mentioner_followers is not None:
         audience = audience & live.mentioner_followers
-    for kind in SUPPRESSING:
-        if kind not in live.sets or (kind in _FIRST and first_of_day):
+    for kind in SUPPRESSING_SETS:
+        if kind not in live.sets or (kind in _FIRST_VOLUMES and first_of_day):
             continue
-        excluded = live.ruled(kind)
+        excluded = live.suppressed_by(kind)
         if n := count(audience & excluded):
             suppressed[str(kind)] = n
             audience = audience & ~excluded

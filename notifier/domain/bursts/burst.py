@@ -9,7 +9,7 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Lane, UserId
 
 RETENTION = timedelta(days=90)
-KEPT_MENTIONERS = 16
+MAX_MENTIONERS = 16
 """Most distinct mentioners that a burst stores. `more_mentioners` is set if there were others."""
 
 
@@ -70,7 +70,7 @@ class Burst:
         )
 
     @property
-    def opened_in(self) -> datetime:
+    def opened_second(self) -> datetime:
         """Return the opening time in whole seconds, the only form shown to users.
 
         Each restricted burst delays the next opening by a millisecond. Exact times would reveal hidden bursts.
@@ -78,7 +78,7 @@ class Burst:
         return self.opened_at.replace(microsecond=0)
 
     @property
-    def retracted(self) -> bool:
+    def is_retracted(self) -> bool:
         """Return whether no mentions are left. The burst keeps its place and mentioners.
 
         They are needed to notify clients that may have shown it.
@@ -86,19 +86,19 @@ class Burst:
         return self.count == 0
 
     @property
-    def narrowed(self) -> bool:
+    def is_narrowed(self) -> bool:
         """Return whether the burst was public and is now restricted to followers of its author."""
-        return self.restricted_to is not None and self.silent and not self.retracted
+        return self.restricted_to is not None and self.silent and not self.is_retracted
 
     @property
-    def once(self) -> Self:
+    def before_retraction(self) -> Self:
         """Return the burst as it may have been before it became silent, to determine which users could see it."""
         if not self.silent:
             return self
-        once = replace(self, count=max(1, self.count), restricted_to=None if self.narrowed else self.restricted_to)
+        before = replace(self, count=max(1, self.count), restricted_to=None if self.is_narrowed else self.restricted_to)
         # It may have contained other mentioners that the viewer does not block.
-        had_more = not (self.retracted or self.restricted_to)
-        return replace(once, more_mentioners=once.more_mentioners or had_more)
+        had_more = not (self.is_retracted or self.restricted_to)
+        return replace(before, more_mentioners=before.more_mentioners or had_more)
 
     @property
     def opener(self) -> UserId:
@@ -106,7 +106,7 @@ class Burst:
 
     def joined_by(self, mention: Mention, version: int) -> Self:
         known = mention.author in self.mentioners
-        room = len(self.mentioners) < KEPT_MENTIONERS
+        room = len(self.mentioners) < MAX_MENTIONERS
         return replace(
             self,
             version=version,

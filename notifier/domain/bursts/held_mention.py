@@ -10,9 +10,9 @@ from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.ids import UserId
 
-WAITS = timedelta(days=30)
+MAX_DECISION_WAIT = timedelta(days=30)
 """Longest wait for a decision. Then the mention is dropped: it is too old to notify anyone."""
-KNOWN = RETENTION + timedelta(days=1)
+RECORD_KEPT_FOR = RETENTION + timedelta(days=1)
 """How long the record is kept: clients may query the event's status, or send the event again, for that long."""
 KEY_BYTES = 8
 
@@ -36,7 +36,7 @@ class HeldMention:
     decision: ModerationDecision | None = None
 
     @classmethod
-    def of(cls, event: Event, accounts: tuple[UserId, ...]) -> "HeldMention":
+    def from_event(cls, event: Event, accounts: tuple[UserId, ...]) -> "HeldMention":
         return cls(id=event.id, author=event.author, accounts=accounts, since=event.accepted_at, event=event)
 
     @property
@@ -45,14 +45,14 @@ class HeldMention:
         return blake2b(f"{self.id.source}\0{self.id.id}".encode(), digest_size=KEY_BYTES).hexdigest()
 
     @property
-    def blank(self) -> "HeldMention":
+    def without_text(self) -> "HeldMention":
         """Return a copy without the text of the event."""
         return replace(self, event=self.event and replace(self.event, text=""))
 
-    def waits(self, now: datetime) -> bool:
-        return self.decision is None and now < self.since + WAITS
+    def is_waiting(self, now: datetime) -> bool:
+        return self.decision is None and now < self.since + MAX_DECISION_WAIT
 
-    def keeps(self, *, released: bool) -> bool:
+    def withholds(self, *, released: bool) -> bool:
         """Return whether the event, sent again, is still withheld from these accounts.
 
         It is if it was dropped, or if it waits for a decision or expired and this is not its release.
@@ -63,4 +63,4 @@ class HeldMention:
         """Return the refusal to report for the accounts until the router has processed the event; None if released."""
         if self.decision is ModerationDecision.RELEASED:
             return None
-        return MentionRefusal.HELD if self.waits(now) else MentionRefusal.DENIED
+        return MentionRefusal.HELD if self.is_waiting(now) else MentionRefusal.DENIED

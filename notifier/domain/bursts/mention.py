@@ -42,12 +42,12 @@ class Arrival(Event):
     """It was held, and an operator released it."""
 
     @classmethod
-    def again(cls, event: Event, now: datetime) -> Self:
+    def released_at(cls, event: Event, now: datetime) -> Self:
         """Return the released event. Its acceptance time is the release, so the hold does not count as latency."""
         return cls(**_fields(event) | {"accepted_at": now}, released=True)
 
     @property
-    def told(self) -> Event:
+    def upstream_event(self) -> Event:
         """Return the event as reported by the tweet service."""
         return Event(**_fields(self))
 
@@ -76,7 +76,7 @@ class Mention:
     """It no longer counts, and its text is deleted."""
 
     @classmethod
-    def of(cls, event: Event, subject: Subject, verdict: Verdict, *, lane: Lane, followers: int) -> Self:
+    def from_event(cls, event: Event, subject: Subject, verdict: Verdict, *, lane: Lane, followers: int) -> Self:
         return cls(
             event=event.id,
             subject=subject,

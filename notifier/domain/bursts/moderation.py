@@ -9,7 +9,7 @@ from notifier.domain.errors import BadReach
 from notifier.domain.ids import UserId
 from notifier.domain.token_bucket import BucketLimit
 
-LONGEST_REASON = 500
+MAX_REASON_LENGTH = 500
 """Most characters of a reason."""
 
 _TICK = timedelta(milliseconds=1)
@@ -70,41 +70,41 @@ AUTHOR_LIMIT = BucketLimit(capacity=20, refill=timedelta(minutes=3))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReachWord:
+class ReachLimit:
     """An operator's verdict on an account as an author of mentions. The last write wins."""
 
     user: UserId
     verdict: Verdict
     reason: str
-    who: str
+    operator: str
     at: datetime
 
 
-def checked(word: ReachWord, before: ReachWord | None) -> ReachWord:
+def validated_limit(limit: ReachLimit, current: ReachLimit | None) -> ReachLimit:
     """Return the verdict, made newer than the current one even if that was written by a clock that is ahead.
 
     Raises BadReach if the reason is empty or too long.
     """
-    reason = word.reason
+    reason = limit.reason
     if not reason.strip():
         raise BadReach("The reason is empty.")
-    if len(reason) > LONGEST_REASON:
-        raise BadReach(f"The reason has {len(reason)} characters; {LONGEST_REASON} are the most.")
-    return word if before is None else replace(word, at=max(word.at, before.at + _TICK))
+    if len(reason) > MAX_REASON_LENGTH:
+        raise BadReach(f"The reason has {len(reason)} characters; {MAX_REASON_LENGTH} are the most.")
+    return limit if current is None else replace(limit, at=max(limit.at, current.at + _TICK))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mentioner:
     """Input of a rule: what is known of the author of a mention."""
 
-    standing: Verdict = Verdict.ALL
+    operator_verdict: Verdict = Verdict.ALL
     """Verdict set by an operator."""
     verified: bool = False
     deleted: bool = False
     within_cap: bool = True
 
 
-Rule = Callable[[Mentioner], Verdict]
+VerdictRule = Callable[[Mentioner], Verdict]
 """A pure function from author to verdict.
 
 It is called with `within_cap` first, and only mentions that pass are counted against the cap. It must not hold authors
@@ -112,17 +112,17 @@ without an operator verdict: only for authors with one the router checks whether
 """
 
 
-def by_standing(mentioner: Mentioner) -> Verdict:
+def by_operator_verdict(mentioner: Mentioner) -> Verdict:
     """Default rule: the operator's verdict, but rows without alerts over the cap.
 
     The cap keeps one author from alerting 200 million followers with every @.
     """
-    if mentioner.standing is Verdict.ALL and not mentioner.within_cap:
+    if mentioner.operator_verdict is Verdict.ALL and not mentioner.within_cap:
         return Verdict.ROW
-    return mentioner.standing
+    return mentioner.operator_verdict
 
 
-def verdict(rule: Rule, mentioner: Mentioner, *, released: bool) -> Verdict:
+def apply_rule(rule: VerdictRule, mentioner: Mentioner, *, released: bool) -> Verdict:
     """Apply the rule. A released mention is not held again, but is denied if the verdict has changed to DENY."""
     by_rule = rule(mentioner)
     if by_rule is not Verdict.HOLD or not released:
@@ -130,6 +130,6 @@ def verdict(rule: Rule, mentioner: Mentioner, *, released: bool) -> Verdict:
     return Verdict.ALL if mentioner.within_cap else Verdict.ROW
 
 
-def told(word: ReachWord) -> Mapping[str, object]:
+def audit_fields(limit: ReachLimit) -> Mapping[str, object]:
     """Return the fields for the audit log."""
-    return {"user": word.user, "verdict": str(word.verdict), "reason": word.reason}
+    return {"user": limit.user, "verdict": str(limit.verdict), "reason": limit.reason}

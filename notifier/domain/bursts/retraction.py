@@ -13,10 +13,10 @@ from typing import NewType
 
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.bursts.mention import EventId, Mention
-from notifier.domain.bursts.sequencer import CLOCKS_APART
+from notifier.domain.bursts.sequencer import MAX_CLOCK_SKEW
 from notifier.domain.ids import UserId
 
-Trail = NewType("Trail", str)
+RetractionKey = NewType("RetractionKey", str)
 """Key of a stored retraction, and index key of the mentions that it may affect."""
 
 
@@ -30,7 +30,7 @@ class RetractionCause(StrEnum):
     """Earlier tweets of the author are retracted."""
 
 
-WAITS_AT_MOST = timedelta(days=1)
+MAX_LOG_WAIT = timedelta(days=1)
 """Longest time of a mention in the log. A burst may open this long after its mention was accepted."""
 
 _FINAL_RANK = 1 << 60
@@ -55,11 +55,11 @@ class Retraction:
     """Text of the edited tweet."""
 
     @property
-    def trail(self) -> Trail:
+    def key(self) -> RetractionKey:
         """Return the key under which the retraction is stored."""
         if self.tweet:
-            return tweet_trail(self.author, self.tweet)
-        return erased_trail(self.author) if self.cause is RetractionCause.ERASE else author_trail(self.author)
+            return tweet_key(self.author, self.tweet)
+        return erasure_key(self.author) if self.cause is RetractionCause.ERASE else author_key(self.author)
 
     @property
     def rank(self) -> int:
@@ -68,13 +68,13 @@ class Retraction:
             return int(self.at.timestamp() * 1000)
         return self.sequence + _FINAL_RANK if self.cause is RetractionCause.DELETE else self.sequence
 
-    def leads_to(self, now: datetime) -> Collection[Trail]:
+    def index_keys(self, now: datetime) -> Collection[RetractionKey]:
         """Return the index keys of mentions that it may affect, the latest first."""
         if self.tweet:
-            return [self.trail]
-        return day_trails(self.author, now - RETENTION - WAITS_AT_MOST, now + CLOCKS_APART)[::-1]
+            return [self.key]
+        return day_keys(self.author, now - RETENTION - MAX_LOG_WAIT, now + MAX_CLOCK_SKEW)[::-1]
 
-    def of(self, mention: Mention) -> Mention:
+    def apply_to(self, mention: Mention) -> Mention:
         """Apply the retraction to a mention. Mentions by other authors, or written later, are unchanged."""
         if mention.author != self.author or (not self.tweet and mention.happened_at > self.at):
             return mention
@@ -87,47 +87,45 @@ class Retraction:
                 return replace(mention, retracted=True, text="")
 
 
-def tweet_trail(author: UserId, tweet: str) -> Trail:
+def tweet_key(author: UserId, tweet: str) -> RetractionKey:
     """Return the key of a tweet. It contains the author, so a retraction by another author has no effect."""
-    return Trail(f"tweet/{len(author)}/{author}/{tweet}")
+    return RetractionKey(f"tweet/{len(author)}/{author}/{tweet}")
 
 
-def author_trail(author: UserId) -> Trail:
-    return Trail(f"author/{author}")
+def author_key(author: UserId) -> RetractionKey:
+    return RetractionKey(f"author/{author}")
 
 
-def erased_trail(author: UserId) -> Trail:
+def erasure_key(author: UserId) -> RetractionKey:
     """Return the key of an erasure, separate from `author_trail`: an erased author may write again and be protected."""
-    return Trail(f"erased/{author}")
+    return RetractionKey(f"erased/{author}")
 
 
-def day_trails(author: UserId, first: datetime, last: datetime) -> Sequence[Trail]:
+def day_keys(author: UserId, first: datetime, last: datetime) -> Sequence[RetractionKey]:
     """Return the index keys of an author's mentions, one per day of acceptance, so that no partition grows forever."""
     days = (last.date() - first.date()).days
-    return [Trail(f"day/{first.date() + timedelta(days=n)}/{author}") for n in range(days + 1)]
+    return [RetractionKey(f"day/{first.date() + timedelta(days=n)}/{author}") for n in range(days + 1)]
 
 
-def stands_under(mention: Mention) -> Collection[Trail]:
+def retraction_keys(mention: Mention) -> Collection[RetractionKey]:
     """Return the keys of retractions that may affect the mention."""
-    return tweet_trail(mention.author, mention.tweet), erased_trail(mention.author), author_trail(mention.author)
+    return tweet_key(mention.author, mention.tweet), erasure_key(mention.author), author_key(mention.author)
 
 
-def found_by(mention: Mention) -> Collection[Trail]:
+def index_keys(mention: Mention) -> Collection[RetractionKey]:
     """Return the index keys under which the mention is found."""
-    return tweet_trail(mention.author, mention.tweet), *day_trails(
-        mention.author, mention.accepted_at, mention.accepted_at
-    )
+    return tweet_key(mention.author, mention.tweet), *day_keys(mention.author, mention.accepted_at, mention.accepted_at)
 
 
-def as_it_stands(mention: Mention, said: Mapping[Trail, Retraction]) -> Mention:
+def apply_retractions(mention: Mention, retractions: Mapping[RetractionKey, Retraction]) -> Mention:
     """Apply all retractions that affect the mention."""
-    for trail in stands_under(mention):
-        if (retraction := said.get(trail)) is not None and not mention.retracted:
-            mention = retraction.of(mention)
+    for key in retraction_keys(mention):
+        if (retraction := retractions.get(key)) is not None and not mention.retracted:
+            mention = retraction.apply_to(mention)
     return mention
 
 
-def counts(mention: Mention, burst: Burst) -> bool:
+def belongs_to(mention: Mention, burst: Burst) -> bool:
     """Return whether a mention with the burst's number counts as part of it.
 
     A protected mention is not part of a public burst.
@@ -144,38 +142,42 @@ class MentionChange:
     before: Mention
     after: Mention
 
-    def leaves(self, burst: Burst) -> bool:
-        return counts(self.before, burst) and not counts(self.after, burst)
+    def is_leaving(self, burst: Burst) -> bool:
+        return belongs_to(self.before, burst) and not belongs_to(self.after, burst)
 
-    def enters(self, burst: Burst) -> bool:
+    def is_entering(self, burst: Burst) -> bool:
         """Return whether the change makes the mention part of the burst.
 
         This happens to another mention by the same author, if the burst was narrowed to the author's followers.
         """
-        return not counts(self.before, burst) and counts(self.after, burst)
+        return not belongs_to(self.before, burst) and belongs_to(self.after, burst)
 
 
-def amended(burst: Burst, changes: Collection[MentionChange], rest: Mapping[UserId, Mention], *, version: int) -> Burst:
+def amended(
+    burst: Burst, changes: Collection[MentionChange], remaining: Mapping[UserId, Mention], *, version: int
+) -> Burst:
     """Return the burst after the changes. `rest` has one remaining mention of every author that may become listed.
 
     Key, opening time and audience are unchanged. The listed mentioners are those that remain. If none remains, or the
     shown tweet is retracted, an author from `rest` that was not stored by name may take the place.
     A listed mentioner without an entry in `rest` is about to be removed by another retraction.
     """
-    leaving = [change for change in changes if change.leaves(burst)]
-    count = burst.count - len(leaving) + sum(change.enters(burst) for change in changes)
-    gone = {change.before.author for change in leaving}
-    names = [name for name in burst.mentioners if name not in gone or name in rest] or list(rest)[:1]
+    leaving = [change for change in changes if change.is_leaving(burst)]
+    count = burst.count - len(leaving) + sum(change.is_entering(burst) for change in changes)
+    leaving_authors = {change.before.author for change in leaving}
+    names = [name for name in burst.mentioners if name not in leaving_authors or name in remaining] or list(remaining)[
+        :1
+    ]
     if count <= 0 or not names:
         return _emptied(burst, [change.after for change in leaving], version)
     after = replace(burst, version=version, count=count, mentioners=tuple(names))
     if all(change.before.tweet != burst.tweet for change in leaving):
         return next((replace(after, text=c.after.text) for c in changes if c.after.tweet == burst.tweet), after)
-    first = next((name for name in (*names, *rest) if name in rest), None)
+    first = next((name for name in (*names, *remaining) if name in remaining), None)
     if first is None:
         return _emptied(burst, [change.after for change in leaving], version)
     following = (name for name in names if name != first)
-    return _shown_by(replace(after, silent=True, mentioners=(first, *following)), rest[first])
+    return _shown_by(replace(after, silent=True, mentioners=(first, *following)), remaining[first])
 
 
 def _emptied(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:

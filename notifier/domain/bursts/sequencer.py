@@ -15,13 +15,13 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import POLICIES, BurstKey, Policy, Subject
 from notifier.domain.token_bucket import BucketLimit, TokenBucket
 
-VISIBLE_WITHIN = timedelta(seconds=1)
+VISIBILITY_DEADLINE = timedelta(seconds=1)
 """A burst not published within this time gets a new opening time. Otherwise an earlier `seen` could hide it."""
 
-REACHES_NOBODY = (Verdict.HOLD, Verdict.DENY)
+REFUSED_VERDICTS = (Verdict.HOLD, Verdict.DENY)
 """Verdicts that the router refuses. Releasing a held mention sends its event again."""
 
-CLOCKS_APART = timedelta(seconds=5)
+MAX_CLOCK_SKEW = timedelta(seconds=5)
 """Largest difference between the clocks of two processes.
 
 A burst opens no earlier than its mention was accepted by the clock of the gateway. With the time of a slow clock it
@@ -63,7 +63,7 @@ class Head:
     last_opened_at: datetime | None = None
     budget: TokenBucket | None = None
     """Token bucket of public fan-outs."""
-    purse: TokenBucket | None = None
+    restricted_budget: TokenBucket | None = None
     """Token bucket of restricted fan-outs. Separate, so that public and protected authors can't starve each other."""
     applied: Mapping[str, int]
     """The last applied offset of every log partition that carried this subject."""
@@ -77,16 +77,16 @@ class Head:
     """Bursts up to this number were published by an earlier change. They have a plan and keep their opening time."""
 
     @classmethod
-    def fresh(cls, subject: Subject) -> Self:
+    def empty(cls, subject: Subject) -> Self:
         return cls(subject=subject, applied={})
 
     @property
-    def published(self) -> bool:
+    def is_published(self) -> bool:
         return not self.outbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Numbered:
+class LoggedMention:
     """A mention with its log partition and offset."""
 
     partition: str
@@ -96,7 +96,7 @@ class Numbered:
 
 def advance(
     head: Head,
-    records: Sequence[Numbered],
+    records: Sequence[LoggedMention],
     *,
     known: Collection[EventId],
     now: datetime,
@@ -108,28 +108,28 @@ def advance(
 
     Records applied or known before change only the offset, so redelivery is idempotent.
     """
-    assert head.published, "finish what was decided before deciding more"
+    assert head.is_published, "finish what was decided before deciding more"
     after = replace(head, version=head.version + 1, nonce=nonce)
     seen = set(known)
     for record in records:
         if record.offset <= after.applied.get(record.partition, -1):
             continue
         after = replace(after, applied={**after.applied, record.partition: record.offset})
-        if record.mention.event in seen or record.mention.retracted or record.mention.verdict in REACHES_NOBODY:
+        if record.mention.event in seen or record.mention.retracted or record.mention.verdict in REFUSED_VERDICTS:
             continue
         seen.add(record.mention.event)
         policy = POLICIES[record.mention.subject.kind].refilled_every(refill)
-        after = _sequence(after, record.mention, policy, now=now, wish=collapse)
+        after = _sequence(after, record.mention, policy, now=now, collapse_override=collapse)
     return head if after.applied == head.applied else after
 
 
-def restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str) -> Head:
+def with_late_bursts_restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str) -> Head:
     """Return the head with new opening times for unwritten bursts that are late (see VISIBLE_WITHIN).
 
     Unwritten bursts after the first late one get new times too, so that times stay in the order of the numbers.
     """
     movable = [b for b in head.outbox if b.key.seq > head.announced and b.key.seq not in written]
-    late = [b.key.seq for b in movable if now > b.opened_at + VISIBLE_WITHIN]
+    late = [b.key.seq for b in movable if now > b.opened_at + VISIBILITY_DEADLINE]
     if not late:
         return head
     version = head.version + 1
@@ -148,41 +148,43 @@ def restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str
     )
 
 
-def taken_back(head: Head, bursts: Sequence[Burst], changed: Sequence[Sequenced], *, nonce: str) -> Head:
+def after_retraction(head: Head, bursts: Sequence[Burst], changed: Sequence[Sequenced], *, nonce: str) -> Head:
     """Return the head after a retraction. `bursts` is what remains of the affected bursts, in the next version.
 
     No mention joins a burst that is no longer public: it was announced already, and new mentions must be announced.
     Such a burst is no longer the first of its day. The next public burst to open is, even if a later one is open now.
     """
-    assert head.published, "finish what was decided before deciding more"
+    assert head.is_published, "finish what was decided before deciding more"
     after = replace(head, version=head.version + 1, nonce=nonce, outbox=tuple(bursts), changed=tuple(changed))
     remaining = {burst.key.seq: burst for burst in bursts}
-    if head.first and not _for_all(remaining.get(head.first.seq)):
+    if head.first and not _is_public(remaining.get(head.first.seq)):
         after = replace(after, first=None)
     if head.open and (current := remaining.get(head.open.key.seq)):
-        after = replace(after, open=current if _for_all(current) else None)
+        after = replace(after, open=current if _is_public(current) else None)
     return after
 
 
-def _for_all(burst: Burst | None) -> bool:
+def _is_public(burst: Burst | None) -> bool:
     """Return whether a burst is public and has mentions left. None means a burst without changes."""
-    return burst is None or not (burst.retracted or burst.restricted_to)
+    return burst is None or not (burst.is_retracted or burst.restricted_to)
 
 
-def published(head: Head, *, nonce: str) -> Head:
+def after_publishing(head: Head, *, nonce: str) -> Head:
     """Return the head after everything in its outbox is durable and announced."""
     return replace(head, version=head.version + 1, nonce=nonce, outbox=(), sequenced=(), changed=(), announced=head.seq)
 
 
-def _sequence(head: Head, mention: Mention, policy: Policy, *, now: datetime, wish: timedelta | None) -> Head:
-    collapse = policy.collapse_for(mention.followers, wish)
+def _sequence(
+    head: Head, mention: Mention, policy: Policy, *, now: datetime, collapse_override: timedelta | None
+) -> Head:
+    collapse = policy.collapse_for(mention.followers, collapse_override)
     if mention.protected:
-        return _open_restricted(head, mention, purse=_refilled(head.purse, policy, mention, now), now=now)
+        return _open_restricted(head, mention, budget=_refilled(head.restricted_budget, policy, mention, now), now=now)
     budget = _refilled(head.budget, policy, mention, now)
     current = head.open
-    if current is None or (affords(budget) and _silenced(current, mention)):
+    if current is None or (has_budget(budget) and _silenced(current, mention)):
         return _open(head, mention, budget=budget, now=now)
-    if window_over(budget, opened_at=current.opened_at, collapse=collapse, now=now):
+    if is_window_over(budget, opened_at=current.opened_at, collapse=collapse, now=now):
         return _open(head, mention, budget=budget, now=now)
     return _with(head, current.joined_by(mention, head.version), mention, budget=budget, shared=True)
 
@@ -197,17 +199,17 @@ def _silenced(burst: Burst, mention: Mention) -> bool:
 
 def _open(head: Head, mention: Mention, *, budget: TokenBucket | None, now: datetime) -> Head:
     """Open a public burst; pull-only if the budget is empty. Otherwise each retracted tweet would buy a fan-out."""
-    burst = _next(head, mention, now=now, pull_only=not affords(budget))
+    burst = _next(head, mention, now=now, pull_only=not has_budget(budget))
     return _with(_at(head, burst), burst, mention, budget=_paid(budget, burst), shared=True)
 
 
-def _open_restricted(head: Head, mention: Mention, *, purse: TokenBucket | None, now: datetime) -> Head:
+def _open_restricted(head: Head, mention: Mention, *, budget: TokenBucket | None, now: datetime) -> Head:
     """Open a restricted burst, one per mention. It is pull-only if the restricted budget is empty.
 
     `pull_only` is stored in the burst and so in the outbox. The publisher decides nothing.
     """
-    burst = _next(head, mention, now=now, pull_only=not affords(purse))
-    head = replace(_at(head, burst), purse=_paid(purse, burst) or head.purse)
+    burst = _next(head, mention, now=now, pull_only=not has_budget(budget))
+    head = replace(_at(head, burst), restricted_budget=_paid(budget, burst) or head.restricted_budget)
     return _with(head, burst, mention, budget=head.budget, shared=False)
 
 
@@ -216,7 +218,7 @@ def _paid(budget: TokenBucket | None, burst: Burst) -> TokenBucket | None:
 
 
 def _next(head: Head, mention: Mention, *, now: datetime, pull_only: bool = False) -> Burst:
-    opened_at = max(now, min(mention.accepted_at, now + CLOCKS_APART))
+    opened_at = max(now, min(mention.accepted_at, now + MAX_CLOCK_SKEW))
     if head.last_opened_at is not None:
         opened_at = max(opened_at, head.last_opened_at + TICK)
     return Burst.opened_by(
@@ -280,7 +282,7 @@ def _with(head: Head, burst: Burst, mention: Mention, *, budget: TokenBucket | N
 
 def _refilled(budget: TokenBucket | None, policy: Policy, mention: Mention, now: datetime) -> TokenBucket | None:
     """Return the refilled bucket; None for a small subject. The head keeps its old bucket in case it grows again."""
-    if not policy.budgeted(mention.followers):
+    if not policy.needs_budget(mention.followers):
         return None
     limit = fanout_limit(policy)
     return (budget or TokenBucket.full(limit, now)).refilled(limit, now)
@@ -294,13 +296,13 @@ def fanout_limit(policy: Policy) -> BucketLimit:
     return BucketLimit(capacity=policy.budget_capacity, refill=policy.budget_refill)
 
 
-def window_over(budget: TokenBucket | None, *, opened_at: datetime, collapse: timedelta, now: datetime) -> bool:
+def is_window_over(budget: TokenBucket | None, *, opened_at: datetime, collapse: timedelta, now: datetime) -> bool:
     """Return whether the next mention opens a new burst: its window has passed, and it has budget for a fan-out."""
     if collapse == timedelta(0):
         return True
-    return now >= opened_at + collapse and affords(budget)
+    return now >= opened_at + collapse and has_budget(budget)
 
 
-def affords(budget: TokenBucket | None) -> bool:
+def has_budget(budget: TokenBucket | None) -> bool:
     """Return whether one more fan-out is affordable. A subject without a budget is bounded by its window alone."""
-    return budget is None or budget.affords
+    return budget is None or budget.has_token

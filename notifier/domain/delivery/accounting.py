@@ -4,14 +4,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.domain.audience.snapshot import KEPT_FOR, SnapshotCounts
+from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR, SnapshotCounts
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.delivery.ledger import BurstProgress, Fact, SliceState, State
 from notifier.domain.delivery.slice import Slice, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Books:
+class RecipientTotals:
     """Recipients of a burst by state, over the shards with an audience snapshot.
 
     Each expected recipient is delivered, suppressed, parked, pulled, dead or in flight.
@@ -28,14 +28,14 @@ class Books:
     """The audience snapshots have expired or are about to, so the numbers can no longer be checked."""
 
     @property
-    def balanced(self) -> bool:
+    def is_balanced(self) -> bool:
         parts = self.delivered + self.suppressed + self.parked + self.pulled + self.dead + self.in_flight
         return self.expected == parts
 
 
-def books(
-    account: BurstProgress, tallies: Iterable[SnapshotCounts], *, throttles: Collection[str], now: datetime
-) -> Books:
+def recipient_totals(
+    progress: BurstProgress, tallies: Iterable[SnapshotCounts], *, throttles: Collection[str], now: datetime
+) -> RecipientTotals:
     """Add up the recipients of each state.
 
     Unfinished slices are in flight or parked. Finished slices count the recipients in their ledger entry. The entry of
@@ -44,18 +44,18 @@ def books(
     by_shard = {tally.shard: tally for tally in tallies}
     ended = {State.DONE: 0, State.PULLED: 0, State.DEAD: 0}
     waiting = {State.PARKED: 0, State.IN_FLIGHT: 0}
-    for state in account.standings.values():
+    for state in progress.slice_states.values():
         slice_ = state.slice
         if slice_.step is not Step.ROWS:
             continue
         people = _people(by_shard, slice_)
-        if state.ended:
-            dead = state.ended.fact is Fact.DEAD
-            ended[State(str(state.ended.fact))] += people if dead else state.ended.people
+        if state.final_entry:
+            dead = state.final_entry.fact is Fact.DEAD
+            ended[State(str(state.final_entry.fact))] += people if dead else state.final_entry.people
             continue
         parked = state.state(now, throttles=throttles) is State.PARKED
         waiting[State.PARKED if parked else State.IN_FLIGHT] += people
-    return Books(
+    return RecipientTotals(
         expected=sum(tally.expected for tally in by_shard.values()),
         delivered=ended[State.DONE],
         suppressed=sum(tally.suppressed for tally in by_shard.values()),
@@ -63,12 +63,12 @@ def books(
         pulled=ended[State.PULLED],
         dead=ended[State.DEAD],
         in_flight=waiting[State.IN_FLIGHT],
-        expired=now >= account.plan.opened_at + KEPT_FOR,
+        expired=now >= progress.plan.opened_at + SNAPSHOT_KEPT_FOR,
     )
 
 
-def _people(tallies: dict[int, SnapshotCounts], piece: Slice) -> int:
-    return sum(tallies[shard].reached[piece.tier] for shard in piece.shards if shard in tallies)
+def _people(tallies: dict[int, SnapshotCounts], slice_: Slice) -> int:
+    return sum(tallies[shard].reached[slice_.tier] for shard in slice_.shards if shard in tallies)
 
 
 # Progress of a burst: the state of its shards in each tier, and the recent delivery rate.
@@ -84,7 +84,7 @@ class ShardSpan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filling:
+class TierProgress:
     """Progress of one tier of a burst."""
 
     tier: Tier
@@ -107,50 +107,50 @@ class DeliveryRate:
     deliveries: float
 
 
-def filling(account: BurstProgress, *, throttles: Collection[str], now: datetime) -> Sequence[Filling]:
+def tier_progress(progress: BurstProgress, *, throttles: Collection[str], now: datetime) -> Sequence[TierProgress]:
     """Return the progress of each tier of the burst. `throttles` are those active now, ramps included."""
-    return [_filling(account, tier, throttles, now) for tier in TIERS if tier in account.plan.widths]
+    return [_tier_progress(progress, tier, throttles, now) for tier in TIERS if tier in progress.plan.widths]
 
 
-def pace(accounts: Iterable[BurstProgress], *, now: datetime, over: timedelta) -> DeliveryRate:
+def delivery_rate(all_progress: Iterable[BurstProgress], *, now: datetime, over: timedelta) -> DeliveryRate:
     """Return the delivery rate of the last `over`. It depends only on ledger facts, not on earlier calls."""
     recent = [
-        state.ended
-        for account in accounts
-        for state in account.standings.values()
-        if state.slice.step is Step.ROWS and state.ended and now - over < state.ended.at <= now
+        state.final_entry
+        for progress in all_progress
+        for state in progress.slice_states.values()
+        if state.slice.step is Step.ROWS and state.final_entry and now - over < state.final_entry.at <= now
     ]
     seconds = over.total_seconds()
     done = [entry for entry in recent if entry.rows]
     return DeliveryRate(rows=sum(e.rows for e in done) / seconds, deliveries=sum(e.people for e in done) / seconds)
 
 
-def _filling(account: BurstProgress, tier: Tier, throttles: Collection[str], now: datetime) -> Filling:
-    of_tier = (s for s in account.standings.values() if s.slice.tier is tier and s.slice.step is Step.ROWS)
+def _tier_progress(progress: BurstProgress, tier: Tier, throttles: Collection[str], now: datetime) -> TierProgress:
+    of_tier = (s for s in progress.slice_states.values() if s.slice.tier is tier and s.slice.step is Step.ROWS)
     rows = sorted(of_tier, key=lambda state: state.slice.first)
-    ended = [state.ended for state in rows if state.ended]
+    ended = [state.final_entry for state in rows if state.final_entry]
     last = max((entry.at for entry in ended), default=None) if len(ended) == len(rows) else None
-    return Filling(
+    return TierProgress(
         tier=tier,
-        spans=_joined(span for state in rows for span in _spans(state, throttles, now)),
+        spans=_merged(span for state in rows for span in _spans(state, throttles, now)),
         people=sum(entry.people for entry in ended if State(str(entry.fact)) is State.DONE),
         slices=len(rows),
         ended=len(ended),
-        seconds=(last - account.plan.accepted_at).total_seconds() if last else None,
+        seconds=(last - progress.plan.accepted_at).total_seconds() if last else None,
     )
 
 
-def _spans(standing: SliceState, throttles: Collection[str], now: datetime) -> Iterator[ShardSpan]:
+def _spans(slice_state: SliceState, throttles: Collection[str], now: datetime) -> Iterator[ShardSpan]:
     """Yield the spans of a slice. The claim of an unfinished slice has the checkpoint: shards below it are done."""
-    slice_, state = standing.slice, standing.state(now, throttles=throttles)
-    reached = standing.claim.reached if standing.claim and not standing.ended else slice_.first
+    slice_, state = slice_state.slice, slice_state.state(now, throttles=throttles)
+    reached = slice_state.claim.checkpoint if slice_state.claim and not slice_state.final_entry else slice_.first
     if reached > slice_.first:
         yield ShardSpan(first=slice_.first, last=min(reached, slice_.last + 1) - 1, state=State.DONE)
     if max(reached, slice_.first) <= slice_.last:
         yield ShardSpan(first=max(reached, slice_.first), last=slice_.last, state=state)
 
 
-def _joined(spans: Iterable[ShardSpan]) -> Sequence[ShardSpan]:
+def _merged(spans: Iterable[ShardSpan]) -> Sequence[ShardSpan]:
     merged: list[ShardSpan] = []
     for span in spans:
         if merged and (merged[-1].last + 1, merged[-1].state) == (span.first, span.state):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-LONGEST_CAUSE = 500
+MAX_CAUSE_LENGTH = 500
 """Characters of a cause that a stop keeps; the dead letters hold the whole text."""
 
 
@@ -47,7 +47,7 @@ class Death:
 
     record: str
     """Id of the dead letter. A batch that is repeated after a crash counts its deaths once."""
-    place: int
+    position: int
     """Value of `LaneTally.seen` when it died."""
 
 
@@ -56,7 +56,7 @@ class LaneStop:
     """Why a lane is stopped, and since when."""
 
     at: datetime
-    who: str
+    stopped_by: str
     """The process that reached the limit."""
     kind: LimitKind
     limit: int
@@ -94,7 +94,7 @@ def count_successes(tally: LaneTally, limit: DeadLetterLimit, successes: int) ->
 
 
 def count_death(
-    tally: LaneTally, limit: DeadLetterLimit, *, record: str, cause: str, who: str, at: datetime
+    tally: LaneTally, limit: DeadLetterLimit, *, record: str, cause: str, stopped_by: str, at: datetime
 ) -> LaneTally:
     """Return the tally with the death counted, or with a stop if the limit doesn't allow one more.
 
@@ -104,20 +104,22 @@ def count_death(
     if tally.stop is not None or not limit.is_enabled or _is_in_row(tally, record):
         return tally
     earlier = tuple(death for death in tally.deaths if death.record != record)
-    died = Death(record=record, place=tally.seen + 1)
+    died = Death(record=record, position=tally.seen + 1)
     counted = replace(tally, seen=tally.seen + 1, in_a_row=tally.in_a_row + 1, deaths=(*earlier, died))
     counted = _trimmed(counted, limit)
     kind = _exceeded(counted, limit)
     if kind is None:
         return counted
     allowed = limit.in_a_row if kind is LimitKind.IN_A_ROW else limit.in_window
-    stop = LaneStop(at=at, who=who, kind=kind, limit=allowed, record=record, cause=cause[:LONGEST_CAUSE])
+    stop = LaneStop(
+        at=at, stopped_by=stopped_by, kind=kind, limit=allowed, record=record, cause=cause[:MAX_CAUSE_LENGTH]
+    )
     # Not `counted`: the record isn't buried, and the counts must match the dead letters.
     return replace(tally, stop=stop)
 
 
 def deaths_in_window(tally: LaneTally, limit: DeadLetterLimit) -> int:
-    return sum(death.place > tally.seen - limit.window for death in tally.deaths)
+    return sum(death.position > tally.seen - limit.window for death in tally.deaths)
 
 
 def resumed(tally: LaneTally) -> LaneTally:
@@ -127,7 +129,7 @@ def resumed(tally: LaneTally) -> LaneTally:
 
 def resume_audit(lane: str, stop: LaneStop, reason: str) -> Mapping[str, object]:
     """Return the audit fields of a resume. The stored row no longer has the stop afterwards."""
-    of_stop = {"stopped_at": stop.at.isoformat(), "stopped_by": stop.who, "cause": stop.cause}
+    of_stop = {"stopped_at": stop.at.isoformat(), "stopped_by": stop.stopped_by, "cause": stop.cause}
     return {"lane": lane, "reason": reason, **of_stop}
 
 
@@ -155,6 +157,6 @@ def _trimmed(tally: LaneTally, limit: DeadLetterLimit) -> LaneTally:
     kept = tuple(
         death
         for number, death in enumerate(tally.deaths)
-        if number >= row or (limit.in_window > 0 and death.place > tally.seen - limit.window)
+        if number >= row or (limit.in_window > 0 and death.position > tally.seen - limit.window)
     )
     return tally if len(kept) == len(tally.deaths) else replace(tally, deaths=kept)

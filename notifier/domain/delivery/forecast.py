@@ -6,20 +6,20 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from notifier.domain.audience.bitmap import count
-from notifier.domain.audience.inbox_rows import cut
-from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.inbox_rows import cut_inbox_rows
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.accounting import filling
+from notifier.domain.delivery.accounting import tier_progress
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.throttle import TierLimit
 
 KEY_BYTES = 24
 """Bytes per row besides subject and members: range, opening time, number, tier. Excludes overhead of the store."""
 
-MANY = 1_000
+MIN_REFERENCE_RECIPIENTS = 1_000
 """Minimum recipients in a tier for a burst to be used as a speed reference."""
-SHORTEST = 0.001
+CLOCK_RESOLUTION = 0.001
 """Clock resolution in seconds."""
 
 
@@ -48,22 +48,22 @@ class Forecast:
     suppressed: Counter[str] = field(default_factory=Counter)
     _counts: Counter[tuple[Tier, str]] = field(default_factory=Counter)
 
-    def add(self, seal: Seal) -> None:
-        self.dormant += seal.dormant
-        self.dormant_phones += count(seal.alerted(Tier.DORMANT))
-        self.suppressed.update(seal.suppressed)
+    def add(self, snapshot: AudienceSnapshot) -> None:
+        self.dormant += snapshot.dormant
+        self.dormant_phones += count(snapshot.members_to_alert(Tier.DORMANT))
+        self.suppressed.update(snapshot.suppressed)
         for tier in TIERS:
-            self._add(seal, tier)
+            self._add(snapshot, tier)
 
-    def _add(self, seal: Seal, tier: Tier) -> None:
-        burst, part = self.burst, seal.part(tier)
-        rows = cut(part.members, burst=burst.key, opened_at=part.opened_at, tier=tier, shard=seal.shard)
-        counts = {"people": rows.deliveries, "rows": rows.written, "bytes": sum(map(len, rows.members))}
-        counts["phones"] = count(seal.alerted(tier))
+    def _add(self, snapshot: AudienceSnapshot, tier: Tier) -> None:
+        burst, part = self.burst, snapshot.for_tier(tier)
+        rows = cut_inbox_rows(part.members, burst=burst.key, opened_at=part.opened_at, tier=tier, shard=snapshot.shard)
+        counts = {"people": rows.deliveries, "rows": rows.row_count, "bytes": sum(map(len, rows.members))}
+        counts["phones"] = count(snapshot.members_to_alert(tier))
         for name, n in counts.items():
             self._counts[tier, name] += n
 
-    def reach(self, tier: Tier, speed: float | None, allowed: TierLimit) -> TierForecast:
+    def tier_forecast(self, tier: Tier, speed: float | None, allowed: TierLimit) -> TierForecast:
         """Return the forecast of a tier at `speed` recipients per second, within the limit of a throttle."""
         people, rows = self._counts[tier, "people"], self._counts[tier, "rows"]
         key = KEY_BYTES + len(str(self.burst.key.subject).encode())
@@ -73,20 +73,20 @@ class Forecast:
             rows=rows,
             bytes=rows * key + self._counts[tier, "bytes"],
             seconds=_seconds(people, speed, allowed),
-            held_by=allowed.by,
+            held_by=allowed.throttle_id,
         )
 
 
-def speeds(accounts: Iterable[BurstProgress]) -> Mapping[Tier, float]:
+def speeds_by_tier(all_progress: Iterable[BurstProgress]) -> Mapping[Tier, float]:
     """Return recipients per second by tier, from the fastest of these bursts with at least MANY recipients.
 
     Smaller bursts mostly wait. Time counts from the acceptance of the mention, so all waits are included.
     """
     fastest = dict[Tier, float]()
-    for account in accounts:
-        for tier in filling(account, throttles=(), now=account.plan.opened_at):
-            if tier.people >= MANY and tier.seconds is not None:
-                fastest[tier.tier] = max(fastest.get(tier.tier, 0.0), tier.people / max(tier.seconds, SHORTEST))
+    for progress in all_progress:
+        for tier in tier_progress(progress, throttles=(), now=progress.plan.opened_at):
+            if tier.people >= MIN_REFERENCE_RECIPIENTS and tier.seconds is not None:
+                fastest[tier.tier] = max(fastest.get(tier.tier, 0.0), tier.people / max(tier.seconds, CLOCK_RESOLUTION))
     return fastest
 
 

@@ -8,8 +8,8 @@ from enum import StrEnum
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.plan import Plan
-from notifier.domain.delivery.slice import PHONES, Slice, Step
-from notifier.domain.timing import STALE
+from notifier.domain.delivery.slice import PUSH_STEPS, Slice, Step
+from notifier.domain.timing import LATE_AFTER
 
 
 class Fact(StrEnum):
@@ -30,7 +30,7 @@ class Fact(StrEnum):
     DONE = "done"
 
 
-ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 """Failures after which a slice is dead. Outages of the store or the queue don't count."""
 
 
@@ -40,7 +40,7 @@ class LedgerEntry:
 
     slice: Slice
     fact: Fact
-    n: int = 0
+    number: int = 0
     at: datetime
     """Time of the fact; for WAITS the wake-up time."""
     people: int = 0
@@ -62,7 +62,7 @@ class Claim:
     owner: str
     claimed_at: datetime
     until: datetime
-    reached: int = 0
+    checkpoint: int = 0
     """Checkpoint: shards below this one are done. The next claim resumes here, so a slow slice still finishes."""
 
 
@@ -81,33 +81,37 @@ class SliceState:
     """State of one slice, derived from its facts and its claim."""
 
     slice: Slice
-    dispatched: int = 0
+    times_dispatched: int = 0
     dispatched_at: datetime | None = None
     attempts: int = 0
-    waited: int = 0
-    waits_until: datetime | None = None
+    times_deferred: int = 0
+    deferred_until: datetime | None = None
     parked_by: frozenset[str] = frozenset()
-    ended: LedgerEntry | None = None
+    final_entry: LedgerEntry | None = None
     claim: Claim | None = None
 
     def with_entry(self, entry: LedgerEntry) -> "SliceState":
         match entry.fact:
-            case Fact.DISPATCHED if entry.n > self.dispatched:
-                return replace(self, dispatched=entry.n, dispatched_at=entry.at)
+            case Fact.DISPATCHED if entry.number > self.times_dispatched:
+                return replace(self, times_dispatched=entry.number, dispatched_at=entry.at)
             case Fact.DISPATCHED:
                 return self
             case Fact.ATTEMPT:
-                return replace(self, attempts=max(self.attempts, entry.n))
+                return replace(self, attempts=max(self.attempts, entry.number))
             case Fact.WAITS:
-                return replace(self, waited=entry.n, waits_until=entry.at) if entry.n > self.waited else self
+                return (
+                    replace(self, times_deferred=entry.number, deferred_until=entry.at)
+                    if entry.number > self.times_deferred
+                    else self
+                )
             case Fact.PARKED:
                 return replace(self, parked_by=self.parked_by | {entry.note})
             case Fact.PULLED | Fact.DEAD | Fact.DONE:
-                higher = self.ended is None or rank(entry.fact) > rank(self.ended.fact)
-                return replace(self, ended=entry) if higher else self
+                higher = self.final_entry is None or fact_rank(entry.fact) > fact_rank(self.final_entry.fact)
+                return replace(self, final_entry=entry) if higher else self
 
-    def waits(self, now: datetime) -> bool:
-        return self.ended is None and self.waits_until is not None and now < self.waits_until
+    def is_deferred(self, now: datetime) -> bool:
+        return self.final_entry is None and self.deferred_until is not None and now < self.deferred_until
 
     def busy_until(self) -> datetime | None:
         """Return when the slice may be queued again; None if it was never queued, or has been deferred since.
@@ -115,30 +119,30 @@ class SliceState:
         A claim made after the last dispatch confirms it. Without one the dispatch may have been lost, but a worker with
         an older claim may still be running.
         """
-        if self.dispatched_at is None or (self.waits_until is not None and self.dispatched_at < self.waits_until):
+        if self.dispatched_at is None or (self.deferred_until is not None and self.dispatched_at < self.deferred_until):
             return None
-        lost_at = self.dispatched_at + self.slice.terms.unclaimed
+        lost_at = self.dispatched_at + self.slice.terms.requeue_after
         if self.claim is None:
             return lost_at
         answered = self.claim.claimed_at >= self.dispatched_at
         return self.claim.until if answered else max(lost_at, self.claim.until)
 
-    def in_flight(self, now: datetime) -> bool:
+    def is_in_flight(self, now: datetime) -> bool:
         until = self.busy_until()
-        return self.ended is None and until is not None and now < until
+        return self.final_entry is None and until is not None and now < until
 
     def state(self, now: datetime, *, throttles: Collection[str]) -> State:
         """Return the current state. `throttles` are those that hold the slice's tier now."""
-        if self.ended is not None:
-            return State(str(self.ended.fact))
-        if self.waits(now):
+        if self.final_entry is not None:
+            return State(str(self.final_entry.fact))
+        if self.is_deferred(now):
             return State.WAITING
-        if self.in_flight(now):
+        if self.is_in_flight(now):
             return State.IN_FLIGHT
         return State.PARKED if self.parked_by & set(throttles) else State.PLANNED
 
 
-def rank(fact: Fact) -> int:
+def fact_rank(fact: Fact) -> int:
     return list(Fact).index(fact)
 
 
@@ -147,44 +151,44 @@ class BurstProgress:
     """A burst's plan and the state of each of its slices."""
 
     plan: Plan
-    standings: Mapping[Slice, SliceState] = field(default_factory=dict)
+    slice_states: Mapping[Slice, SliceState] = field(default_factory=dict)
 
     @property
-    def settled(self) -> bool:
-        return all(standing.ended for standing in self.standings.values())
+    def is_finished(self) -> bool:
+        return all(slice_state.final_entry for slice_state in self.slice_states.values())
 
     def with_entry(self, entry: LedgerEntry) -> "BurstProgress":
-        standings = {**self.standings, entry.slice: self.standings[entry.slice].with_entry(entry)}
+        slice_states = {**self.slice_states, entry.slice: self.slice_states[entry.slice].with_entry(entry)}
         if entry.phones == 0:
-            for piece in _phones_of(entry.slice):
-                standings.pop(piece, None)
-        return replace(self, standings=standings)
+            for slice_ in _push_slices_of(entry.slice):
+                slice_states.pop(slice_, None)
+        return replace(self, slice_states=slice_states)
 
-    def rows_done(self, piece: Slice) -> bool:
+    def are_rows_finished(self, slice_: Slice) -> bool:
         """Return whether the rows behind a push slice are finished.
 
         Alerts follow rows: the rows of the same members are durable, or left to the pull path, which finds the burst as
         reliably.
         """
-        rows = self.standings.get(piece.rows)
-        return rows is not None and rows.ended is not None
+        rows = self.slice_states.get(slice_.rows)
+        return rows is not None and rows.final_entry is not None
 
-    def awake(self, standing: SliceState, now: datetime) -> bool:
+    def is_active(self, slice_state: SliceState, now: datetime) -> bool:
         """Return whether the slice may be worked on, or is. Push slices wait for rows, deferred ones for their time."""
-        if standing.ended or standing.waits(now):
+        if slice_state.final_entry or slice_state.is_deferred(now):
             return False
-        return standing.slice.step is Step.ROWS or self.rows_done(standing.slice)
+        return slice_state.slice.step is Step.ROWS or self.are_rows_finished(slice_state.slice)
 
-    def worth_until(self, piece: Slice) -> datetime:
+    def expires_at(self, slice_: Slice) -> datetime:
         """Return when the slice expires and is left to the pull path.
 
         Row and push slices both age from the opening of the burst. A throttle on rows loses no alert: push slices have
         a day, and late alerts are sent as one summary.
         """
-        return self.plan.opened_at + piece.terms.worth
+        return self.plan.opened_at + slice_.terms.expires_after
 
 
-def account(plan: Plan, entries: Iterable[LedgerEntry], claims: Iterable[Claim]) -> BurstProgress:
+def burst_progress(plan: Plan, entries: Iterable[LedgerEntry], claims: Iterable[Claim]) -> BurstProgress:
     """Derive the progress of a burst from its ledger entries and claims.
 
     Leaves out push slices without any member to alert according to the audience snapshots. That is true for most
@@ -193,26 +197,26 @@ def account(plan: Plan, entries: Iterable[LedgerEntry], claims: Iterable[Claim])
     entries = list(entries)
     silent = {entry.slice for entry in entries if entry.phones == 0}
     slices = (slice_ for slice_ in plan.slices() if slice_.step is Step.ROWS or not silent or slice_.rows not in silent)
-    standings = {slice_: SliceState(slice=slice_) for slice_ in slices}
+    slice_states = {slice_: SliceState(slice=slice_) for slice_ in slices}
     for entry in entries:
-        if entry.slice in standings:
-            standings[entry.slice] = standings[entry.slice].with_entry(entry)
+        if entry.slice in slice_states:
+            slice_states[entry.slice] = slice_states[entry.slice].with_entry(entry)
     for claim in claims:
-        if claim.slice in standings:
-            standings[claim.slice] = replace(standings[claim.slice], claim=claim)
-    return BurstProgress(plan=plan, standings=standings)
+        if claim.slice in slice_states:
+            slice_states[claim.slice] = replace(slice_states[claim.slice], claim=claim)
+    return BurstProgress(plan=plan, slice_states=slice_states)
 
 
-def _phones_of(rows: Slice) -> Iterator[Slice]:
+def _push_slices_of(rows: Slice) -> Iterator[Slice]:
     """Yield the push slices that follow these rows."""
     for tier in (rows.tier, Tier.DORMANT) if rows.tier is Tier.P2 else (rows.tier,):
-        yield from (replace(rows, step=step, tier=tier) for step in PHONES)
+        yield from (replace(rows, step=step, tier=tier) for step in PUSH_STEPS)
 
 
-def stale(opened: Burst | Plan, now: datetime) -> bool:
+def is_late(opened: Burst | Plan, now: datetime) -> bool:
     """Return whether alerts for the burst are late."""
-    return now > opened.opened_at + STALE
+    return now > opened.opened_at + LATE_AFTER
 
 
-def comes_late(account: BurstProgress, piece: Slice, now: datetime) -> bool:
-    return piece.step is not Step.ROWS and stale(account.plan, now)
+def is_late_push(progress: BurstProgress, slice_: Slice, now: datetime) -> bool:
+    return slice_.step is not Step.ROWS and is_late(progress.plan, now)

@@ -22,31 +22,31 @@ The audience snapshots have these members.
 EXPECTED_SHARE = {Tier.P0: 0.001, Tier.P1: 0.05, Tier.P2: 0.20}
 """Expected share of a subject's followers per tier. The planner has no tier counts, and makes no calls to get them."""
 
-WORTH_A_SLICE = {Tier.P0: 16_000, Tier.P1: 400_000, Tier.P2: 1_600_000}
+DELIVERIES_PER_SLICE = {Tier.P0: 16_000, Tier.P1: 400_000, Tier.P2: 1_600_000}
 """Target deliveries per slice: about 0.25 s of work, so that leases are short and the overhead of a task is small."""
 
-WIDEST = {Tier.P0: 128, Tier.P1: 64, Tier.P2: 64}
+MAX_SHARDS_PER_SLICE = {Tier.P0: 128, Tier.P1: 64, Tier.P2: 64}
 """Most shards per slice. The audience snapshots of 128 shards take about 0.2 s, even if they are nearly empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetHead:
+class FollowerCounts:
     """Size of a subject's follower set, in total and per shard. This is the only input of planning."""
 
     total: int
-    counts: Sequence[int]
+    by_shard: Sequence[int]
     """Followers by shard number."""
 
 
-NO_FOLLOWERS = SetHead(total=0, counts=())
+NO_FOLLOWERS = FollowerCounts(total=0, by_shard=())
 
 
-def with_counts(head: SetHead, of_shards: Mapping[int, int]) -> SetHead:
+def with_shard_counts(current: FollowerCounts, by_shard: Mapping[int, int]) -> FollowerCounts:
     """Return the head with updated counts. The shards may be new."""
-    known = dict(enumerate(head.counts)) | dict(of_shards)
+    known = dict(enumerate(current.by_shard)) | dict(by_shard)
     end = max((shard + 1 for shard, n in known.items() if n), default=0)
     counts = tuple(known.get(shard, 0) for shard in range(end))
-    return SetHead(total=sum(counts), counts=counts)
+    return FollowerCounts(total=sum(counts), by_shard=counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Plan:
             yield from self._of(Step.ROWS, tier)
         for tier in self.pushed:
             for platform in self.platforms:
-                yield from self._of(Step.of(platform), tier)
+                yield from self._of(Step.for_platform(platform), tier)
 
     def _of(self, step: Step, tier: Tier) -> Iterator[Slice]:
         width = self.widths[Tier.P2 if tier is Tier.DORMANT else tier]
@@ -89,16 +89,16 @@ class Plan:
                 yield start, min(start + width - 1, last)
 
 
-def plan(burst: Burst, head: SetHead, platforms: Collection[Platform] = tuple(Platform)) -> Plan:
-    ranges = tuple(_runs(head.counts))
-    mean = max(1.0, head.total / (_shards(ranges) or 1))
+def make_plan(burst: Burst, followers: FollowerCounts, platforms: Collection[Platform] = tuple(Platform)) -> Plan:
+    ranges = tuple(_shard_runs(followers.by_shard))
+    mean = max(1.0, followers.total / (_shards(ranges) or 1))
     tiers = (Tier.P0,) if burst.key.subject.kind is Kind.SELF else TIERS
     return Plan(
         burst=burst.key,
         opened_at=burst.opened_at,
         accepted_at=burst.accepted_at,
         lane=burst.lane,
-        followers=head.total,
+        followers=followers.total,
         ranges=ranges,
         widths={tier: _width(tier, mean) for tier in tiers},
         pushed=tuple(_pushed(burst)),
@@ -114,10 +114,10 @@ def _pushed(burst: Burst) -> Sequence[Tier]:
     return PUSHED_TIERS if burst.lane is Lane.CELEBRITY else TIERS  # in the standard lane no member is dormant
 
 
-def narrowed(head: SetHead, by: SetHead) -> SetHead:
+def intersection(first: FollowerCounts, second: FollowerCounts) -> FollowerCounts:
     """Return the largest possible intersection of two sets. Restricted bursts are planned with it."""
-    counts = tuple(min(pair) for pair in zip(head.counts, by.counts, strict=False))
-    return SetHead(total=sum(counts), counts=counts)
+    counts = tuple(min(pair) for pair in zip(first.by_shard, second.by_shard, strict=False))
+    return FollowerCounts(total=sum(counts), by_shard=counts)
 
 
 def expected_share(lane: Lane, tier: Tier) -> float:
@@ -141,14 +141,16 @@ def _in_order(slices: list[Slice], tier: Tier) -> Iterator[Slice]:
 
 
 def _width(tier: Tier, followers_a_shard: float) -> int:
-    return min(WIDEST[tier], ceil(WORTH_A_SLICE[tier] / (followers_a_shard * EXPECTED_SHARE[tier])))
+    return min(
+        MAX_SHARDS_PER_SLICE[tier], ceil(DELIVERIES_PER_SLICE[tier] / (followers_a_shard * EXPECTED_SHARE[tier]))
+    )
 
 
 def _shards(ranges: Sequence[tuple[int, int]]) -> int:
     return sum(last - first + 1 for first, last in ranges)
 
 
-def _runs(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _shard_runs(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
     start: int | None = None
     for shard, n in enumerate(counts):
         if n and start is None:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.ledger import BurstProgress, Fact, SliceState, comes_late
-from notifier.domain.delivery.plan import PUSHED_TIERS, WIDEST, expected_share
-from notifier.domain.delivery.slice import PHONES, Pool, Slice, Step
+from notifier.domain.delivery.ledger import BurstProgress, Fact, SliceState, is_late_push
+from notifier.domain.delivery.plan import MAX_SHARDS_PER_SLICE, PUSHED_TIERS, expected_share
+from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Slice, Step
 from notifier.domain.delivery.throttle import TierLimit
 from notifier.domain.ids import BurstKey
 
@@ -18,31 +18,31 @@ class Credit:
 
     slices: int
     shards: int
-    reserved: int = 0
+    reserved_shards: int = 0
     """Shards reserved for P0, in a pool of several tiers."""
-    kept: int = 0
+    reserved_slices: int = 0
     """Slices reserved for P0. Narrow slices could otherwise use up all slices, with hardly any shards."""
 
     def scaled(self, share: float) -> "Credit":
         slices, shards, reserved, kept = (
-            int(value * share) for value in (self.slices, self.shards, self.reserved, self.kept)
+            int(value * share) for value in (self.slices, self.shards, self.reserved_shards, self.reserved_slices)
         )
         return Credit(slices, shards, reserved, kept)
 
 
-CREDITS = {
+POOL_CREDITS = {
     Pool.P0: Credit(slices=64, shards=384),
     Pool.P1: Credit(slices=32, shards=192),
     Pool.P2: Credit(slices=16, shards=192),
 } | {
     # VIP alerts pass others in the queue, so credit must remain for them however many others there are.
-    Pool(step): Credit(slices=32, shards=384, reserved=320, kept=16)
-    for step in PHONES
+    Pool(step): Credit(slices=32, shards=384, reserved_shards=320, reserved_slices=16)
+    for step in PUSH_STEPS
 }
 
-GIVES_WAY = {Pool.P1: timedelta(seconds=2), Pool.P2: timedelta(seconds=30)}
+MAX_YIELD_TIME = {Pool.P1: timedelta(seconds=2), Pool.P2: timedelta(seconds=30)}
 """Longest time after its opening that a burst's rows wait for those of a higher tier."""
-LATE = timedelta(seconds=0.3)
+P0_LATE_AFTER = timedelta(seconds=0.3)
 """Age of a burst at which unfinished P0 rows are late. At rest they are done by then; their target is one second."""
 
 
@@ -61,8 +61,8 @@ class _PoolCredit:
 
     slices: int
     shards: int
-    reserved: int = 0
-    kept: int = 0
+    reserved_shards: int = 0
+    reserved_slices: int = 0
     people: float | None = None
     """Deliveries that a throttle still allows; None is no limit."""
     running: dict[object, int] = field(default_factory=dict)
@@ -72,37 +72,37 @@ class _PoolCredit:
     def has_people(self) -> bool:
         return self.people is None or self.people > 0
 
-    def may_start(self, piece: Slice) -> bool:
+    def may_start(self, slice_: Slice) -> bool:
         """Return whether slices and deliveries are left for it, regardless of its width."""
-        return self.slices > (0 if piece.tier is Tier.P0 else self.kept) and self.has_people
+        return self.slices > (0 if slice_.tier is Tier.P0 else self.reserved_slices) and self.has_people
 
-    def try_reserve(self, piece: Slice) -> bool:
+    def try_reserve(self, slice_: Slice) -> bool:
         """Spend credit on the slice and return True, or return False.
 
         If only its width is too much, no later slice of this round gets the remaining shards.
         """
-        if not self.may_start(piece):
+        if not self.may_start(slice_):
             return False
         # The first slice always fits: one wider than the whole credit must not wait forever.
-        room = self.shards if piece.tier is Tier.P0 else self.shards - self.reserved
-        if room < piece.width and self.running:
+        room = self.shards if slice_.tier is Tier.P0 else self.shards - self.reserved_shards
+        if room < slice_.width and self.running:
             # Keep the remaining shards for the wide slice, or narrow ones would starve it.
             self.shards = 0
             return False
-        self.spend(piece)
+        self.spend(slice_)
         return True
 
-    def try_reserve_expired(self, piece: Slice) -> bool:
+    def try_reserve_expired(self, slice_: Slice) -> bool:
         """Spend credit on an expired slice, whatever its width. It only takes and counts the audience snapshot."""
         if self.slices <= 0:
             return False
-        self.spend(piece)
+        self.spend(slice_)
         return True
 
-    def spend(self, piece: Slice) -> None:
+    def spend(self, slice_: Slice) -> None:
         self.slices -= 1
-        self.shards -= piece.width
-        self.running[piece.burst] = self.running.get(piece.burst, 0) + 1
+        self.shards -= slice_.width
+        self.running[slice_.burst] = self.running.get(slice_.burst, 0) + 1
 
     def charge(self, people: float) -> None:
         if self.people is not None:
@@ -110,57 +110,57 @@ class _PoolCredit:
 
 
 def _pool_credit(credit: Credit) -> _PoolCredit:
-    return _PoolCredit(credit.slices, credit.shards, credit.reserved, credit.kept)
+    return _PoolCredit(credit.slices, credit.shards, credit.reserved_shards, credit.reserved_slices)
 
 
 def decide(
-    accounts: Iterable[BurstProgress],
+    all_progress: Iterable[BurstProgress],
     *,
     now: datetime,
     credits: Mapping[Pool, Credit],
-    allowances: Mapping[Tier, TierLimit],
+    limits: Mapping[Tier, TierLimit],
     people_left: Mapping[Tier, float],
 ) -> DispatchDecision:
     """Decide which slices to queue and which to park.
 
     `people_left` is the number of deliveries that the rate of each throttled tier has accumulated.
     """
-    accounts = list(accounts)
+    all_progress = list(all_progress)
     left = {pool: _pool_credit(credits[pool]) for pool in Pool}
-    for tier, allowed in allowances.items():
+    for tier, allowed in limits.items():
         if allowed.rate is not None:
             left[Pool(tier)].people = people_left.get(tier, 0.0)
     waiting: dict[Pool, list[tuple[BurstProgress, SliceState]]] = {pool: [] for pool in Pool}
-    for account in accounts:
-        for state in account.standings.values():
-            _sort(account, state, now, left, waiting)
-    ways = giving_way(accounts, now, allowances)
+    for progress in all_progress:
+        for state in progress.slice_states.values():
+            _classify(progress, state, now, left, waiting)
+    ways = yielding_bursts(all_progress, now, limits)
     queue, park = [], []
     for pool, candidates in waiting.items():
-        for account, state in _fairly(candidates, left[pool], now):
+        for progress, state in _fair_order(candidates, left[pool], now):
             slice_, gives_way = state.slice, state.slice.burst in ways.get(pool, ())
-            if not gives_way and _try_start(account, slice_, left[pool], now):
+            if not gives_way and _try_start(progress, slice_, left[pool], now):
                 queue.append(slice_)
-            elif throttle := _blocking_throttle(account, state, left[pool], allowances, now, gives_way=gives_way):
+            elif throttle := _blocking_throttle(progress, state, left[pool], limits, now, gives_way=gives_way):
                 park.append((slice_, throttle))
     return DispatchDecision(queue=tuple(queue), park=tuple(park))
 
 
-def _try_start(account: BurstProgress, piece: Slice, credit: _PoolCredit, now: datetime) -> bool:
-    if expired(account, piece, now):
-        return credit.try_reserve_expired(piece)
-    if not credit.try_reserve(piece):
+def _try_start(progress: BurstProgress, slice_: Slice, credit: _PoolCredit, now: datetime) -> bool:
+    if is_expired(progress, slice_, now):
+        return credit.try_reserve_expired(slice_)
+    if not credit.try_reserve(slice_):
         return False
-    if piece.step is Step.ROWS:
-        credit.charge(expected_people(account, piece))
+    if slice_.step is Step.ROWS:
+        credit.charge(expected_people(progress, slice_))
     return True
 
 
 def _blocking_throttle(
-    account: BurstProgress,
-    standing: SliceState,
+    progress: BurstProgress,
+    state: SliceState,
     credit: _PoolCredit,
-    allowances: Mapping[Tier, TierLimit],
+    limits: Mapping[Tier, TierLimit],
     now: datetime,
     *,
     gives_way: bool,
@@ -169,22 +169,22 @@ def _blocking_throttle(
 
     A slice that gives way is not held by a throttle with deliveries left: it would wait without the throttle, too.
     """
-    if expired(account, standing.slice, now) or (gives_way and credit.has_people):
+    if is_expired(progress, state.slice, now) or (gives_way and credit.has_people):
         return None
-    throttle = _throttle_on(standing.slice, allowances)
-    return None if throttle in standing.parked_by else throttle
+    throttle = _throttle_on(state.slice, limits)
+    return None if throttle in state.parked_by else throttle
 
 
-def expired(account: BurstProgress, piece: Slice, now: datetime) -> bool:
+def is_expired(progress: BurstProgress, slice_: Slice, now: datetime) -> bool:
     """Return whether the slice is left to the pull path.
 
     For such a slice only the audience snapshot is taken and counted. Throttles neither hold nor charge it.
     """
-    return now >= account.worth_until(piece)
+    return now >= progress.expires_at(slice_)
 
 
-def giving_way(
-    accounts: Collection[BurstProgress], now: datetime, allowances: Mapping[Tier, TierLimit]
+def yielding_bursts(
+    all_progress: Collection[BurstProgress], now: datetime, limits: Mapping[Tier, TierLimit]
 ) -> Mapping[Pool, Collection[BurstKey]]:
     """Return the bursts whose P1 rows wait, and those whose P2 rows wait.
 
@@ -192,79 +192,82 @@ def giving_way(
     late, except for large bursts. P2 also waits until all P1 slices of its own burst are queued, so that workers never
     idle in between. No tier waits for one that a throttle holds.
     """
-    held = {tier for tier, allowed in allowances.items() if allowed.rate is not None}
-    late = Tier.P0 not in held and any(_p0_late(account, now) for account in accounts)
+    held = {tier for tier, allowed in limits.items() if allowed.rate is not None}
+    late = Tier.P0 not in held and any(_p0_late(progress, now) for progress in all_progress)
 
     def young(pool: Pool) -> Iterator[BurstProgress]:
-        return (a for a in accounts if a.plan.opened_at <= now < a.plan.opened_at + GIVES_WAY[pool])
+        return (a for a in all_progress if a.plan.opened_at <= now < a.plan.opened_at + MAX_YIELD_TIME[pool])
 
-    def behind_p1(account: BurstProgress) -> bool:
-        return Tier.P1 not in held and _p1_waits(account, now)
+    def behind_p1(progress: BurstProgress) -> bool:
+        return Tier.P1 not in held and _p1_waits(progress, now)
 
     return {
-        Pool.P1: {account.plan.burst for account in young(Pool.P1) if late},
-        Pool.P2: {account.plan.burst for account in young(Pool.P2) if late or behind_p1(account)},
+        Pool.P1: {progress.plan.burst for progress in young(Pool.P1) if late},
+        Pool.P2: {progress.plan.burst for progress in young(Pool.P2) if late or behind_p1(progress)},
     }
 
 
-def _p0_late(account: BurstProgress, now: datetime) -> bool:
+def _p0_late(progress: BurstProgress, now: datetime) -> bool:
     """Return whether P0 rows of the burst are late.
 
     Always False for a burst with more shards than one P0 slice may have: its P1 starts at the other end meanwhile.
     """
-    opened = account.plan.opened_at
-    if not opened + LATE <= now < opened + GIVES_WAY[Pool.P2] or account.plan.shards > WIDEST[Tier.P0]:
+    opened = progress.plan.opened_at
+    if (
+        not opened + P0_LATE_AFTER <= now < opened + MAX_YIELD_TIME[Pool.P2]
+        or progress.plan.shards > MAX_SHARDS_PER_SLICE[Tier.P0]
+    ):
         return False
-    return any(state.slice.pool is Pool.P0 and not state.ended for state in account.standings.values())
+    return any(state.slice.pool is Pool.P0 and not state.final_entry for state in progress.slice_states.values())
 
 
-def _p1_waits(account: BurstProgress, now: datetime) -> bool:
+def _p1_waits(progress: BurstProgress, now: datetime) -> bool:
     return any(
-        state.slice.pool is Pool.P1 and not state.ended and not state.in_flight(now)
-        for state in account.standings.values()
+        state.slice.pool is Pool.P1 and not state.final_entry and not state.is_in_flight(now)
+        for state in progress.slice_states.values()
     )
 
 
-def expected_people(account: BurstProgress, piece: Slice) -> float:
+def expected_people(progress: BurstProgress, slice_: Slice) -> float:
     """Estimate the deliveries of a slice.
 
     From the finished slices of its burst and tier, without dead ones, which have no counts. Without any, from the
     expected share of the tier.
     """
     ended = [
-        (state.ended.people, state.slice.width)
-        for state in account.standings.values()
-        if state.ended
-        and state.ended.fact is not Fact.DEAD
-        and (state.slice.step, state.slice.tier) == (Step.ROWS, piece.tier)
+        (state.final_entry.people, state.slice.width)
+        for state in progress.slice_states.values()
+        if state.final_entry
+        and state.final_entry.fact is not Fact.DEAD
+        and (state.slice.step, state.slice.tier) == (Step.ROWS, slice_.tier)
     ]
     if ended:
-        return sum(people for people, _ in ended) / sum(width for _, width in ended) * piece.width
+        return sum(people for people, _ in ended) / sum(width for _, width in ended) * slice_.width
     return (
-        account.plan.followers
-        / (account.plan.shards or 1)
-        * piece.width
-        * expected_share(account.plan.lane, piece.tier)
+        progress.plan.followers
+        / (progress.plan.shards or 1)
+        * slice_.width
+        * expected_share(progress.plan.lane, slice_.tier)
     )
 
 
-def _sort(
-    account: BurstProgress,
-    standing: SliceState,
+def _classify(
+    progress: BurstProgress,
+    state: SliceState,
     now: datetime,
     left: Mapping[Pool, _PoolCredit],
     waiting: Mapping[Pool, list[tuple[BurstProgress, SliceState]]],
 ) -> None:
-    piece = standing.slice
-    if not account.awake(standing, now):
+    slice_ = state.slice
+    if not progress.is_active(state, now):
         return
-    if standing.in_flight(now):
-        left[piece.pool].spend(piece)
+    if state.is_in_flight(now):
+        left[slice_.pool].spend(slice_)
     else:
-        waiting[piece.pool].append((account, standing))
+        waiting[slice_.pool].append((progress, state))
 
 
-def _fairly(
+def _fair_order(
     candidates: list[tuple[BurstProgress, SliceState]], credit: _PoolCredit, now: datetime
 ) -> Iterable[tuple[BurstProgress, SliceState]]:
     """Order candidates fairly: bursts take turns, older ones first. A small burst never waits for all of a large one.
@@ -273,19 +276,19 @@ def _fairly(
     """
     turns: dict[object, int] = dict(credit.running)
     keyed = []
-    for order, (account, state) in enumerate(sorted(candidates, key=lambda c: _place(c[0]))):
+    for order, (progress, state) in enumerate(sorted(candidates, key=lambda c: _opening_order(c[0]))):
         turn = turns[state.slice.burst] = turns.get(state.slice.burst, 0) + 1
         # P0 alerts come first, regardless of the burst. Rows have a pool per tier.
         rank = PUSHED_TIERS.index(state.slice.tier)
-        late = comes_late(account, state.slice, now)
-        keyed.append(((rank, late, turn, -order if late else order), account, state))
-    return [(account, state) for _, account, state in sorted(keyed, key=lambda k: k[0])]
+        late = is_late_push(progress, state.slice, now)
+        keyed.append(((rank, late, turn, -order if late else order), progress, state))
+    return [(progress, state) for _, progress, state in sorted(keyed, key=lambda k: k[0])]
 
 
-def _place(account: BurstProgress) -> tuple[datetime, BurstKey]:
-    return account.plan.opened_at, account.plan.burst
+def _opening_order(progress: BurstProgress) -> tuple[datetime, BurstKey]:
+    return progress.plan.opened_at, progress.plan.burst
 
 
-def _throttle_on(piece: Slice, allowances: Mapping[Tier, TierLimit]) -> str | None:
-    allowed = allowances.get(piece.tier) if piece.step is Step.ROWS else None
-    return allowed.by if allowed and allowed.rate is not None else None
+def _throttle_on(slice_: Slice, limits: Mapping[Tier, TierLimit]) -> str | None:
+    allowed = limits.get(slice_.tier) if slice_.step is Step.ROWS else None
+    return allowed.throttle_id if allowed and allowed.rate is not None else None

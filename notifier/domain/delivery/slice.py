@@ -9,7 +9,7 @@ from typing import Self
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import BadSubject
 from notifier.domain.ids import BurstKey, Platform
-from notifier.domain.timing import REACH
+from notifier.domain.timing import PUSH_LIFETIME
 
 
 class Step(StrEnum):
@@ -26,11 +26,11 @@ class Step(StrEnum):
         return Platform(self.removeprefix("push."))
 
     @classmethod
-    def of(cls, platform: Platform) -> "Step":
+    def for_platform(cls, platform: Platform) -> "Step":
         return cls(f"push.{platform}")
 
 
-PHONES = (Step.APNS, Step.FCM, Step.WEB)
+PUSH_STEPS = (Step.APNS, Step.FCM, Step.WEB)
 """Push steps."""
 
 
@@ -51,32 +51,38 @@ class PoolTerms:
 
     claim: timedelta
     """Lease of a worker; renewed when a third of it has passed."""
-    unclaimed: timedelta
+    requeue_after: timedelta
     """A slice that was queued but not claimed for this long is queued again."""
-    worth: timedelta
+    expires_after: timedelta
     """Age of the burst at which a slice is left to the pull path."""
 
 
-HAND_BACK_AFTER = timedelta(seconds=60)
+TIME_SHARE = timedelta(seconds=60)
 """A worker that can't finish a slice in this time hands it back with a checkpoint."""
-TURN = timedelta(seconds=1)
+PUSH_TIME_SHARE = timedelta(seconds=1)
 """The same for push slices other than P0's. VIP alerts pass all waiting slices, so they wait only for running ones."""
 
-_PHONES = PoolTerms(claim=timedelta(seconds=30), unclaimed=timedelta(seconds=10), worth=REACH)
+_PUSH_TERMS = PoolTerms(claim=timedelta(seconds=30), requeue_after=timedelta(seconds=10), expires_after=PUSH_LIFETIME)
 """Limits of push pools.
 
 The lease is longer than the timeouts for a connection and an answer, since a worker can't renew it while it waits for
 a provider. Alerts that waited through quiet hours are still sent, as one summary.
 """
 
-TERMS = {
+POOL_TERMS = {
     # Celery on Redis loses tasks on SIGKILL, so the lease decides how soon a lost slice resumes.
-    Pool.P0: PoolTerms(claim=timedelta(seconds=1.5), unclaimed=timedelta(seconds=3), worth=timedelta(hours=1)),
-    Pool.P1: PoolTerms(claim=timedelta(seconds=3), unclaimed=timedelta(seconds=5), worth=timedelta(hours=2)),
-    Pool.P2: PoolTerms(claim=timedelta(seconds=30), unclaimed=timedelta(seconds=60), worth=timedelta(hours=6)),
-    Pool.APNS: _PHONES,
-    Pool.FCM: _PHONES,
-    Pool.WEB: _PHONES,
+    Pool.P0: PoolTerms(
+        claim=timedelta(seconds=1.5), requeue_after=timedelta(seconds=3), expires_after=timedelta(hours=1)
+    ),
+    Pool.P1: PoolTerms(
+        claim=timedelta(seconds=3), requeue_after=timedelta(seconds=5), expires_after=timedelta(hours=2)
+    ),
+    Pool.P2: PoolTerms(
+        claim=timedelta(seconds=30), requeue_after=timedelta(seconds=60), expires_after=timedelta(hours=6)
+    ),
+    Pool.APNS: _PUSH_TERMS,
+    Pool.FCM: _PUSH_TERMS,
+    Pool.WEB: _PUSH_TERMS,
 }
 
 
@@ -94,22 +100,22 @@ class Slice:
     def __str__(self) -> str:
         return f"{self.burst}/{self.step}/{self.tier}/{self.first}-{self.last}"
 
-    def __lt__(self, other: "Slice") -> bool:
-        return (self.burst, self.step, self.tier, self.first) < (other.burst, other.step, other.tier, other.first)
+    def __lt__(self, right: "Slice") -> bool:
+        return (self.burst, self.step, self.tier, self.first) < (right.burst, right.step, right.tier, right.first)
 
     @property
     def pool(self) -> Pool:
         return Pool(self.tier) if self.step is Step.ROWS else Pool(self.step)
 
     @property
-    def passes(self) -> bool:
+    def has_priority(self) -> bool:
         """Return whether it goes before all others of its pool, as push slices of P0 do. Rows have a pool per tier."""
         return self.step is not Step.ROWS and self.tier is Tier.P0
 
     @property
-    def turn(self) -> timedelta:
+    def time_share(self) -> timedelta:
         """Return how long a worker may run the slice before it hands it back."""
-        return HAND_BACK_AFTER if self.step is Step.ROWS or self.passes else TURN
+        return TIME_SHARE if self.step is Step.ROWS or self.has_priority else PUSH_TIME_SHARE
 
     @property
     def rows(self) -> "Slice":
@@ -122,7 +128,7 @@ class Slice:
 
     @property
     def terms(self) -> PoolTerms:
-        return TERMS[self.pool]
+        return POOL_TERMS[self.pool]
 
     @property
     def shards(self) -> range:
@@ -152,7 +158,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class Retry:
     """Not finished: the dispatcher queues the slice again."""
 
     reason: str
@@ -163,4 +169,4 @@ class Dead:
     cause: str
 
 
-Outcome = Done | Again | Dead
+SliceResult = Done | Retry | Dead

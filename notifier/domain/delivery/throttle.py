@@ -13,7 +13,7 @@ RAMP = timedelta(seconds=30)
 """Time in which a tier returns to full speed after a throttle, so that parked work causes no second overload."""
 RAMP_CEILING = 2_000_000.0
 """Deliveries per second at the end of a ramp: what one machine can write."""
-LONGEST = timedelta(days=7)
+MAX_DURATION = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +29,10 @@ class Throttle:
     starts_at: datetime
     ends_at: datetime
 
-    def active(self, now: datetime) -> bool:
+    def is_active(self, now: datetime) -> bool:
         return self.starts_at <= now < self.ends_at
 
-    def ramping(self, now: datetime) -> bool:
+    def is_ramping(self, now: datetime) -> bool:
         """Return whether the ramp after the throttle is running. A throttle lifted before its start has no ramp."""
         return self.starts_at < self.ends_at <= now < self.ends_at + RAMP
 
@@ -43,31 +43,31 @@ class TierLimit:
 
     rate: float | None
     """None is no limit, 0 a pause."""
-    by: str | None = None
+    throttle_id: str | None = None
 
 
 UNLIMITED = TierLimit(rate=None)
 
 
-def allowance(throttles: Iterable[Throttle], tier: Tier, now: datetime) -> TierLimit:
+def tier_limit(throttles: Iterable[Throttle], tier: Tier, now: datetime) -> TierLimit:
     """Return the lowest limit of the tier's active and ramping throttles."""
     rates = [(rate, t.id) for t in throttles if t.tier is tier and (rate := _rate(t, now)) is not None]
     if not rates:
         return UNLIMITED
     rate, throttle_id = min(rates)
-    return TierLimit(rate=rate, by=throttle_id)
+    return TierLimit(rate=rate, throttle_id=throttle_id)
 
 
 def _rate(throttle: Throttle, now: datetime) -> float | None:
     base = throttle.rate or 0.0
-    if throttle.active(now):
+    if throttle.is_active(now):
         return base
-    if throttle.ramping(now):
+    if throttle.is_ramping(now):
         return base + max(0.0, RAMP_CEILING - base) * ((now - throttle.ends_at) / RAMP) ** 2
     return None
 
 
-def checked(throttle: Throttle) -> Throttle:
+def validated_throttle(throttle: Throttle) -> Throttle:
     """Return the throttle if it is valid. Raises BadThrottle with what is wrong."""
     if not throttle.reason.strip():
         raise BadThrottle("The reason is empty.")
@@ -75,7 +75,7 @@ def checked(throttle: Throttle) -> Throttle:
         raise BadThrottle(f"Nothing is delivered to the tier {throttle.tier}.")
     if throttle.rate is not None and not 0 < throttle.rate < inf:
         raise BadThrottle("A rate is a number above 0; to stop a tier, pause it.")
-    if not throttle.starts_at < throttle.ends_at <= throttle.starts_at + LONGEST:
+    if not throttle.starts_at < throttle.ends_at <= throttle.starts_at + MAX_DURATION:
         raise BadThrottle("It ends after it starts, and within 7 days.")
     return throttle
 
@@ -91,24 +91,28 @@ class Readings:
     """Latency of one small write."""
     queued: int
     """Slices in the queues of the pools that come before P2."""
-    behind: Mapping[Pool, timedelta]
+    backlog_ages: Mapping[Pool, timedelta]
     """Age of the oldest burst with unfinished slices, by pool. Pools without any are missing."""
 
 
 SLOW_STORE = timedelta(milliseconds=50)
 """Ten times the latency at rest. P2 slows down from here."""
 STUCK_STORE = timedelta(milliseconds=500)
-CROWDED, FULL = 64, 96
+LONG_QUEUE, FULL_QUEUE = 64, 96
 """P0 and P1 together have credits for 96 slices. A queue with two thirds of them isn't being drained."""
-LATE = {Pool.P0: timedelta(seconds=5), Pool.P1: timedelta(seconds=10)}
+LATE_AFTER = {Pool.P0: timedelta(seconds=5), Pool.P1: timedelta(seconds=10)}
 """Slightly more than the largest burst takes alone on a small machine. At three times as much P2 stops."""
 
 
-def pressure(readings: Readings) -> float:
+def backpressure(readings: Readings) -> float:
     """Return the backpressure on P2, from 0 (none) to 1 (stopped). P0 and P1 are never slowed."""
     shares = [
         (readings.store_latency - SLOW_STORE) / (STUCK_STORE - SLOW_STORE),
-        (readings.queued - CROWDED) / (FULL - CROWDED),
-        *((readings.behind[pool] / late - 1) / 2 for pool, late in LATE.items() if pool in readings.behind),
+        (readings.queued - LONG_QUEUE) / (FULL_QUEUE - LONG_QUEUE),
+        *(
+            (readings.backlog_ages[pool] / late - 1) / 2
+            for pool, late in LATE_AFTER.items()
+            if pool in readings.backlog_ages
+        ),
     ]
     return max(0.0, min(1.0, max(shares)))

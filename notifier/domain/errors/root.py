@@ -8,10 +8,10 @@ class NotifierError(Exception):
 
     code = "error"
 
-    def __init__(self, detail: str = "", again_after: timedelta | None = None) -> None:
+    def __init__(self, detail: str = "", retry_after: timedelta | None = None) -> None:
         super().__init__(detail)
         self.detail = detail
-        self.again_after = again_after
+        self.retry_after = retry_after
 
     @property
     def title(self) -> str:

@@ -6,11 +6,11 @@ from hashlib import blake2s
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.domain.push.translations import ENGLISH, PHRASES, language_of
+from notifier.domain.push.translations import ENGLISH, PHRASES_BY_LANGUAGE, language_of
 
-KEPT = timedelta(hours=6)
+ALERT_TTL = timedelta(hours=6)
 """Lifetime of an alert, as long as P2 rows are worth writing. A device turned on later finds the burst in the inbox."""
-TRIAL_KEPT = timedelta(minutes=10)
+TEST_ALERT_TTL = timedelta(minutes=10)
 """Lifetime of a test alert. The tester has the device at hand."""
 
 
@@ -22,14 +22,14 @@ class MentionAlert:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhileAway:
+class SummaryAlert:
     """Summary of alerts that are late."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeAlert:
+class TestAlert:
     """Test alert, the same in every language."""
 
     text: str
@@ -49,10 +49,10 @@ class Alert:
     An ordinary alert replaces only its own repeats; a summary replaces the previous one of its subject.
     32 characters: APNs accepts 64 bytes, Web Push 32 characters.
     """
-    news: MentionAlert | WhileAway | ProbeAlert
+    content: MentionAlert | SummaryAlert | TestAlert
     expires_at: datetime
     """In whole seconds. If the device was not reachable until then, the provider drops the alert."""
-    urgent: bool = True
+    is_urgent: bool = True
     """The alert may wake a sleeping device, and makes a sound."""
 
     @property
@@ -60,27 +60,27 @@ class Alert:
         return self.burst.subject
 
     @property
-    def summary(self) -> bool:
-        return isinstance(self.news, WhileAway)
+    def is_summary(self) -> bool:
+        return isinstance(self.content, SummaryAlert)
 
     @property
     def text(self) -> str:
         return self.text_in(ENGLISH)
 
     def text_in(self, locale: str) -> str:
-        phrases = PHRASES[language_of(locale)]
+        phrases = PHRASES_BY_LANGUAGE[language_of(locale)]
         you = self.subject.kind is Kind.SELF
         account = f"@{self.subject.owner}"
-        match self.news:
+        match self.content:
             case MentionAlert(opener=opener):
                 return (phrases.mention_you if you else phrases.mention).format(who=opener, whom=account)
-            case WhileAway(count=count):
+            case SummaryAlert(count=count):
                 return (phrases.away_you if you else phrases.away).format(count=count, whom=account)
-            case ProbeAlert(text=text):
+            case TestAlert(text=text):
                 return text
 
 
-def alert(burst: Burst, *, urgent: bool = True) -> Alert:
+def burst_alert(burst: Burst, *, urgent: bool = True) -> Alert:
     # Do not hash the burst's key: so few numbers can be guessed, and they would reveal the count of restricted bursts.
     # Opening time and opener's tweet never change once a burst has slices, and all recipients see them anyway. If one
     # tweet opens two bursts, because its event was sent again hours later, their opening seconds differ.
@@ -90,47 +90,47 @@ def alert(burst: Burst, *, urgent: bool = True) -> Alert:
         burst=burst.key,
         id=digest,
         collapse_id=digest,
-        news=MentionAlert(opener=burst.opener),
-        expires_at=burst.opened_in + KEPT,
-        urgent=urgent,
+        content=MentionAlert(opener=burst.opener),
+        expires_at=burst.opened_second + ALERT_TTL,
+        is_urgent=urgent,
     )
 
 
-def summary(newest: Burst, count: int) -> Alert:
+def summary_alert(newest: Burst, count: int) -> Alert:
     """Return the alert that replaces `count` late alerts of one subject."""
     return Alert(
         burst=newest.key,
         id=_digest(f"{count} while away until {_opening(newest)}"),
         collapse_id=_digest(f"while away: {newest.key.subject}"),
-        news=WhileAway(count=count),
-        expires_at=newest.opened_in + KEPT,
-        urgent=False,
+        content=SummaryAlert(count=count),
+        expires_at=newest.opened_second + ALERT_TTL,
+        is_urgent=False,
     )
 
 
-def told_late(one: Alert, now: datetime) -> Alert:
+def with_renewed_ttl(alert: Alert, now: datetime) -> Alert:
     """Return the alert with its lifetime counted from now.
 
     After a night the original lifetime is over, and a device that is offline at this moment would never show it.
     """
-    return replace(one, expires_at=now.replace(microsecond=0) + KEPT)
+    return replace(alert, expires_at=now.replace(microsecond=0) + ALERT_TTL)
 
 
-def trial(user: UserId, text: str, *, now: datetime, nonce: str) -> Alert:
+def test_alert(user: UserId, text: str, *, now: datetime, nonce: str) -> Alert:
     """Return a test alert for one user, without a burst. Each needs a new nonce."""
-    digest = _digest(f"trial {nonce}")
+    digest = _digest(f"test {nonce}")
     return Alert(
         burst=BurstKey(Subject(Kind.SELF, user), 0),
         id=digest,
         collapse_id=digest,
-        news=ProbeAlert(text=text),
-        expires_at=now.replace(microsecond=0) + TRIAL_KEPT,
+        content=TestAlert(text=text),
+        expires_at=now.replace(microsecond=0) + TEST_ALERT_TTL,
     )
 
 
 def _opening(burst: Burst) -> str:
-    return f"{burst.key.subject}/{burst.opened_in.isoformat()}/{burst.tweet}"
+    return f"{burst.key.subject}/{burst.opened_second.isoformat()}/{burst.tweet}"
 
 
-def _digest(words: str) -> str:
-    return blake2s(words.encode(), digest_size=16).hexdigest()
+def _digest(text: str) -> str:
+    return blake2s(text.encode(), digest_size=16).hexdigest()

@@ -4,15 +4,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from notifier.domain.audience.bitmap import Bits, nobody
-from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.bitmap import Bits, no_members
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import BurstProgress, Fact, SliceState
 from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import Platform
-from notifier.domain.push.send_log import Olders, Window
+from notifier.domain.push.send_log import OlderBursts, SendWindow
 from notifier.domain.timing import Backoff
 
 NEWER_DUE_WITHIN = timedelta(minutes=2)
@@ -29,28 +29,28 @@ def sends_alerts(burst: Burst) -> bool:
     return burst.verdict is Verdict.ALL and not burst.pull_only
 
 
-def recheck_after(times_waited: int) -> timedelta:
-    return RECHECKS.delay(times_waited)
+def recheck_after(times_deferred: int) -> timedelta:
+    return RECHECKS.delay(times_deferred)
 
 
-def due_soon(account: BurstProgress, platform: Platform, now: datetime) -> ShardsByTier:
+def due_soon(progress: BurstProgress, platform: Platform, now: datetime) -> ShardsByTier:
     """Return the shards of slices that have a turn now or soon."""
-    slices = _push_slices(account, platform)
-    return _by_tier(state for state in slices if account.awake(state, now + NEWER_DUE_WITHIN))
+    slices = _push_slices(progress, platform)
+    return _by_tier(state for state in slices if progress.is_active(state, now + NEWER_DUE_WITHIN))
 
 
-def unfinished(account: BurstProgress, platform: Platform) -> ShardsByTier:
+def unfinished(progress: BurstProgress, platform: Platform) -> ShardsByTier:
     """Return the shards of slices that still owe alerts, dead slices included: no other alert covers theirs."""
-    slices = _push_slices(account, platform)
-    return _by_tier(state for state in slices if state.ended is None or state.ended.fact is Fact.DEAD)
+    slices = _push_slices(progress, platform)
+    return _by_tier(state for state in slices if state.final_entry is None or state.final_entry.fact is Fact.DEAD)
 
 
-def alerted_in(seal: Seal, shards: ShardsByTier) -> Bits:
+def alerted_in(snapshot: AudienceSnapshot, shards: ShardsByTier) -> Bits:
     """Return the members that slices of these shards alert, by their tiers in the audience snapshot."""
-    bits = nobody()
+    bits = no_members()
     for tier, tier_shards in shards.items():
-        if seal.shard in tier_shards:
-            bits = bits | seal.alerted(tier)
+        if snapshot.shard in tier_shards:
+            bits = bits | snapshot.members_to_alert(tier)
     return bits
 
 
@@ -60,28 +60,28 @@ class LateAudience:
 
     remaining: Bits
     """Members who get this burst's own alert, as far as is known."""
-    collapsed: Bits = field(default_factory=nobody)
+    collapsed: Bits = field(default_factory=no_members)
     """Members who learned of this burst from a newer burst's alert."""
-    deferred: Bits = field(default_factory=nobody)
+    deferred: Bits = field(default_factory=no_members)
     """Members that a newer burst may be about to alert. It is not known yet whether it does."""
-    covers: Mapping[Olders, Bits]
+    covers: Mapping[OlderBursts, Bits]
     """The remaining members by the older bursts that their alert covers; () for none."""
-    covered_elsewhere: tuple[tuple[Olders, Bits], ...] = ()
+    covered_elsewhere: tuple[tuple[OlderBursts, Bits], ...] = ()
     """Older bursts that alerts of sibling bursts covered, and for which members."""
 
     @classmethod
-    def starting(cls, members: Bits) -> "LateAudience":
+    def of_members(cls, members: Bits) -> "LateAudience":
         return cls(remaining=members, covers={(): members})
 
-    def having_read(self, windows: Sequence[Window]) -> "LateAudience":
+    def with_sibling_windows(self, windows: Sequence[SendWindow]) -> "LateAudience":
         """Take in what the alerts of a sibling burst covered."""
-        covered = [(olders, bits & self.remaining) for window in windows for olders, bits in window.away.items()]
+        covered = [(olders, bits & self.remaining) for window in windows for olders, bits in window.summaries.items()]
         new = tuple((olders, bits) for olders, bits in covered if bits.any())
         return replace(self, covered_elsewhere=self.covered_elsewhere + new) if new else self
 
-    def told_of(self, seq: int) -> Bits:
+    def already_covered(self, seq: int) -> Bits:
         """Return the members that got a sibling burst's alert covering the burst with this number."""
-        members = nobody()
+        members = no_members()
         for olders, bits in self.covered_elsewhere:
             if seq in olders:
                 members = members | bits
@@ -95,7 +95,7 @@ class LateAudience:
 
     def cover(self, seq: int, members: Bits) -> "LateAudience":
         """Let the alert cover an older burst for these members. Call it from the newest older burst to the oldest."""
-        covers = dict[Olders, Bits]()
+        covers = dict[OlderBursts, Bits]()
         for olders, bits in self.covers.items():
             covered, uncovered = bits & members, bits & ~members
             if covered.any():
@@ -109,13 +109,13 @@ class LateAudience:
         return replace(self, remaining=remaining, covers={(): remaining})
 
 
-def _push_slices(account: BurstProgress, platform: Platform) -> Iterator[SliceState]:
-    step = Step.of(platform)
-    return (state for slice_, state in account.standings.items() if slice_.step is step)
+def _push_slices(progress: BurstProgress, platform: Platform) -> Iterator[SliceState]:
+    step = Step.for_platform(platform)
+    return (state for slice_, state in progress.slice_states.items() if slice_.step is step)
 
 
-def _by_tier(standings: Iterable[SliceState]) -> ShardsByTier:
+def _by_tier(states: Iterable[SliceState]) -> ShardsByTier:
     by_tier = dict[Tier, set[int]]()
-    for state in standings:
+    for state in states:
         by_tier.setdefault(state.slice.tier, set()).update(state.slice.shards)
     return by_tier

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 
-def line_class(line: str) -> str:
+def provider_of(line: str) -> str:
     """Return the provider of a line, without the environment or push service that may follow it."""
     return line.partition(" ")[0]
 
@@ -21,9 +21,9 @@ def line_class(line: str) -> str:
 class BreakerSettings:
     failures: int = 5
     """Failures in a row until it opens. Few, because each one is a late alert of one member."""
-    rest: timedelta = timedelta(seconds=30)
+    open_for: timedelta = timedelta(seconds=30)
     """How long it stays open, and how long it waits for a call that never reports a result."""
-    longest: timedelta = timedelta(minutes=10)
+    max_open_for: timedelta = timedelta(minutes=10)
     """Limit for a rest that the service asked for: a wrong clock must not stop alerts for good."""
     successes: int = 3
     """Successes in a row until it closes. Meanwhile only as many calls are let through as are missing."""
@@ -49,7 +49,7 @@ class HalfOpen:
     """When the first of the current trial calls was let through."""
     reason: str
     """Why it had opened."""
-    trying: int = 1
+    trial_calls: int = 1
     """Calls let through without a result yet."""
     successes: int = 0
 
@@ -87,14 +87,14 @@ def allow(breaker: Breaker, settings: BreakerSettings, now: datetime) -> tuple[B
     match breaker:
         case Closed():
             return breaker, True
-        case HalfOpen(trying=trying, successes=successes) if trying + successes < settings.successes:
-            return replace(breaker, trying=trying + 1), True
-        case _ if _resting(breaker, settings, now):
+        case HalfOpen(trial_calls=trying, successes=successes) if trying + successes < settings.successes:
+            return replace(breaker, trial_calls=trying + 1), True
+        case _ if _is_open_now(breaker, settings, now):
             return breaker, False
         case Open(reason=reason):
             return HalfOpen(since=now, reason=reason), True
         case HalfOpen():
-            return replace(breaker, since=now, trying=1), True
+            return replace(breaker, since=now, trial_calls=1), True
 
 
 def record(breaker: Breaker, settings: BreakerSettings, result: LineResult, now: datetime) -> Breaker:
@@ -103,8 +103,8 @@ def record(breaker: Breaker, settings: BreakerSettings, result: LineResult, now:
             return CLOSED
         case Closed(failures=failures), Failed() if failures + 1 < settings.failures:
             return Closed(failures=failures + 1)
-        case HalfOpen(trying=trying, successes=successes), Succeeded() if successes + 1 < settings.successes:
-            return replace(breaker, trying=max(0, trying - 1), successes=successes + 1)
+        case HalfOpen(trial_calls=trying, successes=successes), Succeeded() if successes + 1 < settings.successes:
+            return replace(breaker, trial_calls=max(0, trying - 1), successes=successes + 1)
         case HalfOpen(), Succeeded():
             return CLOSED
         case ((Closed() | HalfOpen()), Failed(reason=reason, until=until)):
@@ -117,28 +117,28 @@ def record(breaker: Breaker, settings: BreakerSettings, result: LineResult, now:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftAlone:
+class OpenCircuit:
     """The circuit is open: no call is let through before `until`."""
 
     until: datetime
     reason: str
 
 
-def open_circuit(breaker: Breaker, settings: BreakerSettings, now: datetime) -> LeftAlone | None:
+def open_circuit(breaker: Breaker, settings: BreakerSettings, now: datetime) -> OpenCircuit | None:
     """Return until when the circuit is open; None if a trial call is under way or allowed."""
-    if isinstance(breaker, Open) and _resting(breaker, settings, now):
-        return LeftAlone(until=_rests_until(breaker, settings), reason=breaker.reason)
+    if isinstance(breaker, Open) and _is_open_now(breaker, settings, now):
+        return OpenCircuit(until=_open_until(breaker, settings), reason=breaker.reason)
     return None
 
 
-def room(breaker: Breaker, settings: BreakerSettings, now: datetime) -> int | None:
+def remaining_calls(breaker: Breaker, settings: BreakerSettings, now: datetime) -> int | None:
     """Return how many calls may go through now; None if they are not limited."""
     match breaker:
         case Closed():
             return None
-        case HalfOpen(trying=trying, successes=successes) if trying + successes < settings.successes:
+        case HalfOpen(trial_calls=trying, successes=successes) if trying + successes < settings.successes:
             return settings.successes - trying - successes
-        case _ if _resting(breaker, settings, now):
+        case _ if _is_open_now(breaker, settings, now):
             return 0
         case Open():
             return settings.successes
@@ -148,17 +148,17 @@ def room(breaker: Breaker, settings: BreakerSettings, now: datetime) -> int | No
 
 def retry_at(breaker: Breaker, settings: BreakerSettings, now: datetime) -> datetime:
     """Return when a call may go through; `now` if one may at once."""
-    if isinstance(breaker, Closed) or room(breaker, settings, now) != 0:
+    if isinstance(breaker, Closed) or remaining_calls(breaker, settings, now) != 0:
         return now
-    return _rests_until(breaker, settings)
+    return _open_until(breaker, settings)
 
 
-def _rests_until(breaker: Open | HalfOpen, settings: BreakerSettings) -> datetime:
-    rested = breaker.since + settings.rest
+def _open_until(breaker: Open | HalfOpen, settings: BreakerSettings) -> datetime:
+    rested = breaker.since + settings.open_for
     asked_for = breaker.until if isinstance(breaker, Open) else None
-    return rested if asked_for is None else max(rested, min(asked_for, breaker.since + settings.longest))
+    return rested if asked_for is None else max(rested, min(asked_for, breaker.since + settings.max_open_for))
 
 
-def _resting(breaker: Open | HalfOpen, settings: BreakerSettings, now: datetime) -> bool:
+def _is_open_now(breaker: Open | HalfOpen, settings: BreakerSettings, now: datetime) -> bool:
     """A clock that moved backwards ends the rest, too."""
-    return breaker.since <= now < _rests_until(breaker, settings)
+    return breaker.since <= now < _open_until(breaker, settings)

@@ -12,10 +12,10 @@ from notifier.domain.ids import Member, Platform
 DeviceId = NewType("DeviceId", str)
 """Hash of an address. It is the same device for any user and however often it is registered."""
 
-MOST_DEVICES = 20
+MAX_DEVICES = 20
 """Most devices per user. One more drops the least recently registered one."""
 
-KEPT = timedelta(days=270)
+DEVICE_KEPT_FOR = timedelta(days=270)
 """Lifetime after the last registration. Apps register at each start, and Google expires tokens unused for so long."""
 
 _TICK = timedelta(milliseconds=1)
@@ -81,12 +81,12 @@ class Device:
         return platform_of(self.address)
 
     @property
-    def rank(self) -> "Rank":
+    def rank(self) -> "DeviceRank":
         return self.registered_at, False, self.member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gone:
+class DeviceRemoval:
     """Tombstone of a device: unregistered, dropped by its provider, or beyond the device limit."""
 
     id: DeviceId
@@ -97,51 +97,51 @@ class Gone:
     """Only a later registration overrides it; one at the same time does not."""
 
     @property
-    def rank(self) -> "Rank":
+    def rank(self) -> "DeviceRank":
         return self.at, True, self.member
 
 
-DeviceWord = Device | Gone
+DeviceUpdate = Device | DeviceRemoval
 """An update of a device. The highest rank wins regardless of the writer, so a device has at most one holder."""
 
-Rank = tuple[datetime, bool, Member]
+DeviceRank = tuple[datetime, bool, Member]
 """Order of updates: time, then removals over registrations, then the member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class DeviceOwnership:
     """Current state of a device, without its address."""
 
     member: Member
     platform: Platform
     at: datetime
-    gone: bool = False
+    is_removed: bool = False
 
     @property
-    def rank(self) -> Rank:
-        return self.at, self.gone, self.member
+    def rank(self) -> DeviceRank:
+        return self.at, self.is_removed, self.member
 
 
-def later(now: datetime, before: Holding | None) -> datetime:
+def next_update_time(now: datetime, current: DeviceOwnership | None) -> datetime:
     """Return the time of an update made now, in whole milliseconds.
 
     It is later than the current state, even if that was written by a clock that is ahead.
     """
     moment = now.replace(microsecond=now.microsecond // 1000 * 1000)
-    return moment if before is None else max(moment, before.at + _TICK)
+    return moment if current is None else max(moment, current.at + _TICK)
 
 
-def gone(device: Device) -> Gone:
+def removal_of(device: Device) -> DeviceRemoval:
     """Return a tombstone with the time of the registration. A new registration overrides it."""
-    return Gone(id=device.id, platform=device.platform, member=device.member, at=device.registered_at)
+    return DeviceRemoval(id=device.id, platform=device.platform, member=device.member, at=device.registered_at)
 
 
-def taken(holding: Holding, id: DeviceId, at: datetime) -> Gone:
+def removal_for_takeover(current: DeviceOwnership, id: DeviceId, at: datetime) -> DeviceRemoval:
     """Return a tombstone for the current holder, just before another member registers the device at `at`."""
-    return Gone(id=id, platform=holding.platform, member=holding.member, at=at - _TICK)
+    return DeviceRemoval(id=id, platform=current.platform, member=current.member, at=at - _TICK)
 
 
-def dropped(device: Device, at: datetime | None, now: datetime) -> Gone | None:
+def removal_by_provider(device: Device, at: datetime | None, now: datetime) -> DeviceRemoval | None:
     """Return the tombstone of a device that its provider reports as gone; None if it was registered later.
 
     `device` is the registration that the alert was sent to; `at` is when the provider lost it, if known. A time in the
@@ -150,23 +150,23 @@ def dropped(device: Device, at: datetime | None, now: datetime) -> Gone | None:
     since = device.registered_at if at is None else min(at, now)
     if since < device.registered_at:
         return None
-    return Gone(id=device.id, platform=device.platform, member=device.member, at=since)
+    return DeviceRemoval(id=device.id, platform=device.platform, member=device.member, at=since)
 
 
-def too_many(devices: Collection[Device]) -> Sequence[Gone]:
+def surplus_removals(devices: Collection[Device]) -> Sequence[DeviceRemoval]:
     """Return tombstones for one user's devices beyond the limit, the least recently registered ones."""
     newest = sorted(devices, key=lambda device: (device.registered_at, device.id), reverse=True)
-    return [gone(device) for device in newest[MOST_DEVICES:]]
+    return [removal_of(device) for device in newest[MAX_DEVICES:]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRecord:
     """A record of the device stream: an update, or a shard to rebuild."""
 
-    word: DeviceWord | None = None
-    known: bool = False
+    update: DeviceUpdate | None = None
+    is_known_holder: bool = False
     """The same member held the device before, so the bitmap most likely needs no change."""
-    anew: int | None = None
+    rebuild_shard: int | None = None
     """Shard whose bitmap of members with devices is to be rebuilt."""
 
 
@@ -181,10 +181,10 @@ def platform_of(address: Address) -> Platform:
 
 
 def device_id(address: Address) -> DeviceId:
-    return DeviceId(blake2s("\n".join(_named(address)).encode(), digest_size=16).hexdigest())
+    return DeviceId(blake2s("\n".join(_identity(address)).encode(), digest_size=16).hexdigest())
 
 
-def _named(address: Address) -> tuple[str, ...]:
+def _identity(address: Address) -> tuple[str, ...]:
     """Return the parts that identify the address."""
     match address:
         case AppleToken(token=token, topic=topic, environment=environment):

@@ -16,7 +16,7 @@ from notifier.domain.push.device import (
     FirebaseToken,
     WebSubscription,
 )
-from notifier.domain.users.quiet_hours import known
+from notifier.domain.users.quiet_hours import is_known_zone
 
 # Web Push endpoints: the URL that a browser created for its alerts.
 #
@@ -24,7 +24,7 @@ from notifier.domain.users.quiet_hours import known
 # only in the form that browsers write, at the host of a known push service. That the host resolves to a public address
 # is checked when a connection is made (`adapters/push/webpush/guard.py`).
 
-KNOWN = (
+KNOWN_HOSTS = (
     "fcm.googleapis.com",  # Chrome, Edge on Android, Opera, Samsung Internet, Brave
     "*.push.apple.com",  # Safari; Apple asks to allow all of them, though only web.push.apple.com is in use
     "updates.push.services.mozilla.com",  # Firefox
@@ -32,7 +32,7 @@ KNOWN = (
 )
 LOOPBACK = ("localhost", "127.0.0.1")
 """Hosts of a fake push service on this machine."""
-LONGEST = 2048
+MAX_ENDPOINT_LENGTH = 2048
 """Most characters of an endpoint. Those of Windows have about 700."""
 HTTPS = 443
 
@@ -42,7 +42,7 @@ _HOST = rf"(?:{_LABEL}\.)+[a-z](?:[a-z0-9-]{{0,61}}[a-z0-9])?"
 # The last label must not start with a digit, so that no spelling of an IP address matches.
 _PATH = r"/[!$%&'()*+,\-./0-9:;=?@A-Z_a-z~]*"
 _REMOTE = re.compile(rf"https://({_HOST})(?::443)?({_PATH})", re.ASCII)
-_NEAR = re.compile(rf"(https?)://({'|'.join(map(re.escape, LOOPBACK))})(?::([1-9]\d{{0,4}}))?({_PATH})", re.ASCII)
+_LOCAL = re.compile(rf"(https?)://({'|'.join(map(re.escape, LOOPBACK))})(?::([1-9]\d{{0,4}}))?({_PATH})", re.ASCII)
 _PATTERN = re.compile(rf"(?:\*\.)?{_HOST}", re.ASCII)
 
 
@@ -76,7 +76,7 @@ class Endpoint:
 class PushServices:
     """Accepted push services. Raises BadSetting for an invalid host, or for a loopback in production."""
 
-    hosts: tuple[str, ...] = KNOWN
+    hosts: tuple[str, ...] = KNOWN_HOSTS
     """Lowercase host names. `*.` in front matches all subdomains, but not the domain itself."""
     loopback: bool = False
     """Accept a fake push service on this machine as well, with or without TLS. For development only."""
@@ -94,9 +94,9 @@ class PushServices:
 
         The message never contains the URL, which is a secret of its browser.
         """
-        if len(url) > LONGEST:
-            raise ValueError(f"it is longer than {LONGEST} characters")
-        if self.loopback and (near := _NEAR.fullmatch(url)) and (endpoint := _near(*near.groups())):
+        if len(url) > MAX_ENDPOINT_LENGTH:
+            raise ValueError(f"it is longer than {MAX_ENDPOINT_LENGTH} characters")
+        if self.loopback and (local := _LOCAL.fullmatch(url)) and (endpoint := _loopback_endpoint(*local.groups())):
             return endpoint
         if not (remote := _REMOTE.fullmatch(url)):
             raise ValueError("it is no https:// address as browsers write it, of a host on port 443")
@@ -106,7 +106,7 @@ class PushServices:
         return Endpoint(scheme="https", host=host, port=HTTPS, path=path)
 
 
-def _near(scheme: str, host: str, port: str | None, path: str) -> Endpoint | None:
+def _loopback_endpoint(scheme: str, host: str, port: str | None, path: str) -> Endpoint | None:
     number = int(port or (HTTPS if scheme == "https" else 80))
     return Endpoint(scheme=scheme, host=host, port=number, path=path) if number < 65536 else None
 
@@ -115,7 +115,7 @@ def _covers(pattern: str, host: str) -> bool:
     return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern
 
 
-LONGEST_TOPIC, LONGEST_LOCALE, LONGEST_ZONE = 255, 35, 64
+MAX_TOPIC_LENGTH, MAX_LOCALE_LENGTH, MAX_ZONE_LENGTH = 255, 35, 64
 """Most characters. A bundle id has at most 155; RFC 5646 advises 35 for a language tag; IANA zones have up to 32."""
 KEY_BYTES, SECRET_BYTES = 65, 16
 """RFC 8291: an uncompressed P-256 point, and the authentication secret."""
@@ -136,12 +136,12 @@ _PRIME = 2**256 - 2**224 + 2**192 + 2**96 - 1
 _B = 0x5AC635D8_AA3A93E7_B3EBBD55_769886BC_651D06B0_CC53B0F6_3BCE3C3E_27D2604B
 
 
-def apple(token: str, topic: str, environment: str, *, topics: Collection[str] = ()) -> AppleToken:
+def apple_token(token: str, topic: str, environment: str, *, topics: Collection[str] = ()) -> AppleToken:
     """Validate an APNs token. Raises BadDevice, or ForeignDevice for a topic that is not in `topics` (empty: any)."""
     small = token.lower()
     if not _APPLE.fullmatch(small):
         _refuse("A token of Apple's has 64 to 200 hexadecimal digits, an even number.")
-    if len(topic) > LONGEST_TOPIC or not _TOPIC.fullmatch(topic):
+    if len(topic) > MAX_TOPIC_LENGTH or not _TOPIC.fullmatch(topic):
         _refuse("topic is the app's bundle, as com.example.app.")
     if environment not in set(ApnsEnvironment):
         _refuse(f"The environment is {environment[:40]!r}; there are {', '.join(ApnsEnvironment)}.")
@@ -162,7 +162,9 @@ def firebase_installation(fid: str) -> FirebaseInstallation:
     return FirebaseInstallation(fid=fid)
 
 
-def web(endpoint: str, key: str, secret: str, *, services: PushServices = KNOWN_SERVICES) -> WebSubscription:
+def web_subscription(
+    endpoint: str, key: str, secret: str, *, services: PushServices = KNOWN_SERVICES
+) -> WebSubscription:
     """Validate a Web Push subscription. Raises BadDevice, or ForeignDevice for a host that is no accepted service.
 
     Does not resolve the host: the address is checked when a connection is made.
@@ -175,34 +177,34 @@ def web(endpoint: str, key: str, secret: str, *, services: PushServices = KNOWN_
     )
 
 
-def locale(said: str) -> str:
+def locale(tag: str) -> str:
     """Validate a language tag such as `de` or `pt-BR`; `pt_BR` is accepted and normalized. Raises BadDevice."""
-    if len(said) > LONGEST_LOCALE or not _LOCALE.fullmatch(said):
+    if len(tag) > MAX_LOCALE_LENGTH or not _LOCALE.fullmatch(tag):
         _refuse("locale is a language's tag, as pt-BR.")
-    return said.replace("_", "-")
+    return tag.replace("_", "-")
 
 
-def time_zone(said: str) -> str:
+def time_zone(name: str) -> str:
     """Validate an IANA time zone. Raises BadDevice."""
-    if len(said) > LONGEST_ZONE or not known(said):
+    if len(name) > MAX_ZONE_LENGTH or not is_known_zone(name):
         _refuse("time_zone is a name of the IANA, as Europe/Berlin.")
-    return said
+    return name
 
 
-def _endpoint(said: str, services: PushServices) -> str:
+def _endpoint(url: str, services: PushServices) -> str:
     try:
-        services.endpoint(said)
+        services.endpoint(url)
     except UnknownService as error:
         raise ForeignDevice(f"The endpoint is refused: {error}.") from error
     except ValueError as error:
         raise BadDevice(f"The endpoint is refused: {error}.") from error
-    return said
+    return url
 
 
-def _bytes(said: str, size: int, name: str) -> bytes:
+def _bytes(text: str, size: int, name: str) -> bytes:
     decoded = b""
-    if len(said) <= 2 * size and _BASE64.fullmatch(said):
-        bare = said.rstrip("=")
+    if len(text) <= 2 * size and _BASE64.fullmatch(text):
+        bare = text.rstrip("=")
         with suppress(NotBase64):
             decoded = urlsafe_b64decode(bare + "=" * (-len(bare) % 4))
     if len(decoded) != size:
@@ -216,5 +218,5 @@ def _on_curve(point: bytes) -> bool:
     return point[0] == 4 and max(x, y) < _PRIME and (y * y - (x * x - 3) * x - _B) % _PRIME == 0
 
 
-def _refuse(words: str) -> NoReturn:
-    raise BadDevice(words)
+def _refuse(message: str) -> NoReturn:
+    raise BadDevice(message)

@@ -4,31 +4,31 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, holds, nobody
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, contains, from_offsets, no_members
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import stale
+from notifier.domain.delivery.ledger import is_late
 from notifier.domain.ids import Member
 from notifier.domain.push.device import Device
 from notifier.domain.push.frequency_cap import Ruling
 from notifier.domain.push.send_log import (
     AlertOutcome,
+    AttemptState,
     FailedAttempt,
-    Olders,
-    Sending,
-    Try,
-    Why,
-    Window,
+    OlderBursts,
+    SendLogKey,
+    SendWindow,
+    SilentReason,
     in_doubt,
-    is_over,
+    is_retry_window_over,
 )
 from notifier.domain.push.shard_state import ShardState
 
-_CAP_REASONS: Mapping[Ruling, Why] = {
-    Ruling.HOURLY: Why.HOURLY,
-    Ruling.DAILY: Why.DAILY,
-    Ruling.SAME_TWEET: Why.SAME_TWEET,
+_CAP_REASONS: Mapping[Ruling, SilentReason] = {
+    Ruling.HOURLY: SilentReason.HOURLY,
+    Ruling.DAILY: SilentReason.DAILY,
+    Ruling.SAME_TWEET: SilentReason.SAME_TWEET,
 }
-_NOT_ALLOWED = "its person is to be told no more, or it is somebody else's"
+_NO_LONGER_ALLOWED = "its person is to be told no more, or it is somebody else's"
 _TOO_LATE = "half an hour was over before it could be sent again"
 
 
@@ -37,106 +37,112 @@ class SendAttempt:
     """One device to send to, with what is known of earlier attempts."""
 
     device: Device
-    tried: Try
+    state: AttemptState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A window of the send log with its devices."""
 
-    sending: Sending
-    window: Window
+    log_key: SendLogKey
+    window: SendWindow
     attempts: Sequence[SendAttempt]
     """Sorted by member. The devices of one member are never split between two drafts."""
-    written: bool = False
+    is_in_doubt: bool = False
     """The window is in the send log, from a worker that died before closing it. Nothing of it is sent."""
 
     @property
     def members(self) -> Sequence[Member]:
-        return sorted({attempt.tried.member for attempt in self.attempts})
+        return sorted({attempt.state.member for attempt in self.attempts})
 
     @property
     def is_first_alert(self) -> bool:
         """Return whether it alerts members for the first time. Only then the frequency caps apply."""
-        return not self.written and bool(self.window.people.any())
+        return not self.is_in_doubt and bool(self.window.members.any())
 
     @property
     def is_empty(self) -> bool:
         """Return whether there is nothing to write."""
-        return not (self.written or self.attempts or self.window.again or self.window.people.any())
+        return not (self.is_in_doubt or self.attempts or self.window.retries or self.window.members.any())
 
     def capped(self, rulings: Mapping[Member, Ruling]) -> "Draft":
         """Return the draft with members over a cap marked silent. They stay in the window and get nothing."""
-        silent = dict[Why, Bits]()
+        silent = dict[SilentReason, Bits]()
         for over, cap_reason in _CAP_REASONS.items():
             if capped := [member for member, ruling in rulings.items() if ruling is over]:
                 silent[cap_reason] = member_bits(capped)
         if not silent:
             return self
         window = replace(self.window, silent={**self.window.silent, **silent})
-        alerted = window.told
-        attempts = [attempt for attempt in self.attempts if holds(alerted, attempt.tried.member)]
-        return replace(self, window=replace(window, away=within(window.away, alerted)), attempts=attempts)
+        alerted = window.alerted
+        attempts = [attempt for attempt in self.attempts if contains(alerted, attempt.state.member)]
+        return replace(
+            self, window=replace(window, summaries=restricted_to(window.summaries, alerted)), attempts=attempts
+        )
 
-    def cut(self, most: int) -> "Draft":
+    def cut(self, max_attempts: int) -> "Draft":
         """Return at most this many attempts, or those of one member. A written window stays as it is."""
-        if self.written or len(self.attempts) <= most:
+        if self.is_in_doubt or len(self.attempts) <= max_attempts:
             return self
-        last = self.attempts[max(0, most - 1)].tried.member
-        attempts = [attempt for attempt in self.attempts if attempt.tried.member <= last]
+        last = self.attempts[max(0, max_attempts - 1)].state.member
+        attempts = [attempt for attempt in self.attempts if attempt.state.member <= last]
         kept = {attempt.device.id for attempt in attempts}
-        again = tuple(tried for tried in self.window.again if tried.device in kept)
+        retries = tuple(attempt_state for attempt_state in self.window.retries if attempt_state.device in kept)
         mask = from_offsets(range(last % SHARD_MEMBERS + 1))
-        return replace(self, window=replace(_masked(self.window, mask), again=again), attempts=attempts)
+        return replace(self, window=replace(_masked(self.window, mask), retries=retries), attempts=attempts)
 
     def without(self, members: Collection[Member]) -> "Draft":
         """Return the draft without these members. They are in no window, so their alert is still to come."""
         if not members:
             return self
-        attempts = [attempt for attempt in self.attempts if attempt.tried.member not in members]
-        out = {attempt.device.id for attempt in self.attempts if attempt.tried.member in members}
-        again = tuple(tried for tried in self.window.again if tried.device not in out)
+        attempts = [attempt for attempt in self.attempts if attempt.state.member not in members]
+        out = {attempt.device.id for attempt in self.attempts if attempt.state.member in members}
+        retries = tuple(attempt_state for attempt_state in self.window.retries if attempt_state.device not in out)
         return replace(
-            self, window=replace(_masked(self.window, ~member_bits(members)), again=again), attempts=attempts
+            self, window=replace(_masked(self.window, ~member_bits(members)), retries=retries), attempts=attempts
         )
 
     def unsent(self) -> Iterator[FailedAttempt]:
         """Yield results known without sending: attempts that a crash left in doubt, and retries not to be sent."""
-        if self.window.missed:
-            yield from self.window.missed
+        if self.window.failures:
+            yield from self.window.failures
             return
         attempted = {attempt.device.id for attempt in self.attempts}
-        for tried in self.window.again:
-            if tried.device not in attempted:
-                over = is_over(tried, self.window.at)
-                fate, reason = (AlertOutcome.GIVEN_UP, _TOO_LATE) if over else (AlertOutcome.SPARED, _NOT_ALLOWED)
-                yield FailedAttempt(tried=tried, fate=fate, reason=reason)
+        for attempt_state in self.window.retries:
+            if attempt_state.device not in attempted:
+                over = is_retry_window_over(attempt_state, self.window.at)
+                outcome, reason = (
+                    (AlertOutcome.GIVEN_UP, _TOO_LATE) if over else (AlertOutcome.SPARED, _NO_LONGER_ALLOWED)
+                )
+                yield FailedAttempt(state=attempt_state, outcome=outcome, reason=reason)
 
 
-def in_doubt_draft(state: ShardState, burst: Burst, window: Window, devices: Iterable[Device], now: datetime) -> Draft:
+def in_doubt_draft(
+    state: ShardState, burst: Burst, window: SendWindow, devices: Iterable[Device], now: datetime
+) -> Draft:
     """Close a window that a crash left open. `devices` are those of its members who may still get the alert.
 
     Any of the alerts may have arrived, so each device counts one attempt without an answer and is retried later.
     Sending again here would ignore quiet hours, and would repeat the alerts forever if every worker crashes here.
     """
-    tries = [*window.again, *(_first_try(burst, device, window) for device in devices)]
-    missed = tuple(in_doubt(tried, now) for tried in tries)
-    return Draft(sending=state.sending, window=replace(window, missed=missed), attempts=(), written=True)
+    tries = [*window.retries, *(_first_try(burst, device, window) for device in devices)]
+    missed = tuple(in_doubt(attempt_state, now) for attempt_state in tries)
+    return Draft(log_key=state.log_key, window=replace(window, failures=missed), attempts=(), is_in_doubt=True)
 
 
 def first_alert_draft(state: ShardState, burst: Burst, devices: Sequence[Device], number: int, now: datetime) -> Draft:
     """Put the members with these devices into a window. Members already covered by a newer alert get nothing."""
     people = member_bits({device.member for device in devices})
     collapsed = people & state.collapsed
-    silent = {Why.COLLAPSED: collapsed} if collapsed.any() else {}
-    window = Window(n=number, at=now, people=people, silent=silent)
-    window = replace(window, away=within(state.covers, window.told))
+    silent = {SilentReason.COLLAPSED: collapsed} if collapsed.any() else {}
+    window = SendWindow(number=number, at=now, members=people, silent=silent)
+    window = replace(window, summaries=restricted_to(state.covers, window.alerted))
     attempts = [
-        SendAttempt(device=device, tried=_first_try(burst, device, window))
+        SendAttempt(device=device, state=_first_try(burst, device, window))
         for device in devices
-        if not holds(collapsed, device.member)
+        if not contains(collapsed, device.member)
     ]
-    return Draft(sending=state.sending, window=window, attempts=attempts)
+    return Draft(log_key=state.log_key, window=window, attempts=attempts)
 
 
 def within_rate(drafts: Sequence[Draft], granted: int) -> Sequence[Draft]:
@@ -156,23 +162,23 @@ def count_attempts(drafts: Iterable[Draft]) -> int:
 
 def member_bits(members: Iterable[Member]) -> Bits:
     places = [member % SHARD_MEMBERS for member in members]
-    return from_offsets(places) if places else nobody()
+    return from_offsets(places) if places else no_members()
 
 
-def within(covers: Mapping[Olders, Bits], people: Bits) -> Mapping[Olders, Bits]:
+def restricted_to(covers: Mapping[OlderBursts, Bits], people: Bits) -> Mapping[OlderBursts, Bits]:
     parts = {olders: bits & people for olders, bits in covers.items()}
     return {olders: bits for olders, bits in parts.items() if bits.any()}
 
 
-def _first_try(burst: Burst, device: Device, window: Window) -> Try:
-    away = 1 + len(window.tells(device.member)) if stale(burst, window.at) else 0
-    return Try(device=device.id, member=device.member, first=window.at, away=away)
+def _first_try(burst: Burst, device: Device, window: SendWindow) -> AttemptState:
+    covered = 1 + len(window.covered_by_alert(device.member)) if is_late(burst, window.at) else 0
+    return AttemptState(device=device.id, member=device.member, first_at=window.at, covered_bursts=covered)
 
 
-def _masked(window: Window, mask: Bits) -> Window:
+def _masked(window: SendWindow, mask: Bits) -> SendWindow:
     return replace(
         window,
-        people=window.people & mask,
-        away=within(window.away, mask),
+        members=window.members & mask,
+        summaries=restricted_to(window.summaries, mask),
         silent={why: bits & mask for why, bits in window.silent.items()},
     )

@@ -10,11 +10,11 @@ from typing import Self
 from notifier.domain.ids import BurstKey
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-ASKEW = HOUR
+CLOCK_TOLERANCE = HOUR
 """Tolerated difference between the clocks of two workers. Alerts up to this far in the future count; those that have
 just expired are kept; anything further ahead is dropped."""
-KEPT = DAY + ASKEW
-LAST = 100
+HISTORY_KEPT_FOR = DAY + CLOCK_TOLERANCE
+MIN_REMEMBERED_ALERTS = 100
 """History kept for members without caps: enough to recognise any retry."""
 
 
@@ -28,7 +28,7 @@ class CapLimits:
     @property
     def remembered(self) -> int:
         """Twice a day's alerts: within the tolerated clock difference there may be as many again."""
-        return max(LAST, 2 * self.hourly, 2 * self.daily)
+        return max(MIN_REMEMBERED_ALERTS, 2 * self.hourly, 2 * self.daily)
 
 
 class Ruling(StrEnum):
@@ -44,7 +44,7 @@ class Ruling(StrEnum):
     DAILY = "daily"
 
     @property
-    def rings(self) -> bool:
+    def may_send(self) -> bool:
         return self in (Ruling.NEW, Ruling.AGAIN)
 
 
@@ -61,37 +61,37 @@ class CountedAlert:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rung:
+class SentAlert:
     """An alert in a member's history."""
 
     at: datetime
     cause: CountedAlert
 
 
-History = Sequence[Rung]
+AlertHistory = Sequence[SentAlert]
 """Alerts of one member, the oldest first."""
 
 
-def judged(history: History, cause: CountedAlert, now: datetime, caps: CapLimits) -> Ruling:
+def ruling_on(history: AlertHistory, cause: CountedAlert, now: datetime, caps: CapLimits) -> Ruling:
     """Return whether the alert is within the caps."""
-    recent = [rung for rung in history if now - DAY < rung.at <= now + ASKEW]
-    if any(rung.cause.burst == cause.burst for rung in recent):
+    recent = [alert for alert in history if now - DAY < alert.at <= now + CLOCK_TOLERANCE]
+    if any(alert.cause.burst == cause.burst for alert in recent):
         return Ruling.AGAIN
-    if any(rung.cause.tweet == cause.tweet for rung in recent):
+    if any(alert.cause.tweet == cause.tweet for alert in recent):
         return Ruling.SAME_TWEET
     # If both caps are reached, report the one that lasts longer.
     if caps.daily and len(recent) >= caps.daily:
         return Ruling.DAILY
-    if caps.hourly and sum(rung.at > now - HOUR for rung in recent) >= caps.hourly:
+    if caps.hourly and sum(alert.at > now - HOUR for alert in recent) >= caps.hourly:
         return Ruling.HOURLY
     return Ruling.NEW
 
 
-def spent(history: History, cause: CountedAlert, now: datetime, caps: CapLimits) -> History:
+def with_alert(history: AlertHistory, cause: CountedAlert, now: datetime, caps: CapLimits) -> AlertHistory:
     """Return the history with one more alert. Drops alerts that have expired on every clock."""
-    kept = [rung for rung in history if now - KEPT < rung.at <= now + ASKEW]
-    return sorted([*kept, Rung(at=now, cause=cause)], key=lambda rung: rung.at)[-caps.remembered :]
+    kept = [alert for alert in history if now - HISTORY_KEPT_FOR < alert.at <= now + CLOCK_TOLERANCE]
+    return sorted([*kept, SentAlert(at=now, cause=cause)], key=lambda alert: alert.at)[-caps.remembered :]
 
 
-def _digest(words: str) -> bytes:
-    return blake2s(words.encode(), digest_size=8).digest()
+def _digest(text: str) -> bytes:
+    return blake2s(text.encode(), digest_size=8).digest()

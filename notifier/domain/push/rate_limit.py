@@ -13,25 +13,25 @@ from math import inf
 from notifier.domain.ids import Platform
 from notifier.domain.token_bucket import TokenBucket
 
-FLOOR = 0.05
+RAMP_FLOOR = 0.05
 """Share of the limit at the start of the ramp. With Google's 10,000 a second a thousand VIPs take two seconds."""
-RESERVED = 0.25
+URGENT_RESERVE = 0.25
 """Share of the bucket that is reserved for urgent alerts."""
-URGENT_EASE = 0.5
+MIN_URGENT_SLOWDOWN = 0.5
 """Lowest slowdown factor of urgent alerts. They are few, so they keep half of the rate however slow the inbox is."""
-REFUSED, SLOW = 0.5, 0.8
+REFUSAL_FACTOR, SLOWNESS_FACTOR = 0.5, 0.8
 """Factors that reduce the share after a refusal for quota, and after slow answers."""
-LEAST_SHARE = 0.01
-RECOVERED = 0.05
+MIN_SHARE = 0.01
+RECOVERY_PER_SECOND = 0.05
 """Share of the limit regained per second: ten seconds after one refusal the rate is back."""
-CUT_EVERY = timedelta(seconds=1)
+MIN_CUT_INTERVAL = timedelta(seconds=1)
 """Shortest time between two cuts. All alerts in flight are refused together, and count as one signal."""
 
 _SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class ProviderLimit:
     """Limits of one provider."""
 
     per_minute: int
@@ -49,22 +49,22 @@ class Terms:
         """
         return (self.per_minute - 1) / 61
 
-    def shared(self, among: int) -> "Terms":
+    def shared(self, among: int) -> "ProviderLimit":
         return replace(self, per_minute=self.per_minute // among)
 
 
-TERMS: Mapping[Platform, Terms] = {
+PROVIDER_LIMITS: Mapping[Platform, ProviderLimit] = {
     # Default quota of a Google project.
-    Platform.FCM: Terms(per_minute=600_000),
+    Platform.FCM: ProviderLimit(per_minute=600_000),
     # Apple publishes no limit. This is twice Google's, and far more than one machine sends.
-    Platform.APNS: Terms(per_minute=1_200_000),
+    Platform.APNS: ProviderLimit(per_minute=1_200_000),
     # Many push services with unpublished limits. This is what one core can encrypt.
-    Platform.WEB: Terms(per_minute=300_000),
+    Platform.WEB: ProviderLimit(per_minute=300_000),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class ProviderRate:
     """State of one provider's rate limit."""
 
     bucket: TokenBucket
@@ -77,80 +77,88 @@ class Pace:
     """Time of the latest cut."""
 
 
-def drawn(
-    pace: Pace | None, terms: Terms, now: datetime, wanted: int, *, urgent: bool, ease: float = 1.0
-) -> tuple[Pace, int]:
+def draw(
+    rate: ProviderRate | None,
+    limit: ProviderLimit,
+    now: datetime,
+    wanted: int,
+    *,
+    urgent: bool,
+    slowdown_factor: float = 1.0,
+) -> tuple[ProviderRate, int]:
     """Return the pace after the draw, and how many alerts may be sent.
 
     `ease` is the slowdown factor of the inbox, from 0 to 1: at 0.5 each alert costs two tokens. If any tokens are
     available, at least one alert is granted, on credit if necessary. So a small share is slow, but never zero.
     """
-    pace = _at(pace, terms, now)
-    ease = max(ease, URGENT_EASE) if urgent else ease
-    free = pace.bucket.tokens - (0.0 if urgent else RESERVED * rate(pace, terms))
-    if min(wanted, free, ease) <= 0:
-        return pace, 0
-    granted = min(wanted, max(1, int(free * ease)))
-    return replace(pace, bucket=pace.bucket.spent(granted / ease)), granted
+    rate = _brought_up_to(rate, limit, now)
+    slowdown_factor = max(slowdown_factor, MIN_URGENT_SLOWDOWN) if urgent else slowdown_factor
+    free = rate.bucket.tokens - (0.0 if urgent else URGENT_RESERVE * alerts_per_second(rate, limit))
+    if min(wanted, free, slowdown_factor) <= 0:
+        return rate, 0
+    granted = min(wanted, max(1, int(free * slowdown_factor)))
+    return replace(rate, bucket=rate.bucket.spent(granted / slowdown_factor)), granted
 
 
-def told(pace: Pace | None, terms: Terms, now: datetime, *, refused: int, slow: bool) -> Pace:
+def report_results(
+    rate: ProviderRate | None, limit: ProviderLimit, now: datetime, *, refused: int, slow: bool
+) -> ProviderRate:
     """Return the pace after a batch of results.
 
     `refused` is the number of alerts that the provider refused for quota; `slow` is whether its answers were slow.
     """
-    pace = _at(pace, terms, now)
-    factor = REFUSED if refused else SLOW if slow else 1.0
-    if factor == 1.0 or (pace.cut_at is not None and pace.bucket.at < pace.cut_at + CUT_EVERY):
-        return pace
-    slower = replace(pace, share=max(LEAST_SHARE, pace.share * factor), cut_at=pace.bucket.at)
-    return replace(slower, bucket=slower.bucket.lowered(rate(slower, terms)))
+    rate = _brought_up_to(rate, limit, now)
+    factor = REFUSAL_FACTOR if refused else SLOWNESS_FACTOR if slow else 1.0
+    if factor == 1.0 or (rate.cut_at is not None and rate.bucket.at < rate.cut_at + MIN_CUT_INTERVAL):
+        return rate
+    slower = replace(rate, share=max(MIN_SHARE, rate.share * factor), cut_at=rate.bucket.at)
+    return replace(slower, bucket=slower.bucket.lowered(alerts_per_second(slower, limit)))
 
 
-def rate(pace: Pace, terms: Terms) -> float:
+def alerts_per_second(rate: ProviderRate, limit: ProviderLimit) -> float:
     """Return the current rate per second, which is also the capacity of the bucket."""
-    risen = FLOOR + (1 - FLOOR) * ((pace.bucket.at - pace.since) / terms.ramp)
-    return terms.per_second * pace.share * max(FLOOR, min(1.0, risen))
+    risen = RAMP_FLOOR + (1 - RAMP_FLOOR) * ((rate.bucket.at - rate.since) / limit.ramp)
+    return limit.per_second * rate.share * max(RAMP_FLOOR, min(1.0, risen))
 
 
-def _at(pace: Pace | None, terms: Terms, now: datetime) -> Pace:
+def _brought_up_to(rate: ProviderRate | None, limit: ProviderLimit, now: datetime) -> ProviderRate:
     """Bring the pace up to date.
 
     A clock that is slightly behind changes nothing. One that differs by more than `idle` restarts the ramp and adds no
     tokens. So clocks that disagree reduce the rate, and never raise it.
     """
-    if pace is None:
-        return _begun(terms, now, inf)
-    bucket = pace.bucket
-    if not bucket.at - terms.idle <= now <= bucket.at + terms.idle:
-        return _begun(terms, now, bucket.tokens)
+    if rate is None:
+        return _starting_rate(limit, now, inf)
+    bucket = rate.bucket
+    if not bucket.at - limit.idle <= now <= bucket.at + limit.idle:
+        return _starting_rate(limit, now, bucket.tokens)
     passed = bucket.elapsed(now) / _SECOND
     # The rate at the end of the elapsed time applies to all of it.
-    share = min(1.0, pace.share + RECOVERED * passed)
-    later = replace(pace, bucket=replace(bucket, at=max(bucket.at, now)), share=share)
-    per_second = rate(later, terms)
+    share = min(1.0, rate.share + RECOVERY_PER_SECOND * passed)
+    later = replace(rate, bucket=replace(bucket, at=max(bucket.at, now)), share=share)
+    per_second = alerts_per_second(later, limit)
     return replace(later, bucket=bucket.topped_up(per_second * passed, per_second, now))
 
 
-def _begun(terms: Terms, now: datetime, tokens: float) -> Pace:
-    empty = Pace(bucket=TokenBucket(tokens=0.0, at=now), since=now)
-    return replace(empty, bucket=TokenBucket(tokens=max(0.0, min(tokens, rate(empty, terms))), at=now))
+def _starting_rate(limit: ProviderLimit, now: datetime, tokens: float) -> ProviderRate:
+    empty = ProviderRate(bucket=TokenBucket(tokens=0.0, at=now), since=now)
+    return replace(empty, bucket=TokenBucket(tokens=max(0.0, min(tokens, alerts_per_second(empty, limit))), at=now))
 
 
 # Slowdown: alerts make users open the inbox, so a slow inbox reduces the alert rate.
 
-TAB = timedelta(milliseconds=50)
+SLOW_INBOX = timedelta(milliseconds=50)
 """99th percentile of an inbox page above which alerts slow down: a few times the latency at rest."""
-STUCK = 4 * TAB
-LEAST = 0.05
+STUCK_INBOX = 4 * SLOW_INBOX
+MIN_SLOWDOWN = 0.05
 """Never throttle to zero, or users who are browsing anyway would block all other users' alerts."""
 
 
-def ease(tab: timedelta | None, pressure: float) -> float:
+def slowdown(inbox_latency: timedelta | None, backpressure: float) -> float:
     """Return the slowdown factor, from 1 (none) down to LEAST.
 
     `tab` is the page latency of the slowest process, or None if unknown. `pressure` is the monitor's, from 0 to 1.
     The worse of the two decides.
     """
-    inbox_load = 0.0 if tab is None else (tab - TAB) / (STUCK - TAB)
-    return LEAST + (1 - LEAST) * (1 - max(0.0, min(1.0, max(inbox_load, pressure))))
+    inbox_load = 0.0 if inbox_latency is None else (inbox_latency - SLOW_INBOX) / (STUCK_INBOX - SLOW_INBOX)
+    return MIN_SLOWDOWN + (1 - MIN_SLOWDOWN) * (1 - max(0.0, min(1.0, max(inbox_load, backpressure))))

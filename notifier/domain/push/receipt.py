@@ -24,7 +24,7 @@ class RetryAt:
 
     at: datetime
     reason: str
-    alone: bool = False
+    is_device_only: bool = False
     """Concerns this device only: the provider works, and the rate for other devices is unchanged."""
 
 
@@ -40,7 +40,7 @@ class ConfigError:
     """Not accepted because of our configuration (key, provider token or project), not because of the device."""
 
     reason: str
-    part: str = ""
+    device_group: str = ""
     """Name of the group of devices concerned, shown after the provider's name. Empty if all are."""
 
 

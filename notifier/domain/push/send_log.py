@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from notifier.domain.audience.bitmap import Bits, holds, nobody
+from notifier.domain.audience.bitmap import Bits, contains, no_members
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.device import DeviceId
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.timing import Backoff
 
-TRIES = 3
-WORTH = timedelta(minutes=30)
+MAX_TRIES = 3
+RETRY_WINDOW = timedelta(minutes=30)
 """Retry window, from the first failed attempt; afterwards the burst is in the app only.
 
 An attempt that does not count waits as long as its slice does.
@@ -29,7 +29,7 @@ which an alert is worth one."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Sending:
+class SendLogKey:
     """Key of a send log."""
 
     burst: BurstKey
@@ -38,7 +38,7 @@ class Sending:
     platform: Platform
 
 
-class Why(StrEnum):
+class SilentReason(StrEnum):
     """Reason why a member in a window gets nothing."""
 
     HOURLY = "hourly"
@@ -49,21 +49,21 @@ class Why(StrEnum):
     """The alert of a newer burst of the subject covers this one. It was sent before."""
 
 
-Olders = tuple[int, ...]
+OlderBursts = tuple[int, ...]
 """Numbers of older bursts of the subject, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Try:
+class AttemptState:
     """State of the attempts to alert one device."""
 
     device: DeviceId
     member: Member
-    first: datetime
+    first_at: datetime
     """Time of the first failed attempt; before that, when the window was written."""
-    tries: int = 0
+    failures: int = 0
     """Failed attempts."""
-    away: int = 0
+    covered_bursts: int = 0
     """Bursts that a late alert covers, its own included; 0 if the alert is in time."""
 
 
@@ -86,126 +86,136 @@ class AlertOutcome(StrEnum):
 class FailedAttempt:
     """An alert that one device did not accept."""
 
-    tried: Try
-    fate: AlertOutcome
+    state: AttemptState
+    outcome: AlertOutcome
     at: datetime | None = None
     """Earliest time of the retry; None if there is none."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class SendWindow:
     """A batch of alerts. It is written before it is sent, and closed afterwards."""
 
-    n: int
+    number: int
     at: datetime
     """When it was written. Nothing of it was sent earlier."""
-    people: Bits = field(default_factory=nobody)
+    members: Bits = field(default_factory=no_members)
     """Members who are in a window for the first time."""
-    away: Mapping[Olders, Bits] = field(default_factory=dict)
+    summaries: Mapping[OlderBursts, Bits] = field(default_factory=dict)
     """Members whose alert is a summary, by the older bursts that it covers. Each member is in one set at most."""
-    silent: Mapping[Why, Bits] = field(default_factory=dict)
+    silent: Mapping[SilentReason, Bits] = field(default_factory=dict)
     """Members that are sent nothing, by reason."""
-    again: tuple[Try, ...] = ()
+    retries: tuple[AttemptState, ...] = ()
     """Devices that are tried again."""
-    missed: tuple[FailedAttempt, ...] | None = None
+    failures: tuple[FailedAttempt, ...] | None = None
     """Attempts not accepted. None while the window is open: it is being sent, or its worker crashed."""
 
     @property
-    def told(self) -> Bits:
+    def alerted(self) -> Bits:
         """Return the new members of this window that are sent an alert."""
-        members = self.people
+        members = self.members
         for bits in self.silent.values():
             members = members & ~bits
         return members
 
-    def tells(self, member: Member) -> Olders:
+    def covered_by_alert(self, member: Member) -> OlderBursts:
         """Return the older bursts that this member's alert covers."""
-        return next((olders for olders, bits in self.away.items() if holds(bits, member)), ())
+        return next((olders for olders, bits in self.summaries.items() if contains(bits, member)), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class SendProgress:
     """State of one send log, from all of its windows."""
 
-    intended: Bits = field(default_factory=nobody)
+    in_windows: Bits = field(default_factory=no_members)
     """Members in any window."""
-    told: Bits = field(default_factory=nobody)
+    alerted: Bits = field(default_factory=no_members)
     """Members in a window that sends them something."""
-    broken: tuple[Window, ...] = ()
+    open_windows: tuple[SendWindow, ...] = ()
     """Windows that were never closed: a worker crashed over them."""
-    waiting: Mapping[DeviceId, FailedAttempt] = field(default_factory=dict)
+    pending_retries: Mapping[DeviceId, FailedAttempt] = field(default_factory=dict)
     """Devices to be tried again."""
-    windows: int = 0
+    next_window: int = 0
 
 
-NOTHING_SENT = Progress()
+NOTHING_SENT = SendProgress()
 
 
-def progress(windows: Sequence[Window]) -> Progress:
+def send_progress(windows: Sequence[SendWindow]) -> SendProgress:
     """Combine the windows of one send log, given in their order."""
-    intended, alerted = nobody(), nobody()
+    intended, alerted = no_members(), no_members()
     waiting: dict[DeviceId, FailedAttempt] = {}
     for window in windows:
-        intended, alerted = intended | window.people, alerted | window.told
-        for tried in window.again:
-            waiting.pop(tried.device, None)
-        for missed in window.missed or ():
-            if missed.at is not None:
-                waiting[missed.tried.device] = missed
-    return Progress(
-        intended=intended,
-        told=alerted,
-        broken=tuple(window for window in windows if window.missed is None),
-        waiting=waiting,
-        windows=max((window.n + 1 for window in windows), default=0),
+        intended, alerted = intended | window.members, alerted | window.alerted
+        for attempt_state in window.retries:
+            waiting.pop(attempt_state.device, None)
+        for failure in window.failures or ():
+            if failure.at is not None:
+                waiting[failure.state.device] = failure
+    return SendProgress(
+        in_windows=intended,
+        alerted=alerted,
+        open_windows=tuple(window for window in windows if window.failures is None),
+        pending_retries=waiting,
+        next_window=max((window.number + 1 for window in windows), default=0),
     )
 
 
-def missed(tried: Try, receipt: Receipt, now: datetime, chance: float) -> FailedAttempt | None:
+def failure_of(attempt_state: AttemptState, receipt: Receipt, now: datetime, chance: float) -> FailedAttempt | None:
     """Return what to record for a receipt; None if the alert was accepted. `tried` is the state before this attempt."""
-    spent = _spent(tried, now)
+    spent = _spent(attempt_state, now)
     match receipt:
         case Accepted():
             return None
         case DropToken(reason=reason):
-            return FailedAttempt(tried=spent, fate=AlertOutcome.DROPPED, reason=reason)
+            return FailedAttempt(state=spent, outcome=AlertOutcome.DROPPED, reason=reason)
         case PayloadError(reason=reason):
-            return FailedAttempt(tried=spent, fate=AlertOutcome.REFUSED, reason=reason)
+            return FailedAttempt(state=spent, outcome=AlertOutcome.REFUSED, reason=reason)
         case RetryAt(at=at, reason=reason):
-            return later(spent, AlertOutcome.RETRY, max(at, now + BACKOFF.delay(tried.tries, chance)), reason)
+            return retry_or_give_up(
+                spent, AlertOutcome.RETRY, max(at, now + BACKOFF.delay(attempt_state.failures, chance)), reason
+            )
         case Unknown(reason=reason):
-            return later(spent, AlertOutcome.UNKNOWN, now + BACKOFF.delay(tried.tries, chance), reason)
-        case ConfigError(reason=reason, part=part) if part:
+            return retry_or_give_up(
+                spent, AlertOutcome.UNKNOWN, now + BACKOFF.delay(attempt_state.failures, chance), reason
+            )
+        case ConfigError(reason=reason, device_group=part) if part:
             # The provider works for other devices, so no breaker opens: count the attempt, or it would never end.
-            return later(spent, AlertOutcome.RETRY, now + BACKOFF.delay(tried.tries, chance), reason)
+            return retry_or_give_up(
+                spent, AlertOutcome.RETRY, now + BACKOFF.delay(attempt_state.failures, chance), reason
+            )
         case ConfigError(reason=reason):
             # Our own configuration is at fault: this counts as no attempt, and the breaker decides about the next one.
-            return later(tried, AlertOutcome.RETRY, now + BACKOFF.delay(0, chance), reason)
+            return retry_or_give_up(attempt_state, AlertOutcome.RETRY, now + BACKOFF.delay(0, chance), reason)
 
 
-def in_doubt(tried: Try, now: datetime) -> FailedAttempt:
+def in_doubt(attempt_state: AttemptState, now: datetime) -> FailedAttempt:
     """Count an attempt whose worker crashed. Its retry window opens when the crash is found, if not before."""
-    spent, reason = _spent(tried, now), "whoever sent it ended over it"
-    if spent.tries >= TRIES:
-        return FailedAttempt(tried=spent, fate=AlertOutcome.GIVEN_UP, reason=reason)
-    return FailedAttempt(tried=spent, fate=AlertOutcome.UNKNOWN, at=now, reason=reason)
+    spent, reason = _spent(attempt_state, now), "whoever sent it ended over it"
+    if spent.failures >= MAX_TRIES:
+        return FailedAttempt(state=spent, outcome=AlertOutcome.GIVEN_UP, reason=reason)
+    return FailedAttempt(state=spent, outcome=AlertOutcome.UNKNOWN, at=now, reason=reason)
 
 
-def later(tried: Try, fate: AlertOutcome, at: datetime, reason: str) -> FailedAttempt:
+def retry_or_give_up(attempt_state: AttemptState, outcome: AlertOutcome, at: datetime, reason: str) -> FailedAttempt:
     """Schedule a retry, or give up: after three attempts or half an hour the alert is in the app only."""
-    if tried.tries >= TRIES or is_over(tried, at):
-        return FailedAttempt(tried=tried, fate=AlertOutcome.GIVEN_UP, reason=reason)
-    return FailedAttempt(tried=tried, fate=fate, at=at, reason=reason)
+    if attempt_state.failures >= MAX_TRIES or is_retry_window_over(attempt_state, at):
+        return FailedAttempt(state=attempt_state, outcome=AlertOutcome.GIVEN_UP, reason=reason)
+    return FailedAttempt(state=attempt_state, outcome=outcome, at=at, reason=reason)
 
 
-def is_over(tried: Try, at: datetime) -> bool:
+def is_retry_window_over(attempt_state: AttemptState, at: datetime) -> bool:
     """Return whether the retry window has closed at `at`.
 
     It opens at the first failed attempt. Attempts never sent, or refused because of our configuration, do not count.
     """
-    return tried.tries > 0 and at > tried.first + WORTH
+    return attempt_state.failures > 0 and at > attempt_state.first_at + RETRY_WINDOW
 
 
-def _spent(tried: Try, now: datetime) -> Try:
-    return replace(tried, tries=tried.tries + 1, first=tried.first if tried.tries else now)
+def _spent(attempt_state: AttemptState, now: datetime) -> AttemptState:
+    return replace(
+        attempt_state,
+        failures=attempt_state.failures + 1,
+        first_at=attempt_state.first_at if attempt_state.failures else now,
+    )

@@ -5,43 +5,50 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
 
-from notifier.domain.audience.bitmap import Bits, holds, nobody
+from notifier.domain.audience.bitmap import Bits, contains, no_members
 from notifier.domain.ids import Member
 from notifier.domain.push.catch_up import LateAudience
-from notifier.domain.push.send_log import NOTHING_SENT, Olders, Progress, Sending, Try, is_over
+from notifier.domain.push.send_log import (
+    NOTHING_SENT,
+    AttemptState,
+    OlderBursts,
+    SendLogKey,
+    SendProgress,
+    is_retry_window_over,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardState:
     """State of a shard. Each step of the pipeline takes it and returns it with its own fields set."""
 
-    sending: Sending
+    log_key: SendLogKey
     """The send log of this burst, tier, shard and platform."""
     alerted: Bits
     """Members to alert according to the audience snapshot. Set by load."""
-    progress: Progress = NOTHING_SENT
+    progress: SendProgress = NOTHING_SENT
     """Progress according to the send log. Set by load."""
-    suppressed: Bits = field(default_factory=nobody)
+    suppressed: Bits = field(default_factory=no_members)
     """Members who get no alert for this burst, now or later. Set by suppress."""
-    quiet: Bits = field(default_factory=nobody)
+    quiet: Bits = field(default_factory=no_members)
     """Other members, in quiet hours now. Set by suppress."""
     quiet_until: datetime | None = None
     """When to look at the quiet members again. Set by suppress."""
-    collapsed: Bits = field(default_factory=nobody)
+    collapsed: Bits = field(default_factory=no_members)
     """Members who learned of this burst from a newer burst's alert. Set by catch up."""
-    deferred: Bits = field(default_factory=nobody)
+    deferred: Bits = field(default_factory=no_members)
     """Members who wait, because a newer burst's alert may be about to cover this one. Set by catch up."""
-    covers: Mapping[Olders, Bits] = field(default_factory=dict)
+    covers: Mapping[OlderBursts, Bits] = field(default_factory=dict)
     """Members whose alert also covers these older bursts. Set by catch up."""
 
     @property
     def shard(self) -> int:
-        return self.sending.shard
+        return self.log_key.shard
 
     @property
     def unsent(self) -> Bits:
         """Members in no window yet, who may get the alert now or after their quiet hours."""
-        not_in_window: Bits = self.alerted & ~self.progress.intended
+        not_in_window: Bits = self.alerted & ~self.progress.in_windows
         return not_in_window & ~self.suppressed
 
     @property
@@ -54,29 +61,37 @@ class ShardState:
         covers = {olders: bits for olders, bits in audience.covers.items() if olders}
         return replace(self, collapsed=audience.collapsed, deferred=audience.deferred, covers=covers)
 
-    def due_retries(self, now: datetime) -> Sequence[Try]:
+    def due_retries(self, now: datetime) -> Sequence[AttemptState]:
         """Return the attempts whose time has come, by member.
 
         A retry in quiet hours waits, unless its half hour is over: then it is closed without being sent.
         """
-        due = [missed.tried for missed in self.progress.waiting.values() if missed.at is not None and missed.at <= now]
-        awake = [tried for tried in due if is_over(tried, now) or not holds(self.quiet, tried.member)]
+        due = [
+            missed.state
+            for missed in self.progress.pending_retries.values()
+            if missed.at is not None and missed.at <= now
+        ]
+        awake = [
+            attempt_state
+            for attempt_state in due
+            if is_retry_window_over(attempt_state, now) or not contains(self.quiet, attempt_state.member)
+        ]
         return sorted(awake, key=attrgetter("member"))
 
-    def may_retry(self, tried: Try, now: datetime) -> bool:
-        return not holds(self.suppressed, tried.member) and not is_over(tried, now)
+    def may_retry(self, attempt_state: AttemptState, now: datetime) -> bool:
+        return not contains(self.suppressed, attempt_state.member) and not is_retry_window_over(attempt_state, now)
 
     def wake_times(self, now: datetime) -> Iterator[datetime]:
         """Yield the times at which this shard has more to do than it has now."""
-        waiting = self.progress.waiting.values()
+        waiting = self.progress.pending_retries.values()
         yield from (missed.at for missed in waiting if missed.at is not None and missed.at > now)
         if self.quiet_until is not None and self._waits_for_quiet_hours():
             yield self.quiet_until
 
     def _waits_for_quiet_hours(self) -> bool:
         return bool((self.unsent & self.quiet).any()) or any(
-            self._is_quiet(missed.tried.member) for missed in self.progress.waiting.values()
+            self._is_quiet(missed.state.member) for missed in self.progress.pending_retries.values()
         )
 
     def _is_quiet(self, member: Member) -> bool:
-        return holds(self.quiet, member)
+        return contains(self.quiet, member)

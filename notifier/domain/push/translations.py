@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 ENGLISH = "en"
-LONGEST_TAG = 35
+MAX_TAG_LENGTH = 35
 """Most characters of a language tag, as RFC 5646 advises. Apps may send anything as a locale."""
 
 
@@ -23,7 +23,7 @@ class Phrases:
     away_you: str
 
 
-PHRASES: Mapping[str, Phrases] = {
+PHRASES_BY_LANGUAGE: Mapping[str, Phrases] = {
     "ar": Phrases(
         # Names are wrapped in directional isolates: Latin letters or brackets would reorder the sentence.
         mention="أشار \u2068{who}\u2069 إلى \u2068{whom}\u2069",
@@ -116,9 +116,9 @@ def language_of(locale: str) -> str:
 
     RFC 4647 lookup: subtags are removed one by one from the right.
     """
-    tag = locale[:LONGEST_TAG].lower().replace("_", "-")
+    tag = locale[:MAX_TAG_LENGTH].lower().replace("_", "-")
     while tag:
-        if (language := _SCRIPTS.get(tag, tag)) in PHRASES:
+        if (language := _SCRIPTS.get(tag, tag)) in PHRASES_BY_LANGUAGE:
             return language
         tag = tag.rpartition("-")[0]
     return ENGLISH
@@ -155,14 +155,14 @@ def graphemes(text: str) -> Iterator[str]:
         yield text[begun:]
 
 
-def shortened(text: str, most: int, size: Callable[[str], int]) -> str:
+def shortened(text: str, max_size: int, size: Callable[[str], int]) -> str:
     """Return the text, cut to a size of at most `most` including an ellipsis. Empty if not even the ellipsis fits.
 
     `size` may count bytes; the size of a text must be the sum of the sizes of its parts.
     """
-    if size(text) <= most:
+    if size(text) <= max_size:
         return text
-    room = most - size(ELLIPSIS)
+    room = max_size - size(ELLIPSIS)
     if room < 0:
         return ""
     kept = 0

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from notifier.domain.audience.follows import LEFT, Follow
+from notifier.domain.audience.follows import UNFOLLOWED, Follow
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.domain.users.account_preferences import OverallWord
-from notifier.domain.users.subject_preferences import Word
-from notifier.domain.users.user_blocks import PartingChange
+from notifier.domain.users.account_preferences import AccountPreferencesChange
+from notifier.domain.users.subject_preferences import PreferenceChange
+from notifier.domain.users.user_blocks import UserBlockChange
 
 
-class Deed(StrEnum):
+class FollowAction(StrEnum):
     FOLLOW = "follow"
     UNFOLLOW = "unfollow"
 
@@ -25,7 +25,7 @@ class GraphChange:
     id: EventId
     follower: UserId
     followed: UserId
-    deed: Deed
+    action: FollowAction
     sequence: int
     """Sequence number of the pair. The highest wins regardless of arrival order."""
     at: datetime
@@ -34,13 +34,13 @@ class GraphChange:
     def subject(self) -> Subject:
         return Subject(Kind.MENTION, self.followed)
 
-    def word(self, member: Member) -> Follow:
+    def follow_row(self, member: Member) -> Follow:
         """Return the follower's row."""
-        since = LEFT if self.deed is Deed.UNFOLLOW else self.at
+        since = UNFOLLOWED if self.action is FollowAction.UNFOLLOW else self.at
         return Follow(subject=self.subject, member=member, visible_from=since, sequence=self.sequence)
 
 
-SHARDS_AT_ONCE = 4
+SHARDS_PER_RECORD = 4
 """Most shards per rebuild record: 6 ms of indexer time, so that a full batch of them ends within its lease."""
 
 
@@ -50,9 +50,9 @@ class Rebuild:
 
     followed: UserId
     shards: tuple[int, ...]
-    imported: bool = False
+    has_imported_follows: bool = False
     """An import added follow rows. Without `imported` or `wanted` it is a repair, and differences count as drift."""
-    wanted: bool = False
+    has_imported_preferences: bool = False
     """An import added preference rows."""
 
     @property
@@ -60,16 +60,30 @@ class Rebuild:
         return Subject(Kind.MENTION, self.followed)
 
 
-def rebuilds(followed: UserId, shards: Iterable[int], *, imported: bool = False, wanted: bool = False) -> list[Rebuild]:
+def rebuild_requests(
+    followed: UserId,
+    shards: Iterable[int],
+    *,
+    has_imported_follows: bool = False,
+    has_imported_preferences: bool = False,
+) -> list[Rebuild]:
     """Split any number of shards into rebuild requests."""
-    runs = few(shards)
-    return [Rebuild(followed=followed, shards=run, imported=imported, wanted=wanted) for run in runs]
+    runs = shard_groups(shards)
+    return [
+        Rebuild(
+            followed=followed,
+            shards=run,
+            has_imported_follows=has_imported_follows,
+            has_imported_preferences=has_imported_preferences,
+        )
+        for run in runs
+    ]
 
 
-def few(shards: Iterable[int]) -> list[tuple[int, ...]]:
+def shard_groups(shards: Iterable[int]) -> list[tuple[int, ...]]:
     """Split the shards into groups of at most SHARDS_AT_ONCE."""
     ordered = sorted(shards)
-    return [tuple(ordered[n : n + SHARDS_AT_ONCE]) for n in range(0, len(ordered), SHARDS_AT_ONCE)]
+    return [tuple(ordered[n : n + SHARDS_PER_RECORD]) for n in range(0, len(ordered), SHARDS_PER_RECORD)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +91,11 @@ class GraphRecord:
     """A record of the graph stream. Exactly one of the fields other than `imported` is set."""
 
     change: GraphChange | None = None
-    word: Word | None = None
+    preference_change: PreferenceChange | None = None
     rebuild: Rebuild | None = None
-    overall: OverallWord | None = None
-    parting: PartingChange | None = None
-    everybody: int | None = None
+    account_preferences_change: AccountPreferencesChange | None = None
+    user_block_change: UserBlockChange | None = None
+    account_wide_shard: int | None = None
     """Shard whose account-preference bitmaps are to be rebuilt from the rows."""
     imported: bool = False
     """The rebuild of account-preference bitmaps follows an import."""

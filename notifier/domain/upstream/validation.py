@@ -11,10 +11,10 @@ from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.errors import BadEvent
 from notifier.domain.ids import UserId
-from notifier.domain.upstream.graph_changes import Deed, GraphChange
-from notifier.domain.users.user_blocks import PartingChange
+from notifier.domain.upstream.graph_changes import FollowAction, GraphChange
+from notifier.domain.users.user_blocks import UserBlockChange
 
-EVENT_TYPE = "notifier.tweet.mentioned.v1"
+MENTIONED_TYPE = "notifier.tweet.mentioned.v1"
 FOLLOWED_TYPE, UNFOLLOWED_TYPE = "notifier.account.followed.v1", "notifier.account.unfollowed.v1"
 APPROVED_TYPE = "notifier.account.approved.v1"
 """A follow request was approved. It counts as a follow from then on."""
@@ -24,13 +24,13 @@ SEEN_TYPE = "notifier.account.seen.v1"
 DELETED_TYPE, EDITED_TYPE = "notifier.tweet.deleted.v1", "notifier.tweet.edited.v1"
 PROTECTED_TYPE, ERASED_TYPE = "notifier.account.protected.v1", "notifier.account.erased.v1"
 
-LONGEST_ID = 256
-LONGEST_TEXT = 1_000
+MAX_ID_LENGTH = 256
+MAX_TEXT_LENGTH = 1_000
 """Most characters of a text. Longer texts are cut, because only the beginning is shown."""
-MOST_MENTIONED = 100
+MAX_MENTIONED = 100
 HIGHEST_SEQUENCE = 2**53 - 1
 """Highest sequence number of a pair or account: the largest integer that every JSON implementation keeps exactly."""
-CLOCKS_MAY_DIFFER = timedelta(minutes=5)
+UPSTREAM_CLOCK_SKEW = timedelta(minutes=5)
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters: the Unicode categories Cc and Cs, which never change."""
@@ -59,20 +59,20 @@ def checked_event(
         tweet=_name("data.tweet", tweet),
         author=UserId(_name("data.author", author)),
         mentioned=names,
-        text=_shown(text)[:LONGEST_TEXT],
+        text=_without_control_characters(text)[:MAX_TEXT_LENGTH],
         protected=protected,
         happened_at=_within_retention(happened_at, now),
         accepted_at=now,
     )
 
 
-def checked_change(
+def checked_follow_change(
     *,
     source: str,
     id: str,
     follower: str,
     followed: str,
-    deed: Deed,
+    action: FollowAction,
     sequence: int,
     happened_at: datetime,
     now: datetime,
@@ -84,14 +84,14 @@ def checked_change(
         id=EventId(_name("source", source), _name("id", id)),
         follower=UserId(_name("data.follower", follower)),
         followed=UserId(_name("data.followed", followed)),
-        deed=deed,
+        action=action,
         sequence=_sequence(sequence),
         # A clock that is ahead must not hide bursts that open meanwhile.
-        at=min(_happened(happened_at, now), now),
+        at=min(_checked_time(happened_at, now), now),
     )
 
 
-def checked_parting(
+def checked_user_block(
     *,
     source: str,
     id: str,
@@ -101,17 +101,17 @@ def checked_parting(
     sequence: int,
     happened_at: datetime,
     now: datetime,
-) -> PartingChange:
+) -> UserBlockChange:
     """Build the user block or unblock. Raises BadEvent with the field that is wrong."""
     if blocker == blocked:
         raise BadEvent(f"data.blocker and data.blocked are both {blocker}.")
-    return PartingChange(
+    return UserBlockChange(
         id=EventId(_name("source", source), _name("id", id)),
         blocker=UserId(_name("data.blocker", blocker)),
         blocked=UserId(_name("data.blocked", blocked)),
         blocks=blocks,
         sequence=_sequence(sequence),
-        at=min(_happened(happened_at, now), now),
+        at=min(_checked_time(happened_at, now), now),
     )
 
 
@@ -120,7 +120,7 @@ def checked_account(
     source: str,
     id: str,
     user: str,
-    said: Mapping[Flag, bool | None],
+    flags: Mapping[Flag, bool | None],
     sequence: int,
     happened_at: datetime,
     now: datetime,
@@ -129,15 +129,15 @@ def checked_account(
 
     None leaves a flag unchanged; at least one must be set.
     """
-    known = {flag: on for flag, on in said.items() if on is not None}
+    known = {flag: on for flag, on in flags.items() if on is not None}
     if not known:
-        raise BadEvent(f"data says none of {', '.join(said)}.")
-    _happened(happened_at, now)
+        raise BadEvent(f"data says none of {', '.join(flags)}.")
+    _checked_time(happened_at, now)
     return AccountChange(
         id=EventId(_name("source", source), _name("id", id)),
         user=UserId(_name("data.user", user)),
         sequence=_sequence(sequence),
-        said=known,
+        flags=known,
     )
 
 
@@ -160,10 +160,10 @@ def checked_tweet(
         cause=cause,
         author=UserId(_name("data.author", author)),
         tweet=_name("data.tweet", tweet),
-        at=min(_happened(happened_at, now), now),
+        at=min(_checked_time(happened_at, now), now),
         sequence=_sequence(sequence),
         mentioned=_mentioned(mentioned),
-        text=_shown(text)[:LONGEST_TEXT],
+        text=_without_control_characters(text)[:MAX_TEXT_LENGTH],
     )
 
 
@@ -176,7 +176,7 @@ def checked_author(
         cause=cause,
         author=UserId(_name("data.user", user)),
         # A clock that is ahead must not retract tweets written meanwhile.
-        at=min(_happened(happened_at, now), now),
+        at=min(_checked_time(happened_at, now), now),
     )
 
 
@@ -185,16 +185,16 @@ def checked_sighting(*, source: str, id: str, user: str, happened_at: datetime, 
     return Sighting(
         id=EventId(_name("source", source), _name("id", id)),
         user=UserId(_name("data.user", user)),
-        at=_happened(happened_at, now),
+        at=_checked_time(happened_at, now),
     )
 
 
-def fault(value: str) -> str | None:
+def id_problem(value: str) -> str | None:
     """Return why the value is no valid id, as the end of a sentence; None if it is valid."""
     if not value:
         return "is empty"
-    if len(value) > LONGEST_ID:
-        return f"has {len(value)} characters; {LONGEST_ID} are the most"
+    if len(value) > MAX_ID_LENGTH:
+        return f"has {len(value)} characters; {MAX_ID_LENGTH} are the most"
     if _CONTROL.search(value):
         return "has control characters"
     return None
@@ -202,8 +202,8 @@ def fault(value: str) -> str | None:
 
 def _mentioned(names: Iterable[str]) -> tuple[UserId, ...]:
     distinct = dict.fromkeys(names)
-    if len(distinct) > MOST_MENTIONED:
-        raise BadEvent(f"data.mentions names {len(distinct)} accounts; {MOST_MENTIONED} are the most.")
+    if len(distinct) > MAX_MENTIONED:
+        raise BadEvent(f"data.mentions names {len(distinct)} accounts; {MAX_MENTIONED} are the most.")
     return tuple(UserId(_name("data.mentions", name)) for name in distinct)
 
 
@@ -214,24 +214,24 @@ def _sequence(value: int) -> int:
 
 
 def _name(field: str, value: str) -> str:
-    if problem := fault(value):
+    if problem := id_problem(value):
         raise BadEvent(f"{field} {problem}.")
     return value
 
 
-def _shown(text: str) -> str:
+def _without_control_characters(text: str) -> str:
     return _CONTROL_IN_TEXT.sub("", text)
 
 
 def _within_retention(happened_at: datetime, now: datetime) -> datetime:
-    if _happened(happened_at, now) <= now - RETENTION:
+    if _checked_time(happened_at, now) <= now - RETENTION:
         raise BadEvent("time is more than 90 days ago.")
     return happened_at
 
 
-def _happened(at: datetime, now: datetime) -> datetime:
+def _checked_time(at: datetime, now: datetime) -> datetime:
     if at.tzinfo is None:
         raise BadEvent("time has no time zone.")
-    if at > now + CLOCKS_MAY_DIFFER:
+    if at > now + UPSTREAM_CLOCK_SKEW:
         raise BadEvent("time is in the future.")
     return at

@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 
-from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, changed, nobody
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, no_members, with_members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import MentionsAllowed
 from notifier.domain.ids import Kind, Member, Subject
-from notifier.domain.timing import REACH
-from notifier.domain.users.quiet_hours import NO_HOURS, UTC_ZONE, Hours, looked_for, quiet_until
-from notifier.domain.users.subject_preferences import ALWAYS, Volume, Want, begins_anew, combined
+from notifier.domain.timing import PUSH_LIFETIME
+from notifier.domain.users.quiet_hours import NO_QUIET_HOURS, UTC_ZONE, QuietHours, next_quarter_hour, quiet_until
+from notifier.domain.users.subject_preferences import ALWAYS, SubjectPreference, Volume, effective_volume, hides_past
 
 DIGEST_HOUR = 18
 
@@ -20,7 +20,7 @@ _TICK = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverallWord:
+class AccountPreferencesChange:
     """One change to a member's account preferences. Fields left as None are unchanged.
 
     For each field the last write wins, regardless of arrival order.
@@ -32,18 +32,20 @@ class OverallWord:
     visible_from: datetime | None = None
     default_from: datetime | None = None
     push: bool | None = None
-    quiet: Hours | None = None
+    quiet: QuietHours | None = None
     zone: str | None = None
     digest_hour: int | None = None
     mentions: MentionsAllowed | None = None
 
 
-THINGS = tuple(field.name for field in fields(OverallWord) if field.name not in ("member", "at"))
+CHANGEABLE_FIELDS = tuple(
+    field.name for field in fields(AccountPreferencesChange) if field.name not in ("member", "at")
+)
 """Fields that a change may set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overall:
+class AccountPreferences:
     """A member's current account preferences, after all changes."""
 
     at: datetime = ALWAYS
@@ -55,19 +57,19 @@ class Overall:
     """When `digest` began or ended. Bursts opened earlier are hidden for subjects without their own volume."""
     push: bool | None = None
     """None if the member has not chosen: alerts are allowed, but were not asked for."""
-    quiet: Hours = NO_HOURS
+    quiet: QuietHours = NO_QUIET_HOURS
     zone: str = UTC_ZONE
     """IANA time zone of the quiet hours and the digest hour."""
     digest_hour: int = DIGEST_HOUR
     mentions: MentionsAllowed = MentionsAllowed.ALL
     """Authors whose mentions of the member reach its followers. The router checks it; it is in no bitmap."""
 
-    def after(self, word: OverallWord) -> "Overall":
-        values = {name: value for name in THINGS if (value := getattr(word, name)) is not None}
-        return replace(self, at=word.at, **values)
+    def apply(self, change: AccountPreferencesChange) -> "AccountPreferences":
+        values = {name: value for name in CHANGEABLE_FIELDS if (value := getattr(change, name)) is not None}
+        return replace(self, at=change.at, **values)
 
     @property
-    def sets(self) -> Collection[SetKind]:
+    def member_sets(self) -> Collection[SetKind]:
         """Return the account-wide sets that contain the member. Quiet hours are in no set: they change daily."""
         volume = [] if self.volume is Volume.ALL else [SetKind(f"overall_{self.volume}")]
         match self.push:
@@ -79,61 +81,61 @@ class Overall:
                 return [*volume, SetKind.NO_PUSH]
 
     @property
-    def alerts(self) -> bool:
+    def allows_alerts(self) -> bool:
         """Return whether the user gets alerts at all, outside quiet hours."""
         return self.push is not False
 
-    def asleep_until(self, now: datetime) -> datetime | None:
+    def quiet_until(self, now: datetime) -> datetime | None:
         """Return when the user's current quiet hours end; None outside quiet hours."""
         return quiet_until(self.zone, self.quiet, now)
 
-    def looked_for_at(self, burst: Burst, now: datetime) -> datetime | None:
+    def alert_time_after_quiet(self, burst: Burst, now: datetime) -> datetime | None:
         """Return when to send an alert that quiet hours hold back now; None outside quiet hours.
 
         This is the next quarter hour after they end. If new quiet hours have begun by then, or the alert has expired,
         it is the end of the quiet hours itself.
         """
-        wakes = self.asleep_until(now)
+        wakes = self.quiet_until(now)
         if wakes is None:
             return None
-        at = looked_for(wakes)
-        return wakes if at >= burst.opened_at + REACH or self.asleep_until(at) else at
+        at = next_quarter_hour(wakes)
+        return wakes if at >= burst.opened_at + PUSH_LIFETIME or self.quiet_until(at) else at
 
 
-NOTHING_SAID = Overall()
+DEFAULT_ACCOUNT_PREFERENCES = AccountPreferences()
 """Account preferences of a member who has changed none."""
 
-OF_OVERALLS = (
+ACCOUNT_PREFERENCE_SETS = (
     *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST),
     *(SetKind.NO_PUSH, SetKind.ASKED),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverallWish:
+class AccountPreferencesPatch:
     """A user's request to change account preferences. Fields left as None are unchanged."""
 
     volume: Volume | None = None
     push: bool | None = None
-    quiet: Hours | None = None
+    quiet: QuietHours | None = None
     zone: str | None = None
     digest_hour: int | None = None
     mentions: MentionsAllowed | None = None
 
-    def heard(self, member: Member, before: Overall, now: datetime) -> OverallWord:
+    def change_for(self, member: Member, before: AccountPreferences, now: datetime) -> AccountPreferencesChange:
         """Return the change that this request makes to the current preferences.
 
         The change is newer than the current preferences, even if those were written by a clock that is ahead.
         """
         left_off = before.volume is Volume.OFF and self.volume not in {None, Volume.OFF}
         digests = Volume.DIGEST in {before.volume, self.volume}
-        hides_past = digests and self.volume is not None and begins_anew(before.volume, self.volume)
-        return OverallWord(
+        hides_opened = digests and self.volume is not None and hides_past(before.volume, self.volume)
+        return AccountPreferencesChange(
             member=member,
             at=max(now, before.at + _TICK),
             volume=self.volume,
             visible_from=now if left_off else None,
-            default_from=now if hides_past else None,
+            default_from=now if hides_opened else None,
             push=self.push,
             quiet=self.quiet,
             zone=self.zone,
@@ -143,54 +145,60 @@ class OverallWish:
 
 
 def visible_from(
-    follows: Mapping[Subject, datetime], wants: Mapping[Subject, Want], overall: Overall
+    follows: Mapping[Subject, datetime], own: Mapping[Subject, SubjectPreference], preferences: AccountPreferences
 ) -> Mapping[Subject, datetime]:
     """Return `visible_from` of all followed subjects: the latest of follow, subject and account preferences."""
-    default = _wanted_from(overall, None)
+    default = _shown_from(preferences, None)
     return {
-        subject: max(since, _wanted_from(overall, wants[subject]) if subject in wants else default)
+        subject: max(since, _shown_from(preferences, own[subject]) if subject in own else default)
         for subject, since in follows.items()
     }
 
 
-def _wanted_from(overall: Overall, own: Want | None) -> datetime:
+def _shown_from(preferences: AccountPreferences, own: SubjectPreference | None) -> datetime:
     if own is None or own.volume is Volume.DEFAULT:
-        since = max(overall.visible_from, overall.default_from)
+        since = max(preferences.visible_from, preferences.default_from)
         return since if own is None else max(since, own.visible_from)
-    return max(overall.visible_from, own.visible_from)
+    return max(preferences.visible_from, own.visible_from)
 
 
 @dataclass(frozen=True, slots=True)
-class Unwanted:
+class AlertSuppressed:
     """The alert is suppressed, regardless of quiet hours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asleep:
+class AlertDeferred:
     """The alert waits for the end of quiet hours."""
 
     until: datetime
     """When to try again."""
 
 
-def spares(overall: Overall, own: Volume, burst: Burst, now: datetime) -> Unwanted | Asleep | None:
+def suppression_of(
+    preferences: AccountPreferences, own: Volume, burst: Burst, now: datetime
+) -> AlertSuppressed | AlertDeferred | None:
     """Return how account preferences hold back the alert, or None. `own` is the subject's own volume."""
-    if not overall.alerts or not _admits(overall, own, burst):
-        return Unwanted()
-    until = overall.looked_for_at(burst, now)
-    return None if until is None else Asleep(until=until)
+    if not preferences.allows_alerts or not _admits(preferences, own, burst):
+        return AlertSuppressed()
+    until = preferences.alert_time_after_quiet(burst, now)
+    return None if until is None else AlertDeferred(until=until)
 
 
-def _admits(overall: Overall, own: Volume, burst: Burst) -> bool:
+def _admits(preferences: AccountPreferences, own: Volume, burst: Burst) -> bool:
     if burst.key.subject.kind is Kind.SELF:
         return True
-    since = max(overall.visible_from, overall.default_from) if own is Volume.DEFAULT else overall.visible_from
-    return since <= burst.opened_at and combined(overall.volume, own).admits(burst)
+    since = (
+        max(preferences.visible_from, preferences.default_from) if own is Volume.DEFAULT else preferences.visible_from
+    )
+    return since <= burst.opened_at and effective_volume(preferences.volume, own).admits(burst)
 
 
-def overall_sets(standing: Mapping[Member, Overall]) -> Mapping[SetKind, Bits]:
+def account_preference_sets(preferences: Mapping[Member, AccountPreferences]) -> Mapping[SetKind, Bits]:
     """Return the account-wide sets of one shard from the current preferences of its members."""
     return {
-        kind: changed(nobody(), {member % SHARD_MEMBERS: kind in prefs.sets for member, prefs in standing.items()})
-        for kind in OF_OVERALLS
+        kind: with_members(
+            no_members(), {member % SHARD_MEMBERS: kind in prefs.member_sets for member, prefs in preferences.items()}
+        )
+        for kind in ACCOUNT_PREFERENCE_SETS
     }

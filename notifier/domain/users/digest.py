@@ -9,14 +9,14 @@ from typing import Self
 
 from notifier.domain.bursts.burst import Burst, expires_at
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.domain.users.account_preferences import Overall
-from notifier.domain.users.quiet_hours import wall_of
+from notifier.domain.users.account_preferences import AccountPreferences
+from notifier.domain.users.quiet_hours import time_zone_of
 from notifier.domain.users.subject_preferences import Volume
-from notifier.domain.users.visibility import HiddenReason, Mark, Viewer, denied
+from notifier.domain.users.visibility import HiddenReason, Mark, Viewer, hidden_reason
 
-GATHERED = 64
+MAX_COUNTED_BURSTS = 64
 """Most bursts that a digest counts, the newest of its day: as many as one read returns. `more` is set beyond that."""
-INSIDE = 16
+MAX_LISTED_BURSTS = 16
 """Most bursts that a digest contains in full, about one or two screens."""
 
 _DAY = timedelta(days=1)
@@ -24,15 +24,15 @@ _YEARS = range(1970, 9999)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class DigestSchedule:
     """When a user's digests are due: at most one per date in the user's time zone."""
 
-    wall: tzinfo
+    time_zone: tzinfo
     hour: int
 
     @classmethod
-    def of(cls, overall: Overall) -> Self:
-        return cls(wall=wall_of(overall.zone), hour=overall.digest_hour)
+    def of(cls, preferences: AccountPreferences) -> Self:
+        return cls(time_zone=time_zone_of(preferences.zone), hour=preferences.digest_hour)
 
     def due(self, day: date) -> datetime | None:
         """Return when the digest of this date is due; None for a date that the time zone skipped.
@@ -40,27 +40,27 @@ class Schedule:
         If the hour occurs twice, the first counts. If the clock skips the hour, the digest is late by the gap.
         """
         midnight = self._moment(day, 0)
-        return self._moment(day, self.hour) if midnight.astimezone(self.wall).date() == day else None
+        return self._moment(day, self.hour) if midnight.astimezone(self.time_zone).date() == day else None
 
     def day_of(self, moment: datetime) -> date:
         """Return the date of the digest that contains what opened at this moment: the first due later."""
-        day = moment.astimezone(self.wall).date() - _DAY
+        day = moment.astimezone(self.time_zone).date() - _DAY
         while (due := self.due(day)) is None or due <= moment:
             day += _DAY
         return day
 
-    def before(self, day: date) -> date:
+    def previous_date(self, day: date) -> date:
         """Return the date of the previous digest."""
         day -= _DAY
         while self.due(day) is None:
             day -= _DAY
         return day
 
-    def last(self, now: datetime) -> date:
+    def latest_due_date(self, now: datetime) -> date:
         """Return the date of the latest digest that is due."""
-        return self.before(self.day_of(now))
+        return self.previous_date(self.day_of(now))
 
-    def due_of(self, moment: datetime) -> datetime:
+    def next_due(self, moment: datetime) -> datetime:
         """Return when the next digest after this moment is due."""
         return self.moment(self.day_of(moment))
 
@@ -71,7 +71,7 @@ class Schedule:
         return due
 
     def _moment(self, day: date, hour: int) -> datetime:
-        return datetime.combine(day, time(hour), self.wall).astimezone(UTC)
+        return datetime.combine(day, time(hour), self.time_zone).astimezone(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,19 +89,19 @@ class Digest:
     """There were more bursts than it counts."""
 
     @property
-    def opened_in(self) -> datetime:
+    def opened_second(self) -> datetime:
         return self.opened_at
 
-    def stands(self, viewer: Viewer, now: datetime) -> bool:
+    def is_visible(self, viewer: Viewer, now: datetime) -> bool:
         """Return whether marks and age leave the digest visible. Its bursts were checked when they were gathered."""
         return expires_at(self.opened_at) > now and viewer.marks.by_burst.get(self.key) is not Mark.HIDDEN
 
 
-def gathered(burst: Burst, viewer: Viewer, now: datetime) -> bool:
+def is_in_digest(burst: Burst, viewer: Viewer, now: datetime) -> bool:
     """Return whether the burst belongs to the viewer's digest: only the volume `digest` hides it."""
     return (
-        viewer.wanted(burst.key.subject) is Volume.DIGEST
-        and denied(burst, viewer, now=now) is HiddenReason.VOLUME
+        viewer.effective_volume(burst.key.subject) is Volume.DIGEST
+        and hidden_reason(burst, viewer, now=now) is HiddenReason.VOLUME
         and viewer.marks.by_burst.get(burst.key) is not Mark.HIDDEN
     )
 
@@ -111,28 +111,28 @@ def digest_of(viewer: Viewer, day: date, opened: Sequence[Burst], now: datetime)
 
     `opened` are the day's bursts, newest first, up to GATHERED + 1.
     """
-    bursts = [burst for burst in opened[:GATHERED] if gathered(burst, viewer, now)]
+    bursts = [burst for burst in opened[:MAX_COUNTED_BURSTS] if is_in_digest(burst, viewer, now)]
     if not bursts:
         return None
     counts = Counter[UserId]()
     for burst in bursts:
         counts[burst.key.subject.owner] += burst.count
     return Digest(
-        key=named(viewer.user, day),
-        opened_at=Schedule.of(viewer.overall).moment(day),
+        key=digest_key(viewer.user, day),
+        opened_at=DigestSchedule.of(viewer.account_preferences).moment(day),
         count=counts.total(),
         accounts=tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
-        newest=tuple(islice(bursts, INSIDE)),
-        more=len(opened) > GATHERED,
+        newest=tuple(islice(bursts, MAX_LISTED_BURSTS)),
+        more=len(opened) > MAX_COUNTED_BURSTS,
     )
 
 
-def named(user: UserId, day: date) -> BurstKey:
+def digest_key(user: UserId, day: date) -> BurstKey:
     """Return the key of a digest, for example `digest:ada#20260105`."""
     return BurstKey(Subject(Kind.DIGEST, user), day.year * 10_000 + day.month * 100 + day.day)
 
 
-def date_in(key: BurstKey) -> date | None:
+def date_of(key: BurstKey) -> date | None:
     """Return the date in the key of a digest; None if its number is no date."""
     year, month_and_day = divmod(key.seq, 10_000)
     try:

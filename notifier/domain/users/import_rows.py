@@ -4,13 +4,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from notifier.domain.audience.account_flags import Flag, Flagged
+from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.domain.users.account_preferences import Overall, OverallWish, OverallWord
-from notifier.domain.users.quiet_hours import Hours
-from notifier.domain.users.subject_preferences import ALWAYS, Volume, Want, Wish, Word
+from notifier.domain.users.account_preferences import (
+    AccountPreferences,
+    AccountPreferencesChange,
+    AccountPreferencesPatch,
+)
+from notifier.domain.users.quiet_hours import QuietHours
+from notifier.domain.users.subject_preferences import (
+    ALWAYS,
+    PreferenceChange,
+    PreferencePatch,
+    SubjectPreference,
+    Volume,
+)
 
-IMPORTED = 0
+IMPORT_SEQUENCE = 0
 """Sequence number of imported rows: lower than any from the account or graph service."""
 
 
@@ -19,11 +29,13 @@ class AccountRow:
     """Imported flags of one account."""
 
     user: UserId
-    said: Mapping[Flag, bool]
+    flags: Mapping[Flag, bool]
     """Values of the flags in the row. Missing flags are unchanged."""
 
-    def flagged(self, member: Member) -> Iterable[Flagged]:
-        return [Flagged(flag=flag, member=member, on=on, sequence=IMPORTED) for flag, on in self.said.items()]
+    def flag_rows(self, member: Member) -> Iterable[FlagRow]:
+        return [
+            FlagRow(flag=flag, member=member, is_set=on, sequence=IMPORT_SEQUENCE) for flag, on in self.flags.items()
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +49,14 @@ class PreferenceRow:
     visible_from: datetime | None = None
     """End of a mute of the account; NEVER for a permanent mute."""
     push: bool | None = None
-    quiet: Hours | None = None
+    quiet: QuietHours | None = None
     zone: str | None = None
 
-    def word(self, member: Member) -> Word | None:
+    def preference_change(self, member: Member) -> PreferenceChange | None:
         """Return the subject preference, older than any change by the user; None if the row has none."""
         if self.account is None or (self.volume is None and self.visible_from is None):
             return None
-        return Word(
+        return PreferenceChange(
             subject=Subject(Kind.MENTION, self.account),
             member=member,
             at=ALWAYS,
@@ -52,29 +64,39 @@ class PreferenceRow:
             visible_from=self.visible_from,
         )
 
-    def overall(self, member: Member) -> OverallWord | None:
+    def account_preferences_change(self, member: Member) -> AccountPreferencesChange | None:
         """Return the account-wide preferences, older than any change by the user; None if the row has none."""
-        change = OverallWord(
+        change = AccountPreferencesChange(
             member=member, at=ALWAYS, volume=self.volume, push=self.push, quiet=self.quiet, zone=self.zone
         )
-        return None if self.account is not None or change == OverallWord(member=member, at=ALWAYS) else change
+        return (
+            None if self.account is not None or change == AccountPreferencesChange(member=member, at=ALWAYS) else change
+        )
 
 
-def as_if_said(word: Word, before: Want, overall: Overall, now: datetime) -> Word:
+def as_if_changed_now(
+    change: PreferenceChange, before: SubjectPreference, preferences: AccountPreferences, now: datetime
+) -> PreferenceChange:
     """Return the change with the `visible_from` that it would have if the user made it now.
 
     So a digest repeats nothing that was listed, and bursts from a digest are not listed later. The change is returned
     as it is if the user has already changed preferences for the account, or an earlier import set a volume.
     """
-    if word.volume is None or before.at > ALWAYS or before.volume is not Volume.DEFAULT:
-        return word
-    since = Wish(volume=word.volume).heard(before, now, overall.volume, overall.default_from).visible_from
-    return word if since is None else replace(word, visible_from=max(since, word.visible_from or since))
+    if change.volume is None or before.at > ALWAYS or before.volume is not Volume.DEFAULT:
+        return change
+    since = (
+        PreferencePatch(volume=change.volume)
+        .change_for(before, now, preferences.volume, preferences.default_from)
+        .visible_from
+    )
+    return change if since is None else replace(change, visible_from=max(since, change.visible_from or since))
 
 
-def as_if_said_of_everything(word: OverallWord, before: Overall, now: datetime) -> OverallWord:
+def account_change_as_if_now(
+    imported: AccountPreferencesChange, before: AccountPreferences, now: datetime
+) -> AccountPreferencesChange:
     """Like `as_if_said`, for account-wide preferences."""
-    if word.volume is None or before.at > ALWAYS or before.volume is not Volume.ALL:
-        return word
-    change = OverallWish(volume=word.volume).heard(word.member, before, now)
-    return replace(word, visible_from=change.visible_from, default_from=change.default_from)
+    if imported.volume is None or before.at > ALWAYS or before.volume is not Volume.ALL:
+        return imported
+    change = AccountPreferencesPatch(volume=imported.volume).change_for(imported.member, before, now)
+    return replace(imported, visible_from=change.visible_from, default_from=change.default_from)

@@ -13,9 +13,9 @@ from notifier.domain.audience.bitmap import (
     SHARD_MEMBERS,
     Bits,
     block_of,
-    changed,
     from_bytes,
-    nobody,
+    no_members,
+    with_members,
 )
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.burst import Burst
@@ -51,33 +51,35 @@ class Volume(StrEnum):
                 return False
 
 
-def spares(volume: Volume, visible_from: datetime, burst: Burst) -> bool:
+def suppresses_alert(volume: Volume, visible_from: datetime, burst: Burst) -> bool:
     """Return whether these preferences suppress the alert for the burst."""
     return visible_from > burst.opened_at or not volume.admits(burst)
 
 
-SILENT = frozenset({Volume.DIGEST, Volume.OFF})
+SILENT_VOLUMES = frozenset({Volume.DIGEST, Volume.OFF})
 """Volumes that list no bursts individually. A user who changes to another volume sees bursts that open afterwards."""
 
 
-def begins_anew(before: Volume, after: Volume) -> bool:
+def hides_past(before: Volume, after: Volume) -> bool:
     """Return whether the change hides everything that opened so far.
 
     Silenced bursts never reappear, and a digest never repeats what was already listed.
     """
-    return before is not after and (after is Volume.DIGEST or (before in SILENT and after not in SILENT))
+    return before is not after and (
+        after is Volume.DIGEST or (before in SILENT_VOLUMES and after not in SILENT_VOLUMES)
+    )
 
 
-def combined(overall: Volume, own: Volume) -> Volume:
+def effective_volume(account_volume: Volume, own: Volume) -> Volume:
     """Combine the account-wide volume with the subject's own.
 
     The subject's own volume wins, except that account-wide OFF silences everything.
     """
-    return overall if overall is Volume.OFF or own is Volume.DEFAULT else own
+    return account_volume if account_volume is Volume.OFF or own is Volume.DEFAULT else own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class PreferenceChange:
     """One change to the preference of a (subject, member) pair. Fields left as None are unchanged.
 
     Concurrent changes to different fields both take effect.
@@ -92,7 +94,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Want:
+class SubjectPreference:
     """The current preference of a (subject, member) pair, after all changes."""
 
     subject: Subject
@@ -103,16 +105,16 @@ class Want:
     visible_from: datetime = ALWAYS
     """Bursts opened earlier are hidden. While this is in the future, the subject is muted."""
 
-    def muted(self, now: datetime) -> bool:
+    def is_muted(self, now: datetime) -> bool:
         return self.visible_from > now
 
-    def after(self, word: Word) -> "Want":
-        volume = self.volume if word.volume is None else word.volume
-        since = self.visible_from if word.visible_from is None else word.visible_from
-        return replace(self, at=word.at, volume=volume, visible_from=since)
+    def apply(self, change: PreferenceChange) -> "SubjectPreference":
+        volume = self.volume if change.volume is None else change.volume
+        since = self.visible_from if change.visible_from is None else change.visible_from
+        return replace(self, at=change.at, volume=volume, visible_from=since)
 
     @property
-    def sets(self) -> Collection[SetKind]:
+    def member_sets(self) -> Collection[SetKind]:
         """Return the member sets that contain the member because of this preference.
 
         Temporary mutes are in no set: rows are written meanwhile, but not shown.
@@ -121,40 +123,50 @@ class Want:
         return muted if self.volume is Volume.DEFAULT else [*muted, SetKind(self.volume)]
 
 
-OF_WANTS = (SetKind.MUTED, *(SetKind(volume) for volume in Volume if volume is not Volume.DEFAULT))
+SUBJECT_PREFERENCE_SETS = (SetKind.MUTED, *(SetKind(volume) for volume in Volume if volume is not Volume.DEFAULT))
 """Member sets that subject preferences determine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class PreferencePatch:
     """A user's request to change a subject preference. Fields left as None are unchanged."""
 
     volume: Volume | None = None
     muted_until: datetime | None = None
     """A time in the past ends a mute. Bursts opened before or during the mute stay hidden."""
 
-    def heard(self, before: Want, now: datetime, overall: Volume = Volume.ALL, default_from: datetime = ALWAYS) -> Word:
+    def change_for(
+        self,
+        before: SubjectPreference,
+        now: datetime,
+        account_volume: Volume = Volume.ALL,
+        default_from: datetime = ALWAYS,
+    ) -> PreferenceChange:
         """Return the change that this request makes to the current preference.
 
         The change is newer than the current preference, even if that was written by a clock that is ahead. `overall`
         and `default_from` are the account-wide volume, and since when it shows subjects without their own volume.
         """
-        return Word(
+        return PreferenceChange(
             subject=before.subject,
             member=before.member,
             at=max(now, before.at + _TICK),
             volume=self.volume,
-            visible_from=self._since(before, now, overall, default_from),
+            visible_from=self._since(before, now, account_volume, default_from),
         )
 
-    def _since(self, before: Want, now: datetime, overall: Volume, default_from: datetime) -> datetime | None:
+    def _since(
+        self, before: SubjectPreference, now: datetime, account_volume: Volume, default_from: datetime
+    ) -> datetime | None:
         """Return the new `visible_from`, or None if it is unchanged."""
         if self.muted_until is not None and self.muted_until > now:
             return self.muted_until
-        unmuted = self.muted_until is not None and before.muted(now)
+        unmuted = self.muted_until is not None and before.is_muted(now)
         volume = before.volume if self.volume is None else self.volume
-        hides_past = begins_anew(combined(overall, before.volume), combined(overall, volume))
-        if unmuted or (hides_past and not before.muted(now)):
+        hides_opened = hides_past(
+            effective_volume(account_volume, before.volume), effective_volume(account_volume, volume)
+        )
+        if unmuted or (hides_opened and not before.is_muted(now)):
             return now
         # The first volume of its own must not bring back what the account-wide volume had hidden.
         first = before.volume is Volume.DEFAULT and volume is not Volume.DEFAULT
@@ -170,27 +182,33 @@ class BlockMute:
     members: bytes
     """The block's bitmap."""
 
-    def has(self, member: Member) -> bool:
+    def contains(self, member: Member) -> bool:
         slot = member % BLOCK_MEMBERS
         return block_of(member) == self.block and bool(self.members[slot // 8] >> slot % 8 & 1)
 
 
-def standing(member: Member, own: Iterable[Want], mutes: Iterable[BlockMute]) -> Mapping[Subject, Want]:
+def current_preferences(
+    member: Member, own: Iterable[SubjectPreference], mutes: Iterable[BlockMute]
+) -> Mapping[Subject, SubjectPreference]:
     """Return one member's current preferences by subject. Own preferences override block mutes."""
     shared = {
-        mute.subject: Want(subject=mute.subject, member=member, at=ALWAYS, visible_from=NEVER)
+        mute.subject: SubjectPreference(subject=mute.subject, member=member, at=ALWAYS, visible_from=NEVER)
         for mute in mutes
-        if mute.has(member)
+        if mute.contains(member)
     }
-    return shared | {want.subject: want for want in own}
+    return shared | {preference.subject: preference for preference in own}
 
 
-def volumes(wants: Mapping[Subject, Want]) -> Mapping[Subject, Volume]:
+def own_volumes(preferences: Mapping[Subject, SubjectPreference]) -> Mapping[Subject, Volume]:
     """Return the volumes of subjects that have their own."""
-    return {subject: want.volume for subject, want in wants.items() if want.volume is not Volume.DEFAULT}
+    return {
+        subject: preference.volume
+        for subject, preference in preferences.items()
+        if preference.volume is not Volume.DEFAULT
+    }
 
 
-def wanting(own: Collection[Want], mutes: Iterable[BlockMute]) -> Mapping[SetKind, Bits]:
+def preference_sets(own: Collection[SubjectPreference], mutes: Iterable[BlockMute]) -> Mapping[SetKind, Bits]:
     """Return the preference sets of one subject in one shard. Own preferences override block mutes."""
     shared = bytearray(SHARD_BYTES)
     for mute in mutes:
@@ -198,6 +216,9 @@ def wanting(own: Collection[Want], mutes: Iterable[BlockMute]) -> Mapping[SetKin
         shared[first : first + BLOCK_BYTES] = mute.members
     before = {SetKind.MUTED: from_bytes(shared)}
     return {
-        kind: changed(before.get(kind, nobody()), {want.member % SHARD_MEMBERS: kind in want.sets for want in own})
-        for kind in OF_WANTS
+        kind: with_members(
+            before.get(kind, no_members()),
+            {preference.member % SHARD_MEMBERS: kind in preference.member_sets for preference in own},
+        )
+        for kind in SUBJECT_PREFERENCE_SETS
     }

@@ -9,17 +9,17 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 
-Apart = Mapping[UserId, datetime]
+BlockEnds = Mapping[UserId, datetime]
 """One user's blocks: the other account, and when both see each other again (NEVER while blocked)."""
 
-MOST_BLOCKERS = 10_000
+MAX_BLOCKERS = 10_000
 """Most blockers that one request reads: 20 ms in SQLite. An account blocked by a million would otherwise wait seconds.
 
 Beyond the limit only the first blockers by name count, and accounts that the user follows.
 """
 
 
-class Side(StrEnum):
+class BlockDirection(StrEnum):
     """Direction of a block, as seen by one account. Each may block the other; lifting one block leaves the other."""
 
     BLOCKS = "blocks"
@@ -27,18 +27,18 @@ class Side(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Half:
+class UserBlockSide:
     """One side of a user block: a stored row."""
 
     member: Member
-    other: UserId
-    side: Side
+    other_account: UserId
+    direction: BlockDirection
     until: datetime
     sequence: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parting:
+class UserBlock:
     """Current state of an ordered pair of accounts."""
 
     blocker: UserId
@@ -54,18 +54,20 @@ class Parting:
     """
 
     @property
-    def halves(self) -> tuple[Half, Half]:
+    def sides(self) -> tuple[UserBlockSide, UserBlockSide]:
         return (
-            self._half(self.blocker_member, self.blocked, Side.BLOCKS),
-            self._half(self.blocked_member, self.blocker, Side.BLOCKED_BY),
+            self._side(self.blocker_member, self.blocked, BlockDirection.BLOCKS),
+            self._side(self.blocked_member, self.blocker, BlockDirection.BLOCKED_BY),
         )
 
-    def _half(self, member: Member, other: UserId, side: Side) -> Half:
-        return Half(member=member, other=other, side=side, until=self.until, sequence=self.sequence)
+    def _side(self, member: Member, other_account: UserId, direction: BlockDirection) -> UserBlockSide:
+        return UserBlockSide(
+            member=member, other_account=other_account, direction=direction, until=self.until, sequence=self.sequence
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartingChange:
+class UserBlockChange:
     """A block or unblock event from the graph service."""
 
     id: EventId
@@ -76,8 +78,8 @@ class PartingChange:
     sequence: int
     at: datetime
 
-    def word(self, members: Mapping[UserId, Member]) -> Parting:
-        return Parting(
+    def user_block(self, members: Mapping[UserId, Member]) -> UserBlock:
+        return UserBlock(
             blocker=self.blocker,
             blocker_member=members[self.blocker],
             blocked=self.blocked,
@@ -88,7 +90,7 @@ class PartingChange:
         )
 
 
-def apart(rows: Iterable[tuple[UserId, datetime]]) -> Apart:
+def block_ends(rows: Iterable[tuple[UserId, datetime]]) -> BlockEnds:
     """Combine both sides of each pair: the later end wins."""
     blocks = dict[UserId, datetime]()
     for account, until in rows:
@@ -96,17 +98,17 @@ def apart(rows: Iterable[tuple[UserId, datetime]]) -> Apart:
     return blocks
 
 
-def parted(apart: Apart) -> Collection[UserId]:
+def blocked_accounts(ends: BlockEnds) -> Collection[UserId]:
     """Return the accounts that are blocked now, in either direction."""
-    return frozenset(account for account, until in apart.items() if until == NEVER)
+    return frozenset(account for account, until in ends.items() if until == NEVER)
 
 
-def owners(follows: Iterable[Subject]) -> Collection[UserId]:
+def subject_owners(follows: Iterable[Subject]) -> Collection[UserId]:
     return sorted({subject.owner for subject in follows})
 
 
-def reunited(follows: Mapping[Subject, datetime], apart: Apart) -> Mapping[Subject, datetime]:
+def visible_after_unblock(follows: Mapping[Subject, datetime], ends: BlockEnds) -> Mapping[Subject, datetime]:
     """Return `visible_from` of followed subjects. Bursts opened before the account was unblocked stay hidden."""
-    if not apart:
+    if not ends:
         return follows
-    return {subject: max(since, apart.get(subject.owner, ALWAYS)) for subject, since in follows.items()}
+    return {subject: max(since, ends.get(subject.owner, ALWAYS)) for subject, since in follows.items()}

@@ -8,12 +8,12 @@ from typing import Protocol
 
 from notifier.domain.bursts.burst import Burst, expires_at
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.domain.users.account_preferences import NOTHING_SAID, Overall
-from notifier.domain.users.subject_preferences import NEVER, Volume, combined
+from notifier.domain.users.account_preferences import DEFAULT_ACCOUNT_PREFERENCES, AccountPreferences
+from notifier.domain.users.subject_preferences import NEVER, Volume, effective_volume
 
 # Reading state: what a user has seen, read and hidden.
 
-SETTLED_AFTER = timedelta(seconds=5)
+SETTLE_DELAY = timedelta(seconds=5)
 """The `as_of` of a page is this far behind its `now`.
 
 Twice the time in which a burst becomes visible, plus three seconds for clock errors: a coordinator that is behind,
@@ -50,7 +50,7 @@ class Marks:
 
     by_burst: Mapping[BurstKey, Mark] = field(default_factory=dict)
 
-    def unseen(self, burst: BurstKey, opened_at: datetime) -> bool:
+    def is_unseen(self, burst: BurstKey, opened_at: datetime) -> bool:
         later = self.seen_at is None or opened_at > self.seen_at
         return later and not (self.also_seen and burst in self.also_seen)
 
@@ -84,7 +84,7 @@ class Viewer:
     volume: Mapping[Subject, Volume]
     """Volumes set for single subjects. All others have the account-wide volume."""
     marks: Marks
-    overall: Overall = NOTHING_SAID
+    account_preferences: AccountPreferences = DEFAULT_ACCOUNT_PREFERENCES
 
     @property
     def authors(self) -> Collection[UserId]:
@@ -92,24 +92,28 @@ class Viewer:
         return {subject.owner for subject in self.follows if subject.kind is Kind.MENTION}
 
     @property
-    def heard(self) -> Collection[Subject]:
+    def listed_subjects(self) -> Collection[Subject]:
         """Return followed subjects that are not permanently muted or blocked; none if the account volume is OFF."""
-        if self.overall.volume is Volume.OFF:
+        if self.account_preferences.volume is Volume.OFF:
             return []
         return [subject for subject, since in self.follows.items() if since < NEVER]
 
     @property
-    def digested(self) -> Collection[Subject]:
+    def digest_subjects(self) -> Collection[Subject]:
         """Return the subjects of `heard` that are shown in the digest only."""
-        if self.overall.volume is not Volume.DIGEST and Volume.DIGEST not in self.volume.values():
+        if self.account_preferences.volume is not Volume.DIGEST and Volume.DIGEST not in self.volume.values():
             return []
-        return [subject for subject in self.heard if self.wanted(subject) is Volume.DIGEST]
+        return [subject for subject in self.listed_subjects if self.effective_volume(subject) is Volume.DIGEST]
 
-    def wanted(self, subject: Subject) -> Volume:
+    def effective_volume(self, subject: Subject) -> Volume:
         """Return the effective volume of a subject. Account-wide volume does not apply to mentions of the viewer."""
-        overall = Volume.ALL if subject.kind is Kind.SELF else self.overall.volume
+        account_volume = Volume.ALL if subject.kind is Kind.SELF else self.account_preferences.volume
         # Most viewers have no volumes, and checking that costs less than hashing the key.
-        return combined(overall, self.volume.get(subject, Volume.DEFAULT)) if self.volume else overall
+        return (
+            effective_volume(account_volume, self.volume.get(subject, Volume.DEFAULT))
+            if self.volume
+            else account_volume
+        )
 
 
 class HiddenReason(StrEnum):
@@ -129,7 +133,7 @@ class HiddenReason(StrEnum):
     HIDDEN = "hidden"
 
 
-class Unpushed(StrEnum):
+class SuppressionReason(StrEnum):
     """Reason why a visible burst sends no alert (push suppression)."""
 
     ALERTS_OFF = "alerts_off"
@@ -138,11 +142,11 @@ class Unpushed(StrEnum):
     SEEN = "seen"
 
 
-def visible(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
-    return denied(burst, viewer, now=now) is None
+def is_visible(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
+    return hidden_reason(burst, viewer, now=now) is None
 
 
-def unread(listed: ListedBurst, viewer: Viewer) -> bool:
+def is_unread(listed: ListedBurst, viewer: Viewer) -> bool:
     """Return whether the item is unread. Call only for visible items."""
     marks = viewer.marks
     match marks.by_burst.get(listed.key) if marks.by_burst else None:
@@ -151,42 +155,42 @@ def unread(listed: ListedBurst, viewer: Viewer) -> bool:
         case Mark.READ | Mark.HIDDEN:
             return False
         case None | Mark.NONE:
-            return marks.unseen(listed.key, listed.opened_at)
+            return marks.is_unseen(listed.key, listed.opened_at)
 
 
-def pushable(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
+def may_push(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
     """Return whether the viewer may get an alert for the burst now."""
-    return viewer.overall.asleep_until(now) is None and pushable_awake(burst, viewer, now=now)
+    return viewer.account_preferences.quiet_until(now) is None and may_push_after_quiet_hours(burst, viewer, now=now)
 
 
-def pushable_awake(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
+def may_push_after_quiet_hours(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
     """Return whether the viewer may get an alert for the burst, now or after quiet hours.
 
     Does not check `burst.silent`, which suppresses the alerts of all users.
     """
-    return unpushed(burst, viewer, now=now) is None
+    return suppression_reason(burst, viewer, now=now) is None
 
 
-def unpushed(burst: Burst, viewer: Viewer, *, now: datetime) -> Unpushed | HiddenReason | None:
+def suppression_reason(burst: Burst, viewer: Viewer, *, now: datetime) -> SuppressionReason | HiddenReason | None:
     """Return the first rule that suppresses the viewer's alert regardless of quiet hours; None if it may be sent.
 
     Users get no alert if they switched alerts off, don't see the burst, or blocked (or are blocked by) its opener,
     whose name the alert shows. A mark of any kind, even `unread`, means that the user has already looked at the burst.
     """
-    if not viewer.overall.alerts:
-        return Unpushed.ALERTS_OFF
-    if (reason := denied(burst, viewer, now=now)) is not None:
+    if not viewer.account_preferences.allows_alerts:
+        return SuppressionReason.ALERTS_OFF
+    if (reason := hidden_reason(burst, viewer, now=now)) is not None:
         return reason
     if burst.opener in viewer.blocked:
-        return Unpushed.OPENER_BLOCKED
+        return SuppressionReason.OPENER_BLOCKED
     if burst.key in viewer.marks.by_burst:
-        return Unpushed.MARKED
-    return None if viewer.marks.unseen(burst.key, burst.opened_at) else Unpushed.SEEN
+        return SuppressionReason.MARKED
+    return None if viewer.marks.is_unseen(burst.key, burst.opened_at) else SuppressionReason.SEEN
 
 
-def denied(burst: Burst, viewer: Viewer, *, now: datetime) -> HiddenReason | None:
+def hidden_reason(burst: Burst, viewer: Viewer, *, now: datetime) -> HiddenReason | None:
     """Return the first rule that hides the burst from the viewer; None if it is visible."""
-    if burst.retracted:
+    if burst.is_retracted:
         return HiddenReason.RETRACTED
     if expires_at(burst.opened_at) <= now:
         return HiddenReason.EXPIRED
@@ -196,7 +200,7 @@ def denied(burst: Burst, viewer: Viewer, *, now: datetime) -> HiddenReason | Non
         return HiddenReason.RESTRICTED
     if not burst.more_mentioners and all(name in viewer.blocked for name in burst.mentioners):
         return HiddenReason.BLOCKED
-    if not viewer.wanted(burst.key.subject).admits(burst):
+    if not viewer.effective_volume(burst.key.subject).admits(burst):
         return HiddenReason.VOLUME
     if viewer.marks.by_burst and viewer.marks.by_burst.get(burst.key) is Mark.HIDDEN:
         return HiddenReason.HIDDEN

@@ -13,55 +13,55 @@ from datetime import datetime, timedelta
 
 from notifier.domain.delivery.backlog import Backlog
 from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry
-from notifier.domain.delivery.scheduling import CREDITS, DispatchDecision, decide, expected_people, expired
+from notifier.domain.delivery.scheduling import POOL_CREDITS, DispatchDecision, decide, expected_people, is_expired
 from notifier.domain.delivery.slice import Pool, Slice, Step
 from notifier.domain.errors import CacheUnavailable, Poison, QueueUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.domain.timing import due
-from notifier.flow.delivery.throttling import Rates
+from notifier.domain.timing import is_due
+from notifier.flow.delivery.throttling import PoolRates
 from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
 from notifier.ports.cache import BacklogReport
 from notifier.ports.coordination import Clock, Queue
-from notifier.ports.ledger import Ledger, Sleepers
+from notifier.ports.ledger import DeferredBursts, Ledger
 
 LOGGER = logging.getLogger("notifier.dispatcher")
 
-READ_EVERY = timedelta(milliseconds=100)
+READ_INTERVAL = timedelta(milliseconds=100)
 """Interval for reading bursts in flight. The credits of a pool last longer. New bursts are read every round."""
-LISTED_EVERY = timedelta(seconds=1)
+LIST_INTERVAL = timedelta(seconds=1)
 """Interval for listing all open bursts; rounds in between list only recently opened ones."""
-LATELY = timedelta(seconds=2)
+RECENTLY_OPENED = timedelta(seconds=2)
 """A burst has its plan within this time, or it was re-stamped. A later one is found when all are listed."""
-READ_AT_ONCE = 256
+MAX_READ_PER_ROUND = 256
 """Open bursts read per round that are new to this process: a backlog must not delay the newest bursts."""
-WOKEN_AT_ONCE = 32
+MAX_WOKEN_PER_ROUND = 32
 """Deferred bursts woken per round. All of a quarter hour may wake at once; reading 32 takes 30 ms and delays new
 bursts."""
-LOOKED_FOR_EVERY = timedelta(seconds=10)
+WAKE_INTERVAL = timedelta(seconds=10)
 """Interval for waking bursts that an earlier leader deferred; this process wakes its own on time."""
-TOLD_EVERY = timedelta(seconds=1)
-TOLD_FOR = timedelta(seconds=5)
+REPORT_INTERVAL = timedelta(seconds=1)
+REPORT_TTL = timedelta(seconds=5)
 """Lifetime of the backlog report. After that, readers see no report."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Dispatcher:
     ledger: Ledger
-    sleepers: Sleepers
+    deferred_bursts: DeferredBursts
     queue: Queue
-    rates: Rates
+    rates: PoolRates
     leadership: Leadership
-    report: BacklogReport
+    backlog_report: BacklogReport
     clock: Clock
     metrics: Metrics
-    read_at_once: int = READ_AT_ONCE
+    read_at_once: int = MAX_READ_PER_ROUND
     backlog: Backlog = field(default_factory=Backlog)
     """Progress of open bursts. Idle bursts change only through this stage; moving ones are re-read."""
     unread: deque[BurstKey] = field(default_factory=deque)
     """Bursts listed as open and not yet read."""
     unreadable: set[BurstKey] = field(default_factory=set)
-    moments: set[datetime] = field(default_factory=set)
+    wake_times: set[datetime] = field(default_factory=set)
     """Wake-up times of bursts deferred by this process: few, because they are rounded to quarter hours."""
     done_at: dict[str, datetime] = field(default_factory=dict)
     """When each periodic duty was last done."""
@@ -69,24 +69,24 @@ class Dispatcher:
     def __call__(self) -> int:
         """Run one round; return how many slices were queued."""
         now = self.clock.now()
-        if not self.leadership.held(now):
+        if not self.leadership.is_leader(now):
             self._forget()
             return 0
         # Wake due bursts before deferring any: after a round that failed, some due ones may still be in the backlog.
         self.backlog.wake(now)
         self._refresh(now)
         self.rates.refresh(now)
-        self.backlog.hold(self.rates.holding())
+        self.backlog.set_throttles(self.rates.throttles_by_pool())
         queued = self._carry_out(self._decision(now), now)
-        if self._due("tell", TOLD_EVERY, now):
-            self._tell()
+        if self._due("report", REPORT_INTERVAL, now):
+            self._report_backlog()
         return queued
 
     def _forget(self) -> None:
         self.backlog.clear()
         self.unread.clear()
         self.unreadable.clear()
-        self.moments.clear()
+        self.wake_times.clear()
         self.done_at.clear()
 
     def _decision(self, now: datetime) -> DispatchDecision:
@@ -95,48 +95,48 @@ class Dispatcher:
             self.backlog.candidates({pool: credit.slices for pool, credit in credits.items()}, now),
             now=now,
             credits=credits,
-            allowances=self.rates.allowances,
+            limits=self.rates.limits,
             people_left=self.rates.saved,
         )
 
     def _refresh(self, now: datetime) -> None:
-        if self._due("list", LISTED_EVERY, now):
-            listed = self.ledger.open()
-            self.backlog.drop(self.backlog.accounts.keys() - set(listed))
+        if self._due("list", LIST_INTERVAL, now):
+            listed = self.ledger.open_bursts()
+            self.backlog.drop(self.backlog.progress.keys() - set(listed))
             self.unread = deque(listed)
         self.unread.extend(self._woken(now))
-        wanted = [key for key in self.ledger.open(now - LATELY) if self._new(key)]
-        if self._due("read", READ_EVERY, now):
+        wanted = [key for key in self.ledger.open_bursts(now - RECENTLY_OPENED) if self._is_new(key)]
+        if self._due("read", READ_INTERVAL, now):
             wanted += self.backlog.moving
-        self.backlog.put(self._read(list(dict.fromkeys([*wanted, *self._older()]))), now)
-        if settled := list(self.backlog.settled):
-            self.ledger.close(settled)
-            self.backlog.drop(settled)
-        if sleepers := self.backlog.sleepers():
+        self.backlog.put(self._read(list(dict.fromkeys([*wanted, *self._next_listed()]))), now)
+        if finished := list(self.backlog.finished):
+            self.ledger.close(finished)
+            self.backlog.drop(finished)
+        if deferred_bursts := self.backlog.deferred_bursts():
             # Deferred bursts only change through a worker that lost its claim; its entries are read on wake-up.
-            self.sleepers.lay(sleepers, now)
-            self.backlog.drop([deferred.burst for deferred in sleepers])
-            self.moments.update(deferred.until for deferred in sleepers)
+            self.deferred_bursts.defer(deferred_bursts, now)
+            self.backlog.drop([deferred.burst for deferred in deferred_bursts])
+            self.wake_times.update(deferred.until for deferred in deferred_bursts)
 
     def _woken(self, now: datetime) -> Sequence[BurstKey]:
-        due = {moment for moment in self.moments if moment <= now}
-        if not self._due("wake", LOOKED_FOR_EVERY, now) and not due:
+        due = {moment for moment in self.wake_times if moment <= now}
+        if not self._due("wake", WAKE_INTERVAL, now) and not due:
             return ()
-        woken = self.sleepers.wake(now, WOKEN_AT_ONCE)
+        woken = self.deferred_bursts.wake_due(now, MAX_WOKEN_PER_ROUND)
         # If the batch was full, more may be due: the next round wakes them.
-        self.moments = self.moments | {now} if len(woken) == WOKEN_AT_ONCE else self.moments - due
+        self.wake_times = self.wake_times | {now} if len(woken) == MAX_WOKEN_PER_ROUND else self.wake_times - due
         return woken
 
-    def _older(self) -> Sequence[BurstKey]:
+    def _next_listed(self) -> Sequence[BurstKey]:
         older: list[BurstKey] = []
         while self.unread and len(older) < self.read_at_once:
             key = self.unread.popleft()
-            if self._new(key):
+            if self._is_new(key):
                 older.append(key)
         return older
 
-    def _new(self, key: BurstKey) -> bool:
-        return key not in self.backlog.accounts and key not in self.unreadable
+    def _is_new(self, key: BurstKey) -> bool:
+        return key not in self.backlog.progress and key not in self.unreadable
 
     def _read(self, keys: Sequence[BurstKey]) -> Sequence[BurstProgress]:
         """Read the progress of the bursts. An unreadable one blocks no other; it stays open until it is repaired."""
@@ -144,26 +144,26 @@ class Dispatcher:
             return list(self.ledger.read(keys).values())
         except Poison as cause:
             if len(keys) > 1:
-                return [account for key in keys for account in self._read([key])]
+                return [progress for key in keys for progress in self._read([key])]
             LOGGER.error("%s can't be dispatched: %s", keys[0], cause)
-            self.metrics.dead.labels("dispatcher").inc()
+            self.metrics.dead_letters.labels("dispatcher").inc()
             self.unreadable.update(keys)
             return ()
 
     def _due(self, duty: str, every: timedelta, now: datetime) -> bool:
-        is_due = due(self.done_at.get(duty), every, now)
-        if is_due:
+        due_now = is_due(self.done_at.get(duty), every, now)
+        if due_now:
             self.done_at[duty] = now
-        return is_due
+        return due_now
 
-    def _tell(self) -> None:
-        backlogs = self.backlog.behind()
+    def _report_backlog(self) -> None:
+        backlogs = self.backlog.pool_backlogs()
         for pool, pool_backlog in backlogs.items():
-            self.metrics.waiting.labels(pool).set(pool_backlog.slices)
+            self.metrics.waiting_slices.labels(pool).set(pool_backlog.slices)
             # Also set here: workers of a stopped pool get no slice, so they do not notice a resume.
             self.metrics.lane_stopped.labels(pool).set(pool in self.rates.stopped)
         with suppress(CacheUnavailable):  # fails open: without the report the monitor leaves P2 its credit
-            self.report.tell(backlogs, TOLD_FOR)
+            self.backlog_report.publish(backlogs, REPORT_TTL)
 
     def _carry_out(self, decision: DispatchDecision, now: datetime) -> int:
         parked = [self._parked(slice_, throttle, now) for slice_, throttle in decision.park]
@@ -173,21 +173,23 @@ class Dispatcher:
         # Record before queueing. A crash in between leaves a slice that no worker claims; it is queued again after its
         # deadline. In the opposite order, a slice could be in the queue without a record in the ledger.
         written = self.ledger.record(parked + queued)
-        self.backlog.enter(parked + queued, now)
+        self.backlog.apply_entries(parked + queued, now)
         mine = [e.slice for e, won in zip(queued, written[len(parked) :], strict=True) if won]
         return self._enqueue(mine, now)
 
     def _with_room(self, slices: Sequence[Slice]) -> Sequence[Slice]:
         """Drop repeats for pools with a full queue: its workers are stalled, and the queued tasks are not lost."""
-        repeats = {slice_ for slice_ in slices if self.backlog.accounts[slice_.burst].standings[slice_].dispatched}
+        repeats = {
+            slice_ for slice_ in slices if self.backlog.progress[slice_.burst].slice_states[slice_].times_dispatched
+        }
         full = {
-            pool for pool in dict.fromkeys(slice_.pool for slice_ in slices if slice_ in repeats) if self._full(pool)
+            pool for pool in dict.fromkeys(slice_.pool for slice_ in slices if slice_ in repeats) if self._is_full(pool)
         }
         return [slice_ for slice_ in slices if slice_ not in repeats or slice_.pool not in full]
 
-    def _full(self, pool: Pool) -> bool:
+    def _is_full(self, pool: Pool) -> bool:
         try:
-            return self.queue.depth(pool) >= CREDITS[pool].slices
+            return self.queue.depth(pool) >= POOL_CREDITS[pool].slices
         except QueueUnavailable:  # fails open: queueing fails as well, and is tried again later
             return False
 
@@ -207,15 +209,15 @@ class Dispatcher:
             self.metrics.dispatched.labels(slice_.pool).inc()
         return len(slices)
 
-    def _spend(self, piece: Slice, now: datetime) -> None:
-        account = self.backlog.accounts[piece.burst]
-        if piece.step is Step.ROWS and piece.tier in self.rates.saved and not expired(account, piece, now):
-            self.rates.saved[piece.tier] -= expected_people(account, piece)
+    def _spend(self, slice_: Slice, now: datetime) -> None:
+        progress = self.backlog.progress[slice_.burst]
+        if slice_.step is Step.ROWS and slice_.tier in self.rates.saved and not is_expired(progress, slice_, now):
+            self.rates.saved[slice_.tier] -= expected_people(progress, slice_)
 
-    def _parked(self, piece: Slice, by: str, now: datetime) -> LedgerEntry:
-        n = len(self.backlog.accounts[piece.burst].standings[piece].parked_by)
-        return LedgerEntry(slice=piece, fact=Fact.PARKED, n=n, at=now, note=by)
+    def _parked(self, slice_: Slice, throttle_id: str, now: datetime) -> LedgerEntry:
+        n = len(self.backlog.progress[slice_.burst].slice_states[slice_].parked_by)
+        return LedgerEntry(slice=slice_, fact=Fact.PARKED, number=n, at=now, note=throttle_id)
 
-    def _dispatched(self, piece: Slice, now: datetime) -> LedgerEntry:
-        n = self.backlog.accounts[piece.burst].standings[piece].dispatched + 1
-        return LedgerEntry(slice=piece, fact=Fact.DISPATCHED, n=n, at=now)
+    def _dispatched(self, slice_: Slice, now: datetime) -> LedgerEntry:
+        n = self.backlog.progress[slice_.burst].slice_states[slice_].times_dispatched + 1
+        return LedgerEntry(slice=slice_, fact=Fact.DISPATCHED, number=n, at=now)

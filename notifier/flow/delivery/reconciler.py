@@ -13,7 +13,7 @@ from functools import partial
 from notifier.domain.audience.inbox_rows import INBOX_WINDOW
 from notifier.domain.audience.snapshot import SnapshotCounts
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.accounting import Books, books
+from notifier.domain.delivery.accounting import RecipientTotals, recipient_totals
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.errors import OUTAGES, CacheUnavailable, Full
 from notifier.domain.ids import BurstKey, Subject
@@ -23,25 +23,25 @@ from notifier.metrics import Metrics
 from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import EventLog
-from notifier.ports.inbox import InboxPosition, InboxStore, Seals
+from notifier.ports.inbox import AudienceSnapshots, InboxPosition, InboxStore
 from notifier.ports.ledger import Ledger
 from notifier.ports.pull_index import PullIndex
-from notifier.ports.retractions import Holds
+from notifier.ports.retractions import HeldMentions
 
 LOGGER = logging.getLogger("notifier.reconciler")
 
-HEADS_AT_ONCE = 100
+HEADS_PER_ROUND = 100
 SHARDS_AT_ONCE = 64
-SWEPT_AT_ONCE = 5_000
+ROWS_SWEPT_PER_ROUND = 5_000
 LOG_KEPT_FOR = timedelta(days=1)
 """Retention of processed log records. Nothing reads them; one day helps to investigate incidents."""
-REBUILT_FROM = INBOX_WINDOW
+REBUILD_WINDOW = INBOX_WINDOW
 """How far back a rebuilt pull index reaches. Older pages come from the store."""
 BURSTS_AT_ONCE = 1_000
 """Bursts in a page of a rebuild: about a megabyte, and some milliseconds under the index's lock."""
-COMPARED_WITH_OVERLAP = timedelta(seconds=10)
+COMPARISON_OVERLAP = timedelta(seconds=10)
 """A burst is readable within a second of its opening, or it is re-stamped. The rest covers a stalled machine."""
-COUNTED_EVERY = timedelta(minutes=1)
+COUNT_INTERVAL = timedelta(minutes=1)
 """Interval for counting held mentions. Moderators decide about them, and counting many takes long."""
 
 
@@ -49,17 +49,17 @@ COUNTED_EVERY = timedelta(minutes=1)
 class Reconciler:
     publisher: Publisher
     heads: Heads
-    recent: RecentBursts
+    recent_bursts: RecentBursts
     pull: PullIndex
     ledger: Ledger
-    seals: Seals
+    audience_snapshots: AudienceSnapshots
     inbox: InboxStore
-    holds: Holds
+    held_mentions: HeldMentions
     log: EventLog
     leadership: Leadership
     clock: Clock
     metrics: Metrics
-    unsettled: set[BurstKey] = field(default_factory=set)
+    open_bursts: set[BurstKey] = field(default_factory=set)
     """Bursts that were open in the last round. Those closed since then are checked."""
     generation: str | None = None
     """Generation of the pull index that this process has rebuilt."""
@@ -71,27 +71,27 @@ class Reconciler:
     def __call__(self) -> None:
         """Run one round. An outage ends it; any other failure is contained, and the remaining duties still run."""
         with suppress(CacheUnavailable):  # fails open: until the index is complete again, the store is read instead
-            self._alone("index", self._index)
+            self._run_duty("index", self._update_index)
         now = self.clock.now()
-        if not self.leadership.held(now):
+        if not self.leadership.is_leader(now):
             return
         duties: dict[str, Callable[[], object]] = {
             "heads": self._finish_heads,
-            "sums": self._check_sums,
+            "totals": self._check_sums,
             "held": partial(self._count_held, now),
-            "sweep": partial(self.inbox.sweep, now, SWEPT_AT_ONCE),
-            "log": partial(self.log.forget, now - LOG_KEPT_FOR),
+            "sweep": partial(self.inbox.delete_expired, now, ROWS_SWEPT_PER_ROUND),
+            "log": partial(self.log.drop_committed, now - LOG_KEPT_FOR),
         }
         full: Full | None = None
         for name, duty in duties.items():
             try:
-                self._alone(name, duty)
+                self._run_duty(name, duty)
             except Full as error:  # the duties that free space come last
                 full = error
         if full:
             raise full
 
-    def _alone(self, duty: str, work: Callable[[], object]) -> bool:
+    def _run_duty(self, duty: str, work: Callable[[], object]) -> bool:
         """Run a duty; return whether it succeeded. Raises OUTAGES, which are not the duty's failure."""
         try:
             work()
@@ -99,29 +99,29 @@ class Reconciler:
             raise
         except Exception:
             LOGGER.exception("the reconciler's duty %s failed", duty)
-            self.metrics.unreconciled.labels(duty).inc()
+            self.metrics.failed_duties.labels(duty).inc()
             return False
         return True
 
-    def _index(self) -> None:
+    def _update_index(self) -> None:
         """Announce bursts that the index may lack: all of them at the start and after a wipe.
 
         Coordinators announce while publishing. This covers crashed coordinators and failed writes to Redis.
         """
         generation = self.pull.generation()
         now = self.clock.now()  # before reading the store: the index claims nothing about what becomes readable later
-        oldest = now - REBUILT_FROM
+        oldest = now - REBUILD_WINDOW
         if generation is None or generation != self.generation or self.compared_at is None:
-            self.pull.rebuilt(pages(self.recent, oldest), oldest, now)
+            self.pull.record_rebuild(pages(self.recent_bursts, oldest), oldest, now)
             self.generation = self.pull.generation()
         else:
-            for page in pages(self.recent, self.compared_at - COMPARED_WITH_OVERLAP):
+            for page in pages(self.recent_bursts, self.compared_at - COMPARISON_OVERLAP):
                 self.pull.announce(page)
-            self.pull.compared(oldest, now)
+            self.pull.record_comparison(oldest, now)
         self.compared_at = now
 
     def _finish_heads(self) -> None:
-        self._finish(self.heads.unpublished(HEADS_AT_ONCE))
+        self._finish(self.heads.unpublished(HEADS_PER_ROUND))
 
     def _finish(self, subjects: Collection[Subject]) -> None:
         """Finish the subjects together, or one by one if that fails: an unreadable head must not block the others."""
@@ -131,43 +131,43 @@ class Reconciler:
             raise
         except Exception:
             for subject in subjects:
-                self._alone("heads", partial(self.publisher.finish, [subject]))
+                self._run_duty("heads", partial(self.publisher.finish, [subject]))
 
     def _check_sums(self) -> None:
-        listed = set(self.ledger.open())
-        for burst in sorted(self.unsettled - listed):
-            self._alone("sums", partial(self._check, burst))
-        self.unsettled.clear()
-        self.unsettled.update(listed)
+        listed = set(self.ledger.open_bursts())
+        for burst in sorted(self.open_bursts - listed):
+            self._run_duty("totals", partial(self._check, burst))
+        self.open_bursts.clear()
+        self.open_bursts.update(listed)
 
     def _count_held(self, now: datetime) -> None:
-        if self.counted_at is None or now >= self.counted_at + COUNTED_EVERY:
-            self.metrics.held.set(self.holds.count())
+        if self.counted_at is None or now >= self.counted_at + COUNT_INTERVAL:
+            self.metrics.held_mentions.set(self.held_mentions.count())
             self.counted_at = now
 
     def _check(self, burst: BurstKey) -> None:
-        for sums in self.sums([burst]):
-            if not sums.expired and (not sums.balanced or sums.in_flight):
-                self.metrics.unbalanced.inc()
+        for sums in self.totals([burst]):
+            if not sums.expired and (not sums.is_balanced or sums.in_flight):
+                self.metrics.unbalanced_bursts.inc()
 
-    def sums(self, bursts: Sequence[BurstKey]) -> Sequence[Books]:
+    def totals(self, bursts: Sequence[BurstKey]) -> Sequence[RecipientTotals]:
         now = self.clock.now()
         return [
-            books(account, self._tallies(account), throttles=(), now=now)
-            for account in self.ledger.read(bursts).values()
+            recipient_totals(progress, self._snapshot_counts(progress), throttles=(), now=now)
+            for progress in self.ledger.read(bursts).values()
         ]
 
-    def _tallies(self, account: BurstProgress) -> Iterator[SnapshotCounts]:
+    def _snapshot_counts(self, progress: BurstProgress) -> Iterator[SnapshotCounts]:
         """Yield the snapshot counts of all shards, with a few shards in memory at a time."""
-        for first, last in account.plan.ranges:
+        for first, last in progress.plan.ranges:
             for start in range(first, last + 1, SHARDS_AT_ONCE):
                 run = range(start, min(start + SHARDS_AT_ONCE, last + 1))
-                yield from self.seals.tallies(account.plan.burst, run).values()
+                yield from self.audience_snapshots.read_counts(progress.plan.burst, run).values()
 
 
-def pages(recent: RecentBursts, since: datetime) -> Iterator[Sequence[Burst]]:
+def pages(recent_bursts: RecentBursts, since: datetime) -> Iterator[Sequence[Burst]]:
     """Yield the bursts opened since `since`, newest first, with one page in memory at a time."""
     position = None
-    while page := recent.since(since, position, BURSTS_AT_ONCE):
+    while page := recent_bursts.opened_since(since, position, BURSTS_AT_ONCE):
         yield page
         position = InboxPosition(page[-1].opened_at, page[-1].key)

@@ -4,18 +4,18 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from notifier.domain.audience.bitmap import count
-from notifier.domain.audience.inbox_rows import cut
-from notifier.domain.audience.snapshot import PUSHED, Seal, TierSnapshot, seal
+from notifier.domain.audience.inbox_rows import cut_inbox_rows
+from notifier.domain.audience.snapshot import DEFAULT_PUSHED_TIERS, AudienceSnapshot, TierSnapshot, take_snapshot
 from notifier.domain.audience.tiers import Tier, TierRule, by_activity
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import RuleFailed
 from notifier.flow.delivery.slice_worker import SliceLease
-from notifier.flow.indexing.bitmaps import MendedSets
+from notifier.flow.indexing.bitmaps import SelfRepairingSets
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
-from notifier.ports.inbox import InboxStore, Seals
+from notifier.ports.inbox import AudienceSnapshots, InboxStore
 
 SHARDS_AT_ONCE = 64
 """Shards per write: a large P1 or P2 slice takes one write of about 160 ms.
@@ -26,38 +26,38 @@ claim is renewed between them, however slow the store is.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class RowWriter:
     """Writes the rows of one slice. Idempotent: every worker and every retry writes the same bytes."""
 
-    sets: MendedSets
-    seals: Seals
+    sets: SelfRepairingSets
+    audience_snapshots: AudienceSnapshots
     inbox: InboxStore
     clock: Clock
     metrics: Metrics
     rule: TierRule = by_activity
-    pushed: Collection[Tier] = PUSHED
+    pushed: Collection[Tier] = DEFAULT_PUSHED_TIERS
 
-    def __call__(self, burst: Burst, piece: Slice, hold: SliceLease) -> LedgerEntry:
-        worth_it = self.clock.now() < burst.opened_at + piece.terms.worth
+    def __call__(self, burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
+        worth_it = self.clock.now() < burst.opened_at + slice_.terms.expires_after
         people = rows = phones = 0
-        for parts in self.parts(burst, piece.shards, piece.tier, hold):
+        for parts in self.parts(burst, slice_.shards, slice_.tier, lease):
             people += sum(count(part.members) for part in parts)
-            phones += sum(part.phones for part in parts)
+            phones += sum(part.alert_count for part in parts)
             if worth_it:
-                rows += self._write(burst, piece, parts, hold)
+                rows += self._write(burst, slice_, parts, lease)
                 # After the write: a crash before this line writes the same rows again. A shard that was only
                 # snapshotted because the slice expired is not checkpointed: another worker's clock may differ.
-                hold.reach(max(hold.claim.reached, parts[-1].shard + 1))
+                lease.advance(max(lease.claim.checkpoint, parts[-1].shard + 1))
         now = self.clock.now()
         if worth_it:
-            self.metrics.deliveries.labels(piece.tier).inc(people)
-            self.metrics.delivery.labels(piece.tier).observe((now - burst.accepted_at).total_seconds())
+            self.metrics.deliveries.labels(slice_.tier).inc(people)
+            self.metrics.delivery_latency.labels(slice_.tier).observe((now - burst.accepted_at).total_seconds())
         # Take the snapshot even if the rows are left to the pull path: the accounting counts members, not shards.
         fact = Fact.DONE if worth_it else Fact.PULLED
-        return LedgerEntry(slice=piece, fact=fact, at=now, people=people, rows=rows, phones=phones)
+        return LedgerEntry(slice=slice_, fact=fact, at=now, people=people, rows=rows, phones=phones)
 
     def parts(
-        self, burst: Burst, shards: Sequence[int], tier: Tier, hold: SliceLease
+        self, burst: Burst, shards: Sequence[int], tier: Tier, lease: SliceLease
     ) -> Iterator[Sequence[TierSnapshot]]:
         """Yield the tier's part of each shard's audience snapshot, one run of shards at a time.
 
@@ -65,36 +65,41 @@ class Delivery:
         """
         for start in range(0, len(shards), SHARDS_AT_ONCE):
             run = shards[start : start + SHARDS_AT_ONCE]
-            hold.keep()
-            snapshots = dict(self.seals.parts(burst.key, run, tier))
+            lease.renew_or_hand_back()
+            snapshots = dict(self.audience_snapshots.read_tier(burst.key, run, tier))
             if missing := [shard for shard in run if shard not in snapshots]:
-                for snapshot in self.seals.insert(burst.key, self._seals(burst, missing)):
-                    snapshots[snapshot.shard] = snapshot.part(tier)
+                for snapshot in self.audience_snapshots.insert(burst.key, self._take_snapshots(burst, missing)):
+                    snapshots[snapshot.shard] = snapshot.for_tier(tier)
             yield [snapshots[shard] for shard in run]
 
-    def _seals(self, burst: Burst, shards: Sequence[int]) -> Sequence[Seal]:
+    def _take_snapshots(self, burst: Burst, shards: Sequence[int]) -> Sequence[AudienceSnapshot]:
         try:
             live = self.sets.live(burst.key.subject, shards, burst.restricted_to)
-            return [seal(burst, shard, sets, self.rule, self.pushed) for shard, sets in zip(shards, live, strict=True)]
+            return [
+                take_snapshot(burst, shard, sets, self.rule, self.pushed)
+                for shard, sets in zip(shards, live, strict=True)
+            ]
         except RuleFailed:
             # No fallback rule: the slice is retried, and becomes a dead letter with this cause. Meanwhile all followers
             # see the burst by the pull path.
-            self.metrics.unruled.inc()
+            self.metrics.tier_rule_failures.inc()
             raise
 
-    def _write(self, burst: Burst, piece: Slice, parts: Sequence[TierSnapshot], hold: SliceLease) -> int:
+    def _write(self, burst: Burst, slice_: Slice, parts: Sequence[TierSnapshot], lease: SliceLease) -> int:
         """Write the rows of shards that no earlier claim has completed; return the row count of all shards."""
         rows = [
-            cut(
+            cut_inbox_rows(
                 part.members,
                 burst=burst.key,
                 opened_at=part.opened_at,
-                tier=piece.tier,
+                tier=slice_.tier,
                 shard=part.shard,
             )
             for part in parts
         ]
-        self.inbox.write([shard_rows for shard_rows in rows if shard_rows.shard >= hold.claim.reached], hold.going)
-        written = sum(shard_rows.written for shard_rows in rows)
-        self.metrics.rows.labels(piece.tier).inc(written)
+        self.inbox.write(
+            [shard_rows for shard_rows in rows if shard_rows.shard >= lease.claim.checkpoint], lease.renew_if_due
+        )
+        written = sum(shard_rows.row_count for shard_rows in rows)
+        self.metrics.rows.labels(slice_.tier).inc(written)
         return written

@@ -9,14 +9,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from notifier.codec.push import unpack_device_record
-from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, changed, count, holds, nobody, shard_of
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, contains, count, no_members, shard_of, with_members
 from notifier.domain.audience.tiers import SetKind
-from notifier.domain.bursts.retraction import erased_trail
+from notifier.domain.bursts.retraction import erasure_key
 from notifier.domain.errors import LogUnavailable
-from notifier.domain.fencing import Stamp, stamp
+from notifier.domain.fencing import FencingToken, fencing_token
 from notifier.domain.ids import Member
-from notifier.domain.push.device import Device, DeviceRecord, Gone, gone, too_many
-from notifier.flow.indexing.bitmaps import stored
+from notifier.domain.push.device import Device, DeviceRecord, DeviceRemoval, removal_of, surplus_removals
+from notifier.flow.indexing.bitmaps import read_bitmap
 from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets, ShardBlob
 from notifier.ports.coordination import Epochs
@@ -29,11 +29,11 @@ from notifier.ports.retractions import Retractions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Departed:
+class DepartedAccounts:
     directory: Directory
     retractions: Retractions
 
-    def removals(self, devices: Collection[Device]) -> Sequence[Gone]:
+    def removals(self, devices: Collection[Device]) -> Sequence[DeviceRemoval]:
         """Return removals of the devices whose account is deleted or erased. Call this after writing their rows.
 
         A deletion reads the device rows after setting its flag, and an erasure after storing its retraction. So one of
@@ -41,26 +41,26 @@ class Departed:
         """
         users = self.directory.users({device.member for device in devices})
         accounts = self.directory.accounts(users.values())
-        erasures = self.retractions.standing({erased_trail(user) for user in users.values()})
+        erasures = self.retractions.read_current({erasure_key(user) for user in users.values()})
         deleted = {account.member for account in accounts.values() if account.deleted}
         erased = {
             accounts[erasure.author].member: erasure.at for erasure in erasures.values() if erasure.author in accounts
         }
         return [
-            gone(device)
+            removal_of(device)
             for device in devices
             if device.member in deleted or (device.member in erased and device.registered_at <= erased[device.member])
         ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Switchboard:
+class DeviceIndexer:
     devices: Devices
-    departed: Departed
+    departed_accounts: DepartedAccounts
     sets: MemberSets
     epochs: Epochs
     metrics: Metrics
-    holds: Callable[[], bool]
+    owns_records: Callable[[], bool]
     """Asks the log whether this reader still owns the records that it has read."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
@@ -70,55 +70,60 @@ class Switchboard:
 
         Raises LogUnavailable if another reader owns the records by now.
         """
-        token = stamp(self.epochs.begin("switchboard"))
+        token = fencing_token(self.epochs.begin("device_indexer"))
         # Check after the epoch has begun, and before the read-modify-write, as the graph indexer does.
-        if not self.holds():
+        if not self.owns_records():
             raise LogUnavailable("Another reader has the partition.")
         device_records = [unpack_device_record(logged.record.value) for logged in records]
-        updates = [record.word for record in device_records if record.word is not None]
+        updates = [record.update for record in device_records if record.update is not None]
         self.devices.write(updates)
         registered = [update for update in updates if isinstance(update, Device)]
         # After writing the rows: a deletion reads the rows after setting its flag, so one of the two sees the other.
         self.devices.write(
-            [*self.departed.removals(registered), *self._too_many({update.member for update in registered})]
+            [
+                *self.departed_accounts.removals(registered),
+                *self._surplus_removals({update.member for update in registered}),
+            ]
         )
-        self._connect(device_records, token)
+        self._write_bitmaps(device_records, token)
 
-    def _too_many(self, members: Collection[Member]) -> Sequence[Gone]:
-        return [removal for devices in self.devices.of(members).values() for removal in too_many(devices)]
+    def _surplus_removals(self, members: Collection[Member]) -> Sequence[DeviceRemoval]:
+        return [
+            removal for devices in self.devices.by_member(members).values() for removal in surplus_removals(devices)
+        ]
 
-    def _connect(self, told: Collection[DeviceRecord], at: Stamp) -> None:
+    def _write_bitmaps(self, records: Collection[DeviceRecord], token: FencingToken) -> None:
         """Write the bitmaps, even if unchanged: otherwise an older writer's outdated bitmap could still win.
 
         A bitmap stays unwritten only if all members in it registered a device that they already had, the usual case.
         Any change that an older writer makes there is repeated by one of the other records.
         """
-        updates = [(record.word.member, record.known) for record in told if record.word is not None]
-        sure = dict(updates) | {member: False for member, known in updates if not known}
-        anew = {record.anew for record in told if record.anew is not None}
-        owning = self.devices.of(sure)
+        updates = [(record.update.member, record.is_known_holder) for record in records if record.update is not None]
+        unchanged = dict(updates) | {member: False for member, known in updates if not known}
+        rebuild = {record.rebuild_shard for record in records if record.rebuild_shard is not None}
+        owning = self.devices.by_member(unchanged)
         by_shard = defaultdict[int, dict[Member, bool]](dict)
-        for member in sure:
+        for member in unchanged:
             by_shard[shard_of(member)][member] = member in owning
-        bitmaps = {shard: self._anew(shard) for shard in anew}
+        bitmaps = {shard: self._rebuilt(shard) for shard in rebuild}
         for shard, owns in by_shard.items():
-            if shard not in bitmaps and (bits := self._changed(shard, owns, sure)) is not None:
+            if shard not in bitmaps and (bits := self._changed(shard, owns, unchanged)) is not None:
                 bitmaps[shard] = bits
         if bitmaps:
             blobs = (ShardBlob(kind=SetKind.PUSH, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items())
-            self.sets.put(blobs, at)
+            self.sets.put(blobs, token)
 
-    def _changed(self, shard: int, owns: Mapping[Member, bool], sure: Mapping[Member, bool]) -> Bits | None:
+    def _changed(self, shard: int, holders: Mapping[Member, bool], unchanged: Mapping[Member, bool]) -> Bits | None:
         """Return the changed bitmap; None if it need not be written."""
-        before = stored(self.sets, SetKind.PUSH, None, shard)
+        before = read_bitmap(self.sets, SetKind.PUSH, None, shard)
         if before is None:  # never start from an empty bitmap: the rows have all members, including these
-            return self._anew(shard)
-        if all(sure[member] and holds(before, member) is has for member, has in owns.items()):
+            return self._rebuilt(shard)
+        if all(unchanged[member] and contains(before, member) is has for member, has in holders.items()):
             return None
-        return changed(before, {member % SHARD_MEMBERS: has for member, has in owns.items()})
+        return with_members(before, {member % SHARD_MEMBERS: has for member, has in holders.items()})
 
-    def _anew(self, shard: int) -> Bits:
-        before, after = stored(self.sets, SetKind.PUSH, None, shard), self.devices.people(shard)
-        self.metrics.rebuilt.inc()
-        self.metrics.drifted.inc(count(after ^ (nobody() if before is None else before)))
+    def _rebuilt(self, shard: int) -> Bits:
+        before, after = read_bitmap(self.sets, SetKind.PUSH, None, shard), self.devices.members_with_device(shard)
+        self.metrics.bitmaps_rebuilt.inc()
+        self.metrics.bitmap_drift.inc(count(after ^ (no_members() if before is None else before)))
         return after

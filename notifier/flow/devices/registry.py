@@ -13,17 +13,17 @@ from notifier.domain.push.device import (
     Address,
     Device,
     DeviceId,
+    DeviceOwnership,
     DeviceRecord,
-    DeviceWord,
+    DeviceRemoval,
+    DeviceUpdate,
     FirebaseToken,
-    Gone,
-    Holding,
     device_id,
-    dropped,
-    gone,
-    later,
-    taken,
-    too_many,
+    next_update_time,
+    removal_by_provider,
+    removal_for_takeover,
+    removal_of,
+    surplus_removals,
 )
 from notifier.domain.upstream.graph_changes import shard_key
 from notifier.ports.coordination import Clock
@@ -33,7 +33,7 @@ from notifier.ports.push import Devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhoneBook:
+class DeviceRegistry:
     """Registers, lists and removes devices. Idempotent. Blocking.
 
     Every method raises StoreUnavailable; writing methods also raise LogUnavailable and Full. After such an error the
@@ -45,21 +45,21 @@ class PhoneBook:
     log: EventLog
     clock: Clock
 
-    def member(self, user: UserId, *, newcomer: bool = False) -> Member:
+    def member(self, user: UserId, *, create: bool = False) -> Member:
         """Return the member for a device request. With `newcomer`, an unknown user is assigned a member number.
 
         Raises NotFound, also for a deleted account.
         """
         account = self.directory.accounts([user]).get(user)
-        if account is None and newcomer:
-            return self.directory.number([user])[user]
+        if account is None and create:
+            return self.directory.assign_numbers([user])[user]
         if account is None or account.deleted:
             raise NotFound(f"The user is {user}.")
         return account.member
 
-    def of(self, member: Member) -> Sequence[Device]:
+    def list_devices(self, member: Member) -> Sequence[Device]:
         """Return the member's devices, the most recently registered first."""
-        devices = self.devices.of([member]).get(member, ())
+        devices = self.devices.by_member([member]).get(member, ())
         return sorted(devices, key=lambda device: (device.registered_at, device.id), reverse=True)
 
     def register(
@@ -71,89 +71,100 @@ class PhoneBook:
         an old token of the same member that this one replaces.
         """
         id, old = device_id(address), None if replaces is None else device_id(replaces)
-        known = self.devices.standing([id] if old is None else [id, old])
+        known = self.devices.read_current([id] if old is None else [id, old])
         before = known.get(id)
         device = Device(
             member=member,
             address=address,
             locale=locale,
             time_zone=time_zone,
-            registered_at=later(self.clock.now(), before),
+            registered_at=next_update_time(self.clock.now(), before),
         )
-        lost = list[Gone]()
-        if before is not None and not before.gone and before.member != member:
+        lost = list[DeviceRemoval]()
+        if before is not None and not before.is_removed and before.member != member:
             # First, and in a record of its own: the earlier holder's bitmap has another writer. A crash after it leaves
             # the device removed from that holder. Once the new member has it, a retry could not identify the old one.
-            lost = [taken(before, id, device.registered_at)]
+            lost = [removal_for_takeover(before, id, device.registered_at)]
             self.log.append(records(lost))
-        self._say([device], behind=lost, known=before is not None and not before.gone and not lost)
-        if old is not None and (left := self._left(member, old, known)):
-            self._say([left])
+        self._append_and_write([device], earlier=lost, known=before is not None and not before.is_removed and not lost)
+        if old is not None and (removal := self._removal(member, old, known)):
+            self._append_and_write([removal])
         # Needs no record of its own: the indexer finds the surplus when it reads the registration.
-        self.devices.write(too_many(self.of(member)))
+        self.devices.write(surplus_removals(self.list_devices(member)))
         return device
 
     def unregister(self, member: Member, id: DeviceId) -> bool:
         """Remove the device; return False and do nothing if it is not the member's."""
-        known = self.devices.standing([id])
-        if removal := self._left(member, id, known):
-            self._say([removal])
+        known = self.devices.read_current([id])
+        if removal := self._removal(member, id, known):
+            self._append_and_write([removal])
         return removal is not None
 
-    def drop(self, found: Mapping[Device, datetime | None]) -> int:
+    def remove_rejected(self, rejected: Mapping[Device, datetime | None]) -> int:
         """Remove devices that their provider rejected.
 
         `found` maps each device, as it was when the alert was sent, to the time since when the provider has known.
         Devices registered after that time stay. Return how many were removed.
         """
         now = self.clock.now()
-        removals = [removal for device, at in found.items() if (removal := dropped(device, at, now)) is not None]
-        known = self.devices.standing([removal.id for removal in removals])
+        removals = [
+            removal for device, at in rejected.items() if (removal := removal_by_provider(device, at, now)) is not None
+        ]
+        known = self.devices.read_current([removal.id for removal in removals])
         current = [
             replace(removal, member=known[removal.id].member)
             for removal in removals
-            if _goes(removal, known.get(removal.id))
+            if _is_newest(removal, known.get(removal.id))
         ]
-        self._say(current)
+        self._append_and_write(current)
         return len(current)
 
-    def forget(self, until: Mapping[Member, datetime | None]) -> int:
+    def remove_registered(self, until: Mapping[Member, datetime | None]) -> int:
         """Remove each member's devices, all or those registered up to the given time; return how many there were."""
         removals = [
-            gone(device) for devices in self.devices.of(until).values() for device in devices if over(device, until)
+            removal_of(device)
+            for devices in self.devices.by_member(until).values()
+            for device in devices
+            if is_covered(device, until)
         ]
-        self._say(removals)
+        self._append_and_write(removals)
         return len(removals)
 
-    def _left(self, member: Member, id: DeviceId, known: Mapping[DeviceId, Holding]) -> Gone | None:
+    def _removal(self, member: Member, id: DeviceId, known: Mapping[DeviceId, DeviceOwnership]) -> DeviceRemoval | None:
         """Return the removal, or None for any other holder: the device may belong to another account by now."""
         holding = known.get(id)
-        if holding is None or holding.gone or holding.member != member:
+        if holding is None or holding.is_removed or holding.member != member:
             return None
-        return Gone(id=id, platform=holding.platform, member=member, at=later(self.clock.now(), holding))
+        return DeviceRemoval(
+            id=id, platform=holding.platform, member=member, at=next_update_time(self.clock.now(), holding)
+        )
 
-    def _say(self, words: Sequence[DeviceWord], *, behind: Sequence[Gone] = (), known: bool = False) -> None:
+    def _append_and_write(
+        self, updates: Sequence[DeviceUpdate], *, earlier: Sequence[DeviceRemoval] = (), known: bool = False
+    ) -> None:
         # The log first: after a crash in between, the device indexer reads the record and writes the rows, too. In the
         # opposite order the rows would be written, but the bitmap would never be updated.
-        if words:
-            self.log.append(records(words, known=known))
-            self.devices.write([*behind, *words])
+        if updates:
+            self.log.append(records(updates, known=known))
+            self.devices.write([*earlier, *updates])
 
 
-def _goes(word: Gone, holding: Holding | None) -> bool:
-    return holding is not None and not holding.gone and holding.rank <= word.rank
+def _is_newest(removal: DeviceRemoval, holding: DeviceOwnership | None) -> bool:
+    return holding is not None and not holding.is_removed and holding.rank <= removal.rank
 
 
-def records(words: Sequence[DeviceWord], *, known: bool = False) -> Sequence[Record]:
-    return [record(DeviceRecord(word=update, known=known)) for update in words]
+def records(updates: Sequence[DeviceUpdate], *, known: bool = False) -> Sequence[Record]:
+    return [record(DeviceRecord(update=update, is_known_holder=known)) for update in updates]
 
 
-def record(said: DeviceRecord) -> Record:
+def record(device_record: DeviceRecord) -> Record:
     """Return the log record, keyed by the shard whose bitmap it changes."""
-    shard = shard_of(said.word.member) if said.word is not None else said.anew or 0
-    return Record(stream=topics.DEVICES, key=shard_key(shard), value=pack_device_record(said))
+    shard = (
+        shard_of(device_record.update.member) if device_record.update is not None else device_record.rebuild_shard or 0
+    )
+    return Record(stream=topics.DEVICES, key=shard_key(shard), value=pack_device_record(device_record))
 
 
-def over(device: Device, until: Mapping[Member, datetime | None]) -> bool:
+def is_covered(device: Device, until: Mapping[Member, datetime | None]) -> bool:
     last = until[device.member]
     return last is None or device.registered_at <= last

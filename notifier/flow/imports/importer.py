@@ -15,26 +15,30 @@ from notifier import topics
 from notifier.codec import pack
 from notifier.domain.audience.account_flags import AccountRecord, Flag
 from notifier.domain.audience.bitmap import shard_of
-from notifier.domain.audience.follow_import import EVERYBODY, Keys, by_account, touched
-from notifier.domain.audience.id_ranges import IdRange, successive
+from notifier.domain.audience.follow_import import ALL_ACCOUNTS, Keys, rebuild_keys, shards_by_account
+from notifier.domain.audience.id_ranges import IdRange, consecutive_runs
 from notifier.domain.ids import Member, UserId
-from notifier.domain.upstream.graph_changes import GraphRecord, few, rebuilds, shard_key
-from notifier.domain.users.account_preferences import NOTHING_SAID, Overall, OverallWord
-from notifier.domain.users.import_rows import AccountRow, PreferenceRow, as_if_said, as_if_said_of_everything
-from notifier.domain.users.subject_preferences import ALWAYS, Volume, Want, Word
-from notifier.flow.accounts.account_indexer import OF_ENTRIES, enter
+from notifier.domain.upstream.graph_changes import GraphRecord, rebuild_requests, shard_groups, shard_key
+from notifier.domain.users.account_preferences import (
+    DEFAULT_ACCOUNT_PREFERENCES,
+    AccountPreferences,
+    AccountPreferencesChange,
+)
+from notifier.domain.users.import_rows import AccountRow, PreferenceRow, account_change_as_if_now, as_if_changed_now
+from notifier.domain.users.subject_preferences import ALWAYS, PreferenceChange, SubjectPreference, Volume
+from notifier.flow.accounts.account_indexer import DIRECTORY_FLAGS, sync_directory_entries
 from notifier.ports.coordination import Clock
-from notifier.ports.directory import LEASED, Directory, Flags
+from notifier.ports.directory import LEASE_SIZE, AccountFlags, Directory
 from notifier.ports.event_log import EventLog, Record
-from notifier.ports.imports import Edges, ImportBatch, Some
-from notifier.ports.users import Overalls, Wants
+from notifier.ports.imports import EdgeSort, ImportBatch, SourceBatch
+from notifier.ports.users import AccountPreferencesStore, SubjectPreferences
 
 Advance = Callable[[int], object]
-S = TypeVar("S", bound=Some)
-S_contra = TypeVar("S_contra", bound=Some, contravariant=True)
+S = TypeVar("S", bound=SourceBatch)
+S_contra = TypeVar("S_contra", bound=SourceBatch, contravariant=True)
 
 
-class Matter(Protocol[S_contra]):
+class ImportKind(Protocol[S_contra]):
     """Kind of an import. Both methods are idempotent and may be repeated after an interruption."""
 
     def read(self, rows: S_contra) -> Keys:
@@ -48,9 +52,9 @@ class Matter(Protocol[S_contra]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Import(Generic[S]):
-    matter: Matter[S]
-    edges: Edges
-    patience: Callable[[Callable[[], None]], None] | None = None
+    kind: ImportKind[S]
+    edges: EdgeSort
+    retry: Callable[[Callable[[], None]], None] | None = None
     """Retries a step during an outage. Without it an outage ends the import."""
 
     def read(self, source: Iterable[S], advance: Advance = lambda _: None) -> None:
@@ -61,33 +65,33 @@ class Import(Generic[S]):
 
     def write(self, advance: Advance = lambda _: None) -> None:
         """Write everything that was read to its final place, or request it from the writer of the bitmaps."""
-        for keys, mark in self.edges.line():
-            for step in self.matter.steps(keys):
+        for keys, mark in self.edges.remaining_chunks():
+            for step in self.kind.steps(keys):
                 self._attempt(step)
-            self.edges.take(mark)
+            self.edges.mark_done(mark)
             advance(len(keys))
 
     def _attempt(self, step: Callable[[], None]) -> None:
-        if self.patience is None:
+        if self.retry is None:
             step()
         else:
-            self.patience(step)
+            self.retry(step)
 
     def _read(self, rows: S) -> None:
         # Store the run after the effects: after a crash in between these rows are read again.
-        self.edges.add(self.matter.read(rows), rows.read)
+        self.edges.add(self.kind.read(rows), rows.rows_read)
 
 
 # Account import: writes numbers, flags and entries while reading, and then requests the bitmaps of VIPs.
 
-ACCOUNTS_AT_ONCE = 4_096
+ACCOUNTS_PER_BATCH = 4_096
 """Entries compared with the rows at once. Other writers get their turn between these transactions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountImport:
     directory: Directory
-    flags: Flags
+    flags: AccountFlags
     log: EventLog
     ranges: bool
     """Store consecutive IDs as one range entry. Only valid if no other process numbers any of them."""
@@ -95,45 +99,50 @@ class AccountImport:
     def read(self, rows: ImportBatch[AccountRow]) -> Keys:
         """Write the number, flags and entry of each row's account."""
         members = self._numbers(dict.fromkeys(row.user for row in rows.rows))
-        self.flags.write(flag for row in rows.rows for flag in row.flagged(members[row.user]))
-        users = [row.user for row in rows.rows if not row.said.keys().isdisjoint(OF_ENTRIES)]
-        for first in range(0, len(users), ACCOUNTS_AT_ONCE):
-            enter(self.directory, self.flags, {user: members[user] for user in users[first : first + ACCOUNTS_AT_ONCE]})
-        return touched((EVERYBODY, shard_of(members[row.user])) for row in rows.rows if Flag.VIP in row.said)
+        self.flags.write(flag for row in rows.rows for flag in row.flag_rows(members[row.user]))
+        users = [row.user for row in rows.rows if not row.flags.keys().isdisjoint(DIRECTORY_FLAGS)]
+        for first in range(0, len(users), ACCOUNTS_PER_BATCH):
+            sync_directory_entries(
+                self.directory, self.flags, {user: members[user] for user in users[first : first + ACCOUNTS_PER_BATCH]}
+            )
+        return rebuild_keys((ALL_ACCOUNTS, shard_of(members[row.user])) for row in rows.rows if Flag.VIP in row.flags)
 
     def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
         """Yield steps that request the bitmaps. The rows are complete before, so the account indexer finds them."""
-        return (partial(self._ask, shards[EVERYBODY]) for shards in by_account(keys))
+        return (partial(self._request_bitmaps, shards[ALL_ACCOUNTS]) for shards in shards_by_account(keys))
 
-    def _ask(self, shards: Iterable[int]) -> None:
-        asked = [AccountRecord(anew=chunk, imported=True) for chunk in few(shards)]
+    def _request_bitmaps(self, shards: Iterable[int]) -> None:
+        requests = [AccountRecord(rebuild_shards=chunk, imported=True) for chunk in shard_groups(shards)]
         self.log.append(
-            [Record(stream=topics.USERS, key=shard_key(record.anew[0]), value=pack(record)) for record in asked]
+            [
+                Record(stream=topics.USERS, key=shard_key(record.rebuild_shards[0]), value=pack(record))
+                for record in requests
+            ]
         )
 
     def _numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         if self.ranges:
             known = self.directory.accounts(users)
             # After a crash following the lease, its numbers remain unused.
-            for prefix, first, count in successive((user for user in users if user not in known), LEASED):
+            for prefix, first, count in consecutive_runs((user for user in users if user not in known), LEASE_SIZE):
                 at = self.directory.lease(count)
                 self.directory.enrol_range(IdRange(prefix=prefix, first=first, count=count, member=at))
-        return self.directory.number(users)
+        return self.directory.assign_numbers(users)
 
 
 # Preference import: writes the preferences while reading, and then requests their bitmaps.
 
 T = TypeVar("T")
 
-PREFERENCES_AT_ONCE = 4_096
+PREFERENCES_PER_BATCH = 4_096
 """Changes written at once. Other writers get their turn between the batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferenceImport:
     directory: Directory
-    wants: Wants
-    overalls: Overalls
+    subject_preferences: SubjectPreferences
+    account_preferences: AccountPreferencesStore
     log: EventLog
     clock: Clock
 
@@ -143,52 +152,73 @@ class PreferenceImport:
         Unknown accounts are added to the directory.
         """
         names = dict.fromkeys(chain.from_iterable((row.user, row.account) for row in rows.rows))
-        members = self.directory.number([name for name in names if name is not None])
-        changes = [change for row in rows.rows if (change := row.word(members[row.user]))]
-        overalls = [account_change for row in rows.rows if (account_change := row.overall(members[row.user]))]
+        members = self.directory.assign_numbers([name for name in names if name is not None])
+        changes = [change for row in rows.rows if (change := row.preference_change(members[row.user]))]
+        account_changes = [
+            account_change for row in rows.rows if (account_change := row.account_preferences_change(members[row.user]))
+        ]
         # After a crash before the write, the retry reads the same state; after the write, it moves no time again.
-        for batch in _few(changes):
-            self.wants.write(self._said(batch))
-        for account_batch in _few(overalls):
-            self.overalls.write(self._said_of_everything(account_batch))
+        for batch in _batches(changes):
+            self.subject_preferences.write(self._as_if_changed_now(batch))
+        for account_batch in _batches(account_changes):
+            self.account_preferences.write(self._account_changes_as_if_now(account_batch))
         of_accounts = ((members[change.subject.owner], shard_of(change.member)) for change in changes)
-        return touched(chain(of_accounts, ((EVERYBODY, shard_of(change.member)) for change in overalls)))
+        return rebuild_keys(chain(of_accounts, ((ALL_ACCOUNTS, shard_of(change.member)) for change in account_changes)))
 
-    def _said(self, words: Sequence[Word]) -> Sequence[Word]:
-        overalls = self.overalls.standing({change.member for change in words if change.volume})
-        digests = [change for change in words if Volume.DIGEST in (change.volume, _of(overalls, change.member).volume)]
-        before = {(w.subject, w.member): Want(subject=w.subject, member=w.member, at=ALWAYS) for w in digests}
-        before |= self.wants.standing(before)
+    def _as_if_changed_now(self, changes: Sequence[PreferenceChange]) -> Sequence[PreferenceChange]:
+        account_preferences = self.account_preferences.read_current(
+            {change.member for change in changes if change.volume}
+        )
+        digests = [
+            change
+            for change in changes
+            if Volume.DIGEST in (change.volume, _preferences_of(account_preferences, change.member).volume)
+        ]
+        before = {
+            (w.subject, w.member): SubjectPreference(subject=w.subject, member=w.member, at=ALWAYS) for w in digests
+        }
+        before |= self.subject_preferences.read_current(before)
         now = self.clock.now()
         return [
-            as_if_said(change, before[pair], _of(overalls, change.member), now)
+            as_if_changed_now(change, before[pair], _preferences_of(account_preferences, change.member), now)
             if (pair := (change.subject, change.member)) in before
             else change
-            for change in words
+            for change in changes
         ]
 
-    def _said_of_everything(self, words: Sequence[OverallWord]) -> Sequence[OverallWord]:
-        before, now = self.overalls.standing({change.member for change in words if change.volume}), self.clock.now()
-        return [as_if_said_of_everything(change, _of(before, change.member), now) for change in words]
+    def _account_changes_as_if_now(
+        self, changes: Sequence[AccountPreferencesChange]
+    ) -> Sequence[AccountPreferencesChange]:
+        before, now = (
+            self.account_preferences.read_current({change.member for change in changes if change.volume}),
+            self.clock.now(),
+        )
+        return [account_change_as_if_now(change, _preferences_of(before, change.member), now) for change in changes]
 
     def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
         """Yield steps that request the bitmaps. The rows are complete before, so the graph indexer finds them."""
-        return (partial(self._ask, shards) for shards in by_account(keys))
+        return (partial(self._request_bitmaps, shards) for shards in shards_by_account(keys))
 
-    def _ask(self, shards: Mapping[Member, Sequence[int]]) -> None:
-        names = self.directory.users([account for account in shards if account != EVERYBODY])
+    def _request_bitmaps(self, shards: Mapping[Member, Sequence[int]]) -> None:
+        names = self.directory.users([account for account in shards if account != ALL_ACCOUNTS])
         wanted = [
-            rebuild for account, user in names.items() for rebuild in rebuilds(user, shards[account], wanted=True)
+            rebuild
+            for account, user in names.items()
+            for rebuild in rebuild_requests(user, shards[account], has_imported_preferences=True)
         ]
-        asked = [(rebuild.followed, GraphRecord(rebuild=rebuild)) for rebuild in wanted]
-        everybody = [(shard_key(s), GraphRecord(everybody=s, imported=True)) for s in shards.get(EVERYBODY, ())]
-        records = [Record(stream=topics.FOLLOWS, key=key, value=pack(record)) for key, record in (*asked, *everybody)]
+        requests = [(rebuild.followed, GraphRecord(rebuild=rebuild)) for rebuild in wanted]
+        everybody = [
+            (shard_key(s), GraphRecord(account_wide_shard=s, imported=True)) for s in shards.get(ALL_ACCOUNTS, ())
+        ]
+        records = [
+            Record(stream=topics.FOLLOWS, key=key, value=pack(record)) for key, record in (*requests, *everybody)
+        ]
         self.log.append(records)
 
 
-def _of(overalls: Mapping[Member, Overall], member: Member) -> Overall:
-    return overalls.get(member, NOTHING_SAID)
+def _preferences_of(preferences: Mapping[Member, AccountPreferences], member: Member) -> AccountPreferences:
+    return preferences.get(member, DEFAULT_ACCOUNT_PREFERENCES)
 
 
-def _few(words: Sequence[T]) -> Iterable[Sequence[T]]:
-    return (words[first : first + PREFERENCES_AT_ONCE] for first in range(0, len(words), PREFERENCES_AT_ONCE))
+def _batches(changes: Sequence[T]) -> Iterable[Sequence[T]]:
+    return (changes[first : first + PREFERENCES_PER_BATCH] for first in range(0, len(changes), PREFERENCES_PER_BATCH))

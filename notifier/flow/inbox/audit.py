@@ -11,16 +11,16 @@ from itertools import groupby
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind
-from notifier.domain.users.digest import Digest, Schedule, digest_of, named
-from notifier.domain.users.visibility import SETTLED_AFTER, Mark, unread
-from notifier.flow.inbox.burst_walk import RUN, place_of
-from notifier.flow.inbox.evaluation import STEPS
-from notifier.flow.inbox.page import BADGE_MOST, Badge, Entry, InboxView, OpenedInbox, Page
+from notifier.domain.users.digest import Digest, DigestSchedule, digest_key, digest_of
+from notifier.domain.users.visibility import SETTLE_DELAY, Mark, is_unread
+from notifier.flow.inbox.burst_walk import RUN_LENGTH, position_of
+from notifier.flow.inbox.evaluation import MAX_RUNS
+from notifier.flow.inbox.page import BADGE_LIMIT, Badge, Entry, InboxView, OpenedInbox, Page
 from notifier.metrics import Metrics
 from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.users import People
 
-LATER = 100_000_000
+AFTER_ALL_DATES = 100_000_000
 """Sorts after every date that can name a digest."""
 
 LOGGER = logging.getLogger("notifier.audit")
@@ -43,30 +43,34 @@ class Audit:
         """
         if opened.page is not None and opened.page.partial:
             return
-        wrong = await self._wrong(opened)
+        wrong = await self._differences(opened)
         if wrong:
-            await self.pause(SETTLED_AFTER.total_seconds())
-            wrong = await self._wrong(opened)
+            await self.pause(SETTLE_DELAY.total_seconds())
+            wrong = await self._differences(opened)
         # Check the viewer last: a mark or follow written at any time since the answer explains the difference.
-        if wrong and await self._same_viewer(opened.look):
-            self.metrics.drifts.inc()
-            LOGGER.error("member %d: %s", opened.look.member, "; ".join(wrong))
-        self.metrics.audits.inc()
+        if wrong and await self._is_same_viewer(opened.view):
+            self.metrics.badge_drifts.inc()
+            LOGGER.error("member %d: %s", opened.view.member, "; ".join(wrong))
+        self.metrics.badge_audits.inc()
 
-    async def _wrong(self, opened: OpenedInbox) -> Sequence[str]:
-        view, bursts, digests = opened.look, await self._bursts(opened), await self._digests(opened)
+    async def _differences(self, opened: OpenedInbox) -> Sequence[str]:
+        view, bursts, digests = opened.view, await self._bursts(opened), await self._digests(opened)
         if bursts is None or digests is None:
             return ()
-        keys = [key for key in _kept(view) if key.subject.kind is not Kind.DIGEST]
-        kept = [*(await self.timeline.bursts(keys)).values()] if keys else []
-        listed: list[Entry] = [burst for burst in bursts if view.admits(burst)]
+        keys = [key for key in _marked_unread(view) if key.subject.kind is not Kind.DIGEST]
+        marked_unread = [*(await self.timeline.bursts(keys)).values()] if keys else []
+        listed: list[Entry] = [burst for burst in bursts if view.is_visible(burst)]
         retracted: list[Entry] = [
-            burst for burst in (*bursts, *kept) if not view.admits(burst) and view.admits(burst.once)
+            burst
+            for burst in (*bursts, *marked_unread)
+            if not view.is_visible(burst) and view.is_visible(burst.before_retraction)
         ]
         for current, original in digests:
             (listed if current else retracted).append(current or original)
-        listed.sort(key=place_of, reverse=True)
-        return list(differences(opened, listed, [burst for burst in kept if view.admits(burst)], retracted))
+        listed.sort(key=position_of, reverse=True)
+        return list(
+            differences(opened, listed, [burst for burst in marked_unread if view.is_visible(burst)], retracted)
+        )
 
     async def _bursts(self, opened: OpenedInbox) -> Sequence[Burst] | None:
         """Return all bursts that the viewer sees, or saw before they were retracted, newest first.
@@ -74,12 +78,12 @@ class Audit:
         Reads as far down as list and badge reach; None if that is too far.
         """
         bursts, place = list[Burst](), None
-        for _ in range(STEPS):
-            run = await self.timeline.before(opened.look.subjects, place, RUN)
-            bursts += [burst for burst in run if opened.look.admits(burst.once)]
-            if len(run) < RUN or _reached(opened, place_of(run[-1]), bursts):
+        for _ in range(MAX_RUNS):
+            run = await self.timeline.before(opened.view.subjects, place, RUN_LENGTH)
+            bursts += [burst for burst in run if opened.view.is_visible(burst.before_retraction)]
+            if len(run) < RUN_LENGTH or _has_reached(opened, position_of(run[-1]), bursts):
                 return bursts
-            place = place_of(run[-1])
+            place = position_of(run[-1])
         return None
 
     async def _digests(self, opened: OpenedInbox) -> Sequence[tuple[Digest | None, Digest]] | None:
@@ -87,102 +91,111 @@ class Audit:
 
         Reads as far down as list and badge reach; None if that is too far. A day counts once all of it was read.
         """
-        view, bursts, place = opened.look, list[Burst](), None
-        kept = [key.seq for key in _kept(view) if key.subject.kind is Kind.DIGEST]
-        while view.digested and len(bursts) < STEPS * RUN:
-            run = await self.timeline.before(view.digested, place, RUN)
+        view, bursts, place = opened.view, list[Burst](), None
+        marked_dates = [key.seq for key in _marked_unread(view) if key.subject.kind is Kind.DIGEST]
+        while view.digest_subjects and len(bursts) < MAX_RUNS * RUN_LENGTH:
+            run = await self.timeline.before(view.digest_subjects, place, RUN_LENGTH)
             bursts += run
-            days, originals = [*_by_day(view, bursts)], [*_by_day(view, [burst.once for burst in bursts])]
-            ended = len(run) < RUN
+            days, originals = [*_by_day(view, bursts)], [*_by_day(view, [burst.before_retraction for burst in bursts])]
+            ended = len(run) < RUN_LENGTH
             both = [(current, digest) for (_, current), (_, digest) in zip(days, originals, strict=True)]
             whole = [
                 (current, original)
                 for current, original in (both if ended else both[:-1])
-                if original and view.admits(original)
+                if original and view.is_visible(original)
             ]
             listed = [digest for _, digest in whole]
-            if ended or (_reached(opened, days[-1][0], listed) and days[-1][0].burst.seq < min(kept, default=LATER)):
+            if ended or (
+                _has_reached(opened, days[-1][0], listed)
+                and days[-1][0].burst.seq < min(marked_dates, default=AFTER_ALL_DATES)
+            ):
                 return whole
-            place = place_of(run[-1])
-        return None if view.digested else ()
+            place = position_of(run[-1])
+        return None if view.digest_subjects else ()
 
-    async def _same_viewer(self, look: InboxView) -> bool:
-        return await self.people.viewer(look.viewer.user, look.member) == look.viewer
+    async def _is_same_viewer(self, view: InboxView) -> bool:
+        return await self.people.viewer(view.viewer.user, view.member) == view.viewer
 
 
-def _kept(look: InboxView) -> Iterator[BurstKey]:
+def _marked_unread(view: InboxView) -> Iterator[BurstKey]:
     """Yield the keys that the viewer marked unread."""
-    return (key for key, mark in look.viewer.marks.by_burst.items() if mark is Mark.UNREAD)
+    return (key for key, mark in view.viewer.marks.by_burst.items() if mark is Mark.UNREAD)
 
 
 def differences(
-    opened: OpenedInbox, listed: Sequence[Entry], kept: Collection[Burst], gone: Collection[Entry]
+    opened: OpenedInbox, listed: Sequence[Entry], marked_unread: Collection[Burst], retracted: Collection[Entry]
 ) -> Iterator[str]:
     """Describe each difference between the answer and the recomputed entries.
 
     `kept` are bursts marked unread, however old. `gone` are retracted entries: the answer may have had them.
     """
     if opened.page is not None:
-        yield from _of_list(opened, opened.page, listed, {entry.key for entry in gone})
+        yield from _list_differences(opened, opened.page, listed, {entry.key for entry in retracted})
     if opened.badge is not None:
-        counted = {entry.key: entry for entry in (*listed, *kept)}
-        yield from _of_badge(opened.look, opened.badge, counted.values(), {entry.key: entry for entry in gone}.values())
+        counted = {entry.key: entry for entry in (*listed, *marked_unread)}
+        yield from _badge_differences(
+            opened.view, opened.badge, counted.values(), {entry.key: entry for entry in retracted}.values()
+        )
 
 
-def _of_list(opened: OpenedInbox, page: Page, listed: Sequence[Entry], gone: Collection[BurstKey]) -> Iterator[str]:
-    view, after, end = opened.look, opened.after, page.next
-    within = [b for b in listed if (after is None or place_of(b) < after) and (end is None or place_of(b) >= end)]
+def _list_differences(
+    opened: OpenedInbox, page: Page, listed: Sequence[Entry], retracted: Collection[BurstKey]
+) -> Iterator[str]:
+    view, after, end = opened.view, opened.after, page.next
+    within = [b for b in listed if (after is None or position_of(b) < after) and (end is None or position_of(b) >= end)]
     shown_entries = [item.entry for item in page.items]
     # A burst that was re-stamped meanwhile has another position, and rightly so.
     shown_at, listed_at = ({entry.key: entry.opened_at for entry in entries} for entries in (shown_entries, listed))
     moved = {key for key, at in shown_at.items() if listed_at.get(key, at) != at}
-    skipped = moved | {*gone} | {entry.key for entry in (*shown_entries, *within) if not _settled(view, entry)}
+    skipped = moved | {*retracted} | {entry.key for entry in (*shown_entries, *within) if not _is_settled(view, entry)}
     shown = [(item.entry.key, item.unread) for item in page.items if item.entry.key not in skipped]
-    stored = [(entry.key, unread(entry, view.viewer)) for entry in within if entry.key not in skipped]
+    stored = [(entry.key, is_unread(entry, view.viewer)) for entry in within if entry.key not in skipped]
     if shown != stored:
-        yield f"the list is [{_told(shown)}], and must be [{_told(stored)}]"
+        yield f"the list is [{_format_entries(shown)}], and must be [{_format_entries(stored)}]"
 
 
-def _of_badge(look: InboxView, badge: Badge, listed: Collection[Entry], gone: Collection[Entry]) -> Iterator[str]:
+def _badge_differences(
+    view: InboxView, badge: Badge, listed: Collection[Entry], retracted: Collection[Entry]
+) -> Iterator[str]:
     """Compare the badge with a range: unsettled and retracted entries may have been counted or not."""
-    counted = [entry for entry in listed if unread(entry, look.viewer)]
-    least, most = sum(_settled(look, entry) for entry in counted), len(counted)
-    most += sum(unread(entry, look.viewer) for entry in gone)
-    answered = BADGE_MOST + 1 if badge.more else badge.count
-    if not min(least, BADGE_MOST + 1) <= answered <= min(most, BADGE_MOST + 1):
+    counted = [entry for entry in listed if is_unread(entry, view.viewer)]
+    least, most = sum(_is_settled(view, entry) for entry in counted), len(counted)
+    most += sum(is_unread(entry, view.viewer) for entry in retracted)
+    answered = BADGE_LIMIT + 1 if badge.more else badge.count
+    if not min(least, BADGE_LIMIT + 1) <= answered <= min(most, BADGE_LIMIT + 1):
         yield f"the badge is {answered}, and must be {least} to {most}"
 
 
-def _settled(look: InboxView, entry: Entry) -> bool:
+def _is_settled(view: InboxView, entry: Entry) -> bool:
     """Return whether the entry looked the same at the answer and now.
 
     Younger entries may have become visible in between. A burst with a blocked mentioner may appear with its next
     mentioner, and a digest with its first visible burst.
     """
     bursts = entry.newest if isinstance(entry, Digest) else (entry,)
-    blocked = all(any(name in look.viewer.blocked for name in burst.mentioners) for burst in bursts)
-    return entry.opened_at <= look.now - SETTLED_AFTER and not blocked
+    blocked = all(any(name in view.viewer.blocked for name in burst.mentioners) for burst in bursts)
+    return entry.opened_at <= view.now - SETTLE_DELAY and not blocked
 
 
-def _by_day(look: InboxView, opened: Sequence[Burst]) -> Iterator[tuple[InboxPosition, Digest | None]]:
+def _by_day(view: InboxView, opened: Sequence[Burst]) -> Iterator[tuple[InboxPosition, Digest | None]]:
     """Yield each day's digest with its position; None if the day has no digest."""
-    viewer, schedule = look.viewer, Schedule.of(look.viewer.overall)
+    viewer, schedule = view.viewer, DigestSchedule.of(view.viewer.account_preferences)
     for day, bursts in groupby(opened, key=lambda burst: schedule.day_of(burst.opened_at)):
         due, included = schedule.moment(day), [b for b in bursts if b.restricted_to in {None, *viewer.authors}]
-        digest = digest_of(viewer, day, included, look.now) if due <= look.now else None
-        yield InboxPosition(due, named(viewer.user, day)), digest
+        digest = digest_of(viewer, day, included, view.now) if due <= view.now else None
+        yield InboxPosition(due, digest_key(viewer.user, day)), digest
 
 
-def _reached(opened: OpenedInbox, last: InboxPosition, found: Sequence[Entry]) -> bool:
-    view, page = opened.look, opened.page
+def _has_reached(opened: OpenedInbox, last: InboxPosition, entries: Sequence[Entry]) -> bool:
+    view, page = opened.view, opened.page
     if page is not None and (page.next is None or last > page.next):
         return False
     seen_at = view.viewer.marks.seen_at
     if opened.badge is None or (seen_at is not None and last.opened_at <= seen_at):
         return True
-    return sum(_settled(view, entry) and unread(entry, view.viewer) for entry in found) > BADGE_MOST
+    return sum(_is_settled(view, entry) and is_unread(entry, view.viewer) for entry in entries) > BADGE_LIMIT
 
 
-def _told(listed: Sequence[tuple[BurstKey, bool]]) -> str:
+def _format_entries(listed: Sequence[tuple[BurstKey, bool]]) -> str:
     """Format entries by their keys only: user content must not appear in logs."""
     return ", ".join(f"{key}{'*' if new else ''}" for key, new in listed)

@@ -7,12 +7,12 @@ from itertools import islice
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.flow.inbox.burst_walk import RUN, place_of
+from notifier.flow.inbox.burst_walk import RUN_LENGTH, position_of
 from notifier.flow.inbox.subject_cache import SubjectCache
-from notifier.flow.inbox.subject_news import FOR_EVER, PlaceOf, SubjectNews
+from notifier.flow.inbox.subject_news import OLDEST_POSITION, PositionTuple, SubjectNews
 from notifier.ports.inbox import InboxPosition
 
-_THE_END = InboxPosition(*FOR_EVER)
+_LIST_END = InboxPosition(*OLDEST_POSITION)
 FIRST_RUN = 32
 """A page of 20, the burst after it, and some that the viewer may not see."""
 
@@ -32,14 +32,14 @@ class CachedWalk:
     """Bursts restricted to followers of other authors are skipped, or their number would show."""
     after: InboxPosition | None
     """The walk starts behind this position. Later it is the position of the last burst returned."""
-    ended: bool = False
+    has_ended: bool = False
     _run: int = FIRST_RUN
     _in_memory: bool = field(init=False)
     _horizon: InboxPosition = field(init=False)
     _by_subject: Mapping[Subject, SubjectNews] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._look_for_horizon()
+        self._update_horizon()
         self._in_memory = self.after is None or self.after > self._horizon
         self._by_subject = {subject_news.subject: subject_news for subject_news in self.news}
 
@@ -48,38 +48,38 @@ class CachedWalk:
         return await (self._from_memory() if self._in_memory else self._from_store())
 
     async def _from_memory(self) -> Sequence[Burst]:
-        size, self._run = self._run, RUN
+        size, self._run = self._run, RUN_LENGTH
         run = list[Burst]()
         while len(run) < size:
-            self._look_for_horizon()
+            self._update_horizon()
             wanted = size - len(run)
-            places = [*islice(self._places(), wanted)]
+            places = [*islice(self._positions(), wanted)]
             keys = [key for _, key in places]
-            bursts = await self.cache.bodies(keys)
-            if self._relisted(places, bursts):
+            bursts = await self.cache.read_bursts(keys)
+            if self._correct_positions(places, bursts):
                 continue
             run += [burst for key in keys if (burst := bursts.get(key)) and self._admits(burst)]
             if keys and keys[-1] in bursts:
-                self.after = place_of(bursts[keys[-1]])
+                self.after = position_of(bursts[keys[-1]])
             if len(keys) < wanted:
-                if self._horizon == _THE_END:
-                    self.ended = True
+                if self._horizon == _LIST_END:
+                    self.has_ended = True
                 elif not run:
                     await self._extend()
-                if run or self.ended or not self._in_memory:
+                if run or self.has_ended or not self._in_memory:
                     break
         return run
 
     async def _extend(self) -> None:
         """Lower the horizon, or leave memory if the lists cannot grow. Raises StoreUnavailable."""
         seen = self._horizon
-        self._look_for_horizon()
+        self._update_horizon()
         if (before := self._horizon) < seen:  # another viewer's walk has lowered it
             return
         await self.cache.extend(
-            [subject_news.subject for subject_news in self.news if subject_news.complete_to > FOR_EVER], before
+            [subject_news.subject for subject_news in self.news if subject_news.complete_to > OLDEST_POSITION], before
         )
-        self._look_for_horizon()
+        self._update_horizon()
         if self._horizon >= before:
             self._in_memory = False
             if self.after is None or self.after > before:
@@ -87,24 +87,26 @@ class CachedWalk:
 
     async def _from_store(self) -> Sequence[Burst]:
         run = await self.cache.before(self.subjects, self.after, self.authors)
-        self.ended = len(run) < self.cache.run
+        self.has_ended = len(run) < self.cache.run
         if run:
-            self.after = place_of(run[-1])
+            self.after = position_of(run[-1])
         return run
 
-    def _look_for_horizon(self) -> None:
+    def _update_horizon(self) -> None:
         """Update the horizon. It can rise during the walk, when a subject gets more bursts than its list holds."""
-        self._horizon = InboxPosition(*max((subject_news.complete_to for subject_news in self.news), default=FOR_EVER))
+        self._horizon = InboxPosition(
+            *max((subject_news.complete_to for subject_news in self.news), default=OLDEST_POSITION)
+        )
 
-    def _places(self) -> Iterator[PlaceOf]:
+    def _positions(self) -> Iterator[PositionTuple]:
         """Yield all positions behind `after` and down to the horizon, newest first."""
         below = None if self.after is None else (self.after.opened_at, self.after.burst)
         down_to = (self._horizon.opened_at, self._horizon.burst)
         return heapq.merge(
-            *(subject_news.newest(below, down_to) for subject_news in self.news if subject_news.places), reverse=True
+            *(subject_news.newest(below, down_to) for subject_news in self.news if subject_news.positions), reverse=True
         )
 
-    def _relisted(self, places: Sequence[PlaceOf], bursts: Mapping[BurstKey, Burst]) -> bool:
+    def _correct_positions(self, places: Sequence[PositionTuple], bursts: Mapping[BurstKey, Burst]) -> bool:
         """Correct positions that the index held from before a re-stamp, and drop bursts that the store does not have.
 
         Return whether any position changed, possibly through a change that arrived while the bursts were read.

@@ -7,12 +7,12 @@ from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.viewer_cache import ViewerCache
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
-from notifier.ports.inbox_versions import BurstChanges, Position
+from notifier.ports.inbox_versions import BurstChanges, FeedPosition
 
-READ_EVERY = timedelta(milliseconds=500)
+READ_INTERVAL = timedelta(milliseconds=500)
 """A cache answers only if it was compared with the store within this time. A retraction that never reached Redis is
 gone after it."""
-IDLE_FOR = timedelta(minutes=2)
+MAX_IDLE_TIME = timedelta(minutes=2)
 """After this long without a reader, a restart costs less than reading what was missed. Longer than clients wait between
 two polls."""
 
@@ -26,21 +26,21 @@ class ChangeFollower:
     viewers: ViewerCache
     clock: Clock
     metrics: Metrics
-    position: Position | None = None
+    position: FeedPosition | None = None
     read_at: datetime | None = None
     """When the latest read began."""
 
     async def keep_up(self) -> None:
         """Read the feed unless it was read within READ_EVERY. Raises StoreUnavailable."""
         now = self.clock.now()
-        if self.read_at is None or not self.read_at <= now < self.read_at + READ_EVERY:
+        if self.read_at is None or not self.read_at <= now < self.read_at + READ_INTERVAL:
             await self.catch_up()
 
     async def catch_up(self) -> None:
         """Apply every change whose write returned before this call. Raises StoreUnavailable."""
         now = self.clock.now()
         self.metrics.inbox_feed_reads.inc()
-        idle = self.read_at is None or not self.read_at <= now < self.read_at + IDLE_FOR
+        idle = self.read_at is None or not self.read_at <= now < self.read_at + MAX_IDLE_TIME
         changes = None if self.position is None or idle else await self.changes.after(self.position)
         if changes is None:
             await self._begin()

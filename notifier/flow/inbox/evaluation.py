@@ -8,19 +8,19 @@ from typing import Protocol
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.domain.users.visibility import SETTLED_AFTER, Mark, SeenToken, unread
-from notifier.flow.inbox.burst_walk import place_of
-from notifier.flow.inbox.digests import Digests
-from notifier.flow.inbox.page import BADGE_MOST, Entry, InboxView, Page
+from notifier.domain.users.visibility import SETTLE_DELAY, Mark, SeenToken, is_unread
+from notifier.flow.inbox.burst_walk import position_of
+from notifier.flow.inbox.digests import DigestWalk
+from notifier.flow.inbox.page import BADGE_LIMIT, Entry, InboxView, Page
 from notifier.ports.inbox import InboxPosition
 
 # Listing: individual bursts and digests, merged newest first.
 
 
-class Steps(Protocol):
+class BurstRuns(Protocol):
     """A walk through bursts, newest first, one run at a time."""
 
-    ended: bool
+    has_ended: bool
     after: InboxPosition | None
     """Position of the last burst returned."""
 
@@ -36,54 +36,56 @@ class Listing:
     Each step advances the walk that has not come as far down, and returns the entries that both have passed.
     """
 
-    walk: Steps
-    digests: Digests
+    walk: BurstRuns
+    digests: DigestWalk
     _waiting: list[Entry] = field(default_factory=list)
 
     @property
-    def ended(self) -> bool:
-        return self.walk.ended and self.digests.ended
+    def has_ended(self) -> bool:
+        return self.walk.has_ended and self.digests.has_ended
 
     @property
     def after(self) -> InboxPosition | None:
         """Return the position above which everything was returned. None at the beginning and at the end."""
-        open_ends = [end.after for end in (self.walk, self.digests) if not end.ended]
+        open_ends = [end.after for end in (self.walk, self.digests) if not end.has_ended]
         return None if None in open_ends else max((after for after in open_ends if after), default=None)
 
-    def passed(self, moment: datetime) -> bool:
+    def has_passed(self, moment: datetime) -> bool:
         """Return whether all remaining entries opened at or before `moment`."""
-        return self.ended or (self.after is not None and self.after.opened_at <= moment)
+        return self.has_ended or (self.after is not None and self.after.opened_at <= moment)
 
     async def step(self) -> Sequence[Entry]:
         """Return the next run, possibly empty. Raises StoreUnavailable."""
         if not self.digests.subjects:
             return await self.walk.step()
         self._waiting += await (self.digests.step() if self._digests_behind() else self.walk.step())
-        waiting = sorted(self._waiting, key=place_of, reverse=True)
-        self._waiting = [] if self.ended else [entry for entry in waiting if not self._given(place_of(entry))]
+        waiting = sorted(self._waiting, key=position_of, reverse=True)
+        self._waiting = (
+            [] if self.has_ended else [entry for entry in waiting if not self._is_passed_by_both(position_of(entry))]
+        )
         return waiting[: len(waiting) - len(self._waiting)]
 
-    def _given(self, place: InboxPosition) -> bool:
+    def _is_passed_by_both(self, place: InboxPosition) -> bool:
         return self.after is not None and place >= self.after
 
     def _digests_behind(self) -> bool:
-        if self.walk.ended or self.digests.ended:
-            return self.walk.ended
+        if self.walk.has_ended or self.digests.has_ended:
+            return self.walk.has_ended
         return self.walk.after is not None and self.digests.after is not None and self.walk.after <= self.digests.after
 
 
-STEPS = 20
+MAX_RUNS = 20
 """Maximum runs that a page reads; the next page goes on from there."""
 
 
-class Entries(Protocol):
+class EntrySource(Protocol):
     """Source of single entries."""
 
-    def entries(self, look: InboxView, keys: Collection[BurstKey], /) -> Awaitable[Mapping[BurstKey, Entry]]:
+    def entries(self, view: InboxView, keys: Collection[BurstKey], /) -> Awaitable[Mapping[BurstKey, Entry]]:
         """Return the entries, visible or not; of digests only the viewer's own. Raises StoreUnavailable."""
         ...
 
-    def pointed_to(self, look: InboxView, after: InboxPosition | None, limit: int, /) -> Awaitable[Collection[Entry]]:
+    def row_entries(self, view: InboxView, after: InboxPosition | None, limit: int, /) -> Awaitable[Collection[Entry]]:
         """Return the entries that the viewer's inbox rows point to. Raises StoreUnavailable."""
         ...
 
@@ -92,10 +94,10 @@ class Entries(Protocol):
 class Evaluation:
     """Evaluates what a viewer sees at one moment, by the visibility predicate alone."""
 
-    look: InboxView
+    view: InboxView
     after: InboxPosition | None
     limit: int
-    source: Entries
+    source: EntrySource
 
     async def page(self, listing: Listing) -> tuple[Page, Sequence[Entry]]:
         """Return the page, and all admitted entries that were walked past.
@@ -104,20 +106,20 @@ class Evaluation:
         """
         admitted = list[Entry]()
         try:
-            for _ in range(STEPS):
-                admitted += [entry for entry in await listing.step() if self.look.admits(entry)]
-                if len(admitted) > self.limit or listing.ended:
+            for _ in range(MAX_RUNS):
+                admitted += [entry for entry in await listing.step() if self.view.is_visible(entry)]
+                if len(admitted) > self.limit or listing.has_ended:
                     break
         except StoreUnavailable:
             return await self.partial(admitted), admitted
         shown = admitted[: self.limit]
-        more = place_of(shown[-1]) if len(admitted) > self.limit else listing.after
+        more = position_of(shown[-1]) if len(admitted) > self.limit else listing.after
         page = Page(
-            items=[self.look.shown(entry) for entry in shown],
-            next=None if listing.ended and len(admitted) <= self.limit else more,
-            seen=seen_token(self.look, shown, self.after),
+            items=[self.view.to_item(entry) for entry in shown],
+            next=None if listing.has_ended and len(admitted) <= self.limit else more,
+            seen=seen_token(self.view, shown, self.after),
             partial=False,
-            look=self.look,
+            view=self.view,
         )
         return page, admitted
 
@@ -126,46 +128,48 @@ class Evaluation:
 
         `admitted` are the entries that the listing returned before.
         """
-        viewer = self.look.viewer
+        viewer = self.view.viewer
         unread_entries = await self._marked_unread()
-        unread_entries |= {entry.key: entry for entry in admitted if unread(entry, viewer)}
+        unread_entries |= {entry.key: entry for entry in admitted if is_unread(entry, viewer)}
         seen_at = viewer.marks.seen_at
-        while len(unread_entries) <= BADGE_MOST and not listing.ended:
-            if seen_at is not None and listing.passed(seen_at):
+        while len(unread_entries) <= BADGE_LIMIT and not listing.has_ended:
+            if seen_at is not None and listing.has_passed(seen_at):
                 break
             run = await listing.step()
-            unread_entries |= {entry.key: entry for entry in run if self.look.admits(entry) and unread(entry, viewer)}
+            unread_entries |= {
+                entry.key: entry for entry in run if self.view.is_visible(entry) and is_unread(entry, viewer)
+            }
         return unread_entries
 
     async def _marked_unread(self) -> dict[BurstKey, Entry]:
         """Return the visible entries that the viewer marked as unread, however old."""
-        keys = [key for key, mark in self.look.viewer.marks.by_burst.items() if mark is Mark.UNREAD]
-        known = await self.source.entries(self.look, keys) if keys else {}
-        return {entry.key: entry for entry in known.values() if self.look.admits(entry)}
+        keys = [key for key, mark in self.view.viewer.marks.by_burst.items() if mark is Mark.UNREAD]
+        known = await self.source.entries(self.view, keys) if keys else {}
+        return {entry.key: entry for entry in known.values() if self.view.is_visible(entry)}
 
-    async def partial(self, found: Sequence[Entry] = ()) -> Page:
+    async def partial(self, entries: Sequence[Entry] = ()) -> Page:
         """Return a partial page of the entries read so far, and those that the inbox rows point to.
 
         Raises StoreUnavailable.
         """
-        more = await self.source.pointed_to(self.look, self.after, self.limit)
-        return partial_page(self.look, [*found, *more], self.limit)
+        more = await self.source.row_entries(self.view, self.after, self.limit)
+        return partial_page(self.view, [*entries, *more], self.limit)
 
 
-def partial_page(look: InboxView, entries: Collection[Entry], limit: int) -> Page:
+def partial_page(view: InboxView, entries: Collection[Entry], limit: int) -> Page:
     """Return a page that does not claim completeness: it has no cursor and marks nothing as seen."""
-    known = {entry.key: entry for entry in entries if look.admits(entry)}
-    newest = sorted(known.values(), key=place_of, reverse=True)[:limit]
-    return Page(items=[look.shown(entry) for entry in newest], next=None, seen=None, partial=True, look=look)
+    known = {entry.key: entry for entry in entries if view.is_visible(entry)}
+    newest = sorted(known.values(), key=position_of, reverse=True)[:limit]
+    return Page(items=[view.to_item(entry) for entry in newest], next=None, seen=None, partial=True, view=view)
 
 
-def seen_token(look: InboxView, shown: Sequence[Entry], after: InboxPosition | None) -> SeenToken:
+def seen_token(view: InboxView, shown: Sequence[Entry], after: InboxPosition | None) -> SeenToken:
     """Return a token that covers what had certainly become visible when the page was made.
 
     On later pages it covers nothing newer than the top of the page.
     """
-    as_of = look.now - SETTLED_AFTER
+    as_of = view.now - SETTLE_DELAY
     if after is not None:
         as_of = min(as_of, after.opened_at)
     newer = frozenset(entry.key for entry in shown if entry.opened_at > as_of)
-    return SeenToken(viewer=look.viewer.user, as_of=as_of, newer=newer)
+    return SeenToken(viewer=view.viewer.user, as_of=as_of, newer=newer)

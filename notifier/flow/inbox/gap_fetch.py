@@ -8,19 +8,19 @@ from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS
-from notifier.flow.inbox.burst_walk import BEFORE_ALL, place_of
+from notifier.flow.inbox.burst_walk import LOWEST_KEY, position_of
 from notifier.flow.inbox.page import Entry, InboxView, Item
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.users import People
 
-MOST_READ = 200
+MAX_READ = 200
 """Bursts read per request: 2 ms of CPU in SQLite. The largest page shows 100."""
 
-LARGEST_SEQ = 253_402_300_799
+MAX_SEQ = 253_402_300_799
 """The last second of the year 9999: the last one that a `datetime` can hold."""
 
-NOWHERE = Subject(Kind.MENTION, UserId(""))
+NO_SUBJECT = Subject(Kind.MENTION, UserId(""))
 """A subject that cannot exist. It is read instead of every subject that has nothing for the viewer. So a subject that
 exists costs as much work as one that does not."""
 
@@ -31,7 +31,7 @@ def opening_second(entry: Entry, now: datetime) -> datetime:
     Bursts numbered together open a millisecond apart, so the last of many can be ahead of the clock. A second in the
     future would show how many there were.
     """
-    return min(entry.opened_in, now.replace(microsecond=0))
+    return min(entry.opened_second, now.replace(microsecond=0))
 
 
 def seq_of(entry: Entry, now: datetime) -> int:
@@ -60,7 +60,7 @@ class GapPage:
     """The next page starts behind this position; None at the end of the range."""
     partial: bool
     """The store did not answer: items may be missing."""
-    look: InboxView
+    view: InboxView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class _Query:
     since: datetime
 
     def covers(self, entry: Entry) -> bool:
-        within = entry.opened_at >= self.since and (self.place is None or place_of(entry) < self.place)
+        within = entry.opened_at >= self.since and (self.place is None or position_of(entry) < self.place)
         return within and entry.key.subject == self.subject
 
 
@@ -86,7 +86,7 @@ class GapFetch:
     people: People
     timeline: Timeline
     clock: Clock
-    most_read: int = MOST_READ
+    max_read: int = MAX_READ
 
     async def fetch(
         self, user: UserId, subject: Subject, within: SeqRange, *, after: InboxPosition | None = None, limit: int = 50
@@ -95,58 +95,58 @@ class GapFetch:
 
         Raises NotFound for a user that does not exist, StoreUnavailable if not even a partial page can be read.
         """
-        view = await self._look(user)
+        view = await self._view(user)
         query = _query(view, subject, within, after)
         try:
             run = await self.timeline.before(
-                [query.subject], query.place, self.most_read, view.viewer.authors, query.since
+                [query.subject], query.place, self.max_read, view.viewer.authors, query.since
             )
         except StoreUnavailable:
             return await self._partial(view, query, limit)
-        visible = [burst for burst in run if view.admits(burst)]
+        visible = [burst for burst in run if view.is_visible(burst)]
         if len(visible) > limit:
-            following: InboxPosition | None = place_of(visible[limit - 1])
+            following: InboxPosition | None = position_of(visible[limit - 1])
         else:
-            following = place_of(run[-1]) if len(run) == self.most_read else None
-        return GapPage(items=[view.item(burst) for burst in visible[:limit]], next=following, partial=False, look=view)
+            following = position_of(run[-1]) if len(run) == self.max_read else None
+        return GapPage(items=[view.item(burst) for burst in visible[:limit]], next=following, partial=False, view=view)
 
-    async def _look(self, user: UserId) -> InboxView:
+    async def _view(self, user: UserId) -> InboxView:
         member = await self.people.member(user)
         if member is None:
             raise NotFound(f"The user is {user}.")
         return InboxView(viewer=await self.people.viewer(user, member), member=member, now=self.clock.now())
 
-    async def _partial(self, look: InboxView, query: _Query, limit: int) -> GapPage:
+    async def _partial(self, view: InboxView, query: _Query, limit: int) -> GapPage:
         """Return what the viewer's inbox rows point to. Not every burst has a row, so the page is partial."""
-        rows = await self.timeline.rows(look.member, [query.subject], query.place, self.most_read)
+        rows = await self.timeline.rows(view.member, [query.subject], query.place, self.max_read)
         bursts = await self.timeline.bursts([row.burst for row in rows])
-        visible = [burst for burst in bursts.values() if query.covers(burst) and look.admits(burst)]
-        newest = sorted(visible, key=place_of, reverse=True)[:limit]
-        return GapPage(items=[look.item(burst) for burst in newest], next=None, partial=True, look=look)
+        visible = [burst for burst in bursts.values() if query.covers(burst) and view.is_visible(burst)]
+        newest = sorted(visible, key=position_of, reverse=True)[:limit]
+        return GapPage(items=[view.item(burst) for burst in newest], next=None, partial=True, view=view)
 
 
-def _query(look: InboxView, subject: Subject, within: SeqRange, after: InboxPosition | None) -> _Query:
+def _query(view: InboxView, subject: Subject, within: SeqRange, after: InboxPosition | None) -> _Query:
     """Narrow the range to what the viewer may see at all, so that nothing beyond it is read or counted."""
-    newest = _seq(look.now)
-    since = _visible_since(look, subject)
+    newest = _seq(view.now)
+    since = _visible_since(view, subject)
     if since is None or within.first > newest:
-        return _Query(subject=NOWHERE, place=None, since=look.now)
+        return _Query(subject=NO_SUBJECT, place=None, since=view.now)
     # A burst ahead of the clock is shown with the current second, so the range must end behind it, too.
-    end = None if within.last is None or within.last >= newest else InboxPosition(_moment(within.last + 1), BEFORE_ALL)
+    end = None if within.last is None or within.last >= newest else InboxPosition(_moment(within.last + 1), LOWEST_KEY)
     return _Query(
         subject=subject,
         place=min((place for place in (end, after) if place is not None), default=None),
-        since=max(since, _moment(within.first), look.now - RETENTION),
+        since=max(since, _moment(within.first), view.now - RETENTION),
     )
 
 
-def _visible_since(look: InboxView, subject: Subject) -> datetime | None:
+def _visible_since(view: InboxView, subject: Subject) -> datetime | None:
     """Return the opening time from which on the inbox lists the subject's bursts individually.
 
     None if it lists none.
     """
-    viewer = look.viewer
-    if subject not in look.subjects:
+    viewer = view.viewer
+    if subject not in view.subjects:
         return None
     if subject.kind is Kind.MENTION and subject.owner in viewer.blocked:
         return None

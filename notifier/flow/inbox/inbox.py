@@ -5,16 +5,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from notifier.bounded_executor import Crowded
+from notifier.bounded_executor import TooManyWaiting
 from notifier.domain.bursts.burst import Burst, expires_at
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, UserId
 from notifier.domain.users.visibility import Mark, SeenToken
-from notifier.flow.inbox.burst_walk import Walk
+from notifier.flow.inbox.burst_walk import BurstWalk
 from notifier.flow.inbox.cached_walk import CachedWalk
-from notifier.flow.inbox.digests import Digests, digests_by, due_next
+from notifier.flow.inbox.digests import DigestWalk, digests_by, next_digest_due
 from notifier.flow.inbox.evaluation import Evaluation, Listing, partial_page, seen_token
-from notifier.flow.inbox.last_known_pages import Lately, PageRenderer, adopted, remembered_page
+from notifier.flow.inbox.last_known_pages import LastKnownPages, PageRenderer, adopted, remembered_page
 from notifier.flow.inbox.page import Badge, Entry, InboxView, OpenedInbox, Page, badge_of
 from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
@@ -24,7 +24,7 @@ from notifier.flow.inbox.viewer_facts import ViewerFacts
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
-from notifier.ports.inbox_versions import VersionLook
+from notifier.ports.inbox_versions import VersionLookup
 from notifier.ports.pull_index import PullReader
 from notifier.ports.users import People
 
@@ -36,7 +36,7 @@ class OpeningObserver(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tab:
+class UncachedInbox:
     """Uncached inbox. Each page and badge reflects one moment, and is decided by the visibility predicate alone."""
 
     people: People
@@ -44,20 +44,20 @@ class Tab:
     pull: PullReader
     clock: Clock
     observers: Sequence[OpeningObserver] = ()
-    lately: Lately = field(default_factory=Lately)
+    last_known_pages: LastKnownPages = field(default_factory=LastKnownPages)
 
     async def page(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> Page:
         """Return a page.
 
         Raises NotFound if the user does not exist, and StoreUnavailable if not even a partial page can be read.
         """
-        return await self._page(await self._look(user), after=after, limit=limit)
+        return await self._page(await self._view(user), after=after, limit=limit)
 
     async def badge(self, user: UserId) -> Badge:
         """Return the number of unread entries that a walk through all pages of the same moment would show."""
-        view = await self._look(user)
+        view = await self._view(user)
         badge = await self._badge(view)
-        self.observe(OpenedInbox(look=view, after=None, page=None, badge=badge))
+        self.observe(OpenedInbox(view=view, after=None, page=None, badge=badge))
         return badge
 
     async def open(
@@ -71,13 +71,16 @@ class Tab:
         try:
             page = await self.page(user, after=after, limit=limit)
         except StoreUnavailable:
-            if after is not None or (last_known := self.lately.again(user, self.clock.now(), limit)) is None:
+            if (
+                after is not None
+                or (last_known := self.last_known_pages.partial_page(user, self.clock.now(), limit)) is None
+            ):
                 raise
             page = last_known
         if after is None and not page.partial:
-            self.lately.keep(page)
-        badge = None if page.partial else await self._badge_or_none(page.look)
-        self.observe(OpenedInbox(look=page.look, after=after, page=page, badge=badge))
+            self.last_known_pages.put(page)
+        badge = None if page.partial else await self._badge_or_none(page.view)
+        self.observe(OpenedInbox(view=page.view, after=after, page=page, badge=badge))
         return page, badge
 
     def observe(self, opened: OpenedInbox) -> None:
@@ -85,85 +88,85 @@ class Tab:
         for observer in self.observers:
             observer.observe(opened)
 
-    async def _badge_or_none(self, look: InboxView) -> Badge | None:
+    async def _badge_or_none(self, view: InboxView) -> Badge | None:
         try:
-            return await self._badge(look)
+            return await self._badge(view)
         except StoreUnavailable:
             return None
 
-    async def _page(self, look: InboxView, *, after: InboxPosition | None, limit: int) -> Page:
-        page, _ = await self._evaluation(look, after, limit).page(self._listing(look, after))
+    async def _page(self, view: InboxView, *, after: InboxPosition | None, limit: int) -> Page:
+        page, _ = await self._evaluation(view, after, limit).page(self._listing(view, after))
         return page
 
-    async def _badge(self, look: InboxView) -> Badge:
-        return badge_of(await self.unread(look))
+    async def _badge(self, view: InboxView) -> Badge:
+        return badge_of(await self.unread(view))
 
-    async def unread(self, look: InboxView) -> set[BurstKey]:
+    async def unread(self, view: InboxView) -> set[BurstKey]:
         """Return the keys of all unread entries, or more of them than a badge counts. Raises StoreUnavailable."""
-        return {*await self._evaluation(look, None, 0).unread(self._listing(look, None))}
+        return {*await self._evaluation(view, None, 0).unread(self._listing(view, None))}
 
-    async def entries(self, look: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
+    async def entries(self, view: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
         """Return the entries, visible or not; of digests only the viewer's own. Raises StoreUnavailable."""
         days = {key for key in keys if key.subject.kind is Kind.DIGEST}
         known: dict[BurstKey, Entry] = dict(await self.timeline.bursts({*keys} - days) if {*keys} - days else {})
-        return known | await digests_by(self.timeline, look, days)
+        return known | await digests_by(self.timeline, view, days)
 
     async def see(self, user: UserId, token: SeenToken) -> None:
-        view = await self._look(user)
-        await self.people.see(view.member, token.as_of, token.newer)
-        self.lately.seen(user, token)
+        view = await self._view(user)
+        await self.people.mark_seen(view.member, token.as_of, token.newer)
+        self.last_known_pages.apply_seen(user, token)
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
         """Set a mark.
 
         Raises NotFound for a burst that the user does not see, so that marks cannot reveal which bursts exist.
         """
-        view = await self._look(user)
+        view = await self._view(user)
         known = await self.entries(view, bursts)
         for key in bursts:
-            if key not in known or not self._markable(view, known[key]):
+            if key not in known or not self._may_mark(view, known[key]):
                 raise NotFound("A burst is not in the person's inbox.")
         await self.people.mark(view.member, bursts, mark)
-        self.lately.marked(user, bursts, mark)
+        self.last_known_pages.apply_mark(user, bursts, mark)
 
-    async def _look(self, user: UserId) -> InboxView:
+    async def _view(self, user: UserId) -> InboxView:
         member = await self.people.member(user)
         if member is None:
             raise NotFound(f"The user is {user}.")
         return InboxView(viewer=await self.people.viewer(user, member), member=member, now=self.clock.now())
 
-    def _listing(self, look: InboxView, after: InboxPosition | None) -> Listing:
-        digests = Digests(timeline=self.timeline, look=look, after=after)
-        return Listing(walk=self._walk(look, after), digests=digests)
+    def _listing(self, view: InboxView, after: InboxPosition | None) -> Listing:
+        digests = DigestWalk(timeline=self.timeline, view=view, after=after)
+        return Listing(walk=self._walk(view, after), digests=digests)
 
-    def _walk(self, look: InboxView, after: InboxPosition | None) -> Walk:
-        return Walk(
+    def _walk(self, view: InboxView, after: InboxPosition | None) -> BurstWalk:
+        return BurstWalk(
             timeline=self.timeline,
             pull=self.pull,
-            subjects=look.subjects,
-            authors=look.viewer.authors,
-            member=look.member,
-            now=look.now,
+            subjects=view.subjects,
+            authors=view.viewer.authors,
+            member=view.member,
+            now=view.now,
             after=after,
         )
 
-    async def pointed_to(self, look: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
+    async def row_entries(self, view: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
         """Return the bursts that the viewer's inbox rows point to. Raises StoreUnavailable."""
-        rows = await self.timeline.rows(look.member, look.subjects, after, limit)
+        rows = await self.timeline.rows(view.member, view.subjects, after, limit)
         return (await self.timeline.bursts([row.burst for row in rows])).values()
 
-    def _evaluation(self, look: InboxView, after: InboxPosition | None, limit: int) -> Evaluation:
-        return Evaluation(look=look, after=after, limit=limit, source=self)
+    def _evaluation(self, view: InboxView, after: InboxPosition | None, limit: int) -> Evaluation:
+        return Evaluation(view=view, after=after, limit=limit, source=self)
 
-    def _markable(self, look: InboxView, entry: Entry) -> bool:
-        hidden = look.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN
-        return hidden or look.admits(entry)
+    def _may_mark(self, view: InboxView, entry: Entry) -> bool:
+        hidden = view.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN
+        return hidden or view.is_visible(entry)
 
 
-LAST_KNOWN_FOR = timedelta(minutes=15)
+LAST_KNOWN_MAX_AGE = timedelta(minutes=15)
 """Maximum age of a last known page. While the store is down, a block that another process set goes unnoticed for at
 most this long. Users never see anything that they were not shown before."""
-TOKENS_KEPT = timedelta(seconds=10)
+SEEN_TOKEN_MAX_AGE = timedelta(seconds=10)
 """Maximum age of a reused `seen` token. An older token covers slightly less, and never too much."""
 
 
@@ -182,7 +185,7 @@ class Inbox:
     observers: Sequence[OpeningObserver] = ()
     renderer: PageRenderer | None = None
     """Renders pages for other processes to send. None: pages are stored without a rendering."""
-    maker: bytes = b""
+    renderer_id: bytes = b""
     """Identifies the software and the secret that pages are made with. Pages of another maker are not used."""
 
     async def open(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> CachedFirstPage:
@@ -195,22 +198,22 @@ class Inbox:
         """
         cached = self.viewers.get(user)
         try:
-            opening = await self._tried(user, cached, after, limit)
-        except Crowded:
+            opening = await self._open_with_breaker(user, cached, after, limit)
+        except TooManyWaiting:
             raise
         except StoreUnavailable:
             if after is not None:
                 raise
             self.metrics.inbox_partial.inc()
             opening = self._last_known(user, limit) or await self._from_rows(user, limit)
-        self.observe(OpenedInbox(look=opening.page.look, after=after, page=opening.page, badge=opening.badge))
+        self.observe(OpenedInbox(view=opening.page.view, after=after, page=opening.page, badge=opening.badge))
         return opening
 
     async def page(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> Page:
         """Return a page without a badge. Raises NotFound and StoreUnavailable."""
         viewer = await self.facts.current(user)
-        listing = await self._listing(self._look(viewer), after)
-        page, _ = await self._evaluation(self._look(viewer), after, limit).page(listing)
+        listing = await self._listing(self._view(viewer), after)
+        page, _ = await self._evaluation(self._view(viewer), after, limit).page(listing)
         return page
 
     async def badge(self, user: UserId) -> Badge:
@@ -219,11 +222,11 @@ class Inbox:
         Raises NotFound, and StoreUnavailable if the badge cannot be counted.
         """
         cached = self.viewers.get(user)
-        opening = await self._tried(user, cached, None, next(iter(cached.openings), 20) if cached else 20)
+        opening = await self._open_with_breaker(user, cached, None, next(iter(cached.openings), 20) if cached else 20)
         if opening.badge is None:
             raise StoreUnavailable("The badge could not be counted.")
-        view = replace(opening.page.look, now=self.clock.now())
-        self.observe(OpenedInbox(look=view, after=None, page=None, badge=opening.badge))
+        view = replace(opening.page.view, now=self.clock.now())
+        self.observe(OpenedInbox(view=view, after=None, page=None, badge=opening.badge))
         return opening.badge
 
     def observe(self, opened: OpenedInbox) -> None:
@@ -233,8 +236,8 @@ class Inbox:
 
     async def see(self, user: UserId, token: SeenToken) -> None:
         viewer = await self.facts.current(user)
-        await self.people.see(viewer.member, token.as_of, token.newer)
-        self.viewers.remark(user, viewer.viewer.marks.with_seen(token))
+        await self.people.mark_seen(viewer.member, token.as_of, token.newer)
+        self.viewers.set_marks(user, viewer.viewer.marks.with_seen(token))
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
         """Set a mark.
@@ -242,120 +245,124 @@ class Inbox:
         Raises NotFound for a burst that the viewer does not see, so that marks cannot reveal which bursts exist.
         """
         viewer = await self.facts.current(user)
-        view = self._look(viewer)
+        view = self._view(viewer)
         known = await self.entries(view, bursts)
         for key in bursts:
-            if key not in known or not _markable(view, known[key]):
+            if key not in known or not _may_mark(view, known[key]):
                 raise NotFound("A burst is not in the person's inbox.")
         await self.people.mark(viewer.member, bursts, mark)
-        self.viewers.remark(user, viewer.viewer.marks.with_mark(bursts, mark))
+        self.viewers.set_marks(user, viewer.viewer.marks.with_mark(bursts, mark))
 
-    async def entries(self, look: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
+    async def entries(self, view: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
         """Return the entries, visible or not; of digests only the viewer's own. Raises StoreUnavailable."""
         days = {key for key in keys if key.subject.kind is Kind.DIGEST}
-        known: dict[BurstKey, Entry] = dict(await self.subjects.bodies([*{*keys} - days]))
-        return known | await digests_by(self.subjects.timeline, look, days)
+        known: dict[BurstKey, Entry] = dict(await self.subjects.read_bursts([*{*keys} - days]))
+        return known | await digests_by(self.subjects.timeline, view, days)
 
-    async def pointed_to(self, look: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
+    async def row_entries(self, view: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
         """Return the bursts that the viewer's inbox rows point to. Raises StoreUnavailable."""
-        rows = await self.subjects.timeline.rows(look.member, look.subjects, after, limit)
-        return (await self.subjects.bodies([row.burst for row in rows])).values()
+        rows = await self.subjects.timeline.rows(view.member, view.subjects, after, limit)
+        return (await self.subjects.read_bursts([row.burst for row in rows])).values()
 
-    async def _tried(
+    async def _open_with_breaker(
         self, user: UserId, cached: CachedViewer | None, after: InboxPosition | None, limit: int
     ) -> CachedFirstPage:
         """Call `_open` through the circuit breaker: while the store fails, viewers with a fallback page do not wait."""
         now = self.clock.now()
-        has_something = after is None and _last_page(cached, now) is not None
-        if has_something and not self.breaker.allows(now):
+        has_fallback = after is None and _last_page(cached, now) is not None
+        if has_fallback and not self.breaker.allows(now):
             raise StoreUnavailable("It has failed just now.")
         try:
             # A cached viewer who requests a later page has had a slot before.
-            if has_something or (cached is not None and after is not None):
-                opening = await self._open(user, after, limit, now, has_something=has_something)
+            if has_fallback or (cached is not None and after is not None):
+                opening = await self._open(user, after, limit, now, has_fallback=has_fallback)
             else:
-                async with self.deadline.turn():
-                    opening = await self._open(user, after, limit, now, has_something=False)
-        except Crowded:
+                async with self.deadline.slot():
+                    opening = await self._open(user, after, limit, now, has_fallback=False)
+        except TooManyWaiting:
             raise
         except StoreUnavailable:
-            self.breaker.failed(self.clock.now())
+            self.breaker.record_failure(self.clock.now())
             raise
-        self.breaker.worked(now)
+        self.breaker.record_success(now)
         return opening
 
     async def _open(
-        self, user: UserId, after: InboxPosition | None, limit: int, began: datetime, *, has_something: bool
+        self, user: UserId, after: InboxPosition | None, limit: int, began: datetime, *, has_fallback: bool
     ) -> CachedFirstPage:
         """Open the inbox. `has_something`: there is a fallback page, so the deadline is shorter."""
-        viewer, lookup = await self._known(user, has_something=has_something)
-        if viewer is not None and after is None and (opening := self._holding(viewer, limit, began)) is not None:
-            return self._renewed(viewer, opening, limit, began)
-        async with self.deadline.limit(cold=not has_something):
+        viewer, lookup = await self._known_viewer(user, has_fallback=has_fallback)
+        if viewer is not None and after is None and (opening := self._cached_page(viewer, limit, began)) is not None:
+            return self._with_fresh_token(viewer, opening, limit, began)
+        async with self.deadline.limit(cold=not has_fallback):
             viewer = viewer or await self.facts.read(user, lookup)
             if after is not None:
-                return await self._later(viewer, after, limit)
-            opening = await self._first(viewer, limit, began)
-        if self.facts.remembers(viewer):
-            page = remembered_page(opening, limit, self.renderer, self.maker)
+                return await self._later_page(viewer, after, limit)
+            opening = await self._first_page(viewer, limit, began)
+        if self.facts.should_remember(viewer):
+            page = remembered_page(opening, limit, self.renderer, self.renderer_id)
             if page is not None:
                 await self.facts.remember(viewer, page)
         return opening
 
-    async def _later(self, viewer: CachedViewer, after: InboxPosition, limit: int) -> CachedFirstPage:
-        view = self._look(viewer)
+    async def _later_page(self, viewer: CachedViewer, after: InboxPosition, limit: int) -> CachedFirstPage:
+        view = self._view(viewer)
         page, _ = await self._evaluation(view, after, limit).page(await self._listing(view, after))
         unread = None if page.partial else await self._unread_or_none(view, await self._listing(view, None))
         return CachedFirstPage(
-            page=page, badge=_badge(unread), turn=self.subjects.turn, current_at=view.now, valid_until=view.now
+            page=page, badge=_badge(unread), revision=self.subjects.revision, current_at=view.now, valid_until=view.now
         )
 
-    async def _known(self, user: UserId, *, has_something: bool) -> tuple[CachedViewer | None, VersionLook | None]:
-        if has_something:
-            return await self.facts.known(user, patient=False)
+    async def _known_viewer(
+        self, user: UserId, *, has_fallback: bool
+    ) -> tuple[CachedViewer | None, VersionLookup | None]:
+        if has_fallback:
+            return await self.facts.known(user, may_wait=False)
         async with self.deadline.limit(cold=True):
-            return await self.facts.known(user, patient=True)
+            return await self.facts.known(user, may_wait=True)
 
-    def _holding(self, viewer: CachedViewer, limit: int, began: datetime) -> CachedFirstPage | None:
+    def _cached_page(self, viewer: CachedViewer, limit: int, began: datetime) -> CachedFirstPage | None:
         """Return the first page as it was evaluated before, if it still holds."""
-        opening = viewer.openings.get(limit) or self._adopted(viewer, limit, began)
+        opening = viewer.openings.get(limit) or self._adopted_page(viewer, limit, began)
         now, subjects = self.clock.now(), self.subjects
-        if opening is None or not viewer.versions or not opening.holds(now, subjects.turn, subjects.changes):
-            self.viewers.page_hits.missed.inc()
+        if opening is None or not viewer.versions or not opening.is_current(now, subjects.revision, subjects.changes):
+            self.viewers.page_hits.misses.inc()
             return None
-        self.viewers.page_hits.hit.inc()
+        self.viewers.page_hits.hits.inc()
         return opening
 
-    def _adopted(self, viewer: CachedViewer, limit: int, began: datetime) -> CachedFirstPage | None:
+    def _adopted_page(self, viewer: CachedViewer, limit: int, began: datetime) -> CachedFirstPage | None:
         """Return the first page as another process evaluated it, if nothing has changed since."""
         page, viewer.page = viewer.page, None
-        if page is None or page.limit != limit or page.maker != self.maker:
+        if page is None or page.limit != limit or page.renderer_id != self.renderer_id:
             return None
         view = InboxView(viewer=viewer.viewer, member=viewer.member, now=began)
         if not self.subjects.changes.proves(view.subjects, page.current_at):
             return None
-        opening = adopted(page, view, self.subjects.turn)
-        viewer.keep(limit, opening)
+        opening = adopted(page, view, self.subjects.revision)
+        viewer.put_opening(limit, opening)
         self.viewers.measure(viewer)
         return opening
 
-    def _renewed(self, viewer: CachedViewer, opening: CachedFirstPage, limit: int, now: datetime) -> CachedFirstPage:
+    def _with_fresh_token(
+        self, viewer: CachedViewer, opening: CachedFirstPage, limit: int, now: datetime
+    ) -> CachedFirstPage:
         """Return the opening, with a `seen` token made at `now` unless its token is younger than TOKENS_KEPT.
 
         The opening was proved current after `now`, so the new token covers what could be shown by then.
         """
-        if now - opening.page.look.now < TOKENS_KEPT:
+        if now - opening.page.view.now < SEEN_TOKEN_MAX_AGE:
             return opening
-        view = replace(opening.page.look, now=now)
+        view = replace(opening.page.view, now=now)
         seen = seen_token(view, [item.entry for item in opening.page.items], None)
-        renewed = replace(opening, page=replace(opening.page, look=view, seen=seen))
-        viewer.keep(limit, renewed)
+        renewed = replace(opening, page=replace(opening.page, view=view, seen=seen))
+        viewer.put_opening(limit, renewed)
         return renewed
 
-    async def _first(self, viewer: CachedViewer, limit: int, began: datetime) -> CachedFirstPage:
-        view = self._look(viewer)
-        turn = self.subjects.turn  # taken before any read, so that later changes invalidate the page
-        subjects = [*view.subjects, *view.digested]
+    async def _first_page(self, viewer: CachedViewer, limit: int, began: datetime) -> CachedFirstPage:
+        view = self._view(viewer)
+        revision = self.subjects.revision  # taken before any read, so that later changes invalidate the page
+        subjects = [*view.subjects, *view.digest_subjects]
         news = await self.subjects.read(subjects)
         evaluation, listing = self._evaluation(view, None, limit), await self._listing(view, None, news)
         page, admitted = await evaluation.page(listing)
@@ -364,23 +371,23 @@ class Inbox:
         opening = CachedFirstPage(
             page=page,
             badge=_badge(unread),
-            turn=turn,
+            revision=revision,
             current_at=began,
             valid_until=_valid_until(page, [*admitted, *(unread or {}).values()]),
             subjects=subjects,
             # Bytes that another process rendered belong to its own page, and to no later one.
             rendered=None if before is None or isinstance(before.rendered, bytes) else before.rendered,
         )
-        if unread is not None and viewer.versions and all(subject_news.followed for subject_news in news):
-            viewer.keep(limit, opening)
+        if unread is not None and viewer.versions and all(subject_news.is_followed for subject_news in news):
+            viewer.put_opening(limit, opening)
             self.viewers.measure(viewer)
         return opening
 
     async def _unread_or_none(
-        self, look: InboxView, listing: Listing, admitted: Sequence[Entry] = ()
+        self, view: InboxView, listing: Listing, admitted: Sequence[Entry] = ()
     ) -> Mapping[BurstKey, Entry] | None:
         try:
-            return await self._evaluation(look, None, 0).unread(listing, admitted)
+            return await self._evaluation(view, None, 0).unread(listing, admitted)
         except StoreUnavailable:
             return None
 
@@ -389,10 +396,10 @@ class Inbox:
 
         Raises NotFound and StoreUnavailable.
         """
-        async with self.deadline.turn(), self.deadline.limit(cold=True):
+        async with self.deadline.slot(), self.deadline.limit(cold=True):
             viewer = await self.facts.read(user, None)
-            page = await self._evaluation(self._look(viewer), None, limit).partial()
-        return CachedFirstPage(page=page, badge=None, turn=0, current_at=page.look.now, valid_until=page.look.now)
+            page = await self._evaluation(self._view(viewer), None, limit).partial()
+        return CachedFirstPage(page=page, badge=None, revision=0, current_at=page.view.now, valid_until=page.view.now)
 
     def _last_known(self, user: UserId, limit: int) -> CachedFirstPage | None:
         """Return the page last shown to the viewer as a partial page, filtered by the cached facts.
@@ -405,33 +412,33 @@ class Inbox:
         # Digests are left out: their bursts may have been retracted since, and only the store knows.
         entries = [self.subjects.latest(item.entry) for item in last.items if isinstance(item.entry, Burst)]
         page = partial_page(InboxView(viewer=cached.viewer, member=cached.member, now=now), entries, limit)
-        return CachedFirstPage(page=page, badge=None, turn=0, current_at=now, valid_until=now)
+        return CachedFirstPage(page=page, badge=None, revision=0, current_at=now, valid_until=now)
 
-    def _look(self, viewer: CachedViewer) -> InboxView:
+    def _view(self, viewer: CachedViewer) -> InboxView:
         return InboxView(viewer=viewer.viewer, member=viewer.member, now=self.clock.now())
 
     async def _listing(
-        self, look: InboxView, after: InboxPosition | None, news: Sequence[SubjectNews] | None = None
+        self, view: InboxView, after: InboxPosition | None, news: Sequence[SubjectNews] | None = None
     ) -> Listing:
-        subjects = look.subjects
+        subjects = view.subjects
         if news is None:
             news = await self.subjects.read(subjects)
         walk = CachedWalk(
             cache=self.subjects,
             news=news[: len(subjects)],
             subjects=subjects,
-            authors=look.viewer.authors,
+            authors=view.viewer.authors,
             after=after,
         )
-        return Listing(walk=walk, digests=Digests(timeline=self.subjects.timeline, look=look, after=after))
+        return Listing(walk=walk, digests=DigestWalk(timeline=self.subjects.timeline, view=view, after=after))
 
-    def _evaluation(self, look: InboxView, after: InboxPosition | None, limit: int) -> Evaluation:
-        return Evaluation(look=look, after=after, limit=limit, source=self)
+    def _evaluation(self, view: InboxView, after: InboxPosition | None, limit: int) -> Evaluation:
+        return Evaluation(view=view, after=after, limit=limit, source=self)
 
 
 def _last_page(cached: CachedViewer | None, now: datetime) -> Page | None:
     last = cached.last if cached else None
-    return last if last and now - last.look.now <= LAST_KNOWN_FOR else None
+    return last if last and now - last.view.now <= LAST_KNOWN_MAX_AGE else None
 
 
 def _badge(unread: Mapping[BurstKey, Entry] | None) -> Badge | None:
@@ -443,14 +450,14 @@ def _valid_until(page: Page, counted: Sequence[Entry]) -> datetime:
 
     An entry expires, an entry that is ahead of the clock arrives, or a digest falls due.
     """
-    view = page.look
+    view = page.view
     ends = [expires_at(entry.opened_at) for entry in counted]
     ends += [entry.opened_at for entry in counted if entry.opened_at > view.now]
-    if (due := due_next(view, view.now)) is not None:
+    if (due := next_digest_due(view, view.now)) is not None:
         ends.append(due)
     return min(ends, default=view.now + timedelta(days=1))
 
 
-def _markable(look: InboxView, entry: Entry) -> bool:
-    hidden = look.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN
-    return hidden or look.admits(entry)
+def _may_mark(view: InboxView, entry: Entry) -> bool:
+    hidden = view.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN
+    return hidden or view.is_visible(entry)

@@ -23,12 +23,12 @@ from notifier.flow.inbox.store_breaker import Timer
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Nonces
 from notifier.ports.inbox_versions import (
-    EVERYBODY,
+    ALL_MEMBERS,
     BurstChanges,
     InboxVersions,
     NewsPosition,
     Scope,
-    VersionLook,
+    VersionLookup,
     ViewerLapses,
     ViewerVersions,
 )
@@ -119,10 +119,10 @@ class AsyncInvalidation:
         except BaseException:
             if not marked:  # there is no mark, and the write may still take effect
                 with suppress(StoreUnavailable):
-                    await self.changes.lapse()
+                    await self.changes.record_viewer_lapse()
             raise
         if not (marked and await self._finish(scopes, change)):
-            await self.changes.lapse()
+            await self.changes.record_viewer_lapse()
 
     async def _begin(self, scopes: Collection[Scope], change: str) -> bool:
         try:
@@ -144,10 +144,10 @@ class AsyncInvalidation:
 LOGGER = logging.getLogger("notifier.inbox")
 
 
-class Looks(Protocol):
-    async def look(
-        self, scopes: Collection[Scope], *, patient: bool, users: Collection[UserId] = ()
-    ) -> VersionLook | None:
+class VersionLookups(Protocol):
+    async def look_up(
+        self, scopes: Collection[Scope], *, may_wait: bool, users: Collection[UserId] = ()
+    ) -> VersionLookup | None:
         """Update the subject cache, then return the current versions and what Redis remembers of the users.
 
         Returns None without Redis. Raises StoreUnavailable if the store had to be read and did not answer. A caller
@@ -165,13 +165,13 @@ class VersionCheck:
     metrics: Metrics
     position: NewsPosition | None = None
 
-    async def look(
-        self, scopes: Collection[Scope], *, patient: bool, users: Collection[UserId] = ()
-    ) -> VersionLook | None:
+    async def look_up(
+        self, scopes: Collection[Scope], *, may_wait: bool, users: Collection[UserId] = ()
+    ) -> VersionLookup | None:
         after, self.position = self.position, None
         try:
             with self.metrics.inbox_redis():
-                lookup = await self.versions.look({*scopes, EVERYBODY}, after, users)
+                lookup = await self.versions.look_up({*scopes, ALL_MEMBERS}, after, users)
         except CacheUnavailable:  # fails over to the store, which is as complete and costs more
             self.metrics.outages.labels("cache").inc()
             await self.follower.catch_up()
@@ -181,36 +181,36 @@ class VersionCheck:
             self.position = lookup.position  # only after catching up: the store alone knows what was missed
         else:
             for burst in lookup.news:
-                self.follower.subjects.hear(burst)
+                self.follower.subjects.apply_news(burst)
             self.position = lookup.position  # even if the store fails next: partial pages use the news alone
             await self.follower.keep_up()
-        self.follower.viewers.connected(lookup.connection, self.follower.clock.now())
+        self.follower.viewers.record_connection(lookup.connection, self.follower.clock.now())
         return lookup
 
 
-Answer = asyncio.Future[VersionLook | None]
+PendingLookup = asyncio.Future[VersionLookup | None]
 
 
 @dataclass(slots=True, kw_only=True)
-class SharedLooks:
+class SharedVersionLookups:
     """One instance per event loop. One look-up runs at a time; requests that arrive meanwhile share the next one."""
 
-    looks: Looks
+    lookups: VersionLookups
     within: timedelta
     """Time after which callers that are not patient get StoreUnavailable."""
     _scopes: set[Scope] = field(default_factory=set)
     _users: set[UserId] = field(default_factory=set)
-    _waiting: list[Answer] = field(default_factory=list)
+    _waiting: list[PendingLookup] = field(default_factory=list)
     _running: "asyncio.Task[None] | None" = None
 
-    async def look(
-        self, scopes: Collection[Scope], *, patient: bool, users: Collection[UserId] = ()
-    ) -> VersionLook | None:
-        answer: Answer = asyncio.get_running_loop().create_future()
+    async def look_up(
+        self, scopes: Collection[Scope], *, may_wait: bool, users: Collection[UserId] = ()
+    ) -> VersionLookup | None:
+        answer: PendingLookup = asyncio.get_running_loop().create_future()
         self._scopes.update(scopes)
         self._users.update(users)
         self._waiting.append(answer)
-        timer = None if patient else Timer.start(self.within, partial(_refuse, answer))
+        timer = None if may_wait else Timer.start(self.within, partial(_refuse, answer))
         if self._running is None:
             # The task starts only after all requests of this loop iteration are queued.
             self._running = asyncio.ensure_future(self._run())
@@ -233,7 +233,7 @@ class SharedLooks:
         scopes, self._scopes = self._scopes, set()
         users, self._users = self._users, set()
         try:
-            lookup = await self.looks.look(scopes, patient=True, users=users)
+            lookup = await self.lookups.look_up(scopes, may_wait=True, users=users)
         except NotifierError as error:
             _fail(waiting, error)
         except Exception:  # requests that wait for the next look-up must still get it
@@ -250,11 +250,11 @@ class SharedLooks:
             waiting.clear()  # breaks a cycle: the error keeps this frame, and the answers keep the error
 
 
-def _refuse(answer: Answer) -> None:
+def _refuse(answer: PendingLookup) -> None:
     _fail([answer], StoreUnavailable("The store is slow."))
 
 
-def _fail(waiting: Collection[Answer], error: Exception) -> None:
+def _fail(waiting: Collection[PendingLookup], error: Exception) -> None:
     for answer in waiting:
         if not answer.done():
             answer.set_exception(error)

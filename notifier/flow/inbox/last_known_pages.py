@@ -11,63 +11,63 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.visibility import Mark, Marks, SeenToken
 from notifier.flow.inbox.evaluation import seen_token
-from notifier.flow.inbox.page import Badge, DigestItem, Entry, InboxView, Page, Shown
+from notifier.flow.inbox.page import Badge, DigestItem, Entry, InboxItem, InboxView, Page
 from notifier.flow.inbox.viewer_cache import CachedFirstPage
 from notifier.ports.inbox_versions import RememberedPage
 
-KEPT = timedelta(minutes=15)
+MAX_AGE = timedelta(minutes=15)
 """Maximum age of a last known page. While the store is down, a block that another process set goes unnoticed for at
 most this long. Users never see anything that they were not shown before."""
-MOST = 2_000
+MAX_USERS = 2_000
 """Maximum users with a last known page."""
-ITEMS = 20
+MAX_ITEMS = 20
 """Maximum items kept of a page. Clients may request longer pages; what is kept of them stays small."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lately:
+class LastKnownPages:
     """Complete first pages that this process made, with the marks that their viewers have set since."""
 
     _pages: OrderedDict[UserId, Page] = field(default_factory=OrderedDict)
 
-    def keep(self, page: Page) -> None:
-        user, now = page.look.viewer.user, page.look.now
-        items = [_slim(item) for item in page.items[:ITEMS]]
-        self._pages[user] = replace(page, items=items, look=_narrowed(page.look, [item.entry for item in items]))
+    def put(self, page: Page) -> None:
+        user, now = page.view.viewer.user, page.view.now
+        items = [_without_digest_bursts(item) for item in page.items[:MAX_ITEMS]]
+        self._pages[user] = replace(page, items=items, view=_reduced_view(page.view, [item.entry for item in items]))
         self._pages.move_to_end(user)
-        while len(self._pages) > MOST or now - next(iter(self._pages.values())).look.now > KEPT:
+        while len(self._pages) > MAX_USERS or now - next(iter(self._pages.values())).view.now > MAX_AGE:
             self._pages.popitem(last=False)
 
-    def again(self, user: UserId, now: datetime, limit: int) -> Page | None:
+    def partial_page(self, user: UserId, now: datetime, limit: int) -> Page | None:
         """Return the last known page, filtered by the viewer's facts of that time.
 
         The page is partial: entries may be missing.
         """
         page = self._pages.get(user)
-        if page is None or now - page.look.now > KEPT:
+        if page is None or now - page.view.now > MAX_AGE:
             return None
-        view = replace(page.look, now=now)
-        shown = [view.shown(item.entry) for item in page.items if view.admits(item.entry)]
-        return Page(items=shown[:limit], next=None, seen=None, partial=True, look=view)
+        view = replace(page.view, now=now)
+        shown = [view.to_item(item.entry) for item in page.items if view.is_visible(item.entry)]
+        return Page(items=shown[:limit], next=None, seen=None, partial=True, view=view)
 
-    def seen(self, user: UserId, token: SeenToken) -> None:
+    def apply_seen(self, user: UserId, token: SeenToken) -> None:
         if page := self._pages.get(user):
-            self._remark(page, page.look.viewer.marks.with_seen(token))
+            self._set_marks(page, page.view.viewer.marks.with_seen(token))
 
-    def marked(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
+    def apply_mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
         if page := self._pages.get(user):
-            self._remark(page, page.look.viewer.marks.with_mark(bursts, mark))
+            self._set_marks(page, page.view.viewer.marks.with_mark(bursts, mark))
 
     def forget(self, user: UserId) -> None:
         """Drop the page, because something other than marks has changed."""
         self._pages.pop(user, None)
 
-    def _remark(self, page: Page, marks: Marks) -> None:
-        viewer = replace(page.look.viewer, marks=marks)
-        self._pages[viewer.user] = replace(page, look=replace(page.look, viewer=viewer))
+    def _set_marks(self, page: Page, marks: Marks) -> None:
+        viewer = replace(page.view.viewer, marks=marks)
+        self._pages[viewer.user] = replace(page, view=replace(page.view, viewer=viewer))
 
 
-def _slim(item: Shown) -> Shown:
+def _without_digest_bursts(item: InboxItem) -> InboxItem:
     """Reduce a digest to what its line in the list shows."""
     match item:
         case DigestItem():
@@ -76,12 +76,12 @@ def _slim(item: Shown) -> Shown:
             return item
 
 
-def _narrowed(look: InboxView, entries: Sequence[Entry]) -> InboxView:
+def _reduced_view(view: InboxView, entries: Sequence[Entry]) -> InboxView:
     """Keep only the facts that decide about these entries.
 
     So the page of a user with thousands of follows and marks stays small, too.
     """
-    keys, viewer = {entry.key for entry in entries}, look.viewer
+    keys, viewer = {entry.key for entry in entries}, view.viewer
     bursts = [entry for entry in entries if isinstance(entry, Burst)]
     authors = {Subject(Kind.MENTION, burst.restricted_to) for burst in bursts if burst.restricted_to is not None}
     subjects = {key.subject for key in keys} | authors
@@ -96,43 +96,43 @@ def _narrowed(look: InboxView, entries: Sequence[Entry]) -> InboxView:
         volume={subject: volume for subject, volume in viewer.volume.items() if subject in subjects},
         marks=marks,
     )
-    return replace(look, viewer=narrowed)
+    return replace(view, viewer=narrowed)
 
 
 # First pages of VIPs: one process stores them in Redis, and others show them without evaluating them again.
 
 
 class PageRenderer(Protocol):
-    def remembered(self, opening: CachedFirstPage) -> bytes:
+    def render_for_sharing(self, opening: CachedFirstPage) -> bytes:
         """Return the answer that other processes send for this opening."""
         ...
 
 
-class RememberedItems(Sequence[Shown]):
+class RememberedItems(Sequence[InboxItem]):
     """Items that are decoded on first access. A page that is sent as another process rendered it needs none."""
 
-    __slots__ = ("_bursts", "_count", "_decoded", "_look")
+    __slots__ = ("_bursts", "_count", "_decoded", "_view")
 
-    def __init__(self, page: RememberedPage, look: InboxView) -> None:
-        self._bursts, self._count, self._look = page.bursts, page.count, look
-        self._decoded: Sequence[Shown] | None = None
+    def __init__(self, page: RememberedPage, view: InboxView) -> None:
+        self._bursts, self._count, self._view = page.bursts, page.count, view
+        self._decoded: Sequence[InboxItem] | None = None
 
     def __len__(self) -> int:
         return self._count
 
     @overload
-    def __getitem__(self, at: int) -> Shown: ...
+    def __getitem__(self, at: int) -> InboxItem: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[Shown]: ...
-    def __getitem__(self, at: int | slice) -> Shown | Sequence[Shown]:
+    def __getitem__(self, at: slice) -> Sequence[InboxItem]: ...
+    def __getitem__(self, at: int | slice) -> InboxItem | Sequence[InboxItem]:
         if self._decoded is None:
-            self._decoded = [self._look.shown(burst) for burst in unpack(list[Burst], self._bursts)]
+            self._decoded = [self._view.to_item(burst) for burst in unpack(list[Burst], self._bursts)]
             self._bursts = b""
         return self._decoded[at]
 
 
 def remembered_page(
-    opening: CachedFirstPage, limit: int, renderer: PageRenderer | None, maker: bytes
+    opening: CachedFirstPage, limit: int, renderer: PageRenderer | None, renderer_id: bytes
 ) -> RememberedPage | None:
     """Return a page that other processes can prove current, or None.
 
@@ -140,7 +140,7 @@ def remembered_page(
     """
     page, badge = opening.page, opening.badge
     bursts = [item.entry for item in page.items if isinstance(item.entry, Burst)]
-    if page.partial or badge is None or page.look.digested or len(bursts) < len(page.items):
+    if page.partial or badge is None or page.view.digest_subjects or len(bursts) < len(page.items):
         return None
     return RememberedPage(
         limit=limit,
@@ -152,24 +152,24 @@ def remembered_page(
         more_unread=badge.more,
         current_at=opening.current_at,
         valid_until=opening.valid_until,
-        rendered=b"" if renderer is None else renderer.remembered(opening),
-        maker=maker,
+        rendered=b"" if renderer is None else renderer.render_for_sharing(opening),
+        renderer_id=renderer_id,
     )
 
 
-def adopted(page: RememberedPage, look: InboxView, turn: int) -> CachedFirstPage:
+def adopted(page: RememberedPage, view: InboxView, revision: int) -> CachedFirstPage:
     """Return the opening of a page that is proved current at the moment of `look`, in this turn of the cache."""
-    items = RememberedItems(page, look)
-    seen = seen_token(look, [], None)
+    items = RememberedItems(page, view)
+    seen = seen_token(view, [], None)
     if page.newest is not None and page.newest > seen.as_of:
-        seen = seen_token(look, [item.entry for item in items], None)
+        seen = seen_token(view, [item.entry for item in items], None)
     return CachedFirstPage(
-        page=Page(items=items, next=page.next, seen=seen, partial=False, look=look),
+        page=Page(items=items, next=page.next, seen=seen, partial=False, view=view),
         badge=Badge(count=page.unread, more=page.more_unread),
-        turn=turn,
-        current_at=look.now,
+        revision=revision,
+        current_at=view.now,
         valid_until=page.valid_until,
-        subjects=look.subjects,
+        subjects=view.subjects,
         rendered=page.rendered or None,
         own_bytes=page.own_bytes,
     )

@@ -7,10 +7,10 @@ from datetime import datetime
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.digest import Digest
-from notifier.domain.users.visibility import SeenToken, Viewer, unread, visible
+from notifier.domain.users.visibility import SeenToken, Viewer, is_unread, is_visible
 from notifier.ports.inbox import InboxPosition
 
-BADGE_MOST = 100
+BADGE_LIMIT = 100
 """Shown as 99+: larger numbers do not help users, and counting further costs reads."""
 
 
@@ -44,7 +44,7 @@ class DigestItem:
         return self.digest
 
 
-Shown = Item | DigestItem
+InboxItem = Item | DigestItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +56,12 @@ class Badge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    items: Sequence[Shown]
+    items: Sequence[InboxItem]
     next: InboxPosition | None
     seen: SeenToken | None
     """None on a partial page, which cannot tell what was seen."""
     partial: bool
-    look: "InboxView"
+    view: "InboxView"
     """The viewer and the moment that the page was made for."""
 
 
@@ -76,28 +76,28 @@ class InboxView:
     @property
     def subjects(self) -> Sequence[Subject]:
         """Return the subjects whose bursts are listed individually."""
-        followed, digested = self.viewer.heard, {*self.digested}
-        individual = [subject for subject in followed if subject not in digested] if digested else followed
+        followed, in_digest = self.viewer.listed_subjects, {*self.digest_subjects}
+        individual = [subject for subject in followed if subject not in in_digest] if in_digest else followed
         return Subject(Kind.SELF, self.viewer.user), *individual
 
     @property
-    def digested(self) -> Collection[Subject]:
-        return self.viewer.digested
+    def digest_subjects(self) -> Collection[Subject]:
+        return self.viewer.digest_subjects
 
-    def admits(self, entry: Entry) -> bool:
+    def is_visible(self, entry: Entry) -> bool:
         match entry:
             case Burst():
-                return visible(entry, self.viewer, now=self.now)
+                return is_visible(entry, self.viewer, now=self.now)
             case Digest():
-                return entry.stands(self.viewer, self.now)
+                return entry.is_visible(self.viewer, self.now)
 
-    def shown(self, entry: Entry) -> Shown:
+    def to_item(self, entry: Entry) -> InboxItem:
         match entry:
             case Burst():
                 return self.item(entry)
             case Digest():
                 inside = tuple(self.item(burst) for burst in entry.newest)
-                return DigestItem(digest=entry, inside=inside, unread=unread(entry, self.viewer))
+                return DigestItem(digest=entry, inside=inside, unread=is_unread(entry, self.viewer))
 
     def item(self, burst: Burst) -> Item:
         blocked = self.viewer.blocked
@@ -105,7 +105,7 @@ class InboxView:
             burst=burst,
             names=tuple(name for name in burst.mentioners if name not in blocked),
             tweet=None if burst.opener in blocked else burst.tweet,
-            unread=unread(burst, self.viewer),
+            unread=is_unread(burst, self.viewer),
         )
 
 
@@ -113,7 +113,7 @@ class InboxView:
 class OpenedInbox:
     """Page and badge that a client was given at one moment."""
 
-    look: InboxView
+    view: InboxView
     after: InboxPosition | None
     page: Page | None
     """None if only the badge was requested."""
@@ -121,4 +121,4 @@ class OpenedInbox:
 
 
 def badge_of(unread: Collection[BurstKey]) -> Badge:
-    return Badge(count=min(len(unread), BADGE_MOST), more=len(unread) > BADGE_MOST)
+    return Badge(count=min(len(unread), BADGE_LIMIT), more=len(unread) > BADGE_LIMIT)

@@ -11,8 +11,12 @@ from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.upstream.graph_changes import GraphRecord, shard_key
-from notifier.domain.users.account_preferences import Overall, OverallWish, OverallWord
-from notifier.domain.users.subject_preferences import ALWAYS, Want, Wish, Word
+from notifier.domain.users.account_preferences import (
+    AccountPreferences,
+    AccountPreferencesChange,
+    AccountPreferencesPatch,
+)
+from notifier.domain.users.subject_preferences import ALWAYS, PreferenceChange, PreferencePatch, SubjectPreference
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Record
 from notifier.ports.users import People, Preferences
@@ -33,14 +37,14 @@ class PreferenceEditor:
     clock: Clock
     log: RecordLog
 
-    async def wants(self, user: UserId) -> Mapping[Subject, Want]:
+    async def subject_preferences(self, user: UserId) -> Mapping[Subject, SubjectPreference]:
         """Return all subject preferences that the user has set.
 
         Raises NotFound for a user that does not exist, and StoreUnavailable.
         """
         return await self.preferences.read(await self._member(user))
 
-    async def change(self, user: UserId, subject: Subject, wish: Wish) -> Want:
+    async def change(self, user: UserId, subject: Subject, patch: PreferencePatch) -> SubjectPreference:
         """Apply a patch to a subject preference, and return the result.
 
         The user's own inbox shows it at the latest when the indexer has processed the change. Raises NotFound for a
@@ -48,12 +52,14 @@ class PreferenceEditor:
         Full: then the change may still take effect.
         """
         member = await self._member(user)
-        known, overall = await self.preferences.read(member), await self.preferences.overall(member)
+        known, account_preferences = await self.preferences.read(member), await self.preferences.read_account(member)
         if subject not in known:  # an account that was deleted since may still be unmuted
             await self._member(subject.owner)
-        before = known.get(subject, Want(subject=subject, member=member, at=ALWAYS))
-        change = wish.heard(before, self.clock.now(), overall.volume, overall.default_from)
-        if (after := before.after(change)) == replace(before, at=after.at):
+        before = known.get(subject, SubjectPreference(subject=subject, member=member, at=ALWAYS))
+        change = patch.change_for(
+            before, self.clock.now(), account_preferences.volume, account_preferences.default_from
+        )
+        if (after := before.apply(change)) == replace(before, at=after.at):
             return before
         # Write the log first: after a crash in between, the indexer finds the change there and writes the row, too. In
         # the reverse order the row would exist, but the bitmaps would never get the change.
@@ -62,23 +68,23 @@ class PreferenceEditor:
             await self.preferences.write(change)
         return after
 
-    async def overall(self, user: UserId) -> Overall:
+    async def account_preferences(self, user: UserId) -> AccountPreferences:
         """Return the user's account preferences. Raises as `wants` does."""
-        return await self.preferences.overall(await self._member(user))
+        return await self.preferences.read_account(await self._member(user))
 
-    async def arrange(self, user: UserId, wish: OverallWish) -> Overall:
+    async def change_account_preferences(self, user: UserId, patch: AccountPreferencesPatch) -> AccountPreferences:
         """Apply a patch to the account preferences, and return the result.
 
         Order of writes and errors are those of `change`.
         """
         member = await self._member(user)
-        before = await self.preferences.overall(member)
-        change = wish.heard(member, before, self.clock.now())
-        if (after := before.after(change)) == replace(before, at=after.at):
+        before = await self.preferences.read_account(member)
+        change = patch.change_for(member, before, self.clock.now())
+        if (after := before.apply(change)) == replace(before, at=after.at):
             return before
-        await self.log.append(overall_record(change))
+        await self.log.append(account_record(change))
         with suppress(StoreUnavailable):
-            await self.preferences.say(change)
+            await self.preferences.write_account(change)
         return after
 
     async def _member(self, user: UserId) -> Member:
@@ -87,9 +93,13 @@ class PreferenceEditor:
         return member
 
 
-def record(word: Word) -> Record:
-    return Record(stream=topics.FOLLOWS, key=word.subject.owner, value=pack(GraphRecord(word=word)))
+def record(change: PreferenceChange) -> Record:
+    return Record(stream=topics.FOLLOWS, key=change.subject.owner, value=pack(GraphRecord(preference_change=change)))
 
 
-def overall_record(word: OverallWord) -> Record:
-    return Record(stream=topics.FOLLOWS, key=shard_key(shard_of(word.member)), value=pack(GraphRecord(overall=word)))
+def account_record(change: AccountPreferencesChange) -> Record:
+    return Record(
+        stream=topics.FOLLOWS,
+        key=shard_key(shard_of(change.member)),
+        value=pack(GraphRecord(account_preferences_change=change)),
+    )

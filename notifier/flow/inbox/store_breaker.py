@@ -23,7 +23,7 @@ from notifier.domain.push.circuit_breaker import (
     record,
 )
 
-TERMS = BreakerSettings(failures=5, rest=timedelta(seconds=1), successes=1)
+BREAKER_SETTINGS = BreakerSettings(failures=5, open_for=timedelta(seconds=1), successes=1)
 """One slow answer is no reason to show a partial page to other users."""
 
 
@@ -34,44 +34,44 @@ class StoreBreaker:
     state: Breaker = CLOSED
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         return isinstance(self.state, Closed)
 
     def allows(self, now: datetime) -> bool:
         """Return whether this caller may wait for the store. While the breaker is open, one caller per rest may."""
-        self.state, allowed = allow(self.state, TERMS, now)
+        self.state, allowed = allow(self.state, BREAKER_SETTINGS, now)
         return allowed
 
-    def failed(self, now: datetime) -> None:
-        self.state = record(self.state, TERMS, Failed(reason="The store does not answer."), now)
+    def record_failure(self, now: datetime) -> None:
+        self.state = record(self.state, BREAKER_SETTINGS, Failed(reason="The store does not answer."), now)
 
-    def worked(self, now: datetime) -> None:
+    def record_success(self, now: datetime) -> None:
         if self.state is not CLOSED:
-            self.state = record(self.state, TERMS, Succeeded(), now)
+            self.state = record(self.state, BREAKER_SETTINGS, Succeeded(), now)
 
 
 # Read deadline: every opened inbox gets an answer within it, a partial one if necessary.
 
-LATE = 0.05
+LATE_TIMER_SECONDS = 0.05
 """Seconds. A timer that fires this late shows that this process did not run, and nothing about the store."""
 
 
-COLD = 5
+COLD_FACTOR = 5
 """Deadline multiplier for pages without a fallback: an error helps no user who waits for a first page."""
 
 
-AT_ONCE, MOST_WAITING = 50, 1_000
+MAX_COLD_READS, MAX_WAITING_READS = 50, 1_000
 """Cold pages that are read concurrently, and that wait for a slot. A thousand concurrent reads would all be late."""
-WAIT = timedelta(seconds=4)
+MAX_SLOT_WAIT = timedelta(seconds=4)
 """Maximum wait for a slot before a cold page is read."""
 
 
 def cold_pages() -> Bulkhead:
-    return Bulkhead(at_once=AT_ONCE, wait=WAIT, most_waiting=MOST_WAITING)
+    return Bulkhead(max_concurrent=MAX_COLD_READS, wait=MAX_SLOT_WAIT, max_waiting=MAX_WAITING_READS)
 
 
 class ReadDeadline(Protocol):
-    def turn(self) -> AbstractAsyncContextManager[None]:
+    def slot(self) -> AbstractAsyncContextManager[None]:
         """Return a context manager for a viewer who is new to this process. It waits for a slot, and raises Crowded."""
         ...
 
@@ -104,7 +104,7 @@ class Timer:
         self._handle.cancel()
 
     def _expire(self) -> None:
-        if self._loop.time() - self._due > LATE:
+        if self._loop.time() - self._due > LATE_TIMER_SECONDS:
             self._due = self._loop.time() + self._seconds
             self._handle = self._loop.call_at(self._due, self._expire)
         else:
@@ -118,11 +118,11 @@ class PageDeadline:
     within: timedelta
     cold: Bulkhead = field(default_factory=cold_pages)
 
-    def turn(self) -> AbstractAsyncContextManager[None]:
+    def slot(self) -> AbstractAsyncContextManager[None]:
         return self.cold.slot()
 
     def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:
-        return self._timed(self.within * COLD if cold else self.within)
+        return self._timed(self.within * COLD_FACTOR if cold else self.within)
 
     @asynccontextmanager
     async def _timed(self, within: timedelta) -> AsyncIterator[None]:
@@ -142,7 +142,7 @@ class PageDeadline:
 class NoDeadline:
     """For callers that can wait: commands and simulations."""
 
-    def turn(self) -> AbstractAsyncContextManager[None]:
+    def slot(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()
 
     def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:

@@ -6,30 +6,30 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
+from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.flow.inbox.burst_walk import BEFORE_ALL
+from notifier.flow.inbox.burst_walk import LOWEST_KEY
 from notifier.flow.inbox.page import Entry
 from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.subject_news import (
     CLOCK_SKEW,
-    FOR_EVER,
-    KEPT_PLACES,
+    MAX_POSITIONS,
+    OLDEST_POSITION,
     TICK,
     ChangeTimes,
-    PlaceOf,
+    PositionTuple,
     RecentChange,
     SubjectNews,
 )
-from notifier.metrics import Hits, Metrics
+from notifier.metrics import CacheHits, Metrics
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import PullReader, SubjectLists
 
-RECENT_FOR = timedelta(seconds=30)
+RECENT_TTL = timedelta(seconds=30)
 """How long a change stays in the list of recent ones: longer than any read of the store can take."""
-MOST_RECENT = 5_000
+MAX_RECENT = 5_000
 BURST_BYTES = 1_200
 """Measured with tracemalloc, without the burst's text."""
 
@@ -52,93 +52,96 @@ class SubjectCache:
     loads: SharedLoads[BurstKey, Burst]
     subject_loads: SharedLoads[Subject, SubjectNews]
     extensions: SharedLoads[Extension, None]
-    most_bytes: int
-    run: int = KEPT_PLACES
+    max_bytes: int
+    run: int = MAX_POSITIONS
     """Bursts per read of the store."""
-    most_places: int = KEPT_PLACES
+    max_positions: int = MAX_POSITIONS
     """Maximum bursts listed per subject."""
-    most_recent: int = MOST_RECENT
+    max_recent: int = MAX_RECENT
     """Maximum changes in `recent`. A load during which more changes arrive is not cached."""
-    turn: int = 0
+    revision: int = 0
     """Increases with every change of a burst, cached or not."""
     subjects: "OrderedDict[Subject, SubjectNews]" = field(default_factory=OrderedDict)
     bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
-    recent: "OrderedDict[BurstKey, RecentChange]" = field(default_factory=OrderedDict)
+    recent_changes: "OrderedDict[BurstKey, RecentChange]" = field(default_factory=OrderedDict)
     """Changes of the last seconds. A load that was running at the time may have read an older state."""
     recent_since: datetime | None = None
     """Every change that became durable after this time is in `recent`. None until changes are followed."""
-    life: int = 0
+    generation: int = 0
     """Increases when the cache restarts. Data read before a restart is not cached: changes to it may be missing."""
     size: int = 0
     changes: ChangeTimes = field(default_factory=ChangeTimes)
     """Last changes of all subjects, cached or not."""
-    hits: Hits = field(init=False)
-    burst_hits: Hits = field(init=False)
+    hits: CacheHits = field(init=False)
+    burst_hits: CacheHits = field(init=False)
 
     def __post_init__(self) -> None:
-        self.hits = Hits(self.metrics.inbox_cache, "subjects")
-        self.burst_hits = Hits(self.metrics.inbox_cache, "bursts")
+        self.hits = CacheHits(self.metrics.inbox_cache, "subjects")
+        self.burst_hits = CacheHits(self.metrics.inbox_cache, "bursts")
 
     def begin(self) -> None:
         """Restart empty. Changes are followed from now on, and loads in progress serve only their current callers."""
-        self.life += 1
+        self.generation += 1
         self.loads.abandon()
         self.subject_loads.abandon()
         self.extensions.abandon()
         for news in self.subjects.values():
-            news.followed = False
+            news.is_followed = False
         self.subjects.clear()
         self.bursts.clear()
-        self.recent.clear()
+        self.recent_changes.clear()
         self.size = 0
-        self.turn += 1
+        self.revision += 1
         self.recent_since = self.clock.now()
-        self.changes.begin(self.turn, self.recent_since)
+        self.changes.begin(self.revision, self.recent_since)
 
     def apply(self, burst: Burst) -> None:
         """Apply a burst that was read from the store's change feed. Repeated and older states change nothing."""
-        self._take(burst, newest=True)
+        self._apply(burst, newest=True)
 
-    def hear(self, burst: Burst) -> None:
+    def apply_news(self, burst: Burst) -> None:
         """Apply a burst from the news, which may be late and older than the store's state.
 
         It is the newest state if the burst is followed already, or if it opened after this process began to follow
         changes.
         """
         followed = self._known(burst.key) is not None or self._followed_since(burst.opened_at - CLOCK_SKEW)
-        self._take(burst, newest=followed)
+        self._apply(burst, newest=followed)
 
-    def _take(self, burst: Burst, *, newest: bool) -> None:
+    def _apply(self, burst: Burst, *, newest: bool) -> None:
         key, now = burst.key, self.clock.now()
-        if (change := self.recent.get(key)) and (change.burst.version, change.newest) >= (burst.version, newest):
+        if (change := self.recent_changes.get(key)) and (change.burst.version, change.is_newest) >= (
+            burst.version,
+            newest,
+        ):
             return
         # A state that was only loaded counts as a change, too: pages made before the load do not show it.
         if (kept := self.bursts.get(key)) and kept.version >= burst.version:
             burst, newest = kept, True
-        change = self.recent[key] = RecentChange(burst=burst, at=now, newest=newest)
-        self.recent.move_to_end(key)
+        change = self.recent_changes[key] = RecentChange(burst=burst, at=now, is_newest=newest)
+        self.recent_changes.move_to_end(key)
         self._trim_recent(now)
         self._note_change(key.subject)
         if news := self.subjects.get(key.subject):
             self.size -= news.size
-            news.hear(change)
+            news.apply(change)
             self.size += news.size
         if newest and (news or kept):
-            self._keep(burst)
+            self._store(burst)
 
     async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectNews]:
         """Return what is known of each subject, loading the missing ones together. Raises StoreUnavailable."""
         missing = [subject for subject in subjects if subject not in self.subjects]
         loaded = await self._loaded(missing) if missing else {}
-        self.hits.missed.inc(len(missing))
-        self.hits.hit.inc(len(subjects) - len(missing))
+        self.hits.misses.inc(len(missing))
+        self.hits.hits.inc(len(subjects) - len(missing))
         all_news = list[SubjectNews]()
         for subject in subjects:
             if news := self.subjects.get(subject):
                 self.subjects.move_to_end(subject)
                 all_news.append(news)
             else:
-                all_news.append(loaded[subject] if subject in loaded else await self._alone(subject))
+                all_news.append(loaded[subject] if subject in loaded else await self._load_one(subject))
         return all_news
 
     async def _loaded(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectNews]:
@@ -147,23 +150,23 @@ class SubjectCache:
         A load that other callers began may lack changes that this caller already knew.
         """
         while True:
-            life = self.life
+            life = self.generation
             loaded = await self.subject_loads.load(subjects, self._load)
-            if life == self.life:
+            if life == self.generation:
                 return loaded
 
-    async def bodies(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
+    async def read_bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         """Return the bursts. Those that are not cached are read in one load, which concurrent callers share."""
         bursts = {key: burst for key in keys if (burst := self._known(key))}
         missing = [key for key in keys if key not in bursts]
-        self.burst_hits.hit.inc(len(bursts))
+        self.burst_hits.hits.inc(len(bursts))
         if not missing:
             return bursts
-        self.burst_hits.missed.inc(len(missing))
-        life = self.life
-        read = await self.loads.load(missing, self._read_bursts)
-        if life != self.life:
-            return await self.bodies(keys)
+        self.burst_hits.misses.inc(len(missing))
+        life = self.generation
+        read = await self.loads.load(missing, self._load_bursts)
+        if life != self.generation:
+            return await self.read_bursts(keys)
         # Prefer what is known now over what was read: a change may have arrived meanwhile.
         return bursts | {key: known for key in missing if (known := self._known(key) or read.get(key))}
 
@@ -171,7 +174,7 @@ class SubjectCache:
         """Return the newest known state of the entry, without a read."""
         if not isinstance(entry, Burst):
             return entry
-        change, kept = self.recent.get(entry.key), self.bursts.get(entry.key)
+        change, kept = self.recent_changes.get(entry.key), self.bursts.get(entry.key)
         return _latest(entry, change.burst if change else None, kept)
 
     def correct(self, news: SubjectNews, key: BurstKey, burst: Burst | None) -> bool:
@@ -195,7 +198,7 @@ class SubjectCache:
         self.metrics.inbox_burst_loads.inc(len(bursts))
         if self._knows_changes_since(began):
             for burst in bursts:
-                self._keep(burst)
+                self._store(burst)
             self._extend(subjects, (after.opened_at, after.burst), bursts)
         return dict.fromkeys(wanted)
 
@@ -206,17 +209,17 @@ class SubjectCache:
         with self.metrics.inbox_store():
             return await self.timeline.before(subjects, after, self.run, authors)
 
-    async def _read_bursts(self, keys: Sequence[BurstKey]) -> Mapping[BurstKey, Burst]:
+    async def _load_bursts(self, keys: Sequence[BurstKey]) -> Mapping[BurstKey, Burst]:
         self.metrics.inbox_burst_loads.inc(len(keys))
         began = self._begin_read()
         with self.metrics.inbox_store():
             read = await self.timeline.bursts(keys)
         if self._knows_changes_since(began):  # otherwise they serve only the waiting callers
             for burst in read.values():  # before the load ends, so that the next caller finds them
-                self._keep(burst)
+                self._store(burst)
         return read
 
-    async def _alone(self, subject: Subject) -> SubjectNews:
+    async def _load_one(self, subject: Subject) -> SubjectNews:
         """Load one subject that was evicted between two steps: the cache is too small for one viewer."""
         return (await self._load([subject]))[subject]
 
@@ -225,7 +228,7 @@ class SubjectCache:
         lists = await self._lists(subjects)
         listed = lists.lists if lists else {}
         news_by_subject = {
-            subject: self._news(subject, (subject_list.complete_since, BEFORE_ALL), [*reversed(subject_list.places)])
+            subject: self._news(subject, (subject_list.complete_since, LOWEST_KEY), [*reversed(subject_list.positions)])
             for subject, subject_list in listed.items()
         }
         if lists and not self._followed_since(lists.as_of - CLOCK_SKEW):
@@ -242,15 +245,17 @@ class SubjectCache:
         except CacheUnavailable:  # fails open: the store knows everything that the index lists
             return None
 
-    async def _add_unlisted(self, found: Mapping[Subject, SubjectNews], as_of: datetime, began: ReadBegin) -> None:
+    async def _add_unlisted(
+        self, news_by_subject: Mapping[Subject, SubjectNews], as_of: datetime, began: ReadBegin
+    ) -> None:
         """Add bursts that the index may lack: those that became readable after its last comparison with the store."""
         with self.metrics.inbox_store():
-            bursts = await self.timeline.before([*found], None, self.run, None, as_of - VISIBLE_WITHIN)
+            bursts = await self.timeline.before([*news_by_subject], None, self.run, None, as_of - VISIBILITY_DEADLINE)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         if len(bursts) == self.run:  # older ones may be missing
-            for news in found.values():
+            for news in news_by_subject.values():
                 news.complete_to = max(news.complete_to, _place(bursts[-1]))
-        self._fill(found, bursts, began)
+        self._fill(news_by_subject, bursts, began)
 
     async def _from_store(self, subjects: Sequence[Subject], began: ReadBegin) -> Mapping[Subject, SubjectNews]:
         with self.metrics.inbox_store():
@@ -261,20 +266,20 @@ class SubjectCache:
         self._fill(news_by_subject, bursts, began)
         return news_by_subject
 
-    def _news(self, subject: Subject, complete_to: PlaceOf, places: list[PlaceOf]) -> SubjectNews:
-        return SubjectNews(subject=subject, complete_to=complete_to, places=places, most=self.most_places)
+    def _news(self, subject: Subject, complete_to: PositionTuple, places: list[PositionTuple]) -> SubjectNews:
+        return SubjectNews(subject=subject, complete_to=complete_to, positions=places, max_positions=self.max_positions)
 
-    def _end(self, run: Sequence[Burst]) -> PlaceOf:
+    def _end(self, run: Sequence[Burst]) -> PositionTuple:
         """Return the position down to which a read of the store is complete."""
-        return _place(run[-1]) if len(run) == self.run else FOR_EVER
+        return _place(run[-1]) if len(run) == self.run else OLDEST_POSITION
 
-    def _fill(self, found: Mapping[Subject, SubjectNews], bursts: Sequence[Burst], began: ReadBegin) -> None:
+    def _fill(self, news_by_subject: Mapping[Subject, SubjectNews], bursts: Sequence[Burst], began: ReadBegin) -> None:
         for burst in bursts:
-            found[burst.key.subject].put(burst)
+            news_by_subject[burst.key.subject].put(burst)
             if self._knows_changes_since(began):
-                self._keep(burst)
+                self._store(burst)
 
-    def _extend(self, subjects: Sequence[Subject], after: PlaceOf, bursts: Sequence[Burst]) -> None:
+    def _extend(self, subjects: Sequence[Subject], after: PositionTuple, bursts: Sequence[Burst]) -> None:
         """List the bursts behind a position, and the changes there since they were read.
 
         Only lists that are complete down to the position are extended.
@@ -285,7 +290,7 @@ class SubjectCache:
             if subject_news is not None and subject_news.complete_to <= after
         ]
         cached = {subject_news.subject: subject_news for subject_news in whole}
-        changes = [change for change in self.recent.values() if _place(change.burst) < after]
+        changes = [change for change in self.recent_changes.values() if _place(change.burst) < after]
         for subject_news in cached.values():
             self.size -= subject_news.size
             subject_news.complete_to = min(subject_news.complete_to, self._end(bursts))
@@ -294,34 +299,34 @@ class SubjectCache:
                 extended.put(self._known(burst.key) or burst)
         for change in changes:
             if extended := cached.get(change.burst.key.subject):
-                extended.hear(change)
+                extended.apply(change)
         self.size += sum(subject_news.size for subject_news in cached.values())
         self._evict()
 
-    def _admit(self, found: Mapping[Subject, SubjectNews], *, followed: bool) -> None:
+    def _admit(self, news_by_subject: Mapping[Subject, SubjectNews], *, followed: bool) -> None:
         """Cache the subjects, with all changes that arrived while they were read."""
-        for change in self.recent.values():
-            if news := found.get(change.burst.key.subject):
-                news.hear(change)
-        for news in found.values():
-            news.followed = followed
+        for change in self.recent_changes.values():
+            if news := news_by_subject.get(change.burst.key.subject):
+                news.apply(change)
+        for news in news_by_subject.values():
+            news.is_followed = followed
             if not followed:  # changes since then may be missing: the list serves this caller only
                 continue
             if known := self.subjects.pop(news.subject, None):  # two concurrent loads of one subject
-                known.followed = False
+                known.is_followed = False
                 self.size -= known.size
             self.subjects[news.subject] = news
             self.size += news.size
         self._evict()
 
-    def _keep(self, burst: Burst) -> None:
+    def _store(self, burst: Burst) -> None:
         """Cache what was read, or a later state that was received meanwhile."""
-        change, before = self.recent.get(burst.key), self.bursts.pop(burst.key, None)
+        change, before = self.recent_changes.get(burst.key), self.bursts.pop(burst.key, None)
         burst = _latest(burst, change.burst if change else None, before)
         if change is not None:
             if burst.version > change.burst.version:  # the news will count as a repeat: invalidate pages now
                 self._note_change(burst.key.subject)
-            self.recent[burst.key] = replace(change, burst=burst, newest=True)
+            self.recent_changes[burst.key] = replace(change, burst=burst, is_newest=True)
         if before is not None:
             self.size -= burst_size(before)
             if before.opened_at != burst.opened_at and (news := self.subjects.get(burst.key.subject)):
@@ -333,52 +338,54 @@ class SubjectCache:
         self._evict()
 
     def _note_change(self, subject: Subject) -> None:
-        self.turn += 1
-        self.changes.note(subject, self.turn, self.clock.now())
+        self.revision += 1
+        self.changes.note(subject, self.revision, self.clock.now())
 
     def _known(self, key: BurstKey) -> Burst | None:
         """Return the newest state, if this process knows it."""
-        change, kept = self.recent.get(key), self.bursts.get(key)
-        if change is None or not change.newest:
+        change, kept = self.recent_changes.get(key), self.bursts.get(key)
+        if change is None or not change.is_newest:
             return kept
         return kept if kept is not None and kept.version > change.burst.version else change.burst
 
     def _begin_read(self) -> ReadBegin:
-        return self.life, self.clock.now()
+        return self.generation, self.clock.now()
 
     def _knows_changes_since(self, began: ReadBegin) -> bool:
         """Return whether a read may be cached: every change since it began is in `recent`."""
         life, moment = began
-        return life == self.life and self._followed_since(moment)
+        return life == self.generation and self._followed_since(moment)
 
     def _followed_since(self, moment: datetime) -> bool:
         return self.recent_since is not None and self.recent_since <= moment
 
     def _trim_recent(self, now: datetime) -> None:
-        while self.recent:
-            key, change = next(iter(self.recent.items()))
-            if change.at > now - RECENT_FOR and len(self.recent) <= self.most_recent:
+        while self.recent_changes:
+            key, change = next(iter(self.recent_changes.items()))
+            if change.at > now - RECENT_TTL and len(self.recent_changes) <= self.max_recent:
                 return
-            del self.recent[key]
+            del self.recent_changes[key]
             self.recent_since = max(self.recent_since or change.at, change.at + TICK)
 
     def _evict(self) -> None:
-        while self.size > self.most_bytes and (self.bursts or self.subjects):
+        while self.size > self.max_bytes and (self.bursts or self.subjects):
             if self.bursts and len(self.bursts) >= len(self.subjects):
                 _, burst = self.bursts.popitem(last=False)
                 self.size -= burst_size(burst)
             else:
                 _, news = self.subjects.popitem(last=False)
-                news.followed = False
+                news.is_followed = False
                 self.size -= news.size
 
 
-def _place(burst: Burst) -> PlaceOf:
+def _place(burst: Burst) -> PositionTuple:
     return burst.opened_at, burst.key
 
 
-def _latest(burst: Burst, *others: Burst | None) -> Burst:
-    return max([burst, *(candidate for candidate in others if candidate is not None)], key=lambda state: state.version)
+def _latest(burst: Burst, *candidates: Burst | None) -> Burst:
+    return max(
+        [burst, *(candidate for candidate in candidates if candidate is not None)], key=lambda state: state.version
+    )
 
 
 def burst_size(burst: Burst) -> int:

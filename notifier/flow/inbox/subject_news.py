@@ -8,19 +8,19 @@ from datetime import UTC, datetime, timedelta
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject
-from notifier.flow.inbox.burst_walk import BEFORE_ALL
+from notifier.flow.inbox.burst_walk import LOWEST_KEY
 
-KEPT_PLACES = 128
+MAX_POSITIONS = 128
 """Bursts listed per subject: enough to count a badge of 99+ without a read."""
-SUBJECT_BYTES, PLACE_BYTES = 600, 200
+SUBJECT_BYTES, POSITION_BYTES = 600, 200
 """Measured with tracemalloc."""
 
 CLOCK_SKEW = timedelta(seconds=3)
 """How far the clocks of two machines may differ (see SETTLED_AFTER)."""
 TICK = timedelta(milliseconds=1)
-PlaceOf = tuple[datetime, BurstKey]
+PositionTuple = tuple[datetime, BurstKey]
 """An `InboxPosition` as a plain tuple, which is cheaper to compare."""
-FOR_EVER: PlaceOf = datetime(1970, 1, 1, tzinfo=UTC), BEFORE_ALL
+OLDEST_POSITION: PositionTuple = datetime(1970, 1, 1, tzinfo=UTC), LOWEST_KEY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class RecentChange:
 
     burst: Burst
     at: datetime
-    newest: bool
+    is_newest: bool
     """False: a later state may exist that this process never received, so the burst is read before it is shown."""
 
 
@@ -38,21 +38,21 @@ class SubjectNews:
     """List of one subject's newest bursts. While it is in the cache, every change to its bursts is applied to it."""
 
     subject: Subject
-    complete_to: PlaceOf
+    complete_to: PositionTuple
     """Every burst at this position or above is listed."""
-    places: list[PlaceOf]
+    positions: list[PositionTuple]
     """Oldest first."""
-    most: int = KEPT_PLACES
-    followed: bool = True
+    max_positions: int = MAX_POSITIONS
+    is_followed: bool = True
     """False if changes may be missing: the read was too slow, or the list has left the cache since."""
 
     @property
     def size(self) -> int:
-        return SUBJECT_BYTES + PLACE_BYTES * len(self.places)
+        return SUBJECT_BYTES + POSITION_BYTES * len(self.positions)
 
-    def newest(self, below: PlaceOf | None, down_to: PlaceOf) -> Iterator[PlaceOf]:
+    def newest(self, below: PositionTuple | None, down_to: PositionTuple) -> Iterator[PositionTuple]:
         """Yield the positions below `below` and down to `down_to`, newest first."""
-        places = self.places
+        places = self.positions
         at = len(places) if below is None else bisect_left(places, below)
         while at > 0 and places[at - 1] >= down_to:
             at -= 1
@@ -60,44 +60,44 @@ class SubjectNews:
 
     def has(self, key: BurstKey) -> bool:
         """Return whether the burst is listed at any position."""
-        return any(known == key for _, known in self.places)
+        return any(known == key for _, known in self.positions)
 
-    def lists(self, place: PlaceOf) -> bool:
-        at = bisect_left(self.places, place)
-        return at < len(self.places) and self.places[at] == place
+    def is_listed(self, place: PositionTuple) -> bool:
+        at = bisect_left(self.positions, place)
+        return at < len(self.positions) and self.positions[at] == place
 
     def correct(self, key: BurstKey, burst: Burst | None) -> bool:
         """Move a listed burst to its current position, or drop it. Return whether anything changed."""
-        if burst is not None and self.lists((burst.opened_at, key)):
+        if burst is not None and self.is_listed((burst.opened_at, key)):
             return False
-        self.places = [known for known in self.places if known[1] != key]
+        self.positions = [known for known in self.positions if known[1] != key]
         if burst is not None:
             self.put(burst)
         return True
 
-    def hear(self, heard: RecentChange) -> None:
+    def apply(self, change: RecentChange) -> None:
         """List the burst, unless it may have moved since the change was published."""
-        if heard.newest or not self.has(heard.burst.key):
-            self.put(heard.burst)
+        if change.is_newest or not self.has(change.burst.key):
+            self.put(change.burst)
 
     def put(self, burst: Burst) -> None:
         """List the burst at its current position; a re-stamped burst moves."""
         place = (burst.opened_at, burst.key)
-        if self.lists(place):
+        if self.is_listed(place):
             return
-        self.places = [known for known in self.places if known[1] != burst.key]
+        self.positions = [known for known in self.positions if known[1] != burst.key]
         if place >= self.complete_to:
-            insort(self.places, place)
-        if len(self.places) > self.most:
-            del self.places[0]
-            self.complete_to = self.places[0]
+            insort(self.positions, place)
+        if len(self.positions) > self.max_positions:
+            del self.positions[0]
+            self.complete_to = self.positions[0]
 
 
 # Last change of each subject, as this process learned of it. It proves pages that another process evaluated.
 
-MOST_SUBJECTS = 50_000
+MAX_SUBJECTS = 50_000
 """About 18 MB. Other subjects are only known to have changed earlier."""
-LEARNED_WITHIN = timedelta(seconds=1)
+MAX_NEWS_DELAY = timedelta(seconds=1)
 """Maximum delay until a process learns of a change that Redis was not notified of, with a margin."""
 
 
@@ -107,34 +107,34 @@ class ChangeTimes:
 
     since: datetime | None = None
     """Every change that was learned from this time on is known. None until changes are followed."""
-    first_turn: int = 0
+    first_revision: int = 0
     """Like `since`, as a turn of the subject cache."""
     changed: "OrderedDict[Subject, tuple[int, datetime]]" = field(default_factory=OrderedDict)
     """Turn and time at which each subject's latest change was learned, oldest first."""
 
-    def begin(self, turn: int, now: datetime) -> None:
+    def begin(self, revision: int, now: datetime) -> None:
         self.changed.clear()
-        self.since, self.first_turn = now, turn
+        self.since, self.first_revision = now, revision
 
-    def note(self, subject: Subject, turn: int, now: datetime) -> None:
-        self.changed[subject] = turn, now
+    def note(self, subject: Subject, revision: int, now: datetime) -> None:
+        self.changed[subject] = revision, now
         self.changed.move_to_end(subject)
-        if len(self.changed) > MOST_SUBJECTS:
-            _, (self.first_turn, self.since) = self.changed.popitem(last=False)
+        if len(self.changed) > MAX_SUBJECTS:
+            _, (self.first_revision, self.since) = self.changed.popitem(last=False)
 
     def proves(self, subjects: Collection[Subject], moment: datetime) -> bool:
         """Return whether another process knew the latest state of the subjects.
 
         That process had learned of everything by `moment` of its own clock.
         """
-        latest = moment - CLOCK_SKEW - LEARNED_WITHIN
+        latest = moment - CLOCK_SKEW - MAX_NEWS_DELAY
         if self.since is None or self.since >= latest:
             return False
         return all(self.changed[subject][1] < latest for subject in subjects if subject in self.changed)
 
-    def unchanged(self, subjects: Collection[Subject], turn: int) -> bool:
+    def unchanged(self, subjects: Collection[Subject], revision: int) -> bool:
         """Return whether none of the subjects has changed since that turn."""
         if not subjects:
             return True
-        known = (self.changed[subject][0] <= turn for subject in subjects if subject in self.changed)
-        return self.first_turn <= turn and all(known)
+        known = (self.changed[subject][0] <= revision for subject in subjects if subject in self.changed)
+        return self.first_revision <= revision and all(known)

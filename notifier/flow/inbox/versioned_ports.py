@@ -5,20 +5,27 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from notifier.domain.audience.bitmap import Bits
-from notifier.domain.audience.follows import BlockFollows, Follow, Place
+from notifier.domain.audience.follows import BlockFollows, BlockKey, Follow
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
-from notifier.domain.users.account_preferences import Overall, OverallWord
-from notifier.domain.users.subject_preferences import BlockMute, Want, Word
-from notifier.domain.users.user_blocks import Parting
+from notifier.domain.users.account_preferences import AccountPreferences, AccountPreferencesChange
+from notifier.domain.users.subject_preferences import BlockMute, PreferenceChange, SubjectPreference
+from notifier.domain.users.user_blocks import UserBlock
 from notifier.domain.users.visibility import Mark, Viewer
 from notifier.flow.inbox.invalidation import AsyncInvalidation, Invalidation
 from notifier.ports.all_ports import Ports
 from notifier.ports.audience import Follows, Pair
 from notifier.ports.directory import Directory, DirectoryEntry
-from notifier.ports.inbox_versions import EVERYBODY, scopes_of
-from notifier.ports.users import InboxContext, Overalls, Partings, People, Preferences, Wants
+from notifier.ports.inbox_versions import ALL_MEMBERS, scopes_of
+from notifier.ports.users import (
+    AccountPreferencesStore,
+    InboxContext,
+    People,
+    Preferences,
+    SubjectPreferences,
+    UserBlocks,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,65 +38,65 @@ class VersionedFollows:
             self.follows.write(follows)
 
     def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
-        with self.invalidation.changing([EVERYBODY]) as change:
+        with self.invalidation.changing([ALL_MEMBERS]) as change:
             self.follows.write_blocks(change.renewed_along(follows))
 
-    def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
-        with self.invalidation.changing([EVERYBODY]):
-            return self.follows.settle_blocks(follows)
+    def insert_blocks(self, follows: Collection[BlockFollows]) -> Mapping[BlockKey, BlockFollows]:
+        with self.invalidation.changing([ALL_MEMBERS]):
+            return self.follows.insert_blocks(follows)
 
-    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
-        return self.follows.standing(pairs)
+    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
+        return self.follows.read_current(pairs)
 
     def followers(self, subject: Subject, shard: int) -> Bits:
         return self.follows.followers(subject, shard)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionedWants:
-    wants: Wants
+class VersionedSubjectPreferences:
+    subject_preferences: SubjectPreferences
     invalidation: Invalidation
 
-    def write(self, words: Collection[Word]) -> None:
-        with self.invalidation.changing(scopes_of({change.member for change in words})):
-            self.wants.write(words)
+    def write(self, changes: Collection[PreferenceChange]) -> None:
+        with self.invalidation.changing(scopes_of({change.member for change in changes})):
+            self.subject_preferences.write(changes)
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
-        with self.invalidation.changing([EVERYBODY]) as change:
-            self.wants.write_mutes(change.renewed_along(mutes))
+        with self.invalidation.changing([ALL_MEMBERS]) as change:
+            self.subject_preferences.write_mutes(change.renewed_along(mutes))
 
-    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, Want]:
-        return self.wants.standing(pairs)
+    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
+        return self.subject_preferences.read_current(pairs)
 
-    def sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
-        return self.wants.sets(subject, shard)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionedOveralls:
-    overalls: Overalls
-    invalidation: Invalidation
-
-    def write(self, words: Collection[OverallWord]) -> None:
-        with self.invalidation.changing(scopes_of({change.member for change in words})):
-            self.overalls.write(words)
-
-    def standing(self, members: Collection[Member]) -> Mapping[Member, Overall]:
-        return self.overalls.standing(members)
-
-    def sets(self, shard: int) -> Mapping[SetKind, Bits]:
-        return self.overalls.sets(shard)
+    def member_sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
+        return self.subject_preferences.member_sets(subject, shard)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionedPartings:
-    partings: Partings
+class VersionedAccountPreferences:
+    account_preferences: AccountPreferencesStore
     invalidation: Invalidation
 
-    def write(self, partings: Collection[Parting]) -> None:
-        members = {half.member for parting in partings for half in parting.halves}
+    def write(self, changes: Collection[AccountPreferencesChange]) -> None:
+        with self.invalidation.changing(scopes_of({change.member for change in changes})):
+            self.account_preferences.write(changes)
+
+    def read_current(self, members: Collection[Member]) -> Mapping[Member, AccountPreferences]:
+        return self.account_preferences.read_current(members)
+
+    def member_sets(self, shard: int) -> Mapping[SetKind, Bits]:
+        return self.account_preferences.member_sets(shard)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedUserBlocks:
+    user_blocks: UserBlocks
+    invalidation: Invalidation
+
+    def write(self, blocks: Collection[UserBlock]) -> None:
+        members = {side.member for block in blocks for side in block.sides}
         with self.invalidation.changing(scopes_of(members)):
-            self.partings.write(partings)
+            self.user_blocks.write(blocks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +116,8 @@ class VersionedDirectory:
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
         return self.directory.users(members)
 
-    def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
-        return self.directory.number(users)
+    def assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
+        return self.directory.assign_numbers(users)
 
     def lease(self, count: int) -> Member:
         return self.directory.lease(count)
@@ -142,9 +149,9 @@ class VersionedPeople:
     async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
         return await self.people.open(user, expected)
 
-    async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
+    async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         async with self.invalidation.changing(scopes_of([member])):
-            await self.people.see(member, seen_at, newer)
+            await self.people.mark_seen(member, seen_at, newer)
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
         async with self.invalidation.changing(scopes_of([member])):
@@ -156,19 +163,19 @@ class VersionedPreferences:
     preferences: Preferences
     invalidation: AsyncInvalidation
 
-    async def read(self, member: Member) -> Mapping[Subject, Want]:
+    async def read(self, member: Member) -> Mapping[Subject, SubjectPreference]:
         return await self.preferences.read(member)
 
-    async def write(self, word: Word) -> None:
-        async with self.invalidation.changing(scopes_of([word.member])):
-            await self.preferences.write(word)
+    async def write(self, change: PreferenceChange) -> None:
+        async with self.invalidation.changing(scopes_of([change.member])):
+            await self.preferences.write(change)
 
-    async def overall(self, member: Member) -> Overall:
-        return await self.preferences.overall(member)
+    async def read_account(self, member: Member) -> AccountPreferences:
+        return await self.preferences.read_account(member)
 
-    async def say(self, word: OverallWord) -> None:
-        async with self.invalidation.changing(scopes_of([word.member])):
-            await self.preferences.say(word)
+    async def write_account(self, change: AccountPreferencesChange) -> None:
+        async with self.invalidation.changing(scopes_of([change.member])):
+            await self.preferences.write_account(change)
 
 
 def versioned(ports: Ports) -> Ports:
@@ -177,8 +184,12 @@ def versioned(ports: Ports) -> Ports:
     return replace(
         ports,
         follows=VersionedFollows(follows=ports.follows, invalidation=invalidation),
-        wants=VersionedWants(wants=ports.wants, invalidation=invalidation),
-        overalls=VersionedOveralls(overalls=ports.overalls, invalidation=invalidation),
-        partings=VersionedPartings(partings=ports.partings, invalidation=invalidation),
+        subject_preferences=VersionedSubjectPreferences(
+            subject_preferences=ports.subject_preferences, invalidation=invalidation
+        ),
+        account_preferences=VersionedAccountPreferences(
+            account_preferences=ports.account_preferences, invalidation=invalidation
+        ),
+        user_blocks=VersionedUserBlocks(user_blocks=ports.user_blocks, invalidation=invalidation),
         directory=VersionedDirectory(directory=ports.directory, invalidation=invalidation),
     )

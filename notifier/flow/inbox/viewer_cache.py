@@ -9,22 +9,22 @@ from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import Badge, Page
 from notifier.flow.inbox.subject_news import CLOCK_SKEW, ChangeTimes
-from notifier.metrics import Hits
+from notifier.metrics import CacheHits
 from notifier.ports.inbox_versions import (
-    EVERYBODY,
-    REMEMBERED_FOR,
+    ALL_MEMBERS,
+    REMEMBERED_TTL,
     RememberedPage,
     RememberedViewer,
     Scope,
-    VersionLook,
+    VersionLookup,
     member_scope,
 )
 
-FACTS_KEPT = REMEMBERED_FOR
+FACTS_TTL = REMEMBERED_TTL
 """Facts are read again after this time, whatever their version: the last resort against two simultaneous faults."""
-SPREAD = 150
+TTL_SPREAD_SECONDS = 150
 """Seconds over which the facts of users who arrived together are read again."""
-PAGES_KEPT = 2
+MAX_OPENINGS = 2
 """Openings per viewer: the clients of one user may request pages of different sizes."""
 VIEWER_BYTES, FOLLOW_BYTES, MARK_BYTES, ITEM_BYTES = 2_500, 250, 250, 700
 """Measured with tracemalloc. An item's burst is shared with other viewers; its rendered text is not."""
@@ -36,7 +36,7 @@ class CachedFirstPage:
 
     page: Page
     badge: Badge | None
-    turn: int
+    revision: int
     """Turn of the subject cache before the evaluation read anything."""
     current_at: datetime
     """The page has everything that was announced before this time."""
@@ -49,14 +49,14 @@ class CachedFirstPage:
     rendered: object = None
     """The API's rendering of this opening or of the one before it, made by this process or another one."""
 
-    def holds(self, now: datetime, turn: int, changes: ChangeTimes) -> bool:
+    def is_current(self, now: datetime, revision: int, changes: ChangeTimes) -> bool:
         """Return whether an evaluation at this moment would show the same."""
-        if not self.page.look.now <= now < self.valid_until:
+        if not self.page.view.now <= now < self.valid_until:
             return False
-        if self.turn != turn:
-            if not changes.unchanged(self.subjects, self.turn):
+        if self.revision != revision:
+            if not changes.unchanged(self.subjects, self.revision):
                 return False
-            self.turn = turn  # unchanged up to this turn: the next check is short
+            self.revision = revision  # unchanged up to this turn: the next check is short
         return True
 
 
@@ -80,15 +80,15 @@ class CachedViewer:
     """When the facts were last stored in Redis together with a page."""
     size: int = 0
 
-    def proved_by(self, look: VersionLook | None) -> bool:
+    def is_proved_by(self, lookup: VersionLookup | None) -> bool:
         """Return whether the look-up proves that the facts are current."""
-        if look is None or not self.versions or look.connection != self.connection:
+        if lookup is None or not self.versions or lookup.connection != self.connection:
             return False
-        return all(look.versions.get(scope) == version for scope, version in self.versions.items())
+        return all(lookup.versions.get(scope) == version for scope, version in self.versions.items())
 
-    def keep(self, limit: int, opening: CachedFirstPage) -> None:
+    def put_opening(self, limit: int, opening: CachedFirstPage) -> None:
         self.openings.pop(limit, None)
-        while len(self.openings) >= PAGES_KEPT:
+        while len(self.openings) >= MAX_OPENINGS:
             del self.openings[next(iter(self.openings))]
         self.openings[limit] = opening
         self.last = opening.page
@@ -107,23 +107,23 @@ class CachedViewer:
         )
 
 
-def kept_for(member: Member) -> timedelta:
-    return FACTS_KEPT - timedelta(seconds=member % SPREAD)
+def facts_ttl(member: Member) -> timedelta:
+    return FACTS_TTL - timedelta(seconds=member % TTL_SPREAD_SECONDS)
 
 
 def viewer_scopes(member: Member) -> tuple[Scope, Scope]:
     """Return all scopes that a viewer's facts depend on."""
-    return member_scope(member), EVERYBODY
+    return member_scope(member), ALL_MEMBERS
 
 
 @dataclass(slots=True, kw_only=True)
 class ViewerCache:
     """One instance per event loop. Bounded in bytes; the least recently used viewer is evicted first."""
 
-    most_bytes: int
-    hits: Hits
-    page_hits: Hits
-    remembered_hits: Hits
+    max_bytes: int
+    hits: CacheHits
+    page_hits: CacheHits
+    remembered_hits: CacheHits
     """Hits and misses of VIPs' facts that another process stored in Redis."""
     viewers: "OrderedDict[UserId, CachedViewer]" = field(default_factory=OrderedDict)
     size: int = 0
@@ -156,7 +156,7 @@ class ViewerCache:
         self.size -= cached.size
         cached.size = cached.measured()
         self.size += cached.size
-        while self.size > self.most_bytes and len(self.viewers) > 1:
+        while self.size > self.max_bytes and len(self.viewers) > 1:
             _, evicted = self.viewers.popitem(last=False)
             self.size -= evicted.size
 
@@ -171,7 +171,7 @@ class ViewerCache:
         for cached in self.viewers.values():
             cached.versions = {}
 
-    def connected(self, connection: int, now: datetime) -> None:
+    def record_connection(self, connection: int, now: datetime) -> None:
         """Record the connection. A new server may have lost versions, so facts stored before prove nothing."""
         if connection != self._connection:
             self._connection = connection
@@ -186,7 +186,7 @@ class ViewerCache:
             return False
         return remembered.read_at > self.trusted_since + CLOCK_SKEW
 
-    def remark(self, user: UserId, marks: Marks) -> None:
+    def set_marks(self, user: UserId, marks: Marks) -> None:
         """Apply the new marks at once: the old marks are not shown again, even while the store is down."""
         if cached := self.viewers.get(user):
             cached.viewer = replace(cached.viewer, marks=marks)

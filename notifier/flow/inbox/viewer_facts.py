@@ -5,14 +5,14 @@ from datetime import datetime, timedelta
 
 from notifier.domain.errors import CacheUnavailable, NotFound
 from notifier.domain.ids import Member, UserId
-from notifier.flow.inbox.invalidation import Looks
-from notifier.flow.inbox.viewer_cache import CachedViewer, ViewerCache, kept_for, viewer_scopes
+from notifier.flow.inbox.invalidation import VersionLookups
+from notifier.flow.inbox.viewer_cache import CachedViewer, ViewerCache, facts_ttl, viewer_scopes
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock, Nonces
-from notifier.ports.inbox_versions import InboxVersions, RememberedPage, RememberedViewer, VersionLook
+from notifier.ports.inbox_versions import InboxVersions, RememberedPage, RememberedViewer, VersionLookup
 from notifier.ports.users import InboxContext, People
 
-REMEMBERED_EVERY = timedelta(seconds=30)
+REMEMBER_INTERVAL = timedelta(seconds=30)
 """Minimum interval between two writes of a viewer's page to Redis, however often the page changes."""
 
 
@@ -20,7 +20,7 @@ REMEMBERED_EVERY = timedelta(seconds=30)
 class ViewerFacts:
     people: People
     versions: InboxVersions
-    looks: Looks
+    lookups: VersionLookups
     viewers: ViewerCache
     clock: Clock
     nonces: Nonces
@@ -28,41 +28,41 @@ class ViewerFacts:
 
     async def current(self, user: UserId) -> CachedViewer:
         """Return the facts of this moment. Raises NotFound and StoreUnavailable."""
-        cached, lookup = await self.known(user, patient=True)
+        cached, lookup = await self.known(user, may_wait=True)
         if cached is None:
             cached = await self.read(user, lookup)
             await self.remember(cached)
         return cached
 
-    async def known(self, user: UserId, *, patient: bool) -> tuple[CachedViewer | None, VersionLook | None]:
+    async def known(self, user: UserId, *, may_wait: bool) -> tuple[CachedViewer | None, VersionLookup | None]:
         """Return the facts if they are proved current without the store, and the look-up that `read` needs.
 
         Raises StoreUnavailable as `Looks.look` does.
         """
         cached, lookup = self.viewers.get(user), None
         if cached is None:
-            lookup = await self.looks.look((), patient=patient, users=[user])
+            lookup = await self.lookups.look_up((), may_wait=may_wait, users=[user])
             cached = self._remembered(user, lookup)
         if cached is not None:
-            lookup = await self.looks.look(viewer_scopes(cached.member), patient=patient)
+            lookup = await self.lookups.look_up(viewer_scopes(cached.member), may_wait=may_wait)
         return self._proved(cached, lookup, self.clock.now()), lookup
 
-    async def read(self, user: UserId, found: VersionLook | None, member: Member | None = None) -> CachedViewer:
+    async def read(self, user: UserId, lookup: VersionLookup | None, member: Member | None = None) -> CachedViewer:
         """Read the facts from the store. Raises NotFound and StoreUnavailable."""
         generation, known = self.viewers.generation, self.viewers.get(user)
         if member is None:
             member = known.member if known else await self._member(user)
         # Set the version before reading the facts: a change in between removes the version.
-        planted = await self._planted(member) if found is not None else None
+        planted = await self._insert_versions(member) if lookup is not None else None
         read_at = self.clock.now()
         facts = await self._facts(user, member)
         if facts.member != member:  # the user's member number differs, so other versions apply
-            return await self.read(user, found, facts.member)
+            return await self.read(user, lookup, facts.member)
         cached = CachedViewer(
             viewer=facts.viewer,
             member=member,
             versions=planted.versions if planted and not planted.changing else {},
-            connection=found.connection if found else 0,
+            connection=lookup.connection if lookup else 0,
             read_at=read_at,
             last=known.last if known else None,
             vip=facts.vip,
@@ -70,18 +70,18 @@ class ViewerFacts:
         self.viewers.put(cached, generation)
         return cached
 
-    def _remembered(self, user: UserId, found: VersionLook | None) -> CachedViewer | None:
+    def _remembered(self, user: UserId, lookup: VersionLookup | None) -> CachedViewer | None:
         """Cache and return facts that another process stored for a VIP. They need proof like all cached facts."""
-        remembered = found.remembered.get(user) if found else None
-        if found is None or remembered is None or not self.viewers.trusts(remembered, self.clock.now()):
-            self.viewers.remembered_hits.missed.inc()
+        remembered = lookup.remembered.get(user) if lookup else None
+        if lookup is None or remembered is None or not self.viewers.trusts(remembered, self.clock.now()):
+            self.viewers.remembered_hits.misses.inc()
             return None
-        self.viewers.remembered_hits.hit.inc()
+        self.viewers.remembered_hits.hits.inc()
         cached = CachedViewer(
             viewer=remembered.viewer,
             member=remembered.member,
             versions=remembered.versions,
-            connection=found.connection,
+            connection=lookup.connection,
             read_at=remembered.read_at,
             vip=True,
             page=remembered.page,
@@ -89,11 +89,11 @@ class ViewerFacts:
         self.viewers.put(cached, self.viewers.generation)
         return cached
 
-    def remembers(self, cached: CachedViewer) -> bool:
+    def should_remember(self, cached: CachedViewer) -> bool:
         """Return whether to store a page in Redis with the facts: for VIPs only, at most once per REMEMBERED_EVERY."""
         if not cached.vip or not cached.versions:
             return False
-        return cached.remembered_at is None or self.clock.now() >= cached.remembered_at + REMEMBERED_EVERY
+        return cached.remembered_at is None or self.clock.now() >= cached.remembered_at + REMEMBER_INTERVAL
 
     async def remember(self, cached: CachedViewer, page: RememberedPage | None = None) -> None:
         """Store a VIP's facts in Redis for other processes, optionally with a page that was made from them."""
@@ -110,11 +110,11 @@ class ViewerFacts:
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
 
-    def _proved(self, cached: CachedViewer | None, found: VersionLook | None, now: datetime) -> CachedViewer | None:
-        if cached is not None and cached.proved_by(found) and now < cached.read_at + kept_for(cached.member):
-            self.viewers.hits.hit.inc()
+    def _proved(self, cached: CachedViewer | None, lookup: VersionLookup | None, now: datetime) -> CachedViewer | None:
+        if cached is not None and cached.is_proved_by(lookup) and now < cached.read_at + facts_ttl(cached.member):
+            self.viewers.hits.hits.inc()
             return cached
-        self.viewers.hits.missed.inc()
+        self.viewers.hits.misses.inc()
         return None
 
     async def _member(self, user: UserId) -> Member:
@@ -140,9 +140,9 @@ class ViewerFacts:
             raise NotFound(f"The user is {user}.")
         return context
 
-    async def _planted(self, member: Member) -> VersionLook | None:
+    async def _insert_versions(self, member: Member) -> VersionLookup | None:
         try:
             with self.metrics.inbox_redis():
-                return await self.versions.plant(viewer_scopes(member), self.nonces.new())
+                return await self.versions.insert_versions(viewer_scopes(member), self.nonces.new())
         except CacheUnavailable:  # fails open: the facts are used once, and read again next time
             return None

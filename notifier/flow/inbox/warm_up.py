@@ -8,9 +8,9 @@ from notifier.domain.ids import UserId
 from notifier.flow.inbox.inbox import Inbox
 from notifier.metrics import Metrics
 
-AT_ONCE = 4
+MAX_CONCURRENT_READS = 4
 """Concurrent reads ahead. They must not delay users who wait for their inbox."""
-MOST_WAITING = 1_000
+MAX_WAITING_USERS = 1_000
 """Maximum queued users. Further users are dropped, and all users while the store fails: their first opening then costs
 as much as without a warm-up."""
 
@@ -26,11 +26,11 @@ class WarmUp:
     _tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
 
     def add(self, user: UserId) -> None:
-        if len(self._waiting) >= MOST_WAITING or not self.inbox.breaker.closed:
+        if len(self._waiting) >= MAX_WAITING_USERS or not self.inbox.breaker.is_closed:
             self._count("dropped")
             return
         self._waiting[user] = None
-        if len(self._tasks) < AT_ONCE:
+        if len(self._tasks) < MAX_CONCURRENT_READS:
             task = asyncio.ensure_future(self._read_ahead())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

@@ -6,21 +6,29 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from notifier.codec import unpack
-from notifier.domain.audience.activity import OF_THE_ACTIVE, Sighting, asked_hour, grown, hour_of, stays_until, turned
-from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, joined, nobody, same
+from notifier.domain.audience.activity import (
+    ACTIVE_SET_KINDS,
+    Sighting,
+    earliest_expiry_hour,
+    expiry_hour,
+    hour_of,
+    hours_to_read,
+    may_have_expired,
+)
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, is_equal, no_members, union_by_shard
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import Poison
-from notifier.domain.fencing import Stamp, stamp
+from notifier.domain.fencing import FencingToken, fencing_token
 from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
-from notifier.ports.audience import KEPT, ActiveHours, MemberSets, ShardBlob, Stay, Stays
+from notifier.ports.audience import ACTIVITY_KEPT_FOR, ActiveHours, ActiveSetEntry, ActiveSets, MemberSets, ShardBlob
 from notifier.ports.coordination import Clock, Epochs
 from notifier.ports.directory import Directory
 from notifier.ports.event_log import Logged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attendant:
+class ActivityIndexer:
     directory: Directory
     hours: ActiveHours
     clock: Clock
@@ -33,7 +41,7 @@ class Attendant:
         now = self.clock.now()
         sightings = [unpack(Sighting, logged.record.value) for logged in records]
         # Unknown users get a member number: a user seen before following anything counts as active afterwards.
-        numbers = self.directory.number({sighting.user for sighting in sightings if sighting.counts(now)})
+        numbers = self.directory.assign_numbers({sighting.user for sighting in sightings if sighting.is_recent(now)})
         if numbers:
             self.hours.touch(set(numbers.values()), hour_of(now))
 
@@ -44,14 +52,14 @@ class Attendant:
 
 LOGGER = logging.getLogger("notifier.rollup")
 
-AT_ONCE = 32
+SHARDS_PER_STEP = 32
 """Shards per step: the longest-lived set of each shard is joined from 31 bitmaps, 16 MB in total at any user count."""
-FORGOTTEN_AFTER = 48
+EXPIRED_KEPT_HOURS = 48
 """Hours that expired entries are kept: if the clock is set back, the entries valid at that time still exist."""
-SAID_FOR = timedelta(days=1)
+ROLL_UP_MARKER_TTL = timedelta(days=1)
 """Lifetime of the roll-up marker in the cache. If it is missing, the cache was emptied."""
 
-Around = Mapping[tuple[int, int], Bits]
+ActiveByHourAndShard = Mapping[tuple[int, int], Bits]
 """Active members by hour and shard."""
 
 
@@ -59,7 +67,7 @@ Around = Mapping[tuple[int, int], Bits]
 class RollUp:
     directory: Directory
     hours: ActiveHours
-    stays: Stays
+    active_sets: ActiveSets
     sets: MemberSets
     epochs: Epochs
     leadership: Leadership
@@ -67,9 +75,9 @@ class RollUp:
     metrics: Metrics
     reach: int
     """Days for which activity keeps a member in P2."""
-    last: int | None = None
+    last_hour: int | None = None
     """Hour of the last completed round since this process became the leader."""
-    taken: dict[tuple[int, int], int] = field(default_factory=dict)
+    hashes_read: dict[tuple[int, int], int] = field(default_factory=dict)
     """Hash of the activity read last, by hour and shard; it is processed again if it differs."""
 
     def run(self) -> None:
@@ -81,70 +89,84 @@ class RollUp:
         it completes what a former leader left unfinished. Repeating a step is harmless, because bits are only added.
         """
         now = self.clock.now()
-        if not self.leadership.held(now):
-            self.last, self.taken = None, {}  # another leader may overwrite what this process wrote
+        if not self.leadership.is_leader(now):
+            self.last_hour, self.hashes_read = None, {}  # another leader may overwrite what this process wrote
             return
         # Begin the epoch before the read-modify-write: a deposed leader has a lower fencing token, so its late writes
         # lose. A bitmap that this round leaves unchanged can still get such a write. It has the same bits, or also
         # members that have left since the deposed leader stalled; the next rebuild corrects that.
-        token = stamp(self.epochs.begin("rollup"))
-        hour, hours = hour_of(now), grown(now, self.last, KEPT)
+        token = fencing_token(self.epochs.begin("rollup"))
+        hour, hours = hour_of(now), hours_to_read(now, self.last_hour, ACTIVITY_KEPT_FOR)
         self._note_emptied()
-        anew = [kind for kind in OF_THE_ACTIVE if turned(kind, self.last, hour)]
+        rebuild = [kind for kind in ACTIVE_SET_KINDS if may_have_expired(kind, self.last_hour, hour)]
         for shards in self._shards():
             try:
-                self._take(shards, hours, token, {kind: asked_hour(kind, hour, self.reach) for kind in anew})
+                self._process_shards(
+                    shards, hours, token, {kind: earliest_expiry_hour(kind, hour, self.reach) for kind in rebuild}
+                )
             except Poison:  # these shards stay unchanged; the other shards do not wait for them
                 LOGGER.exception("the shards %d to %d were not rolled up", shards[0], shards[-1])
-                self.metrics.unrolled.inc()
-        if anew:
-            self.stays.forget(hour - FORGOTTEN_AFTER)
-        self.last, self.taken = hour, {name: digest for name, digest in self.taken.items() if name[0] in hours}
-        self.hours.rolled_up(now, SAID_FOR)
+                self.metrics.activity_unreadable.inc()
+        if rebuild:
+            self.active_sets.delete_expired(hour - EXPIRED_KEPT_HOURS)
+        self.last_hour, self.hashes_read = (
+            hour,
+            {name: digest for name, digest in self.hashes_read.items() if name[0] in hours},
+        )
+        self.hours.record_roll_up(now, ROLL_UP_MARKER_TTL)
 
     def _note_emptied(self) -> None:
-        if self.last is not None and self.hours.last_rolled_up() is None:
+        if self.last_hour is not None and self.hours.last_roll_up() is None:
             LOGGER.warning("the cache was emptied: who looked since the last round may count an hour later")
-            self.metrics.emptied.inc()
+            self.metrics.activity_emptied.inc()
 
     def _shards(self) -> Iterator[Sequence[int]]:
         end = -(-self.directory.end() // SHARD_MEMBERS)
-        return (range(first, min(first + AT_ONCE, end)) for first in range(0, end, AT_ONCE))
+        return (range(first, min(first + SHARDS_PER_STEP, end)) for first in range(0, end, SHARDS_PER_STEP))
 
-    def _take(self, some: Sequence[int], hours: Collection[int], at: Stamp, anew: Mapping[SetKind, int]) -> None:
-        read = {(hour, shard): bits for hour in hours for shard, bits in self.hours.read(hour, some).items()}
+    def _process_shards(
+        self, shards: Sequence[int], hours: Collection[int], token: FencingToken, rebuild: Mapping[SetKind, int]
+    ) -> None:
+        read = {(hour, shard): bits for hour in hours for shard, bits in self.hours.read(hour, shards).items()}
         hashes = {name: hash(bits.tobytes()) for name, bits in read.items()}
-        around = {name: bits for name, bits in read.items() if self.taken.get(name) != hashes[name]}
+        unprocessed = {name: bits for name, bits in read.items() if self.hashes_read.get(name) != hashes[name]}
         # Write the entries first: after a crash the sets lack the newest members, and the next leader rebuilds them. In
         # the opposite order, the next hour would remove members that only the sets contain.
-        self._keep(around, at)
-        for kind in OF_THE_ACTIVE:
-            if kind in anew:
-                self._publish(kind, some, self.stays.standing(kind, anew[kind], some), at)
-            elif around:
-                self._add(kind, joined((shard, bits) for (_, shard), bits in around.items()), at)
+        self._write_entries(unprocessed, token)
+        for kind in ACTIVE_SET_KINDS:
+            if kind in rebuild:
+                self._publish(kind, shards, self.active_sets.read_active(kind, rebuild[kind], shards), token)
+            elif unprocessed:
+                self._add_members(
+                    kind, union_by_shard((shard, bits) for (_, shard), bits in unprocessed.items()), token
+                )
         # Only now, so that everything that failed before this line is processed again.
-        self.taken |= hashes
+        self.hashes_read |= hashes
 
-    def _keep(self, around: Around, at: Stamp) -> None:
+    def _write_entries(self, active: ActiveByHourAndShard, token: FencingToken) -> None:
         """Write each entry once, even if it covers several hours: with equal tokens a store keeps either write."""
-        for kind in OF_THE_ACTIVE:
-            for until in sorted({stays_until(kind, hour) for hour, _ in around}):
-                active = joined((s, bits) for (hour, s), bits in around.items() if stays_until(kind, hour) == until)
-                before = self.stays.until(kind, until, list(active))
-                after = {shard: before.get(shard, nobody()) | bits for shard, bits in active.items()}
-                changed = {s: bits for s, bits in after.items() if s not in before or not same(before[s], bits)}
-                self.stays.put([Stay(kind=kind, until=until, shard=s, bits=bits) for s, bits in changed.items()], at)
+        for kind in ACTIVE_SET_KINDS:
+            for until in sorted({expiry_hour(kind, hour) for hour, _ in active}):
+                by_shard = union_by_shard(
+                    (s, bits) for (hour, s), bits in active.items() if expiry_hour(kind, hour) == until
+                )
+                before = self.active_sets.read_expiring(kind, until, list(by_shard))
+                after = {shard: before.get(shard, no_members()) | bits for shard, bits in by_shard.items()}
+                changed = {s: bits for s, bits in after.items() if s not in before or not is_equal(before[s], bits)}
+                self.active_sets.put(
+                    [ActiveSetEntry(kind=kind, last_hour=until, shard=s, bits=bits) for s, bits in changed.items()],
+                    token,
+                )
 
-    def _add(self, kind: SetKind, more: Mapping[int, Bits], at: Stamp) -> None:
+    def _add_members(self, kind: SetKind, more: Mapping[int, Bits], token: FencingToken) -> None:
         before = self.sets.read(kind, None, list(more))
-        self._put(kind, before, {shard: before.get(shard, nobody()) | bits for shard, bits in more.items()}, at)
+        self._put(kind, before, {shard: before.get(shard, no_members()) | bits for shard, bits in more.items()}, token)
 
-    def _publish(self, kind: SetKind, some: Sequence[int], standing: Mapping[int, Bits], at: Stamp) -> None:
-        before = self.sets.read(kind, None, some)
-        self._put(kind, before, {shard: standing.get(shard, nobody()) for shard in some}, at)
+    def _publish(self, kind: SetKind, shards: Sequence[int], current: Mapping[int, Bits], token: FencingToken) -> None:
+        before = self.sets.read(kind, None, shards)
+        self._put(kind, before, {shard: current.get(shard, no_members()) for shard in shards}, token)
 
-    def _put(self, kind: SetKind, before: Mapping[int, Bits], after: Mapping[int, Bits], at: Stamp) -> None:
+    def _put(self, kind: SetKind, before: Mapping[int, Bits], after: Mapping[int, Bits], token: FencingToken) -> None:
         """Write only changed bitmaps: a round without activity writes nothing but its epoch."""
-        changed = {s: bits for s, bits in after.items() if not same(before.get(s, nobody()), bits)}
-        self.sets.put([ShardBlob(kind=kind, owner=None, shard=s, bits=bits) for s, bits in changed.items()], at)
+        changed = {s: bits for s, bits in after.items() if not is_equal(before.get(s, no_members()), bits)}
+        self.sets.put([ShardBlob(kind=kind, owner=None, shard=s, bits=bits) for s, bits in changed.items()], token)

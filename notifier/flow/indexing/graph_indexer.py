@@ -15,17 +15,17 @@ from typing import TypeVar
 
 from notifier.codec import unpack
 from notifier.domain.errors import LogUnavailable
-from notifier.domain.fencing import Stamp, stamp
+from notifier.domain.fencing import FencingToken, fencing_token
 from notifier.domain.ids import Member, Subject
 from notifier.domain.upstream.graph_changes import GraphChange, GraphRecord, Rebuild
-from notifier.domain.users.account_preferences import OverallWord
-from notifier.domain.users.subject_preferences import Word
-from notifier.domain.users.user_blocks import PartingChange
-from notifier.flow.indexing.bitmaps import Bitmaps, Followed, PreferenceBitmaps
+from notifier.domain.users.account_preferences import AccountPreferencesChange
+from notifier.domain.users.subject_preferences import PreferenceChange
+from notifier.domain.users.user_blocks import UserBlockChange
+from notifier.flow.indexing.bitmaps import Bitmaps, FollowChanges, PreferenceChanges
 from notifier.ports.coordination import Epochs
 from notifier.ports.directory import Directory
 from notifier.ports.event_log import Logged
-from notifier.ports.users import Partings
+from notifier.ports.users import UserBlocks
 
 T = TypeVar("T")
 Shards = Mapping[Subject, Collection[int]]
@@ -33,13 +33,13 @@ Shards = Mapping[Subject, Collection[int]]
 
 
 @dataclass(slots=True, kw_only=True)
-class Indexer:
+class GraphIndexer:
     directory: Directory
     bitmaps: Bitmaps
     """Bitmaps, with the ports of the rows that they are made from."""
-    partings: Partings
+    user_blocks: UserBlocks
     epochs: Epochs
-    holds: Callable[[], bool]
+    owns_records: Callable[[], bool]
     """Asks the log whether this reader still owns the records that it has read."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
@@ -49,74 +49,108 @@ class Indexer:
 
         Raises LogUnavailable if another reader owns the records by now.
         """
-        token = stamp(self.epochs.begin("indexer"))
+        token = fencing_token(self.epochs.begin("graph_indexer"))
         # Check after the epoch has begun, and before the read-modify-write. An earlier owner of these records has a
         # lower fencing token, so its late writes lose; a later owner has a higher one.
-        if not self.holds():
+        if not self.owns_records():
             raise LogUnavailable("Another reader has the partition.")
         graph_records = [unpack(GraphRecord, logged.record.value) for logged in records]
         # User blocks come first, so that they take effect as early as possible.
-        self._part([record.parting for record in graph_records if record.parting])
-        anew = _asked(graph_records, lambda rebuild: not rebuild.imported and not rebuild.wanted)
-        added, wanted = (
-            _asked(graph_records, lambda rebuild: rebuild.imported),
-            _asked(graph_records, lambda rebuild: rebuild.wanted),
+        self._write_user_blocks([record.user_block_change for record in graph_records if record.user_block_change])
+        to_rebuild = _shards_to_rebuild(
+            graph_records, lambda rebuild: not rebuild.has_imported_follows and not rebuild.has_imported_preferences
         )
-        self._follow([record.change for record in graph_records if record.change], anew, added, token)
-        self._want([record.word for record in graph_records if record.word], anew, wanted, token)
-        everybody = {(record.everybody, record.imported) for record in graph_records if record.everybody is not None}
+        added, wanted = (
+            _shards_to_rebuild(graph_records, lambda rebuild: rebuild.has_imported_follows),
+            _shards_to_rebuild(graph_records, lambda rebuild: rebuild.has_imported_preferences),
+        )
+        self._update_follows([record.change for record in graph_records if record.change], to_rebuild, added, token)
+        self._update_preferences(
+            [record.preference_change for record in graph_records if record.preference_change],
+            to_rebuild,
+            wanted,
+            token,
+        )
+        everybody = {
+            (record.account_wide_shard, record.imported)
+            for record in graph_records
+            if record.account_wide_shard is not None
+        }
         wrong, more = ({shard for shard, imported in everybody if imported is new} for new in (False, True))
-        self._arrange([record.overall for record in graph_records if record.overall], wrong, more, token)
+        self._update_account_preferences(
+            [record.account_preferences_change for record in graph_records if record.account_preferences_change],
+            wrong,
+            more,
+            token,
+        )
 
-    def _part(self, changes: Sequence[PartingChange]) -> None:
+    def _write_user_blocks(self, changes: Sequence[UserBlockChange]) -> None:
         if not changes:
             return
-        members = self.directory.number([user for change in changes for user in (change.blocker, change.blocked)])
-        self.partings.write([change.word(members) for change in changes])
+        members = self.directory.assign_numbers(
+            [user for change in changes for user in (change.blocker, change.blocked)]
+        )
+        self.user_blocks.write([change.user_block(members) for change in changes])
 
-    def _follow(self, changes: Sequence[GraphChange], anew: Shards, added: Shards, at: Stamp) -> None:
+    def _update_follows(
+        self, changes: Sequence[GraphChange], rebuild: Shards, added: Shards, token: FencingToken
+    ) -> None:
         # Number both sides: followed accounts are known from then on, and may be mentioned.
-        members = self.directory.number([user for change in changes for user in (change.follower, change.followed)])
-        self.bitmaps.follows.write([change.word(members[change.follower]) for change in changes])
+        members = self.directory.assign_numbers(
+            [user for change in changes for user in (change.follower, change.followed)]
+        )
+        self.bitmaps.follows.write([change.follow_row(members[change.follower]) for change in changes])
         pairs = {(change.subject, members[change.follower]) for change in changes}
-        current = _by_subject(self.bitmaps.follows.standing(pairs))
-        if subjects := current.keys() | anew.keys() | added.keys():
-            self.bitmaps.follow(
+        current = _by_subject(self.bitmaps.follows.read_current(pairs))
+        if subjects := current.keys() | rebuild.keys() | added.keys():
+            self.bitmaps.update_follows(
                 {
-                    s: Followed(standing=current.get(s, {}), anew=anew.get(s, ()), added=added.get(s, ()))
+                    s: FollowChanges(current=current.get(s, {}), rebuild=rebuild.get(s, ()), added=added.get(s, ()))
                     for s in subjects
                 },
-                at,
+                token,
             )
 
-    def _want(self, words: Sequence[Word], anew: Shards, added: Shards, at: Stamp) -> None:
-        self.bitmaps.wants.write(words)
-        current = _by_subject(self.bitmaps.wants.standing({(change.subject, change.member) for change in words}))
-        subjects = current.keys() | anew.keys() | added.keys()
-        self.bitmaps.want(
+    def _update_preferences(
+        self, changes: Sequence[PreferenceChange], rebuild: Shards, added: Shards, token: FencingToken
+    ) -> None:
+        self.bitmaps.subject_preferences.write(changes)
+        current = _by_subject(
+            self.bitmaps.subject_preferences.read_current({(change.subject, change.member) for change in changes})
+        )
+        subjects = current.keys() | rebuild.keys() | added.keys()
+        self.bitmaps.update_preferences(
             {
-                s: PreferenceBitmaps(standing=current.get(s, {}), anew=anew.get(s, ()), added=added.get(s, ()))
+                s: PreferenceChanges(current=current.get(s, {}), rebuild=rebuild.get(s, ()), added=added.get(s, ()))
                 for s in subjects
             },
-            at,
+            token,
         )
 
-    def _arrange(self, words: Sequence[OverallWord], anew: Collection[int], added: Collection[int], at: Stamp) -> None:
-        if not words and not anew and not added:
+    def _update_account_preferences(
+        self,
+        changes: Sequence[AccountPreferencesChange],
+        rebuild: Collection[int],
+        added: Collection[int],
+        token: FencingToken,
+    ) -> None:
+        if not changes and not rebuild and not added:
             return
-        self.bitmaps.overalls.write(words)
-        self.bitmaps.arrange(self.bitmaps.overalls.standing({change.member for change in words}), anew, added, at)
+        self.bitmaps.account_preferences.write(changes)
+        self.bitmaps.update_account_preferences(
+            self.bitmaps.account_preferences.read_current({change.member for change in changes}), rebuild, added, token
+        )
 
 
-def _asked(told: Iterable[GraphRecord], why: Callable[[Rebuild], bool]) -> Shards:
+def _shards_to_rebuild(records: Iterable[GraphRecord], is_wanted: Callable[[Rebuild], bool]) -> Shards:
     shards_by_subject = defaultdict[Subject, set[int]](set)
-    for rebuild in (record.rebuild for record in told if record.rebuild and why(record.rebuild)):
+    for rebuild in (record.rebuild for record in records if record.rebuild and is_wanted(record.rebuild)):
         shards_by_subject[rebuild.subject].update(rebuild.shards)
     return shards_by_subject
 
 
-def _by_subject(standing: Mapping[tuple[Subject, Member], T]) -> Mapping[Subject, Mapping[Member, T]]:
+def _by_subject(by_pair: Mapping[tuple[Subject, Member], T]) -> Mapping[Subject, Mapping[Member, T]]:
     by_subject: defaultdict[Subject, dict[Member, T]] = defaultdict(dict)
-    for (subject, member), value in standing.items():
+    for (subject, member), value in by_pair.items():
         by_subject[subject][member] = value
     return by_subject

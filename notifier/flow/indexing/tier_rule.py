@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 
-from notifier.domain.audience.bitmap import Bits, nobody
+from notifier.domain.audience.bitmap import Bits, no_members
 from notifier.domain.audience.tiers import ShardSets, Tier, TierRule, by_activity
 from notifier.domain.errors import BadSetting, RuleFailed
 
@@ -49,4 +49,4 @@ def tier_rule(place: str) -> TierRule:
 def _tier(named: tuple[object, object]) -> bool:
     tier, people = named
     shape, kind = getattr(people, "shape", None), getattr(people, "dtype", None)
-    return tier in set(Tier) and (shape, kind) == (nobody().shape, nobody().dtype)
+    return tier in set(Tier) and (shape, kind) == (no_members().shape, no_members().dtype)

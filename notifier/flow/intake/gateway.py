@@ -18,10 +18,10 @@ from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.errors import OUTAGES, CacheUnavailable, EventConflict, NotifierError, Poison
 from notifier.domain.upstream.graph_changes import GraphChange, GraphRecord
-from notifier.domain.users.user_blocks import PartingChange
+from notifier.domain.users.user_blocks import UserBlockChange
 from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
 from notifier.metrics import Metrics
-from notifier.ports.cache import Recent
+from notifier.ports.cache import RecentEvents
 from notifier.ports.event_log import EventLog, Record
 
 DIGEST_BYTES = 16
@@ -43,8 +43,8 @@ class IntakeStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    answer: IntakeStatus
+class IntakeReceipt:
+    status: IntakeStatus
     event: EventId | None = None
     error: NotifierError | None = None
 
@@ -52,11 +52,11 @@ class Receipt:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
     log: EventLog
-    recent: Recent
+    recent_events: RecentEvents
     settlement: RetractionSettlement
     metrics: Metrics
 
-    def accept(self, events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[Receipt]:
+    def accept(self, events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[IntakeReceipt]:
         """Append the events, hide what they retract, and return one receipt per event, in order.
 
         Raises like `append`.
@@ -67,7 +67,7 @@ class Gateway:
         self.hide([event for event in events if isinstance(event, Retraction)])
         return receipts
 
-    def append(self, events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[Receipt]:
+    def append(self, events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[IntakeReceipt]:
         """Make the events durable and return one receipt per event, in order; an error in the input is refused.
 
         Raises LogUnavailable or Full; then no event is certain to be accepted, and sending all of them again is safe.
@@ -79,7 +79,7 @@ class Gateway:
             receipt = _receipt(event, known)
             receipts.append(receipt)
             if isinstance(event, Event):
-                if receipt.answer is IntakeStatus.ACCEPTED:
+                if receipt.status is IntakeStatus.ACCEPTED:
                     known[event.id] = fresh[event.id] = digest(event)
                     records.append(Record(stream=topics.MENTIONS, key=str(event.id), value=pack(event)))
             elif not isinstance(event, NotifierError):
@@ -89,15 +89,15 @@ class Gateway:
             # Only now: an ID remembered before its event is durable would turn the client's retry into a loss.
             # A crash here costs nothing, because the coordinator finds duplicates in the store. Fails open.
             with suppress(CacheUnavailable):
-                self.recent.remember(fresh)
+                self.recent_events.remember(fresh)
         for receipt in receipts:
-            self.metrics.events.labels(receipt.answer).inc()
+            self.metrics.events.labels(receipt.status).inc()
         return receipts
 
-    def refuse(self, error: NotifierError) -> Receipt:
+    def refuse(self, error: NotifierError) -> IntakeReceipt:
         """Refuse a single malformed event, without the log or the cache, and without blocking."""
         self.metrics.events.labels(IntakeStatus.REFUSED).inc()
-        return Receipt(answer=IntakeStatus.REFUSED, error=error)
+        return IntakeReceipt(status=IntakeStatus.REFUSED, error=error)
 
     def hide(self, retractions: Collection[Retraction]) -> bool:
         """Hide the content that the retractions, already in the log, retract; return whether this succeeded.
@@ -116,7 +116,7 @@ class Gateway:
 
     def _digests(self, ids: Collection[EventId]) -> Mapping[EventId, str]:
         try:
-            digests = self.recent.digests(ids)
+            digests = self.recent_events.digests(ids)
             # A value that is not a digest was not written by a gateway, and must not cause a conflict. Fails open.
             return {id: known for id, known in digests.items() if DIGEST.fullmatch(known)}
         except CacheUnavailable:  # fails open: the coordinator finds the duplicates later
@@ -129,13 +129,13 @@ def digest(event: Event) -> str:
     return blake2b(pack(replace(event, accepted_at=event.happened_at)), digest_size=DIGEST_BYTES).hexdigest()
 
 
-def _record(event: GraphChange | PartingChange | AccountChange | Retraction | Sighting) -> Record:
+def _record(event: GraphChange | UserBlockChange | AccountChange | Retraction | Sighting) -> Record:
     """Return the log record of an event that may be appended twice: its sequence or rank makes a repeat harmless."""
     match event:
         case GraphChange():
             return Record(stream=topics.FOLLOWS, key=event.followed, value=pack(GraphRecord(change=event)))
-        case PartingChange():
-            return Record(stream=topics.FOLLOWS, key=event.blocker, value=pack(GraphRecord(parting=event)))
+        case UserBlockChange():
+            return Record(stream=topics.FOLLOWS, key=event.blocker, value=pack(GraphRecord(user_block_change=event)))
         case AccountChange():
             return Record(stream=topics.USERS, key=event.user, value=pack(AccountRecord(change=event)))
         case Retraction():
@@ -144,16 +144,16 @@ def _record(event: GraphChange | PartingChange | AccountChange | Retraction | Si
             return Record(stream=topics.ACTIVITY, key=event.user, value=pack(event))
 
 
-def _receipt(event: UpstreamEvent | NotifierError, known: Mapping[EventId, str]) -> Receipt:
+def _receipt(event: UpstreamEvent | NotifierError, known: Mapping[EventId, str]) -> IntakeReceipt:
     if isinstance(event, NotifierError):
-        return Receipt(answer=IntakeStatus.REFUSED, error=event)
+        return IntakeReceipt(status=IntakeStatus.REFUSED, error=event)
     if not isinstance(event, Event):
-        return Receipt(answer=IntakeStatus.ACCEPTED, event=event.id)
+        return IntakeReceipt(status=IntakeStatus.ACCEPTED, event=event.id)
     match known.get(event.id):
         case None:
-            return Receipt(answer=IntakeStatus.ACCEPTED, event=event.id)
+            return IntakeReceipt(status=IntakeStatus.ACCEPTED, event=event.id)
         case before if before == digest(event):
-            return Receipt(answer=IntakeStatus.DUPLICATE, event=event.id)
+            return IntakeReceipt(status=IntakeStatus.DUPLICATE, event=event.id)
         case _:
             conflict = EventConflict(f"The id is {event.id.id}.")
-            return Receipt(answer=IntakeStatus.REFUSED, event=event.id, error=conflict)
+            return IntakeReceipt(status=IntakeStatus.REFUSED, event=event.id, error=conflict)

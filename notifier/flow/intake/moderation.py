@@ -9,34 +9,34 @@ from notifier.domain.bursts.moderation import (
     Mentioner,
     MentionRefusal,
     MentionsAllowed,
-    ReachWord,
-    Rule,
+    ReachLimit,
     Verdict,
-    by_standing,
-    verdict,
+    VerdictRule,
+    apply_rule,
+    by_operator_verdict,
 )
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.domain.users.account_preferences import NOTHING_SAID, Overall
+from notifier.domain.users.account_preferences import DEFAULT_ACCOUNT_PREFERENCES, AccountPreferences
 from notifier.ports.audience import Follows, Pair
 from notifier.ports.directory import Directory, DirectoryEntry
-from notifier.ports.retractions import Holds, Reaches
-from notifier.ports.users import Overalls
+from notifier.ports.retractions import HeldMentions, ReachLimits
+from notifier.ports.users import AccountPreferencesStore
 
-BARRED = {Verdict.DENY: MentionRefusal.DENIED, Verdict.HOLD: MentionRefusal.HELD}
+REFUSALS = {Verdict.DENY: MentionRefusal.DENIED, Verdict.HOLD: MentionRefusal.HELD}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class ModerationFacts:
     """Moderation facts about all accounts that a batch of events names."""
 
     accounts: Mapping[UserId, DirectoryEntry]
-    words: Mapping[UserId, ReachWord]
-    overalls: Mapping[Member, Overall]
-    following: Collection[Pair]
+    limits: Mapping[UserId, ReachLimit]
+    account_preferences: Mapping[Member, AccountPreferences]
+    follow_pairs: Collection[Pair]
     """Pairs in which the mentioned account follows the mentioner; only read for accounts whose setting needs it."""
-    holds: Mapping[EventId, HeldMention]
+    held_mentions: Mapping[EventId, HeldMention]
     """Held mentions by event, decided or not."""
-    rule: Rule
+    rule: VerdictRule
 
     def verdict(
         self, event: Event, name: UserId, within_cap: Callable[[], bool], *, released: bool
@@ -46,50 +46,50 @@ class Known:
         With NOT_WANTED the account itself still gets it. The cap is checked last, because checking consumes a token.
         """
         account = self.accounts.get(name)
-        if (why := _nobody(event, account)) is not None:
+        if (why := _account_refusal(event, account)) is not None:
             return why
         assert account is not None
         # Regardless of the author's current limit: a repeated event must not bypass a pending or dropped hold.
-        if (hold := self.holds.get(event.id)) is not None and hold.keeps(released=released):
+        if (hold := self.held_mentions.get(event.id)) is not None and hold.withholds(released=released):
             return MentionRefusal.HELD
         mentioner = self._mentioner(event.author)
-        if (why := BARRED.get(verdict(self.rule, mentioner, released=released))) is not None:
+        if (why := REFUSALS.get(apply_rule(self.rule, mentioner, released=released))) is not None:
             return why
-        if not self._wanted(event, account, mentioner):
+        if not self._is_allowed(event, account, mentioner):
             return MentionRefusal.NOT_WANTED
         if not within_cap():
             mentioner = replace(mentioner, within_cap=False)
-        decision = verdict(self.rule, mentioner, released=released)
-        return BARRED.get(decision, decision)
+        decision = apply_rule(self.rule, mentioner, released=released)
+        return REFUSALS.get(decision, decision)
 
-    def to_itself(self, event: Event, *, released: bool) -> Verdict:
+    def verdict_for_account(self, event: Event, *, released: bool) -> Verdict:
         """Return how far an admitted mention carries to the account itself. The author's cap does not apply here."""
-        return verdict(self.rule, self._mentioner(event.author), released=released)
+        return apply_rule(self.rule, self._mentioner(event.author), released=released)
 
     def _mentioner(self, user: UserId) -> Mentioner:
-        account, limit = self.accounts.get(user), self.words.get(user)
+        account, limit = self.accounts.get(user), self.limits.get(user)
         return Mentioner(
-            standing=limit.verdict if limit else Verdict.ALL,
+            operator_verdict=limit.verdict if limit else Verdict.ALL,
             verified=account is not None and account.verified,
             deleted=account is not None and account.deleted,
         )
 
-    def _wanted(self, event: Event, account: DirectoryEntry, mentioner: Mentioner) -> bool:
-        allowed = _allowed(self.overalls, account)
-        followed = allowed is MentionsAllowed.FOLLOWED and _pair(event, account) in self.following
+    def _is_allowed(self, event: Event, account: DirectoryEntry, mentioner: Mentioner) -> bool:
+        allowed = _mentions_allowed(self.account_preferences, account)
+        followed = allowed is MentionsAllowed.FOLLOWED and _follow_pair(event, account) in self.follow_pairs
         return allowed.admits(followed=followed, verified=mentioner.verified)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reaching:
+class ModerationLookup:
     directory: Directory
-    reaches: Reaches
-    overalls: Overalls
+    reach_limits: ReachLimits
+    account_preferences: AccountPreferencesStore
     follows: Follows
-    holds: Holds
-    rule: Rule = by_standing
+    held_mentions: HeldMentions
+    rule: VerdictRule = by_operator_verdict
 
-    def __call__(self, events: Sequence[Event]) -> Known:
+    def __call__(self, events: Sequence[Event]) -> ModerationFacts:
         """Read the facts for a batch of events, in three lookups.
 
         An author with an operator's limit costs one more. So does an account that accepts mentions only from accounts
@@ -97,34 +97,38 @@ class Reaching:
         """
         accounts = self.directory.accounts({name for event in events for name in (event.author, *event.mentioned)})
         named = {account.member for event in events for name in event.mentioned if (account := accounts.get(name))}
-        overalls = self.overalls.standing(named)
-        limits = self.reaches.standing({event.author for event in events})
-        return Known(
+        account_preferences = self.account_preferences.read_current(named)
+        limits = self.reach_limits.read_current({event.author for event in events})
+        return ModerationFacts(
             accounts=accounts,
-            words=limits,
-            overalls=overalls,
-            following=self._following(events, accounts, overalls),
-            holds=self._held([event for event in events if event.author in limits]),
+            limits=limits,
+            account_preferences=account_preferences,
+            follow_pairs=self._following(events, accounts, account_preferences),
+            held_mentions=self._held([event for event in events if event.author in limits]),
             rule=self.rule,
         )
 
     def _held(self, events: Sequence[Event]) -> Mapping[EventId, HeldMention]:
         ids = {event.id.id for event in events}
-        return {hold.id: hold for hold in self.holds.of(ids)} if ids else {}
+        return {hold.id: hold for hold in self.held_mentions.by_event_id(ids)} if ids else {}
 
     def _following(
-        self, events: Sequence[Event], accounts: Mapping[UserId, DirectoryEntry], overalls: Mapping[Member, Overall]
+        self,
+        events: Sequence[Event],
+        accounts: Mapping[UserId, DirectoryEntry],
+        account_preferences: Mapping[Member, AccountPreferences],
     ) -> Collection[Pair]:
-        asked = {
-            _pair(event, account)
+        pairs = {
+            _follow_pair(event, account)
             for event in events
             for name in event.mentioned
-            if (account := accounts.get(name)) and _allowed(overalls, account) is MentionsAllowed.FOLLOWED
+            if (account := accounts.get(name))
+            and _mentions_allowed(account_preferences, account) is MentionsAllowed.FOLLOWED
         }
-        return {pair for pair, follows in self.follows.standing(asked).items() if follows} if asked else ()
+        return {pair for pair, follows in self.follows.read_current(pairs).items() if follows} if pairs else ()
 
 
-def _nobody(event: Event, account: DirectoryEntry | None) -> MentionRefusal | None:
+def _account_refusal(event: Event, account: DirectoryEntry | None) -> MentionRefusal | None:
     """Return why the account cannot be mentioned, or None if it can."""
     if account is None:
         return MentionRefusal.UNKNOWN_ACCOUNT
@@ -133,10 +137,12 @@ def _nobody(event: Event, account: DirectoryEntry | None) -> MentionRefusal | No
     return MentionRefusal.SELF_MENTION if account.user == event.author else None
 
 
-def _allowed(overalls: Mapping[Member, Overall], account: DirectoryEntry) -> MentionsAllowed:
-    return overalls.get(account.member, NOTHING_SAID).mentions
+def _mentions_allowed(
+    account_preferences: Mapping[Member, AccountPreferences], account: DirectoryEntry
+) -> MentionsAllowed:
+    return account_preferences.get(account.member, DEFAULT_ACCOUNT_PREFERENCES).mentions
 
 
-def _pair(event: Event, account: DirectoryEntry) -> Pair:
+def _follow_pair(event: Event, account: DirectoryEntry) -> Pair:
     """Return the pair whose follow means that the account follows the author."""
     return Subject(Kind.MENTION, event.author), account.member

@@ -15,78 +15,82 @@ from notifier.domain.bursts.moderation import AUTHOR_LIMIT, MentionRefusal, Verd
 from notifier.domain.errors import CacheUnavailable, Poison
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.domain.token_bucket import BucketLimit
-from notifier.flow.intake.moderation import Known, Reaching
-from notifier.flow.sequencing.erasure import Erasing
+from notifier.flow.intake.moderation import ModerationFacts, ModerationLookup
+from notifier.flow.sequencing.erasure import Erasure
 from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets
-from notifier.ports.bursts import Bursts, Heads, Outcome
-from notifier.ports.cache import Buckets
+from notifier.ports.bursts import Bursts, Heads, MentionOutcome
+from notifier.ports.cache import TokenBuckets
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import EventLog, Logged, Record
-from notifier.ports.retractions import Holds
+from notifier.ports.retractions import HeldMentions
 
-SIZES_KEPT_FOR = timedelta(minutes=5)
-SIZES_KEPT = 150_000
+COUNTS_TTL = timedelta(minutes=5)
+MAX_CACHED_COUNTS = 150_000
 """Cached accounts: as many as 500 mentions a second name in five minutes if all differ. An entry evicted early is read
 again."""
 
 
 @dataclass(slots=True)
-class Sizes:
+class FollowerCountCache:
     """Follower counts and lanes, each read at most every five minutes. The cache is bounded."""
 
     sets: MemberSets
     heads: Heads
     clock: Clock
     threshold: int
-    kept: int = SIZES_KEPT
-    kept_for: timedelta = SIZES_KEPT_FOR
+    max_entries: int = MAX_CACHED_COUNTS
+    ttl: timedelta = COUNTS_TTL
     _known: dict[Subject, tuple[int, Lane, datetime]] = field(default_factory=dict)
 
     def __call__(self, subject: Subject) -> tuple[int, Lane]:
         now = self.clock.now()
         before = self._known.get(subject)
         if before is None or now >= before[2]:
-            total = self.sets.head(subject).total
-            lane = lane_by(self.heads, subject, total, self.threshold, was=before[1] if before else Lane.STANDARD)
-            before = (total, lane, now + self.kept_for)
+            total = self.sets.follower_counts(subject).total
+            lane = lane_with_hysteresis(
+                self.heads, subject, total, self.threshold, current=before[1] if before else Lane.STANDARD
+            )
+            before = (total, lane, now + self.ttl)
         # Move to the end: the first entry is always the least recently used.
         self._known.pop(subject, None)
         self._known[subject] = before
-        if len(self._known) > self.kept:
+        if len(self._known) > self.max_entries:
             del self._known[next(iter(self._known))]
         return before[0], before[1]
 
 
-def lane_by(heads: Heads, subject: Subject, followers: int, threshold: int, *, was: Lane = Lane.STANDARD) -> Lane:
+def lane_with_hysteresis(
+    heads: Heads, subject: Subject, followers: int, threshold: int, *, current: Lane = Lane.STANDARD
+) -> Lane:
     """Return the lane for a follower count, with hysteresis.
 
     Between the two thresholds the lane stays that of the last burst, which all routers can read, also after a restart.
     A lane is only a hint: if two routers disagree for a moment, mentions of both lanes meet at the subject's head.
     """
-    if lane_of(followers, threshold, was=Lane.CELEBRITY) is lane_of(followers, threshold, was=Lane.STANDARD):
-        return lane_of(followers, threshold, was=was)
+    if lane_of(followers, threshold, current=Lane.CELEBRITY) is lane_of(followers, threshold, current=Lane.STANDARD):
+        return lane_of(followers, threshold, current=current)
     # Fails open: an unreadable head must not block the mention.
     with suppress(Poison):
         last = heads.load([subject])[subject].open
-        was = last.lane if last else was
-    return lane_of(followers, threshold, was=was)
+        current = last.lane if last else current
+    return lane_of(followers, threshold, current=current)
 
 
-def lane_of(followers: int, threshold: int, *, was: Lane) -> Lane:
-    line = threshold * HYSTERESIS if was is Lane.CELEBRITY else threshold
+def lane_of(followers: int, threshold: int, *, current: Lane) -> Lane:
+    line = threshold * HYSTERESIS if current is Lane.CELEBRITY else threshold
     return Lane.CELEBRITY if followers >= line else Lane.STANDARD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Router:
     log: EventLog
-    reaching: Reaching
-    holds: Holds
-    erasing: Erasing
+    moderation: ModerationLookup
+    held_mentions: HeldMentions
+    erasure: Erasure
     bursts: Bursts
-    buckets: Buckets
-    sizes: Sizes
+    token_buckets: TokenBuckets
+    follower_counts: FollowerCountCache
     metrics: Metrics
     cap: BucketLimit = AUTHOR_LIMIT
 
@@ -98,53 +102,55 @@ class Router:
         a repeat never overrides a decision.
         """
         events = [unpack(Arrival, logged.record.value) for logged in records]
-        known = self.reaching(events)
+        known = self.moderation(events)
         routed = [(event, list(self._parts(event, known))) for event in events]
         mentions = [part for _, parts in routed for part in parts if isinstance(part, Mention)]
-        refused = [part for _, parts in routed for part in parts if isinstance(part, Outcome)]
-        new = [(event, parts) for event, parts in routed if event.id not in known.holds]
-        if held := [hold for event, parts in new if (hold := _hold(event, parts))]:
-            self.holds.put(held)
-            self.erasing.late(held)
+        refused = [part for _, parts in routed for part in parts if isinstance(part, MentionOutcome)]
+        new = [(event, parts) for event, parts in routed if event.id not in known.held_mentions]
+        if held := [hold for event, parts in new if (hold := _held_mention(event, parts))]:
+            self.held_mentions.put(held)
+            self.erasure.erase_held(held)
         if refusals := [outcome for outcome in refused if outcome.refusal is not MentionRefusal.HELD]:
-            self.bursts.refuse(refusals)
+            self.bursts.record_refusals(refusals)
         self.log.append([_record(mention) for mention in mentions])
         self._count(mentions, refused)
 
-    def _parts(self, event: Arrival, known: Known) -> Iterator[Mention | Outcome]:
+    def _parts(self, event: Arrival, known: ModerationFacts) -> Iterator[Mention | MentionOutcome]:
         for name in event.mentioned:
             subject = Subject(Kind.MENTION, name)
             within_cap = partial(self._within_cap, event.author, subject)
             reach = known.verdict(event, name, within_cap, released=event.released)
             if isinstance(reach, MentionRefusal):
-                yield Outcome(event=event.id, account=name, burst=None, refusal=reach)
+                yield MentionOutcome(event=event.id, account=name, burst=None, refusal=reach)
             if reach is MentionRefusal.NOT_WANTED or isinstance(reach, Verdict):  # the account itself gets its mention
-                own = known.to_itself(event, released=event.released)
-                yield Mention.of(event, Subject(Kind.SELF, name), own, lane=Lane.STANDARD, followers=1)
+                own = known.verdict_for_account(event, released=event.released)
+                yield Mention.from_event(event, Subject(Kind.SELF, name), own, lane=Lane.STANDARD, followers=1)
             if isinstance(reach, Verdict):
-                followers, lane = self.sizes(subject)
-                yield Mention.of(event, subject, reach, lane=lane, followers=followers)
+                followers, lane = self.follower_counts(subject)
+                yield Mention.from_event(event, subject, reach, lane=lane, followers=followers)
 
     def _within_cap(self, author: UserId, subject: Subject) -> bool:
-        _, lane = self.sizes(subject)
+        _, lane = self.follower_counts(subject)
         if lane is Lane.STANDARD:
             return True
         try:
-            return self.buckets.take(f"reach:{author}", self.cap)
+            return self.token_buckets.take(f"reach:{author}", self.cap)
         except CacheUnavailable:  # fails open: the subject's fan-out budget still limits the cost of a mention
             return True
 
-    def _count(self, mentions: Collection[Mention], refused: Collection[Outcome]) -> None:
+    def _count(self, mentions: Collection[Mention], refused: Collection[MentionOutcome]) -> None:
         for mention in mentions:
             self.metrics.mentions.labels(mention.lane, mention.verdict).inc()
         for outcome in refused:
             self.metrics.refusals.labels(outcome.refusal).inc()
 
 
-def _hold(event: Arrival, parts: Collection[Mention | Outcome]) -> HeldMention | None:
+def _held_mention(event: Arrival, parts: Collection[Mention | MentionOutcome]) -> HeldMention | None:
     """Return a held mention for all accounts for which the event is held; None if there are none."""
-    waiting = [part.account for part in parts if isinstance(part, Outcome) and part.refusal is MentionRefusal.HELD]
-    return HeldMention.of(event.told, tuple(waiting)) if waiting else None
+    waiting = [
+        part.account for part in parts if isinstance(part, MentionOutcome) and part.refusal is MentionRefusal.HELD
+    ]
+    return HeldMention.from_event(event.upstream_event, tuple(waiting)) if waiting else None
 
 
 def _record(mention: Mention) -> Record:

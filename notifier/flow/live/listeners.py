@@ -8,22 +8,22 @@ from datetime import datetime, timedelta
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.domain.users.digest import Digest, Schedule, named
-from notifier.domain.users.visibility import SETTLED_AFTER, Viewer, unread
-from notifier.flow.inbox.burst_walk import YOUNG
-from notifier.flow.inbox.digests import digests_by, due_next, moved_inside, told_at
-from notifier.flow.inbox.inbox import Tab
+from notifier.domain.users.digest import Digest, DigestSchedule, digest_key
+from notifier.domain.users.visibility import SETTLE_DELAY, Viewer, is_unread
+from notifier.flow.inbox.burst_walk import MAX_UNLISTED_AGE
+from notifier.flow.inbox.digests import changes_digest, digest_due_for, digests_by, next_digest_due
+from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import Entry, InboxView
 from notifier.flow.live.stream import (
-    A_PAGE,
+    PAGE_SIZE,
     Listener,
     RecentBurstBuffer,
     Stream,
     StreamPosition,
-    marked,
-    marking,
-    sight,
-    told,
+    changed_marks,
+    event_for,
+    marks_fingerprint,
+    visibility_fingerprint,
 )
 from notifier.ports.coordination import Clock
 
@@ -33,88 +33,92 @@ halts."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Hearers:
+class ListenerRegistry:
     """All listeners of one event loop."""
 
-    tab: Tab
+    inbox: UncachedInbox
     clock: Clock
-    memory: RecentBurstBuffer = field(default_factory=RecentBurstBuffer)
+    buffer: RecentBurstBuffer = field(default_factory=RecentBurstBuffer)
     listeners: dict[UserId, Listener] = field(default_factory=dict)
-    following: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
-    digesting: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
+    by_subject: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
+    by_digest_subject: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
     """Listeners who get the subject's bursts in a digest only."""
 
-    async def come(self, user: UserId) -> Listener:
+    async def get_or_add(self, user: UserId) -> Listener:
         """Return the user's listener, made if necessary. Raises NotFound and StoreUnavailable."""
-        member = await self.tab.people.member(user)
+        member = await self.inbox.people.member(user)
         if member is None:
             raise NotFound(f"The user is {user}.")
         # A digest that fell due in the last few seconds may be missing from a page that was made meanwhile.
-        digested_at = self.clock.now() - SETTLED_AFTER
+        digested_at = self.clock.now() - SETTLE_DELAY
         return self.listeners.setdefault(user, Listener(user=user, member=member, digested_at=digested_at))
 
-    def go(self, listener: Listener) -> None:
+    def remove(self, listener: Listener) -> None:
         self._unlist(listener)
         del self.listeners[listener.user]
 
-    def hear(self, burst: Burst) -> None:
+    def deliver(self, burst: Burst) -> None:
         """Send a burst to the followers of its subject who may see it. Older versions change nothing."""
-        before, now = self.memory.known(burst.key), self.clock.now()
+        before, now = self.buffer.known(burst.key), self.clock.now()
         if before is not None and before.version >= burst.version:
             return
-        self.memory.keep(burst, now)
-        for listener in self.following.get(burst.key.subject, {}).values():
-            listener.hear(burst, before, now)
-        for listener in self.digesting.get(burst.key.subject, {}).values():
-            listener.hear_inside(burst, before, now)
+        self.buffer.put(burst, now)
+        for listener in self.by_subject.get(burst.key.subject, {}).values():
+            listener.deliver(burst, before, now)
+        for listener in self.by_digest_subject.get(burst.key.subject, {}).values():
+            listener.deliver_in_digest(burst, before, now)
 
     def resume(self, listener: Listener, stream: Stream, last: StreamPosition | None) -> None:
         """Queue what became visible or grew since the client's last event.
 
         Reset the stream instead if that cannot be proved, exceeds a page, or involves a digest.
         """
-        view, since = listener.look(self.clock.now()), self.memory.since
+        view, since = listener.view(self.clock.now()), self.buffer.since
         if last is None or since is None or last.as_of < since:
             stream.reset()
             return
-        if (last.sight, last.marks) != (listener.sight, listener.marks):
+        if (last.visibility, last.marks) != (listener.visibility, listener.marks):
             stream.reset()
             return
-        subjects, due = {*view.subjects}, due_next(view, last.as_of)
-        bursts = [burst for burst in self.memory.after(last.as_of) if burst.key.subject in subjects]
-        events = [(event, burst) for burst in bursts if (event := told(burst, None, view, last.as_of))]
-        if len(events) > A_PAGE or (due is not None and due <= view.now) or self._told_in_digest(view, last.as_of):
+        subjects, due = {*view.subjects}, next_digest_due(view, last.as_of)
+        bursts = [burst for burst in self.buffer.after(last.as_of) if burst.key.subject in subjects]
+        events = [(event, burst) for burst in bursts if (event := event_for(burst, None, view, last.as_of))]
+        if (
+            len(events) > PAGE_SIZE
+            or (due is not None and due <= view.now)
+            or self._may_have_changed_digest(view, last.as_of)
+        ):
             stream.reset()
             return
         stream.as_of = last.as_of
         for event, burst in reversed(events):
             stream.put(event, burst)
 
-    def _told_in_digest(self, look: InboxView, moment: datetime) -> bool:
+    def _may_have_changed_digest(self, view: InboxView, moment: datetime) -> bool:
         """Return whether a digest that was due by `moment` may have changed since."""
-        subjects = {*look.digested}
-        inside = (burst for burst in self.memory.after(moment) if burst.key.subject in subjects)
-        return any(told_at(burst, look) <= moment and moved_inside(burst, None, look) for burst in inside)
+        subjects = {*view.digest_subjects}
+        inside = (burst for burst in self.buffer.after(moment) if burst.key.subject in subjects)
+        return any(digest_due_for(burst, view) <= moment and changes_digest(burst, None, view) for burst in inside)
 
-    async def remind(self) -> None:
+    async def send_due_digests(self) -> None:
         """Send the digests that have fallen due, once all bursts that opened before are readable.
 
         Listeners take turns: at the digest hour that most users have, they must not all read the store at once. Raises
         StoreUnavailable.
         """
-        settled = self.clock.now() - YOUNG
+        settled = self.clock.now() - MAX_UNLISTED_AGE
         for listener in [*self.listeners.values()]:
             if listener.due_at is not None and listener.due_at <= settled:
                 try:
-                    await self._remind(listener)
+                    await self._send_due_digest(listener)
                 except StoreUnavailable:
                     self.put_last(listener)
                     raise
 
-    def _outdated(self, digest: Digest, look: InboxView) -> bool:
+    def _is_outdated(self, digest: Digest, view: InboxView) -> bool:
         """Return whether a burst of the digest was retracted while it was read. Growth is on the next page."""
-        counts, subjects = {burst.key: burst.count for burst in digest.newest}, {*look.digested}
-        updates = (burst for burst in self.memory.after(look.now) if burst.key.subject in subjects)
+        counts, subjects = {burst.key: burst.count for burst in digest.newest}, {*view.digest_subjects}
+        updates = (burst for burst in self.buffer.after(view.now) if burst.key.subject in subjects)
         return any(burst.silent or burst.count < counts.get(burst.key, 0) for burst in updates)
 
     def put_last(self, listener: Listener) -> None:
@@ -122,19 +126,19 @@ class Hearers:
         if self.listeners.get(listener.user) is listener:
             self.listeners[listener.user] = self.listeners.pop(listener.user)
 
-    async def _remind(self, listener: Listener) -> None:
+    async def _send_due_digest(self, listener: Listener) -> None:
         async with listener.lock:  # so that the viewer's facts stay the same
             if (due := listener.due_at) is None:
                 return
-            view = listener.look(self.clock.now())
-            day = Schedule.of(view.viewer.overall).last(due)
-            digests = await digests_by(self.tab.timeline, view, [named(listener.user, day)])
-            listener.digested_at, listener.due_at = due, due_next(view, due)
+            view = listener.view(self.clock.now())
+            day = DigestSchedule.of(view.viewer.account_preferences).latest_due_date(due)
+            digests = await digests_by(self.inbox.timeline, view, [digest_key(listener.user, day)])
+            listener.digested_at, listener.due_at = due, next_digest_due(view, due)
             for digest in digests.values():
-                if self._outdated(digest, view):
+                if self._is_outdated(digest, view):
                     listener.reset()
-                elif view.admits(digest):
-                    listener.hear_digest(digest, view.now)
+                elif view.is_visible(digest):
+                    listener.deliver_digest(digest, view.now)
         for stream in listener.streams:
             stream.wake.set()
 
@@ -144,49 +148,56 @@ class Hearers:
         Raises NotFound if the user no longer exists, and StoreUnavailable.
         """
         async with listener.lock:
-            if await self.tab.people.member(listener.user) != listener.member:
+            if await self.inbox.people.member(listener.user) != listener.member:
                 raise NotFound(f"The user is {listener.user}.")
-            viewer = await self.tab.people.viewer(listener.user, listener.member)
+            viewer = await self.inbox.people.viewer(listener.user, listener.member)
             remarked = set(listener.remarked)
             view = InboxView(viewer=viewer, member=listener.member, now=self.clock.now())
             entries = await self._entries(
-                view, remarked | (marked(listener.viewer, viewer) if listener.viewer else set())
+                view, remarked | (changed_marks(listener.viewer, viewer) if listener.viewer else set())
             )
             if self.listeners.get(listener.user) is not listener:
                 return  # left meanwhile; after a reconnect, updates go to a new listener
             now = self.clock.now()
             if viewer != listener.viewer:
-                self._see_as(listener, viewer)
+                self._set_viewer(listener, viewer)
             # In one step with the viewer: an event id that covers a mark is sent with the mark's event, or after it.
             listener.remarked -= remarked
             for stream in listener.streams:
                 stream.mark(entries)
-            if listener.uncounted:
+            if listener.needs_count:
                 await self._count(listener, now)
             listener.loaded_at = now
         for stream in listener.streams:
-            if stream.counted != listener.badge:
+            if stream.sent_badge != listener.badge:
                 stream.wake.set()
 
-    def _see_as(self, listener: Listener, viewer: Viewer) -> None:
-        known, listener.sight, listener.marks = listener.sight, sight(viewer), marking(viewer)
-        if listener.viewer is not None and known != listener.sight:
+    def _set_viewer(self, listener: Listener, viewer: Viewer) -> None:
+        known, listener.visibility, listener.marks = (
+            listener.visibility,
+            visibility_fingerprint(viewer),
+            marks_fingerprint(viewer),
+        )
+        if listener.viewer is not None and known != listener.visibility:
             for stream in listener.streams:
                 stream.reset()
         self._unlist(listener)
-        listener.viewer, listener.uncounted = viewer, True
-        view = listener.look(self.clock.now())
-        listener.due_at = due_next(view, listener.digested_at)
+        listener.viewer, listener.needs_count = viewer, True
+        view = listener.view(self.clock.now())
+        listener.due_at = next_digest_due(view, listener.digested_at)
         for subject in view.subjects:
-            self.following[subject][listener.user] = listener
-        for subject in view.digested:
-            self.digesting[subject][listener.user] = listener
+            self.by_subject[subject][listener.user] = listener
+        for subject in view.digest_subjects:
+            self.by_digest_subject[subject][listener.user] = listener
 
     def _unlist(self, listener: Listener) -> None:
         if listener.viewer is None:
             return
-        view = listener.look(self.clock.now())
-        for listeners_by_subject, subjects in ((self.following, view.subjects), (self.digesting, view.digested)):
+        view = listener.view(self.clock.now())
+        for listeners_by_subject, subjects in (
+            (self.by_subject, view.subjects),
+            (self.by_digest_subject, view.digest_subjects),
+        ):
             for subject in subjects:
                 listeners_by_subject[subject].pop(listener.user, None)
                 if not listeners_by_subject[subject]:
@@ -197,14 +208,14 @@ class Hearers:
 
         Later updates change the set, so nothing is counted twice.
         """
-        view = listener.look(now)
-        unread_keys = await self.tab.unread(view)
+        view = listener.view(now)
+        unread_keys = await self.inbox.unread(view)
         # Add bursts that arrived during the read, or shortly before it and are not in the index yet.
-        unread_keys |= {b.key for b in self.memory.shown(view, now - OVERLAP) if unread(b, view.viewer)}
-        listener.unread, listener.uncounted = unread_keys, False
+        unread_keys |= {b.key for b in self.buffer.shown(view, now - OVERLAP) if is_unread(b, view.viewer)}
+        listener.unread, listener.needs_count = unread_keys, False
 
-    async def _entries(self, look: InboxView, keys: Collection[BurstKey]) -> Collection[Entry]:
-        known: dict[BurstKey, Entry] = {key: burst for key in keys if (burst := self.memory.known(key))}
+    async def _entries(self, view: InboxView, keys: Collection[BurstKey]) -> Collection[Entry]:
+        known: dict[BurstKey, Entry] = {key: burst for key in keys if (burst := self.buffer.known(key))}
         if missing := [key for key in keys if key not in known]:
-            known |= await self.tab.entries(look, missing)
+            known |= await self.inbox.entries(view, missing)
         return known.values()

@@ -13,15 +13,15 @@ from typing import Self
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.digest import Digest
-from notifier.domain.users.visibility import SETTLED_AFTER, Mark, Viewer, unread, visible
-from notifier.flow.inbox.digests import moved_inside, told_at
-from notifier.flow.inbox.page import Badge, Entry, InboxView, Shown, badge_of
+from notifier.domain.users.visibility import SETTLE_DELAY, Mark, Viewer, is_unread, is_visible
+from notifier.flow.inbox.digests import changes_digest, digest_due_for
+from notifier.flow.inbox.page import Badge, Entry, InboxItem, InboxView, badge_of
 
-REMEMBERED = 10_000
+MAX_BUFFERED = 10_000
 """Bursts kept to be sent again to clients that reconnect: a token's quarter of an hour at eleven a second; 20 MB."""
-MOST_WAITING = 100
+MAX_QUEUED = 100
 """Maximum bursts in a stream's queue. A client that is further behind is cut off: it had better load the page."""
-A_PAGE = 20
+PAGE_SIZE = 20
 """More updates than this at once are a page, which is loaded in one request."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
@@ -46,62 +46,68 @@ class StreamPosition:
     """Event id: the time up to which a stream has sent everything, with fingerprints of what its viewer sees."""
 
     as_of: datetime
-    sight: bytes
+    visibility: bytes
     marks: bytes
     """Fingerprint of the marks as the client has them."""
 
     @classmethod
-    def by(cls, look: InboxView) -> Self:
+    def of_view(cls, view: InboxView) -> Self:
         """Return the position of a page.
 
         The page has what was durable at its moment. What was published since is sent again.
         """
-        return cls(as_of=look.now - SETTLED_AFTER, sight=sight(look.viewer), marks=marking(look.viewer))
+        return cls(
+            as_of=view.now - SETTLE_DELAY,
+            visibility=visibility_fingerprint(view.viewer),
+            marks=marks_fingerprint(view.viewer),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class StreamUpdate:
     event: StreamEvent
-    item: Shown | None = None
+    item: InboxItem | None = None
     hidden: BurstKey | None = None
     badge: Badge | None = None
 
 
-def told(burst: Burst, before: Burst | None, look: InboxView, since: datetime) -> StreamEvent | None:
+def event_for(burst: Burst, before: Burst | None, view: InboxView, since: datetime) -> StreamEvent | None:
     """Return the event for a viewer who has what was visible at `since`; None if there is none.
 
     `before` is the burst as this process knew it, None if it was not known.
     """
-    if not look.admits(burst):
-        return StreamEvent.HIDDEN if _taken_from(look, burst, before) else None
+    if not view.is_visible(burst):
+        return StreamEvent.HIDDEN if _taken_from(view, burst, before) else None
     if before is None:
         return StreamEvent.ROW if burst.opened_at > since else StreamEvent.GROUP
     # A mentioner who is not blocked may have joined blocked ones.
-    return StreamEvent.GROUP if visible(before, look.viewer, now=look.now) else StreamEvent.ROW
+    return StreamEvent.GROUP if is_visible(before, view.viewer, now=view.now) else StreamEvent.ROW
 
 
-def _taken_from(look: InboxView, burst: Burst, before: Burst | None) -> bool:
+def _taken_from(view: InboxView, burst: Burst, before: Burst | None) -> bool:
     """Return whether the viewer's page may have the burst and lost it since.
 
     Bursts that the viewer could never see cause no event.
     """
     if before is not None:
-        return look.admits(before)
-    return burst.silent and look.admits(burst.once)
+        return view.is_visible(before)
+    return burst.silent and view.is_visible(burst.before_retraction)
 
 
-def sight(viewer: Viewer) -> bytes:
+def visibility_fingerprint(viewer: Viewer) -> bytes:
     """Return a fingerprint of everything except marks that decides which bursts the viewer sees.
 
     It has a fixed length and reveals nothing.
     """
     follows = sorted((str(subject), since.timestamp()) for subject, since in viewer.follows.items())
     volumes = sorted((str(subject), volume) for subject, volume in viewer.volume.items())
-    digests = (viewer.overall.zone, viewer.overall.digest_hour) if viewer.digested else None
-    return _digest((follows, sorted(viewer.blocked), volumes, viewer.overall.volume, digests))
+    digests = (
+        (viewer.account_preferences.zone, viewer.account_preferences.digest_hour) if viewer.digest_subjects else None
+    )
+    return _digest((follows, sorted(viewer.blocked), volumes, viewer.account_preferences.volume, digests))
 
 
-def marking(viewer: Viewer) -> bytes:
+def marks_fingerprint(viewer: Viewer) -> bytes:
     """Return a fingerprint of the viewer's marks of bursts. What was seen is not in it, but in the badge.
 
     It has a fixed length and reveals nothing.
@@ -109,7 +115,7 @@ def marking(viewer: Viewer) -> bytes:
     return _digest(sorted((str(key), mark) for key, mark in viewer.marks.by_burst.items()))
 
 
-def marked(before: Viewer, after: Viewer) -> set[BurstKey]:
+def changed_marks(before: Viewer, after: Viewer) -> set[BurstKey]:
     """Return the bursts whose marks differ between two states of a viewer."""
     old, new = before.marks.by_burst, after.marks.by_burst
     return {key for key in {*old, *new} if old.get(key) is not new.get(key)}
@@ -129,33 +135,33 @@ class BufferedBurst:
 class RecentBurstBuffer:
     """The bursts that a process received last, in order of receipt, each in its latest state."""
 
-    most: int = REMEMBERED
+    max_bursts: int = MAX_BUFFERED
     since: datetime | None = None
     """Everything published from this time on is in the buffer. None while there is no such time."""
-    heard: "OrderedDict[BurstKey, BufferedBurst]" = field(default_factory=OrderedDict)
+    bursts: "OrderedDict[BurstKey, BufferedBurst]" = field(default_factory=OrderedDict)
 
     def known(self, key: BurstKey) -> Burst | None:
-        buffered = self.heard.get(key)
+        buffered = self.bursts.get(key)
         return buffered.burst if buffered else None
 
-    def keep(self, burst: Burst, now: datetime) -> None:
-        self.heard[burst.key] = BufferedBurst(burst, now)
-        self.heard.move_to_end(burst.key)
-        if len(self.heard) > self.most:
-            _, oldest = self.heard.popitem(last=False)
+    def put(self, burst: Burst, now: datetime) -> None:
+        self.bursts[burst.key] = BufferedBurst(burst, now)
+        self.bursts.move_to_end(burst.key)
+        if len(self.bursts) > self.max_bursts:
+            _, oldest = self.bursts.popitem(last=False)
             self.since = max(self.since, oldest.at + TICK) if self.since else None
 
     def after(self, moment: datetime) -> Iterator[Burst]:
         """Yield the bursts received since `moment`, latest first."""
-        for buffered in reversed(self.heard.values()):
+        for buffered in reversed(self.bursts.values()):
             if buffered.at < moment:
                 return
             yield buffered.burst
 
-    def shown(self, look: InboxView, moment: datetime) -> Iterator[Burst]:
+    def shown(self, view: InboxView, moment: datetime) -> Iterator[Burst]:
         """Yield the bursts received since `moment` that the viewer sees as individual rows."""
-        subjects = {*look.subjects}
-        return (burst for burst in self.after(moment) if burst.key.subject in subjects and look.admits(burst))
+        subjects = {*view.subjects}
+        return (burst for burst in self.after(moment) if burst.key.subject in subjects and view.is_visible(burst))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -172,13 +178,13 @@ class Stream:
     """Fingerprint of the user's marks, as last sent to the client."""
     waiting: dict[BurstKey, tuple[StreamEvent, Entry]] = field(default_factory=dict)
     remarked: dict[BurstKey, Entry] = field(default_factory=dict)
-    resets: bool = False
-    counted: Badge | None = None
-    writing: bool = False
+    needs_reset: bool = False
+    sent_badge: Badge | None = None
+    is_writing: bool = False
     """A write has been in progress since `written_at`."""
-    closed: bool = False
+    is_closing: bool = False
     """The stream ends once everything queued is sent."""
-    cut: bool = False
+    is_cut_off: bool = False
     """The stream ends at once: its client reads too slowly."""
     abort: Callable[[], object] | None = None
     """Aborts a write in progress."""
@@ -193,14 +199,14 @@ class Stream:
         first = self.waiting.pop(entry.key, (event, entry))[0]
         row = StreamEvent.ROW in (first, event) and event is not StreamEvent.HIDDEN
         self.waiting[entry.key] = StreamEvent.ROW if row else event, entry
-        if len(self.waiting) > MOST_WAITING:
+        if len(self.waiting) > MAX_QUEUED:
             self.cut_off()
         self.wake.set()
 
     def mark(self, entries: Collection[Entry]) -> None:
         """Queue bursts whose marks changed. More than a page of them become a reset: one request can mark a hundred."""
         self.remarked |= {entry.key: entry for entry in entries}
-        if len(self.remarked) > A_PAGE:
+        if len(self.remarked) > PAGE_SIZE:
             self.reset()
         self.wake.set()
 
@@ -208,45 +214,45 @@ class Stream:
         """Replace the queue by a reset: the page that the client loads now has everything that was queued."""
         self.waiting.clear()
         self.remarked.clear()
-        self.resets, self.counted = True, None
+        self.needs_reset, self.sent_badge = True, None
         self.wake.set()
 
     def cut_off(self) -> None:
-        self.cut = True
+        self.is_cut_off = True
         if self.abort is not None:
             self.abort()
 
     def end(self) -> None:
-        self.closed = True
+        self.is_closing = True
         self.wake.set()
 
-    def take(self, look: InboxView, badge: Badge | None) -> list[News]:
+    def take(self, view: InboxView, badge: Badge | None) -> list[StreamUpdate]:
         """Return and clear the queue.
 
         Visibility is checked again, because a burst may have been hidden since it was queued.
         """
-        news = [News(event=StreamEvent.RESET)] if self.resets else []
-        news += [item for event, entry in self.waiting.values() if (item := _waited(event, entry, look))]
-        news += [item for entry in self.remarked.values() if (item := _remarked(entry, look))]
-        if badge is not None and badge != self.counted:
-            news.append(News(event=StreamEvent.COUNT, badge=badge))
-            self.counted = badge
+        news = [StreamUpdate(event=StreamEvent.RESET)] if self.needs_reset else []
+        news += [item for event, entry in self.waiting.values() if (item := _queued_update(event, entry, view))]
+        news += [item for entry in self.remarked.values() if (item := _mark_update(entry, view))]
+        if badge is not None and badge != self.sent_badge:
+            news.append(StreamUpdate(event=StreamEvent.COUNT, badge=badge))
+            self.sent_badge = badge
         self.waiting.clear()
         self.remarked.clear()
-        self.resets = False
+        self.needs_reset = False
         return news
 
 
-def _waited(event: StreamEvent, entry: Entry, look: InboxView) -> News | None:
+def _queued_update(event: StreamEvent, entry: Entry, view: InboxView) -> StreamUpdate | None:
     if event is StreamEvent.HIDDEN:
-        return News(event=event, hidden=entry.key)
-    return News(event=event, item=look.shown(entry)) if look.admits(entry) else None
+        return StreamUpdate(event=event, hidden=entry.key)
+    return StreamUpdate(event=event, item=view.to_item(entry)) if view.is_visible(entry) else None
 
 
-def _remarked(entry: Entry, look: InboxView) -> News | None:
-    if look.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN:
-        return News(event=StreamEvent.HIDDEN, hidden=entry.key)
-    return News(event=StreamEvent.MARKED, item=look.shown(entry)) if look.admits(entry) else None
+def _mark_update(entry: Entry, view: InboxView) -> StreamUpdate | None:
+    if view.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN:
+        return StreamUpdate(event=StreamEvent.HIDDEN, hidden=entry.key)
+    return StreamUpdate(event=StreamEvent.MARKED, item=view.to_item(entry)) if view.is_visible(entry) else None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -256,7 +262,7 @@ class Listener:
     user: UserId
     member: Member
     viewer: Viewer | None = None
-    sight: bytes = b""
+    visibility: bytes = b""
     marks: bytes = b""
     remarked: set[BurstKey] = field(default_factory=set)
     """Bursts that were named by mark changes, and are not sent yet."""
@@ -267,7 +273,7 @@ class Listener:
     due_at: datetime | None = None
     """When the next digest falls due; None for users without digests."""
     loaded_at: datetime = LONG_AGO
-    uncounted: bool = True
+    needs_count: bool = True
     streams: list[Stream] = field(default_factory=list)
     lock: Lock = field(default_factory=Lock)
 
@@ -275,39 +281,39 @@ class Listener:
     def badge(self) -> Badge | None:
         return None if self.unread is None else badge_of(self.unread)
 
-    def look(self, now: datetime) -> InboxView:
+    def view(self, now: datetime) -> InboxView:
         assert self.viewer is not None
         return InboxView(viewer=self.viewer, member=self.member, now=now)
 
-    def hear(self, burst: Burst, before: Burst | None, now: datetime) -> None:
-        view = self.look(now)
+    def deliver(self, burst: Burst, before: Burst | None, now: datetime) -> None:
+        view = self.view(now)
         for stream in self.streams:
-            if event := told(burst, before, view, stream.since):
+            if event := event_for(burst, before, view, stream.since):
                 stream.put(event, burst)
         self._count(burst, view)
 
-    def hear_inside(self, burst: Burst, before: Burst | None, now: datetime) -> None:
+    def deliver_in_digest(self, burst: Burst, before: Burst | None, now: datetime) -> None:
         """Reset if the burst changes a digest that the streams have already: their clients load the page again."""
-        view = self.look(now)
-        if moved_inside(burst, before, view) and told_at(burst, view) <= self.digested_at:
+        view = self.view(now)
+        if changes_digest(burst, before, view) and digest_due_for(burst, view) <= self.digested_at:
             self.reset()
 
     def reset(self) -> None:
         """Reset all streams, and count the badge again."""
         for stream in self.streams:
             stream.reset()
-        self.uncounted, self.loaded_at = True, LONG_AGO
+        self.needs_count, self.loaded_at = True, LONG_AGO
 
-    def hear_digest(self, digest: Digest, now: datetime) -> None:
+    def deliver_digest(self, digest: Digest, now: datetime) -> None:
         """Queue the digest as a row on all streams: no page had it before it was due."""
         for stream in self.streams:
             stream.put(StreamEvent.ROW, digest)
-        self._count(digest, self.look(now))
+        self._count(digest, self.view(now))
 
-    def _count(self, entry: Entry, look: InboxView) -> None:
+    def _count(self, entry: Entry, view: InboxView) -> None:
         if self.unread is None:
             return
-        if look.admits(entry) and unread(entry, look.viewer):
+        if view.is_visible(entry) and is_unread(entry, view.viewer):
             self.unread.add(entry.key)
         else:
             self.unread.discard(entry.key)

@@ -12,19 +12,19 @@ from notifier.ports.audience import MemberSets
 
 # Read the live sets of many shards in batches, so that memory does not depend on the number of followers.
 
-AT_ONCE = 32
+SHARDS_PER_BATCH = 32
 """Shards per batch: fifteen sets of each are about 8 MB."""
 
 Advance = Callable[[int], object]
 """Called with the number of shards that were just finished."""
 
 
-def lives(
+def live_sets_by_shard(
     sets: MemberSets, subject: Subject, shards: Sequence[int], advance: Advance, restricted_to: UserId | None = None
 ) -> Iterator[tuple[int, ShardSets]]:
     """Yield each shard with its live sets. Raises Unavailable, also if a set cannot be read."""
-    for first in range(0, len(shards), AT_ONCE):
-        batch = shards[first : first + AT_ONCE]
+    for first in range(0, len(shards), SHARDS_PER_BATCH):
+        batch = shards[first : first + SHARDS_PER_BATCH]
         try:
             live_sets = sets.live(subject, batch, restricted_to)
         except Poison as poison:  # counting requests no repair; the message says how to request one
@@ -34,12 +34,12 @@ def lives(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class AudienceCounts:
     """Audience of a subject. Each follower is in a tier or is suppressed by a rule."""
 
     subject: Subject
     lane: Lane
-    head: int
+    planned: int
     """Followers according to the head, which planning reads."""
     shards: int
     """Shards with at least one follower."""
@@ -47,7 +47,7 @@ class Counted:
     phones: Mapping[Tier, int]
     """Users of each tier whose phone may get alerts."""
     suppressed: Mapping[str, int]
-    first: int
+    first_only: int
     """Users in the tiers who want only the first burst of a day."""
 
     @property
@@ -57,30 +57,30 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Census:
+class AudienceCounter:
     sets: MemberSets
     rule: TierRule = by_activity
 
-    def count(self, subject: Subject, lane: Lane, advance: Callable[[int], object] = lambda _: None) -> Counted:
+    def count(self, subject: Subject, lane: Lane, advance: Callable[[int], object] = lambda _: None) -> AudienceCounts:
         """Count the audience. Calls `advance` with the number of counted shards.
 
         Raises Unavailable, also if a set cannot be read.
         """
-        head = self.sets.head(subject)
-        shards = [shard for shard, n in enumerate(head.counts) if n]
+        head = self.sets.follower_counts(subject)
+        shards = [shard for shard, n in enumerate(head.by_shard) if n]
         tiers, phones, suppressed = Counter[Tier](), Counter[Tier](), Counter[str]()
         first = 0
-        for _, live in lives(self.sets, subject, shards, advance):
+        for _, live in live_sets_by_shard(self.sets, subject, shards, advance):
             first += self._count(live, lane, tiers, phones, suppressed)
-        return Counted(
+        return AudienceCounts(
             subject=subject,
             lane=lane,
-            head=head.total,
+            planned=head.total,
             shards=len(shards),
             tiers={tier: tiers[tier] for tier in Tier},
             phones={tier: phones[tier] for tier in Tier},
             suppressed=dict(suppressed),
-            first=first,
+            first_only=first,
         )
 
     def _count(
@@ -90,6 +90,6 @@ class Census:
         division = divide(live, first_of_day=True, rows_for_dormant=lane is Lane.STANDARD, rule=self.rule)
         for tier, people in division.tiers.items():
             tiers[tier] += count(people)
-            phones[tier] += count(people & live.phones)
+            phones[tier] += count(people & live.push_enabled)
         suppressed.update(division.suppressed)
         return sum(count(people & live.first_only) for people in division.tiers.values())

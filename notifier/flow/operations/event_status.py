@@ -17,17 +17,17 @@ from notifier.domain.delivery.ledger import BurstProgress, SliceState, State
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import CacheUnavailable, NotFound, Poison, Unavailable
 from notifier.domain.ids import BurstKey, UserId
-from notifier.ports.bursts import Bursts, Outcome
-from notifier.ports.cache import Recent
+from notifier.ports.bursts import Bursts, MentionOutcome
+from notifier.ports.cache import RecentEvents
 from notifier.ports.coordination import Clock, Throttles
 from notifier.ports.event_log import EventLog, Record
 from notifier.ports.ledger import Ledger
-from notifier.ports.retractions import Holds
+from notifier.ports.retractions import HeldMentions
 
-PULLED_ALONE = "Served by pull: the budget of fan-outs was spent."
-TAKEN_BACK = "Taken back: nobody sees it any more."
-LEFT_TO_FOLLOWERS = "Its author is protected now: it is left to those who follow the author."
-LOOKED_THROUGH = 20_000
+PULL_ONLY_NOTE = "Served by pull: the budget of fan-outs was spent."
+RETRACTED_NOTE = "Taken back: nobody sees it any more."
+RESTRICTED_NOTE = "Its author is protected now: it is left to those who follow the author."
+MAX_SEARCHED = 20_000
 """Records of a stream that are searched: 40 s at the peak of 500 a second."""
 
 
@@ -39,7 +39,7 @@ class EventStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TierFate:
+class TierStatus:
     """Progress of a tier's rows."""
 
     tier: Tier
@@ -53,37 +53,37 @@ class TierFate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BurstFate:
+class BurstStatus:
     burst: Burst
-    tiers: Sequence[TierFate]
+    tiers: Sequence[TierStatus]
     """Empty until the burst has a plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountFate:
+class AccountStatus:
     source: str
     account: UserId
     refusal: MentionRefusal | None
-    bursts: Sequence[BurstFate]
+    bursts: Sequence[BurstStatus]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventReport:
     id: str
     status: EventStatus
-    accounts: Sequence[AccountFate]
+    accounts: Sequence[AccountStatus]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fates:
+class EventStatusLookup:
     bursts: Bursts
-    holds: Holds
+    held_mentions: HeldMentions
     ledger: Ledger
     throttles: Throttles
-    recent: Recent
+    recent_events: RecentEvents
     log: EventLog
     clock: Clock
-    turns: AbstractContextManager[object] | None = None
+    search_lock: AbstractContextManager[object] | None = None
     """Lock held while the log is searched. Raises Unavailable if another search holds it for too long."""
 
     def look_up(self, source: str | None, id: str) -> EventReport:
@@ -96,7 +96,7 @@ class Fates:
         # Read the store first: an event sequenced between the two reads is then reported as accepted, never as unknown.
         accounts = self._accounts(source, id)
         if not accounts:
-            if self._remembered(source, id) or self._waits(source, id):
+            if self._was_accepted_recently(source, id) or self._is_waiting(source, id):
                 return EventReport(id=id, status=EventStatus.ACCEPTED, accounts=())
             # Read it again last: an event that stayed ahead of the log search was sequenced meanwhile.
             accounts = self._accounts(source, id)
@@ -107,24 +107,24 @@ class Fates:
             id=id, status=EventStatus.SEQUENCED if sequenced else EventStatus.ACCEPTED, accounts=accounts
         )
 
-    def _remembered(self, source: str | None, id: str) -> bool:
+    def _was_accepted_recently(self, source: str | None, id: str) -> bool:
         try:
-            return self.recent.recall(source, id)
+            return self.recent_events.was_accepted(source, id)
         except CacheUnavailable:  # fails open: the log has the event too, and is slower
             return False
 
-    def _waits(self, source: str | None, id: str) -> bool:
-        with self.turns or nullcontext():
-            return self._looked_through(source, id)
+    def _is_waiting(self, source: str | None, id: str) -> bool:
+        with self.search_lock or nullcontext():
+            return self._search_streams(source, id)
 
-    def _looked_through(self, source: str | None, id: str) -> bool:
+    def _search_streams(self, source: str | None, id: str) -> bool:
         """Search the streams in the order that an event passes them.
 
         So an event that moves on meanwhile is found in the next stream.
         """
         whole = True
-        for stream in topics.MENTIONS_PASS:
-            waits = self._waits_in(stream, source, id)
+        for stream in topics.MENTION_STREAMS:
+            waits = self._is_waiting_in(stream, source, id)
             if waits:
                 return True
             whole = whole and waits is not None
@@ -132,18 +132,18 @@ class Fates:
             raise Unavailable(f"Too much waits to be sequenced to say what became of {id}.")
         return False
 
-    def _waits_in(self, stream: str, source: str | None, id: str) -> bool | None:
+    def _is_waiting_in(self, stream: str, source: str | None, id: str) -> bool | None:
         """Return whether the event waits in the stream; None if it was not found and not all records were searched."""
         # Most records are skipped by their bytes: a match contains the packed id, which begins with its length.
         sought, looked_at = pack(id), 0
-        for waiting in self.log.waiting(stream, topics.GROUPS[stream], LOOKED_THROUGH):
+        for waiting in self.log.read_uncommitted(stream, topics.GROUPS[stream], MAX_SEARCHED):
             looked_at += 1
             event = _event_of(waiting.record) if sought in waiting.record.value else None
             if event and event.id == id and source in (None, event.source):
                 return True
-        return None if looked_at == LOOKED_THROUGH else False
+        return None if looked_at == MAX_SEARCHED else False
 
-    def _accounts(self, source: str | None, id: str) -> Sequence[AccountFate]:
+    def _accounts(self, source: str | None, id: str) -> Sequence[AccountStatus]:
         """Read outcomes before holds.
 
         A mention that is released between the two reads is then reported as on its way, never as unknown.
@@ -153,31 +153,31 @@ class Fates:
         return [
             *self._routed(outcomes, now),
             *(
-                fate
-                for hold in self.holds.of([id])
-                for fate in held(hold, now)
-                if source in (None, hold.id.source) and (hold.id, fate.account) not in known
+                status
+                for held in self.held_mentions.by_event_id([id])
+                for status in held_statuses(held, now)
+                if source in (None, held.id.source) and (held.id, status.account) not in known
             ),
         ]
 
-    def _routed(self, outcomes: Sequence[Outcome], now: datetime) -> Sequence[AccountFate]:
+    def _routed(self, outcomes: Sequence[MentionOutcome], now: datetime) -> Sequence[AccountStatus]:
         keys = {outcome.burst for outcome in outcomes if outcome.burst}
         bursts, ledger = self.bursts.read(keys), self.ledger.read(keys)
-        holding = {throttle.id for throttle in self.throttles.since(now) if throttle.active(now)}
-        fates = {
-            key: BurstFate(burst=burst, tiers=_tiers(burst, ledger[key], holding, now) if key in ledger else ())
+        holding = {throttle.id for throttle in self.throttles.since(now) if throttle.is_active(now)}
+        statuses = {
+            key: BurstStatus(burst=burst, tiers=_tiers(burst, ledger[key], holding, now) if key in ledger else ())
             for key, burst in bursts.items()
         }
-        return by_account(outcomes, fates)
+        return by_account(outcomes, statuses)
 
 
 def note_of(burst: Burst) -> str | None:
     """Return why fewer users than the audience see the burst or are notified of it; None if no reason applies."""
-    if burst.retracted:
-        return TAKEN_BACK
-    if burst.narrowed:
-        return LEFT_TO_FOLLOWERS
-    return PULLED_ALONE if burst.pull_only else None
+    if burst.is_retracted:
+        return RETRACTED_NOTE
+    if burst.is_narrowed:
+        return RESTRICTED_NOTE
+    return PULL_ONLY_NOTE if burst.pull_only else None
 
 
 def _event_of(record: Record) -> EventId | None:
@@ -189,59 +189,64 @@ def _event_of(record: Record) -> EventId | None:
         return None
 
 
-def by_account(outcomes: Sequence[Outcome], fates: Mapping[BurstKey, BurstFate]) -> Sequence[AccountFate]:
+def by_account(outcomes: Sequence[MentionOutcome], statuses: Mapping[BurstKey, BurstStatus]) -> Sequence[AccountStatus]:
     """Group the outcomes by event and account, in order of first appearance."""
     named = dict.fromkeys((outcome.event, outcome.account) for outcome in outcomes)
     grouped = {name: [outcome for outcome in outcomes if (outcome.event, outcome.account) == name] for name in named}
     return [
-        AccountFate(
+        AccountStatus(
             source=event.source,
             account=account,
             refusal=next((outcome.refusal for outcome in account_outcomes if outcome.refusal), None),
-            bursts=[fates[outcome.burst] for outcome in account_outcomes if outcome.burst and outcome.burst in fates],
+            bursts=[
+                statuses[outcome.burst] for outcome in account_outcomes if outcome.burst and outcome.burst in statuses
+            ],
         )
         for (event, account), account_outcomes in grouped.items()
     ]
 
 
-def held(hold: HeldMention, now: datetime) -> Sequence[AccountFate]:
+def held_statuses(held_mention: HeldMention, now: datetime) -> Sequence[AccountStatus]:
     """Return the status of a held mention's accounts. It applies while they have no other outcome."""
-    why = hold.refusal(now)
-    return [AccountFate(source=hold.id.source, account=name, refusal=why, bursts=()) for name in hold.accounts]
+    why = held_mention.refusal(now)
+    return [
+        AccountStatus(source=held_mention.id.source, account=name, refusal=why, bursts=())
+        for name in held_mention.accounts
+    ]
 
 
-def _tiers(burst: Burst, account: BurstProgress, throttles: Collection[str], now: datetime) -> Sequence[TierFate]:
+def _tiers(burst: Burst, progress: BurstProgress, throttles: Collection[str], now: datetime) -> Sequence[TierStatus]:
     """Return the progress of all tiers. A burst without fan-out budget is left entirely to the pull path."""
-    all_tiers = tiers(account, throttles=throttles, now=now)
+    all_tiers = tier_statuses(progress, throttles=throttles, now=now)
     return [replace(tier, state=State.PULLED) for tier in all_tiers] if burst.pull_only else all_tiers
 
 
-def tiers(account: BurstProgress, *, throttles: Collection[str], now: datetime) -> Sequence[TierFate]:
+def tier_statuses(progress: BurstProgress, *, throttles: Collection[str], now: datetime) -> Sequence[TierStatus]:
     """Return the progress of all tiers. `throttles` are the ids of those in force now."""
-    return [_tier(account, tier, throttles=throttles, now=now) for tier in TIERS]
+    return [_tier(progress, tier, throttles=throttles, now=now) for tier in TIERS]
 
 
-def _tier(account: BurstProgress, tier: Tier, *, throttles: Collection[str], now: datetime) -> TierFate:
-    rows = [s for s in account.standings.values() if s.slice.tier is tier and s.slice.step is Step.ROWS]
-    ended = [slice_state.ended for slice_state in rows if slice_state.ended]
+def _tier(progress: BurstProgress, tier: Tier, *, throttles: Collection[str], now: datetime) -> TierStatus:
+    rows = [s for s in progress.slice_states.values() if s.slice.tier is tier and s.slice.step is Step.ROWS]
+    ended = [slice_state.final_entry for slice_state in rows if slice_state.final_entry]
     state = state_of(rows, throttles=throttles, now=now)
-    return TierFate(
+    return TierStatus(
         tier=tier,
         state=state,
         slices=len(rows),
         ended=len(ended),
         people=sum(entry.people for entry in ended),
-        eta_seconds=_eta(account, state, slices=len(rows), ended=len(ended), now=now),
+        eta_seconds=_eta(progress, state, slices=len(rows), ended=len(ended), now=now),
     )
 
 
-def state_of(standings: Sequence[SliceState], *, throttles: Collection[str], now: datetime) -> State:
+def state_of(slice_states: Sequence[SliceState], *, throttles: Collection[str], now: datetime) -> State:
     """Return the state of a tier.
 
     If all slices ended, it is the worst of their states. Otherwise it is the most active state, and a half-done tier is
     in flight.
     """
-    states = {slice_state.state(now, throttles=throttles) for slice_state in standings}
+    states = {slice_state.state(now, throttles=throttles) for slice_state in slice_states}
     waiting = states - {State.DONE, State.PULLED, State.DEAD}
     if not waiting:
         return next((state for state in (State.DEAD, State.PULLED) if state in states), State.DONE)
@@ -252,10 +257,10 @@ def state_of(standings: Sequence[SliceState], *, throttles: Collection[str], now
     return State.PLANNED if waiting == states else State.IN_FLIGHT
 
 
-def _eta(account: BurstProgress, state: State, *, slices: int, ended: int, now: datetime) -> float | None:
+def _eta(progress: BurstProgress, state: State, *, slices: int, ended: int, now: datetime) -> float | None:
     """Estimate by the mean rate since the burst opened, so that the estimate grows while nothing progresses."""
     if ended == slices:
         return 0.0
     if not ended or state is State.PARKED:
         return None
-    return (now - account.plan.opened_at).total_seconds() / ended * (slices - ended)
+    return (now - progress.plan.opened_at).total_seconds() / ended * (slices - ended)

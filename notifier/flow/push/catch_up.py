@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from notifier.domain.audience.bitmap import Bits
-from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import BurstProgress, stale
+from notifier.domain.delivery.ledger import BurstProgress, is_late
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, Platform, Subject
@@ -30,21 +30,21 @@ from notifier.domain.push.catch_up import (
     sends_alerts,
     unfinished,
 )
-from notifier.domain.push.send_log import Window, progress
+from notifier.domain.push.send_log import SendWindow, send_progress
 from notifier.domain.push.shard_state import ShardState
-from notifier.domain.timing import REACH
+from notifier.domain.timing import PUSH_LIFETIME
 from notifier.flow.delivery.slice_worker import SliceLease
 from notifier.ports.bursts import Bursts
-from notifier.ports.inbox import Seals
+from notifier.ports.inbox import AudienceSnapshots
 from notifier.ports.ledger import Ledger
-from notifier.ports.push import SendLog, Spared
+from notifier.ports.push import PushSuppressions, SendLog
 
-FIRST_READ = 16
+FIRST_READ_SIZE = 16
 """Burst numbers in the first read, doubled with each further read. A subject's budget allows thirty fan-outs a day, and
 its restricted budget as many. Bursts that never send alerts can use up any number of numbers in between."""
-REMEMBERED = 65_536
+MAX_REMEMBERED = 65_536
 """Remembered bursts without alerts; 20 MB."""
-_EVER = datetime.min.replace(tzinfo=UTC)
+_ANY_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,13 +55,13 @@ class SiblingBursts:
     """
 
     bursts: Bursts
-    most: int = REMEMBERED
+    max_remembered: int = MAX_REMEMBERED
     without_alerts: dict[BurstKey, datetime] = field(default_factory=dict, init=False)
     """Bursts that never send alerts, with their opening times."""
 
     def newer(self, burst: Burst) -> Sequence[Burst]:
         """Return all newer siblings, the newest first."""
-        return list(self._walk(burst.key.subject, _ascending(burst.key.seq + 1), _EVER))[::-1]
+        return list(self._walk(burst.key.subject, _ascending(burst.key.seq + 1), _ANY_TIME))[::-1]
 
     def older(self, burst: Burst, since: datetime) -> Sequence[Burst]:
         """Return the older siblings that opened at `since` or later, the newest first."""
@@ -80,20 +80,20 @@ class SiblingBursts:
                 return
 
     def _remember(self, bursts: Iterable[Burst]) -> None:
-        if len(self.without_alerts) > self.most:
+        if len(self.without_alerts) > self.max_remembered:
             self.without_alerts.clear()
         self.without_alerts |= {burst.key: burst.opened_at for burst in bursts if not sends_alerts(burst)}
 
 
 def _ascending(seq: int) -> Iterator[range]:
-    size = FIRST_READ
+    size = FIRST_READ_SIZE
     while True:
         yield range(seq, seq + size)
         seq, size = seq + size, size * 2
 
 
 def _descending(seq: int) -> Iterator[range]:
-    size = FIRST_READ
+    size = FIRST_READ_SIZE
     while seq > 0:
         yield range(seq, max(0, seq - size), -1)
         seq, size = seq - size, size * 2
@@ -108,47 +108,47 @@ class CatchUp:
 
     siblings: SiblingBursts
     ledger: Ledger
-    seals: Seals
-    sent: SendLog
-    spared: Spared
+    audience_snapshots: AudienceSnapshots
+    send_log: SendLog
+    push_suppressions: PushSuppressions
 
     def apply(
         self, burst: Burst, platform: Platform, states: Sequence[ShardState], lease: SliceLease, now: datetime
     ) -> Sequence[ShardState]:
         """Return the shards with late alerts decided. For a burst that is in time nothing is read."""
         ready = {state.shard: state.ready for state in states}
-        audiences = {shard: LateAudience.starting(bits) for shard, bits in ready.items() if bits.any()}
-        if not audiences or not stale(burst, now):
+        audiences = {shard: LateAudience.of_members(bits) for shard, bits in ready.items() if bits.any()}
+        if not audiences or not is_late(burst, now):
             return states
         for newer in self.siblings.newer(burst):
-            lease.going()
+            lease.renew_if_due()
             audiences |= self._consider_newer(burst, newer, platform, _remaining(audiences), now)
-        for older in self.siblings.older(burst, now - REACH) if _remaining(audiences) else ():
-            lease.going()
+        for older in self.siblings.older(burst, now - PUSH_LIFETIME) if _remaining(audiences) else ():
+            lease.renew_if_due()
             audiences |= self._cover_older(older, platform, _remaining(audiences), now)
         return [state.after_catch_up(audiences[state.shard]) if state.shard in audiences else state for state in states]
 
-    def recheck_at(self, piece: Slice, now: datetime) -> datetime:
+    def recheck_at(self, slice_: Slice, now: datetime) -> datetime:
         """Return when a slice that waits for newer bursts checks again; the delay grows with the number of waits."""
-        return now + recheck_after(self.ledger.read([piece.burst])[piece.burst].standings[piece].waited)
+        return now + recheck_after(self.ledger.read([slice_.burst])[slice_.burst].slice_states[slice_].times_deferred)
 
     def _consider_newer(
         self, burst: Burst, newer: Burst, platform: Platform, audiences: AudienceByShard, now: datetime
     ) -> AudienceByShard:
         """Collapse members whose newer alert covers this burst; defer members whose newer alert may still come."""
-        seals = self._seals(newer, audiences)
+        snapshots = self._snapshots(newer, audiences)
         # Read the ledger before the windows: the windows of a slice that has ended by then are complete. In the other
         # order, a slice could alert between the two reads: it would look finished, and its window would be missing.
         # A newer burst that is still in time may be late when it is sent, so look ahead.
-        late = stale(newer, now + NEWER_DUE_WITHIN)
-        due = self._slices(newer, seals, lambda account: due_soon(account, platform, now)) if late else {}
-        windows = self._windows(newer.key, platform, seals)
+        late = is_late(newer, now + NEWER_DUE_WITHIN)
+        due = self._slices(newer, snapshots, lambda progress: due_soon(progress, platform, now)) if late else {}
+        windows = self._windows(newer.key, platform, snapshots)
         decided, pending = dict[int, LateAudience](), dict[int, Bits]()
-        for shard, seal in seals.items():
+        for shard, snapshot in snapshots.items():
             written = windows.get(shard, ())
-            audience = audiences[shard].having_read(written)
-            decided[shard] = audience.collapse(audience.told_of(burst.key.seq))
-            pending[shard] = alerted_in(seal, due) & decided[shard].remaining & ~progress(written).intended
+            audience = audiences[shard].with_sibling_windows(written)
+            decided[shard] = audience.collapse(audience.already_covered(burst.key.seq))
+            pending[shard] = alerted_in(snapshot, due) & decided[shard].remaining & ~send_progress(written).in_windows
         for shard, bits in self._not_suppressed(newer, pending, now).items():
             decided[shard] = decided[shard].defer(bits)
         return decided
@@ -157,48 +157,59 @@ class CatchUp:
         self, older: Burst, platform: Platform, audiences: AudienceByShard, now: datetime
     ) -> AudienceByShard:
         """Let this alert cover the older burst for members who have not been alerted of it."""
-        seals = self._seals(older, audiences)
-        windows = self._windows(older.key, platform, seals)
-        decided, untold = dict[int, LateAudience](), dict[int, Bits]()
-        for shard, seal in seals.items():
+        snapshots = self._snapshots(older, audiences)
+        windows = self._windows(older.key, platform, snapshots)
+        decided, uncovered = dict[int, LateAudience](), dict[int, Bits]()
+        for shard, snapshot in snapshots.items():
             written = windows.get(shard, ())
-            audience = decided[shard] = audiences[shard].having_read(written)
-            bits = seal.push & audience.remaining & ~progress(written).intended & ~audience.told_of(older.key.seq)
+            audience = decided[shard] = audiences[shard].with_sibling_windows(written)
+            bits = (
+                snapshot.to_alert
+                & audience.remaining
+                & ~send_progress(written).in_windows
+                & ~audience.already_covered(older.key.seq)
+            )
             if bits.any():
-                untold[shard] = bits
-        owed = self._slices(older, untold, lambda account: unfinished(account, platform))
-        untold = {shard: bits & alerted_in(seals[shard], owed) for shard, bits in untold.items()}
-        for shard, bits in self._not_suppressed(older, untold, now).items():
+                uncovered[shard] = bits
+        unfinished_shards = self._slices(older, uncovered, lambda progress: unfinished(progress, platform))
+        uncovered = {shard: bits & alerted_in(snapshots[shard], unfinished_shards) for shard, bits in uncovered.items()}
+        for shard, bits in self._not_suppressed(older, uncovered, now).items():
             decided[shard] = decided[shard].cover(older.key.seq, bits)
         return decided
 
-    def _seals(self, sibling: Burst, audiences: AudienceByShard) -> Mapping[int, Seal]:
+    def _snapshots(self, sibling: Burst, audiences: AudienceByShard) -> Mapping[int, AudienceSnapshot]:
         """Read the snapshots of shards that alert any of these members. A shard without one has alerted no member."""
-        seals = self.seals.read(sibling.key, audiences) if audiences else {}
-        return {shard: seal for shard, seal in seals.items() if (seal.push & audiences[shard].remaining).any()}
+        snapshots = self.audience_snapshots.read(sibling.key, audiences) if audiences else {}
+        return {
+            shard: snapshot
+            for shard, snapshot in snapshots.items()
+            if (snapshot.to_alert & audiences[shard].remaining).any()
+        }
 
     def _slices(
-        self, sibling: Burst, shards: Collection[int], which: Callable[[BurstProgress], ShardsByTier]
+        self, sibling: Burst, shards: Collection[int], select: Callable[[BurstProgress], ShardsByTier]
     ) -> ShardsByTier:
         """Return nothing for a retracted sibling, or one with unreadable progress, which is never dispatched."""
         if not shards or sibling.silent:
             return {}
         try:
-            account = self.ledger.read([sibling.key]).get(sibling.key)
+            progress = self.ledger.read([sibling.key]).get(sibling.key)
         except Poison:
             return {}
-        return which(account) if account else {}
+        return select(progress) if progress else {}
 
-    def _windows(self, key: BurstKey, platform: Platform, shards: Collection[int]) -> Mapping[int, Sequence[Window]]:
+    def _windows(
+        self, key: BurstKey, platform: Platform, shards: Collection[int]
+    ) -> Mapping[int, Sequence[SendWindow]]:
         """Read the windows of all tiers: the member may have been in another tier in the sibling's snapshot."""
-        windows_by_shard = dict[int, list[Window]]()
-        for sending, windows in self.sent.read(key, platform, shards).items() if shards else ():
+        windows_by_shard = dict[int, list[SendWindow]]()
+        for sending, windows in self.send_log.read(key, platform, shards).items() if shards else ():
             windows_by_shard.setdefault(sending.shard, []).extend(windows)
         return windows_by_shard
 
     def _not_suppressed(self, sibling: Burst, members: Mapping[int, Bits], now: datetime) -> Mapping[int, Bits]:
         affected = {shard: bits for shard, bits in members.items() if bits.any()}
-        spare = self.spared.read(sibling, affected, now) if affected else {}
+        spare = self.push_suppressions.read(sibling, affected, now) if affected else {}
         return {shard: bits & ~spare[shard].never for shard, bits in affected.items()}
 
 

@@ -17,31 +17,31 @@ from notifier.domain.push.circuit_breaker import (
     BreakerSettings,
     Closed,
     Failed,
-    LeftAlone,
     LineResult,
     Misconfigured,
     Open,
+    OpenCircuit,
     Succeeded,
     allow,
-    line_class,
     open_circuit,
+    provider_of,
     record,
+    remaining_calls,
     retry_at,
-    room,
 )
 from notifier.domain.push.device import ApnsEnvironment, AppleToken, Device, WebSubscription
 from notifier.domain.push.draft import Draft, SendAttempt
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt, Unknown
-from notifier.domain.timing import due
+from notifier.domain.timing import is_due
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
-from notifier.ports.push import LineReport
+from notifier.ports.push import CircuitReport
 
 LOGGER = logging.getLogger("notifier.push")
 
-MOST_LINES = 256
+MAX_LINES = 256
 """Push services that are remembered. There are four, but Windows uses some dozens of host names."""
-REPORTED_EVERY = timedelta(seconds=5)
+REPORT_INTERVAL = timedelta(seconds=5)
 """An open circuit is reported again after this time, so that an emptied Redis knows it again soon."""
 
 
@@ -50,7 +50,7 @@ class CircuitBreakers:
     """The breakers of one process, one per line. A new process learns the state from a few attempts."""
 
     clock: Clock
-    report: LineReport
+    circuit_report: CircuitReport
     metrics: Metrics
     settings: BreakerSettings = field(default_factory=BreakerSettings)
     lines: "OrderedDict[str, Breaker]" = field(default_factory=OrderedDict)
@@ -65,14 +65,14 @@ class CircuitBreakers:
         until = retry_at(breaker, self.settings, now)
         return until if until > now else None
 
-    def room(self, line: str) -> int | None:
+    def remaining_calls(self, line: str) -> int | None:
         """Return how many alerts the line lets through now; None if it does not limit them."""
-        return room(self.lines.get(line, CLOSED), self.settings, self.clock.now())
+        return remaining_calls(self.lines.get(line, CLOSED), self.settings, self.clock.now())
 
     def allow(self, line: str) -> bool:
         """Return whether one more alert may be sent. Its receipt must be passed to `record`."""
         after, allowed = allow(self.lines.get(line, CLOSED), self.settings, self.clock.now())
-        self._keep(line, after)
+        self._store(line, after)
         return allowed
 
     def record(self, line: str, receipt: Receipt) -> None:
@@ -81,38 +81,38 @@ class CircuitBreakers:
         if isinstance(after, Open) and not isinstance(before, Open):
             pause = retry_at(after, self.settings, now) - now
             LOGGER.error("No alerts by %s for %g s: %s", line, pause.total_seconds(), after.reason)
-            self.metrics.broken.labels(line_class(line)).inc()
+            self.metrics.circuits_opened.labels(provider_of(line)).inc()
             self.reported.pop(line, None)
-        self._keep(line, after)
+        self._store(line, after)
         self._report(line, after, now)
-        if isinstance(receipt, ConfigError) and receipt.part:
-            self._report_part(f"{line} {receipt.part}", receipt, now)
+        if isinstance(receipt, ConfigError) and receipt.device_group:
+            self._report_part(f"{line} {receipt.device_group}", receipt, now)
 
     def _report_part(self, part: str, receipt: ConfigError, now: datetime) -> None:
         """Report like an open circuit, but open none: only the response shows which devices are refused."""
-        if due(self.reported.get(part), self.settings.rest, now):
+        if is_due(self.reported.get(part), self.settings.open_for, now):
             LOGGER.error("Some alerts are refused, %s: %s", part, receipt.reason)
-            self.metrics.broken.labels(line_class(part)).inc()
+            self.metrics.circuits_opened.labels(provider_of(part)).inc()
             self.reported[part] = now
             with suppress(CacheUnavailable):  # fails open, as below
-                left = LeftAlone(until=now + self.settings.rest, reason=receipt.reason)
-                self.report.tell(part, left, self.settings.rest)
+                circuit = OpenCircuit(until=now + self.settings.open_for, reason=receipt.reason)
+                self.circuit_report.publish(part, circuit, self.settings.open_for)
 
     def _report(self, line: str, breaker: Breaker, now: datetime) -> None:
-        left = open_circuit(breaker, self.settings, now)
-        if left is None or not due(self.reported.get(line), REPORTED_EVERY, now):
+        circuit = open_circuit(breaker, self.settings, now)
+        if circuit is None or not is_due(self.reported.get(line), REPORT_INTERVAL, now):
             return
         self.reported[line] = now
         with suppress(CacheUnavailable):  # fails open: no alert depends on the report, and the log has it too
-            self.report.tell(line, left, left.until - now)
+            self.circuit_report.publish(line, circuit, circuit.until - now)
 
-    def _keep(self, line: str, breaker: Breaker) -> None:
+    def _store(self, line: str, breaker: Breaker) -> None:
         if isinstance(breaker, Closed) and not breaker.failures:
             self.lines.pop(line, None)
             self.reported.pop(line, None)
             return
         self.lines[line] = breaker
-        if len(self.lines) > MOST_LINES:
+        if len(self.lines) > MAX_LINES:
             oldest, _ = self.lines.popitem(last=False)
             self.reported.pop(oldest, None)
 
@@ -134,9 +134,9 @@ def line_of(device: Device) -> str:
 
 def _result_of(receipt: Receipt) -> LineResult:
     match receipt:
-        case ConfigError(reason=reason, part=""):
+        case ConfigError(reason=reason, device_group=""):
             return Misconfigured(reason=reason)
-        case RetryAt(alone=True):
+        case RetryAt(is_device_only=True):
             return Succeeded()
         case RetryAt(at=at, reason=reason):
             return Failed(reason=reason, until=at)
@@ -168,7 +168,7 @@ def admit(breakers: CircuitBreakers, drafts: Sequence[Draft]) -> Admission:
     kept = list[Draft]()
     for draft in drafts:
         out = set[Member]()
-        for member, own in groupby(draft.attempts, key=lambda attempt: attempt.tried.member):
+        for member, own in groupby(draft.attempts, key=lambda attempt: attempt.state.member):
             if shut := _blocked_lines(breakers, rooms, list(own)):
                 out.add(member)
                 blocked |= shut
@@ -186,7 +186,7 @@ def _blocked_lines(
     lines = [line_of(attempt.device) for attempt in own]
     for line in lines:
         if line not in rooms:
-            rooms[line] = breakers.room(line)
+            rooms[line] = breakers.remaining_calls(line)
     roomy = [line for line in lines if rooms[line] != 0]
     for line in roomy:
         if (left := rooms[line]) is not None:

@@ -8,12 +8,12 @@ from datetime import datetime
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member
+from notifier.domain.push.frequency_cap import AlertHistory, CountedAlert, Ruling, ruling_on, with_alert
 from notifier.domain.push.frequency_cap import CapLimits as Limits
-from notifier.domain.push.frequency_cap import CountedAlert, History, Ruling, judged, spent
 from notifier.metrics import Metrics
 from notifier.ports.push import FrequencyCapStore
 
-REMEMBERED_MEMBERS = 100_000
+MAX_REMEMBERED_MEMBERS = 100_000
 """Members alerted most recently; 70 MB if each was alerted five times."""
 
 
@@ -27,7 +27,7 @@ class FrequencyCaps:
     caps: FrequencyCapStore
     metrics: Metrics
     limits: Limits = field(default_factory=Limits)
-    own: OrderedDict[Member, History] = field(default_factory=OrderedDict, init=False)
+    local_histories: OrderedDict[Member, AlertHistory] = field(default_factory=OrderedDict, init=False)
     """Alerts that this process sent while the shared counts were unavailable."""
 
     def spend(self, burst: Burst, members: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
@@ -37,14 +37,14 @@ class FrequencyCaps:
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
         cause = CountedAlert.of(burst.key, burst.tweet)
-        return {member: self._spend_own(member, cause, now) for member in members}
+        return {member: self._spend_locally(member, cause, now) for member in members}
 
-    def _spend_own(self, member: Member, cause: CountedAlert, now: datetime) -> Ruling:
-        history = self.own.get(member, ())
-        ruling = judged(history, cause, now, self.limits)
+    def _spend_locally(self, member: Member, cause: CountedAlert, now: datetime) -> Ruling:
+        history = self.local_histories.get(member, ())
+        ruling = ruling_on(history, cause, now, self.limits)
         if ruling is Ruling.NEW:
-            self.own[member] = spent(history, cause, now, self.limits)
-            self.own.move_to_end(member)
-            if len(self.own) > REMEMBERED_MEMBERS:
-                self.own.popitem(last=False)
+            self.local_histories[member] = with_alert(history, cause, now, self.limits)
+            self.local_histories.move_to_end(member)
+            if len(self.local_histories) > MAX_REMEMBERED_MEMBERS:
+                self.local_histories.popitem(last=False)
         return ruling

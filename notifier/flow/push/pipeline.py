@@ -46,19 +46,19 @@ from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.ids import Platform
 from notifier.domain.push.draft import Draft, count_attempts, within_rate
-from notifier.domain.push.send_log import FailedAttempt, Sending, Window, progress
+from notifier.domain.push.send_log import FailedAttempt, SendLogKey, SendWindow, send_progress
 from notifier.domain.push.shard_state import ShardState
-from notifier.flow.delivery.slice_worker import LostClaim, SliceLease
+from notifier.flow.delivery.slice_worker import ClaimLost, SliceLease
 from notifier.flow.push.catch_up import CatchUp
 from notifier.flow.push.circuit_breakers import CircuitBreakers, admit
 from notifier.flow.push.frequency_caps import FrequencyCaps
-from notifier.flow.push.rate_limiter import Pacing
+from notifier.flow.push.rate_limiter import RateLimiter
 from notifier.flow.push.selection import BATCH_DEVICES, Selection
 from notifier.flow.push.sender import AlertSender
 from notifier.ports.bursts import Bursts
 from notifier.ports.coordination import Clock
-from notifier.ports.inbox import Seals
-from notifier.ports.push import SendLog, Spared
+from notifier.ports.inbox import AudienceSnapshots
+from notifier.ports.push import PushSuppressions, SendLog
 
 SHARDS_AT_ONCE = 128
 """Shards per step: a whole P0 slice, whose few members then fit one batch. Their bitmaps are at most 12 MB."""
@@ -90,46 +90,46 @@ class SliceRun:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushPipeline:
     bursts: Bursts
-    seals: Seals
-    spared: Spared
-    sent: SendLog
+    audience_snapshots: AudienceSnapshots
+    push_suppressions: PushSuppressions
+    send_log: SendLog
     catch_up: CatchUp
     selection: Selection
     caps: FrequencyCaps
     breakers: CircuitBreakers
-    pacing: Mapping[Platform, Pacing]
+    rate_limiters: Mapping[Platform, RateLimiter]
     sender: AlertSender
     clock: Clock
     batch_devices: int = BATCH_DEVICES
 
-    def __call__(self, burst: Burst, piece: Slice, hold: SliceLease) -> LedgerEntry:
+    def __call__(self, burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
         """Run the pipeline over all shards of the slice; return the entry that ends or defers it."""
         now = self.clock.now()
-        if now >= burst.opened_at + piece.terms.worth:
-            return LedgerEntry(slice=piece, fact=Fact.PULLED, at=now)
-        if (until := self.breakers.retry_at(piece.step.platform)) is not None:
-            return LedgerEntry(slice=piece, fact=Fact.WAITS, at=until)
+        if now >= burst.opened_at + slice_.terms.expires_after:
+            return LedgerEntry(slice=slice_, fact=Fact.PULLED, at=now)
+        if (until := self.breakers.retry_at(slice_.step.platform)) is not None:
+            return LedgerEntry(slice=slice_, fact=Fact.WAITS, at=until)
         run, outcome = SliceRun(), BatchOutcome.CONTINUE
-        for start in range(0, piece.width, SHARDS_AT_ONCE):
-            hold.going()
-            outcome = self._run_shards(burst, piece, piece.shards[start : start + SHARDS_AT_ONCE], hold, run)
+        for start in range(0, slice_.width, SHARDS_AT_ONCE):
+            lease.renew_if_due()
+            outcome = self._run_shards(burst, slice_, slice_.shards[start : start + SHARDS_AT_ONCE], lease, run)
             if outcome is not BatchOutcome.CONTINUE:
                 break
         if run.wake_times and outcome is not BatchOutcome.STOP:
-            return LedgerEntry(slice=piece, fact=Fact.WAITS, at=min(run.wake_times))
-        return LedgerEntry(slice=piece, fact=Fact.DONE, at=self.clock.now(), people=run.people)
+            return LedgerEntry(slice=slice_, fact=Fact.WAITS, at=min(run.wake_times))
+        return LedgerEntry(slice=slice_, fact=Fact.DONE, at=self.clock.now(), people=run.people)
 
     def _run_shards(
-        self, burst: Burst, piece: Slice, shards: Sequence[int], lease: SliceLease, run: SliceRun
+        self, burst: Burst, slice_: Slice, shards: Sequence[int], lease: SliceLease, run: SliceRun
     ) -> BatchOutcome:
         if self._is_retracted(burst):  # check here too: a burst retracted before its turn must not use up any caps
             return BatchOutcome.STOP
         now = self.clock.now()
-        states = self._suppress(burst, self._load(burst, piece, shards), now)
+        states = self._suppress(burst, self._load(burst, slice_, shards), now)
         for state in states:
-            run.people += count(state.progress.told)
+            run.people += count(state.progress.alerted)
             run.wake_times.extend(state.wake_times(now))
-        states = self._catch_up(burst, piece, states, lease, run)
+        states = self._catch_up(burst, slice_, states, lease, run)
         for drafts in self._batches(burst, states, lease):
             outcome = self._send_batch(burst, drafts, lease, run)
             if outcome is not BatchOutcome.CONTINUE:
@@ -138,14 +138,18 @@ class PushPipeline:
 
     # Load, suppress, catch up: for all shards together.
 
-    def _load(self, burst: Burst, piece: Slice, shards: Sequence[int]) -> Sequence[ShardState]:
+    def _load(self, burst: Burst, slice_: Slice, shards: Sequence[int]) -> Sequence[ShardState]:
         """Return the state of each shard that has members to alert."""
-        platform = piece.step.platform
-        alerted = {s: bits for s, bits in self.seals.alerted(burst.key, shards, piece.tier).items() if bits.any()}
-        windows = self.sent.read(burst.key, platform, alerted) if alerted else {}
-        logs = {shard: Sending(burst.key, piece.tier, shard, platform) for shard in sorted(alerted)}
+        platform = slice_.step.platform
+        alerted = {
+            s: bits
+            for s, bits in self.audience_snapshots.read_alerted(burst.key, shards, slice_.tier).items()
+            if bits.any()
+        }
+        windows = self.send_log.read(burst.key, platform, alerted) if alerted else {}
+        logs = {shard: SendLogKey(burst.key, slice_.tier, shard, platform) for shard in sorted(alerted)}
         return [
-            ShardState(sending=log, alerted=alerted[shard], progress=progress(windows.get(log, ())))
+            ShardState(log_key=log, alerted=alerted[shard], progress=send_progress(windows.get(log, ())))
             for shard, log in logs.items()
         ]
 
@@ -154,25 +158,25 @@ class PushPipeline:
 
         Fails closed: without an answer from the store, the exception leaves the slice to be retried.
         """
-        suppression = self.spared.read(burst, [state.shard for state in states], now) if states else {}
+        suppression = self.push_suppressions.read(burst, [state.shard for state in states], now) if states else {}
         return [
             replace(
                 state,
                 suppressed=suppression[state.shard].never,
-                quiet=suppression[state.shard].asleep,
-                quiet_until=suppression[state.shard].until,
+                quiet=suppression[state.shard].quiet,
+                quiet_until=suppression[state.shard].recheck_at,
             )
             for state in states
         ]
 
     def _catch_up(
-        self, burst: Burst, piece: Slice, states: Sequence[ShardState], lease: SliceLease, run: SliceRun
+        self, burst: Burst, slice_: Slice, states: Sequence[ShardState], lease: SliceLease, run: SliceRun
     ) -> Sequence[ShardState]:
         """Defer the slice if a newer burst may come first: it waits in the ledger and occupies no worker."""
         now = self.clock.now()
-        states = self.catch_up.apply(burst, piece.step.platform, states, lease, now)
+        states = self.catch_up.apply(burst, slice_.step.platform, states, lease, now)
         if any(state.deferred.any() for state in states):
-            run.wake_times.append(self.catch_up.recheck_at(piece, now))
+            run.wake_times.append(self.catch_up.recheck_at(slice_, now))
         return states
 
     # Select, cap: draft by draft, until a batch is full.
@@ -185,7 +189,7 @@ class PushPipeline:
         """
         batch, size = list[Draft](), 0
         for state in states:
-            lease.going()
+            lease.renew_if_due()
             now = self.clock.now()
             for draft in self.selection.drafts(burst, state, now):
                 batch.append(self._cap(burst, draft, now))
@@ -207,17 +211,17 @@ class PushPipeline:
         lease.checkpoint(may_hand_back=run.has_sent)
         if self._is_retracted(burst):  # it may have been retracted since the slice began
             return BatchOutcome.STOP
-        platform, admission = drafts[0].sending.platform, admit(self.breakers, drafts)
+        platform, admission = drafts[0].log_key.platform, admit(self.breakers, drafts)
         granted = self._rate(admission.drafts)
         if granted:
             self._write_ahead(granted)
             # If this worker stalled until now, another has taken over and closed these windows as in doubt.
-            lease.going()
+            lease.renew_if_due()
             closed = self._record(granted, self.sender.send(burst, granted, lease))
             run.has_sent = True
-            run.people += sum(count(draft.window.told) for draft in granted if not draft.written)
+            run.people += sum(count(draft.window.alerted) for draft in granted if not draft.is_in_doubt)
             run.wake_times.extend(
-                failure.at for window in closed for failure in window.missed or () if failure.at is not None
+                failure.at for window in closed for failure in window.failures or () if failure.at is not None
             )
         run.wake_times.extend(self._retry_at(line) for line in admission.blocked)
         if count_attempts(granted) < count_attempts(admission.drafts):
@@ -230,19 +234,23 @@ class PushPipeline:
         wanted = count_attempts(drafts)
         if not wanted:
             return drafts
-        at = drafts[0].sending
-        return within_rate(drafts, self.pacing[at.platform].draw(at.tier, wanted, self.clock.now()))
+        at = drafts[0].log_key
+        return within_rate(drafts, self.rate_limiters[at.platform].draw(at.tier, wanted, self.clock.now()))
 
     def _write_ahead(self, drafts: Sequence[Draft]) -> None:
         # Crash before this line: nothing was sent, and another worker repeats the batch. Crash after it: only devices
         # in these windows are retried, with the same IDs, and a device that has the alert replaces it.
-        if not all(self.sent.intend([(draft.sending, draft.window) for draft in drafts if not draft.written])):
-            raise LostClaim
+        if not all(
+            self.send_log.write_ahead([(draft.log_key, draft.window) for draft in drafts if not draft.is_in_doubt])
+        ):
+            raise ClaimLost
 
-    def _record(self, drafts: Sequence[Draft], failed: Sequence[Sequence[FailedAttempt]]) -> Sequence[Window]:
+    def _record(self, drafts: Sequence[Draft], failed: Sequence[Sequence[FailedAttempt]]) -> Sequence[SendWindow]:
         # Crash before this line: the windows stay open, in doubt. Crash after it: only retries remain.
-        closed = [replace(draft.window, missed=tuple(failures)) for draft, failures in zip(drafts, failed, strict=True)]
-        self.sent.close([(draft.sending, window) for draft, window in zip(drafts, closed, strict=True)])
+        closed = [
+            replace(draft.window, failures=tuple(failures)) for draft, failures in zip(drafts, failed, strict=True)
+        ]
+        self.send_log.close([(draft.log_key, window) for draft, window in zip(drafts, closed, strict=True)])
         return closed
 
     def _retry_at(self, line: str) -> datetime:

@@ -8,15 +8,15 @@ from datetime import timedelta
 from notifier.codec import unpack
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import MentionRefusal
-from notifier.domain.bursts.sequencer import Head, Numbered, advance
+from notifier.domain.bursts.sequencer import Head, LoggedMention, advance
 from notifier.domain.ids import Subject
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
-from notifier.ports.bursts import Bursts, Outcome
+from notifier.ports.bursts import Bursts, MentionOutcome
 from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.event_log import Logged
 
-OWN = 4_096
+MAX_CACHED_HEADS = 4_096
 """Maximum of cached heads; a storm has a few hundred subjects."""
 
 
@@ -29,20 +29,20 @@ class Coordinator:
     nonces: Nonces
     collapse: timedelta | None = None
     refill: timedelta | None = None
-    own: dict[Subject, Head] = field(default_factory=dict)
+    cached_heads: dict[Subject, Head] = field(default_factory=dict)
     """Heads as this process last published them, used without reading. If one has changed since, its swap fails."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
         """Give every mention of the records a durable, announced burst, unless it was retracted."""
-        numbered = _numbered(records)
-        waiting = _by_subject(self._standing(numbered))
+        numbered = _logged_mentions(records)
+        waiting = _by_subject(self._apply_retractions(numbered))
         while waiting:
             heads = self._heads(waiting)
-            known = self.bursts.known({s: [record.mention.event for record in waiting[s]] for s in heads})
+            known = self.bursts.known_events({s: [record.mention.event for record in waiting[s]] for s in heads})
             decided = {s: self._advance(head, waiting[s], known[s]) for s, head in heads.items()}
             news = [head for subject, head in decided.items() if head is not heads[subject]]
             won, published = self.publisher.swap_and_publish(news)
-            self._keep(published)
+            self._cache_heads(published)
             settled = won | (set(heads) - {head.subject for head in news})
             waiting = {subject: mentions for subject, mentions in waiting.items() if subject not in settled}
         # Check again after writing: a retraction stored meanwhile cannot have found these mentions. A crash before this
@@ -50,25 +50,25 @@ class Coordinator:
         # crash, which `_standing` now treats as retracted before they arrived.
         self.settlement.resettle([record.mention for record in numbered])
 
-    def _standing(self, records: Sequence[Numbered]) -> Sequence[Numbered]:
+    def _apply_retractions(self, records: Sequence[LoggedMention]) -> Sequence[LoggedMention]:
         """Apply stored retractions. A mention retracted before it arrived gets no burst, but keeps its log position."""
         mentions = self.settlement.current([record.mention for record in records])
         retracted = [mention for mention in mentions if mention.retracted]
         if retracted:
-            self.bursts.refuse([_taken_back(mention) for mention in retracted])
+            self.bursts.record_refusals([_retracted_outcome(mention) for mention in retracted])
         return [replace(record, mention=mention) for record, mention in zip(records, mentions, strict=True)]
 
     def _heads(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
         """Return the heads. A cached head is used once: the next round reads those swapped by others or unpublished."""
-        own = {subject: head for subject in subjects if (head := self.own.pop(subject, None))}
+        own = {subject: head for subject in subjects if (head := self.cached_heads.pop(subject, None))}
         return {**own, **self.publisher.finish([subject for subject in subjects if subject not in own])}
 
-    def _keep(self, heads: Sequence[Head]) -> None:
-        if len(self.own) > OWN:
-            self.own.clear()
-        self.own.update({head.subject: head for head in heads})
+    def _cache_heads(self, heads: Sequence[Head]) -> None:
+        if len(self.cached_heads) > MAX_CACHED_HEADS:
+            self.cached_heads.clear()
+        self.cached_heads.update({head.subject: head for head in heads})
 
-    def _advance(self, head: Head, records: Sequence[Numbered], known: Collection[EventId]) -> Head:
+    def _advance(self, head: Head, records: Sequence[LoggedMention], known: Collection[EventId]) -> Head:
         return advance(
             head,
             records,
@@ -80,19 +80,21 @@ class Coordinator:
         )
 
 
-def _taken_back(mention: Mention) -> Outcome:
-    return Outcome(event=mention.event, account=mention.subject.owner, burst=None, refusal=MentionRefusal.RETRACTED)
+def _retracted_outcome(mention: Mention) -> MentionOutcome:
+    return MentionOutcome(
+        event=mention.event, account=mention.subject.owner, burst=None, refusal=MentionRefusal.RETRACTED
+    )
 
 
-def _numbered(records: Sequence[Logged]) -> list[Numbered]:
+def _logged_mentions(records: Sequence[Logged]) -> list[LoggedMention]:
     return [
-        Numbered(partition=logged.partition, offset=logged.offset, mention=unpack(Mention, logged.record.value))
+        LoggedMention(partition=logged.partition, offset=logged.offset, mention=unpack(Mention, logged.record.value))
         for logged in records
     ]
 
 
-def _by_subject(records: Sequence[Numbered]) -> dict[Subject, list[Numbered]]:
-    records_by_subject: dict[Subject, list[Numbered]] = defaultdict(list)
+def _by_subject(records: Sequence[LoggedMention]) -> dict[Subject, list[LoggedMention]]:
+    records_by_subject: dict[Subject, list[LoggedMention]] = defaultdict(list)
     for record in records:
         records_by_subject[record.mention.subject].append(record)
     return dict(records_by_subject)

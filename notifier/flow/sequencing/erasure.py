@@ -11,100 +11,116 @@ from itertools import islice
 from operator import attrgetter
 from typing import TypeVar
 
-from notifier.codec import names
+from notifier.codec import contains_user
 from notifier.domain.bursts.held_mention import HeldMention
-from notifier.domain.bursts.retraction import Retraction, RetractionCause, erased_trail, tweet_trail
+from notifier.domain.bursts.retraction import Retraction, RetractionCause, erasure_key, tweet_key
 from notifier.domain.ids import UserId
-from notifier.flow.devices.registry import PhoneBook
+from notifier.flow.devices.registry import DeviceRegistry
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
 from notifier.ports.directory import Directory
-from notifier.ports.retractions import Retractions, Traces
+from notifier.ports.retractions import ErasureTargets, Retractions
 
 T = TypeVar("T")
 
-AT_ONCE = 200
+ENTRIES_PER_BATCH = 200
 """Entries in memory at a time: an author may have written any amount of text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Erasing:
+class Erasure:
     """Erases what retraction settlement leaves. Idempotent."""
 
     retractions: Retractions
-    traces: Traces
+    erasure_targets: ErasureTargets
     directory: Directory
-    phonebook: PhoneBook
+    device_registry: DeviceRegistry
     clock: Clock
     metrics: Metrics
 
-    def erase(self, words: Sequence[Retraction]) -> None:
+    def erase(self, retractions: Sequence[Retraction]) -> None:
         """Erase what settlement leaves. Call this after the retractions are stored and their bursts settled."""
-        self._forget_late([retraction for retraction in words if retraction.cause is RetractionCause.EDIT])
-        self._forget(_latest([retraction for retraction in words if retraction.cause is RetractionCause.ERASE]))
+        self._erase_late_edits([retraction for retraction in retractions if retraction.cause is RetractionCause.EDIT])
+        self._erase_authors(
+            _latest([retraction for retraction in retractions if retraction.cause is RetractionCause.ERASE])
+        )
 
-    def late(self, holds: Collection[HeldMention]) -> None:
+    def erase_held(self, held_mentions: Collection[HeldMention]) -> None:
         """Erase held mentions of authors that were erased before. Call this after storing the held mentions.
 
         The retractor looks for held mentions after storing the erasure. So one of the two sees the other's write.
         """
-        erased = self.retractions.standing({erased_trail(hold.author) for hold in holds})
+        erased = self.retractions.read_current({erasure_key(held.author) for held in held_mentions})
         retractions = _latest(erased.values())
-        self._blank(hold for hold in holds if hold.author in retractions and _about(retractions[hold.author], hold))
+        self._erase_held_texts(
+            held
+            for held in held_mentions
+            if held.author in retractions and _is_covered_by(retractions[held.author], held)
+        )
 
-    def _forget(self, words: Mapping[UserId, Retraction]) -> None:
+    def _erase_authors(self, erasures: Mapping[UserId, Retraction]) -> None:
         """Erase for all authors together what no retraction key finds, so that mass erasure delays no deletion."""
         now = self.clock.now()
-        for retraction in words.values():
-            self._forget_edits(retraction, now)
-        if words:
-            self._hang_up(words)
-            self._blank(hold for hold in self.traces.held(words.keys()) if _about(words[hold.author], hold))
-            self._empty(words.keys())
+        for retraction in erasures.values():
+            self._erase_edits(retraction, now)
+        if erasures:
+            self._remove_devices(erasures)
+            self._erase_held_texts(
+                held
+                for held in self.erasure_targets.held_mentions(erasures.keys())
+                if _is_covered_by(erasures[held.author], held)
+            )
+            self._erase_letter_bodies(erasures.keys())
 
-    def _hang_up(self, words: Mapping[UserId, Retraction]) -> None:
+    def _remove_devices(self, erasures: Mapping[UserId, Retraction]) -> None:
         """Drop devices registered before the erasure. A device registered later stays: the author is back."""
-        accounts = self.directory.accounts(words.keys())
-        until = {account.member: words[user].at for user, account in accounts.items()}
-        self.metrics.erased.labels("device").inc(self.phonebook.forget(until))
+        accounts = self.directory.accounts(erasures.keys())
+        until = {account.member: erasures[user].at for user, account in accounts.items()}
+        self.metrics.erased.labels("device").inc(self.device_registry.remove_registered(until))
 
-    def _forget_late(self, edits: Collection[Retraction]) -> None:
+    def _erase_late_edits(self, edits: Collection[Retraction]) -> None:
         """Erase edits from before the erasure that arrive after it."""
-        erased = self.retractions.standing({erased_trail(edit.author) for edit in edits}).values()
+        erased = self.retractions.read_current({erasure_key(edit.author) for edit in edits}).values()
         until = {retraction.author: retraction.at for retraction in erased}
-        self._delete([edit for edit in edits if edit.author in until and edit.at <= until[edit.author]])
+        self._replace_by_deletions([edit for edit in edits if edit.author in until and edit.at <= until[edit.author]])
 
-    def _forget_edits(self, word: Retraction, now: datetime) -> None:
+    def _erase_edits(self, erasure: Retraction, now: datetime) -> None:
         """Replace each edit, which contains the tweet's text, by a deletion of the tweet."""
-        for places in _some(self.retractions.along([*word.leads_to(now)])):
+        for places in _batches(self.retractions.mention_locations([*erasure.index_keys(now)])):
             # Only what is older than the erasure: an erased author may write again, and edit the new tweets.
-            mentions = [mention for mention in self.retractions.read(places).values() if mention.happened_at <= word.at]
-            current = self.retractions.standing({tweet_trail(word.author, mention.tweet) for mention in mentions})
-            self._delete([mention for mention in current.values() if mention.cause is RetractionCause.EDIT])
+            mentions = [
+                mention for mention in self.retractions.read(places).values() if mention.happened_at <= erasure.at
+            ]
+            current = self.retractions.read_current({tweet_key(erasure.author, mention.tweet) for mention in mentions})
+            self._replace_by_deletions(
+                [mention for mention in current.values() if mention.cause is RetractionCause.EDIT]
+            )
 
-    def _delete(self, edits: Collection[Retraction]) -> None:
+    def _replace_by_deletions(self, edits: Collection[Retraction]) -> None:
         self.retractions.write([replace(edit, cause=RetractionCause.DELETE, mentioned=(), text="") for edit in edits])
         self.metrics.erased.labels("edit").inc(len(edits))
 
-    def _blank(self, holds: Iterable[HeldMention]) -> None:
-        for batch in _some(iter(holds)):
-            self.traces.blank(batch)
+    def _erase_held_texts(self, held_mentions: Iterable[HeldMention]) -> None:
+        for batch in _batches(iter(held_mentions)):
+            self.erasure_targets.erase_held_texts(batch)
             self.metrics.erased.labels("held").inc(len(batch))
 
-    def _empty(self, authors: Collection[UserId]) -> None:
-        for batch in _some(letter for letter in self.traces.letters() if names(letter.body, authors)):
-            self.traces.empty(batch)
+    def _erase_letter_bodies(self, authors: Collection[UserId]) -> None:
+        for batch in _batches(
+            letter for letter in self.erasure_targets.dead_letters() if contains_user(letter.body, authors)
+        ):
+            self.erasure_targets.erase_letter_bodies(batch)
             self.metrics.erased.labels("dead_letter").inc(len(batch))
 
 
-def _latest(words: Collection[Retraction]) -> Mapping[UserId, Retraction]:
-    return {retraction.author: retraction for retraction in sorted(words, key=attrgetter("at"))}
+def _latest(retractions: Collection[Retraction]) -> Mapping[UserId, Retraction]:
+    return {retraction.author: retraction for retraction in sorted(retractions, key=attrgetter("at"))}
 
 
-def _about(word: Retraction, hold: HeldMention) -> bool:
-    return hold.event is not None and hold.event.happened_at <= word.at
+def _is_covered_by(erasure: Retraction, held: HeldMention) -> bool:
+    return held.event is not None and held.event.happened_at <= erasure.at
 
 
-def _some(each: Iterator[T]) -> Iterator[list[T]]:
-    while batch := list(islice(each, AT_ONCE)):
+def _batches(items: Iterator[T]) -> Iterator[list[T]]:
+    while batch := list(islice(items, ENTRIES_PER_BATCH)):
         yield batch

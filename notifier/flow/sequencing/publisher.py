@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.sequencer import VISIBLE_WITHIN, Head, published, restamped
-from notifier.domain.delivery.plan import NO_FOLLOWERS, Plan, narrowed, plan
+from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE, Head, after_publishing, with_late_bursts_restamped
+from notifier.domain.delivery.plan import NO_FOLLOWERS, Plan, intersection, make_plan
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Kind, Platform, Subject
-from notifier.flow.sequencing.live_publisher import Voice
+from notifier.flow.sequencing.live_publisher import LivePublisher
 from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets
 from notifier.ports.bursts import Bursts, Heads
@@ -25,16 +25,16 @@ from notifier.ports.pull_index import PullIndex
 # Planning: by the follower counts of the burst's subject and, if restricted, of its author.
 
 
-def planned(sets: MemberSets, burst: Burst, platforms: Collection[Platform]) -> Plan:
+def plan_burst(sets: MemberSets, burst: Burst, platforms: Collection[Platform]) -> Plan:
     if burst.pull_only:  # no shards: the plan is complete at once, and its accounting balances at 0
-        return plan(burst, NO_FOLLOWERS, platforms)
-    size = sets.head(burst.key.subject)
+        return make_plan(burst, NO_FOLLOWERS, platforms)
+    size = sets.follower_counts(burst.key.subject)
     if burst.restricted_to is not None:
-        size = narrowed(size, sets.head(Subject(Kind.MENTION, burst.restricted_to)))
-    return plan(burst, size, platforms)
+        size = intersection(size, sets.follower_counts(Subject(Kind.MENTION, burst.restricted_to)))
+    return make_plan(burst, size, platforms)
 
 
-RESTAMPS = 5
+MAX_RESTAMPS = 5
 """Maximum of re-stamps. If the store is always too slow to make a burst visible in time, it is published anyway."""
 
 
@@ -45,7 +45,7 @@ class Publisher:
     sets: MemberSets
     ledger: Ledger
     pull: PullIndex
-    voice: Voice
+    live_publisher: LivePublisher
     clock: Clock
     nonces: Nonces
     metrics: Metrics
@@ -58,9 +58,9 @@ class Publisher:
         Subjects that another process is publishing right now are missing.
         """
         heads = self.heads.load(subjects)
-        undone = [head for head in heads.values() if not head.published]
+        undone = [head for head in heads.values() if not head.is_published]
         done = {head.subject: head for head in self._publish(undone)}
-        return {s: done.get(s, head) for s, head in heads.items() if head.published or s in done}
+        return {s: done.get(s, head) for s, head in heads.items() if head.is_published or s in done}
 
     def swap_and_publish(self, heads: Sequence[Head]) -> tuple[set[Subject], Sequence[Head]]:
         """Swap the heads by compare-and-set, and publish the winners; return their subjects and the published heads."""
@@ -73,22 +73,24 @@ class Publisher:
         The burst precedes the index that points to it. The plan comes after all of them, because slices read the burst.
         """
         proven: set[BurstKey] = set()
-        heads = self._show(self._in_time(heads, proven))
-        for _ in range(RESTAMPS):
+        heads = self._write_and_announce(self._with_late_bursts_restamped(heads, proven))
+        for _ in range(MAX_RESTAMPS):
             # If this process stalled, a page's `as_of` may already cover the opening time.
             now = self.clock.now()
-            if not (late := [head for head in heads if _late(head, now, proven)]):
+            if not (late := [head for head in heads if _is_late(head, now, proven)]):
                 break
             shown = [head for head in heads if head not in late]
-            heads = [*shown, *self._show(self._in_time(late, proven))]
-        self.voice.publish([burst for head in heads for burst in head.outbox])
-        self.ledger.plan([planned(self.sets, burst, self.platforms) for head in heads for burst in _unannounced(head)])
+            heads = [*shown, *self._write_and_announce(self._with_late_bursts_restamped(late, proven))]
+        self.live_publisher.publish([burst for head in heads for burst in head.outbox])
+        self.ledger.store_plans(
+            [plan_burst(self.sets, burst, self.platforms) for head in heads for burst in _unannounced(head)]
+        )
         for head in heads:
             for burst in _unannounced(head):
                 self.metrics.bursts.labels(burst.lane).inc()
-        return self._swap([published(head, nonce=self.nonces.new()) for head in heads])
+        return self._swap([after_publishing(head, nonce=self.nonces.new()) for head in heads])
 
-    def _show(self, heads: Sequence[Head]) -> Sequence[Head]:
+    def _write_and_announce(self, heads: Sequence[Head]) -> Sequence[Head]:
         bursts = [burst for head in heads for burst in head.outbox]
         if bursts:
             self.bursts.write(
@@ -101,17 +103,17 @@ class Publisher:
             self.pull.announce([burst for head in heads for burst in _unannounced(head)])
         return heads
 
-    def _in_time(self, heads: Sequence[Head], proven: set[BurstKey]) -> Sequence[Head]:
+    def _with_late_bursts_restamped(self, heads: Sequence[Head], with_plan: set[BurstKey]) -> Sequence[Head]:
         """Return the heads with late bursts re-stamped, without heads that another coordinator has changed.
 
         The coordinator that decided a burst may be publishing it right now. So its plan is read only once it is late.
         """
         now = self.clock.now()
-        proven |= self._proven([head for head in heads if _late(head, now, proven)])
+        with_plan |= self._bursts_with_plan([head for head in heads if _is_late(head, now, with_plan)])
         moved = []
         for head in heads:
-            kept = {key.seq for key in proven if key.subject == head.subject}
-            new = restamped(head, written=kept, now=now, nonce=self.nonces.new())
+            kept = {key.seq for key in with_plan if key.subject == head.subject}
+            new = with_late_bursts_restamped(head, written=kept, now=now, nonce=self.nonces.new())
             if new is not head:
                 moved.append(new)
         self.metrics.restamps.inc(len(moved))
@@ -119,11 +121,11 @@ class Publisher:
         lost = {head.subject for head in moved} - set(renewed)
         return [renewed.get(head.subject, head) for head in heads if head.subject not in lost]
 
-    def _proven(self, heads: Sequence[Head]) -> set[BurstKey]:
+    def _bursts_with_plan(self, heads: Sequence[Head]) -> set[BurstKey]:
         """Return bursts with a plan: another process made them visible in time, so they keep their opening time."""
         bursts = {burst.key: burst for head in heads for burst in _unannounced(head)}
-        accounts = self.ledger.read(bursts) if bursts else {}
-        return {key for key, account in accounts.items() if account.plan.opened_at == bursts[key].opened_at}
+        progress_by_burst = self.ledger.read(bursts) if bursts else {}
+        return {key for key, progress in progress_by_burst.items() if progress.plan.opened_at == bursts[key].opened_at}
 
     def _swap(self, heads: Sequence[Head]) -> list[Head]:
         if not heads:
@@ -135,5 +137,7 @@ def _unannounced(head: Head) -> list[Burst]:
     return [burst for burst in head.outbox if burst.key.seq > head.announced]
 
 
-def _late(head: Head, now: datetime, proven: Collection[BurstKey]) -> bool:
-    return any(now > burst.opened_at + VISIBLE_WITHIN for burst in _unannounced(head) if burst.key not in proven)
+def _is_late(head: Head, now: datetime, with_plan: Collection[BurstKey]) -> bool:
+    return any(
+        now > burst.opened_at + VISIBILITY_DEADLINE for burst in _unannounced(head) if burst.key not in with_plan
+    )

@@ -22,15 +22,15 @@ from notifier.domain.bursts.mention import Mention
 from notifier.domain.bursts.retraction import (
     MentionChange,
     Retraction,
-    Trail,
+    RetractionKey,
     amended,
-    as_it_stands,
-    counts,
-    day_trails,
-    stands_under,
-    tweet_trail,
+    apply_retractions,
+    belongs_to,
+    day_keys,
+    retraction_keys,
+    tweet_key,
 )
-from notifier.domain.bursts.sequencer import Head, Sequenced, taken_back
+from notifier.domain.bursts.sequencer import Head, Sequenced, after_retraction
 from notifier.domain.errors import OUTAGES
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.flow.sequencing.publisher import Publisher
@@ -38,9 +38,9 @@ from notifier.ports.bursts import Bursts
 from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.retractions import MentionLocation, Retractions
 
-AT_ONCE = 200
+MENTIONS_PER_BATCH = 200
 """Mentions in a batch: the head's outbox holds all mentions changed by one swap."""
-JOINS_WITHIN = timedelta(days=2)
+MAX_JOIN_TIME = timedelta(days=2)
 """Maximum time between the opening of a burst and the acceptance of its mentions, in either direction.
 
 A burst stays open for some hours, and a record waits in the log for at most a day.
@@ -72,17 +72,17 @@ class RetractionSettlement:
         # unsettled until the retractor reads the record from the log, which is committed only after all of them.
         self.retractions.write(retractions)
         now = self.clock.now()
-        return self.settle_along([trail for retraction in retractions for trail in retraction.leads_to(now)], limit)
+        return self.settle_keys([key for retraction in retractions for key in retraction.index_keys(now)], limit)
 
-    def settle_along(self, trails: Iterable[Trail], limit: int | None = None) -> Iterator[Collection[BurstKey]]:
+    def settle_keys(self, keys: Iterable[RetractionKey], limit: int | None = None) -> Iterator[Collection[BurstKey]]:
         """Settle the bursts that the keys lead to, yielding each batch: an author may have years of mentions.
 
         If a burst cannot be settled, for example because its head is unreadable, settle all others first and then raise
         that error.
         """
-        places = islice(self.retractions.along(list(dict.fromkeys(trails))), limit)
+        places = islice(self.retractions.mention_locations(list(dict.fromkeys(keys))), limit)
         error: Exception | None = None
-        while batch := list(islice(places, AT_ONCE)):
+        while batch := list(islice(places, MENTIONS_PER_BATCH)):
             error = self._settle(_by_subject(batch)) or error
             yield {place.burst for place in batch}
         if error:
@@ -91,13 +91,13 @@ class RetractionSettlement:
     def resettle(self, mentions: Sequence[Mention]) -> None:
         """Settle the bursts of those mentions that a retraction has changed since they were read."""
         pairs = zip(mentions, self.current(mentions), strict=True)
-        changed = {tweet_trail(mention.author, mention.tweet) for mention, after in pairs if after != mention}
-        for _ in self.settle_along(changed):
+        changed = {tweet_key(mention.author, mention.tweet) for mention, after in pairs if after != mention}
+        for _ in self.settle_keys(changed):
             pass
 
     def current(self, mentions: Sequence[Mention]) -> Sequence[Mention]:
         """Return each mention as the stored retractions leave it."""
-        return current(self.retractions, mentions)
+        return current_mentions(self.retractions, mentions)
 
     def _settle(self, waiting: Mapping[Subject, Sequence[MentionLocation]]) -> Exception | None:
         try:
@@ -114,24 +114,24 @@ class RetractionSettlement:
     def _settle_together(self, waiting: Mapping[Subject, Sequence[MentionLocation]]) -> None:
         while waiting:
             heads = self.publisher.finish(waiting)
-            decided = {subject: self._decided(head, waiting[subject]) for subject, head in heads.items()}
+            decided = {subject: self._next_head(head, waiting[subject]) for subject, head in heads.items()}
             news = [head for subject, head in decided.items() if head is not heads[subject]]
             won, _ = self.publisher.swap_and_publish(news)
             settled = won | (set(heads) - {head.subject for head in news})
             waiting = {subject: locations for subject, locations in waiting.items() if subject not in settled}
 
-    def _decided(self, head: Head, places: Sequence[MentionLocation]) -> Head:
+    def _next_head(self, head: Head, places: Sequence[MentionLocation]) -> Head:
         """Return the next head, or the same head if nothing changes.
 
         Mentions and bursts are read after the head. A later change of them also changes the head, so this swap fails.
         """
         changes = self._changes(places)
         bursts = self.bursts.read(changes)
-        left = [self._amended(burst, changes[key], head.version + 1) for key, burst in bursts.items()]
-        if not left:
+        remaining = [self._amended(burst, changes[key], head.version + 1) for key, burst in bursts.items()]
+        if not remaining:
             return head
         changed = [Sequenced(mention=change.after, seq=key.seq) for key in bursts for change in changes[key]]
-        return taken_back(head, left, changed, nonce=self.nonces.new())
+        return after_retraction(head, remaining, changed, nonce=self.nonces.new())
 
     def _changes(self, places: Sequence[MentionLocation]) -> Mapping[BurstKey, list[MentionChange]]:
         stored = self.retractions.read(places)
@@ -142,10 +142,10 @@ class RetractionSettlement:
         return changes
 
     def _amended(self, burst: Burst, changes: Sequence[MentionChange], version: int) -> Burst:
-        leaving = [change.before for change in changes if change.leaves(burst)]
-        return amended(burst, changes, self._rest(burst, leaving), version=version)
+        leaving = [change.before for change in changes if change.is_leaving(burst)]
+        return amended(burst, changes, self._remaining_mentions(burst, leaving), version=version)
 
-    def _rest(self, burst: Burst, leaving: Sequence[Mention]) -> Mapping[UserId, Mention]:
+    def _remaining_mentions(self, burst: Burst, leaving: Sequence[Mention]) -> Mapping[UserId, Mention]:
         """Return a remaining mention of each author in question: the one that was accepted first.
 
         If none of these authors has one, return one of an author that the burst does not name.
@@ -153,28 +153,28 @@ class RetractionSettlement:
         lost = {mention.author for mention in leaving}
         shown = any(mention.tweet == burst.tweet for mention in leaving)
         authors = [name for name in burst.mentioners if name in lost or shown]
-        mentions = [mention for author in authors for mention in self._by(author, burst)]
+        mentions = [mention for author in authors for mention in self._mentions_by(author, burst)]
         if not mentions and (shown or lost.issuperset(burst.mentioners)) and burst.count > len(leaving):
-            mentions = list(islice(self._staying(burst, self.retractions.within(burst.key)), 1))
+            mentions = list(islice(self._still_counting(burst, self.retractions.mentions_of_burst(burst.key)), 1))
         return {mention.author: mention for mention in sorted(mentions, key=attrgetter("accepted_at"), reverse=True)}
 
-    def _by(self, author: UserId, burst: Burst) -> Iterable[Mention]:
-        days = day_trails(author, burst.opened_at - JOINS_WITHIN, burst.opened_at + JOINS_WITHIN)
-        places = self.retractions.along(days, burst.key)
-        while batch := list(islice(places, AT_ONCE)):
-            yield from self._staying(burst, self.retractions.read(batch).values())
+    def _mentions_by(self, author: UserId, burst: Burst) -> Iterable[Mention]:
+        days = day_keys(author, burst.opened_at - MAX_JOIN_TIME, burst.opened_at + MAX_JOIN_TIME)
+        places = self.retractions.mention_locations(days, burst.key)
+        while batch := list(islice(places, MENTIONS_PER_BATCH)):
+            yield from self._still_counting(burst, self.retractions.read(batch).values())
 
-    def _staying(self, burst: Burst, mentions: Iterable[Mention]) -> Iterator[Mention]:
+    def _still_counting(self, burst: Burst, mentions: Iterable[Mention]) -> Iterator[Mention]:
         """Yield those of a burst's mentions that still count for it after the retractions."""
         remaining = iter(mentions)
-        while batch := list(islice(remaining, AT_ONCE)):
-            yield from (mention for mention in self.current(batch) if counts(mention, burst))
+        while batch := list(islice(remaining, MENTIONS_PER_BATCH)):
+            yield from (mention for mention in self.current(batch) if belongs_to(mention, burst))
 
 
-def current(retractions: Retractions, mentions: Sequence[Mention]) -> Sequence[Mention]:
+def current_mentions(retractions: Retractions, mentions: Sequence[Mention]) -> Sequence[Mention]:
     """Return each mention as the retractions of its tweet and its author leave it."""
-    retractions_by_trail = retractions.standing({trail for mention in mentions for trail in stands_under(mention)})
-    return [as_it_stands(mention, retractions_by_trail) for mention in mentions]
+    retractions_by_trail = retractions.read_current({key for mention in mentions for key in retraction_keys(mention)})
+    return [apply_retractions(mention, retractions_by_trail) for mention in mentions]
 
 
 def _by_subject(places: Iterable[MentionLocation]) -> dict[Subject, list[MentionLocation]]:

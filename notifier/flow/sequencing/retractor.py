@@ -7,8 +7,8 @@ from notifier.codec import unpack
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey
-from notifier.flow.sequencing.erasure import Erasing
-from notifier.flow.sequencing.live_publisher import Voice
+from notifier.flow.sequencing.erasure import Erasure
+from notifier.flow.sequencing.live_publisher import LivePublisher
 from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
 from notifier.ports.bursts import Bursts
 from notifier.ports.event_log import Logged
@@ -17,9 +17,9 @@ from notifier.ports.event_log import Logged
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retractor:
     settlement: RetractionSettlement
-    erasing: Erasing
+    erasure: Erasure
     bursts: Bursts
-    voice: Voice
+    live_publisher: LivePublisher
 
     def __call__(self, records: Sequence[Logged]) -> None:
         """Settle the retractions of the records, then erase what settlement does not reach.
@@ -34,13 +34,13 @@ class Retractor:
                 self._announce(settled)
         except Poison:
             # The head of a burst is unreadable, so its record becomes a dead letter and is not read again: erase now.
-            self.erasing.erase(retractions)
+            self.erasure.erase(retractions)
             raise
-        self.erasing.erase(retractions)
+        self.erasure.erase(retractions)
 
     def _announce(self, settled: Collection[BurstKey]) -> None:
         """Publish the bursts to open streams, including those that another process settled.
 
         That process may have crashed before announcing them. A listener ignores a version that it has already seen.
         """
-        self.voice.publish([*self.bursts.read(settled).values()])
+        self.live_publisher.publish([*self.bursts.read(settled).values()])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey
@@ -22,10 +22,10 @@ class MemoryArchive:
     def bursts(self) -> Iterator[Burst]:
         return (self._bursts.by_key[key] for key in sorted(self._bursts.by_key))
 
-    def accounts(self) -> Iterator[BurstProgress]:
+    def burst_progress(self) -> Iterator[BurstProgress]:
         return iter(self._ledger.read(self._ledger.planned()).values())
 
-    def seals(self, burst: BurstKey) -> Iterator[Seal]:
+    def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]:
         return iter(self._seals.of(burst))
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:

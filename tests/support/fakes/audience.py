@@ -13,16 +13,16 @@ from notifier.domain.audience.bitmap import (
     block_of,
     from_bytes,
     from_offsets,
-    joined,
-    nobody,
+    no_members,
     shard_of,
+    union_by_shard,
 )
-from notifier.domain.audience.follows import LEFT, BlockFollows, Follow, Place
-from notifier.domain.audience.tiers import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
-from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
-from notifier.domain.fencing import Stamp
+from notifier.domain.audience.follows import UNFOLLOWED, BlockFollows, BlockKey, Follow
+from notifier.domain.audience.tiers import ACCOUNT_WIDE_SETS, SUBJECT_SETS, SetKind, ShardSets
+from notifier.domain.delivery.plan import NO_FOLLOWERS, FollowerCounts
+from notifier.domain.fencing import FencingToken
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.ports.audience import Pair, ShardBlob, Stay
+from notifier.ports.audience import ActiveSetEntry, Pair, ShardBlob
 from notifier.ports.coordination import Clock
 from notifier.ports.directory import Directory
 from tests.support.fakes.people import MemoryPeople
@@ -49,12 +49,12 @@ class MemoryActivity:
 class MemoryActiveHours:
     activity: MemoryActivity
     clock: Clock
-    last_roll_up: tuple[datetime, datetime] | None = None
+    rolled_up: tuple[datetime, datetime] | None = None
     """Time of the last roll-up, and when it expires."""
 
     def wipe(self) -> None:
         self.activity.wipe()
-        self.last_roll_up = None
+        self.rolled_up = None
 
     def touch(self, members: Collection[Member], hour: int) -> None:
         self.activity.note(members, hour)
@@ -63,11 +63,11 @@ class MemoryActiveHours:
         hours = {shard: self.activity.hours.get((hour, shard)) for shard in shards}
         return {shard: from_bytes(bytes(bits)) for shard, bits in hours.items() if bits}
 
-    def rolled_up(self, at: datetime, lasting: timedelta) -> None:
-        self.last_roll_up = at, self.clock.now() + lasting
+    def record_roll_up(self, at: datetime, ttl: timedelta) -> None:
+        self.rolled_up = at, self.clock.now() + ttl
 
-    def last_rolled_up(self) -> datetime | None:
-        return self.last_roll_up[0] if self.last_roll_up and self.clock.now() < self.last_roll_up[1] else None
+    def last_roll_up(self) -> datetime | None:
+        return self.rolled_up[0] if self.rolled_up and self.clock.now() < self.rolled_up[1] else None
 
 
 # Active-set entries.
@@ -80,23 +80,23 @@ Name = tuple[SetKind, int, int]
 class MemoryStays:
     kept: dict[Name, tuple[int, Bits]] = field(default_factory=dict)
 
-    def standing(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        return joined(
+    def read_active(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
+        return union_by_shard(
             (shard, bits)
             for (entry_kind, shard, until), (_, bits) in self.kept.items()
             if entry_kind is kind and shard in shards and until >= hour
         )
 
-    def until(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
+    def read_expiring(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         return {shard: self.kept[kind, shard, hour][1] for shard in shards if (kind, shard, hour) in self.kept}
 
-    def put(self, stays: Iterable[Stay], stamp: Stamp | None = None) -> None:
-        for stay in stays:
-            name, at = (stay.kind, stay.shard, stay.until), stamp or 0
+    def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:
+        for stay in entries:
+            name, at = (stay.kind, stay.shard, stay.last_hour), token or 0
             if name not in self.kept or at >= self.kept[name][0]:
                 self.kept[name] = at, stay.bits.copy()
 
-    def forget(self, hour: int) -> None:
+    def delete_expired(self, hour: int) -> None:
         self.kept = {name: kept for name, kept in self.kept.items() if name[2] >= hour}
 
 
@@ -107,7 +107,7 @@ class MemoryMemberSets:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self._sets: dict[tuple[SetKind, Subject | None, int], Bits] = {}
-        self._heads: dict[Subject, SetHead] = {}
+        self._heads: dict[Subject, FollowerCounts] = {}
         self._stamps: dict[object, int] = {}
         self.refused = 0
         """Number of writes rejected by a newer fencing token."""
@@ -120,30 +120,30 @@ class MemoryMemberSets:
         if restricted_to is None:
             return ShardSets(sets=sets)
         author = Subject(Kind.MENTION, restricted_to)
-        followers = self._sets.get((SetKind.FOLLOWERS, author, shard), nobody())
+        followers = self._sets.get((SetKind.FOLLOWERS, author, shard), no_members())
         return ShardSets(sets=sets, mentioner_followers=followers)
 
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
         return {shard: self._sets[kind, owner, shard] for shard in shards if (kind, owner, shard) in self._sets}
 
-    def head(self, subject: Subject) -> SetHead:
+    def follower_counts(self, subject: Subject) -> FollowerCounts:
         if subject.kind is not Kind.SELF:
             return self._heads.get(subject, NO_FOLLOWERS)
         member = self._member(subject.owner)
-        return NO_FOLLOWERS if member is None else SetHead(total=1, counts=(*([0] * shard_of(member)), 1))
+        return NO_FOLLOWERS if member is None else FollowerCounts(total=1, by_shard=(*([0] * shard_of(member)), 1))
 
-    def put(self, blobs: Iterable[ShardBlob], stamp: Stamp | None = None) -> None:
+    def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
         for blob in blobs:
             name = blob.kind, blob.owner, blob.shard
-            if self._stands(name, stamp):
+            if self._stands(name, token):
                 self._sets[name] = blob.bits.copy()
 
-    def put_heads(self, heads: Mapping[Subject, SetHead], stamp: Stamp | None = None) -> None:
-        self._heads |= {subject: head for subject, head in heads.items() if self._stands(subject, stamp)}
+    def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
+        self._heads |= {subject: head for subject, head in counts.items() if self._stands(subject, token)}
 
-    def force(self, value: ShardBlob | SetHead, of: Subject | None = None) -> None:
+    def force(self, value: ShardBlob | FollowerCounts, of: Subject | None = None) -> None:
         """Overwrite a value without a check, like a disk that loses or corrupts data."""
-        if isinstance(value, SetHead):
+        if isinstance(value, FollowerCounts):
             assert of is not None
             self._heads[of] = value
         else:
@@ -158,7 +158,7 @@ class MemoryMemberSets:
         return later
 
     def _of_all(self, subject: Subject, shard: int) -> dict[SetKind, Bits]:
-        names = [(kind, subject, shard) for kind in OF_A_SUBJECT] + [(kind, None, shard) for kind in OF_EVERYBODY]
+        names = [(kind, subject, shard) for kind in SUBJECT_SETS] + [(kind, None, shard) for kind in ACCOUNT_WIDE_SETS]
         return {name[0]: self._sets[name] for name in names if name in self._sets}
 
     def _of_one(self, owner: UserId, shard: int) -> dict[SetKind, Bits]:
@@ -166,7 +166,7 @@ class MemoryMemberSets:
         if member is None or shard_of(member) != shard:
             return {}
         phones = {
-            kind: self._sets.get((kind, None, shard), nobody())
+            kind: self._sets.get((kind, None, shard), no_members())
             for kind in (SetKind.PUSH, SetKind.NO_PUSH, SetKind.ASKED)
         }
         return {SetKind.FOLLOWERS: from_offsets([member % SHARD_MEMBERS]), **phones}
@@ -193,15 +193,15 @@ class MemoryFollows:
                 self._people.own[follow.member][follow.subject] = follow.visible_from
 
     def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
-        self._people.blocks |= {follow.place: follow for follow in follows}
+        self._people.blocks |= {follow.key: follow for follow in follows}
 
-    def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
-        places = {follow.place for follow in follows} & self._people.blocks.keys()
+    def insert_blocks(self, follows: Collection[BlockFollows]) -> Mapping[BlockKey, BlockFollows]:
+        places = {follow.key for follow in follows} & self._people.blocks.keys()
         current = {place: self._people.blocks[place] for place in places}
-        self.write_blocks(follow for follow in follows if follow.place not in current)
+        self.write_blocks(follow for follow in follows if follow.key not in current)
         return current
 
-    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
+    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
         return {pair: self._follows(*pair) for pair in pairs}
 
     def followers(self, subject: Subject, shard: int) -> Bits:
@@ -213,6 +213,6 @@ class MemoryFollows:
 
     def _follows(self, subject: Subject, member: Member) -> bool:
         if (since := self._people.own.get(member, {}).get(subject)) is not None:
-            return since < LEFT
+            return since < UNFOLLOWED
         shared, slot = self._people.blocks.get((subject, block_of(member))), member % BLOCK_MEMBERS
         return shared is not None and bool(shared.members[slot // 8] >> slot % 8 & 1)

@@ -8,7 +8,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.ports.bursts import Outcome
+from notifier.ports.bursts import MentionOutcome
 from notifier.ports.inbox import InboxPosition
 
 NamedAccount = tuple[EventId, UserId, Subject | None]
@@ -25,7 +25,7 @@ class MemoryBursts:
         """Version of the burst that changed the mention last."""
         self.changes: list[BurstKey | None] = []
         """The change feed; None is a lapse of viewers."""
-        self._outcomes: dict[NamedAccount, Outcome] = {}
+        self._outcomes: dict[NamedAccount, MentionOutcome] = {}
 
     def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
         for burst in bursts:
@@ -36,7 +36,7 @@ class MemoryBursts:
             mention, key = sequenced.mention, BurstKey(sequenced.mention.subject, sequenced.seq)
             self.mentions.setdefault((key, mention.event), mention)
             account = mention.subject.owner
-            outcome = Outcome(event=mention.event, account=account, burst=key, refusal=None)
+            outcome = MentionOutcome(event=mention.event, account=account, burst=key, refusal=None)
             self._outcomes.setdefault((mention.event, account, mention.subject), outcome)
         versions = {burst.key: burst.version for burst in bursts}
         for sequenced_change in changed:
@@ -49,17 +49,17 @@ class MemoryBursts:
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         return {key: self.by_key[key] for key in keys if key in self.by_key}
 
-    def known(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
+    def known_events(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
         return {
             subject: {event for event in events_of_subject if (event, subject.owner, subject) in self._outcomes}
             for subject, events_of_subject in events.items()
         }
 
-    def refuse(self, outcomes: Sequence[Outcome]) -> None:
+    def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None:
         for outcome in outcomes:
             self._outcomes.setdefault((outcome.event, outcome.account, None), outcome)
 
-    def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:
+    def outcomes(self, source: str | None, id: str) -> Sequence[MentionOutcome]:
         rows = [
             (event, account, str(subject or ""), outcome)
             for (event, account, subject), outcome in self._outcomes.items()
@@ -67,9 +67,9 @@ class MemoryBursts:
         ]
         return [outcome for *_, outcome in sorted(rows, key=lambda row: row[:3])]
 
-    def since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
+    def opened_since(self, moment: datetime, after: InboxPosition | None, limit: int) -> Sequence[Burst]:
         recent = {InboxPosition(b.opened_at, b.key): b for b in self.by_key.values() if b.opened_at >= moment}
-        newest = sorted((place for place in recent if behind is None or place < behind), reverse=True)
+        newest = sorted((place for place in recent if after is None or place < after), reverse=True)
         return [recent[place] for place in newest[:limit]]
 
 
@@ -87,7 +87,7 @@ class MemoryHeads:
         return [self._swap(head) for head in heads]
 
     def unpublished(self, limit: int) -> Sequence[Subject]:
-        return list(islice((s for s, head in sorted(self._heads.items()) if not head.published), limit))
+        return list(islice((s for s, head in sorted(self._heads.items()) if not head.is_published), limit))
 
     def _swap(self, head: Head) -> bool:
         stored = self._stored(head.subject)
@@ -97,4 +97,4 @@ class MemoryHeads:
         return (stored.version, stored.nonce) == (head.version, head.nonce)
 
     def _stored(self, subject: Subject) -> Head:
-        return self._heads.get(subject) or Head.fresh(subject)
+        return self._heads.get(subject) or Head.empty(subject)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.delivery.backlog import Behind
+from notifier.domain.delivery.backlog import PoolBacklog
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.token_bucket import BucketLimit, TokenBucket
 from notifier.ports.coordination import Clock
@@ -29,7 +29,7 @@ class MemoryRecent:
             if not self._remembers(event):
                 self.known[event] = (digest, self.clock.now() + REMEMBERED)
 
-    def recall(self, source: str | None, id: str) -> bool:
+    def was_accepted(self, source: str | None, id: str) -> bool:
         return any(e.id == id and source in (None, e.source) for e in list(self.known) if self._remembers(e))
 
     def _remembers(self, event: EventId) -> bool:
@@ -46,9 +46,9 @@ class MemoryBuckets:
 
     def take(self, name: str, limit: BucketLimit) -> bool:
         bucket = self._bucket(name, limit)
-        if bucket.affords:
+        if bucket.has_token:
             self.held[name] = bucket.spent()
-        return bucket.affords
+        return bucket.has_token
 
     def spend(self, spent: Mapping[str, int], limit: BucketLimit) -> Mapping[str, float]:
         for name, count in spent.items():
@@ -69,8 +69,8 @@ class MemoryPressure:
     def wipe(self) -> None:
         self.stored = None
 
-    def raise_to(self, level: float, lasting: timedelta) -> None:
-        self.stored = (level, self.clock.now() + lasting)
+    def set_level(self, level: float, ttl: timedelta) -> None:
+        self.stored = (level, self.clock.now() + ttl)
 
     def level(self) -> float:
         return self.stored[0] if self.stored and self.clock.now() < self.stored[1] else 0.0
@@ -79,13 +79,13 @@ class MemoryPressure:
 @dataclass(slots=True)
 class MemoryBacklogReport:
     clock: Clock
-    stored: tuple[Mapping[Pool, Behind], datetime] | None = None
+    stored: tuple[Mapping[Pool, PoolBacklog], datetime] | None = None
 
     def wipe(self) -> None:
         self.stored = None
 
-    def tell(self, behind: Mapping[Pool, Behind], lasting: timedelta) -> None:
-        self.stored = (dict(behind), self.clock.now() + lasting)
+    def publish(self, backlogs: Mapping[Pool, PoolBacklog], ttl: timedelta) -> None:
+        self.stored = (dict(backlogs), self.clock.now() + ttl)
 
-    def told(self) -> Mapping[Pool, Behind]:
+    def read(self) -> Mapping[Pool, PoolBacklog]:
         return self.stored[0] if self.stored and self.clock.now() < self.stored[1] else {}

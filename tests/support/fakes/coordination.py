@@ -28,7 +28,7 @@ class MemoryLeases:
     def __init__(self) -> None:
         self._leases: dict[str, tuple[str, datetime]] = {}
 
-    def hold(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
+    def acquire(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
         holder, until = self._leases.get(name, (owner, now))
         if holder != owner and until > now:
             return False
@@ -58,7 +58,7 @@ class MemoryQueue:
     def take(self, pool: Pool) -> Slice | None:
         """Take the next task as a worker does; None if the queue is empty."""
         waiting = self.waiting[pool]
-        place = next((place for place, slice_ in enumerate(waiting) if slice_.passes), 0)
+        place = next((place for place, slice_ in enumerate(waiting) if slice_.has_priority), 0)
         return waiting.pop(place) if waiting else None
 
 
@@ -75,12 +75,12 @@ class MemoryThrottles:
         self._throttles[throttle.id] = throttle
         self.audit.append((throttle.who, "throttle.put", throttle))
 
-    def lift(self, id: str, who: str, now: datetime) -> Throttle | None:
+    def lift(self, id: str, operator: str, now: datetime) -> Throttle | None:
         throttle = self._throttles.get(id)
         if throttle is None or throttle.ends_at <= now:
             return None
         lifted = self._throttles[id] = replace(throttle, ends_at=now)
-        self.audit.append((who, "throttle.lift", lifted))
+        self.audit.append((operator, "throttle.lift", lifted))
         return lifted
 
     def since(self, moment: datetime) -> Sequence[Throttle]:

@@ -35,12 +35,12 @@ class MemoryLaneTallies:
             self._tallies[tally.lane] = tally
         return self._stored(tally.lane)
 
-    def resume(self, lane: str, who: str, reason: str, now: datetime) -> LaneStop | None:
+    def resume(self, lane: str, operator: str, reason: str, now: datetime) -> LaneStop | None:
         stored = self._stored(lane)
         if stored.stop is None:
             return None
         self._tallies[lane] = resumed(stored)
-        self.audit.append((who, reason, stored.stop))
+        self.audit.append((operator, reason, stored.stop))
         return stored.stop
 
     def _stored(self, lane: str) -> LaneTally:

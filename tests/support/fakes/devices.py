@@ -7,47 +7,49 @@ from datetime import datetime
 from itertools import chain
 from operator import attrgetter
 
-from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, holds, nobody, shard_of
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, contains, from_offsets, no_members, shard_of
 from notifier.domain.ids import Member, Platform
-from notifier.domain.push.device import KEPT, Device, DeviceId, DeviceWord, Holding
+from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceId, DeviceOwnership, DeviceUpdate
 from notifier.ports.coordination import Clock
 
 
 @dataclass(slots=True)
 class MemoryDevices:
     clock: Clock
-    kept: dict[DeviceId, DeviceWord] = field(default_factory=dict)
+    kept: dict[DeviceId, DeviceUpdate] = field(default_factory=dict)
     _had: dict[Member, set[DeviceId]] = field(default_factory=lambda: defaultdict(set))
     """Devices that a member has had since the last lookup; of ten thousand, few are read again."""
 
-    def write(self, words: Collection[DeviceWord]) -> None:
-        for update in words:
+    def write(self, updates: Collection[DeviceUpdate]) -> None:
+        for update in updates:
             self.kept[update.id] = max(self.kept.get(update.id, update), update, key=attrgetter("rank"))
             self._had[update.member].add(update.id)
 
-    def standing(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, Holding]:
+    def read_current(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, DeviceOwnership]:
         known = {id: self.kept[id] for id in ids if id in self.kept}
         return {id: _holding(update) for id, update in known.items() if update.rank[0] > self._since()}
 
-    def of(self, members: Collection[Member]) -> Mapping[Member, Sequence[Device]]:
+    def by_member(self, members: Collection[Member]) -> Mapping[Member, Sequence[Device]]:
         held = {member: self._held(self._had[member], member) for member in members if member in self._had}
         for member, devices in held.items():
             self._had[member] = {device.id for device in devices}
         return {member: devices for member, devices in held.items() if devices}
 
-    def reached(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
+    def iter_devices(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
         devices = (
-            device for device in self._of_shard(shard) if device.platform is platform and holds(people, device.member)
+            device
+            for device in self._of_shard(shard)
+            if device.platform is platform and contains(people, device.member)
         )
         return iter(sorted(devices, key=lambda device: (device.member, device.id)))
 
-    def people(self, shard: int) -> Bits:
+    def members_with_device(self, shard: int) -> Bits:
         places = {device.member % SHARD_MEMBERS for device in self._of_shard(shard)}
-        return from_offsets(places) if places else nobody()
+        return from_offsets(places) if places else no_members()
 
     def _of_shard(self, shard: int) -> Iterator[Device]:
         members = [member for member in self._had if shard_of(member) == shard]
-        return chain.from_iterable(self.of(members).values())
+        return chain.from_iterable(self.by_member(members).values())
 
     def _held(self, ids: Collection[DeviceId], member: Member) -> Sequence[Device]:
         devices_ = [self.kept[id] for id in ids if id in self.kept]
@@ -58,9 +60,9 @@ class MemoryDevices:
         )
 
     def _since(self) -> datetime:
-        return self.clock.now() - KEPT
+        return self.clock.now() - DEVICE_KEPT_FOR
 
 
-def _holding(update: DeviceWord) -> Holding:
+def _holding(update: DeviceUpdate) -> DeviceOwnership:
     at, is_gone, member = update.rank
-    return Holding(member=member, platform=update.platform, at=at, gone=is_gone)
+    return DeviceOwnership(member=member, platform=update.platform, at=at, is_removed=is_gone)

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 
-from notifier.domain.audience.account_flags import Flag, Flagged, Place, flying
+from notifier.domain.audience.account_flags import Flag, FlagKey, FlagRow, members_with_flag
 from notifier.domain.audience.bitmap import Bits, shard_of
-from notifier.domain.audience.id_ranges import IdRange, numbered, require_own
+from notifier.domain.audience.id_ranges import IdRange, require_unique_numbers, split_id
 from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import DirectoryEntry
 
@@ -28,7 +28,7 @@ class MemoryDirectory:
         users_ = {member: self._users.get(member) or self._user_in_range(member) for member in members}
         return {member: user for member, user in users_.items() if user is not None}
 
-    def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
+    def assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         with self._lock:
             known = self.accounts(users)
             new = [user for user in dict.fromkeys(users) if user and user not in known]
@@ -49,19 +49,19 @@ class MemoryDirectory:
     def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
         wanted = {account.user: account.member for account in accounts}
         known = {user: account.member for user, account in self.accounts(wanted).items()}
-        require_own(wanted, known, self.users(wanted.values()))
+        require_unique_numbers(wanted, known, self.users(wanted.values()))
         self._accounts |= {account.user: account for account in accounts}
         self._users |= {account.member: account.user for account in accounts}
         self._free = max(self._free, *(account.member + 1 for account in accounts), 0)
 
     def enrol_range(self, ids: IdRange) -> None:
         for existing in self._ranges:
-            ids.require_apart(existing)
+            ids.require_disjoint(existing)
         self._ranges = [*(existing for existing in self._ranges if existing != ids), ids]
         self._free = max(self._free, ids.end)
 
     def range_of(self, user: UserId) -> IdRange | None:
-        prefix, number = numbered(user) or ("", -1)
+        prefix, number = split_id(user) or ("", -1)
         candidates = (ids for ids in self._ranges if ids.prefix == prefix)
         return next((ids for ids in candidates if ids.member_of(number) is not None), None)
 
@@ -69,7 +69,7 @@ class MemoryDirectory:
         return [account.member for account in self._accounts.values() if account.deleted]
 
     def _in_range(self, user: UserId) -> DirectoryEntry | None:
-        _, number = numbered(user) or ("", -1)
+        _, number = split_id(user) or ("", -1)
         ids = self.range_of(user)
         member = ids.member_of(number) if ids else None
         return None if member is None else DirectoryEntry(user=user, member=member)
@@ -83,14 +83,16 @@ class MemoryDirectory:
 
 @dataclass(slots=True)
 class MemoryFlags:
-    kept: dict[Place, Flagged] = field(default_factory=dict)
+    kept: dict[FlagKey, FlagRow] = field(default_factory=dict)
 
-    def write(self, flagged: Iterable[Flagged]) -> None:
-        for flag in flagged:
-            self.kept[flag.place] = max(flag, self.kept.get(flag.place, flag), key=lambda row: row.rank)
+    def write(self, rows: Iterable[FlagRow]) -> None:
+        for flag in rows:
+            self.kept[flag.key] = max(flag, self.kept.get(flag.key, flag), key=lambda row: row.rank)
 
-    def standing(self, places: Collection[Place]) -> Mapping[Place, Flagged]:
-        return {place: self.kept[place] for place in places if place in self.kept}
+    def read_current(self, keys: Collection[FlagKey]) -> Mapping[FlagKey, FlagRow]:
+        return {place: self.kept[place] for place in keys if place in self.kept}
 
     def members(self, flag: Flag, shard: int) -> Bits:
-        return flying(row for row in self.kept.values() if row.flag is flag and shard_of(row.member) == shard)
+        return members_with_flag(
+            row for row in self.kept.values() if row.flag is flag and shard_of(row.member) == shard
+        )

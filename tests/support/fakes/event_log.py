@@ -42,7 +42,7 @@ class MemoryLog:
             number = crc32(record.key.encode()) % PARTITIONS[record.stream]
             self.partitions[f"{record.stream}/{number}"].append(record)
 
-    def waiting(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
+    def read_uncommitted(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         commits = self._groups[stream, group].commits
         uncommitted = (
             Logged(partition=name, offset=offset, record=record)
@@ -52,7 +52,7 @@ class MemoryLog:
         )
         return islice(uncommitted, limit)
 
-    def forget(self, before: datetime) -> int:
+    def drop_committed(self, before: datetime) -> int:
         return 0
 
     def subscribe(self, stream: str, group: str, owner: str) -> "MemoryConsumer":
@@ -81,7 +81,7 @@ class MemoryConsumer:
         commits = self._group.commits
         commits |= {p: max(offset, commits.get(p, -1)) for p, offset in positions.items() if self._holds(p)}
 
-    def holds(self) -> bool:
+    def owns_polled(self) -> bool:
         held = list(filter(self._holds, self._polled))
         if held and len(held) == len(self._polled):
             return True

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
-from notifier.domain.audience.follow_import import Keys, joined
+from notifier.domain.audience.follow_import import Keys, merge_runs
 
 
 class MemoryEdges:
@@ -13,14 +13,14 @@ class MemoryEdges:
         self._runs: dict[int, Keys] = {}
         self._taken = 0
 
-    def read(self) -> int:
+    def rows_read(self) -> int:
         return max(self._runs, default=0)
 
-    def add(self, keys: Keys, read: int) -> None:
-        self._runs[read] = keys
+    def add(self, keys: Keys, rows_read: int) -> None:
+        self._runs[rows_read] = keys
 
-    def line(self) -> Iterator[tuple[Keys, int]]:
-        keys = joined(list(self._runs.values()))
+    def remaining_chunks(self) -> Iterator[tuple[Keys, int]]:
+        keys = merge_runs(list(self._runs.values()))
         while len(remaining := keys[keys >= self._taken]):
             blocks = sorted({int(key) // BLOCK_MEMBERS for key in remaining})[: self._blocks]
             mark = (blocks[-1] + 1) * BLOCK_MEMBERS
@@ -28,11 +28,11 @@ class MemoryEdges:
             if self._taken < mark:
                 raise AssertionError("a chunk must be taken before the next one")
 
-    def left(self) -> int:
+    def remaining_count(self) -> int:
         return sum(int((keys >= self._taken).sum()) for keys in self._runs.values())
 
-    def take(self, mark: int) -> None:
+    def mark_done(self, mark: int) -> None:
         self._taken = mark
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         self._runs, self._taken = {}, 0

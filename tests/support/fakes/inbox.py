@@ -5,7 +5,7 @@ from datetime import datetime
 
 from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, range_of, window_of
-from notifier.domain.audience.snapshot import KEPT_FOR, Seal, SnapshotCounts, TierSnapshot
+from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR, AudienceSnapshot, SnapshotCounts, TierSnapshot
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
@@ -19,27 +19,27 @@ from tests.support.fakes.bursts import MemoryBursts
 class MemorySeals:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._seals: dict[BurstKey, dict[int, tuple[datetime, Seal]]] = {}
+        self._seals: dict[BurstKey, dict[int, tuple[datetime, AudienceSnapshot]]] = {}
 
-    def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Seal]:
+    def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, AudienceSnapshot]:
         stored = self._seals.get(burst, {})
         return {shard: stored[shard][1] for shard in shards if shard in stored}
 
-    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
-        return {shard: seal.part(tier) for shard, seal in self.read(burst, shards).items()}
+    def read_tier(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
+        return {shard: seal.for_tier(tier) for shard, seal in self.read(burst, shards).items()}
 
-    def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
-        return {shard: seal.alerted(tier) for shard, seal in self.read(burst, shards).items()}
+    def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
+        return {shard: seal.members_to_alert(tier) for shard, seal in self.read(burst, shards).items()}
 
-    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
-        return {shard: seal.tally() for shard, seal in self.read(burst, shards).items()}
+    def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
+        return {shard: seal.counts() for shard, seal in self.read(burst, shards).items()}
 
-    def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
+    def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
         now = self._clock.now()
         stored = self._seals.setdefault(burst, {})
-        return [stored.setdefault(seal.shard, (now, seal))[1] for seal in seals]
+        return [stored.setdefault(seal.shard, (now, seal))[1] for seal in snapshots]
 
-    def of(self, burst: BurstKey) -> Sequence[Seal]:
+    def of(self, burst: BurstKey) -> Sequence[AudienceSnapshot]:
         """Return all seals of a burst by shard."""
         return [seal for _, (_, seal) in sorted(self._seals.get(burst, {}).items())]
 
@@ -49,7 +49,7 @@ class MemorySeals:
             (burst, shard)
             for burst, stored in self._seals.items()
             for shard, (sealed_at, _) in stored.items()
-            if sealed_at + KEPT_FOR <= now
+            if sealed_at + SNAPSHOT_KEPT_FOR <= now
         ][:limit]
         for burst, shard in old:
             del self._seals[burst][shard]
@@ -68,15 +68,15 @@ class MemoryInbox:
         self._seals = seals
         self._partitions: dict[Partition, dict[Key, InboxRow]] = {}
 
-    def write(self, rows: Sequence[InboxRows], going: Callable[[], None] = lambda: None) -> None:
+    def write(self, rows: Sequence[InboxRows], on_progress: Callable[[], None] = lambda: None) -> None:
         for batch in rows:
-            going()
+            on_progress()
             for member_range, members in zip(batch.ranges, batch.members, strict=True):
                 row = InboxRow(burst=batch.burst, opened_at=batch.opened_at, tier=batch.tier, members=members)
                 partition = self._partitions.setdefault((member_range, window_of(batch.opened_at)), {})
                 partition[batch.burst, batch.tier] = row
 
-    def sweep(self, now: datetime, limit: int) -> int:
+    def delete_expired(self, now: datetime, limit: int) -> int:
         expired = sorted(p for p in self._partitions if p[1] < window_of(now - RETENTION))
         swept = 0
         while expired and swept < limit:
@@ -109,7 +109,7 @@ class MemoryTimeline:
     async def before(
         self,
         subjects: Collection[Subject],
-        place: InboxPosition | None,
+        after: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
@@ -122,15 +122,15 @@ class MemoryTimeline:
             if since is None or burst.opened_at >= since
         ]
         positioned = ((InboxPosition(burst.opened_at, burst.key), burst) for burst in admitted)
-        older = [pair for pair in positioned if place is None or pair[0] < place]
+        older = [pair for pair in positioned if after is None or pair[0] < after]
         return [burst for _, burst in sorted(older, key=lambda pair: pair[0], reverse=True)[:limit]]
 
     async def rows(
-        self, member: Member, subjects: Collection[Subject], place: InboxPosition | None, limit: int
+        self, member: Member, subjects: Collection[Subject], after: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
         of_subjects = (row for row in self._inbox.in_range(range_of(member)) if row.burst.subject in subjects)
-        reaching = (row for row in of_subjects if row.reaches(member))
-        older = [row for row in reaching if place is None or _place(row) < place]
+        reaching = (row for row in of_subjects if row.contains(member))
+        older = [row for row in reaching if after is None or _place(row) < after]
         return sorted(older, key=_place, reverse=True)[:limit]
 
 

@@ -9,22 +9,22 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox_versions import (
-    CHANGE_LASTS,
-    MOST,
-    REMEMBERED_FOR,
+    CHANGE_MARK_TTL,
+    MAX_CHANGED_BURSTS,
+    REMEMBERED_TTL,
     ChangesSince,
+    FeedPosition,
     NewsPosition,
-    Position,
     RememberedViewer,
     Scope,
-    VersionLook,
+    VersionLookup,
 )
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.live_bus import MemoryBus
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPosition(Position):
+class MemoryPosition(FeedPosition):
     count: int
     """Number of changes until then."""
 
@@ -35,23 +35,23 @@ class MemoryBurstChanges:
     def __init__(self, bursts: MemoryBursts) -> None:
         self._bursts = bursts
 
-    async def begin(self) -> Position:
+    async def begin(self) -> FeedPosition:
         return MemoryPosition(len(self._bursts.changes))
 
-    async def after(self, position: Position) -> ChangesSince | None:
+    async def after(self, position: FeedPosition) -> ChangesSince | None:
         if not isinstance(position, MemoryPosition):
             raise TypeError(f"not a position in memory: {position!r}")
         end = len(self._bursts.changes)
         entries = self._bursts.changes[position.count : end]
         changed = _by_last(key for key in entries if key is not None)
-        if len(changed) > MOST:
+        if len(changed) > MAX_CHANGED_BURSTS:
             return None
         current = self._bursts.read(changed)
         return ChangesSince(
             bursts=[current[key] for key in changed], viewers_lapsed=None in entries, position=MemoryPosition(end)
         )
 
-    async def lapse(self) -> None:
+    async def record_viewer_lapse(self) -> None:
         self._bursts.changes.append(None)
 
 
@@ -99,7 +99,7 @@ class MemoryVersions:
 
     def start_change(self, scopes: Collection[Scope], change: str) -> None:
         self._require()
-        until = self.clock.now() + CHANGE_LASTS
+        until = self.clock.now() + CHANGE_MARK_TTL
         for scope in scopes:
             entry = self._entry(scope)
             entry.version = ""
@@ -115,10 +115,10 @@ class MemoryVersions:
             if not entry.changes:
                 self.entries.pop(scope, None)
 
-    def read(self, scopes: Collection[Scope]) -> VersionLook:
+    def read(self, scopes: Collection[Scope]) -> VersionLookup:
         self._require()
         entries = {scope: self._entry(scope) for scope in scopes}
-        return VersionLook(
+        return VersionLookup(
             versions={scope: entry.version for scope, entry in entries.items() if entry.version},
             changing={scope for scope, entry in entries.items() if entry.changes},
             connection=self.connection,
@@ -145,7 +145,7 @@ class MemoryVersions:
 
     def recall(self, user: UserId) -> RememberedViewer | None:
         viewer = self.viewers.get(user)
-        return viewer if viewer and self.clock.now() < viewer.read_at + REMEMBERED_FOR else None
+        return viewer if viewer and self.clock.now() < viewer.read_at + REMEMBERED_TTL else None
 
     def _entry(self, scope: Scope) -> _Entry:
         entry = self.entries.get(scope, _Entry())
@@ -179,12 +179,12 @@ class MemoryInboxVersions:
 
     shared: MemoryVersions
 
-    async def look(
+    async def look_up(
         self, scopes: Collection[Scope], after: NewsPosition | None, users: Collection[UserId] = ()
-    ) -> VersionLook:
+    ) -> VersionLookup:
         versions = self.shared.read(scopes)
         news, position = self.shared.news(after)
-        return VersionLook(
+        return VersionLookup(
             versions=versions.versions,
             changing=versions.changing,
             news=news,
@@ -196,7 +196,7 @@ class MemoryInboxVersions:
     async def remember(self, viewer: RememberedViewer) -> None:
         self.shared.remember(viewer)
 
-    async def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
+    async def insert_versions(self, scopes: Collection[Scope], version: str) -> VersionLookup:
         for scope in scopes:
             self.shared.set_version(scope, version)
         return self.shared.read(scopes)

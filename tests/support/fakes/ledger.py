@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from notifier.domain.delivery.backlog import Sleeper
-from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, account
+from notifier.domain.delivery.backlog import DeferredBurst
+from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, burst_progress
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.ids import BurstKey
@@ -17,15 +17,15 @@ class MemoryClaims:
     def __init__(self) -> None:
         self._claims: dict[BurstKey, dict[Slice, Claim]] = {}
 
-    def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
-        claims = self._claims.setdefault(piece.burst, {})
-        previous = claims.get(piece)
+    def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
+        claims = self._claims.setdefault(slice_.burst, {})
+        previous = claims.get(slice_)
         if previous is not None and now < previous.until:
             return None
         attempt = previous.attempt + 1 if previous else 1
-        reached = previous.reached if previous else 0
-        claim_ = Claim(slice=piece, attempt=attempt, owner=owner, claimed_at=now, until=until, reached=reached)
-        claims[piece] = claim_
+        reached = previous.checkpoint if previous else 0
+        claim_ = Claim(slice=slice_, attempt=attempt, owner=owner, claimed_at=now, until=until, checkpoint=reached)
+        claims[slice_] = claim_
         return claim_
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
@@ -43,7 +43,7 @@ class MemoryClaims:
         stored = claims.get(claim.slice)
         if stored is None or (stored.attempt, stored.owner) != (claim.attempt, claim.owner):
             return None
-        claims[claim.slice] = replace(stored, until=until, reached=claim.reached)
+        claims[claim.slice] = replace(stored, until=until, checkpoint=claim.checkpoint)
         return claims[claim.slice]
 
 
@@ -52,18 +52,18 @@ class MemoryLedger:
         self._claims = claims
         self._plans: dict[BurstKey, Plan] = {}
         self._open: set[BurstKey] = set()
-        self.asleep: dict[BurstKey, Sleeper] = {}
+        self.asleep: dict[BurstKey, DeferredBurst] = {}
         """Written by MemorySleepers."""
         self._cells: dict[BurstKey, dict[tuple[Slice, Fact, int], LedgerEntry]] = {}
         self._read: dict[BurstKey, tuple[object, BurstProgress]] = {}
 
-    def plan(self, plans: Sequence[Plan]) -> None:
+    def store_plans(self, plans: Sequence[Plan]) -> None:
         for plan in plans:
             if plan.burst not in self._plans:
                 self._plans[plan.burst] = plan
                 self._open.add(plan.burst)
 
-    def open(self, since: datetime | None = None) -> Sequence[BurstKey]:
+    def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
         places = [(self._plans[burst].opened_at, burst) for burst in self._open]
         return [burst for _, burst in sorted(place for place in places if since is None or place[0] >= since)]
 
@@ -81,7 +81,7 @@ class MemoryLedger:
 
     def unsettled(self) -> Sequence[BurstKey]:
         """Return open and deferred bursts."""
-        return [*self.open(), *sorted(self.asleep.keys() - self._open)]
+        return [*self.open_bursts(), *sorted(self.asleep.keys() - self._open)]
 
     def planned(self) -> Sequence[BurstKey]:
         """Return every burst that ever had a plan."""
@@ -92,12 +92,12 @@ class MemoryLedger:
         cells, claims = self._cells.get(burst, {}), [*self._claims.of(burst)]
         state = len(cells), claims
         if burst not in self._read or self._read[burst][0] != state:
-            self._read[burst] = state, account(self._plans[burst], cells.values(), claims)
+            self._read[burst] = state, burst_progress(self._plans[burst], cells.values(), claims)
         return self._read[burst][1]
 
     def _record(self, entry: LedgerEntry) -> bool:
         cells = self._cells.setdefault(entry.slice.burst, {})
-        return cells.setdefault((entry.slice, entry.fact, entry.n), entry) is entry
+        return cells.setdefault((entry.slice, entry.fact, entry.number), entry) is entry
 
 
 # Deferred bursts.
@@ -107,18 +107,18 @@ class MemorySleepers:
     def __init__(self, ledger: MemoryLedger) -> None:
         self._ledger = ledger
 
-    def lay(self, sleepers: Sequence[Sleeper], now: datetime) -> None:
+    def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
         asleep = self._ledger.asleep
-        for sleeper in sleepers:
+        for sleeper in to_defer:
             asleep[sleeper.burst] = min(
                 sleeper, asleep.get(sleeper.burst, sleeper), key=lambda candidate: candidate.until
             )
-        self._ledger.close([sleeper.burst for sleeper in sleepers])
+        self._ledger.close([sleeper.burst for sleeper in to_defer])
 
-    def wake(self, now: datetime, most: int) -> Sequence[BurstKey]:
+    def wake_due(self, now: datetime, limit: int) -> Sequence[BurstKey]:
         asleep = self._ledger.asleep
         due = sorted((sleeper.until, key) for key, sleeper in asleep.items() if sleeper.until <= now)
-        keys = [key for _, key in due[:most]]
+        keys = [key for _, key in due[:limit]]
         for key in keys:
             self._ledger.reopen(key)
             del asleep[key]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.live_bus import CAUGHT_UP_EVERY, Marked, MissedUpdates, Word
+from notifier.ports.live_bus import CAUGHT_UP_INTERVAL, LiveMessage, MarksChanged, MissedUpdates
 
 
 @dataclass(slots=True)
@@ -16,7 +16,7 @@ class MemoryBus:
     published: list[Burst] = field(default_factory=list)
     news: "list[Burst | MissedUpdates]" = field(default_factory=list)
     """The news that caching processes follow."""
-    lines: "list[asyncio.Queue[Word | CacheUnavailable]]" = field(default_factory=list)
+    lines: "list[asyncio.Queue[LiveMessage | CacheUnavailable]]" = field(default_factory=list)
     away: bool = False
     """New listeners are rejected."""
     stalled: bool = False
@@ -24,33 +24,33 @@ class MemoryBus:
     deaf: bool = False
     """Messages are lost on the way, and neither side notices."""
 
-    def publish(self, words: Sequence[Burst | MissedUpdates]) -> None:
+    def publish(self, messages: Sequence[Burst | MissedUpdates]) -> None:
         if self.stalled:
             raise CacheUnavailable("It stalls.")
-        self.news.extend(words)
-        self.published.extend(message for message in words if isinstance(message, Burst))
-        self._send(words)
+        self.news.extend(messages)
+        self.published.extend(message for message in messages if isinstance(message, Burst))
+        self._send(messages)
 
-    async def tell(self, word: Marked) -> None:
+    async def publish_marks(self, change: MarksChanged) -> None:
         if self.stalled:
             raise CacheUnavailable("It stalls.")
-        self._send([word])
+        self._send([change])
 
     def lose(self) -> None:
         """Disconnect all listeners, as a restart of Redis does."""
         for line in self.lines:
             line.put_nowait(CacheUnavailable("The line was lost."))
 
-    async def listen(self) -> AsyncGenerator[Word | None, None]:
+    async def listen(self) -> AsyncGenerator[LiveMessage | None, None]:
         if self.away:
             raise CacheUnavailable("It is away.")
-        line: asyncio.Queue[Word | CacheUnavailable] = asyncio.Queue()
+        line: asyncio.Queue[LiveMessage | CacheUnavailable] = asyncio.Queue()
         self.lines.append(line)
         try:
             yield None
             while True:
                 try:
-                    async with asyncio.timeout(CAUGHT_UP_EVERY.total_seconds()):
+                    async with asyncio.timeout(CAUGHT_UP_INTERVAL.total_seconds()):
                         message = await line.get()
                 except TimeoutError:
                     yield None
@@ -61,7 +61,7 @@ class MemoryBus:
         finally:
             self.lines.remove(line)
 
-    def _send(self, messages: Sequence[Word]) -> None:
+    def _send(self, messages: Sequence[LiveMessage]) -> None:
         for line in () if self.deaf else self.lines:
             for message in messages:
                 line.put_nowait(message)

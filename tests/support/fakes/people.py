@@ -5,42 +5,59 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from notifier.codec.preferences import said
+from notifier.codec.preferences import encode_change
 from notifier.domain.audience.account_flags import Flag
-from notifier.domain.audience.bitmap import BLOCK_MEMBERS, block_of, holds, shard_of
-from notifier.domain.audience.follows import LEFT, BlockFollows, Place
-from notifier.domain.audience.id_ranges import numbered
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, block_of, contains, shard_of
+from notifier.domain.audience.follows import UNFOLLOWED, BlockFollows, BlockKey
+from notifier.domain.audience.id_ranges import split_id
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
-from notifier.domain.users.account_preferences import NOTHING_SAID, Overall, OverallWish, OverallWord, visible_from
+from notifier.domain.users.account_preferences import (
+    DEFAULT_ACCOUNT_PREFERENCES,
+    AccountPreferences,
+    AccountPreferencesChange,
+    AccountPreferencesPatch,
+    visible_from,
+)
 from notifier.domain.users.subject_preferences import (
     ALWAYS,
     NEVER,
     BlockMute,
+    PreferenceChange,
+    PreferencePatch,
+    SubjectPreference,
     Volume,
-    Want,
-    Wish,
-    Word,
-    standing,
-    volumes,
+    current_preferences,
+    own_volumes,
 )
-from notifier.domain.users.user_blocks import MOST_BLOCKERS, Apart, Parting, Side, apart, owners, parted, reunited
+from notifier.domain.users.user_blocks import (
+    MAX_BLOCKERS,
+    BlockDirection,
+    BlockEnds,
+    UserBlock,
+    block_ends,
+    blocked_accounts,
+    subject_owners,
+    visible_after_unblock,
+)
 from notifier.domain.users.visibility import Mark, Marks, Viewer
-from notifier.ports.directory import Directory, Flags
+from notifier.ports.directory import AccountFlags, Directory
 from notifier.ports.users import InboxContext
 
 
 class MemoryPeople:
-    def __init__(self, directory: Directory, most_blockers: int = MOST_BLOCKERS, flags: Flags | None = None) -> None:
+    def __init__(
+        self, directory: Directory, most_blockers: int = MAX_BLOCKERS, flags: AccountFlags | None = None
+    ) -> None:
         self._directory = directory
         self._flags = flags
         self._most_blockers = most_blockers
-        self.blocks: dict[Place, BlockFollows] = {}
+        self.blocks: dict[BlockKey, BlockFollows] = {}
         self.own: dict[Member, dict[Subject, datetime]] = defaultdict(dict)
         """`visible_from` of each follow by its own row."""
-        self._apart: dict[Member, dict[tuple[UserId, Side], datetime]] = defaultdict(dict)
-        self.words: dict[Member, dict[Subject, dict[str, Word]]] = defaultdict(lambda: defaultdict(dict))
+        self._apart: dict[Member, dict[tuple[UserId, BlockDirection], datetime]] = defaultdict(dict)
+        self.words: dict[Member, dict[Subject, dict[str, PreferenceChange]]] = defaultdict(lambda: defaultdict(dict))
         """Latest change of each field."""
-        self.overall_words: dict[Member, dict[str, OverallWord]] = defaultdict(dict)
+        self.overall_words: dict[Member, dict[str, AccountPreferencesChange]] = defaultdict(dict)
         """Latest account-wide change of each field."""
         self.mutes: dict[tuple[int, Subject], BlockMute] = {}
         self._seen_at: dict[Member, datetime] = {}
@@ -55,16 +72,16 @@ class MemoryPeople:
         return self._viewer(user, member)
 
     async def expected(self, user: UserId) -> Member | None:
-        parts, ids = numbered(user), self._directory.range_of(user)
+        parts, ids = split_id(user), self._directory.range_of(user)
         return ids.member_of(parts[1]) if parts and ids else None
 
     async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
         if (member := await self.member(user)) is None:
             return None
-        vip = self._flags is not None and holds(self._flags.members(Flag.VIP, shard_of(member)), member)
+        vip = self._flags is not None and contains(self._flags.members(Flag.VIP, shard_of(member)), member)
         return InboxContext(member=member, viewer=self._viewer(user, member), vip=vip)
 
-    async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
+    async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         self._seen_at[member] = max(seen_at, self._seen_at.get(member, seen_at))
         self._newer[member].update(newer)
 
@@ -75,22 +92,22 @@ class MemoryPeople:
         self.own[self._member(user)][subject] = visible_from
 
     def unfollow(self, user: UserId, subject: Subject) -> None:
-        self.own[self._member(user)][subject] = LEFT
+        self.own[self._member(user)][subject] = UNFOLLOWED
 
     def mute(self, user: UserId, subject: Subject) -> None:
-        self._patch(user, subject, Wish(muted_until=NEVER))
+        self._patch(user, subject, PreferencePatch(muted_until=NEVER))
 
     def unmute(self, user: UserId, subject: Subject, now: datetime) -> None:
-        self._patch(user, subject, Wish(muted_until=ALWAYS), now)
+        self._patch(user, subject, PreferencePatch(muted_until=ALWAYS), now)
 
     def block(self, user: UserId, peer: UserId) -> None:
         """Hide each from the other."""
         self.unblock(user, peer, NEVER)
 
     def unblock(self, user: UserId, peer: UserId, now: datetime) -> None:
-        members = self._directory.number([user, peer])
+        members = self._directory.assign_numbers([user, peer])
         self.part(
-            Parting(
+            UserBlock(
                 blocker=user,
                 blocker_member=members[user],
                 blocked=peer,
@@ -100,55 +117,55 @@ class MemoryPeople:
             )
         )
 
-    def part(self, parting: Parting) -> None:
+    def part(self, parting: UserBlock) -> None:
         """Replace the current block state of the pair."""
-        for half in parting.halves:
-            self._apart[half.member][half.other, half.side] = half.until
+        for half in parting.sides:
+            self._apart[half.member][half.other_account, half.direction] = half.until
 
     def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
         member = self._member(user)
-        before = self.wants(member).get(subject, Want(subject=subject, member=member, at=ALWAYS))
-        self.say(replace(Wish(volume=volume).heard(before, ALWAYS), visible_from=None))
+        before = self.wants(member).get(subject, SubjectPreference(subject=subject, member=member, at=ALWAYS))
+        self.say(replace(PreferencePatch(volume=volume).change_for(before, ALWAYS), visible_from=None))
 
-    def say(self, word: Word) -> None:
+    def say(self, word: PreferenceChange) -> None:
         changes = self.words[word.member][word.subject]
         for name in ("volume", "visible_from"):
             if getattr(word, name) is not None and (name not in changes or word.at > changes[name].at):
                 changes[name] = word
 
-    def arrange(self, user: UserId, wish: OverallWish) -> None:
+    def arrange(self, user: UserId, wish: AccountPreferencesPatch) -> None:
         """Apply a patch as of the beginning of time, so that it hides nothing."""
         member = self._member(user)
-        change = wish.heard(member, self.overall(member), ALWAYS)
+        change = wish.change_for(member, self.overall(member), ALWAYS)
         self.say_of_everything(replace(change, visible_from=None, default_from=None))
 
-    def say_of_everything(self, word: OverallWord) -> None:
+    def say_of_everything(self, word: AccountPreferencesChange) -> None:
         changes = self.overall_words[word.member]
-        for field_name in said(word):
+        for field_name in encode_change(word):
             if field_name not in changes or word.at > changes[field_name].at:
                 changes[field_name] = word
 
-    def overall(self, member: Member) -> Overall:
+    def overall(self, member: Member) -> AccountPreferences:
         changes = self.overall_words.get(member, {})
         latest = max((change.at for change in changes.values()), default=ALWAYS)
         return replace(
-            NOTHING_SAID,
+            DEFAULT_ACCOUNT_PREFERENCES,
             at=latest,
             **{field_name: getattr(change, field_name) for field_name, change in changes.items()},
         )
 
-    def own_wants(self, member: Member) -> Mapping[Subject, Want]:
-        wants = dict[Subject, Want]()
+    def own_wants(self, member: Member) -> Mapping[Subject, SubjectPreference]:
+        wants = dict[Subject, SubjectPreference]()
         for subject, changes in self.words.get(member, {}).items():
             if not changes:
                 continue
             fields = {name: getattr(change, name) for name, change in changes.items()}
             latest = max(change.at for change in changes.values())
-            wants[subject] = Want(subject=subject, member=member, at=latest, **fields)
+            wants[subject] = SubjectPreference(subject=subject, member=member, at=latest, **fields)
         return wants
 
-    def wants(self, member: Member) -> Mapping[Subject, Want]:
-        return standing(member, self.own_wants(member).values(), self.mutes.values())
+    def wants(self, member: Member) -> Mapping[Subject, SubjectPreference]:
+        return current_preferences(member, self.own_wants(member).values(), self.mutes.values())
 
     def known(self) -> dict[Member, Viewer]:
         """Return the viewers of all members with any row."""
@@ -167,23 +184,25 @@ class MemoryPeople:
         )
         return Viewer(
             user=user,
-            follows=reunited(visible_from(follows, wants, overall), user_blocks),
-            blocked=parted(user_blocks),
-            volume=volumes(wants),
+            follows=visible_after_unblock(visible_from(follows, wants, overall), user_blocks),
+            blocked=blocked_accounts(user_blocks),
+            volume=own_volumes(wants),
             marks=marks,
-            overall=overall,
+            account_preferences=overall,
         )
 
-    def _partings(self, member: Member, follows: Collection[Subject]) -> Apart:
+    def _partings(self, member: Member, follows: Collection[Subject]) -> BlockEnds:
         rows = self._apart.get(member, {})
-        blockers = sorted(peer for peer, side in rows if side is Side.BLOCKED_BY)
-        known = {*blockers[: self._most_blockers], *owners(follows)}
-        return apart((peer, at) for (peer, side), at in rows.items() if side is Side.BLOCKS or peer in known)
+        blockers = sorted(peer for peer, side in rows if side is BlockDirection.BLOCKED_BY)
+        known = {*blockers[: self._most_blockers], *subject_owners(follows)}
+        return block_ends(
+            (peer, at) for (peer, side), at in rows.items() if side is BlockDirection.BLOCKS or peer in known
+        )
 
-    def _patch(self, user: UserId, subject: Subject, patch: Wish, now: datetime = ALWAYS) -> None:
+    def _patch(self, user: UserId, subject: Subject, patch: PreferencePatch, now: datetime = ALWAYS) -> None:
         member = self._member(user)
-        before = self.wants(member).get(subject, Want(subject=subject, member=member, at=ALWAYS))
-        self.say(patch.heard(before, now))
+        before = self.wants(member).get(subject, SubjectPreference(subject=subject, member=member, at=ALWAYS))
+        self.say(patch.change_for(before, now))
 
     def _member(self, user: UserId) -> Member:
         return self._directory.accounts([user])[user].member
@@ -196,4 +215,4 @@ class MemoryPeople:
             if block == block_of(member) and follow.members[slot // 8] >> slot % 8 & 1
         }
         follows = shared | self.own.get(member, {})
-        return {subject: since for subject, since in follows.items() if since < LEFT}
+        return {subject: since for subject, since in follows.items() if since < UNFOLLOWED}

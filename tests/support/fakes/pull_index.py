@@ -9,7 +9,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
-from notifier.ports.pull_index import FRESH_FOR, Pulled, SubjectList, SubjectLists
+from notifier.ports.pull_index import MAX_COMPARISON_AGE, PulledPositions, SubjectList, SubjectLists
 
 KEPT = 64
 TICK = timedelta(milliseconds=1)
@@ -79,7 +79,7 @@ class MemoryPullIndex:
         self._seen = self.epoch
         return None if self.since is None else self.epoch
 
-    def rebuilt(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
+    def record_rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
         if self._seen is None:
             self.generation()
         seen, bursts = self._seen, [burst for page in pages for burst in page]
@@ -93,7 +93,7 @@ class MemoryPullIndex:
         self._settle(since)
         self.as_of = as_of
 
-    def compared(self, since: datetime, as_of: datetime) -> None:
+    def record_comparison(self, since: datetime, as_of: datetime) -> None:
         self._unbroken(self._seen)
         if self.since is None:
             raise CacheUnavailable("The index isn't rebuilt.")
@@ -103,7 +103,7 @@ class MemoryPullIndex:
 
     async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists | None:
         now = self.clock.now()
-        if self.as_of is None or not now - FRESH_FOR <= self.as_of <= now:
+        if self.as_of is None or not now - MAX_COMPARISON_AGE <= self.as_of <= now:
             return None
         lists = dict[Subject, SubjectList]()
         for subject in subjects:
@@ -111,26 +111,26 @@ class MemoryPullIndex:
             if list_.since == NEVER:
                 continue
             places = [(at, BurstKey(subject, seq)) for seq, at in sorted(list_.opened.items()) if at >= list_.since]
-            lists[subject] = SubjectList(complete_since=list_.since, places=places[::-1])
+            lists[subject] = SubjectList(complete_since=list_.since, positions=places[::-1])
         return SubjectLists(lists=lists, as_of=self.as_of)
 
-    async def news(self, subjects: Collection[Subject]) -> Pulled:
+    async def read_newest(self, subjects: Collection[Subject]) -> PulledPositions:
         asked = set(subjects)
         now = self.clock.now()
-        if asked and (self.as_of is None or not now - FRESH_FOR <= self.as_of <= now):
-            return Pulled(places=(), complete_since=None)
+        if asked and (self.as_of is None or not now - MAX_COMPARISON_AGE <= self.as_of <= now):
+            return PulledPositions(positions=(), complete_since=None)
         unlisted = NEVER if self.since is None else self.since
         claims = [self.lists[subject].since if subject in self.lists else unlisted for subject in asked]
         since = max(claims, default=FOR_EVER)
         if since == NEVER:
-            return Pulled(places=(), complete_since=None)
+            return PulledPositions(positions=(), complete_since=None)
         places = [
             InboxPosition(opened, BurstKey(subject, seq))
             for subject in asked & self.lists.keys()
             for seq, opened in self.lists[subject].opened.items()
             if opened >= since
         ]
-        return Pulled(places=tuple(sorted(places, reverse=True)), complete_since=since, as_of=self.as_of)
+        return PulledPositions(positions=tuple(sorted(places, reverse=True)), complete_since=since, as_of=self.as_of)
 
     def _announce(self, subject: Subject, seq: int, opened_at: datetime) -> None:
         current = self.lists.get(subject)

@@ -6,57 +6,57 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain
 
-from notifier.codec.push import spares
+from notifier.codec.push import suppression_by_shard
 from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import Alert
-from notifier.domain.push.circuit_breaker import LeftAlone
+from notifier.domain.push.circuit_breaker import OpenCircuit
 from notifier.domain.push.device import Device, DeviceId
-from notifier.domain.push.frequency_cap import CapLimits, CountedAlert, History, Ruling, judged, spent
-from notifier.domain.push.rate_limit import TERMS, Pace, Terms, drawn, told
+from notifier.domain.push.frequency_cap import AlertHistory, CapLimits, CountedAlert, Ruling, ruling_on, with_alert
+from notifier.domain.push.rate_limit import PROVIDER_LIMITS, ProviderLimit, ProviderRate, draw, report_results
 from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
-from notifier.domain.push.send_log import Sending, Window
-from notifier.domain.users.account_preferences import Asleep
-from notifier.domain.users.visibility import pushable_awake
+from notifier.domain.push.send_log import SendLogKey, SendWindow
+from notifier.domain.users.account_preferences import AlertDeferred
+from notifier.domain.users.visibility import may_push_after_quiet_hours
 from notifier.ports.coordination import Clock
-from notifier.ports.push import Post, Reply, Silence, Spare
+from notifier.ports.push import NoReply, Post, PushSuppression, Reply
 from tests.support.fakes.directory import MemoryDirectory
 from tests.support.fakes.people import MemoryPeople
 
 
 @dataclass(slots=True)
 class MemoryPaces:
-    terms: Mapping[Platform, Terms] = field(default_factory=lambda: TERMS)
-    paces: dict[Platform, Pace] = field(default_factory=dict)
+    terms: Mapping[Platform, ProviderLimit] = field(default_factory=lambda: PROVIDER_LIMITS)
+    paces: dict[Platform, ProviderRate] = field(default_factory=dict)
 
     def wipe(self) -> None:
         self.paces.clear()
 
-    def draw(self, platform: Platform, wanted: int, *, urgent: bool, ease: float, now: datetime) -> int:
+    def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
         current, terms = self.paces.get(platform), self.terms[platform]
-        self.paces[platform], granted = drawn(current, terms, now, wanted, urgent=urgent, ease=ease)
+        self.paces[platform], granted = draw(current, terms, now, wanted, urgent=urgent, slowdown_factor=slowdown)
         return granted
 
-    def tell(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
+    def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
         current, terms = self.paces.get(platform), self.terms[platform]
-        self.paces[platform] = told(current, terms, now, refused=refused, slow=slow)
+        self.paces[platform] = report_results(current, terms, now, refused=refused, slow=slow)
 
 
 @dataclass(slots=True)
 class MemoryCaps:
     caps: CapLimits = field(default_factory=CapLimits)
-    days: dict[Member, History] = field(default_factory=dict)
+    days: dict[Member, AlertHistory] = field(default_factory=dict)
 
     def wipe(self) -> None:
         self.days.clear()
 
     def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
         cause = CountedAlert.of(burst, tweet)
-        rulings = {member: judged(self.days.get(member, ()), cause, now, self.caps) for member in people}
+        rulings = {member: ruling_on(self.days.get(member, ()), cause, now, self.caps) for member in people}
         for member, ruling in rulings.items():
             if ruling is Ruling.NEW:
-                self.days[member] = spent(self.days.get(member, ()), cause, now, self.caps)
+                self.days[member] = with_alert(self.days.get(member, ()), cause, now, self.caps)
         return rulings
 
 
@@ -68,8 +68,8 @@ class MemoryTabReport:
     def wipe(self) -> None:
         self.reports.clear()
 
-    def tell(self, process: str, p99: timedelta, lasting: timedelta) -> None:
-        self.reports[process] = p99, self.clock.now() + lasting
+    def publish(self, process: str, p99: timedelta, ttl: timedelta) -> None:
+        self.reports[process] = p99, self.clock.now() + ttl
 
     def worst(self) -> timedelta | None:
         return max((p99 for p99, until in self.reports.values() if self.clock.now() < until), default=None)
@@ -78,15 +78,15 @@ class MemoryTabReport:
 @dataclass(slots=True)
 class MemoryLineReport:
     clock: Clock
-    reports: dict[str, tuple[LeftAlone, datetime]] = field(default_factory=dict)
+    reports: dict[str, tuple[OpenCircuit, datetime]] = field(default_factory=dict)
 
     def wipe(self) -> None:
         self.reports.clear()
 
-    def tell(self, line: str, left: LeftAlone, lasting: timedelta) -> None:
-        self.reports[line] = left, self.clock.now() + lasting
+    def publish(self, line: str, circuit: OpenCircuit, ttl: timedelta) -> None:
+        self.reports[line] = circuit, self.clock.now() + ttl
 
-    def told(self) -> Mapping[str, LeftAlone]:
+    def read(self) -> Mapping[str, OpenCircuit]:
         return {line: left for line, (left, until) in self.reports.items() if self.clock.now() < until}
 
 
@@ -122,10 +122,12 @@ class MemoryPhones:
 
 class MemorySent:
     def __init__(self) -> None:
-        self.windows: dict[Sending, dict[int, Window]] = defaultdict(dict)
+        self.windows: dict[SendLogKey, dict[int, SendWindow]] = defaultdict(dict)
         """Batches by number."""
 
-    def read(self, burst: BurstKey, platform: Platform, shards: Collection[int]) -> Mapping[Sending, Sequence[Window]]:
+    def read(
+        self, burst: BurstKey, platform: Platform, shards: Collection[int]
+    ) -> Mapping[SendLogKey, Sequence[SendWindow]]:
         wanted = set(shards)
         return {
             sending: [windows[n] for n in sorted(windows)]
@@ -133,18 +135,18 @@ class MemorySent:
             if (sending.burst, sending.platform) == (burst, platform) and sending.shard in wanted and windows
         }
 
-    def intend(self, windows: Sequence[tuple[Sending, Window]]) -> Sequence[bool]:
+    def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Sequence[bool]:
         return [self._intend(sending, window) for sending, window in windows]
 
-    def close(self, windows: Sequence[tuple[Sending, Window]]) -> None:
+    def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
         for sending, window in windows:
-            if (intended := self.windows[sending].get(window.n)) is not None:
-                self.windows[sending][window.n] = replace(intended, missed=window.missed)
+            if (intended := self.windows[sending].get(window.number)) is not None:
+                self.windows[sending][window.number] = replace(intended, failures=window.failures)
 
-    def _intend(self, sending: Sending, window: Window) -> bool:
-        if window.n in self.windows[sending]:
+    def _intend(self, sending: SendLogKey, window: SendWindow) -> bool:
+        if window.number in self.windows[sending]:
             return False
-        self.windows[sending][window.n] = replace(window, missed=None)
+        self.windows[sending][window.number] = replace(window, failures=None)
         return True
 
 
@@ -156,27 +158,27 @@ class MemorySpared:
         self._people = people
         self._directory = directory
 
-    def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, Spare]:
+    def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, PushSuppression]:
         known = [(member, viewer) for member, viewer in self._people.known().items() if shard_of(member) in shards]
-        denied = [member for member, viewer in known if not pushable_awake(burst, viewer, now=now)]
+        denied = [member for member, viewer in known if not may_push_after_quiet_hours(burst, viewer, now=now)]
         deleted = [member for member in self._directory.deleted() if shard_of(member) in shards]
         asleep = [
-            (member, Asleep(until=until))
+            (member, AlertDeferred(until=until))
             for member, viewer in known
-            if (until := viewer.overall.looked_for_at(burst, now)) is not None
+            if (until := viewer.account_preferences.alert_time_after_quiet(burst, now)) is not None
         ]
-        return spares(shards, chain(denied, deleted), asleep)
+        return suppression_by_shard(shards, chain(denied, deleted), asleep)
 
 
 # A transport without a network, answered by a function.
 
-Answering = Callable[[Post], Reply | Silence]
+Answering = Callable[[Post], Reply | NoReply]
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryTransport:
     answering: Answering
 
-    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
+    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
         for post in posts:
             yield post, self.answering(post)

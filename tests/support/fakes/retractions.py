@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import Mention
-from notifier.domain.bursts.retraction import Retraction, Trail, found_by
+from notifier.domain.bursts.retraction import Retraction, RetractionKey, index_keys
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.event_log import DeadLetter
 from notifier.ports.retractions import MentionLocation
@@ -18,30 +18,32 @@ from tests.support.fakes.moderation import MemoryHolds
 class MemoryRetractions:
     def __init__(self, bursts: MemoryBursts) -> None:
         self._bursts = bursts
-        self._current: dict[Trail, Retraction] = {}
+        self._current: dict[RetractionKey, Retraction] = {}
 
     def write(self, retractions: Collection[Retraction]) -> None:
         for retraction in retractions:
-            current = self._current.get(retraction.trail)
+            current = self._current.get(retraction.key)
             if current is None or current.rank < retraction.rank:
-                self._current[retraction.trail] = retraction
+                self._current[retraction.key] = retraction
 
-    def standing(self, trails: Collection[Trail]) -> Mapping[Trail, Retraction]:
-        return {trail: self._current[trail] for trail in trails if trail in self._current}
+    def read_current(self, keys: Collection[RetractionKey]) -> Mapping[RetractionKey, Retraction]:
+        return {trail: self._current[trail] for trail in keys if trail in self._current}
 
-    def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[MentionLocation]:
-        locations = defaultdict[Trail, list[MentionLocation]](list)
+    def mention_locations(
+        self, keys: Collection[RetractionKey], burst: BurstKey | None = None
+    ) -> Iterator[MentionLocation]:
+        locations = defaultdict[RetractionKey, list[MentionLocation]](list)
         for (key, event), mention in sorted(self._bursts.mentions.items()):
-            for trail in found_by(mention) if burst in (None, key) else ():
+            for trail in index_keys(mention) if burst in (None, key) else ():
                 locations[trail].append(MentionLocation(key, event))
-        for trail in trails:
+        for trail in keys:
             yield from locations.get(trail, ())
 
-    def read(self, places: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
+    def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         mentions = self._bursts.mentions
-        return {p: mentions[p.burst, p.event] for p in places if (p.burst, p.event) in mentions}
+        return {p: mentions[p.burst, p.event] for p in locations if (p.burst, p.event) in mentions}
 
-    def within(self, burst: BurstKey) -> Iterator[Mention]:
+    def mentions_of_burst(self, burst: BurstKey) -> Iterator[Mention]:
         yield from (mention for (key, _), mention in [*self._bursts.mentions.items()] if key == burst)
 
 
@@ -53,18 +55,18 @@ class MemoryTraces:
         self._holds = holds
         self._dead_letters = dead_letters
 
-    def held(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
+    def held_mentions(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         stored = [*self._holds.by_event.values()]
         return (hold for hold in stored if hold.author in authors and hold.event and hold.event.text)
 
-    def blank(self, holds: Collection[HeldMention]) -> None:
-        for hold in holds:
+    def erase_held_texts(self, held_mentions: Collection[HeldMention]) -> None:
+        for hold in held_mentions:
             stored = self._holds.by_event[hold.id]
-            self._holds.by_event[hold.id] = stored.blank
+            self._holds.by_event[hold.id] = stored.without_text
 
-    def letters(self) -> Iterator[DeadLetter]:
+    def dead_letters(self) -> Iterator[DeadLetter]:
         return (dead_letter for dead_letter in [*self._dead_letters.by_id.values()] if dead_letter.body)
 
-    def empty(self, letters: Collection[DeadLetter]) -> None:
+    def erase_letter_bodies(self, letters: Collection[DeadLetter]) -> None:
         for letter in letters:
             self._dead_letters.by_id[letter.id] = replace(self._dead_letters.by_id[letter.id], body=b"")

@@ -5,9 +5,13 @@ from collections.abc import Collection, Iterable, Mapping
 from notifier.domain.audience.bitmap import SHARD_BLOCKS, Bits, shard_of
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, Subject, UserId
-from notifier.domain.users.account_preferences import Overall, OverallWord, overall_sets
-from notifier.domain.users.subject_preferences import BlockMute, Want, Word, wanting
-from notifier.domain.users.user_blocks import Parting
+from notifier.domain.users.account_preferences import (
+    AccountPreferences,
+    AccountPreferencesChange,
+    account_preference_sets,
+)
+from notifier.domain.users.subject_preferences import BlockMute, PreferenceChange, SubjectPreference, preference_sets
+from notifier.domain.users.user_blocks import UserBlock
 from notifier.ports.users import Pair
 from tests.support.fakes.people import MemoryPeople
 
@@ -15,10 +19,10 @@ from tests.support.fakes.people import MemoryPeople
 class MemoryPartings:
     def __init__(self, people: MemoryPeople) -> None:
         self._people = people
-        self._current: dict[tuple[UserId, UserId], Parting] = {}
+        self._current: dict[tuple[UserId, UserId], UserBlock] = {}
 
-    def write(self, partings: Collection[Parting]) -> None:
-        for parting in partings:
+    def write(self, blocks: Collection[UserBlock]) -> None:
+        for parting in blocks:
             pair = parting.blocker, parting.blocked
             current = self._current.get(pair)
             if current is None or (parting.sequence, parting.until) > (current.sequence, current.until):
@@ -33,25 +37,25 @@ class MemoryWants:
     def __init__(self, people: MemoryPeople) -> None:
         self._people = people
 
-    def write(self, words: Collection[Word]) -> None:
-        for change in words:
+    def write(self, changes: Collection[PreferenceChange]) -> None:
+        for change in changes:
             self._people.say(change)
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
         self._people.mutes |= {(mute.block, mute.subject): mute for mute in mutes}
 
-    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, Want]:
+    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
         own = {(subject, member): self._people.own_wants(member).get(subject) for subject, member in pairs}
         return {pair: want for pair, want in own.items() if want is not None}
 
-    def sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
+    def member_sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
         own_by_member = [self._people.own_wants(member) for member in self._people.words if shard_of(member) == shard]
         mutes = [
             mute
             for (block, muted), mute in self._people.mutes.items()
             if muted == subject and block // SHARD_BLOCKS == shard
         ]
-        return wanting(
+        return preference_sets(
             [own_preferences[subject] for own_preferences in own_by_member if subject in own_preferences], mutes
         )
 
@@ -60,15 +64,17 @@ class MemoryOveralls:
     def __init__(self, people: MemoryPeople) -> None:
         self._people = people
 
-    def write(self, words: Collection[OverallWord]) -> None:
-        for change in words:
+    def write(self, changes: Collection[AccountPreferencesChange]) -> None:
+        for change in changes:
             self._people.say_of_everything(change)
 
-    def standing(self, members: Collection[Member]) -> Mapping[Member, Overall]:
+    def read_current(self, members: Collection[Member]) -> Mapping[Member, AccountPreferences]:
         return {m: self._people.overall(m) for m in members if self._people.overall_words.get(m)}
 
-    def sets(self, shard: int) -> Mapping[SetKind, Bits]:
-        return overall_sets(self.standing([m for m in self._people.overall_words if shard_of(m) == shard]))
+    def member_sets(self, shard: int) -> Mapping[SetKind, Bits]:
+        return account_preference_sets(
+            self.read_current([m for m in self._people.overall_words if shard_of(m) == shard])
+        )
 
 
 class MemoryPreferences:
@@ -76,14 +82,14 @@ class MemoryPreferences:
         self._people = people
         self._wants = MemoryWants(people)
 
-    async def read(self, member: Member) -> Mapping[Subject, Want]:
+    async def read(self, member: Member) -> Mapping[Subject, SubjectPreference]:
         return self._people.wants(member)
 
-    async def write(self, word: Word) -> None:
-        self._wants.write([word])
+    async def write(self, change: PreferenceChange) -> None:
+        self._wants.write([change])
 
-    async def overall(self, member: Member) -> Overall:
+    async def read_account(self, member: Member) -> AccountPreferences:
         return self._people.overall(member)
 
-    async def say(self, word: OverallWord) -> None:
-        self._people.say_of_everything(word)
+    async def write_account(self, change: AccountPreferencesChange) -> None:
+        self._people.say_of_everything(change)

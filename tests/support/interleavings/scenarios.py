@@ -7,7 +7,7 @@ from enum import StrEnum, auto
 from functools import partial
 
 from notifier.domain.ids import BurstKey
-from notifier.ports.inbox_versions import CHANGE_LASTS, Scope
+from notifier.ports.inbox_versions import CHANGE_MARK_TTL, Scope
 from tests.support.interleavings.orders import Threads, Work, orders
 from tests.support.interleavings.world import BEFORE, LEE, OF_LYRA, Seen, World, burst_of
 from tests.support.interleavings.writers import OF_BURSTS, OF_FACTS, Writer, mark, see
@@ -104,7 +104,7 @@ def wipe(world: World, _: Threads) -> None:
 
 def expire(world: World, _: Threads) -> None:
     """Let a mark expire, because the writer is slower than any write should be."""
-    world.clock.advance(CHANGE_LASTS + timedelta(seconds=1))
+    world.clock.advance(CHANGE_MARK_TTL + timedelta(seconds=1))
 
 
 @dataclass(slots=True)
@@ -160,21 +160,21 @@ def another(world: World, _: Threads) -> None:
 
 def small(world: World, bytes: int) -> None:
     for inbox in world.inboxes:
-        inbox.subjects.most_bytes = bytes
+        inbox.subjects.max_bytes = bytes
 
 
 def shallow(world: World) -> None:
     """Read one burst at a time, and list one of a subject, so that a page needs older ones from the store."""
     empty_index(world)
     for inbox in world.inboxes:
-        inbox.subjects.run = inbox.subjects.most_places = 1
+        inbox.subjects.run = inbox.subjects.max_positions = 1
 
 
 def short_memory(world: World) -> None:
     """Remember a single change."""
     empty_index(world)
     for inbox in world.inboxes:
-        inbox.subjects.most_recent = 1
+        inbox.subjects.max_recent = 1
 
 
 def crowd(world: World, _: Threads) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from notifier.domain.audience.account_flags import Flag, Flagged
+from notifier.domain.audience.account_flags import Flag, FlagRow
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.bursts.sequencer import Head
@@ -16,7 +16,7 @@ from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.invalidation import Invalidation
 from notifier.flow.inbox.shared_loads import DirectLoads
 from notifier.flow.inbox.store_breaker import NoDeadline
-from notifier.flow.sequencing.live_publisher import Voice
+from notifier.flow.sequencing.live_publisher import LivePublisher
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
@@ -68,7 +68,7 @@ class World:
         self.bursts, self.directory = MemoryBursts(), MemoryDirectory()
         self.directory.enrol([DirectoryEntry(user=user, member=member) for user, member in MEMBERS.items()])
         flags = MemoryFlags()
-        flags.write([Flagged(flag=Flag.VIP, member=MEMBERS[KIM], on=True, sequence=1)])
+        flags.write([FlagRow(flag=Flag.VIP, member=MEMBERS[KIM], is_set=True, sequence=1)])
         self.people = MemoryPeople(self.directory, flags=flags)
         self.bus, self.heads, self.pull = MemoryBus(), MemoryHeads(), MemoryPullIndex(self.clock)
         self.versions = MemoryVersions(clock=self.clock, bus=self.bus)
@@ -112,7 +112,7 @@ class World:
             sets=MemoryMemberSets(self.directory),
             ledger=MemoryLedger(MemoryClaims()),
             pull=self._cache(self.pull, "pull"),
-            voice=Voice(bus=self._cache(self.bus, "bus"), missed=False),
+            live_publisher=LivePublisher(bus=self._cache(self.bus, "bus"), has_missed=False),
             clock=self.clock,
             nonces=self.nonces,
             metrics=METRICS,
@@ -131,18 +131,18 @@ class World:
         for key in (FIRST, *OTHERS):
             self.bursts.write([burst_of(key, self.clock)], [])
         for key in (FIRST, OTHERS[-1]):
-            head = replace(Head.fresh(key.subject), version=1, nonce="published", seq=key.seq, announced=key.seq)
+            head = replace(Head.empty(key.subject), version=1, nonce="published", seq=key.seq, announced=key.seq)
             assert self.heads.swap([head]) == [True]
 
     def _follow_feed(self, *, warm: Collection[int]) -> None:
         """Both processes follow the feed for a minute, and have just read it; Kim is known to those that are warm."""
         for inbox in self.inboxes:
-            run_sync(inbox.facts.looks.look((), patient=True))
+            run_sync(inbox.facts.lookups.look_up((), may_wait=True))
         self.clock.advance(timedelta(minutes=1))
         self.pull.generation()
-        self.pull.rebuilt([[*self.bursts.by_key.values()]], SINCE, self.clock.now())
+        self.pull.record_rebuild([[*self.bursts.by_key.values()]], SINCE, self.clock.now())
         for process, inbox in enumerate(self.inboxes):
-            run_sync(inbox.facts.looks.look((), patient=True))
+            run_sync(inbox.facts.lookups.look_up((), may_wait=True))
             if process in warm:
                 assert self.open(process) == BEFORE
 

@@ -5,12 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from notifier.domain.audience.bitmap import BLOCK_BYTES
-from notifier.domain.audience.follows import LEFT, BlockFollows, Follow
+from notifier.domain.audience.follows import UNFOLLOWED, BlockFollows, Follow
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Want, Wish
-from notifier.domain.users.user_blocks import Parting
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER, PreferencePatch, SubjectPreference
+from notifier.domain.users.user_blocks import UserBlock
 from notifier.domain.users.visibility import Mark
-from notifier.flow.inbox.versioned_ports import VersionedDirectory, VersionedFollows, VersionedPartings
+from notifier.flow.inbox.versioned_ports import VersionedDirectory, VersionedFollows, VersionedUserBlocks
 from notifier.ports.directory import DirectoryEntry
 from tests.support.fakes.audience import MemoryFollows
 from tests.support.fakes.user_preferences import MemoryPartings
@@ -31,7 +31,7 @@ from tests.support.interleavings.world import (
 from tests.support.simulator.inbox_visits import run_sync
 
 NOTHING: Seen = ([], 0)
-UNFOLLOW = Follow(subject=OF_NOVA, member=MEMBERS[KIM], visible_from=LEFT, sequence=9)
+UNFOLLOW = Follow(subject=OF_NOVA, member=MEMBERS[KIM], visible_from=UNFOLLOWED, sequence=9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +50,8 @@ def see(world: World, process: int = 1) -> None:
 
 
 def mute(world: World) -> None:
-    current = Want(subject=OF_NOVA, member=MEMBERS[KIM], at=ALWAYS)
-    run_sync(world.preferences().write(Wish(muted_until=NEVER).heard(current, world.clock.now())))
+    current = SubjectPreference(subject=OF_NOVA, member=MEMBERS[KIM], at=ALWAYS)
+    run_sync(world.preferences().write(PreferencePatch(muted_until=NEVER).change_for(current, world.clock.now())))
 
 
 def unfollow(world: World) -> None:
@@ -66,8 +66,8 @@ def follow_many(world: World) -> None:
 
 def block(world: World) -> None:
     stored = world.store(MemoryPartings(world.people), "partings")
-    partings = VersionedPartings(partings=stored, invalidation=world.invalidation())
-    parting = Parting(
+    partings = VersionedUserBlocks(user_blocks=stored, invalidation=world.invalidation())
+    parting = UserBlock(
         blocker=KIM,
         blocker_member=MEMBERS[KIM],
         blocked=NOVA,

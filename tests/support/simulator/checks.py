@@ -7,17 +7,17 @@ from datetime import timedelta
 from itertools import chain, product
 
 from notifier import topics
-from notifier.domain.audience.bitmap import members, nobody, shard_of
+from notifier.domain.audience.bitmap import members, no_members, shard_of
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS
-from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import TIERS, SetKind
-from notifier.domain.delivery.accounting import books
+from notifier.domain.delivery.accounting import recipient_totals
 from notifier.domain.delivery.ledger import BurstProgress, Fact
 from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.users.account_preferences import OF_OVERALLS
-from notifier.domain.users.subject_preferences import OF_WANTS
-from notifier.flow.inbox.inbox import Tab
+from notifier.domain.users.account_preferences import ACCOUNT_PREFERENCE_SETS
+from notifier.domain.users.subject_preferences import SUBJECT_PREFERENCE_SETS
+from notifier.flow.inbox.inbox import UncachedInbox
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.oracle import InboxMarks, Key, ObservedBurst, Oracle, ShardTiers, State
 from tests.support.simulator.checks_push import alert_violations
@@ -64,9 +64,9 @@ GROUPS = {
     topics.MENTIONS: "router",
     topics.MENTIONS_CELEBRITY: "coordinator",
     topics.MENTIONS_STANDARD: "coordinator",
-    topics.FOLLOWS: "indexer",
+    topics.FOLLOWS: "graph_indexer",
     topics.RETRACTIONS: "retractor",
-    topics.DEVICES: "switchboard",
+    topics.DEVICES: "device_indexer",
 }
 
 
@@ -130,12 +130,14 @@ def _indexed(world: World) -> Iterator[str]:
     people, sets = world.population.people.values(), world.state.sets
     for owner in sorted({owner for p in people for owner in (*p.follows, *p.muted, *p.volume)}):
         subject = Subject(Kind.MENTION, UserId(owner))
-        head = dict(enumerate(sets.head(subject).counts))
-        expected = {kind: {p.member for p in people if p.volume.get(owner) == str(kind)} for kind in OF_WANTS}
+        head = dict(enumerate(sets.follower_counts(subject).by_shard))
+        expected = {
+            kind: {p.member for p in people if p.volume.get(owner) == str(kind)} for kind in SUBJECT_PREFERENCE_SETS
+        }
         expected |= {SetKind.MUTED: {p.member for p in people if owner in p.muted}}
         expected |= {SetKind.FOLLOWERS: {p.member for p in people if owner in p.follows}}
         for kind, shard in product(expected, range(SHARDS)):
-            actual = set(members(sets.read(kind, subject, [shard]).get(shard, nobody()), shard))
+            actual = set(members(sets.read(kind, subject, [shard]).get(shard, no_members()), shard))
             if actual != (
                 expected_members := {member for member in expected[kind] if shard_of(Member(member)) == shard}
             ):
@@ -147,11 +149,13 @@ def _indexed(world: World) -> Iterator[str]:
 def _arranged(world: World) -> Iterator[str]:
     """Check the bitmaps of account-wide preferences."""
     people = world.population.people.values()
-    expected = {kind: {p.member for p in people if f"overall_{p.overall}" == str(kind)} for kind in OF_OVERALLS}
+    expected = {
+        kind: {p.member for p in people if f"overall_{p.overall}" == str(kind)} for kind in ACCOUNT_PREFERENCE_SETS
+    }
     expected |= {SetKind.NO_PUSH: {p.member for p in people if not p.alerts}}
     expected |= {SetKind.ASKED: {p.member for p in people if p.asked}}
     for kind, shard in product(expected, range(SHARDS)):
-        actual = set(members(world.state.sets.read(kind, None, [shard]).get(shard, nobody()), shard))
+        actual = set(members(world.state.sets.read(kind, None, [shard]).get(shard, no_members()), shard))
         if actual != (expected_members := {member for member in expected[kind] if shard_of(Member(member)) == shard}):
             yield f"the bitmap {kind} has {sorted(actual)}, and should have {sorted(expected_members)}"
 
@@ -160,12 +164,12 @@ def _connected(world: World) -> Iterator[str]:
     """Check that the newest update decides whose each device is, and that the bitmap has exactly the device owners."""
     people = world.population.people.values()
     for shard in range(SHARDS):
-        actual = set(members(world.state.sets.read(SetKind.PUSH, None, [shard]).get(shard, nobody()), shard))
+        actual = set(members(world.state.sets.read(SetKind.PUSH, None, [shard]).get(shard, no_members()), shard))
         if actual != (expected_members := {p.member for p in people if p.push and shard_of(Member(p.member)) == shard}):
             yield f"the bitmap push has {sorted(actual)}, and should have {sorted(expected_members)}"
     updates = sorted(world.population.in_flight_changes.device_updates(), key=lambda update: (update.rank, update.has))
     owners = {update.device: update.person if update.has else None for update in updates}
-    rows = world.state.devices.of([Member(p.member) for p in people])
+    rows = world.state.devices.by_member([Member(p.member) for p in people])
     registered = {(person.name, device.id) for person in people for device in rows.get(Member(person.member), ())}
     if registered != (expected_devices := {(person, device) for device, person in owners.items() if person}):
         yield f"devices are of {sorted(registered)}, and should be of {sorted(expected_devices)}"
@@ -187,8 +191,8 @@ def _no_deaths(world: World) -> Iterator[str]:
 def _delivered(world: World) -> Iterator[str]:
     oracle = world.state_reader.oracle()
     rows = _rows(world)
-    for account in world.state.archive.accounts():
-        seals = list(world.state.archive.seals(account.plan.burst))
+    for account in world.state.archive.burst_progress():
+        seals = list(world.state.archive.audience_snapshots(account.plan.burst))
         seen = oracle.bursts[key_of(account.plan.burst)]
         yield from _ended(account)
         for seal in seals:
@@ -205,16 +209,20 @@ def _delivered(world: World) -> Iterator[str]:
 
 
 def _ended(account: BurstProgress) -> Iterator[str]:
-    yield from (f"{slice_} hasn't ended" for slice_, progress in account.standings.items() if progress.ended is None)
+    yield from (
+        f"{slice_} hasn't ended" for slice_, progress in account.slice_states.items() if progress.final_entry is None
+    )
 
 
-def _sealed(world: World, oracle: Oracle, seen: ObservedBurst, seal: Seal, burst: BurstKey) -> Iterator[str]:
+def _sealed(
+    world: World, oracle: Oracle, seen: ObservedBurst, seal: AudienceSnapshot, burst: BurstKey
+) -> Iterator[str]:
     """Check each seal against the sets as its worker read them. Changes in flight may or may not be included."""
     actual = ShardTiers(
         tiers={str(tier): frozenset(members(seal.tiers[tier], seal.shard)) for tier in TIERS},
         dormant=seal.dormant,
         suppressed=sum(seal.suppressed.values()),
-        push=frozenset(members(seal.push, seal.shard)),
+        push=frozenset(members(seal.to_alert, seal.shard)),
     )
     possible = world.seal_observer.sealed[burst, seal.shard]
     opened = replace(seen, left_to="")
@@ -224,16 +232,16 @@ def _sealed(world: World, oracle: Oracle, seen: ObservedBurst, seal: Seal, burst
         yield f"the seal of {seen.key}, shard {seal.shard}, contradicts the sets that its worker read: {text}"
 
 
-def _balanced(account: BurstProgress, seals: list[Seal]) -> Iterator[str]:
-    sums = books(account, [seal.tally() for seal in seals], throttles=(), now=account.plan.opened_at)
-    if not sums.balanced or sums.in_flight or sums.parked or sums.dead:
+def _balanced(account: BurstProgress, seals: list[AudienceSnapshot]) -> Iterator[str]:
+    sums = recipient_totals(account, [seal.counts() for seal in seals], throttles=(), now=account.plan.opened_at)
+    if not sums.is_balanced or sums.in_flight or sums.parked or sums.dead:
         yield f"the books of {account.plan.burst} don't balance: {sums}"
     shards = {shard for first, last in account.plan.ranges for shard in range(first, last + 1)}
     if shards - {seal.shard for seal in seals}:
         yield f"{account.plan.burst} has unsealed shards: {sorted(shards - {seal.shard for seal in seals})}"
 
 
-def _planned(world: World, oracle: Oracle, seen: ObservedBurst, seals: list[Seal]) -> Iterator[str]:
+def _planned(world: World, oracle: Oracle, seen: ObservedBurst, seals: list[AudienceSnapshot]) -> Iterator[str]:
     """Check that every shard with recipients has a seal, and that a burst on the pull path alone has none."""
     sealed = {seal.shard for seal in seals}
     if seen.spared and sealed:
@@ -245,18 +253,20 @@ def _planned(world: World, oracle: Oracle, seen: ObservedBurst, seals: list[Seal
             yield f"{seen.key} reaches people of shard {shard}, and was never planned for it"
 
 
-def _written(account: BurstProgress, seals: list[Seal], rows: Counter[tuple[BurstKey, str, int]]) -> Iterator[str]:
+def _written(
+    account: BurstProgress, seals: list[AudienceSnapshot], rows: Counter[tuple[BurstKey, str, int]]
+) -> Iterator[str]:
     by_shard = {seal.shard: seal for seal in seals}
     burst = account.plan.burst
     allowed: set[int] = set()
-    for slice_, progress in account.standings.items():
-        if slice_.step is not Step.ROWS or progress.ended is None:
+    for slice_, progress in account.slice_states.items():
+        if slice_.step is not Step.ROWS or progress.final_entry is None:
             continue
         for shard in slice_.shards:
             expected = set(members(by_shard[shard].tiers[slice_.tier], shard)) if shard in by_shard else set()
             allowed |= expected
             missing = [m for m in expected if (burst, str(slice_.tier), m) not in rows]
-            if missing and progress.ended.fact is Fact.DONE:
+            if missing and progress.final_entry.fact is Fact.DONE:
                 yield f"{slice_} is done, and has no rows for {missing}"
     for key, tier, member in rows:
         if key == burst and member not in allowed:
@@ -267,7 +277,7 @@ def _rows(world: World) -> Counter[tuple[BurstKey, str, int]]:
     counts: Counter[tuple[BurstKey, str, int]] = Counter()
     for stored in world.state.archive.rows():
         row, first = stored.row, stored.member_range * RANGE_MEMBERS
-        counts.update((row.burst, str(row.tier), first + place) for place in row.places().tolist())
+        counts.update((row.burst, str(row.tier), first + place) for place in row.offsets().tolist())
     return counts
 
 
@@ -275,7 +285,7 @@ def _tabs(world: World) -> Iterator[str]:
     """Check every user's list and badge: with the index, without one, and in small pages."""
     state, oracle = world.state, world.state_reader.oracle()
     for index_name, index in (("the index", state.pull), ("an empty index", MemoryPullIndex(state.clock))):
-        tab = Tab(people=state.people, timeline=state.timeline, pull=index, clock=state.clock)
+        tab = UncachedInbox(people=state.people, timeline=state.timeline, pull=index, clock=state.clock)
         for person in sorted(index_name for index_name in oracle.people if not oracle.people[index_name].deleted):
             marked = world.visits.marked.get(person, InboxMarks())
             expected = oracle.list(person, marked, state.clock.now())
@@ -287,7 +297,7 @@ def _tabs(world: World) -> Iterator[str]:
                 yield f"{person} has a badge of {badge} and {unread_shown} by {index_name}, and must have {unread}"
 
 
-def _walked(tab: Tab, person: str) -> tuple[list[Key], list[Key], int]:
+def _walked(tab: UncachedInbox, person: str) -> tuple[list[Key], list[Key], int]:
     user = UserId(person)
     page, badge = run_sync(tab.open(user, limit=3))
     items = list(page.items)

@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 
-from notifier.domain.audience.bitmap import holds, members
+from notifier.domain.audience.bitmap import contains, members
 from notifier.domain.delivery.ledger import BurstProgress, Fact
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Member, Platform
-from notifier.domain.push.alert import alert, summary
-from notifier.domain.push.send_log import Sending, Why, Window
+from notifier.domain.push.alert import burst_alert, summary_alert
+from notifier.domain.push.send_log import SendLogKey, SendWindow, SilentReason
 from tests.support.simulator.script import Failing, Fault, Killed, Outage, Part, Stalled, Wiped
 from tests.support.simulator.simulation import World
 from tests.support.simulator.snapshot import key_of
@@ -20,7 +20,7 @@ CAPS = ((timedelta(hours=1), 5), (timedelta(days=1), 20))
 """Most alerts of a user within any span of this length."""
 
 AlertCounts = Counter[tuple[BurstKey, Member, Platform]]
-Windows = list[tuple[Sending, Window]]
+Windows = list[tuple[SendLogKey, SendWindow]]
 
 
 def alert_violations(world: World) -> Iterator[str]:
@@ -28,7 +28,7 @@ def alert_violations(world: World) -> Iterator[str]:
     alerts: AlertCounts = Counter((sent.burst, device.member, device.platform) for sent, device in state.phones.arrived)
     yield from world.push_observer.wrong
     yield from _with_wrong_collapse_id(world)
-    for account in state.archive.accounts():
+    for account in state.archive.burst_progress():
         yield from _finished_slices(world, account, alerts)
     alerted = _members_to_alert(world)
     yield from (
@@ -44,7 +44,7 @@ def _with_wrong_collapse_id(world: World) -> Iterator[str]:
     bursts, state = world.state_reader.oracle().bursts, world.state
     for sent, _ in state.phones.arrived:
         opened = replace(state.bursts.by_key[sent.burst], tweet=bursts[key_of(sent.burst)].tweets[0])
-        if sent.collapse_id not in (alert(opened).collapse_id, summary(opened, 2).collapse_id):
+        if sent.collapse_id not in (burst_alert(opened).collapse_id, summary_alert(opened, 2).collapse_id):
             yield f"an alert of {sent.burst} has another collapse id"
 
 
@@ -53,47 +53,50 @@ def _finished_slices(world: World, account: BurstProgress, alerts: AlertCounts) 
 
     A slice that was left to the pull path must have been too late.
     """
-    seals = {seal.shard: seal for seal in world.state.archive.seals(account.plan.burst)}
+    seals = {seal.shard: seal for seal in world.state.archive.audience_snapshots(account.plan.burst)}
     always = world.push_observer.always(account.plan.burst)
-    for slice_, progress in account.standings.items():
-        if slice_.step is Step.ROWS or progress.ended is None:
+    for slice_, progress in account.slice_states.items():
+        if slice_.step is Step.ROWS or progress.final_entry is None:
             continue
-        if progress.ended.fact is Fact.PULLED and progress.ended.at < account.plan.opened_at + slice_.terms.worth:
+        if (
+            progress.final_entry.fact is Fact.PULLED
+            and progress.final_entry.at < account.plan.opened_at + slice_.terms.expires_after
+        ):
             yield f"{slice_} was dropped before its time"
         for shard in set(slice_.shards) & set(seals):
-            if progress.ended.fact is not Fact.DONE:
+            if progress.final_entry.fact is not Fact.DONE:
                 continue
             windows = _windows(world, slice_, shard)
             platform = slice_.step.platform
             reached = always & world.population.members_with(platform)
-            expected = {Member(m) for m in members(seals[shard].alerted(slice_.tier), shard)} & reached
+            expected = {Member(m) for m in members(seals[shard].members_to_alert(slice_.tier), shard)} & reached
             if missing := {m for m in expected if not alerts[slice_.burst, m, platform]} - _recorded_as_silent(
                 windows, shard
             ):
                 yield f"{slice_} is done, and {sorted(missing)} were not alerted"
-            if any(window.missed is None for window in windows):
+            if any(window.failures is None for window in windows):
                 yield f"{slice_} is done, and the outcome of some alerts is unknown"
 
 
-def _windows(world: World, slice_: Slice, shard: int) -> Sequence[Window]:
-    sending = Sending(slice_.burst, slice_.tier, shard, slice_.step.platform)
+def _windows(world: World, slice_: Slice, shard: int) -> Sequence[SendWindow]:
+    sending = SendLogKey(slice_.burst, slice_.tier, shard, slice_.step.platform)
     return world.state.sent.read(slice_.burst, sending.platform, [shard]).get(sending, ())
 
 
-def _recorded_as_silent(windows: Sequence[Window], shard: int) -> set[Member]:
+def _recorded_as_silent(windows: Sequence[SendWindow], shard: int) -> set[Member]:
     """Return members whose alert is recorded as not sent or not accepted."""
     silent = {Member(m) for window in windows for bits in window.silent.values() for m in members(bits, shard)}
     return silent | {
-        attempt.tried.member for window in windows for attempt in window.missed or () if attempt.at is None
+        attempt.state.member for window in windows for attempt in window.failures or () if attempt.at is None
     }
 
 
 def _members_to_alert(world: World) -> Mapping[BurstKey, set[Member]]:
     """Return the members to alert by burst, as the seals have them."""
     members_by_burst = defaultdict[BurstKey, set[Member]](set)
-    for account in world.state.archive.accounts():
-        for seal in world.state.archive.seals(account.plan.burst):
-            members_by_burst[account.plan.burst] |= {Member(m) for m in members(seal.push, seal.shard)}
+    for account in world.state.archive.burst_progress():
+        for seal in world.state.archive.audience_snapshots(account.plan.burst):
+            members_by_burst[account.plan.burst] |= {Member(m) for m in members(seal.to_alert, seal.shard)}
     return members_by_burst
 
 
@@ -103,7 +106,7 @@ def _wrong_reasons(world: World, windows: Windows, alerted: Mapping[BurstKey, se
         for why, bits in window.silent.items():
             for member in map(Member, members(bits, at.shard)):
                 other_bursts = [key for key in alerted if key != at.burst and member in alerted[key]]
-                if why is Why.COLLAPSED:
+                if why is SilentReason.COLLAPSED:
                     is_true = _is_in_newer_alert(world, at, member, window.at)
                 else:
                     is_true = _reason_is_true(world, why, at.burst, other_bursts, window.at)
@@ -111,27 +114,29 @@ def _wrong_reasons(world: World, windows: Windows, alerted: Mapping[BurstKey, se
                     yield f"{member} wasn't told of {at.burst}, which is said to be {why}, and isn't"
 
 
-def _reason_is_true(world: World, why: Why, burst: BurstKey, other_bursts: list[BurstKey], now: datetime) -> bool:
+def _reason_is_true(
+    world: World, why: SilentReason, burst: BurstKey, other_bursts: list[BurstKey], now: datetime
+) -> bool:
     by_key, tweets = world.state.bursts.by_key, world.state_reader.oracle().bursts
     opened = {key: by_key[key].opened_at for key in [burst, *other_bursts]}
     match why:
-        case Why.HOURLY | Why.DAILY:
-            _, most = CAPS[why is Why.DAILY]
+        case SilentReason.HOURLY | SilentReason.DAILY:
+            _, most = CAPS[why is SilentReason.DAILY]
             return sum(opened[key] <= now for key in other_bursts) >= most
-        case Why.SAME_TWEET:
+        case SilentReason.SAME_TWEET:
             own = tweets[key_of(burst)].tweets
             return any(set(own) & set(tweets[key_of(key)].tweets) for key in other_bursts)
-        case Why.COLLAPSED:
+        case SilentReason.COLLAPSED:
             return False
 
 
-def _is_in_newer_alert(world: World, at: Sending, member: Member, now: datetime) -> bool:
+def _is_in_newer_alert(world: World, at: SendLogKey, member: Member, now: datetime) -> bool:
     """Whether an alert of a newer burst that includes this one was sent by then."""
     burst, by_key = at.burst, world.state.bursts.by_key
     for newer in (key for key in by_key if key.subject == burst.subject and key.seq > burst.seq):
         for windows in world.state.sent.read(newer, at.platform, [at.shard]).values():
-            sent = (window for window in windows if window.at <= now and holds(window.told, member))
-            if any(burst.seq in window.tells(member) for window in sent):
+            sent = (window for window in windows if window.at <= now and contains(window.alerted, member))
+            if any(burst.seq in window.covered_by_alert(member) for window in sent):
                 return True
     return False
 
@@ -145,7 +150,7 @@ def _over_cap(world: World, windows: Windows) -> Iterator[str]:
         return
     times = defaultdict[Member, dict[BurstKey, datetime]](dict)
     for at, window in sorted(windows, key=lambda entry: entry[1].at):
-        for member in map(Member, members(window.told, at.shard)):
+        for member in map(Member, members(window.alerted, at.shard)):
             times[member].setdefault(at.burst, window.at)
     for member, by_burst in times.items():
         for now in by_burst.values():

@@ -99,7 +99,7 @@ class WatchedBursts(MemoryBursts):
         for burst in bursts:
             self.restricted.setdefault(burst.key, burst.restricted_to is not None)
             self.opened.setdefault(burst.key, burst.version)
-            if burst.retracted or burst.restricted_to is not None:
+            if burst.is_retracted or burst.restricted_to is not None:
                 self.hidden_at.setdefault(burst.key, burst.version)
         super().write(bursts, mentions, changed)
 
@@ -157,10 +157,12 @@ class DurableState:
     def skip(self) -> None:
         """Advance the clock to the next wake-up if all work waits, so that nights are not stepped through."""
         now, accounts = self.clock.now(), self.ledger.read(self.ledger.unsettled()).values()
-        unfinished = [progress for account in accounts for progress in account.standings.values() if not progress.ended]
-        if not unfinished or self._pending() or not all(progress.waits(now) for progress in unfinished):
+        unfinished = [
+            progress for account in accounts for progress in account.slice_states.values() if not progress.final_entry
+        ]
+        if not unfinished or self._pending() or not all(progress.is_deferred(now) for progress in unfinished):
             return
-        self.clock.advance(min(progress.waits_until for progress in unfinished if progress.waits_until) - now)
+        self.clock.advance(min(progress.deferred_until for progress in unfinished if progress.deferred_until) - now)
 
     def published(self) -> set[BurstKey]:
         """Return the bursts that are durable and announced according to their heads."""

@@ -8,8 +8,8 @@ from itertools import chain, combinations, product
 from notifier import topics
 from notifier.codec import unpack
 from notifier.codec.push import unpack_device_record
-from notifier.domain.audience.activity import OF_THE_ACTIVE
-from notifier.domain.audience.bitmap import holds, shard_of
+from notifier.domain.audience.activity import ACTIVE_SET_KINDS
+from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.ids import Member
 from notifier.domain.upstream.graph_changes import GraphRecord
 from notifier.ports.directory import Directory
@@ -100,8 +100,8 @@ class InFlightChanges:
             return [person.idle]
         member = Member(person.member)
         shard = shard_of(member)
-        read = [self.state.sets.read(kind, None, [shard]).get(shard) for kind in OF_THE_ACTIVE]
-        if all(bits is not None and holds(bits, member) for bits in read):
+        read = [self.state.sets.read(kind, None, [shard]).get(shard) for kind in ACTIVE_SET_KINDS]
+        if all(bits is not None and contains(bits, member) for bits in read):
             del self.visits[person.name]
             return [person.idle]
         before = self.visits[person.name][0]

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from notifier.domain.audience.activity import FOREVER
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, shard_of
 from notifier.domain.audience.tiers import SetKind
-from notifier.domain.delivery.plan import SetHead
+from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
-from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
-from notifier.ports.audience import ShardBlob, Stay
+from notifier.ports.audience import ActiveSetEntry, ShardBlob
 from notifier.ports.directory import DirectoryEntry
 from notifier.ports.event_log import Record
 from tests.support.fakes.clock import START
@@ -230,7 +230,7 @@ class Population:
             people.volume(user, Subject(Kind.MENTION, UserId(owner)), Volume(volume))
         push = True if person.asked else None if person.alerts else False
         quiet = quiet_of(f"{person.quiet[0]}-{person.quiet[1]}")
-        people.arrange(user, OverallWish(volume=Volume(person.overall), push=push, quiet=quiet))
+        people.arrange(user, AccountPreferencesPatch(volume=Volume(person.overall), push=push, quiet=quiet))
         for (peer, peer_blocks), until in person.apart.items():
             if not peer_blocks:
                 people.unblock(user, UserId(peer), until)
@@ -245,7 +245,8 @@ class Population:
             active = [p for p in living if p.idle < timedelta(days=days)]
             self._put(kind, None, active)
             self._state.stays.put(
-                Stay(kind=kind, until=FOREVER, shard=shard, bits=bits) for shard, bits in _by_shard(active)
+                ActiveSetEntry(kind=kind, last_hour=FOREVER, shard=shard, bits=bits)
+                for shard, bits in _by_shard(active)
             )
         self._put(SetKind.VIP, None, [p for p in living if p.vip])
         self._put(SetKind.PUSH, None, [p for p in living if p.push])
@@ -284,7 +285,9 @@ class Population:
             counts = [sum(shard_of(Member(p.member)) == shard for p in followers) for shard in range(SHARDS)]
             counts += [self.sizes[owner]] if owner in self.sizes else []
             total = sum(counts)
-        self._state.sets.put_heads({Subject(Kind.MENTION, UserId(owner)): SetHead(total=total, counts=counts)})
+        self._state.sets.put_follower_counts(
+            {Subject(Kind.MENTION, UserId(owner)): FollowerCounts(total=total, by_shard=counts)}
+        )
 
     def _followers(self, owner: str) -> list[Person]:
         return [p for p in self.base.values() if not p.deleted and owner in p.follows]

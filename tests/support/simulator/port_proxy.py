@@ -18,7 +18,7 @@ ERRORS: dict[Part, type[Unavailable]] = {
     Part.PROVIDER: Unavailable,
 }
 
-SPLIT = ("append", "write", "swap", "record", "plan", "insert", "announce", "enqueue", "intend", "close")
+SPLIT = ("append", "write", "swap", "record", "store_plans", "insert", "announce", "enqueue", "write_ahead", "close")
 """Calls whose ports allow that only part of the argument took effect."""
 
 REMEMBERED_HERE = ("poll",)

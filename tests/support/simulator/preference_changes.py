@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.domain.upstream.graph_changes import Deed, GraphChange, GraphRecord
+from notifier.domain.upstream.graph_changes import FollowAction, GraphChange, GraphRecord
 from notifier.domain.upstream.validation import BLOCKED_TYPE, FOLLOWED_TYPE, UNBLOCKED_TYPE, UNFOLLOWED_TYPE
-from notifier.domain.users.account_preferences import OverallWish, OverallWord
-from notifier.domain.users.quiet_hours import Hours
-from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Wish, Word
-from notifier.domain.users.user_blocks import PartingChange
+from notifier.domain.users.account_preferences import AccountPreferencesChange, AccountPreferencesPatch
+from notifier.domain.users.quiet_hours import QuietHours
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER, PreferenceChange, PreferencePatch, Volume
+from notifier.domain.users.user_blocks import UserBlockChange
 from notifier.flow.intake.gateway import IntakeStatus
 from notifier.ports.directory import Directory
 from notifier.wiring.system import System
@@ -31,8 +31,8 @@ class ChangeApi:
     """
 
     system: System
-    patch_subject: Callable[[UserId, Subject, Wish], object]
-    patch_account: Callable[[UserId, OverallWish], object]
+    patch_subject: Callable[[UserId, Subject, PreferencePatch], object]
+    patch_account: Callable[[UserId, AccountPreferencesPatch], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,42 +65,44 @@ def _send_pair(api: ChangeApi, change: PendingChange, kind: str, pair: Mapping[s
     data = {**pair, "sequence": change.sequence}
     event = {"specversion": "1.0", "type": kind, "source": "graph", "time": change.at.isoformat(), "data": data}
     receipt = accept(api.system, event | {"id": f"{change.changed}"})
-    assert receipt.answer is IntakeStatus.ACCEPTED, receipt
+    assert receipt.status is IntakeStatus.ACCEPTED, receipt
 
 
 def _send_mute(api: ChangeApi, change: PendingChange) -> None:
-    _send_patch(api, change, Wish(muted_until=NEVER))
+    _send_patch(api, change, PreferencePatch(muted_until=NEVER))
 
 
 def _send_unmute(api: ChangeApi, change: PendingChange) -> None:
-    _send_patch(api, change, Wish(muted_until=ALWAYS))
+    _send_patch(api, change, PreferencePatch(muted_until=ALWAYS))
 
 
 def _send_volume(api: ChangeApi, change: PendingChange) -> None:
-    _send_patch(api, change, Wish(volume=Volume(change.changed.what.partition(":")[2])))
+    _send_patch(api, change, PreferencePatch(volume=Volume(change.changed.what.partition(":")[2])))
 
 
-def _send_patch(api: ChangeApi, change: PendingChange, patch: Wish) -> None:
+def _send_patch(api: ChangeApi, change: PendingChange, patch: PreferencePatch) -> None:
     subject = Subject(Kind.MENTION, UserId(change.changed.whom))
     api.patch_subject(UserId(change.changed.person), subject, patch)
 
 
 def _send_overall(api: ChangeApi, change: PendingChange) -> None:
     volume = Volume(change.changed.what.partition(":")[2])
-    api.patch_account(UserId(change.changed.person), OverallWish(volume=volume))
+    api.patch_account(UserId(change.changed.person), AccountPreferencesPatch(volume=volume))
 
 
 def _send_alerts(api: ChangeApi, change: PendingChange) -> None:
-    api.patch_account(UserId(change.changed.person), OverallWish(push=change.changed.what == "alerts:on"))
+    api.patch_account(UserId(change.changed.person), AccountPreferencesPatch(push=change.changed.what == "alerts:on"))
 
 
 def _send_quiet_hours(api: ChangeApi, change: PendingChange) -> None:
-    api.patch_account(UserId(change.changed.person), OverallWish(quiet=quiet_of(change.changed.what.partition(":")[2])))
+    api.patch_account(
+        UserId(change.changed.person), AccountPreferencesPatch(quiet=quiet_of(change.changed.what.partition(":")[2]))
+    )
 
 
-def quiet_of(hours: str) -> Hours:
+def quiet_of(hours: str) -> QuietHours:
     start, end = (time(int(hour)) for hour in hours.split("-"))
-    return Hours(start=start, end=end)
+    return QuietHours(start=start, end=end)
 
 
 LOGGED_CHANGES: Mapping[str, Callable[[ChangeApi, PendingChange], None]] = {
@@ -148,21 +150,21 @@ def graph_updates(record: GraphRecord, directory: Directory) -> Sequence[Update]
     """Translate a log record into updates for the oracle, one for each user concerned."""
     if record.change is not None:
         return [_follow_update(record.change)]
-    if record.overall is not None:
-        return [_account_update(record.overall, directory)]
-    if record.parting is not None:
-        return _block_updates(record.parting)
-    return [_preference_update(record.word, directory)] if record.word is not None else []
+    if record.account_preferences_change is not None:
+        return [_account_update(record.account_preferences_change, directory)]
+    if record.user_block_change is not None:
+        return _block_updates(record.user_block_change)
+    return [_preference_update(record.preference_change, directory)] if record.preference_change is not None else []
 
 
 def _follow_update(change: GraphChange) -> FollowUpdate:
-    left = change.deed is Deed.UNFOLLOW
+    left = change.action is FollowAction.UNFOLLOW
     return FollowUpdate(
         person=change.follower, owner=change.followed, sequence=change.sequence, at=change.at, left=left
     )
 
 
-def _block_updates(change: PartingChange) -> Sequence[BlockUpdate]:
+def _block_updates(change: UserBlockChange) -> Sequence[BlockUpdate]:
     until = FOR_EVER if change.blocks else change.at
     pair = (change.blocker, change.blocked, False), (change.blocked, change.blocker, True)
     return [
@@ -171,7 +173,7 @@ def _block_updates(change: PartingChange) -> Sequence[BlockUpdate]:
     ]
 
 
-def _preference_update(change: Word, directory: Directory) -> PreferenceUpdate:
+def _preference_update(change: PreferenceChange, directory: Directory) -> PreferenceUpdate:
     person = directory.users([change.member])[change.member]
     volume = None if change.volume is None else str(change.volume)
     return PreferenceUpdate(
@@ -179,7 +181,7 @@ def _preference_update(change: Word, directory: Directory) -> PreferenceUpdate:
     )
 
 
-def _account_update(change: OverallWord, directory: Directory) -> AccountUpdate:
+def _account_update(change: AccountPreferencesChange, directory: Directory) -> AccountUpdate:
     return AccountUpdate(
         person=directory.users([change.member])[change.member],
         at=change.at,

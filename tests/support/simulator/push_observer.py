@@ -4,16 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from notifier.domain.audience.bitmap import holds, shard_of
+from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Claim
-from notifier.domain.delivery.slice import PHONES, Slice
+from notifier.domain.delivery.slice import PUSH_STEPS, Slice
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import BurstKey
-from notifier.domain.push.alert import Alert, WhileAway
+from notifier.domain.push.alert import Alert, SummaryAlert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
-from notifier.domain.push.send_log import AlertOutcome, Window
+from notifier.domain.push.send_log import AlertOutcome, SendWindow
 from notifier.ports.ledger import Claims
 from tests.support.fakes.push import MemoryPhones
 from tests.support.oracle import InboxMarks
@@ -62,7 +62,7 @@ class PushObserver:
         open_windows = self._open_windows(burst, device)
         if not open_windows:
             self.wrong.append(f"{member} was alerted of {burst} without an intent")
-        first_time = [name for name, window in open_windows.items() if holds(window.told, member)]
+        first_time = [name for name, window in open_windows.items() if contains(window.alerted, member)]
         if any(self.first.setdefault((burst, device), name) != name for name in first_time):
             self.wrong.append(f"{member} was alerted of {burst} as if for the first time, and had been before")
         if (accepted_in := self.accepted_in.get((burst, device))) and not accepted_in & self._in_doubt(burst, device):
@@ -71,7 +71,7 @@ class PushObserver:
             _noted(window, device) for window in open_windows.values()
         }:
             self.wrong.append(f"{member} was alerted of {burst} as one of {count}, which no window records")
-        older_seqs = {seq for window in open_windows.values() for seq in window.tells(member)}
+        older_seqs = {seq for window in open_windows.values() for seq in window.covered_by_alert(member)}
         if member not in self.awake.get(owner, frozenset()) | self._awake():
             self.wrong.append(f"{member} was alerted of {burst} while asleep")
         for key in (burst, *(BurstKey(burst.subject, seq) for seq in older_seqs)):
@@ -83,13 +83,13 @@ class PushObserver:
     def note_accepted(self, burst: BurstKey, device: Device) -> None:
         self.accepted_in.setdefault((burst, device), set()).update(self._open_windows(burst, device))
 
-    def _open_windows(self, burst: BurstKey, device: Device) -> Mapping[Name, Window]:
+    def _open_windows(self, burst: BurstKey, device: Device) -> Mapping[Name, SendWindow]:
         """Return the open windows that include the device."""
         return {
             name: window
             for name, window in self._windows(burst, device)
-            if window.missed is None
-            if holds(window.told, device.member) or device.id in {tried.device for tried in window.again}
+            if window.failures is None
+            if contains(window.alerted, device.member) or device.id in {tried.device for tried in window.retries}
         }
 
     def _in_doubt(self, burst: BurstKey, device: Device) -> set[Name]:
@@ -100,16 +100,17 @@ class PushObserver:
         return {
             name
             for name, window in self._windows(burst, device)
-            if window.missed is None
+            if window.failures is None
             or any(
-                attempt.tried.device == device.id and attempt.fate is AlertOutcome.UNKNOWN for attempt in window.missed
+                attempt.state.device == device.id and attempt.outcome is AlertOutcome.UNKNOWN
+                for attempt in window.failures
             )
         }
 
-    def _windows(self, burst: BurstKey, device: Device) -> Iterator[tuple[Name, Window]]:
+    def _windows(self, burst: BurstKey, device: Device) -> Iterator[tuple[Name, SendWindow]]:
         send_logs = self.state_reader.state.sent.read(burst, device.platform, [shard_of(device.member)])
         for sending, windows in send_logs.items():
-            yield from (((sending.tier, window.n, window.at), window) for window in windows)
+            yield from (((sending.tier, window.number, window.at), window) for window in windows)
 
     def always(self, burst: BurstKey) -> frozenset[int]:
         """Return the members who could be alerted at every moment so far, quiet hours ignored.
@@ -140,13 +141,13 @@ class PushObserver:
 
 
 def _stands_for(alert: Alert) -> int:
-    return alert.news.count if isinstance(alert.news, WhileAway) else 1
+    return alert.content.count if isinstance(alert.content, SummaryAlert) else 1
 
 
-def _noted(window: Window, device: Device) -> int:
+def _noted(window: SendWindow, device: Device) -> int:
     """Return how many bursts the window's alert to the device stands for."""
-    again = [tried.away for tried in window.again if tried.device == device.id]
-    return max(1, *again) if again else 1 + len(window.tells(device.member))
+    again = [tried.covered_bursts for tried in window.retries if tried.device == device.id]
+    return max(1, *again) if again else 1 + len(window.covered_by_alert(device.member))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ class ObservedClaims:
 
     def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
         claim = self.claims.claim(piece, owner, now, until)
-        if claim is not None and piece.step in PHONES:
+        if claim is not None and piece.step in PUSH_STEPS:
             self.push_observer.note_claim(owner, piece.burst)
         return claim
 

@@ -58,14 +58,14 @@ class PendingPullIndex:
         self._announce_pending()
         return self.index.generation()
 
-    def rebuilt(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
+    def record_rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
         announced: list[Burst] = []
-        self.index.rebuilt(_recording(pages, announced), since, as_of)
+        self.index.record_rebuild(_recording(pages, announced), since, as_of)
         self.state.unannounced.difference_update(burst.key for burst in announced)
 
-    def compared(self, since: datetime, as_of: datetime) -> None:
+    def record_comparison(self, since: datetime, as_of: datetime) -> None:
         self._announce_pending()
-        self.index.compared(since, as_of)
+        self.index.record_comparison(since, as_of)
 
     def _announce_pending(self, bursts: Sequence[Burst] = ()) -> None:
         self.pending |= {burst.key: burst for burst in bursts}
@@ -203,7 +203,7 @@ class Roles:
         return ChangeApi(
             system=system,
             patch_subject=lambda *arguments: run_sync(editor.change(*arguments)),
-            patch_account=lambda *arguments: run_sync(editor.arrange(*arguments)),
+            patch_account=lambda *arguments: run_sync(editor.change_account_preferences(*arguments)),
         )
 
     def _pump(self, system: System, stream: str) -> Pump:
@@ -211,7 +211,7 @@ class Roles:
         if self.script.resizes and isinstance(
             pump_.stage, Router
         ):  # sizes change within minutes in production, and many times in one run here
-            pump_.stage = replace(pump_.stage, sizes=replace(pump_.stage.sizes, kept_for=timedelta(0)))
+            pump_.stage = replace(pump_.stage, follower_counts=replace(pump_.stage.follower_counts, ttl=timedelta(0)))
         return pump_
 
     def _phones(self, owner: str) -> ObservedPhones:
@@ -237,7 +237,7 @@ class Roles:
 
     def _loop(self, name: str, step: Callable[[], object], idle: timedelta) -> Callable[[], None]:
         sleeper = cast(Signal, StopSignal(self.scheduler))
-        return Loop(name=name, step=step, idle=idle, stopping=sleeper, metrics=self.metrics).run
+        return Loop(name=name, step=step, idle=idle, stop_signal=sleeper, metrics=self.metrics).run
 
     def _ports(self, owner: str) -> Ports:
         g, gate = self.state, self.scheduler
@@ -259,38 +259,38 @@ class Roles:
             versions=proxied(MemoryViewerVersions(g.versions), "viewer_versions", Part.CACHE, gate),
             retractions=store("retractions"),
             ledger=store("ledger"),
-            sleepers=store("sleepers"),
+            deferred_bursts=store("sleepers"),
             claims=ObservedClaims(store("claims"), self.push_observer),
-            seals=proxied(ObservedSeals(g.seals, self.seal_observer, owner), "seals", Part.STORE, gate),
+            audience_snapshots=proxied(ObservedSeals(g.seals, self.seal_observer, owner), "seals", Part.STORE, gate),
             inbox=store("inbox"),
             follows=store("follows"),
-            flags=store("flags"),
+            account_flags=store("flags"),
             devices=store("devices"),
-            wants=store("wants"),
-            overalls=store("overalls"),
-            partings=store("partings"),
-            stays=store("stays"),
+            subject_preferences=store("wants"),
+            account_preferences=store("overalls"),
+            user_blocks=store("partings"),
+            active_sets=store("stays"),
             epochs=store("epochs"),
-            reaches=store("reaches"),
-            holds=store("holds"),
-            traces=store("traces"),
+            reach_limits=store("reaches"),
+            held_mentions=store("holds"),
+            erasure_targets=store("traces"),
             throttles=store("throttles"),
             dead_letters=store("dead_letters"),
             lane_tallies=g.lane_tallies,  # nothing dies in the simulation, so no tally ever changes
-            sent=store("sent"),
-            spared=store("spared"),
+            send_log=store("sent"),
+            push_suppressions=store("spared"),
             leases=store("leases"),
             archive=g.archive,
             pull=PendingPullIndex(cache("pull"), g),
-            recent=cache("recent"),
-            buckets=cache("buckets"),
-            pressure=cache("pressure"),
-            report=cache("report"),
+            recent_events=cache("recent"),
+            token_buckets=cache("buckets"),
+            backpressure=cache("pressure"),
+            backlog_report=cache("report"),
             active_hours=cache("active_hours"),
-            paces=cache("paces"),
+            provider_rates=cache("paces"),
             caps=cache("caps"),
-            tabs=cache("tabs"),
-            lines=g.lines,  # no decision depends on it
+            inbox_latency=cache("tabs"),
+            circuit_report=g.lines,  # no decision depends on it
             bus=cache("bus"),
             queue=proxied(g.queue, "queue", Part.QUEUE, gate),
             providers=dict.fromkeys(self.script.platforms, self._phones(owner)),

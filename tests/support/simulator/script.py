@@ -6,7 +6,15 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from notifier.domain.ids import Member, Platform
-from notifier.domain.push.device import Address, AppleToken, Device, DeviceWord, FirebaseToken, WebSubscription, gone
+from notifier.domain.push.device import (
+    Address,
+    AppleToken,
+    Device,
+    DeviceUpdate,
+    FirebaseToken,
+    WebSubscription,
+    removal_of,
+)
 from tests.support.oracle import Person
 
 # Devices of the population: each user's platforms where there are several.
@@ -21,11 +29,11 @@ def platforms_of(name: str, platforms: Collection[Platform]) -> Collection[Platf
     return PLATFORMS_OF.get(name, ONE) if len(platforms) > 1 else platforms
 
 
-def devices_of(person: Person, platforms: Collection[Platform], now: datetime) -> Iterator[DeviceWord]:
+def devices_of(person: Person, platforms: Collection[Platform], now: datetime) -> Iterator[DeviceUpdate]:
     """Yield a device for each platform, registered now; or its removal if the user has no phone."""
     for platform in platforms_of(person.name, platforms):
         device = Device(member=Member(person.member), address=_address(person.name, platform), registered_at=now)
-        yield device if person.push else gone(device)
+        yield device if person.push else removal_of(device)
 
 
 def _address(name: str, platform: Platform) -> Address:

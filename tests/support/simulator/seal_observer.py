@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from notifier.domain.audience.bitmap import members
-from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import SetKind, ShardSets
-from notifier.domain.delivery.plan import SetHead
+from notifier.domain.delivery.plan import FollowerCounts
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.audience import MemberSets
-from notifier.ports.inbox import Seals
+from notifier.ports.inbox import AudienceSnapshots
 from tests.support.oracle import DORMANT, SHARD, SUPPRESSED, ObservedBurst, Oracle, Person, ShardTiers
 from tests.support.simulator.population import SHARDS, Population
 
@@ -33,16 +33,16 @@ class SealObserver:
     def note_read(self, owner: str) -> None:
         self.possible_at_read[owner] = self.population.possible_states()
 
-    def note_seals(self, owner: str, burst: BurstKey, seals: Iterable[Seal]) -> None:
+    def note_seals(self, owner: str, burst: BurstKey, seals: Iterable[AudienceSnapshot]) -> None:
         """Note the possible states for each seal. The first writer wins, so its reads count."""
         for seal in seals:
             self.sealed.setdefault((burst, seal.shard), self.possible_at_read[owner])
 
-    def check_head(self, subject: Subject, head: SetHead, sets: MemberSets) -> None:
+    def check_head(self, subject: Subject, head: FollowerCounts, sets: MemberSets) -> None:
         """Check that a plan made now would include every shard with a follower who is not about to unfollow."""
         if self.running().endswith("/indexer"):  # it only reads the head to change it
             return
-        counts = dict(enumerate(head.counts))
+        counts = dict(enumerate(head.by_shard))
         bitmaps = sets.read(SetKind.FOLLOWERS, subject, [shard for shard in range(SHARDS) if not counts.get(shard)])
         leaving = {
             self.population.base[name].member for name in self.population.in_flight_changes.unfollowing(subject.owner)
@@ -65,22 +65,22 @@ class ObservedSets:
         self.seal_observer.note_read(self.owner)
         return self.sets.live(subject, shards, restricted_to)
 
-    def head(self, subject: Subject) -> SetHead:
-        head = self.sets.head(subject)
+    def follower_counts(self, subject: Subject) -> FollowerCounts:
+        head = self.sets.follower_counts(subject)
         self.seal_observer.check_head(subject, head, self.sets)
         return head
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedSeals:
-    seals: Seals
+    seals: AudienceSnapshots
     seal_observer: SealObserver
     owner: str
 
     def __getattr__(self, method: str) -> Any:
         return getattr(self.seals, method)
 
-    def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
+    def insert(self, burst: BurstKey, seals: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
         self.seal_observer.note_seals(self.owner, burst, seals)
         return self.seals.insert(burst, seals)
 

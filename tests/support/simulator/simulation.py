@@ -12,12 +12,12 @@ from notifier.config import Settings
 from notifier.domain.audience.activity import hour_of
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.retraction import Retraction
-from notifier.domain.delivery.slice import PHONES, Pool
+from notifier.domain.delivery.slice import PUSH_STEPS, Pool
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import Full, NotifierError, Unavailable
-from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, EVENT_TYPE, PROTECTED_TYPE
+from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, MENTIONED_TYPE, PROTECTED_TYPE
 from notifier.flow.inbox.page import OpenedInbox as Shown
-from notifier.flow.intake.gateway import Gateway, IntakeStatus, Receipt
+from notifier.flow.intake.gateway import Gateway, IntakeReceipt, IntakeStatus
 from notifier.wiring.indexing import build_device_registry
 from notifier.wiring.intake import build_gateway
 from tests.support.oracle import RetractionUpdate, Tweet
@@ -90,7 +90,14 @@ def tweet_body(tweeted: Tweeted, time: str) -> bytes:
         "text": TEXT,
         "protected": tweeted.protected,
     }
-    event = {"specversion": "1.0", "type": EVENT_TYPE, "source": "tweets", "id": tweeted.id, "time": time, "data": data}
+    event = {
+        "specversion": "1.0",
+        "type": MENTIONED_TYPE,
+        "source": "tweets",
+        "id": tweeted.id,
+        "time": time,
+        "data": data,
+    }
     return json.dumps(event).encode()
 
 
@@ -111,7 +118,7 @@ def retraction_body(retracted: Retracted, time: str) -> bytes:
 
 
 T = TypeVar("T")
-Accept = Callable[[Sequence[UpstreamEvent | NotifierError]], Sequence[Receipt]]
+Accept = Callable[[Sequence[UpstreamEvent | NotifierError]], Sequence[IntakeReceipt]]
 
 API_PROCESSES = 2
 """API processes, each with caches of its own."""
@@ -182,10 +189,10 @@ class World:
         for burst, progress in self.state.ledger.read(self.state.ledger.unsettled()).items():
             yield from (
                 f"{slice_} hasn't ended"
-                for slice_, slice_progress in progress.standings.items()
-                if not slice_progress.ended
+                for slice_, slice_progress in progress.slice_states.items()
+                if not slice_progress.final_entry
             )
-            if progress.settled:
+            if progress.is_finished:
                 yield f"{burst} is settled and still open"
         if not self.scheduler.lost.issuperset(f"pump-{n + 1}/rollup" for n in range(self.script.pumps)):
             idle = self.population.in_flight_changes.missing_from_active_sets(self.population.base)
@@ -209,7 +216,7 @@ class World:
         for n in range(self.script.workers):
             for pool in (Pool.P0, Pool.P1, Pool.P2):
                 self.scheduler.add(Process(f"{pool}-{n + 1}", self.roles.worker(pool)))
-            self.scheduler.add(Process(f"push-{n + 1}", self.roles.worker(*map(Pool, PHONES))))
+            self.scheduler.add(Process(f"push-{n + 1}", self.roles.worker(*map(Pool, PUSH_STEPS))))
         self.scheduler.add(Process("people", self._people))
         if self.script.desk:
             self.scheduler.add(Process("desk", self._desk))
@@ -234,7 +241,7 @@ class World:
     def _retraction_acceptor(self, gateway: Gateway) -> Accept:
         """Accept retractions as the API does, and note those it has hidden; an outage leaves them to the retractor."""
 
-        def accept(events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[Receipt]:
+        def accept(events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[IntakeReceipt]:
             receipts = gateway.append(events)
             retractions = [event for event in events if isinstance(event, Retraction)]
             if gateway.hide(retractions):
@@ -257,7 +264,7 @@ class World:
                     self.scheduler.sleep(0.5)
                     continue
                 id, _ = waiting.popleft()
-                if receipts[0].answer in (IntakeStatus.ACCEPTED, IntakeStatus.DUPLICATE):
+                if receipts[0].status in (IntakeStatus.ACCEPTED, IntakeStatus.DUPLICATE):
                     accepted(id)
                 else:
                     self.logged_errors.messages.append(f"the gateway refused {id}: {receipts[0].error}")
@@ -303,8 +310,8 @@ class World:
 
     def observe(self, opened: Shown) -> None:
         """Record the activity as the API does. The script injects no faults into it."""
-        run_sync(self.state.activity.touch([opened.look.member], hour_of(opened.look.now)))
-        self.population.note_visit(opened.look.viewer.user)
+        run_sync(self.state.activity.touch([opened.view.member], hour_of(opened.view.now)))
+        self.population.note_visit(opened.view.viewer.user)
 
     def _input(self, input_: Input) -> None:
         match input_:

@@ -8,11 +8,11 @@ from time import monotonic
 import pytest
 
 from notifier.adapters import cassandra, kafka, redis
-from notifier.adapters.cassandra import MigrationEntry, Node, Nodes
-from notifier.adapters.cassandra.schema.health import ahead
+from notifier.adapters.cassandra import CassandraStatus, MigrationEntry, NodeStatus
+from notifier.adapters.cassandra.schema.health import clock_lead_of
 from notifier.adapters.cassandra.schema.migrate import FOLDER, CassandraMigration, Phase
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
-from notifier.profiles.health import inspected, of_cassandra, of_kafka, of_redis
+from notifier.profiles.health import inspect_cassandra, inspect_kafka, inspect_redis, run_inspections
 from notifier.profiles.profile import Inspection
 
 ACCESS = cassandra.CassandraAccess(hosts=["10.0.0.1"], keyspace="ours", datacenter="here")
@@ -21,19 +21,19 @@ SETTINGS = {
     "unlogged_batch_across_partitions_warn_threshold": "10",
     "commitlog_sync": "group",
 }
-NODE = Node(address="10.0.0.1", datacenter="here", version="5.0.8", settings=SETTINGS)
-DOWN = Node(address="10.0.0.9", datacenter="here", settings={})
+NODE = NodeStatus(address="10.0.0.1", datacenter="here", version="5.0.8", settings=SETTINGS)
+DOWN = NodeStatus(address="10.0.0.9", datacenter="here", settings={})
 THREE_COPIES = {"class": "NetworkTopologyStrategy", "here": "3"}
 ENTRIES = [
     MigrationEntry(phase=phase, number=migration.number, name=migration.name, checksum=migration.checksum, applied=True)
     for phase in Phase
     for migration in (CassandraMigration.read(phase, path) for path in sorted((FOLDER / phase).glob("*.cql")))
 ]
-HEALTHY = Nodes(each=[NODE, NODE, NODE], replication=THREE_COPIES, entries=ENTRIES)
+HEALTHY = CassandraStatus(nodes=[NODE, NODE, NODE], replication=THREE_COPIES, migrations=ENTRIES)
 BROKERS = kafka.ClusterStatus(
     version=(4, 3), brokers=3, pending=[], topics={"mentions": kafka.TopicStatus(replicas=3, insync=3, min_insync=2)}
 )
-SERVER = redis.RedisServer(name="valkey", version="9.1.2", policy="noeviction", ahead=0.0)
+SERVER = redis.RedisServer(name="valkey", version="9.1.2", policy="noeviction", clock_lead=0.0)
 
 
 def problems(inspections: Sequence[Inspection]) -> dict[str, str]:
@@ -42,16 +42,16 @@ def problems(inspections: Sequence[Inspection]) -> dict[str, str]:
     return {inspection.name: inspection.level for inspection in inspections if inspection.level != "ok"}
 
 
-def cassandra_problems(nodes: Nodes) -> dict[str, str]:
-    return problems(list(of_cassandra(nodes, ACCESS)))
+def cassandra_problems(nodes: CassandraStatus) -> dict[str, str]:
+    return problems(list(inspect_cassandra(nodes, ACCESS)))
 
 
-def with_changed_node(**changes: object) -> Nodes:
-    return replace(HEALTHY, each=[replace(NODE, **changes), NODE, NODE])  # type: ignore[arg-type] # keywords of the tests
+def with_changed_node(**changes: object) -> CassandraStatus:
+    return replace(HEALTHY, nodes=[replace(NODE, **changes), NODE, NODE])  # type: ignore[arg-type] # keywords of the tests
 
 
-def with_replication(replication: dict[str, str], *nodes: Node) -> Nodes:
-    return replace(HEALTHY, replication=replication, each=nodes)
+def with_replication(replication: dict[str, str], *nodes: NodeStatus) -> CassandraStatus:
+    return replace(HEALTHY, replication=replication, nodes=nodes)
 
 
 def test_healthy_cluster_has_no_problems() -> None:
@@ -77,8 +77,8 @@ def test_healthy_cluster_has_no_problems() -> None:
         ),
         (with_changed_node(settings={**SETTINGS, "commitlog_sync": "periodic"}), {}),
         (with_changed_node(settings={}), {}),
-        (replace(HEALTHY, each=[NODE, NODE, DOWN]), {"cassandra nodes": "warn"}),
-        (replace(HEALTHY, each=[NODE, DOWN, DOWN]), {"cassandra nodes": "warn", "cassandra copies": "fail"}),
+        (replace(HEALTHY, nodes=[NODE, NODE, DOWN]), {"cassandra nodes": "warn"}),
+        (replace(HEALTHY, nodes=[NODE, DOWN, DOWN]), {"cassandra nodes": "warn", "cassandra copies": "fail"}),
         (with_replication({"class": "SimpleStrategy", "replication_factor": "1"}, NODE), {"cassandra copies": "warn"}),
         (with_replication({"here": "1"}, NODE, DOWN), {"cassandra nodes": "warn", "cassandra copies": "fail"}),
         (with_replication({"here": "2"}, NODE, NODE), {"cassandra copies": "warn"}),
@@ -87,39 +87,39 @@ def test_healthy_cluster_has_no_problems() -> None:
         (with_replication({"here": "3/1"}, NODE, NODE, NODE), {}),
         (with_replication({"elsewhere": "3"}, NODE, NODE, NODE), {"cassandra copies": "fail"}),
         (with_replication(THREE_COPIES, replace(NODE, datacenter="elsewhere")), {"cassandra copies": "fail"}),
-        (replace(HEALTHY, entries=ENTRIES[1:]), {"cassandra schema": "fail"}),
-        (replace(HEALTHY, entries=[*ENTRIES[1:], replace(ENTRIES[0], applied=False)]), {"cassandra schema": "fail"}),
-        (replace(HEALTHY, entries=[*ENTRIES[1:], replace(ENTRIES[0], checksum="x")]), {"cassandra schema": "warn"}),
-        (replace(HEALTHY, entries=[*ENTRIES, replace(ENTRIES[0], number=99)]), {"cassandra schema": "warn"}),
+        (replace(HEALTHY, migrations=ENTRIES[1:]), {"cassandra schema": "fail"}),
+        (replace(HEALTHY, migrations=[*ENTRIES[1:], replace(ENTRIES[0], applied=False)]), {"cassandra schema": "fail"}),
+        (replace(HEALTHY, migrations=[*ENTRIES[1:], replace(ENTRIES[0], checksum="x")]), {"cassandra schema": "warn"}),
+        (replace(HEALTHY, migrations=[*ENTRIES, replace(ENTRIES[0], number=99)]), {"cassandra schema": "warn"}),
         (
-            replace(HEALTHY, entries=[*ENTRIES, replace(ENTRIES[0], phase="post", number=99)]),
+            replace(HEALTHY, migrations=[*ENTRIES, replace(ENTRIES[0], phase="post", number=99)]),
             {"cassandra schema": "fail"},
         ),
-        (replace(HEALTHY, entries=None), {"cassandra schema": "fail"}),
+        (replace(HEALTHY, migrations=None), {"cassandra schema": "fail"}),
         (
-            replace(HEALTHY, entries=[], replication=None),
+            replace(HEALTHY, migrations=[], replication=None),
             {"cassandra schema": "fail", "cassandra copies": "fail"},
         ),
         (
-            replace(HEALTHY, each=[DOWN]),
+            replace(HEALTHY, nodes=[DOWN]),
             {"cassandra version": "fail", "cassandra nodes": "warn", "cassandra copies": "fail"},
         ),
     ],
 )
-def test_cassandra_problems_are_reported(nodes: Nodes, expected: dict[str, str]) -> None:
+def test_cassandra_problems_are_reported(nodes: CassandraStatus, expected: dict[str, str]) -> None:
     assert cassandra_problems(nodes) == expected
 
 
 def test_single_copy_remedy_states_the_possible_loss() -> None:
     node = replace(NODE, settings={**SETTINGS, "commitlog_sync": "periodic"})
     inspections = {
-        inspection.name: inspection for inspection in of_cassandra(with_replication({"here": "1"}, node), ACCESS)
+        inspection.name: inspection for inspection in inspect_cassandra(with_replication({"here": "1"}, node), ACCESS)
     }
     assert "ten seconds" in inspections["cassandra commit log"].remedy
     assert "ALTER" not in inspections["cassandra copies"].remedy  # three copies on one node could not form a quorum
     nodes = [node, *(replace(node, address=address) for address in ("n2", "n3"))]
     inspections = {
-        inspection.name: inspection for inspection in of_cassandra(with_replication({"here": "1"}, *nodes), ACCESS)
+        inspection.name: inspection for inspection in inspect_cassandra(with_replication({"here": "1"}, *nodes), ACCESS)
     }
     alter = (
         "ALTER KEYSPACE ours WITH replication = {'class': 'NetworkTopologyStrategy', 'here': 3}. Then `nodetool repair"
@@ -139,7 +139,7 @@ def test_single_copy_remedy_states_the_possible_loss() -> None:
     ],
 )
 def test_kafka_problems_are_reported(brokers: kafka.ClusterStatus, expected: dict[str, str]) -> None:
-    assert problems(list(of_kafka(brokers))) == expected
+    assert problems(list(inspect_kafka(brokers))) == expected
 
 
 @pytest.mark.parametrize(
@@ -148,19 +148,19 @@ def test_kafka_problems_are_reported(brokers: kafka.ClusterStatus, expected: dic
         (SERVER, True, {}),
         (replace(SERVER, name="redis", version="6.2.14"), True, {"redis version": "fail"}),
         (replace(SERVER, version="10.0.0"), True, {}),
-        (replace(SERVER, ahead=-3.0), True, {"redis clock": "fail"}),
+        (replace(SERVER, clock_lead=-3.0), True, {"redis clock": "fail"}),
         (replace(SERVER, policy="allkeys-lru"), True, {"redis policy": "fail"}),
         (replace(SERVER, policy="allkeys-lru"), False, {}),
     ],
 )
 def test_redis_problems_are_reported(server: redis.RedisServer, *, queues: bool, expected: dict[str, str]) -> None:
-    assert problems(list(of_redis("redis", server, queues=queues))) == expected
+    assert problems(list(inspect_redis("redis", server, queues=queues))) == expected
 
 
 def test_clock_difference_excludes_the_round_trip() -> None:
-    assert ahead(100.5, 100.0, 101.0) == 0
-    assert ahead(102.0, 100.0, 101.0) == 1
-    assert ahead(99.0, 100.0, 101.0) == -1
+    assert clock_lead_of(100.5, 100.0, 101.0) == 0
+    assert clock_lead_of(102.0, 100.0, 101.0) == 1
+    assert clock_lead_of(99.0, 100.0, 101.0) == -1
 
 
 def test_hung_or_unavailable_engine_does_not_delay_others() -> None:
@@ -174,7 +174,7 @@ def test_hung_or_unavailable_engine_does_not_delay_others() -> None:
         return []
 
     inspections = {"hangs": hangs, "away": unavailable, "good": list[Inspection]}
-    results = {result.name: result for result in inspected(inspections, within=0.2)}
+    results = {result.name: result for result in run_inspections(inspections, within=0.2)}
     assert monotonic() - began < 5
     assert problems(list(results.values())) == {"hangs": "fail", "away": "fail"}
     assert "no node" in results["away"].detail
@@ -187,9 +187,9 @@ def test_programming_error_is_raised() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        list(inspected({"mistaken": failing}))
+        list(run_inspections({"mistaken": failing}))
 
 
 def test_unreachable_redis_is_unavailable() -> None:
     with pytest.raises(CacheUnavailable):
-        redis.look("redis://127.0.0.1:1")
+        redis.server_status("redis://127.0.0.1:1")

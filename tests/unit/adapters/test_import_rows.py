@@ -18,7 +18,7 @@ from notifier.domain.audience.account_flags import Flag
 from notifier.domain.errors import BadImport
 from notifier.domain.ids import UserId
 from notifier.domain.users.import_rows import AccountRow, PreferenceRow
-from notifier.domain.users.quiet_hours import Hours
+from notifier.domain.users.quiet_hours import QuietHours
 from notifier.domain.users.subject_preferences import NEVER, Volume
 
 Rejections = list[tuple[int, str]]
@@ -32,7 +32,7 @@ def read(file: Path, layout: Layout[Any], ignore: Ignore = list) -> tuple[list[A
         rejected.append((line, reason))
 
     with opened(file, form_of(file.name), layout, reject, 3, ignore=ignore) as source:
-        return [row for batch in source.behind(0) for row in batch.rows], rejected
+        return [row for batch in source.after(0) for row in batch.rows], rejected
 
 
 def csv_of(folder: Path, text: str) -> Path:
@@ -53,16 +53,16 @@ def test_flags_are_read_in_every_usual_spelling(tmp_path: Path) -> None:
     text = "deleted,user,vip,verified\nno,u1,1,true\nFALSE,7,, yes \n,u3,,\n"
     assert read(csv_of(tmp_path, text), ACCOUNTS) == (
         [
-            AccountRow(user=UserId("u1"), said={Flag.VERIFIED: True, Flag.VIP: True, Flag.DELETED: False}),
-            AccountRow(user=UserId("7"), said={Flag.VERIFIED: True, Flag.DELETED: False}),
-            AccountRow(user=UserId("u3"), said={}),
+            AccountRow(user=UserId("u1"), flags={Flag.VERIFIED: True, Flag.VIP: True, Flag.DELETED: False}),
+            AccountRow(user=UserId("7"), flags={Flag.VERIFIED: True, Flag.DELETED: False}),
+            AccountRow(user=UserId("u3"), flags={}),
         ],
         [],
     )
 
 
 def test_missing_optional_columns_count_as_empty(tmp_path: Path) -> None:
-    assert read(csv_of(tmp_path, "user\nada\n"), ACCOUNTS)[0] == [AccountRow(user=ADA, said={})]
+    assert read(csv_of(tmp_path, "user\nada\n"), ACCOUNTS)[0] == [AccountRow(user=ADA, flags={})]
     pq.write_table(pa.table({"vip": [True, None], "x": [1, 2], "user": [5, 6]}), tmp_path / "rows.parquet")
     assert [(row.user, dict(row.said)) for row in read(tmp_path / "rows.parquet", ACCOUNTS)[0]] == [
         ("5", {Flag.VIP: True}),
@@ -95,7 +95,7 @@ def test_preferences_for_accounts_and_for_everything_are_read(tmp_path: Path) ->
                 account=None,
                 volume=Volume.OFF,
                 push=False,
-                quiet=Hours(start=time(22), end=time(7)),
+                quiet=QuietHours(start=time(22), end=time(7)),
                 zone="Europe/Berlin",
             ),
             PreferenceRow(user=ADA, account=None),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from notifier.adapters.imports.datasets import EDGES
 from notifier.adapters.imports.source import form_of, opened
 from notifier.domain.errors import BadImport
-from notifier.ports.imports import NumberedFollows
+from notifier.ports.imports import NumberedFollowEdges
 
 Pair = tuple[str, str]
 Rejections = list[tuple[int, str]]
@@ -68,9 +68,9 @@ def read(
     """Return the pairs, the rejections, and the position that each batch reached."""
     rejected: Rejections = []
     with opened(file, form, EDGES, lambda line, reason: rejected.append((line, reason)), batch_size) as source:
-        batches = list(source.behind(resume_at))
+        batches = list(source.after(resume_at))
     pairs = [pair for batch in batches for pair in zip(*map(list, (batch.followers, batch.followed)), strict=True)]
-    return [(str(a), str(b)) for a, b in pairs], rejected, [batch.read for batch in batches]
+    return [(str(a), str(b)) for a, b in pairs], rejected, [batch.rows_read for batch in batches]
 
 
 def write_file(folder: Path, name: str, content: bytes) -> Path:
@@ -137,12 +137,12 @@ def test_valid_numeric_columns_are_read_as_arrays(tmp_path: Path) -> None:
     numbers = {"follower": pa.array([1, 2, 3, 4, 5], pa.uint32()), "followed": [9] * 5}
     pq.write_table(pa.table(numbers), tmp_path / "n.parquet")
     with opened(tmp_path / "n.parquet", "parquet", EDGES, _unexpected, 3) as source:
-        first, second = source.behind(0)
-        assert isinstance(first, NumberedFollows)
-        assert (first.followers.tolist(), first.followed.tolist(), first.read) == ([1, 2, 3], [9, 9, 9], 3)
-        assert (isinstance(second, NumberedFollows), second.read) == (True, 5)
-        [remaining] = source.behind(4)
-        assert (remaining.followers.tolist() if isinstance(remaining, NumberedFollows) else None) == [5]
+        first, second = source.after(0)
+        assert isinstance(first, NumberedFollowEdges)
+        assert (first.followers.tolist(), first.followed.tolist(), first.rows_read) == ([1, 2, 3], [9, 9, 9], 3)
+        assert (isinstance(second, NumberedFollowEdges), second.rows_read) == (True, 5)
+        [remaining] = source.after(4)
+        assert (remaining.followers.tolist() if isinstance(remaining, NumberedFollowEdges) else None) == [5]
 
 
 @pytest.mark.parametrize("number", [-1, 9, 2**63])
@@ -233,7 +233,7 @@ def test_interrupted_reader_closes_without_error(tmp_path: Path, name: str) -> N
     """Ctrl-C can stop an import while it writes rows; the file is then closed before the reader."""
     file = write_file(tmp_path, name, FORMATS[name](PAIRS))
     with opened(file, form_of(name), EDGES, lambda line, reason: None, 2) as source:
-        rows = source.behind(0)
-        assert next(rows).read == 2
+        rows = source.after(0)
+        assert next(rows).rows_read == 2
     assert isinstance(rows, Generator)
     rows.close()

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.api.demo.traffic import LASTING, NEIGHBOURS, STARS, STORM, TRICKLE_TERM, Storming
+from notifier.api.demo.traffic import NEIGHBOURS, STARS, STORM_RATE, STORM_SECONDS, TRICKLE_TERM, DemoTraffic
 from notifier.domain.errors import StoreUnavailable
 from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.coordination import MemoryLeases
@@ -36,13 +36,13 @@ class Process:
         await asyncio.sleep(0)  # as the thread that asks the store
         if self.store.away:
             raise StoreUnavailable("it is away")
-        return self.store.leases.hold(name, self.name, self.store.clock.now(), term)
+        return self.store.leases.acquire(name, self.name, self.store.clock.now(), term)
 
     async def send(self, body: bytes) -> None:
         self.mentioned += [event["data"]["mentions"][0] for event in json.loads(body)]
 
-    def storming(self) -> Storming:
-        return Storming(gateway=self, leases=self, clock=self.store.clock, nonces=CountedNonces(), pause=self.pause)
+    def storming(self) -> DemoTraffic:
+        return DemoTraffic(gateway=self, leases=self, clock=self.store.clock, nonces=CountedNonces(), pause=self.pause)
 
 
 async def at_once(_: float) -> None:
@@ -57,23 +57,23 @@ def test_storm_mentions_the_star_at_a_hundred_times_the_usual_rate() -> None:
     async def run() -> list[str]:
         one = Process("api-1", Store(), at_once)
         storming = one.storming()
-        assert await storming.storm(STARS[1])
-        assert storming.running
-        await storming.running
+        assert await storming.start_storm(STARS[1])
+        assert storming.storm_task
+        await storming.storm_task
         return one.mentioned
 
-    assert asyncio.run(run()) == [STARS[1]] * (STORM * LASTING + 1)
+    assert asyncio.run(run()) == [STARS[1]] * (STORM_RATE * STORM_SECONDS + 1)
 
 
 def test_storm_of_another_process_is_still_going_on() -> None:
     async def run() -> None:
         store = Store()
         first, second = (Process(name, store, never).storming() for name in ("api-1", "api-2"))
-        assert await first.storm(STARS[1])
-        assert not await first.storm(STARS[1])
-        assert not await second.storm(STARS[1])
-        store.clock.advance(timedelta(seconds=LASTING))
-        assert await second.storm(STARS[1])
+        assert await first.start_storm(STARS[1])
+        assert not await first.start_storm(STARS[1])
+        assert not await second.start_storm(STARS[1])
+        store.clock.advance(timedelta(seconds=STORM_SECONDS))
+        assert await second.start_storm(STARS[1])
         first.stop()
         second.stop()
 
@@ -83,7 +83,7 @@ def test_storm_of_another_process_is_still_going_on() -> None:
 def test_two_requests_at_once_begin_one_storm() -> None:
     async def run() -> list[bool]:
         storming = Process("api-1", Store(), never).storming()
-        begun = await asyncio.gather(storming.storm(STARS[1]), storming.storm(STARS[1]))
+        begun = await asyncio.gather(storming.start_storm(STARS[1]), storming.start_storm(STARS[1]))
         storming.stop()
         return [*begun]
 
@@ -93,7 +93,7 @@ def test_two_requests_at_once_begin_one_storm() -> None:
 def test_storm_without_a_store_says_so() -> None:
     storming = Process("api-1", Store(away=True), never).storming()
     with pytest.raises(StoreUnavailable):
-        asyncio.run(storming.storm(STARS[1]))
+        asyncio.run(storming.start_storm(STARS[1]))
 
 
 def test_one_process_makes_the_mentions_of_an_ordinary_day() -> None:
@@ -102,7 +102,7 @@ def test_one_process_makes_the_mentions_of_an_ordinary_day() -> None:
         processes = [Process(name, store, second_long.wait) for name in ("api-1", "api-2")]
         stormings = [process.storming() for process in processes]
         for storming in stormings:
-            storming.trickle()
+            storming.start_trickle()
         for _ in range(10):
             await second_long.pass_by(store)
         assert [len(process.mentioned) for process in processes] == [10, 0]
@@ -123,7 +123,7 @@ def test_an_ordinary_day_goes_on_after_the_store_was_away() -> None:
         store, second_long = Store(away=True), Ticks()
         process = Process("api-1", store, second_long.wait)
         storming = process.storming()
-        storming.trickle()
+        storming.start_trickle()
         await second_long.pass_by(store)
         assert process.mentioned == []
         store.away = False

@@ -9,7 +9,7 @@ from time import monotonic
 
 import pytest
 
-from notifier.api.auth.issuer_keys import LARGEST, WITHIN, fetch, fetching
+from notifier.api.auth.issuer_keys import FETCH_TIMEOUT, MAX_KEY_SET, fetch, fetching
 from notifier.domain.errors import IssuerUnavailable
 
 
@@ -22,9 +22,9 @@ def server() -> Iterator[tuple[str, Event]]:
         def do_GET(self) -> None:
             match self.path:
                 case "/keys":
-                    self.say(200, b"k" * LARGEST)
+                    self.say(200, b"k" * MAX_KEY_SET)
                 case "/large":
-                    self.say(200, b"k" * (LARGEST + 1))
+                    self.say(200, b"k" * (MAX_KEY_SET + 1))
                 case "/elsewhere":
                     self.send_response(302)
                     self.send_header("Location", "/keys")
@@ -59,7 +59,7 @@ def server() -> Iterator[tuple[str, Event]]:
 
 def test_what_is_there_is_brought() -> None:
     with server() as (url, _):
-        assert fetch(f"{url}/keys") == b"k" * LARGEST
+        assert fetch(f"{url}/keys") == b"k" * MAX_KEY_SET
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_an_answer_that_drips_holds_nobody_for_longer_than_it_may() -> None:
         before = monotonic()
         with pytest.raises(IssuerUnavailable, match="didn't answer within 5 s"):
             asyncio.run(asked(f"{url}/drips", done))
-        assert monotonic() - before < WITHIN.total_seconds() + 2
+        assert monotonic() - before < FETCH_TIMEOUT.total_seconds() + 2
 
 
 async def asked(url: str, done: Event) -> bytes:

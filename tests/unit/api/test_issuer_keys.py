@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from notifier.api.auth.issuer_keys import AGAIN, FRESH, Fetched
+from notifier.api.auth.issuer_keys import FRESH_FOR, RETRY_AFTER, FetchedKeys
 from notifier.domain.errors import IssuerUnavailable
 from tests.support.token_issuer import FakeIssuer
 
@@ -20,8 +20,8 @@ class Slow:
     time: float = 0.0
     failures: int = 0
 
-    def keyring(self) -> Fetched:
-        return Fetched(self.fetch, self.fail, lambda: self.time)
+    def keyring(self) -> FetchedKeys:
+        return FetchedKeys(self.fetch, self.fail, lambda: self.time)
 
     async def fetch(self) -> bytes:
         await self.may.wait()
@@ -62,17 +62,17 @@ def test_while_the_issuer_hangs_a_known_key_waits_at_most_once() -> None:
         slow.may.set()
         assert await keyring.key("a")
         slow.issuer.broken = "It hangs."
-        slow.time += FRESH.total_seconds() + 1
+        slow.time += FRESH_FOR.total_seconds() + 1
         assert await keyring.key("a")
         slow.may.clear()
-        slow.time += AGAIN.total_seconds()
+        slow.time += RETRY_AFTER.total_seconds()
         assert await asyncio.wait_for(keyring.key("a"), 1)
-        assert (keyring.running is not None, slow.failures) == (True, 1)
+        assert (keyring.refresh_task is not None, slow.failures) == (True, 1)
         unknown = asyncio.create_task(keyring.key("c"))
         slow.may.set()
         with pytest.raises(IssuerUnavailable):
             await unknown
-        assert (slow.failures, keyring.trouble) == (2, "It hangs.")
+        assert (slow.failures, keyring.failure) == (2, "It hangs.")
 
     played(play)
 
@@ -83,9 +83,9 @@ def test_an_answer_without_a_key_takes_none_away() -> None:
         slow.may.set()
         assert await keyring.key("a")
         slow.issuer.keys = {}
-        slow.time += FRESH.total_seconds() + 1
+        slow.time += FRESH_FOR.total_seconds() + 1
         assert await keyring.key("a")
-        assert "no key for EdDSA" in keyring.trouble
+        assert "no key for EdDSA" in keyring.failure
 
     played(play)
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.api.background.limiters import MOST_KNOWN, Metering, metering
+from notifier.api.background.limiters import MAX_LOCAL_BUCKETS, RequestMeter, request_meter
 from notifier.config import RequestLimits
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
@@ -31,8 +31,8 @@ class Town:
     def __post_init__(self) -> None:
         self.buckets = MemoryBuckets(self.clock)
 
-    def process(self, limits: RequestLimits) -> Metering:
-        return metering(
+    def process(self, limits: RequestLimits) -> RequestMeter:
+        return request_meter(
             limits, buckets=self, threads=InlineThreads(), clock=self.clock, metrics=self.metrics, pause=self.pause
         )
 
@@ -152,17 +152,17 @@ def test_a_crowd_takes_bounded_memory_and_who_asked_last_is_known() -> None:
     async def play(town: Town) -> None:
         here = town.process(RequestLimits(writes=3))
         assert grants(here, "zoe", 9) == 3
-        for number in range(MOST_KNOWN - 1):
+        for number in range(MAX_LOCAL_BUCKETS - 1):
             grants(here, str(number), 1)
         assert grants(here, "zoe", 1) == 0
         grants(here, "one more", 1)
-        assert len(here.known) == MOST_KNOWN
+        assert len(here.local_buckets) == MAX_LOCAL_BUCKETS
         await town.settled()
 
     played(play)
 
 
-def grants(process: Metering, who: str, times: int) -> int:
+def grants(process: RequestMeter, who: str, times: int) -> int:
     assert process.writes
     return sum(process.take(process.writes, who)[0] for _ in range(times))
 

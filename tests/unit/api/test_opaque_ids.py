@@ -3,15 +3,15 @@
 import pytest
 
 from notifier.api.auth.service_keys import Keys
-from notifier.api.opaque_ids import Opaque
+from notifier.api.opaque_ids import OpaqueIds
 from notifier.domain.errors import BadCursor, BadMark, BadSeen
 from notifier.domain.ids import LONGEST_SEQ, BurstKey
 from notifier.domain.users.visibility import SeenToken
 from notifier.ports.inbox import InboxPosition
 from tests.support.examples import ADA, BOB, NOON, OF_NOVA, SELF_NOVA
 
-OPAQUE = Opaque.of(Keys(secret="s" * 32, service_key="k"))
-OTHER = Opaque.of(Keys(secret="t" * 32, service_key="k"))
+OPAQUE = OpaqueIds.of(Keys(secret="s" * 32, service_key="k"))
+OTHER = OpaqueIds.of(Keys(secret="t" * 32, service_key="k"))
 LARGEST = 10**LONGEST_SEQ - 1
 
 
@@ -26,18 +26,20 @@ def token(*seqs: int) -> SeenToken:
 @pytest.mark.parametrize("seq", [0, 1, 255, 65_536, LARGEST])
 def test_what_was_issued_is_read_back(seq: int) -> None:
     assert OPAQUE.burst(ADA, OPAQUE.id(ADA, key(seq))) == key(seq)
-    assert OPAQUE.place(ADA, OPAQUE.cursor(ADA, InboxPosition(NOON, key(seq)))) == InboxPosition(NOON, key(seq))
-    assert OPAQUE.gap_place(ADA, OF_NOVA, OPAQUE.gap_cursor(ADA, InboxPosition(NOON, key(seq)))) == InboxPosition(
+    assert OPAQUE.inbox_position(ADA, OPAQUE.cursor(ADA, InboxPosition(NOON, key(seq)))) == InboxPosition(
         NOON, key(seq)
     )
-    assert OPAQUE.seen(ADA, OPAQUE.token(token(seq))) == token(seq)
+    assert OPAQUE.gap_position(ADA, OF_NOVA, OPAQUE.gap_cursor(ADA, InboxPosition(NOON, key(seq)))) == InboxPosition(
+        NOON, key(seq)
+    )
+    assert OPAQUE.seen_token(ADA, OPAQUE.encode_seen(token(seq))) == token(seq)
 
 
 def test_a_large_number_is_as_long_as_a_small_one() -> None:
     assert len({len(OPAQUE.id(ADA, key(seq))) for seq in (1, 200, 70_000, LARGEST)}) == 1
     assert len({len(OPAQUE.cursor(ADA, InboxPosition(NOON, key(seq)))) for seq in (1, 200, 70_000, LARGEST)}) == 1
     assert len({len(OPAQUE.gap_cursor(ADA, InboxPosition(NOON, key(seq)))) for seq in (1, 200, 70_000, LARGEST)}) == 1
-    assert len(OPAQUE.token(token(1, 2))) == len(OPAQUE.token(token(LARGEST, 200)))
+    assert len(OPAQUE.encode_seen(token(1, 2))) == len(OPAQUE.encode_seen(token(LARGEST, 200)))
 
 
 def test_gap_cursor_is_bound_to_viewer_subject_and_purpose() -> None:
@@ -50,26 +52,30 @@ def test_gap_cursor_is_bound_to_viewer_subject_and_purpose() -> None:
         (ADA, OF_NOVA, OTHER.gap_cursor(ADA, place)),
     ):
         with pytest.raises(BadCursor):
-            OPAQUE.gap_place(viewer, subject, text)
+            OPAQUE.gap_position(viewer, subject, text)
     with pytest.raises(BadCursor):
-        OPAQUE.place(ADA, cursor)
+        OPAQUE.inbox_position(ADA, cursor)
 
 
 def test_the_same_is_always_spelled_the_same() -> None:
     assert OPAQUE.id(ADA, key(7)) == OPAQUE.id(ADA, key(7))
-    assert OPAQUE.token(token(*range(20))) == OPAQUE.token(token(*reversed(range(20))))
+    assert OPAQUE.encode_seen(token(*range(20))) == OPAQUE.encode_seen(token(*reversed(range(20))))
 
 
 def test_nobody_else_nothing_else_and_no_other_key_can_use_it() -> None:
-    id, cursor, seen = OPAQUE.id(ADA, key(1)), OPAQUE.cursor(ADA, InboxPosition(NOON, key(1))), OPAQUE.token(token(1))
+    id, cursor, seen = (
+        OPAQUE.id(ADA, key(1)),
+        OPAQUE.cursor(ADA, InboxPosition(NOON, key(1))),
+        OPAQUE.encode_seen(token(1)),
+    )
     for text in (cursor, seen, OPAQUE.id(BOB, key(1)), OTHER.id(ADA, key(1)), id + "=", id + "!", id[:-4], "", "ü"):
         with pytest.raises(BadMark):
             OPAQUE.burst(ADA, text)
     for text in (id, seen, OPAQUE.cursor(BOB, InboxPosition(NOON, key(1)))):
         with pytest.raises(BadCursor):
-            OPAQUE.place(ADA, text)
+            OPAQUE.inbox_position(ADA, text)
     for text in (id, cursor):
         with pytest.raises(BadSeen):
-            OPAQUE.seen(ADA, text)
+            OPAQUE.seen_token(ADA, text)
     with pytest.raises(BadSeen):
-        OPAQUE.seen(BOB, seen)
+        OPAQUE.seen_token(BOB, seen)

@@ -16,7 +16,7 @@ def test_it_is_made_once_however_many_ask_at_once() -> None:
         made.append({"openapi": "3.1.0"})
         return made[-1]
 
-    description = Description(make=make)
+    description = Description(generate=make)
     assert made == []
 
     def ask(_: int) -> dict[str, Any]:

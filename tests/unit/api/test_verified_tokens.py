@@ -3,17 +3,17 @@
 import pytest
 
 from notifier.api.auth import tokens as verified_tokens
-from notifier.api.auth.tokens import HOLDER_BYTES, Holder, VerifiedTokens
+from notifier.api.auth.tokens import HOLDER_BYTES, TokenHolder, VerifiedTokens
 from notifier.domain.ids import UserId
-from notifier.metrics import Hits, Metrics
+from notifier.metrics import CacheHits, Metrics
 from tests.support.fakes.clock import START
 
-KIM = Holder(user=UserId("kim"), ends_at=START.timestamp() + 60)
+KIM = TokenHolder(user=UserId("kim"), ends_at=START.timestamp() + 60)
 
 
 @pytest.fixture
 def tokens() -> VerifiedTokens:
-    return VerifiedTokens(Hits(Metrics().inbox_cache, "tokens"))
+    return VerifiedTokens(CacheHits(Metrics().inbox_cache, "tokens"))
 
 
 def test_oldest_tokens_leave_when_their_text_takes_too_much(
@@ -21,15 +21,15 @@ def test_oldest_tokens_leave_when_their_text_takes_too_much(
 ) -> None:
     monkeypatch.setattr(verified_tokens, "MOST_BYTES", 2 * (HOLDER_BYTES + 1_000))
     for letter in "abc":
-        tokens.keep(letter * 1_000, KIM)
+        tokens.remember(letter * 1_000, KIM)
     assert [tokens.holder(letter * 1_000, START) for letter in "abc"] == [None, KIM, KIM]
     assert tokens.size == 2 * (HOLDER_BYTES + 1_000)
 
 
 def test_token_that_is_kept_twice_or_has_ended_counts_no_more_than_it_takes(tokens: VerifiedTokens) -> None:
-    tokens.keep("token", KIM)
-    tokens.keep("token", KIM)
+    tokens.remember("token", KIM)
+    tokens.remember("token", KIM)
     assert tokens.size == HOLDER_BYTES + len("token")
-    tokens.keep("ended", Holder(user=UserId("lee"), ends_at=START.timestamp()))
+    tokens.remember("ended", TokenHolder(user=UserId("lee"), ends_at=START.timestamp()))
     assert tokens.holder("ended", START) is None
     assert tokens.size == HOLDER_BYTES + len("token")

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from benchmarks.audience import directory as naming
-from benchmarks.audience.alternatives import Bloom, Blooms, Table
-from benchmarks.audience.compare import Bitmaps
-from benchmarks.audience.large_universe import Case, figures, looked
+from benchmarks.audience.alternatives import BloomFilter, BloomFilters, FollowerTable
+from benchmarks.audience.compare import BitmapSource
+from benchmarks.audience.large_universe import UniverseCase, figures, measure_case
 from benchmarks.fanout.slices import GROWTH_MB, LOOKS
 from benchmarks.fanout.slices import figures as of_slices
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
 from notifier.devkit.fixture.world import World
-from notifier.domain.audience.bitmap import nobody
+from notifier.domain.audience.bitmap import no_members
 from notifier.domain.audience.tiers import SetKind, Tier
 from notifier.ports.audience import ShardBlob
 
@@ -32,7 +32,7 @@ def sets(tmp_path: Path) -> Iterator[SqliteMemberSets]:
 
 
 def test_all_followers_of_a_universe_are_found(tmp_path: Path) -> None:
-    found = looked(tmp_path / "store", Case(followers=1, universe=2), 1)
+    found = measure_case(tmp_path / "store", UniverseCase(followers=1, universe=2), 1)
     assert found.shards == 16
     assert [one.finding.name for one in figures(found)] == [
         f"{name}{{1m_of_2m}}" for name in ("plan_s", "audience_algebra_s", "audience_s", "audience_mb")
@@ -42,26 +42,26 @@ def test_all_followers_of_a_universe_are_found(tmp_path: Path) -> None:
 def test_the_table_finds_whom_the_bitmaps_find_and_a_lost_bitmap_is_noticed(
     sets: SqliteMemberSets, tmp_path: Path
 ) -> None:
-    ours, table = Bitmaps.filled(sets, WORLD), Table.filled(tmp_path / "table.db", WORLD)
+    ours, table = BitmapSource.filled(sets, WORLD), FollowerTable.filled(tmp_path / "table.db", WORLD)
     with closing(table.db):
         assert sum(table.tiers().values()) == WORLD.followers
         assert ours.tiers() == table.tiers()
-        sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=WORLD.subject(0), shard=0, bits=nobody())])
+        sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=WORLD.subject(0), shard=0, bits=no_members())])
         assert ours.tiers() != table.tiers()
 
 
 def test_a_filter_forgets_nobody_and_takes_one_stranger_in_a_hundred_for_a_member() -> None:
     everybody = np.arange(200_000, dtype=np.int64)
-    found = Bloom.of(everybody[::10]).may_have(everybody)
+    found = BloomFilter.of(everybody[::10]).may_have(everybody)
     assert found[::10].all()
     strangers = np.delete(found, np.s_[::10])
     assert 0.003 < strangers.mean() < 0.02
 
 
 def test_filters_put_people_into_higher_tiers_alone(tmp_path: Path) -> None:
-    table = Table.filled(tmp_path / "table.db", WORLD)
+    table = FollowerTable.filled(tmp_path / "table.db", WORLD)
     with closing(table.db):
-        right, found = table.tiers(), Blooms.filled(table, WORLD).tiers()
+        right, found = table.tiers(), BloomFilters.filled(table, WORLD).tiers()
     assert sum(found.values()) == WORLD.followers
     assert found[Tier.DORMANT] < right[Tier.DORMANT]
 

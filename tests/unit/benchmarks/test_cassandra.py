@@ -13,16 +13,16 @@ from cassandra.protocol import BatchMessage
 from cassandra.query import BatchType
 
 from benchmarks.cassandra import mentions
-from benchmarks.cassandra.bursts import Bursts, first
+from benchmarks.cassandra.bursts import SyntheticBursts, first
 from benchmarks.cassandra.history import openings
-from benchmarks.cassandra.protocol import CHUNK, HEADER, Frames, batches
+from benchmarks.cassandra.protocol import CHUNK, HEADER, FrameConnection, batches
 from benchmarks.cassandra.suite import PARTS
 from benchmarks.cassandra.turns import Turn, cheaper, faster
 from benchmarks.cassandra.writers import LIFE, values
 from benchmarks.kafka import records
 from benchmarks.report import __main__ as made
-from notifier.adapters.cassandra.bulk.encoding import RowBatch, Splicing, messages
-from notifier.consumer_loop import BATCH
+from notifier.adapters.cassandra.bulk.encoding import PreencodedBatchProtocol, RowBatch, messages
+from notifier.consumer_loop import BATCH_SIZE
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.ports.event_log import Logged
@@ -34,7 +34,7 @@ VOID, ERROR = 0x08, 0x00
 
 
 def rows(share: float) -> list[InboxRows]:
-    return Bursts(shards=range(2), share=share).rows(NOW)
+    return SyntheticBursts(shards=range(2), share=share).rows(NOW)
 
 
 def some_messages(share: float) -> list[RowBatch]:
@@ -44,7 +44,7 @@ def some_messages(share: float) -> list[RowBatch]:
 def test_the_leanest_writers_frames_are_the_drivers_own_of_version_4() -> None:
     both = [*some_messages(0.05)[:2], *some_messages(0.01)[:2]]
     drivers = [
-        Splicing.encode_message(
+        PreencodedBatchProtocol.encode_message(
             BatchMessage(BatchType.UNLOGGED, message, ConsistencyLevel.LOCAL_QUORUM),
             stream,
             4,
@@ -88,15 +88,15 @@ class Server:
 
 
 @pytest.fixture
-def server() -> Iterator[Callable[..., tuple[Server, Frames]]]:
-    opened: list[Frames] = []
+def server() -> Iterator[Callable[..., tuple[Server, FrameConnection]]]:
+    opened: list[FrameConnection] = []
     threads: list[Thread] = []
 
-    def start(window: int, together: int, opcode: int = VOID) -> tuple[Server, Frames]:
+    def start(window: int, together: int, opcode: int = VOID) -> tuple[Server, FrameConnection]:
         one = Server(together, opcode)
         threads.append(Thread(target=one.serve))
         threads[-1].start()
-        opened.append(Frames("127.0.0.1", one.listener.getsockname()[1], window))
+        opened.append(FrameConnection("127.0.0.1", one.listener.getsockname()[1], window))
         one.listener.close()
         return one, opened[-1]
 
@@ -108,7 +108,7 @@ def server() -> Iterator[Callable[..., tuple[Server, Frames]]]:
 
 
 def test_all_frames_are_answered_when_it_returns_and_never_more_are_on_their_way(
-    server: Callable[..., tuple[Server, Frames]],
+    server: Callable[..., tuple[Server, FrameConnection]],
 ) -> None:
     """A server that waits for a whole window would wait for ever if there were less."""
     found, frames = server(window=2 * CHUNK, together=2 * CHUNK)
@@ -117,7 +117,7 @@ def test_all_frames_are_answered_when_it_returns_and_never_more_are_on_their_way
     assert found.most == 2 * CHUNK
 
 
-def test_an_error_of_the_node_is_no_answer(server: Callable[..., tuple[Server, Frames]]) -> None:
+def test_an_error_of_the_node_is_no_answer(server: Callable[..., tuple[Server, FrameConnection]]) -> None:
     _, frames = server(window=CHUNK, together=1, opcode=ERROR)
     with pytest.raises(ConnectionError, match="The node says"):
         frames.send(batches(some_messages(0.05)[:1]), 1)
@@ -145,7 +145,7 @@ def test_first_rows_reach_as_many_members_as_asked_with_the_last_row_whole(share
 
 
 def test_no_two_bursts_write_the_same_row() -> None:
-    bursts = Bursts(shards=range(1), share=0.05)
+    bursts = SyntheticBursts(shards=range(1), share=0.05)
     assert [bursts.rows(NOW)[0].burst.seq for _ in range(3)] == [1, 2, 3]
 
 
@@ -185,7 +185,7 @@ class Time:
         self.passed += seconds
 
 
-def held(takes: float, each: float = 0.0) -> tuple[mentions.Held, list[int]]:
+def held(takes: float, each: float = 0.0) -> tuple[mentions.HeldRate, list[int]]:
     """A lane whose stage takes so many seconds for a batch, and more for each record."""
     time, sizes = Time(), list[int]()
 
@@ -193,7 +193,7 @@ def held(takes: float, each: float = 0.0) -> tuple[mentions.Held, list[int]]:
         sizes.append(len(records))
         time.rest(takes + each * len(records))
 
-    arrivals = mentions.Arrivals(subjects=[Subject(Kind.MENTION, UserId("nova"))], lane=Lane.CELEBRITY)
+    arrivals = mentions.LaneRecords(subjects=[Subject(Kind.MENTION, UserId("nova"))], lane=Lane.CELEBRITY)
     return mentions.hold(stage, arrivals, 10, time.now, time.rest), sizes
 
 
@@ -206,14 +206,14 @@ def test_a_lane_that_keeps_up_has_done_all() -> None:
 def test_a_lane_that_falls_behind_has_done_less_and_says_how_long_was_waited() -> None:
     found, sizes = held(0.0, 0.004)
     assert found.done < 3_000
-    assert max(sizes) == BATCH
+    assert max(sizes) == BATCH_SIZE
     early, late = found.halves()
     assert late > 1.5 * early > 0
 
 
 def test_each_record_of_a_lane_has_its_subjects_partition_and_a_later_offset() -> None:
     subjects = [Subject(Kind.MENTION, UserId(f"star{number}")) for number in range(7)]
-    arrivals = mentions.Arrivals(subjects=subjects, lane=Lane.CELEBRITY)
+    arrivals = mentions.LaneRecords(subjects=subjects, lane=Lane.CELEBRITY)
     found = [*arrivals.batch(20), *arrivals.batch(20)]
     assert len({(one.partition, one.record.key) for one in found}) == 7
     assert [one.offset for one in found] == sorted({one.offset for one in found})

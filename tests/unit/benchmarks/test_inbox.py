@@ -15,8 +15,8 @@ from benchmarks.inbox.crowd import HERD, loads
 from benchmarks.inbox.figures import (
     REDIS,
     STORE,
-    Reading,
-    Slice,
+    LoadReading,
+    LoadSlice,
     calls,
     cpu,
     cpu_ratio,
@@ -50,8 +50,8 @@ def a_slice(
     failed: int = 0,
     busy: float = 0.1,
     counters: Mapping[str, float] | None = None,
-) -> Slice:
-    reading = Reading(
+) -> LoadSlice:
+    reading = LoadReading(
         opens=opens,
         seconds=seconds,
         latency={"p50": 0.001, "p95": 0.002, "p99": 0.003, "p999": 0.004},
@@ -60,7 +60,7 @@ def a_slice(
         busy=busy,
         failed=failed,
     )
-    return Slice(reading=reading, processor_s=cpu_s, counters=counters or {})
+    return LoadSlice(reading=reading, processor_s=cpu_s, counters=counters or {})
 
 
 def test_percentile_is_the_latency_that_the_share_does_not_exceed() -> None:

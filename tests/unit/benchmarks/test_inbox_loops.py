@@ -12,10 +12,10 @@ from selectors import DefaultSelector, SelectSelector
 
 import pytest
 
-from benchmarks.inbox.client import Files, Job, done, get, read_answers, read_requests, write_requests
+from benchmarks.inbox.client import Job, RequestFiles, done, get, read_answers, read_requests, write_requests
 from benchmarks.inbox.figures import due_times
-from benchmarks.inbox.loops import Answer, Broken, Loop, Request, Tally, closed_loop, open_loop, parsed
-from benchmarks.inbox.other_process import Aside, AsideFailed, Client
+from benchmarks.inbox.loops import Answer, Broken, LoadLoop, Request, Tally, closed_loop, open_loop, parsed
+from benchmarks.inbox.other_process import HelperFailed, HelperProcess, LoadClient
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 STALLS, STALL_S = 20, 0.4
@@ -79,8 +79,8 @@ def requests(many: int | None = None) -> Iterator[Request]:
     return islice(cycle([Request(0, get("/a", "t")), Request(1, get("/b", "t"))]), many)
 
 
-def loop_to(server: Server, tally: Tally, *, exact: bool = False) -> Loop:
-    return Loop(
+def loop_to(server: Server, tally: Tally, *, exact: bool = False) -> LoadLoop:
+    return LoadLoop(
         host="127.0.0.1", port=server.port, tally=tally, waiting=SelectSelector() if exact else DefaultSelector()
     )
 
@@ -170,7 +170,7 @@ def test_job_goes_on_from_a_request_and_keeps_the_answers(tmp_path: Path) -> Non
             count=3,
             answers=str(tmp_path / "answers"),
         )
-        said = done(job, Files())
+        said = done(job, RequestFiles())
     assert (said["opens"], said["statuses"], said["failed"], said["body"]) == (3, {200: 3}, 0, 2.0)
     assert [(answer.number, answer.body) for answer in read_answers(tmp_path / "answers")] == [
         (0, "/0"),
@@ -181,7 +181,7 @@ def test_job_goes_on_from_a_request_and_keeps_the_answers(tmp_path: Path) -> Non
 
 def test_client_is_a_process_that_ends_with_its_input(tmp_path: Path) -> None:
     write_requests(tmp_path / "requests", [get("/", "t")])
-    with serving(lambda number, request: [OK]) as server, (client := Client.new(tmp_path)).aside as process:
+    with serving(lambda number, request: [OK]) as server, (client := LoadClient.new(tmp_path)).process as process:
         reading = client.run(tmp_path / "requests", server.port, connections=2, count=10)
         assert (reading.opens, reading.unexpected(200), reading.unexpected(304)) == (10, 0, 10)
         timed = client.run(tmp_path / "requests", server.port, connections=2, rate=100.0, seconds=0.2, seed=3)
@@ -194,7 +194,7 @@ def test_client_is_a_process_that_ends_with_its_input(tmp_path: Path) -> None:
 def test_process_that_ends_early_says_its_last_words(tmp_path: Path) -> None:
     words = ["-c", "import sys; print(1, flush=True); sys.exit('no room')"]
     with (
-        Aside(words=words, log=tmp_path / "log") as process,
-        pytest.raises(AsideFailed, match="no room"),
+        HelperProcess(arguments=words, log=tmp_path / "log") as process,
+        pytest.raises(HelperFailed, match="no room"),
     ):
         process.ask({"any": "job"})

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.peers.audience import DENSITIES, Density, sample, written
+from benchmarks.peers.audience import DENSITIES, PeerDensity, sample, written
 from benchmarks.peers.contest import names
 from benchmarks.peers.figures import Rounds, figures
 from benchmarks.peers.ours import Delivered
 from benchmarks.peers.registry import PEERS, Peer
 from benchmarks.rounds import Spread
-from notifier.devkit.fixture.followers import Crowd
+from notifier.devkit.fixture.followers import WorldBitmaps
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, count
 from notifier.domain.audience.tiers import SetKind
 from tests.repo.sources import ROOT
@@ -89,9 +89,9 @@ def test_the_document_says_what_each_peer_does() -> None:
 
 
 @pytest.mark.parametrize("density", DENSITIES, ids=lambda density: density.name)
-def test_the_audience_is_as_dense_as_its_name_says(density: Density) -> None:
+def test_the_audience_is_as_dense_as_its_name_says(density: PeerDensity) -> None:
     world = density.world(quick=True)
-    active = count(Crowd(world).everybody(SetKind.ACTIVE_24H, 0))
+    active = count(WorldBitmaps(world).account_wide_set(SetKind.ACTIVE_24H, 0))
     assert active / SHARD_MEMBERS == pytest.approx(density.per_cent / 100, abs=0.001)
     assert world.followers == world.universe
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.push.baseline import AT_ONCE, Floor
-from benchmarks.push.contest import Round, figures
-from benchmarks.push.goaway import Arrived, parting, wrong
+from benchmarks.push.baseline import AT_ONCE, LeanestSender
+from benchmarks.push.contest import SendRound, figures
+from benchmarks.push.goaway import ArrivalCount, parting, wrong
 from benchmarks.push.other_libraries import READ, RIVALS, Rival, letters
 from benchmarks.push.our_senders import Place, alert, answers, devices, private, sent, subscriptions
 from benchmarks.push.requests import posts
@@ -17,10 +17,10 @@ from benchmarks.rounds import Cost, Spread
 from notifier.adapters.http2 import Http2Transport
 from notifier.devkit.fake_providers.browser import decrypted
 from notifier.devkit.http2.server import serving
-from notifier.ports.push import Reply, Silence
+from notifier.ports.push import NoReply, Reply
 
 ACCEPTED = Reply(status=200)
-UNKNOWN, SAFE = (Silence(reason="cut", left=left) for left in (True, False))
+UNKNOWN, SAFE = (NoReply(reason="cut", may_have_arrived=left) for left in (True, False))
 
 
 @pytest.mark.parametrize("cuts", [False, True])
@@ -45,7 +45,7 @@ def test_partings_are_survived(cuts: bool) -> None:
     ],
 )
 def test_what_is_told_twice_lost_or_guessed_is_wrong(
-    answer: Reply | Silence, times: int, cuts: bool, right: bool
+    answer: Reply | NoReply, times: int, cuts: bool, right: bool
 ) -> None:
     assert ([*wrong({"/a": answer}, {"/a": times}, cuts=cuts)] == []) == right
 
@@ -55,10 +55,10 @@ def test_who_was_rung_and_is_told_of_by_nobody_is_wrong() -> None:
 
 
 def test_the_leanest_sender_sends_as_many_as_it_is_told_to() -> None:
-    arrived = Arrived()
+    arrived = ArrivalCount()
     with serving(arrived) as server:
         [first] = posts(server.origin, 1)
-        with closing(Floor(first)) as floor:
+        with closing(LeanestSender(first)) as floor:
             floor.send(3 * AT_ONCE)
     assert arrived.paths == {first.path: 3 * AT_ONCE + 1}
 
@@ -74,7 +74,7 @@ def test_each_of_our_senders_has_every_alert_accepted_and_an_error_where_one_is_
         place = Place(origin=server.origin, authority=Path())
         sender, given = rival.sender(place, transport), devices(rival.address, place, 50)
         sent(sender, alert(), given)
-        assert server.tally.acted_upon == 50 + (rival.part == "fcm")  # one more asked for a token
+        assert server.counts.processed == 50 + (rival.part == "fcm")  # one more asked for a token
     with closing(Http2Transport(clear=True)) as transport, pytest.raises(AssertionError, match="got RetryAt"):
         sent(rival.sender(place, transport), alert(), given)
 
@@ -86,9 +86,9 @@ def took(processor: float, seconds: float = 1e-3) -> Cost:
 def test_the_ratio_is_made_within_a_round_and_against_the_cheapest_way_of_it() -> None:
     """The medians of the sides would say 0.2; the rounds' own ratios say 0.1."""
     rounds = [
-        Round(ours=took(20e-6), theirs={"one": took(200e-6), "each": took(400e-6), "async": took(1.0)}),
-        Round(ours=took(20e-6), theirs={"one": took(900e-6), "each": took(100e-6), "async": took(1.0)}),
-        Round(ours=took(2e-6), theirs={"one": took(50e-6), "each": took(60e-6), "async": took(1.0)}),
+        SendRound(ours=took(20e-6), theirs={"one": took(200e-6), "each": took(400e-6), "async": took(1.0)}),
+        SendRound(ours=took(20e-6), theirs={"one": took(900e-6), "each": took(100e-6), "async": took(1.0)}),
+        SendRound(ours=took(2e-6), theirs={"one": took(50e-6), "each": took(60e-6), "async": took(1.0)}),
     ]
     [fcm] = [rival for rival in RIVALS if rival.part == "fcm"]
     us, per_s = figures(fcm, rounds)

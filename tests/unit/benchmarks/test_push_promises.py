@@ -11,24 +11,27 @@ import pytest
 from benchmarks.push import kill_workers as killing
 from benchmarks.push import quiet_hours as night
 from benchmarks.push import vip_latency as vips
-from benchmarks.push.arrivals import Told
-from benchmarks.push.dropped_tokens import gone
+from benchmarks.push.arrivals import ExpectedAlerts
+from benchmarks.push.dropped_tokens import is_gone
 from benchmarks.push.kill_workers import Kill, differences
-from benchmarks.push.quiet_hours import SLEEPER, Evening
+from benchmarks.push.quiet_hours import SLEEPER, SimulatedEvening
 from benchmarks.push.ssrf import Trap, rebound, redirected
-from notifier.devkit.check.check_alerts import Rang
+from notifier.devkit.check.check_alerts import ArrivedAlert
 from notifier.devkit.fixture.world import World
 from notifier.domain.ids import Member
-from notifier.domain.push.alert import alert
+from notifier.domain.push.alert import burst_alert
 from tests.support.contract_examples import burst
 from tests.unit.devkit.test_check_alerts import address_of
 
-TOLD = Told(burst=burst(), due=frozenset(map(Member, range(1, 7))))
-RIGHT = [Rang(at=TOLD.burst.accepted_at, platform="fcm", to=address_of(m), place=TOLD.place) for m in sorted(TOLD.due)]
-KILL = Kill(role="push.fcm", told=TOLD, before=2)
-AGAIN = replace(RIGHT[0], again=True)
-STRANGER = replace(RIGHT[0], to=address_of(Member(9)))
-ELSEWHERE = replace(RIGHT[0], place="elsewhere")
+TOLD = ExpectedAlerts(burst=burst(), due=frozenset(map(Member, range(1, 7))))
+RIGHT = [
+    ArrivedAlert(at=TOLD.burst.accepted_at, platform="fcm", address=address_of(m), collapse_id=TOLD.place)
+    for m in sorted(TOLD.due)
+]
+KILL = Kill(role="push.fcm", expected=TOLD, before=2)
+AGAIN = replace(RIGHT[0], is_repeat=True)
+STRANGER = replace(RIGHT[0], address=address_of(Member(9)))
+ELSEWHERE = replace(RIGHT[0], collapse_id="elsewhere")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +46,7 @@ ELSEWHERE = replace(RIGHT[0], place="elsewhere")
         pytest.param([*RIGHT, ELSEWHERE], "which is no burst's", id="another place"),
     ],
 )
-def test_each_phone_shows_a_burst_once(lines: Sequence[Rang], says: str | None) -> None:
+def test_each_phone_shows_a_burst_once(lines: Sequence[ArrivedAlert], says: str | None) -> None:
     found = killing.finding([KILL], lines)
     assert found.ok is (says is None)
     assert says is None or says in found.detail
@@ -57,7 +60,7 @@ def test_kills_that_hit_nothing_prove_nothing() -> None:
 
 def test_the_night_is_one_alert_and_without_quiet_hours_it_isn_t() -> None:
     assert [*night.quiet(), *night.stale()] == []
-    evening = Evening()
+    evening = SimulatedEvening()
     evening.mentions()
     assert list(evening.differences(SLEEPER, [night.BURSTS])) == ["kim was told of [1, 1, 1], and [3] was to be told"]
 
@@ -70,11 +73,11 @@ def test_a_vip_who_is_told_late_or_never_is_counted(late: float | None, ok: bool
     one = burst()
     due = vips.vips(WORLD, one)
     lines = [
-        Rang(
+        ArrivedAlert(
             at=one.accepted_at + timedelta(seconds=late or 0),
             platform="fcm",
-            to=address_of(member),
-            place=alert(one).collapse_id,
+            address=address_of(member),
+            collapse_id=burst_alert(one).collapse_id,
         )
         for member in (due if late is not None else ())
     ]
@@ -86,11 +89,11 @@ def test_a_vip_who_is_told_late_or_never_is_counted(late: float | None, ok: bool
 def test_nothing_goes_into_our_own_networks_and_who_comes_there_is_caught() -> None:
     trap = Trap()
     with closing(trap.line):
-        assert [*rebound(alert(burst())), *redirected(alert(burst()), trap.port)] == []
+        assert [*rebound(burst_alert(burst())), *redirected(burst_alert(burst()), trap.port)] == []
         assert trap.caught() == 0
         create_connection(("127.0.0.1", trap.port)).close()
         assert trap.caught() == 1
 
 
 def test_some_of_the_fixture_s_devices_are_gone_and_most_are_not() -> None:
-    assert 50 < sum(map(gone, range(1_000))) < 200
+    assert 50 < sum(map(is_gone, range(1_000))) < 200

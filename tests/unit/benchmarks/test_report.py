@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.report.markdown import BEGIN, END, number, pictures, results, with_results
-from benchmarks.report.plot import Share, share_of_limit
+from benchmarks.report.plot import LimitShare, share_of_limit
 from benchmarks.report.store import Run
 
 
@@ -159,19 +159,19 @@ def test_latency_is_drawn_against_the_rate_once_two_rates_were_measured() -> Non
 @pytest.mark.parametrize(
     ("value", "limit", "ok", "share"),
     [
-        (0.5, 1.0, True, Share(of=0.5, at_least=False)),
-        (2.0, 1.0, False, Share(of=2.0, at_least=False)),
-        (2.0, 1.0, True, Share(of=0.5, at_least=True)),
-        (0.5, 1.0, False, Share(of=2.0, at_least=True)),
-        (6, 6, True, Share(of=1.0, at_least=None)),
-        (0, 6, True, Share(of=0.0, at_least=False)),
+        (0.5, 1.0, True, LimitShare(of=0.5, at_least=False)),
+        (2.0, 1.0, False, LimitShare(of=2.0, at_least=False)),
+        (2.0, 1.0, True, LimitShare(of=0.5, at_least=True)),
+        (0.5, 1.0, False, LimitShare(of=2.0, at_least=True)),
+        (6, 6, True, LimitShare(of=1.0, at_least=None)),
+        (0, 6, True, LimitShare(of=0.0, at_least=False)),
         (0, 6, False, None),
         (None, 6, False, None),
         (1.0, None, True, None),
     ],
 )
 def test_the_verdict_says_on_which_side_of_a_limit_it_is_good_to_be(
-    value: float | None, limit: float | None, ok: bool, share: Share | None
+    value: float | None, limit: float | None, ok: bool, share: LimitShare | None
 ) -> None:
     assert share_of_limit({"value": value, "limit": limit, "ok": ok}) == share
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.supervisor.fakes import Fakes
+from notifier.cli.supervisor.fakes import FakeProviders
 from notifier.config import PushSettings, Settings
 from notifier.domain.ids import Platform
 
@@ -13,8 +13,8 @@ BY_HAND_AT = "http://127.0.0.1:9002"
 BY_HAND = {"NOTIFIER_PUSH_FCM_FAKE": BY_HAND_AT}
 
 
-def started(environment: Mapping[str, str]) -> Fakes:
-    return Fakes.of(Settings.read(environment), lambda host, port: 9_100)
+def started(environment: Mapping[str, str]) -> FakeProviders:
+    return FakeProviders.of(Settings.read(environment), lambda host, port: 9_100)
 
 
 @pytest.mark.parametrize("fakes", ["auto", "on"])
@@ -25,8 +25,8 @@ def test_one_that_somebody_runs_is_sent_to_and_not_replaced(fakes: str) -> None:
 
 
 def test_a_demo_has_its_own_for_everybody() -> None:
-    alone = Settings.read(BY_HAND | {"NOTIFIER_PUSH_FAKES": "off"}).push.alone
-    assert all(alone.is_faked(platform) and not alone.of(platform).fake for platform in Platform)
+    alone = Settings.read(BY_HAND | {"NOTIFIER_PUSH_FAKES": "off"}).push.with_all_faked
+    assert all(alone.is_faked(platform) and not alone.settings_for(platform).fake for platform in Platform)
 
 
 def test_what_is_typed_beside_it_sends_as_it_does_whatever_its_own_shell_knows(tmp_path: Path) -> None:
@@ -41,8 +41,8 @@ def test_what_is_typed_beside_it_sends_as_it_does_whatever_its_own_shell_knows(t
         "NOTIFIER_PUSH_WEB_LOOPBACK": "true",
         "NOTIFIER_INSECURE_DEV": "true",
     }
-    fakes = Fakes.of(Settings.read(said), lambda host, port: 9_100)
-    fakes.tell()
+    fakes = FakeProviders.of(Settings.read(said), lambda host, port: 9_100)
+    fakes.write_settings()
     found = Settings.read({"NOTIFIER_DATA": str(tmp_path)}).push
     assert (found.fcm.fake, found.web.fake, found.apns.fake) == (BY_HAND_AT, "http://127.0.0.1:9100", "")
     assert (found.apns.key, found.apns.key_id, found.is_real(Platform.APNS)) == (
@@ -52,7 +52,7 @@ def test_what_is_typed_beside_it_sends_as_it_does_whatever_its_own_shell_knows(t
     )
     assert (found.tiers, found.daily, found.web.loopback) == ("", 7, False)
     assert Settings.read({"NOTIFIER_DATA": str(tmp_path), "NOTIFIER_PUSH_DAILY": "8"}).push.daily == 8
-    fakes.forget()
+    fakes.remove_settings()
     assert Settings.read({"NOTIFIER_DATA": str(tmp_path)}).push == PushSettings()
 
 

@@ -53,5 +53,5 @@ def test_what_comes_by_a_pipe_never_comes_again(tmp_path: Path) -> None:
     for one in (pipe, real):
         with one.held():
             one.begin("csv")
-    assert (pipe.goes_on("csv"), real.goes_on("csv")) == (False, True)
-    assert pipe.seen() == pipe.seen()
+    assert (pipe.can_resume("csv"), real.can_resume("csv")) == (False, True)
+    assert pipe.file_version() == pipe.file_version()

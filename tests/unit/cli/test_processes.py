@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from notifier.cli.supervisor.processes import ROLES, api_processes, cores, default_api_processes, is_awaited, processes
-from notifier.config import MOST_API_WORKERS, Settings
+from notifier.config import MAX_API_WORKERS, Settings
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import BadSetting
 
@@ -38,7 +38,7 @@ def test_api_has_half_of_the_cores_by_default(cores: int, count: int) -> None:
     assert default_api_processes(cores) == count
 
 
-@pytest.mark.parametrize("value", ["0", str(MOST_API_WORKERS + 1), "two", ""])
+@pytest.mark.parametrize("value", ["0", str(MAX_API_WORKERS + 1), "two", ""])
 def test_impossible_number_of_api_processes_is_refused(value: str) -> None:
     with pytest.raises(BadSetting, match="NOTIFIER_API_WORKERS"):
         Settings.read({"NOTIFIER_API_WORKERS": value})

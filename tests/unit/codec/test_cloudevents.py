@@ -14,9 +14,9 @@ from notifier.domain.audience.account_flags import AccountChange, Flag
 from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
-from notifier.domain.upstream.graph_changes import Deed, GraphChange
-from notifier.domain.upstream.validation import checked_event, fault
-from notifier.domain.users.user_blocks import PartingChange
+from notifier.domain.upstream.graph_changes import FollowAction, GraphChange
+from notifier.domain.upstream.validation import checked_event, id_problem
+from notifier.domain.users.user_blocks import UserBlockChange
 from tests.support.examples import NOON
 
 DATA: Mapping[str, object] = {"tweet": "t1", "author": "ada", "mentions": ["nova"], "text": "hi", "protected": True}
@@ -99,11 +99,11 @@ def change(**data: object) -> dict[str, object]:
 def test_a_follow_is_read_and_what_ends_it() -> None:
     found = read(change(sequence=7))
     assert isinstance(found, GraphChange)
-    assert (found.follower, found.followed, found.deed, found.sequence) == ("ada", "nova", Deed.FOLLOW, 7)
+    assert (found.follower, found.followed, found.action, found.sequence) == ("ada", "nova", FollowAction.FOLLOW, 7)
     assert (found.id, found.at) == (EventId("tweets", "e1"), NOON)
     ended = read(change(sequence=8) | {"type": "notifier.account.unfollowed.v1"})
     assert isinstance(ended, GraphChange)
-    assert (ended.deed, ended.sequence) == (Deed.UNFOLLOW, 8)
+    assert (ended.action, ended.sequence) == (FollowAction.UNFOLLOW, 8)
 
 
 def test_a_follow_by_a_clock_that_is_ahead_hides_nothing_that_comes_meanwhile() -> None:
@@ -141,7 +141,7 @@ def test_a_bad_follow_is_refused_with_what_is_wrong(body: object, named: str) ->
 def test_an_approved_request_is_a_follow_from_then_on() -> None:
     found = read(change(sequence=7) | {"type": "notifier.account.approved.v1"})
     assert isinstance(found, GraphChange)
-    assert (found.follower, found.followed, found.deed, found.at) == ("ada", "nova", Deed.FOLLOW, NOON)
+    assert (found.follower, found.followed, found.action, found.at) == ("ada", "nova", FollowAction.FOLLOW, NOON)
 
 
 BLOCKED, UNBLOCKED = "notifier.account.blocked.v1", "notifier.account.unblocked.v1"
@@ -154,14 +154,14 @@ def parting(type: str = BLOCKED, **data: object) -> dict[str, object]:
 @pytest.mark.parametrize(("type", "blocks"), [(BLOCKED, True), (UNBLOCKED, False)])
 def test_a_block_is_read_and_what_ends_it(type: str, blocks: bool) -> None:
     found = read(parting(type, sequence=7))
-    assert isinstance(found, PartingChange)
+    assert isinstance(found, UserBlockChange)
     assert (found.blocker, found.blocked, found.blocks, found.sequence) == ("ada", "eve", blocks, 7)
     assert (found.id, found.at) == (EventId("tweets", "e1"), NOON)
 
 
 def test_an_unblock_by_a_clock_that_is_ahead_hides_nothing_that_comes_meanwhile() -> None:
     found = read(parting(UNBLOCKED, sequence=7) | {"time": (NOON + timedelta(minutes=4)).isoformat()})
-    assert isinstance(found, PartingChange)
+    assert isinstance(found, UserBlockChange)
     assert found.at == NOON
 
 
@@ -203,7 +203,7 @@ def test_what_is_said_of_an_account_is_read_and_what_is_not_said_stays() -> None
     found = read(account(sequence=7, vip=True, deleted=False))
     assert isinstance(found, AccountChange)
     assert (found.id, found.user, found.sequence) == (EventId("tweets", "e1"), "ada", 7)
-    assert found.said == {Flag.VIP: True, Flag.DELETED: False}
+    assert found.flags == {Flag.VIP: True, Flag.DELETED: False}
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_event_followed_by_more_is_refused(extra: bytes) -> None:
 def test_control_characters_are_refused_in_names_and_removed_from_text() -> None:
     characters = [chr(n) for n in range(sys.maxunicode + 1)]
     control = {c for c in characters if unicodedata.category(c) in ("Cc", "Cs")}
-    assert {c for c in characters if fault(c)} == control
+    assert {c for c in characters if id_problem(c)} == control
     event = checked_event(
         source="s",
         id="1",

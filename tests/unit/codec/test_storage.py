@@ -7,15 +7,14 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
-from notifier.codec import pack, pack_seal, unpack, unpack_seal
-from notifier.domain.audience.bitmap import from_offsets, nobody
-from notifier.domain.audience.snapshot import Seal
+from notifier.codec import pack, pack_snapshot, unpack, unpack_snapshot
+from notifier.domain.audience.bitmap import from_offsets, no_members
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import TIERS
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import Event, Mention
 from notifier.domain.bursts.sequencer import Head, advance
-from notifier.domain.delivery.plan import Plan, plan
-from notifier.domain.delivery.plan import SetHead as Sizes
+from notifier.domain.delivery.plan import FollowerCounts, Plan, make_plan
 from notifier.domain.errors import Poison
 from notifier.domain.upstream.validation import checked_event
 from tests.support.examples import EVE, NOON, OF_NOVA, SELF_NOVA, burst, mention, numbered
@@ -34,13 +33,13 @@ EVENT = checked_event(
     now=NOON + timedelta(microseconds=1),
 )
 HEAD = advance(
-    Head.fresh(OF_NOVA), numbered(mention(1), mention(2, protected=True)), known=(), now=NOON, nonce="n", collapse=None
+    Head.empty(OF_NOVA), numbered(mention(1), mention(2, protected=True)), known=(), now=NOON, nonce="n", collapse=None
 )
-SEAL = Seal(
+SEAL = AudienceSnapshot(
     shard=7,
     opened_at=NOON,
-    tiers=dict(zip(TIERS, (from_offsets([1]), from_offsets(range(9_000)), nobody()), strict=True)),
-    push=from_offsets([1, 5]),
+    tiers=dict(zip(TIERS, (from_offsets([1]), from_offsets(range(9_000)), no_members()), strict=True)),
+    to_alert=from_offsets([1, 5]),
     dormant=3,
     suppressed={"muted": 2},
 )
@@ -52,9 +51,9 @@ SEAL = Seal(
         EVENT,
         mention(),
         HEAD,
-        Head.fresh(SELF_NOVA),
+        Head.empty(SELF_NOVA),
         burst(restricted_to=EVE),
-        plan(burst(), Sizes(total=9, counts=[4, 0, 5])),
+        make_plan(burst(), FollowerCounts(total=9, by_shard=[4, 0, 5])),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -69,11 +68,11 @@ def test_a_time_is_stored_as_a_moment_whatever_zone_it_was_told_in() -> None:
 
 
 def test_a_seal_is_read_as_it_was_written() -> None:
-    read = unpack_seal(7, pack_seal(SEAL))
+    read = unpack_snapshot(7, pack_snapshot(SEAL))
     assert [bits.tobytes() for bits in read.tiers.values()] == [bits.tobytes() for bits in SEAL.tiers.values()]
-    assert read.push.tobytes() == SEAL.push.tobytes()
+    assert read.to_alert.tobytes() == SEAL.to_alert.tobytes()
     assert (read.shard, read.dormant, read.suppressed) == (7, 3, {"muted": 2})
-    assert read.tally() == SEAL.tally()
+    assert read.counts() == SEAL.counts()
 
 
 @pytest.mark.parametrize(
@@ -104,14 +103,14 @@ def test_bytes_that_are_no_event_are_poison(blob: bytes) -> None:
 )
 def test_a_seal_with_a_tier_too_few_or_a_bitmap_that_is_none_is_poison(value: object) -> None:
     with pytest.raises(Poison):
-        unpack_seal(0, pack(value))
+        unpack_snapshot(0, pack(value))
 
 
 def test_heads_and_bursts_from_before_there_was_a_purse_are_still_read() -> None:
-    head = advance(Head.fresh(OF_NOVA), numbered(mention(protected=True), mention(2)), known=(), now=NOON, nonce="n")
+    head = advance(Head.empty(OF_NOVA), numbered(mention(protected=True), mention(2)), known=(), now=NOON, nonce="n")
     assert unpack(Head, pack(head)) == head
     plain = msgspec.msgpack.decode(pack(head))
-    del plain["purse"]
+    del plain["restricted_budget"]
     for old in (plain["open"], *plain["outbox"]):
         del old["pull_only"]
-    assert unpack(Head, msgspec.msgpack.encode(plain)) == replace(head, purse=None)
+    assert unpack(Head, msgspec.msgpack.encode(plain)) == replace(head, restricted_budget=None)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from notifier.config import OF_PUSH, Settings
+from notifier.config import PUSH_FILE, Settings
 from notifier.config.push import ApnsSettings, FcmSettings, PushSettings, WebPushSettings
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Platform
-from notifier.domain.push.device_address import KNOWN
+from notifier.domain.push.device_address import KNOWN_HOSTS
 
 APPLE = {"NOTIFIER_PUSH_APNS_KEY": "k.p8", "NOTIFIER_PUSH_APNS_KEY_ID": "A", "NOTIFIER_PUSH_APNS_TEAM_ID": "B"}
 
@@ -21,21 +21,21 @@ def read(**said: str) -> PushSettings:
 
 def test_where_nothing_is_said_the_first_two_tiers_ring_and_fakes_take_it() -> None:
     found = Settings.read({}).push
-    assert found.pushed == [Tier.P0, Tier.P1]
+    assert found.pushed_tiers == [Tier.P0, Tier.P1]
     assert (found.hourly, found.daily) == (5, 20)
     assert [found.is_faked(platform) for platform in Platform] == [True] * 3
     assert not any(found.is_real(platform) for platform in Platform)
-    assert found.web.services.hosts == KNOWN
+    assert found.web.services.hosts == KNOWN_HOSTS
 
 
 def test_tiers_are_told_in_their_order_and_may_be_none() -> None:
-    assert read(TIERS="p2,p0").pushed == [Tier.P0, Tier.P2]
-    assert read(TIERS="").pushed == []
+    assert read(TIERS="p2,p0").pushed_tiers == [Tier.P0, Tier.P2]
+    assert read(TIERS="").pushed_tiers == []
 
 
 def test_google_s_own_limit_is_six_hundred_thousand_a_minute() -> None:
-    assert PushSettings().paces[Platform.FCM].per_minute == 600_000
-    assert read(APNS_PER_MINUTE="90").paces[Platform.APNS].per_minute == 90
+    assert PushSettings().provider_limits[Platform.FCM].per_minute == 600_000
+    assert read(APNS_PER_MINUTE="90").provider_limits[Platform.APNS].per_minute == 90
 
 
 def test_credentials_of_one_platform_leave_the_others_to_fakes() -> None:
@@ -101,7 +101,7 @@ def test_push_services_of_this_machine_count_in_development() -> None:
 
 
 def test_where_up_runs_fakes_stands_behind_whatever_else_is_said(tmp_path: Path) -> None:
-    file = tmp_path / OF_PUSH
+    file = tmp_path / PUSH_FILE
     file.parent.mkdir()
     file.write_text('[push.fcm]\nfake = "http://127.0.0.1:1"\n[push.web]\nfake = "http://127.0.0.1:2"\n')
     found = Settings.read({"NOTIFIER_DATA": str(tmp_path), "NOTIFIER_PUSH_WEB_FAKE": "http://127.0.0.1:3"}).push

@@ -5,7 +5,7 @@ import pytest
 from notifier.adapters import kafka
 from notifier.config import Settings, without_password
 from notifier.domain.errors import BadSetting
-from notifier.profiles.data_folder import checked
+from notifier.profiles.data_folder import checked_redis_url
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,8 @@ from notifier.profiles.data_folder import checked
     ],
 )
 def test_what_a_library_would_guess_is_said(given: str, taken: str) -> None:
-    assert checked(given) == taken
-    assert checked(taken) == taken
+    assert checked_redis_url(given) == taken
+    assert checked_redis_url(taken) == taken
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_what_a_library_would_guess_is_said(given: str, taken: str) -> None:
 )
 def test_what_cant_be_used_is_a_bad_setting_without_its_password(given: str, words: str) -> None:
     with pytest.raises(BadSetting, match=words) as caught:
-        checked(given)
+        checked_redis_url(given)
     assert "hu" not in repr(caught.value)
     assert caught.value.__cause__ is None or "hu" not in repr(caught.value.__cause__)
 
@@ -59,4 +59,4 @@ def test_settings_and_what_is_made_of_them_print_no_password() -> None:
     ],
 )
 def test_each_of_several_hosts_may_have_a_port(url: str) -> None:
-    assert checked(url) == url
+    assert checked_redis_url(url) == url

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.config import KafkaSettings, Settings, named, refusal, without_password
+from notifier.config import KafkaSettings, Settings, refusal_of, setting_entries, without_password
 from notifier.domain.errors import BadSetting
 
 
@@ -129,7 +129,7 @@ def test_a_refusal_shows_neither_a_secret_nor_a_password() -> None:
 
 
 def test_every_default_keeps_its_rule() -> None:
-    assert [one.key for one in named(Settings) if refusal(one, one.default)] == []
+    assert [one.key for one in setting_entries(Settings) if refusal_of(one, one.default)] == []
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.devkit.fake_providers.behaviour import FOR_EVER, Behaviour, FaultWindow, ProviderScript
+from notifier.devkit.fake_providers.behaviour import FOREVER, Behaviour, FaultWindow, ProviderScript
 from notifier.domain.ids import Platform
 
 SECOND = timedelta(seconds=1)
@@ -19,38 +19,38 @@ def test_every_setting_is_parsed() -> None:
     behaviour = read("gone=2%, elsewhere=0.5%,limited=30s,down=500ms,stall=2m,after=10s,seed=7")
     assert behaviour.script == ProviderScript(
         seed=7,
-        gone=0.02,
-        elsewhere=0.005,
+        gone_share=0.02,
+        elsewhere_share=0.005,
         limited=FaultWindow(after=10 * SECOND, lasting=30 * SECOND),
         down=FaultWindow(after=10 * SECOND, lasting=SECOND / 2),
     )
-    assert behaviour.stalls == FaultWindow(after=10 * SECOND, lasting=120 * SECOND)
-    conduct = read("goaway=1000,cut=500,streams=1,latency=50ms").conduct
+    assert behaviour.stall_window == FaultWindow(after=10 * SECOND, lasting=120 * SECOND)
+    conduct = read("goaway=1000,cut=500,streams=1,latency=50ms").http2
     assert (conduct.goaway_after, conduct.cut_after, conduct.streams) == (1_000, 500, 1)
     assert conduct.latency == SECOND / 20
 
 
 def test_empty_script_uses_the_provider_defaults() -> None:
-    assert [read("", platform).conduct.streams for platform in Platform] == [1_000, 100, 100]
-    assert not read("").stalls.holds(timedelta())
+    assert [read("", platform).http2.streams for platform in Platform] == [1_000, 100, 100]
+    assert not read("").stall_window.is_active(timedelta())
 
 
 def test_stall_without_duration_is_permanent() -> None:
-    assert read("stall").stalls == FaultWindow(lasting=FOR_EVER)
+    assert read("stall").stall_window == FaultWindow(lasting=FOREVER)
 
 
 def test_setting_can_be_limited_to_one_platform() -> None:
     script = "apns.stall,fcm.gone=100%,latency=1s"
     apns, fcm, web = (read(script, platform) for platform in Platform)
-    assert [behaviour.stalls.holds(SECOND) for behaviour in (apns, fcm, web)] == [True, False, False]
-    assert [behaviour.script.gone for behaviour in (apns, fcm, web)] == [0.0, 1.0, 0.0]
-    assert {behaviour.conduct.latency for behaviour in (apns, fcm, web)} == {SECOND}
+    assert [behaviour.stall_window.is_active(SECOND) for behaviour in (apns, fcm, web)] == [True, False, False]
+    assert [behaviour.script.gone_share for behaviour in (apns, fcm, web)] == [0.0, 1.0, 0.0]
+    assert {behaviour.http2.latency for behaviour in (apns, fcm, web)} == {SECOND}
 
 
 def test_start_for_all_applies_to_fault_of_one_platform() -> None:
     apns, web = (read("after=10s,apns.stall", platform) for platform in (Platform.APNS, Platform.WEB))
-    assert apns.stalls == FaultWindow(after=10 * SECOND, lasting=FOR_EVER)
-    assert not web.stalls.holds(11 * SECOND)
+    assert apns.stall_window == FaultWindow(after=10 * SECOND, lasting=FOREVER)
+    assert not web.stall_window.is_active(11 * SECOND)
     assert read(" ") == read("")
 
 

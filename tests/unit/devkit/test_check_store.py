@@ -4,20 +4,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from notifier.devkit.check.check_store import Outside
-from notifier.devkit.check.expected import Truth
+from notifier.devkit.check.check_store import StoreCheck
+from notifier.devkit.check.expected import ExpectedResult
 from notifier.devkit.check.traffic import SOURCE, Tweet
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
-from notifier.domain.audience.inbox_rows import RANGE_BYTES, InboxRow, cut
-from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.inbox_rows import RANGE_BYTES, InboxRow, cut_inbox_rows
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import TIERS
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey, Lane, UserId
-from notifier.ports.bursts import Outcome
+from notifier.ports.bursts import MentionOutcome
 from notifier.ports.ledger import StoredRow
 from tests.support.fakes.bursts import MemoryBursts
 
@@ -39,18 +39,18 @@ class FakeArchive:
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
         return (row for row in self.stored_rows if row.row.burst == burst)
 
-    def accounts(self) -> Iterator[BurstProgress]:
+    def burst_progress(self) -> Iterator[BurstProgress]:
         return iter(())
 
-    def seals(self, burst: BurstKey) -> Iterator[Seal]:
+    def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]:
         return iter(())
 
 
 @dataclass
 class FakeOutcomes(MemoryBursts):
-    result: Sequence[Outcome] = ()
+    result: Sequence[MentionOutcome] = ()
 
-    def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:
+    def outcomes(self, source: str | None, id: str) -> Sequence[MentionOutcome]:
         return self.result
 
 
@@ -75,23 +75,24 @@ def burst(name: str, lane: Lane = Lane.CELEBRITY) -> Burst:
 BURSTS = [burst("mention:nova#1"), burst("self:nova#1", Lane.STANDARD)]
 
 
-def correct_store() -> tuple[FakeArchive, Outside, Truth]:
+def correct_store() -> tuple[FakeArchive, StoreCheck, ExpectedResult]:
     archive = FakeArchive(BURSTS)
     outcomes = FakeOutcomes()
     outcomes.result = [
-        Outcome(event=EventId(SOURCE, "e1"), account=UserId("nova"), burst=burst.key, refusal=None) for burst in BURSTS
+        MentionOutcome(event=EventId(SOURCE, "e1"), account=UserId("nova"), burst=burst.key, refusal=None)
+        for burst in BURSTS
     ]
-    outside = Outside(archive=archive, outcomes=outcomes, world=WORLD)
+    outside = StoreCheck(archive=archive, bursts_port=outcomes, world=WORLD)
     truth = outside.truth([TWEET])
     archive.stored_rows = [row for burst in BURSTS for row in rows(truth, burst)]
     return archive, outside, truth
 
 
-def rows(truth: Truth, burst: Burst) -> Iterator[StoredRow]:
+def rows(truth: ExpectedResult, burst: Burst) -> Iterator[StoredRow]:
     for shard in truth.shards(burst.key.subject):
         for tier in TIERS:
             bits = from_flags(truth.tiers(burst, shard)[tier])
-            inbox_rows = cut(bits, burst=burst.key, opened_at=NOW, tier=tier, shard=shard)
+            inbox_rows = cut_inbox_rows(bits, burst=burst.key, opened_at=NOW, tier=tier, shard=shard)
             for member_range, members in zip(inbox_rows.ranges, inbox_rows.members, strict=True):
                 row = InboxRow(burst=burst.key, opened_at=NOW, tier=tier, members=members)
                 yield StoredRow(member_range=member_range, row=row)
@@ -100,14 +101,14 @@ def rows(truth: Truth, burst: Burst) -> Iterator[StoredRow]:
 def compared(rows: Iterable[StoredRow]) -> tuple[bool, list[str]]:
     archive, outside, truth = correct_store()
     archive.stored_rows = list(rows)
-    return outside.rows_equal_oracle(truth).ok, outside.twice()
+    return outside.rows_equal_oracle(truth).ok, outside.duplicates()
 
 
 def test_correct_store_passes() -> None:
     archive, outside, truth = correct_store()
     assert outside.nothing_lost(truth, []).ok
     assert outside.rows_equal_oracle(truth).ok
-    assert outside.twice() == []
+    assert outside.duplicates() == []
     assert outside.alerts.expected.keys() == {BURSTS[0].key}
     assert {len(row.row.members) == RANGE_BYTES for row in archive.stored_rows} == {True, False}
 
@@ -138,7 +139,7 @@ def test_row_in_two_tiers_fails_as_duplicate() -> None:
 
 def test_lost_mention_fails() -> None:
     _, outside, _ = correct_store()
-    outcomes = outside.outcomes
+    outcomes = outside.bursts_port
     assert isinstance(outcomes, FakeOutcomes)
     outcomes.result = outcomes.result[:1]
     assert not outside.nothing_lost(outside.truth([TWEET]), []).ok
@@ -157,7 +158,7 @@ def test_refused_event_fails() -> None:
 
 def test_ledger_without_plans_fails() -> None:
     _, outside, truth = correct_store()
-    assert not outside.books_balance(truth).ok
+    assert not outside.totals_balance(truth).ok
 
 
 def test_burst_in_wrong_lane_fails() -> None:
@@ -175,4 +176,4 @@ def test_needless_pull_only_burst_fails() -> None:
     _, outside, truth = correct_store()
     pull_only = replace(truth, bursts={burst.key: replace(burst, pull_only=burst is BURSTS[0]) for burst in BURSTS})
     # The archive has no plans, which already counts as two errors.
-    assert (outside.books_balance(truth).value, outside.books_balance(pull_only).value) == (2, 3)
+    assert (outside.totals_balance(truth).value, outside.totals_balance(pull_only).value) == (2, 3)

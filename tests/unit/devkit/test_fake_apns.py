@@ -65,7 +65,7 @@ def test_valid_request_shows_the_alert() -> None:
     apns = apple()
     reply = apns.fake.answer(post())
     assert (reply.status, reply.body, reply.headers) == (200, b"", {"apns-id": ID})
-    assert apns.fake.phones[TOKEN].shows == {"one": "hello"}
+    assert apns.fake.phones[TOKEN].shown == {"one": "hello"}
 
 
 def test_alerts_without_collapse_id_replace_only_their_id() -> None:
@@ -73,8 +73,8 @@ def test_alerts_without_collapse_id_replace_only_their_id() -> None:
     other_id = "00000000-0000-0000-0000-000000000001"
     for headers in ({}, {}, {"apns-collapse-id": None, "apns-id": other_id}, {"apns-collapse-id": None}):
         assert apns.fake.answer(post(headers)).status == 200
-    assert [*apns.fake.phones[TOKEN].shows] == ["one", other_id, ID]
-    assert (apns.fake.phones[TOKEN].rang, apns.fake.phones.duplicates) == (4, 2)
+    assert [*apns.fake.phones[TOKEN].shown] == ["one", other_id, ID]
+    assert (apns.fake.phones[TOKEN].alert_count, apns.fake.phones.duplicate_count) == (4, 2)
 
 
 @pytest.mark.parametrize(
@@ -172,20 +172,20 @@ def statuses(apns: Apple, count: int = 2_000) -> list[int]:
 
 
 def test_share_of_tokens_is_gone_determined_by_seed() -> None:
-    result = statuses(apple(script=ProviderScript(gone=0.02, seed=1)))
+    result = statuses(apple(script=ProviderScript(gone_share=0.02, seed=1)))
     assert 20 <= result.count(410) <= 60
     assert (
-        statuses(apple(script=ProviderScript(gone=0.02, seed=1)))
+        statuses(apple(script=ProviderScript(gone_share=0.02, seed=1)))
         == result
-        != statuses(apple(script=ProviderScript(gone=0.02)))
+        != statuses(apple(script=ProviderScript(gone_share=0.02)))
     )
-    reply = apple(script=ProviderScript(gone=1.0, gone_for=timedelta(days=3))).fake.answer(post())
+    reply = apple(script=ProviderScript(gone_share=1.0, gone_for=timedelta(days=3))).fake.answer(post())
     since = datetime.fromtimestamp(json.loads(reply.body)["timestamp"] / 1_000, UTC)
     assert since == NOON - timedelta(days=3)
 
 
 def test_share_of_tokens_belongs_to_other_environment() -> None:
-    assert 400 <= statuses(apple(script=ProviderScript(elsewhere=0.25))).count(400) <= 600
+    assert 400 <= statuses(apple(script=ProviderScript(elsewhere_share=0.25))).count(400) <= 600
 
 
 def test_scripted_rate_limit_reports_retry_after() -> None:
@@ -203,4 +203,4 @@ def test_scripted_outage_ends() -> None:
     assert status_and_reason(apns.fake.answer(post())) == (503, "ServiceUnavailable")
     apns.advance(timedelta(seconds=30))
     assert apns.fake.answer(post()).status == 200
-    assert apns.fake.answered == {"ServiceUnavailable": 1, "Accepted": 1}
+    assert apns.fake.response_counts == {"ServiceUnavailable": 1, "Accepted": 1}

@@ -14,7 +14,7 @@ from notifier.devkit.fake_providers import FaultWindow, ProviderScript
 from notifier.ports.push import Post, Reply
 from tests.support.examples import NOON
 from tests.support.push_builders import Google, google
-from tests.support.push_credentials import EMAIL, GOOGLE_KEY_ID, TOKEN_URI, google_key
+from tests.support.push_credentials import EMAIL, GOOGLE_KEY_ID, TOKEN_URI, fake_google_key
 
 TOKEN, FID = "install00001:APA91b" + "x" * 60, "c" + "0" * 21
 SEND = "/v1/projects/made-up/messages:send"
@@ -36,7 +36,7 @@ def token_request(
     times = {"iat": int(issued.timestamp()), "exp": int((issued + lifetime).timestamp())}
     scope = "https://www.googleapis.com/auth/firebase.messaging"
     claims = {"iss": EMAIL, "scope": scope, "aud": TOKEN_URI, **times, **overrides}
-    assertion = jwt.encode(claims, key or google_key(), algorithm="RS256", headers={"kid": kid})
+    assertion = jwt.encode(claims, key or fake_google_key(), algorithm="RS256", headers={"kid": kid})
     return grant({"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion})
 
 
@@ -65,14 +65,14 @@ def test_valid_message_shows_the_alert() -> None:
     fcm = google()
     reply = send_message(fcm)
     assert (reply.status, json.loads(reply.body)) == (200, {"name": "projects/made-up/messages/0"})
-    assert fcm.fake.phones[TOKEN].shows == {"one": "hello"}
+    assert fcm.fake.phones[TOKEN].shown == {"one": "hello"}
 
 
 def test_messages_without_a_tag_are_shown_separately() -> None:
     fcm = google()
     for _ in range(2):
         send_message(fcm, {"fid": FID, "notification": {"body": "hello"}})
-    assert [*fcm.fake.phones[FID].shows.values()] == ["hello", "hello"]
+    assert [*fcm.fake.phones[FID].shown.values()] == ["hello", "hello"]
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ def test_uninstalled_app_is_refused_until_reinstalled() -> None:
 
 
 def test_scripted_faults_are_simulated() -> None:
-    assert error_of(send_message(google(script=ProviderScript(gone=1.0)))) == (404, "NOT_FOUND", "UNREGISTERED")
-    assert error_of(send_message(google(script=ProviderScript(elsewhere=1.0)))) == (
+    assert error_of(send_message(google(script=ProviderScript(gone_share=1.0)))) == (404, "NOT_FOUND", "UNREGISTERED")
+    assert error_of(send_message(google(script=ProviderScript(elsewhere_share=1.0)))) == (
         403,
         "PERMISSION_DENIED",
         "SENDER_ID_MISMATCH",

@@ -14,13 +14,13 @@ from notifier.adapters.push.jwt import base64url, es256_token
 from notifier.devkit.fake_providers.behaviour import FaultWindow, ProviderScript
 from notifier.devkit.fake_providers.browser import Browser
 from notifier.devkit.fake_providers.webpush import FakePushService
-from notifier.devkit.fake_providers.webpush_refusals import AuthorizationFault, Manner, fault, refusal
-from notifier.ports.push import Post, Reply, Silence
+from notifier.devkit.fake_providers.webpush_refusals import AuthorizationFault, RefusalDialect, fault, refusal
+from notifier.ports.push import NoReply, Post, Reply
 from tests.support.examples import HOUR, NOON, SECOND
 from tests.support.fakes.clock import ManualClock
 from tests.support.push_browsers import ORIGINS, World, device, vapid
 
-ORIGIN = ORIGINS[Manner.GOOGLE]
+ORIGIN = ORIGINS[RefusalDialect.GOOGLE]
 CREDENTIALS = vapid()
 
 
@@ -41,7 +41,7 @@ def with_headers(post: Post, **headers: str | None) -> Post:
     return replace(post, headers=[*unchanged.items(), *replaced.items()])
 
 
-def status(answer: Reply | Silence) -> int:
+def status(answer: Reply | NoReply) -> int:
     assert isinstance(answer, Reply)
     return answer.status
 
@@ -84,18 +84,18 @@ def test_unreadable_message_is_accepted_and_discarded(world: World) -> None:
     browser = world.browser()
     post = sent_post(world, browser)
     assert status(world.answer(replace(post, body=post.body[:-1] + bytes([post.body[-1] ^ 1])))) == 201
-    assert (browser.unreadable, world.phone(browser).rang) == (1, 1)
+    assert (browser.unreadable, world.phone(browser).alert_count) == (1, 1)
 
 
 def test_message_for_another_browser_is_not_shown(world: World) -> None:
     first, second = world.browser(), world.browser()
     post = sent_post(world, first)
     world.answer(replace(post, path=second.endpoint.removeprefix(ORIGIN)))
-    assert (second.unreadable, world.phone(second).rang) == (1, 0)
+    assert (second.unreadable, world.phone(second).alert_count) == (1, 0)
 
 
 def test_request_to_another_origin_is_not_found(world: World) -> None:
-    service = world.services[Manner.GOOGLE]
+    service = world.services[RefusalDialect.GOOGLE]
     post = sent_post(world, world.browser())
     assert status(service.answer(replace(post, origin="https://fcm.googleapis.com:8443"))) == 404
 
@@ -166,32 +166,32 @@ def test_token_of_another_algorithm_is_unreadable() -> None:
 
 
 @pytest.mark.parametrize("status_", [400, 404, 410, 413, 429, 503])
-@pytest.mark.parametrize("manner", list(Manner))
-def test_refusal_has_the_format_of_its_service(manner: Manner, status_: int) -> None:
+@pytest.mark.parametrize("manner", list(RefusalDialect))
+def test_refusal_has_the_format_of_its_service(manner: RefusalDialect, status_: int) -> None:
     reply = refusal(manner, status_)
     assert reply.status == status_
     match manner:
-        case Manner.APPLE:
+        case RefusalDialect.APPLE:
             assert json.loads(reply.body)["reason"]
-        case Manner.GOOGLE:
+        case RefusalDialect.GOOGLE:
             assert reply.body.startswith(b"<HTML>")
-        case Manner.MOZILLA:
+        case RefusalDialect.MOZILLA:
             assert json.loads(reply.body)["errno"] > 100
 
 
 @pytest.mark.parametrize(
     ("manner", "expected_fault", "expected"),
     [
-        (Manner.APPLE, AuthorizationFault.OTHER_KEY, (403, b"VapidPkHashMismatch")),
-        (Manner.APPLE, AuthorizationFault.OVER, (403, b"BadJwtToken")),
-        (Manner.GOOGLE, AuthorizationFault.OTHER_KEY, (403, b"do not correspond")),
-        (Manner.GOOGLE, AuthorizationFault.NOBODY, (403, b"invalid JWT")),
-        (Manner.MOZILLA, AuthorizationFault.OTHER_KEY, (401, b"109")),
-        (Manner.MOZILLA, AuthorizationFault.MISSING, (401, b"109")),
+        (RefusalDialect.APPLE, AuthorizationFault.OTHER_KEY, (403, b"VapidPkHashMismatch")),
+        (RefusalDialect.APPLE, AuthorizationFault.OVER, (403, b"BadJwtToken")),
+        (RefusalDialect.GOOGLE, AuthorizationFault.OTHER_KEY, (403, b"do not correspond")),
+        (RefusalDialect.GOOGLE, AuthorizationFault.NOBODY, (403, b"invalid JWT")),
+        (RefusalDialect.MOZILLA, AuthorizationFault.OTHER_KEY, (401, b"109")),
+        (RefusalDialect.MOZILLA, AuthorizationFault.MISSING, (401, b"109")),
     ],
 )
 def test_token_refusal_has_the_format_of_its_service(
-    manner: Manner, expected_fault: AuthorizationFault, expected: tuple[int, bytes]
+    manner: RefusalDialect, expected_fault: AuthorizationFault, expected: tuple[int, bytes]
 ) -> None:
     reply = refusal(manner, expected_fault)
     assert reply.status == expected[0]
@@ -202,11 +202,11 @@ def test_scripted_shares_are_determined_by_seed() -> None:
     def run(seed: int) -> list[int]:
         world = World()
         post = sent_post(world, world.browser())
-        script = ProviderScript(seed=seed, gone=0.02, elsewhere=0.1)
-        service = FakePushService(clock=world.clock, origin=ORIGIN, manner=Manner.GOOGLE, script=script)
+        script = ProviderScript(seed=seed, gone_share=0.02, elsewhere_share=0.1)
+        service = FakePushService(clock=world.clock, origin=ORIGIN, dialect=RefusalDialect.GOOGLE, script=script)
         paths = [service.subscribe(CREDENTIALS.public).endpoint.removeprefix(ORIGIN) for _ in range(400)]
         statuses = [service.answer(replace(post, path=path)).status for path in paths]
-        assert Counter(statuses) == service.answered
+        assert Counter(statuses) == service.response_counts
         return statuses
 
     first = run(1)
@@ -218,9 +218,9 @@ def test_scripted_shares_are_determined_by_seed() -> None:
 
 def test_gone_browser_stays_gone(world: World) -> None:
     browser = world.browser()
-    world.script(ProviderScript(gone=1.0))
+    world.script(ProviderScript(gone_share=1.0))
     assert status(world.answer(sent_post(world, browser))) == 410
-    assert world.phone(browser).rang == 0
+    assert world.phone(browser).alert_count == 0
 
 
 def test_browser_keys_are_unique_and_determined_by_seed() -> None:
@@ -250,7 +250,7 @@ def test_scripted_outage_returns_503(world: World) -> None:
 
 
 def test_scripted_redirect_is_returned(world: World) -> None:
-    world.services[Manner.GOOGLE].redirect = "https://10.0.0.1/"
+    world.services[RefusalDialect.GOOGLE].redirect = "https://10.0.0.1/"
     answer = world.answer(sent_post(world, world.browser()))
     assert isinstance(answer, Reply)
     assert (answer.status, answer.headers) == (307, {"location": "https://10.0.0.1/"})
@@ -268,11 +268,11 @@ def test_offline_browser_gets_messages_within_their_ttl(world: World, ttl: str, 
     browser.online = False
     world.send(device(browser))
     post = with_headers(world.posts[-1], ttl=ttl)
-    service = world.services[Manner.GOOGLE]
-    service.wake(browser)
+    service = world.services[RefusalDialect.GOOGLE]
+    service.bring_online(browser)
     browser.online = False
     assert status(service.answer(post)) == 201
-    before = world.phone(browser).rang
+    before = world.phone(browser).alert_count
     world.clock.advance(59 * SECOND)
-    service.wake(browser)
-    assert world.phone(browser).rang - before == rang
+    service.bring_online(browser)
+    assert world.phone(browser).alert_count - before == rang

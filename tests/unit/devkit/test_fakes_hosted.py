@@ -15,15 +15,15 @@ from notifier.adapters.push.fakes import KEY_ID, SUBJECT, TEAM_ID, elliptic_key
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
 from notifier.config.push import ApnsSettings, FcmSettings, PushSettings, WebPushSettings
-from notifier.devkit.check.check_alerts import rang
+from notifier.devkit.check.check_alerts import read_alerts
 from notifier.devkit.fake_providers import FakePushService
 from notifier.devkit.fake_providers.behaviour import Behaviour
 from notifier.devkit.fake_providers.devices import TOPIC, fixture_address, fixture_subscription, member_of
-from notifier.devkit.fake_providers.hosting import Arrivals, Hosted, hosted
+from notifier.devkit.fake_providers.hosting import AlertLog, Hosted, hosted
 from notifier.devkit.http2.server import serving
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Member, Platform, UserId
-from notifier.domain.push.alert import Alert, trial
+from notifier.domain.push.alert import Alert, test_alert
 from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, Receipt, RetryAt, Unknown
 from notifier.ports.push import Provider
@@ -37,7 +37,7 @@ every_platform = pytest.mark.parametrize("platform", Platform)
 
 
 def alert(nonce: str = "1") -> Alert:
-    return trial(UserId("ada"), "hä? 你好", now=datetime.now(UTC), nonce=nonce)
+    return test_alert(UserId("ada"), "hä? 你好", now=datetime.now(UTC), nonce=nonce)
 
 
 def fixture(platform: Platform, *members: int) -> Sequence[Device]:
@@ -58,7 +58,7 @@ class Stage:
         self.platform = platform
         behaviour = Behaviour.read(script, platform)
         self.fake: Hosted = stack.enter_context(hosted(platform, behaviour, out=out, certificate=certificate))
-        limits = Http2Limits(answer=timedelta(seconds=0.4)) if "stall" in script else CONNECTIONS[platform]
+        limits = Http2Limits(answer_timeout=timedelta(seconds=0.4)) if "stall" in script else CONNECTIONS[platform]
         senders = providers(settings(platform, self.fake.origin), SystemClock(), stack, dict.fromkeys(Platform, limits))
         self.provider: Provider = senders[platform]
 
@@ -84,7 +84,7 @@ def test_fixture_devices_get_alerts_and_each_is_logged(platform: Platform, tmp_p
         stage = Stage(platform, stack, out=file)
         assert stage.send(1, 7, 200_000_000) == [Accepted()] * 3
         assert stage.send(7, nonce="2") == stage.send(7, nonce="2") == [Accepted()]
-        assert stage.fake.rang == 5
+        assert stage.fake.alert_count == 5
     with ExitStack() as stack:  # restarted after a kill; it remembers earlier alerts
         assert Stage(platform, stack, out=file).send(7, nonce="2") == [Accepted()]
     lines = [json.loads(line) for line in file.read_text().splitlines()]
@@ -118,7 +118,7 @@ def test_scripted_faults_are_simulated(platform: Platform, script: str, kind: ty
             kind, times = RetryAt, 0  # nothing is sent, because the access token request stalls, too
         [receipt] = stage.send(1)
         assert isinstance(receipt, kind)
-        assert stage.fake.rang == times
+        assert stage.fake.alert_count == times
 
 
 @pytest.mark.parametrize("platform", [Platform.APNS, Platform.FCM])
@@ -131,11 +131,11 @@ def test_sender_survives_cut_and_ended_connections() -> None:
     with ExitStack() as stack:
         with_goaway = Stage(Platform.APNS, stack, "goaway=5")
         assert with_goaway.send(*range(30)) == [Accepted()] * 30
-        assert with_goaway.fake.tally.connections >= 6
+        assert with_goaway.fake.connection_counts.connections >= 6
         with_cuts = Stage(Platform.WEB, stack, "cut=5")
         receipts = with_cuts.send(*range(30))
         assert Unknown in {type(receipt) for receipt in receipts} <= {Accepted, Unknown}
-        assert with_cuts.fake.tally.acted_upon == with_cuts.fake.rang
+        assert with_cuts.fake.connection_counts.processed == with_cuts.fake.alert_count
 
 
 def test_streams_and_latency_follow_the_script() -> None:
@@ -143,7 +143,7 @@ def test_streams_and_latency_follow_the_script() -> None:
         stage = Stage(Platform.FCM, stack, "streams=1,latency=20ms")
         began = SystemClock().now()
         assert stage.send(*range(3)) == [Accepted()] * 3
-        assert stage.fake.tally.most_streams == 1
+        assert stage.fake.connection_counts.most_streams == 1
         assert SystemClock().now() - began >= timedelta(seconds=0.02)
 
 
@@ -159,7 +159,7 @@ def test_browser_outside_the_fixture_is_not_dropped() -> None:
         )
         device = Device(member=fixture_device.member, address=foreign, registered_at=AGO)
         assert [receipt for _, receipt in stage.provider.send(alert(), [device, second])] == [Accepted()] * 2
-        assert stage.fake.rang == 2
+        assert stage.fake.alert_count == 2
 
 
 @every_platform
@@ -190,9 +190,9 @@ def test_invalid_log_lines_are_ignored(tmp_path: Path) -> None:
     file = tmp_path / "alerts.ndjson"
     file.write_bytes(b'half a line\n{"alert": "of somebody else"}\n[]\n{"platform": "apns", "to": "a", "id": "1"}\n')
     with file.open("ab", buffering=0) as out:
-        arrivals = Arrivals(out=out, platform=Platform.APNS, clock=SystemClock())
+        arrivals = AlertLog(out=out, platform=Platform.APNS, clock=SystemClock())
         arrivals.remember(file)
-        arrivals.heard("a", place="p", text="t", id="1")
+        arrivals.write("a", place="p", text="t", id="1")
     assert json.loads(file.read_text().splitlines()[-1])["again"] is True
 
 
@@ -201,10 +201,10 @@ def test_truncated_log_line_does_not_damage_the_next(tmp_path: Path) -> None:
     file.write_bytes(b'{"at": "2026-01-05T12:00:03Z", "platform": "apns", "to": "fixt')
     with file.open("ab", buffering=0) as out:
         for platform in (Platform.APNS, Platform.FCM):
-            Arrivals(out=out, platform=platform, clock=SystemClock()).remember(file)
-        Arrivals(out=out, platform=Platform.APNS, clock=SystemClock()).heard("a", place="p", text="t", id="1")
+            AlertLog(out=out, platform=platform, clock=SystemClock()).remember(file)
+        AlertLog(out=out, platform=Platform.APNS, clock=SystemClock()).write("a", place="p", text="t", id="1")
         out.write(b'{"at": "half a line, still being wri')
-    assert [(arrival.to, arrival.place) for arrival in rang([file])] == [("a", "p")]
+    assert [(arrival.address, arrival.collapse_id) for arrival in read_alerts([file])] == [("a", "p")]
 
 
 def test_credentials_from_files_are_used_with_configured_servers(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_credentials_from_files_are_used_with_configured_servers(tmp_path: Path)
         receipts = [receipt for _, receipt in senders[Platform.APNS].send(alert(), [iphone, foreign])]
         assert sorted(receipts, key=repr) == [Accepted(), DropToken(reason="TopicDisallowed")]
         assert [receipt for _, receipt in senders[Platform.WEB].send(alert(), [local_browser])] == [Accepted()]
-        assert (phones.rang, browsers.rang) == (1, 1)
+        assert (phones.alert_count, browsers.alert_count) == (1, 1)
 
 
 @pytest.mark.parametrize("real", [False, True])
@@ -245,7 +245,7 @@ def test_firebase_admin_sends_to_fake_and_with_account(real: bool, tmp_path: Pat
         require_credentials(push)
         sender = providers(Settings(push=push), SystemClock(), stack)[Platform.FCM]
         assert [receipt for _, receipt in sender.send(alert(), fixture(Platform.FCM, 1, 7))] == [Accepted()] * 2
-        assert (fake.rang, fake.tally.most_streams) == (2, 0), "it speaks HTTP/1.1"
+        assert (fake.alert_count, fake.connection_counts.most_streams) == (2, 0), "it speaks HTTP/1.1"
 
 
 def test_browser_accepts_only_the_key_of_its_subscription(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_browser_accepts_only_the_key_of_its_subscription(tmp_path: Path) -> Non
             provider = providers(Settings(push=push, insecure_dev=True), SystemClock(), stack)[Platform.WEB]
             [(_, receipt)] = provider.send(alert(), [device])
             assert isinstance(receipt, kind), receipt
-    assert service.phones.rang == 1
+    assert service.phones.alert_count == 1
 
 
 def test_invalid_service_account_is_rejected_at_start(tmp_path: Path) -> None:
@@ -285,4 +285,4 @@ def test_untrusted_server_gets_no_alerts_and_drops_no_device(platform: Platform,
         receipts = stage.send(1, 7)
         assert [type(receipt) for receipt in receipts] == [RetryAt, RetryAt]
         assert all("certificate" in receipt.reason for receipt in receipts if isinstance(receipt, RetryAt)), receipts
-        assert stage.fake.rang == 0
+        assert stage.fake.alert_count == 0

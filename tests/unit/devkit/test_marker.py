@@ -37,7 +37,7 @@ def test_zero_collapse_is_ignored_above_100_000_followers(
     collapse: float | None, names: list[str], tmp_path: Path
 ) -> None:
     script = CheckPlan(data=tmp_path, world=WORLD, mentions=1, threshold=1, collapse=collapse, seed=1)
-    assert list(script.unheard) == names
+    assert list(script.collapsing_celebrities) == names
 
 
 def test_any_dormant_considers_the_whole_world() -> None:

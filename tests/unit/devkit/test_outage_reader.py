@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from notifier.devkit.check.faults import ANSWERED_WITHIN, Onlooker
+from notifier.devkit.check.faults import ANSWERED_WITHIN, InboxObserver
 from notifier.devkit.check.http_client import HttpResponse
 from notifier.devkit.check.instance import Instance
 
 
 def ok(response: HttpResponse, *, killed: bool = False) -> bool:
     return (
-        Onlooker(instance=Instance(data=Path()), token=str, people=(), killed=killed, answers=[response]).finding().ok
+        InboxObserver(instance=Instance(data=Path()), token=str, users=(), api_is_killed=killed, answers=[response])
+        .finding()
+        .ok
     )
 
 

@@ -113,15 +113,15 @@ def test_latency_delays_both_directions(proxy: Proxy) -> None:
 
 def test_request_arrives_although_its_response_is_lost(proxy: Proxy, echo: Echo) -> None:
     with connected(proxy) as connection:
-        proxy.answers_lost = True
+        proxy.drops_responses = True
         connection.sendall(b"take it")
         assert echo.has_received(b"take it")
         deadline = time.monotonic() + 10
-        while not proxy.swallowed and time.monotonic() < deadline:
+        while not proxy.dropped_bytes and time.monotonic() < deadline:
             time.sleep(0.01)
-        proxy.answers_lost = False
-        proxy.sever()
-        assert proxy.swallowed == len(b"take it")
+        proxy.drops_responses = False
+        proxy.reset_all()
+        assert proxy.dropped_bytes == len(b"take it")
         assert exchange(connection, b"again") == b""
     with connected(proxy) as second:
         assert exchange(second, b"again") == b"again"

@@ -6,10 +6,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.cli.commands.demo import KINDS, OF_A_CLUSTER
-from notifier.devkit.check.faults import STORE_OUTAGE, STRIKES, STRIKES_ON_ENGINES, schedule
+from notifier.cli.commands.demo import CLUSTER_KINDS, KINDS
+from notifier.devkit.check.faults import ENGINE_INJECTIONS, INJECTIONS, STORE_OUTAGE, schedule
 from notifier.devkit.check.run import CheckPlan
-from notifier.devkit.check.traffic import letter, rehearsal, tweets
+from notifier.devkit.check.traffic import request_body, tweets, warm_up_tweets
 from notifier.devkit.fixture.users import sample
 from notifier.devkit.fixture.world import World
 
@@ -31,11 +31,11 @@ def test_every_celebrity_is_mentioned_if_there_are_enough() -> None:
 
 
 def test_rehearsal_mentions_only_second_half_of_celebrities() -> None:
-    generated = rehearsal(WORLD, 1)
+    generated = warm_up_tweets(WORLD, 1)
     assert {name for tweet in generated for name in tweet.mentioned} == set(WORLD.names[6:])
     assert not {tweet.id for tweet in generated} & {tweet.id for tweet in tweets(WORLD, 240, 1)}
     assert all(tweet.author not in tweet.mentioned for tweet in generated)
-    assert rehearsal(World(universe=20, followers=10, celebrities=1, seed=1), 1) == []
+    assert warm_up_tweets(World(universe=20, followers=10, celebrities=1, seed=1), 1) == []
 
 
 def test_protected_tweets_are_written_by_celebrities() -> None:
@@ -46,15 +46,15 @@ def test_protected_tweets_are_written_by_celebrities() -> None:
 
 def test_same_tweet_gives_the_same_event() -> None:
     [tweet, *_] = tweets(WORLD, 10, 1)
-    assert letter([tweet]) == letter([tweet])
-    assert json.loads(letter([tweet])[0])["id"] == tweet.id
+    assert request_body([tweet]) == request_body([tweet])
+    assert json.loads(request_body([tweet])[0])["id"] == tweet.id
 
 
 def test_faults_are_spread_evenly_over_the_storm() -> None:
-    faults = schedule(list(STRIKES), seed=5, lasting=10.0)
+    faults = schedule(list(INJECTIONS), seed=5, lasting=10.0)
     assert [fault.at for fault in faults] == sorted(fault.at for fault in faults)
     assert all(0 <= fault.at <= 10 for fault in faults)
-    assert {kind: sum(fault.kind == kind for fault in faults) for kind in STRIKES} == dict.fromkeys(STRIKES, 2)
+    assert {kind: sum(fault.kind == kind for fault in faults) for kind in INJECTIONS} == dict.fromkeys(INJECTIONS, 2)
 
 
 def test_store_outage_begins_and_ends_within_each_half() -> None:
@@ -69,13 +69,13 @@ def test_store_outage_begins_and_ends_within_each_half() -> None:
         outage=600.0,
     )
     first, second = schedule(script.faults, script.seed, script.lasting)
-    assert (first.gone, second.gone) == (False, True)
+    assert (first.is_killed, second.is_killed) == (False, True)
     assert 0 < first.at < first.at + 600 < script.lasting / 2 < second.at < second.at + 600 < script.lasting
 
 
 def test_demo_accepts_every_fault_name() -> None:
-    assert set(KINDS) == set(STRIKES)
-    assert set(OF_A_CLUSTER) == set(STRIKES_ON_ENGINES)
+    assert set(KINDS) == set(INJECTIONS)
+    assert set(CLUSTER_KINDS) == set(ENGINE_INJECTIONS)
 
 
 def test_sample_has_users_of_every_kind() -> None:

@@ -18,15 +18,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.devkit.fake_providers.devices import ORIGIN, fixture_subscription, member_of
-from notifier.devkit.fixture.followers import Crowd
-from notifier.devkit.fixture.load import Advance, Load, steps
+from notifier.devkit.fixture.followers import WorldBitmaps
+from notifier.devkit.fixture.load import Advance, WorldLoader, steps
 from notifier.devkit.fixture.users import LOCALES, device, platform
 from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, World, user
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, count, from_flags, offsets
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member
-from notifier.domain.push.device import KEPT, AppleToken, FirebaseInstallation, FirebaseToken, WebSubscription
-from notifier.domain.push.device_address import web
+from notifier.domain.push.device import (
+    DEVICE_KEPT_FOR,
+    AppleToken,
+    FirebaseInstallation,
+    FirebaseToken,
+    WebSubscription,
+)
+from notifier.domain.push.device_address import web_subscription
 from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets, MemoryStays
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.devices import MemoryDevices
@@ -59,22 +65,22 @@ def equals(bits: Bits, flags: Flags) -> bool:
 def test_bitmaps_equal_the_formulas(world: World, data: st.DataObject) -> None:
     shard = data.draw(st.integers(0, world.shards - 1))
     star = data.draw(st.integers(0, world.celebrities - 1))
-    crowd, m = Crowd(world), members_of(world, shard)
+    crowd, m = WorldBitmaps(world), members_of(world, shard)
     follows = world.follows(star, m)
 
     assert equals(crowd.followers(star, shard), follows)
     assert equals(crowd.muting(star, shard), follows & world.mutes(star, m))
-    assert equals(crowd.everybody(SetKind.ACTIVE_24H, shard), world.idleness(m) < ACTIVE_24H)
-    assert equals(crowd.everybody(SetKind.ACTIVE_7D, shard), world.idleness(m) < ACTIVE_7D)
-    assert equals(crowd.everybody(SetKind.ACTIVE_30D, shard), world.idleness(m) < ACTIVE_30D)
-    assert equals(crowd.everybody(SetKind.VIP, shard), world.vip(m))
-    assert equals(crowd.everybody(SetKind.PUSH, shard), world.push(m))
+    assert equals(crowd.account_wide_set(SetKind.ACTIVE_24H, shard), world.idleness(m) < ACTIVE_24H)
+    assert equals(crowd.account_wide_set(SetKind.ACTIVE_7D, shard), world.idleness(m) < ACTIVE_7D)
+    assert equals(crowd.account_wide_set(SetKind.ACTIVE_30D, shard), world.idleness(m) < ACTIVE_30D)
+    assert equals(crowd.account_wide_set(SetKind.VIP, shard), world.vip(m))
+    assert equals(crowd.account_wide_set(SetKind.PUSH, shard), world.push(m))
 
 
 @given(worlds())
 @settings(max_examples=30, deadline=None)
 def test_celebrity_has_as_many_followers_as_the_formula_says(world: World) -> None:
-    crowd = Crowd(world)
+    crowd = WorldBitmaps(world)
     for star in range(world.celebrities):
         assert sum(count(crowd.followers(star, shard)) for shard in range(world.shards)) == world.size(star)
 
@@ -156,7 +162,9 @@ def test_browser_keys_follow_the_documented_formula() -> None:
     )
     assert subscription.secret == blake2s(b"auth" + path).digest()[:16]
     assert (
-        web(subscription.endpoint, urlsafe_b64encode(public).decode(), urlsafe_b64encode(subscription.secret).decode())
+        web_subscription(
+            subscription.endpoint, urlsafe_b64encode(public).decode(), urlsafe_b64encode(subscription.secret).decode()
+        )
         == subscription
     )
 
@@ -167,7 +175,7 @@ def loaded(
     advance: Advance = lambda _: None,
     first_loaded: Callable[[], None] = lambda: None,
 ) -> None:
-    Load(
+    WorldLoader(
         directory=store.directory,
         sets=store.sets,
         follows=MemoryFollows(store.people),
@@ -199,7 +207,7 @@ def test_follows_agree_with_member_sets_without_muted() -> None:
             for star in range(SMALL.celebrities)
             if SMALL.follows(star, number)[0] and not SMALL.mutes(star, number)[0]
         }
-        assert set(viewer.heard) == expected
+        assert set(viewer.listed_subjects) == expected
     assert sum(progress) == steps(SMALL)
 
 
@@ -207,7 +215,7 @@ def test_second_celebrity_has_the_requested_followers() -> None:
     world, store = replace(SMALL, second_followers=77_777), Store()
     loaded(world, store)
     assert [world.size(star) for star in range(3)] == [SMALL.size(0), 77_777, SMALL.size(2)]
-    assert store.sets.head(world.subject(1)).total == 77_777
+    assert store.sets.follower_counts(world.subject(1)).total == 77_777
 
 
 def test_second_followers_require_a_second_celebrity() -> None:
@@ -231,7 +239,7 @@ def test_devices_agree_with_the_push_set() -> None:
     loaded(SMALL, store)
     for shard in range(SMALL.shards):
         members = store.sets.read(SetKind.PUSH, None, [shard])[shard]
-        assert np.array_equal(members, store.devices.people(shard))
+        assert np.array_equal(members, store.devices.members_with_device(shard))
         assert count(members) > 400
 
 
@@ -242,10 +250,10 @@ def test_loading_in_a_later_hour_renews_devices() -> None:
     store.clock.advance(timedelta(minutes=29))
     loaded(SMALL, store)
     assert store.devices.kept == first_devices
-    store.clock.advance(KEPT)
+    store.clock.advance(DEVICE_KEPT_FOR)
     loaded(SMALL, store)
     assert store.devices.kept.keys() == first_devices.keys()
-    assert np.array_equal(store.devices.people(0), from_flags(SMALL.push(members_of(SMALL, 0))))
+    assert np.array_equal(store.devices.members_with_device(0), from_flags(SMALL.push(members_of(SMALL, 0))))
 
 
 def test_loading_twice_is_idempotent() -> None:
@@ -256,7 +264,7 @@ def test_loading_twice_is_idempotent() -> None:
     loaded(SMALL, store)
     after = {shard: offsets(sets.live(SMALL.subject(2), [shard])[0][SetKind.FOLLOWERS]).tolist() for shard in range(3)}
     assert before == after
-    assert sum(map(len, before.values())) == SMALL.size(2) == sets.head(SMALL.subject(2)).total
+    assert sum(map(len, before.values())) == SMALL.size(2) == sets.follower_counts(SMALL.subject(2)).total
 
 
 def test_directory_has_users_and_then_celebrities() -> None:

@@ -48,5 +48,5 @@ def test_another_window_is_granted_to_every_size() -> None:
 
 def test_whoever_may_not_switch_collapsing_off_spends_a_budget() -> None:
     limit = MENTION.collapse_off_limit
-    assert [MENTION.budgeted(n) for n in (limit, limit + 1)] == [False, True]
-    assert not POLICIES[Kind.SELF].budgeted(200_000_000)
+    assert [MENTION.needs_budget(n) for n in (limit, limit + 1)] == [False, True]
+    assert not POLICIES[Kind.SELF].needs_budget(200_000_000)

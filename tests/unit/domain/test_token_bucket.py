@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.domain.token_bucket import BucketLimit, RequestAllowance, RequestLimit, TokenBucket, seconds
+from notifier.domain.token_bucket import BucketLimit, RequestAllowance, RequestLimit, TokenBucket, whole_seconds
 from tests.support.fakes.clock import START
 
 READS = RequestLimit.per(timedelta(seconds=100), "reads", 10)
@@ -16,7 +16,7 @@ HOUR, TEN_SECONDS = timedelta(hours=1), timedelta(seconds=10)
 
 
 def test_request_limit_spreads_its_requests_over_the_window() -> None:
-    assert (READS.most, LIMIT) == (10, BucketLimit(capacity=10, refill=TEN_SECONDS))
+    assert (READS.max_requests, LIMIT) == (10, BucketLimit(capacity=10, refill=TEN_SECONDS))
 
 
 def test_spent_tokens_come_back_one_by_one() -> None:
@@ -27,14 +27,14 @@ def test_spent_tokens_come_back_one_by_one() -> None:
 
 def test_allowance_reports_what_is_left_and_when_it_is_full() -> None:
     left = RequestAllowance(limit=READS, bucket=FULL.spent().spent())
-    assert (left.left, left.full_after, left.again_after) == (8, timedelta(seconds=20), timedelta(0))
+    assert (left.remaining, left.full_after, left.retry_after) == (8, timedelta(seconds=20), timedelta(0))
 
 
 def test_bucket_in_debt_takes_longer_to_afford_a_token() -> None:
     owing = FULL.lowered(-3)
     left = RequestAllowance(limit=READS, bucket=owing)
-    assert (owing.affords, left.left, left.again_after) == (False, 0, timedelta(seconds=40))
-    assert owing.refilled(LIMIT, START + timedelta(seconds=40)).affords
+    assert (owing.has_token, left.remaining, left.retry_after) == (False, 0, timedelta(seconds=40))
+    assert owing.refilled(LIMIT, START + timedelta(seconds=40)).has_token
 
 
 def test_clock_behind_the_latest_earns_and_costs_nothing() -> None:
@@ -55,7 +55,7 @@ def test_lowering_a_bucket_never_raises_it() -> None:
 
 @pytest.mark.parametrize(("span", "whole"), [(0, 0), (0.001, 1), (1, 1), (1.2, 2)])
 def test_wait_is_reported_in_whole_seconds_and_never_too_short(span: float, whole: int) -> None:
-    assert seconds(timedelta(seconds=span)) == whole
+    assert whole_seconds(timedelta(seconds=span)) == whole
 
 
 @given(st.lists(st.floats(0, 50), max_size=200))
@@ -64,6 +64,6 @@ def test_no_interval_grants_more_than_the_capacity_and_what_was_earned(gaps: lis
     for gap in gaps:
         now += timedelta(seconds=gap)
         bucket = bucket.refilled(LIMIT, now)
-        if bucket.affords:
+        if bucket.has_token:
             bucket, granted = bucket.spent(), granted + 1
     assert granted <= LIMIT.capacity + (now - START) / LIMIT.refill + 1e-6

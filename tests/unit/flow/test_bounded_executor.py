@@ -9,7 +9,7 @@ from threading import Event, Lock
 import pytest
 
 from notifier.api.threads import RequestThreads
-from notifier.bounded_executor import BoundedExecutor, Bulkhead, Crowded, InFlightLimit, Threads
+from notifier.bounded_executor import BoundedExecutor, Bulkhead, InFlightLimit, Threads, TooManyWaiting
 from notifier.domain.errors import StoreUnavailable
 
 SHORT, LONG = timedelta(milliseconds=10), timedelta(seconds=30)
@@ -39,7 +39,7 @@ class Calls:
 
 
 def bounded(threads: Threads, wait: timedelta = LONG) -> BoundedExecutor:
-    return BoundedExecutor(threads=threads, bulkhead=Bulkhead(at_once=2, wait=wait))
+    return BoundedExecutor(threads=threads, bulkhead=Bulkhead(max_concurrent=2, wait=wait))
 
 
 async def started(calls: Calls, count: int) -> None:
@@ -65,7 +65,7 @@ def test_call_that_waits_too_long_is_refused(threads: Threads) -> None:
         calls, executor = Calls(), bounded(threads, SHORT)
         asked = [asyncio.create_task(executor.run(calls.hang)) for _ in range(2)]
         await started(calls, 2)
-        with pytest.raises(Crowded, match=r"All 2 slots were taken for 0\.01 s\."):
+        with pytest.raises(TooManyWaiting, match=r"All 2 slots were taken for 0\.01 s\."):
             await executor.run(calls.hang)
         calls.let_go.set()
         await asyncio.gather(*asked)
@@ -95,11 +95,11 @@ def test_cancelled_caller_holds_its_slot_until_the_call_ends(threads: Threads) -
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        with pytest.raises(Crowded):
+        with pytest.raises(TooManyWaiting):
             await executor.run(len, "abc")
         calls.let_go.set()
         async with asyncio.timeout(10):
-            while executor.bulkhead.full:
+            while executor.bulkhead.is_full:
                 await asyncio.sleep(0.001)
         assert await executor.run(len, "abc") == 3
 
@@ -108,11 +108,11 @@ def test_cancelled_caller_holds_its_slot_until_the_call_ends(threads: Threads) -
 
 def test_callers_beyond_the_queue_are_refused_at_once() -> None:
     async def run() -> None:
-        bulkhead = Bulkhead(at_once=1, wait=LONG, most_waiting=1)
+        bulkhead = Bulkhead(max_concurrent=1, wait=LONG, max_waiting=1)
         async with bulkhead.slot():
             waiting = asyncio.create_task(bulkhead.acquire())
             await asyncio.sleep(0)
-            with pytest.raises(Crowded, match="1 others wait already"):
+            with pytest.raises(TooManyWaiting, match="1 others wait already"):
                 await bulkhead.acquire()
         await waiting
 
@@ -121,7 +121,7 @@ def test_callers_beyond_the_queue_are_refused_at_once() -> None:
 
 def test_calls_in_flight_are_limited() -> None:
     async def run() -> None:
-        limit = InFlightLimit(most=2, deadline=LONG)
+        limit = InFlightLimit(max_calls=2, deadline=LONG)
         calls = asyncio.create_task(limit.run(2, asyncio.sleep, 30))
         await asyncio.sleep(0)
         with pytest.raises(StoreUnavailable, match="2 others wait already"):
@@ -136,7 +136,7 @@ def test_calls_in_flight_are_limited() -> None:
 
 def test_call_in_flight_ends_with_its_deadline() -> None:
     async def run() -> None:
-        limit = InFlightLimit(most=1, deadline=SHORT)
+        limit = InFlightLimit(max_calls=1, deadline=SHORT)
         with pytest.raises(StoreUnavailable, match=r"No answer within 0\.01 s\."):
             await limit.run(1, asyncio.sleep, 30)
         assert limit.in_flight == 0

@@ -7,7 +7,7 @@ from threading import Event as Signal
 
 import pytest
 
-from notifier.consumer_loop import STOPPED_CHECK, TRIES, Loop, Pump
+from notifier.consumer_loop import MAX_TRIES, STOPPED_CHECK, Loop, Pump
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.errors import Full, LaneStopped, LogUnavailable, Poison, SchemaOlder, StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
@@ -37,7 +37,7 @@ class Batches:
     def commit(self, positions: Mapping[str, int]) -> None:
         self.committed.append(positions)
 
-    def holds(self) -> bool:
+    def owns_polled(self) -> bool:
         return not self.lost
 
     def lag(self) -> int:
@@ -159,12 +159,12 @@ def test_a_record_that_fails_for_another_reason_is_tried_three_times() -> None:
     stage = Stage(failures={1: [ValueError("no")] * 9})
     built, _, letters = pump(stage, [logged(1)])
     assert built.step() == 1
-    assert stage.calls == [[1]] * TRIES
+    assert stage.calls == [[1]] * MAX_TRIES
     assert letters.letters[0].cause == "ValueError: no"
 
 
 def test_a_record_that_succeeds_at_the_last_try_is_no_dead_letter() -> None:
-    stage = Stage(failures={1: [ValueError()] * (TRIES - 1)})
+    stage = Stage(failures={1: [ValueError()] * (MAX_TRIES - 1)})
     built, consumer, letters = pump(stage, [logged(1)])
     assert (built.step(), stage.done, letters.letters, consumer.committed) == (1, [1], [], [{P0: 1}])
 
@@ -265,7 +265,7 @@ def waits(*steps: object) -> list[float]:
             raise result
         return result
 
-    Loop(name="router", step=step, idle=timedelta(seconds=9), stopping=stopping, metrics=Metrics()).run()
+    Loop(name="router", step=step, idle=timedelta(seconds=9), stop_signal=stopping, metrics=Metrics()).run()
     return stopping.waited
 
 
@@ -293,5 +293,5 @@ def test_nothing_ends_a_loop_but_the_signal() -> None:
 def test_a_loop_that_is_told_to_stop_before_it_began_does_nothing() -> None:
     stopping = Waits()
     stopping.set()
-    Loop(name="x", step=lambda: 1 / 0, idle=timedelta(), stopping=stopping, metrics=Metrics()).run()
+    Loop(name="x", step=lambda: 1 / 0, idle=timedelta(), stop_signal=stopping, metrics=Metrics()).run()
     assert stopping.waited == []

@@ -9,7 +9,7 @@ import pytest
 
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import StoreUnavailable
-from notifier.flow.lane_guard import ADD_EVERY, READ_EVERY, LaneGuard, LaneGuards, stopped_lanes
+from notifier.flow.lane_guard import READ_INTERVAL, WRITE_INTERVAL, LaneGuard, LaneGuards, stopped_lanes
 from notifier.metrics import Metrics
 from notifier.topics import LANES
 from tests.support.fakes.clock import ManualClock
@@ -37,8 +37,8 @@ class Breakable:
         self._answer()
         return self.inner.swap(tally)
 
-    def resume(self, lane: str, who: str, reason: str, now: datetime) -> LaneStop | None:
-        return self.inner.resume(lane, who, reason, now)
+    def resume(self, lane: str, operator: str, reason: str, now: datetime) -> LaneStop | None:
+        return self.inner.resume(lane, operator, reason, now)
 
     def _answer(self) -> None:
         if self.away:
@@ -66,7 +66,7 @@ class Scene:
 
     def resume(self) -> None:
         assert self.tallies.resume(LANE, "ada", "fixed", self.clock.now()) is not None
-        self.clock.advance(READ_EVERY)
+        self.clock.advance(READ_INTERVAL)
 
     def stored(self) -> LaneTally:
         return self.tallies.inner.read([LANE])[LANE]
@@ -85,7 +85,7 @@ def test_deaths_are_admitted_up_to_the_limit() -> None:
     assert admitted(guard, "r1", "r2", "r3", "r4", "r5") == [True, True, True, False, False]
     stop = guard.check()
     assert stop is not None
-    assert (stop.kind, stop.record, stop.who) == (LimitKind.IN_A_ROW, "r4", "pump-1")
+    assert (stop.kind, stop.record, stop.stopped_by) == (LimitKind.IN_A_ROW, "r4", "pump-1")
 
 
 def test_restarted_process_goes_on_with_the_count_of_the_last_one() -> None:
@@ -108,7 +108,7 @@ def test_stop_by_another_process_is_noticed_within_a_second() -> None:
     second = scene.guard("pump-2")
     assert second.check() is None
     admitted(scene.guard(), "r1", "r2", "r3", "r4")
-    scene.clock.advance(READ_EVERY)
+    scene.clock.advance(READ_INTERVAL)
     assert second.check() is not None
 
 
@@ -152,10 +152,10 @@ def test_successes_are_written_now_and_then_while_deaths_are_in_the_window() -> 
     scene = Scene()
     guard = scene.guard()
     admitted(guard, "r1")
-    scene.clock.advance(ADD_EVERY)
+    scene.clock.advance(WRITE_INTERVAL)
     guard.record_successes(99)
     assert [death.record for death in scene.stored().deaths] == ["r1"]
-    scene.clock.advance(ADD_EVERY)
+    scene.clock.advance(WRITE_INTERVAL)
     guard.record_successes(1)
     assert scene.stored().deaths == ()
     assert scene.tallies.swaps == 3
@@ -168,7 +168,7 @@ def test_store_that_is_away_loses_no_success() -> None:
     scene.tallies.away = True
     guard.record_successes(50)
     scene.tallies.away = False
-    scene.clock.advance(ADD_EVERY)
+    scene.clock.advance(WRITE_INTERVAL)
     guard.record_successes(50)
     assert scene.stored().deaths == ()
 
@@ -184,7 +184,7 @@ def test_known_lane_goes_on_without_the_store_but_buries_nothing() -> None:
     guard = scene.guard()
     assert guard.check() is None
     scene.tallies.away = True
-    scene.clock.advance(READ_EVERY)
+    scene.clock.advance(READ_INTERVAL)
     assert guard.check() is None
     with pytest.raises(StoreUnavailable):
         guard.admit_death("r1", "ValueError: no")
@@ -208,7 +208,7 @@ def test_older_answer_of_the_store_does_not_replace_what_was_written() -> None:
     scene = Scene(tallies=Late())
     guard = scene.guard()
     admitted(guard, "r1", "r2", "r3", "r4")
-    scene.clock.advance(READ_EVERY)
+    scene.clock.advance(READ_INTERVAL)
     assert guard.check() is not None
 
 
@@ -229,7 +229,7 @@ def test_stop_is_logged_once_with_its_fields(caplog: pytest.LogCaptureFixture) -
     with caplog.at_level(logging.WARNING, "notifier.lanes"):
         admitted(guard, "r1", "r2", "r3", "r4")
         for _ in range(5):
-            scene.clock.advance(READ_EVERY)
+            scene.clock.advance(READ_INTERVAL)
             guard.check()
         scene.resume()
         guard.check()
@@ -257,8 +257,8 @@ def test_each_lane_of_a_process_has_one_guard() -> None:
     guards = LaneGuards(
         limit=scene.limit, tallies=scene.tallies, clock=scene.clock, metrics=scene.metrics, owner="p1-1"
     )
-    assert guards.of("p1") is guards.of("p1")
-    assert guards.of("p1") is not guards.of("p2")
+    assert guards.guard_for("p1") is guards.guard_for("p1")
+    assert guards.guard_for("p1") is not guards.guard_for("p2")
 
 
 def test_stopped_lanes_are_found_among_all() -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from notifier.flow.live.hub import Shift
+from notifier.flow.live.hub import BackgroundTasks
 
 
 def test_whoever_comes_after_a_failed_beginning_tries_anew() -> None:
@@ -16,13 +16,13 @@ def test_whoever_comes_after_a_failed_beginning_tries_anew() -> None:
             if len(tries) == 1:
                 raise ValueError("not yet")
 
-        shift = Shift(begin=begin)
+        shift = BackgroundTasks(startup=begin)
         with pytest.raises(ValueError, match="not yet"):
-            await shift.attend()
-        assert not shift.on()
-        await shift.attend()
-        await shift.attend()
-        assert shift.on()
+            await shift.ensure_started()
+        assert not shift.is_running()
+        await shift.ensure_started()
+        await shift.ensure_started()
+        assert shift.is_running()
         assert tries == [0, 1]
 
     asyncio.run(told())
@@ -37,15 +37,15 @@ def test_it_is_begun_once_for_all_who_come_and_outlives_the_one_who_began_it() -
             tries.append(len(tries))
             await go.wait()
 
-        shift = Shift(begin=begin)
-        first, second = asyncio.create_task(shift.attend()), asyncio.create_task(shift.attend())
+        shift = BackgroundTasks(startup=begin)
+        first, second = asyncio.create_task(shift.ensure_started()), asyncio.create_task(shift.ensure_started())
         await asyncio.sleep(0)
         first.cancel()
         await asyncio.sleep(0)
-        assert not shift.on()
+        assert not shift.is_running()
         go.set()
         await second
         assert tries == [0]
-        assert shift.on()
+        assert shift.is_running()
 
     asyncio.run(told())

@@ -7,11 +7,18 @@ import pytest
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Member
-from notifier.domain.users.account_preferences import Overall
+from notifier.domain.users.account_preferences import AccountPreferences
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.flow.inbox.page import Badge, InboxView, Item
-from notifier.flow.live.stream import MOST_WAITING, RecentBurstBuffer, Stream, StreamEvent, sight, told
+from notifier.flow.live.stream import (
+    MAX_QUEUED,
+    RecentBurstBuffer,
+    Stream,
+    StreamEvent,
+    event_for,
+    visibility_fingerprint,
+)
 from tests.contracts.pull_backends import NOON, NOVA, burst
 from tests.support.examples import ADA, BOB
 
@@ -33,15 +40,15 @@ def grown(one: Burst) -> Burst:
 
 
 def test_what_opened_since_is_a_row_and_what_is_older_can_only_have_grown() -> None:
-    assert told(LATER, None, look(), SINCE) is StreamEvent.ROW
-    assert told(LATER, None, look(), LATER.opened_at) is StreamEvent.GROUP
-    assert told(grown(LATER), LATER, look(), SINCE) is StreamEvent.GROUP
+    assert event_for(LATER, None, look(), SINCE) is StreamEvent.ROW
+    assert event_for(LATER, None, look(), LATER.opened_at) is StreamEvent.GROUP
+    assert event_for(grown(LATER), LATER, look(), SINCE) is StreamEvent.GROUP
 
 
 def test_what_becomes_visible_by_growth_is_a_row() -> None:
     blocking = replace(VIEWER, blocked=LATER.mentioners)
-    assert told(LATER, None, look(blocking), SINCE) is None
-    assert told(grown(LATER), LATER, look(blocking), SINCE) is StreamEvent.ROW
+    assert event_for(LATER, None, look(blocking), SINCE) is None
+    assert event_for(grown(LATER), LATER, look(blocking), SINCE) is StreamEvent.ROW
 
 
 def taken_back(one: Burst) -> Burst:
@@ -49,28 +56,28 @@ def taken_back(one: Burst) -> Burst:
 
 
 def test_what_was_taken_back_is_hidden_from_who_may_have_it() -> None:
-    assert told(taken_back(LATER), LATER, look(), SINCE) is StreamEvent.HIDDEN
-    assert told(taken_back(LATER), None, look(), SINCE) is StreamEvent.HIDDEN
+    assert event_for(taken_back(LATER), LATER, look(), SINCE) is StreamEvent.HIDDEN
+    assert event_for(taken_back(LATER), None, look(), SINCE) is StreamEvent.HIDDEN
     left = replace(LATER, version=2, silent=True, restricted_to=ADA)
-    assert told(left, LATER, look(), SINCE) is StreamEvent.HIDDEN
-    assert told(left, None, look(), SINCE) is StreamEvent.HIDDEN
+    assert event_for(left, LATER, look(), SINCE) is StreamEvent.HIDDEN
+    assert event_for(left, None, look(), SINCE) is StreamEvent.HIDDEN
 
 
 def test_what_is_left_to_those_whom_the_viewer_has_blocked_is_hidden_though_it_was_never_heard_of() -> None:
     """Who was seen in it is named no longer: whoever comes back has it on the page as it was."""
     blocking = look(replace(VIEWER, blocked=[ADA]))
     left = replace(LATER, version=3, silent=True, mentioners=(ADA,))
-    assert told(left, grown(LATER), blocking, SINCE) is StreamEvent.HIDDEN
-    assert told(left, None, blocking, SINCE) is StreamEvent.HIDDEN
-    assert told(replace(left, silent=False), None, blocking, SINCE) is None
-    assert told(replace(left, restricted_to=ADA), None, blocking, SINCE) is None
+    assert event_for(left, grown(LATER), blocking, SINCE) is StreamEvent.HIDDEN
+    assert event_for(left, None, blocking, SINCE) is StreamEvent.HIDDEN
+    assert event_for(replace(left, silent=False), None, blocking, SINCE) is None
+    assert event_for(replace(left, restricted_to=ADA), None, blocking, SINCE) is None
 
 
 def test_who_could_never_see_it_is_not_told_that_it_is_gone() -> None:
     private = replace(LATER, restricted_to=ADA)
-    assert told(taken_back(private), private, look(), SINCE) is None
-    assert told(taken_back(private), None, look(), SINCE) is None
-    assert told(taken_back(LATER), None, look(replace(VIEWER, follows={})), SINCE) is None
+    assert event_for(taken_back(private), private, look(), SINCE) is None
+    assert event_for(taken_back(private), None, look(), SINCE) is None
+    assert event_for(taken_back(LATER), None, look(replace(VIEWER, follows={})), SINCE) is None
 
 
 def test_a_row_that_waits_and_is_taken_back_leaves_as_hidden_alone() -> None:
@@ -92,7 +99,7 @@ def test_a_row_that_waits_and_is_taken_back_leaves_as_hidden_alone() -> None:
     ],
 )
 def test_what_is_not_visible_is_nothing(viewer: Viewer) -> None:
-    assert told(LATER, None, look(viewer), SINCE) is None
+    assert event_for(LATER, None, look(viewer), SINCE) is None
 
 
 def test_sight_is_of_all_that_decides_but_the_marks() -> None:
@@ -102,19 +109,23 @@ def test_sight_is_of_all_that_decides_but_the_marks() -> None:
         replace(VIEWER, blocked=[ADA]),
         replace(VIEWER, follows={NOVA: NEVER}),
         replace(VIEWER, volume={NOVA: Volume.FIRST}),
-        replace(VIEWER, overall=Overall(volume=Volume.FIRST)),
+        replace(VIEWER, account_preferences=AccountPreferences(volume=Volume.FIRST)),
     ]
-    assert len({sight(one) for one in (VIEWER, *others)}) == 7
-    assert sight(replace(VIEWER, overall=Overall(push=False))) == sight(VIEWER)  # the list is the same
-    assert sight(replace(VIEWER, marks=Marks(seen_at=NOON))) == sight(VIEWER)
-    assert sight(replace(VIEWER, blocked={ADA, BOB})) == sight(replace(VIEWER, blocked=[BOB, ADA]))
+    assert len({visibility_fingerprint(one) for one in (VIEWER, *others)}) == 7
+    assert visibility_fingerprint(
+        replace(VIEWER, account_preferences=AccountPreferences(push=False))
+    ) == visibility_fingerprint(VIEWER)  # the list is the same
+    assert visibility_fingerprint(replace(VIEWER, marks=Marks(seen_at=NOON))) == visibility_fingerprint(VIEWER)
+    assert visibility_fingerprint(replace(VIEWER, blocked={ADA, BOB})) == visibility_fingerprint(
+        replace(VIEWER, blocked=[BOB, ADA])
+    )
 
 
 def test_the_memory_forgets_the_longest_unheard_and_says_from_when_it_is_whole() -> None:
-    memory = RecentBurstBuffer(most=2, since=NOON)
+    memory = RecentBurstBuffer(max_bursts=2, since=NOON)
     one, two, three = burst(1), burst(2), burst(3)
     for number, heard in enumerate((one, two, grown(one), three), start=1):
-        memory.keep(heard, NOON + timedelta(seconds=number))
+        memory.put(heard, NOON + timedelta(seconds=number))
     assert [found.key.seq for found in memory.after(NOON)] == [3, 1]
     assert memory.known(two.key) is None
     assert memory.since is not None
@@ -150,8 +161,8 @@ def test_a_reset_takes_what_waited_along_and_tells_the_badge_again() -> None:
 def test_who_is_too_far_behind_is_cut_off() -> None:
     one, aborted = stream(), list[bool]()
     one.abort = lambda: aborted.append(True)
-    for seq in range(1, MOST_WAITING + 1):
+    for seq in range(1, MAX_QUEUED + 1):
         one.put(StreamEvent.ROW, burst(seq))
-    assert not one.cut
-    one.put(StreamEvent.ROW, burst(MOST_WAITING + 1))
-    assert (one.cut, aborted) == (True, [True])
+    assert not one.is_cut_off
+    one.put(StreamEvent.ROW, burst(MAX_QUEUED + 1))
+    assert (one.is_cut_off, aborted) == (True, [True])

@@ -8,7 +8,7 @@ from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.circuit_breaker import Open
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.draft import Draft, SendAttempt
-from notifier.domain.push.send_log import Sending, Try, Why, Window
+from notifier.domain.push.send_log import AttemptState, SendLogKey, SendWindow, SilentReason
 from notifier.flow.push.circuit_breakers import CircuitBreakers, admit
 from notifier.metrics import Metrics
 from tests.support.examples import NOON, SECOND
@@ -16,34 +16,34 @@ from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.push import MemoryLineReport
 
 OPEN, CLOSED = "web open.example", "web closed.example"
-SENDING = Sending(BurstKey.parse("mention:nova#1"), Tier.P1, 0, Platform.WEB)
+SENDING = SendLogKey(BurstKey.parse("mention:nova#1"), Tier.P1, 0, Platform.WEB)
 
 
 def attempt(member: int, line: str) -> SendAttempt:
     host = line.removeprefix("web ")
     address = WebSubscription(endpoint=f"https://{host}/{member}", key=b"k", secret=b"s")
     device = Device(member=Member(member), address=address, registered_at=NOON)
-    return SendAttempt(device=device, tried=Try(device=device.id, member=Member(member), first=NOON))
+    return SendAttempt(device=device, state=AttemptState(device=device.id, member=Member(member), first_at=NOON))
 
 
 def breakers(open_for: float = 0.0) -> CircuitBreakers:
     clock = ManualClock(NOON)
-    found = CircuitBreakers(clock=clock, report=MemoryLineReport(clock), metrics=Metrics())
+    found = CircuitBreakers(clock=clock, circuit_report=MemoryLineReport(clock), metrics=Metrics())
     found.lines[OPEN] = Open(since=NOON - open_for * SECOND, reason="503")
     return found
 
 
 def first_alerts(*attempts: SendAttempt, capped: int | None = None) -> Draft:
-    people = from_offsets({one.tried.member for one in attempts})
-    silent = {} if capped is None else {Why.DAILY: from_offsets([capped])}
+    people = from_offsets({one.state.member for one in attempts})
+    silent = {} if capped is None else {SilentReason.DAILY: from_offsets([capped])}
     for bits in silent.values():
         people = people | bits
-    window = Window(n=0, at=NOON, people=people, silent=silent)
-    return Draft(sending=SENDING, window=window, attempts=attempts)
+    window = SendWindow(number=0, at=NOON, members=people, silent=silent)
+    return Draft(log_key=SENDING, window=window, attempts=attempts)
 
 
 def recipients(draft: Draft) -> Sequence[int]:
-    return [one.tried.member for one in draft.attempts]
+    return [one.state.member for one in draft.attempts]
 
 
 def test_member_without_reachable_device_is_left_out_of_the_window() -> None:
@@ -51,13 +51,13 @@ def test_member_without_reachable_device_is_left_out_of_the_window() -> None:
     batch = [first_alerts(attempt(1, OPEN), *both, attempt(3, CLOSED), capped=9)]
     admission = admit(breakers(), batch)
     [draft] = admission.drafts
-    assert (recipients(draft), members(draft.window.people, 0)) == ([2, 2, 3], [2, 3, 9])
-    assert members(draft.window.told, 0) == [2, 3]
+    assert (recipients(draft), members(draft.window.members, 0)) == ([2, 2, 3], [2, 3, 9])
+    assert members(draft.window.alerted, 0) == [2, 3]
     assert admission.blocked == {OPEN}
 
 
 def test_draft_without_members_is_dropped_unless_a_crash_left_its_window() -> None:
-    broken = Draft(sending=SENDING, window=Window(n=1, at=NOON), attempts=(), written=True)
+    broken = Draft(log_key=SENDING, window=SendWindow(number=1, at=NOON), attempts=(), is_in_doubt=True)
     assert admit(breakers(), [first_alerts(attempt(1, OPEN)), broken]).drafts == [broken]
 
 
@@ -66,16 +66,16 @@ def test_half_open_breaker_admits_as_many_members_as_it_has_room_for() -> None:
     admission = admit(breakers(open_for=31), batch)
     first, second = admission.drafts
     assert (recipients(first), recipients(second)) == ([0, 1], [2])
-    assert members(second.window.people, 0) == [2]
+    assert members(second.window.members, 0) == [2]
     assert admission.blocked == {OPEN}
 
 
 def test_blocked_retry_keeps_waiting_and_expired_one_stays_in_the_window() -> None:
     waiting, going = attempt(1, OPEN), attempt(2, CLOSED)
-    expired = Try(device=attempt(3, OPEN).device.id, member=Member(3), first=NOON)
-    window = Window(n=4, at=NOON, again=(waiting.tried, going.tried, expired))
-    [draft] = admit(breakers(), [Draft(sending=SENDING, window=window, attempts=[waiting, going])]).drafts
-    assert (recipients(draft), draft.window.again) == ([2], (going.tried, expired))
+    expired = AttemptState(device=attempt(3, OPEN).device.id, member=Member(3), first_at=NOON)
+    window = SendWindow(number=4, at=NOON, retries=(waiting.state, going.state, expired))
+    [draft] = admit(breakers(), [Draft(log_key=SENDING, window=window, attempts=[waiting, going])]).drafts
+    assert (recipients(draft), draft.window.retries) == ([2], (going.state, expired))
 
 
 def test_batch_is_admitted_unexamined_while_all_breakers_are_closed() -> None:

@@ -11,13 +11,22 @@ from notifier.domain.push.catch_up import LateAudience
 from notifier.domain.push.device import Device, FirebaseToken
 from notifier.domain.push.draft import Draft, count_attempts, first_alert_draft, in_doubt_draft, within_rate
 from notifier.domain.push.frequency_cap import Ruling
-from notifier.domain.push.send_log import WORTH, AlertOutcome, FailedAttempt, Progress, Sending, Try, Why, Window
+from notifier.domain.push.send_log import (
+    RETRY_WINDOW,
+    AlertOutcome,
+    AttemptState,
+    FailedAttempt,
+    SendLogKey,
+    SendProgress,
+    SendWindow,
+    SilentReason,
+)
 from notifier.domain.push.shard_state import ShardState
-from notifier.domain.timing import STALE
+from notifier.domain.timing import LATE_AFTER
 from tests.support.examples import HOUR, NOON, SECOND, burst
 
-SENDING = Sending(BurstKey.parse("mention:nova#1"), Tier.P1, 0, Platform.FCM)
-LATE = NOON + STALE + SECOND
+SENDING = SendLogKey(BurstKey.parse("mention:nova#1"), Tier.P1, 0, Platform.FCM)
+LATE = NOON + LATE_AFTER + SECOND
 
 
 def device(member: int, number: int = 0) -> Device:
@@ -25,7 +34,7 @@ def device(member: int, number: int = 0) -> Device:
 
 
 def state(*alerted: int) -> ShardState:
-    return ShardState(sending=SENDING, alerted=from_offsets(alerted))
+    return ShardState(log_key=SENDING, alerted=from_offsets(alerted))
 
 
 def draft(*of: int, number: int = 0) -> Draft:
@@ -33,22 +42,22 @@ def draft(*of: int, number: int = 0) -> Draft:
 
 
 def recipients(of: Draft) -> Sequence[int]:
-    return [attempt.tried.member for attempt in of.attempts]
+    return [attempt.state.member for attempt in of.attempts]
 
 
 def waiting(member: int, *, after: timedelta, tries: int = 1) -> FailedAttempt:
-    tried = Try(device=device(member).id, member=Member(member), first=NOON, tries=tries)
-    return FailedAttempt(tried=tried, fate=AlertOutcome.RETRY, at=NOON + after, reason="busy")
+    tried = AttemptState(device=device(member).id, member=Member(member), first_at=NOON, failures=tries)
+    return FailedAttempt(state=tried, outcome=AlertOutcome.RETRY, at=NOON + after, reason="busy")
 
 
 def with_waiting(of: ShardState, *missed: FailedAttempt) -> ShardState:
-    return replace(of, progress=Progress(waiting={one.tried.device: one for one in missed}))
+    return replace(of, progress=SendProgress(pending_retries={one.state.device: one for one in missed}))
 
 
 def test_shard_is_ready_for_members_in_no_window_who_are_not_held_back() -> None:
     found = replace(
         state(1, 2, 3, 4, 5),
-        progress=Progress(intended=from_offsets([1])),
+        progress=SendProgress(in_windows=from_offsets([1])),
         suppressed=from_offsets([2]),
         quiet=from_offsets([3]),
         deferred=from_offsets([4]),
@@ -74,46 +83,46 @@ def test_due_retry_waits_in_quiet_hours_until_its_half_hour_is_over() -> None:
     shard = with_waiting(quiet, waiting(2, after=SECOND), waiting(1, after=SECOND), waiting(3, after=HOUR))
     assert [tried.member for tried in shard.due_retries(NOON)] == []
     assert [tried.member for tried in shard.due_retries(NOON + SECOND)] == [1]
-    over = NOON + WORTH + SECOND
+    over = NOON + RETRY_WINDOW + SECOND
     assert [tried.member for tried in shard.due_retries(over)] == [1, 2]
     assert [shard.may_retry(tried, over) for tried in shard.due_retries(over)] == [False, False]
 
 
 def test_collapsed_member_is_in_the_window_and_gets_nothing() -> None:
-    audience = LateAudience.starting(from_offsets([1, 2])).collapse(from_offsets([2])).cover(7, from_offsets([1]))
+    audience = LateAudience.of_members(from_offsets([1, 2])).collapse(from_offsets([2])).cover(7, from_offsets([1]))
     found = first_alert_draft(state(1, 2).after_catch_up(audience), burst(), [device(1), device(2)], 0, LATE)
-    assert (recipients(found), found.attempts[0].tried.away) == ([1], 2)
-    assert members(found.window.silent[Why.COLLAPSED], 0) == [2]
-    assert found.window.tells(Member(1)) == (7,)
-    assert found.window.tells(Member(2)) == ()
+    assert (recipients(found), found.attempts[0].state.covered_bursts) == ([1], 2)
+    assert members(found.window.silent[SilentReason.COLLAPSED], 0) == [2]
+    assert found.window.covered_by_alert(Member(1)) == (7,)
+    assert found.window.covered_by_alert(Member(2)) == ()
 
 
 def test_capped_member_stays_in_the_window_and_loses_all_devices() -> None:
     of = first_alert_draft(state(1, 2), burst(), [device(1), device(1, 1), device(2)], 0, NOON)
     found = of.capped({Member(1): Ruling.HOURLY, Member(2): Ruling.AGAIN})
-    assert (recipients(found), members(found.window.people, 0)) == ([2], [1, 2])
-    assert {why: members(bits, 0) for why, bits in found.window.silent.items()} == {Why.HOURLY: [1]}
+    assert (recipients(found), members(found.window.members, 0)) == ([2], [1, 2])
+    assert {why: members(bits, 0) for why, bits in found.window.silent.items()} == {SilentReason.HOURLY: [1]}
     assert of.capped({Member(1): Ruling.NEW, Member(2): Ruling.NEW}) is of
 
 
 def test_capped_member_is_named_in_no_summary() -> None:
-    audience = LateAudience.starting(from_offsets([1, 2])).cover(7, from_offsets([1, 2]))
+    audience = LateAudience.of_members(from_offsets([1, 2])).cover(7, from_offsets([1, 2]))
     of = first_alert_draft(state(1, 2).after_catch_up(audience), burst(), [device(1), device(2)], 0, LATE)
     found = of.capped({Member(1): Ruling.DAILY})
-    assert {olders: members(bits, 0) for olders, bits in found.window.away.items()} == {(7,): [2]}
+    assert {olders: members(bits, 0) for olders, bits in found.window.summaries.items()} == {(7,): [2]}
 
 
 def test_caps_apply_to_first_alerts_only() -> None:
-    again = Window(n=3, at=NOON, again=(Try(device=device(1).id, member=Member(1), first=NOON),))
+    again = SendWindow(number=3, at=NOON, retries=(AttemptState(device=device(1).id, member=Member(1), first_at=NOON),))
     assert draft(1).is_first_alert
-    assert not Draft(sending=SENDING, window=again, attempts=()).is_first_alert
-    assert not replace(draft(1), written=True).is_first_alert
+    assert not Draft(log_key=SENDING, window=again, attempts=()).is_first_alert
+    assert not replace(draft(1), is_in_doubt=True).is_first_alert
 
 
 def test_cut_never_splits_the_devices_of_one_member() -> None:
     of = first_alert_draft(state(1, 2), burst(), [device(1), device(1, 1), device(2)], 0, NOON)
     assert recipients(of.cut(1)) == [1, 1]
-    assert members(of.cut(1).window.people, 0) == [1]
+    assert members(of.cut(1).window.members, 0) == [1]
     assert of.cut(3) is of
 
 
@@ -126,21 +135,24 @@ def test_rate_limit_keeps_the_first_drafts_and_cuts_the_last_one() -> None:
 
 
 def test_rate_limit_does_not_hold_back_drafts_that_send_nothing() -> None:
-    broken = Draft(sending=SENDING, window=Window(n=1, at=NOON), attempts=(), written=True)
+    broken = Draft(log_key=SENDING, window=SendWindow(number=1, at=NOON), attempts=(), is_in_doubt=True)
     assert within_rate([broken, draft(1)], 0) == [broken]
 
 
 def test_crash_leaves_every_device_of_the_window_in_doubt() -> None:
-    again = Try(device=device(2).id, member=Member(2), first=NOON, tries=2)
-    window = Window(n=0, at=NOON, people=from_offsets([1]), again=(again,))
+    again = AttemptState(device=device(2).id, member=Member(2), first_at=NOON, failures=2)
+    window = SendWindow(number=0, at=NOON, members=from_offsets([1]), retries=(again,))
     found = in_doubt_draft(state(1), burst(), window, [device(1)], NOON + HOUR)
-    assert (found.written, recipients(found), found.is_empty) == (True, [], False)
-    assert {one.tried.member: one.fate for one in found.unsent()} == {1: AlertOutcome.UNKNOWN, 2: AlertOutcome.GIVEN_UP}
+    assert (found.is_in_doubt, recipients(found), found.is_empty) == (True, [], False)
+    assert {one.state.member: one.outcome for one in found.unsent()} == {
+        1: AlertOutcome.UNKNOWN,
+        2: AlertOutcome.GIVEN_UP,
+    }
 
 
 def test_retry_that_is_not_sent_is_closed_with_the_reason() -> None:
-    fresh = Try(device=device(1).id, member=Member(1), first=NOON)
-    expired = Try(device=device(2).id, member=Member(2), first=NOON - HOUR, tries=1)
-    window = Window(n=1, at=NOON, again=(fresh, expired))
-    found = Draft(sending=SENDING, window=window, attempts=())
-    assert [one.fate for one in found.unsent()] == [AlertOutcome.SPARED, AlertOutcome.GIVEN_UP]
+    fresh = AttemptState(device=device(1).id, member=Member(1), first_at=NOON)
+    expired = AttemptState(device=device(2).id, member=Member(2), first_at=NOON - HOUR, failures=1)
+    window = SendWindow(number=1, at=NOON, retries=(fresh, expired))
+    found = Draft(log_key=SENDING, window=window, attempts=())
+    assert [one.outcome for one in found.unsent()] == [AlertOutcome.SPARED, AlertOutcome.GIVEN_UP]

@@ -9,9 +9,9 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.frequency_cap import Ruling
-from notifier.domain.push.rate_limit import LEAST, TERMS
-from notifier.flow.push.frequency_caps import REMEMBERED_MEMBERS, FrequencyCaps
-from notifier.flow.push.rate_limiter import ALONE, Easing, Pacing
+from notifier.domain.push.rate_limit import MIN_SLOWDOWN, PROVIDER_LIMITS
+from notifier.flow.push.frequency_caps import MAX_REMEMBERED_MEMBERS, FrequencyCaps
+from notifier.flow.push.rate_limiter import LOCAL_DIVISOR, RateLimiter, Slowdown
 from notifier.metrics import Metrics
 from tests.support.examples import MINUTE, SECOND, burst
 from tests.support.fakes.cache import MemoryPressure
@@ -29,15 +29,15 @@ def a_burst(seq: int) -> Burst:
 class Paces(MemoryPaces):
     away: bool = False
 
-    def draw(self, platform: Platform, wanted: int, *, urgent: bool, ease: float, now: datetime) -> int:
+    def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
         if self.away:
             raise CacheUnavailable
-        return MemoryPaces.draw(self, platform, wanted, urgent=urgent, ease=ease, now=now)
+        return MemoryPaces.draw(self, platform, wanted, urgent=urgent, slowdown=slowdown, now=now)
 
-    def tell(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
+    def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
         if self.away:
             raise CacheUnavailable
-        MemoryPaces.tell(self, platform, refused=refused, slow=slow, now=now)
+        MemoryPaces.report_results(self, platform, refused=refused, slow=slow, now=now)
 
 
 @dataclass(slots=True)
@@ -57,13 +57,15 @@ class Worker:
     paces: Paces = field(default_factory=Paces)
     caps: Remembering = field(default_factory=Remembering)
     pressure: MemoryPressure = field(init=False)
-    pacing: Pacing = field(init=False)
+    pacing: RateLimiter = field(init=False)
     frequency_caps: FrequencyCaps = field(init=False)
 
     def __post_init__(self) -> None:
         self.pressure = MemoryPressure(self.clock)
-        easing = Easing(tabs=MemoryTabReport(self.clock), pressure=self.pressure, metrics=self.metrics)
-        self.pacing = Pacing(platform=Platform.FCM, paces=self.paces, easing=easing, metrics=self.metrics)
+        easing = Slowdown(inbox_latency=MemoryTabReport(self.clock), backpressure=self.pressure, metrics=self.metrics)
+        self.pacing = RateLimiter(
+            platform=Platform.FCM, provider_rates=self.paces, slowdown=easing, metrics=self.metrics
+        )
         self.frequency_caps = FrequencyCaps(caps=self.caps, metrics=self.metrics)
 
     def drawn(self, seconds: int, tier: Tier = Tier.P1) -> int:
@@ -81,7 +83,7 @@ class Worker:
 def test_alone_ten_workers_stay_below_the_limit_together() -> None:
     worker = Worker()
     worker.paces.away = True
-    assert 0 < worker.drawn(120) <= 2 * TERMS[Platform.FCM].per_minute // ALONE
+    assert 0 < worker.drawn(120) <= 2 * PROVIDER_LIMITS[Platform.FCM].per_minute // LOCAL_DIVISOR
     assert worker.outages == 20 * 120
     worker.paces.away = False
     assert worker.drawn(1) > 0
@@ -93,15 +95,15 @@ def test_alone_a_worker_gives_way_to_a_provider_that_refuses() -> None:
     worker.paces.away = True
     worker.drawn(60)
     before = worker.drawn(1)
-    worker.pacing.tell(worker.clock.now(), refused=3, slow=False)
+    worker.pacing.report_results(worker.clock.now(), refused=3, slow=False)
     assert worker.drawn(1) < 0.75 * before
 
 
 def test_the_urgent_are_held_back_less() -> None:
     worker = Worker()
-    worker.pressure.raise_to(1.0, MINUTE)
+    worker.pressure.set_level(1.0, MINUTE)
     slow = worker.drawn(1)
-    assert slow <= LEAST * 2_000
+    assert slow <= MIN_SLOWDOWN * 2_000
     assert worker.drawn(1, Tier.P0) > 5 * slow
 
 
@@ -121,8 +123,8 @@ def test_alone_a_worker_keeps_the_caps_by_what_it_did_itself() -> None:
 def test_alone_a_worker_s_memory_is_bounded_and_who_was_alerted_last_is_known() -> None:
     worker = Worker()
     worker.caps.away = True
-    worker.frequency_caps.spend(a_burst(1), [Member(number) for number in range(REMEMBERED_MEMBERS)], START)
+    worker.frequency_caps.spend(a_burst(1), [Member(number) for number in range(MAX_REMEMBERED_MEMBERS)], START)
     worker.frequency_caps.spend(a_burst(2), [ZOE], START)
-    worker.frequency_caps.spend(a_burst(2), [Member(REMEMBERED_MEMBERS), Member(REMEMBERED_MEMBERS + 1)], START)
-    assert len(worker.frequency_caps.own) == REMEMBERED_MEMBERS
-    assert len(worker.frequency_caps.own[ZOE]) == 2
+    worker.frequency_caps.spend(a_burst(2), [Member(MAX_REMEMBERED_MEMBERS), Member(MAX_REMEMBERED_MEMBERS + 1)], START)
+    assert len(worker.frequency_caps.local_histories) == MAX_REMEMBERED_MEMBERS
+    assert len(worker.frequency_caps.local_histories[ZOE]) == 2

@@ -10,9 +10,9 @@ import pytest
 
 from notifier.adapters.sqlite.async_reader import SqliteReader
 from notifier.domain.errors import StoreUnavailable
-from notifier.flow.inbox.invalidation import SharedLooks
+from notifier.flow.inbox.invalidation import SharedVersionLookups
 from notifier.flow.inbox.shared_loads import Singleflight
-from notifier.ports.inbox_versions import VersionLook
+from notifier.ports.inbox_versions import VersionLookup
 
 FAILURES = 50
 ROUNDS = 5
@@ -21,7 +21,7 @@ tests left in this process may leave cycles of their own in any."""
 
 
 class FailingLooks:
-    async def look(self, scopes: object, *, patient: bool, users: object = ()) -> VersionLook | None:
+    async def look_up(self, scopes: object, *, may_wait: bool, users: object = ()) -> VersionLookup | None:
         await asyncio.sleep(0)
         raise StoreUnavailable("on purpose")
 
@@ -46,8 +46,8 @@ def of_loads() -> Callable[[], Awaitable[object]]:
 
 
 def of_looks() -> Callable[[], Awaitable[object]]:
-    looks = SharedLooks(looks=FailingLooks(), within=timedelta(seconds=60))
-    return lambda: looks.look((), patient=False)
+    looks = SharedVersionLookups(lookups=FailingLooks(), within=timedelta(seconds=60))
+    return lambda: looks.look_up((), may_wait=False)
 
 
 @pytest.mark.parametrize("made", [of_reader, of_loads, of_looks])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.host import Acknowledging
+from workers.host import AcknowledgedRequest
 
 
 class Message:
@@ -18,8 +18,8 @@ class Message:
         self.acks += 1
 
 
-def request(message: Message) -> Acknowledging:
-    acknowledging = Acknowledging.__new__(Acknowledging)
+def request(message: Message) -> AcknowledgedRequest:
+    acknowledging = AcknowledgedRequest.__new__(AcknowledgedRequest)
     acknowledging._message, acknowledging.acknowledged = message, False
     return acknowledging
 

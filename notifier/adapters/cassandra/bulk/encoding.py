@@ -123,7 +123,7 @@ _ROWS = _HEADER + 3
 """Offset of the rows, after the kind of the batch and the number of its rows."""
 
 
-class Premade(BatchStatement):  # type: ignore[misc]  # the driver ships no types
+class PreencodedBatch(BatchStatement):  # type: ignore[misc]  # the driver ships no types
     """Batch with encoded rows. The driver never retries it; only the bulk writer does."""
 
     def __init__(self, message: RowBatch) -> None:
@@ -132,7 +132,7 @@ class Premade(BatchStatement):  # type: ignore[misc]  # the driver ships no type
         self._routing_key = message.routing_key
 
 
-class Splicing(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
+class PreencodedBatchProtocol(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
     """Protocol handler that encodes as the driver does, and inserts the rows of a premade batch."""
 
     @classmethod
@@ -142,7 +142,7 @@ class Splicing(ProtocolHandler):  # type: ignore[misc]  # the driver ships no ty
         return _spliced(frame, rows.body) if isinstance(rows, RowBatch) else frame
 
 
-def stock(message: RowBatch, prepared: PreparedStatement) -> BatchStatement:
+def driver_batch(message: RowBatch, prepared: PreparedStatement) -> BatchStatement:
     """Return the same rows as a regular driver batch. It uses only the driver's public API, at a fifth of the speed."""
     batch = BatchStatement(batch_type=BatchType.UNLOGGED)
     for values in message.values():
@@ -150,11 +150,11 @@ def stock(message: RowBatch, prepared: PreparedStatement) -> BatchStatement:
     return batch
 
 
-def fits(handler: type[ProtocolHandler], message: RowBatch, prepared: PreparedStatement) -> bool:
+def encoding_matches_driver(handler: type[ProtocolHandler], message: RowBatch, prepared: PreparedStatement) -> bool:
     """Return whether our encoding of one row equals the driver's byte by byte."""
     single = message.head()
     try:
-        ours, own = Premade(single), stock(single, prepared)
+        ours, own = PreencodedBatch(single), driver_batch(single, prepared)
         return ours.routing_key == own.routing_key and _encode_batch(handler, ours) == _encode_batch(
             ProtocolHandler, own
         )

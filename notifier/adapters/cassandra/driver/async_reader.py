@@ -21,24 +21,24 @@ from notifier.mailbox import Mailbox, Mailboxes
 Bound = tuple[PreparedStatement, Row]
 
 
-class Answers:
+class ConcurrentQueries:
     """Results of concurrent queries. The first error ends all of them."""
 
-    def __init__(self, session: Session, questions: Sequence[Bound], mailbox: Mailbox) -> None:
+    def __init__(self, session: Session, queries: Sequence[Bound], mailbox: Mailbox) -> None:
         self.arrived: asyncio.Future[list[list[Any]]] = mailbox.loop.create_future()
         """Belongs to the event loop. The driver's thread uses all other attributes, too."""
         self._session = session
-        self._questions = questions
+        self._questions = queries
         self._mailbox = mailbox
-        self._rows: list[list[Any]] = [[] for _ in questions]
-        self._going: dict[int, Any] = {}
+        self._rows: list[list[Any]] = [[] for _ in queries]
+        self._in_flight: dict[int, Any] = {}
         """Driver futures by query number, until they are answered. A reference cycle must not keep one any longer."""
         self._error: BaseException | None = None
         self._stopped = False
         # Two threads take numbers. `next` of a counter is atomic.
         self._asked, self._answered = count(), count(1)
 
-    def ask(self, at_once: int) -> None:
+    def start(self, at_once: int) -> None:
         """Send the first `at_once` queries. Each result sends the next query."""
         for _ in range(min(at_once, len(self._questions))):
             self._next()
@@ -46,8 +46,8 @@ class Answers:
     def stop(self) -> None:
         """Send no more queries and drop results that still arrive."""
         self._stopped = True
-        for number in list(self._going):
-            self._let_go(number)
+        for number in list(self._in_flight):
+            self._forget(number)
 
     def _next(self) -> None:
         if self._stopped or (number := next(self._asked)) >= len(self._questions):
@@ -59,11 +59,11 @@ class Answers:
             self._fail(error)
             return
         # Register the future first: if the result is already there, the callback runs at once, in this thread.
-        self._going[number] = future
+        self._in_flight[number] = future
         future.add_callbacks(self._page, self._failed, (number,), errback_args=(number,))
 
     def _page(self, rows: Sequence[Any] | None, number: int) -> None:
-        if (future := self._going.get(number)) is None:
+        if (future := self._in_flight.get(number)) is None:
             return
         if rows:
             self._rows[number] += rows
@@ -73,18 +73,18 @@ class Answers:
             except Exception as error:
                 self._failed(error, number)
             return
-        self._let_go(number)
+        self._forget(number)
         if next(self._answered) == len(self._questions):
             self._end()
         else:
             self._next()
 
     def _failed(self, error: BaseException, number: int) -> None:
-        self._let_go(number)
+        self._forget(number)
         self._fail(error)
 
-    def _let_go(self, number: int) -> None:
-        if (future := self._going.pop(number, None)) is not None:
+    def _forget(self, number: int) -> None:
+        if (future := self._in_flight.pop(number, None)) is not None:
             future.clear_callbacks()
 
     def _fail(self, error: BaseException) -> None:
@@ -107,7 +107,7 @@ class Answers:
 
 DEADLINE = timedelta(seconds=2)
 """A user who opened the inbox has looked away by then."""
-WAITING = 2_000
+MAX_WAITING = 2_000
 """Maximum queries in flight. A query behind so many would miss the deadline anyway."""
 AT_ONCE = 50
 """Maximum queries in flight per call. Thousands would starve all other calls."""
@@ -116,27 +116,27 @@ AT_ONCE = 50
 class CassandraReader:
     """Runs queries for coroutines. It connects with the first query, so that it may be created before a fork."""
 
-    def __init__(self, cluster: Cluster, *, deadline: timedelta = DEADLINE, waiting: int = WAITING) -> None:
+    def __init__(self, cluster: Cluster, *, deadline: timedelta = DEADLINE, max_waiting: int = MAX_WAITING) -> None:
         self._cluster = cluster
-        self._limit = InFlightLimit(most=waiting, deadline=deadline)
+        self._limit = InFlightLimit(max_calls=max_waiting, deadline=deadline)
         self._mailboxes = Mailboxes()
 
     async def __call__(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
         """Return all rows. Raises StoreUnavailable at the deadline; a write may still take effect."""
-        [rows] = await self.all([(statement, tuple(values))])
+        [rows] = await self.query_all([(statement, tuple(values))])
         return rows
 
-    async def each(self, statement: str, values: Iterable[Sequence[object]]) -> list[list[Any]]:
+    async def query_each(self, statement: str, values: Iterable[Sequence[object]]) -> list[list[Any]]:
         """Run one statement for each of the values concurrently. Return the results in their order."""
-        return await self.all([(statement, tuple(parameters)) for parameters in values])
+        return await self.query_all([(statement, tuple(parameters)) for parameters in values])
 
-    async def all(self, questions: Sequence[tuple[str, Row]]) -> list[list[Any]]:
+    async def query_all(self, queries: Sequence[tuple[str, Row]]) -> list[list[Any]]:
         """Run queries concurrently, AT_ONCE at a time. Return the results in their order.
 
         One deadline covers all of them. Queries that are not sent by then are never sent. Raises StoreUnavailable.
         """
-        places = min(len(questions), AT_ONCE)
-        return await self._limit.run(places, self._asked, questions)
+        places = min(len(queries), AT_ONCE)
+        return await self._limit.run(places, self._run, queries)
 
     @asynccontextmanager
     async def deadline(self) -> AsyncIterator[None]:
@@ -147,21 +147,21 @@ class CassandraReader:
         except TimeoutError as error:
             raise self._limit.too_late() from error
 
-    async def _asked(self, questions: Sequence[tuple[str, Row]]) -> list[list[Any]]:
-        bound = [await self._bound(*question) for question in questions]
+    async def _run(self, queries: Sequence[tuple[str, Row]]) -> list[list[Any]]:
+        bound = [await self._bind(*query) for query in queries]
         if not bound:
             return []
         # `session` blocks while it connects for the first time. Once a statement is prepared, the connection exists.
-        answers = Answers(self._cluster.session(), bound, self._mailboxes.current())
+        answers = ConcurrentQueries(self._cluster.session(), bound, self._mailboxes.current())
         with translated("A read failed"):
             try:
-                answers.ask(AT_ONCE)
+                answers.start(AT_ONCE)
                 return await answers.arrived
             finally:
                 answers.stop()
                 del answers  # breaks a cycle: the error holds this frame, and the answers hold the error
 
-    async def _bound(self, statement: str, values: Row) -> Bound:
+    async def _bind(self, statement: str, values: Row) -> Bound:
         """Return the prepared statement and its values. Preparing and connecting block, so both run in a thread."""
-        known = self._cluster.remembered(statement)
-        return known or await asyncio.to_thread(self._cluster.prepared, statement), values
+        known = self._cluster.cached_statement(statement)
+        return known or await asyncio.to_thread(self._cluster.prepare, statement), values

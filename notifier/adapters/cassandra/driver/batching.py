@@ -9,19 +9,19 @@ from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.domain.audience.bitmap import SHARD_BLOCKS
 from notifier.domain.errors import StoreUnavailable
 
-TOGETHER = 10
+ROWS_IN_A_BATCH = 10
 """Maximum rows of distinct partitions in a batch. The server warns above this number, and above 5 KiB."""
 
 Row = tuple[object, ...]
 T = TypeVar("T")
 
 
-def together(insert: str, rows: Sequence[Row]) -> tuple[str, Row]:
+def batched_rows(insert: str, rows: Sequence[Row]) -> tuple[str, Row]:
     """Join rows of one table into an unlogged batch. The caller repeats a partly applied batch as a whole."""
-    return joined([(insert, row) for row in rows])
+    return batched_inserts([(insert, row) for row in rows])
 
 
-def joined(inserts: Sequence[tuple[str, Row]]) -> tuple[str, Row]:
+def batched_inserts(inserts: Sequence[tuple[str, Row]]) -> tuple[str, Row]:
     """Join rows of several tables into an unlogged batch."""
     if len(inserts) == 1:
         return inserts[0]
@@ -29,8 +29,8 @@ def joined(inserts: Sequence[tuple[str, Row]]) -> tuple[str, Row]:
     return f"BEGIN UNLOGGED BATCH {statements}APPLY BATCH", tuple(value for _, row in inserts for value in row)
 
 
-def batches(each: Iterable[T], size: int) -> Iterator[list[T]]:
-    iterator = iter(each)
+def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch
 
@@ -43,32 +43,34 @@ OF_ONE = SHARD_BLOCKS
 """Maximum rows of one partition in a batch: all rows of a shard and subject. The server needs half the time of 10."""
 MESSAGES = 8
 """Batches in flight: enough to keep a node busy, and few enough that none times out when the node pauses."""
-TRIES = 3
+ATTEMPTS = 3
 """A node in garbage collection may time out. Writing the same rows again is idempotent."""
 
 _PARTITION = itemgetter(0, 1)
 
 
-def put_twofold(cluster: Cluster, inserts: tuple[str, str], rows: Iterable[tuple[Row, Row]]) -> None:
+def put_in_both_tables(cluster: Cluster, inserts: tuple[str, str], rows: Iterable[tuple[Row, Row]]) -> None:
     """Write each pair of rows to the subject table and the block table. The write is idempotent.
 
     The first two columns of a subject row are its partition key. After an interruption the caller writes all rows
     again. The subject table comes first: push suppression then sees a new follow or mute no later than the inbox does.
     """
     for page in batches(rows, ROWS):
-        put_by_subject(cluster, inserts[0], [row for row, _ in page])
-        put_all(cluster, [together(inserts[1], rows) for rows in batches((row for _, row in page), TOGETHER)])
+        put_in_subject_table(cluster, inserts[0], [row for row, _ in page])
+        put_messages(
+            cluster, [batched_rows(inserts[1], rows) for rows in batches((row for _, row in page), ROWS_IN_A_BATCH)]
+        )
 
 
-def put_by_subject(cluster: Cluster, insert: str, rows: Iterable[Row]) -> None:
+def put_in_subject_table(cluster: Cluster, insert: str, rows: Iterable[Row]) -> None:
     by_subject = groupby(sorted(rows, key=_PARTITION), _PARTITION)
-    put_all(cluster, [together(insert, batch) for _, run in by_subject for batch in batches(run, OF_ONE)])
+    put_messages(cluster, [batched_rows(insert, batch) for _, run in by_subject for batch in batches(run, OF_ONE)])
 
 
-def put_all(cluster: Cluster, messages: Sequence[tuple[str, Row]]) -> None:
-    for last in (*[False] * (TRIES - 1), True):
+def put_messages(cluster: Cluster, messages: Sequence[tuple[str, Row]]) -> None:
+    for last in (*[False] * (ATTEMPTS - 1), True):
         try:
-            cluster.ask_all(messages, at_once=MESSAGES)
+            cluster.query_all(messages, at_once=MESSAGES)
             return
         except StoreUnavailable:
             if last:

@@ -27,22 +27,22 @@ _PASSING = (
 
 
 @contextmanager
-def translated(what: str) -> Iterator[None]:
+def translated(action: str) -> Iterator[None]:
     """Raise StoreUnavailable for transient driver errors. Programming errors (a wrong statement) pass unchanged."""
     try:
         yield
     except _PASSING as error:
-        raise StoreUnavailable(f"{what}: {type(error).__name__}.") from error
+        raise StoreUnavailable(f"{action}: {type(error).__name__}.") from error
 
 
 # Authentication and TLS: which connection errors are transient, and which need a changed setting.
 
-STRANGERS = ("Provided username", "Remote end requires authentication")
+CREDENTIALS_REJECTED = ("Provided username", "Remote end requires authentication")
 """Error texts of a node that rejects the user, and of the driver without credentials.
 
 A node that cannot read its user table at the moment sends another text, which is transient.
 """
-NOT_VOUCHED_FOR = "CERTIFICATE_VERIFY_FAILED"
+CERTIFICATE_REJECTED = "CERTIFICATE_VERIFY_FAILED"
 
 
 def security(*, user: str, password: str, ca: str) -> Mapping[str, Any]:
@@ -61,13 +61,13 @@ def security(*, user: str, password: str, ca: str) -> Mapping[str, Any]:
     return options
 
 
-def refusal(error: NoHostAvailable) -> NotifierError:
+def connection_error(error: NoHostAvailable) -> NotifierError:
     """Return Environment for a wrong password or a certificate of another authority, else StoreUnavailable."""
     causes = error.errors if isinstance(error.errors, dict) else {}
     for node, cause in causes.items():
-        if isinstance(cause, AuthenticationFailed) and any(phrase in str(cause) for phrase in STRANGERS):
+        if isinstance(cause, AuthenticationFailed) and any(phrase in str(cause) for phrase in CREDENTIALS_REJECTED):
             return Environment(f"Cassandra at {node} refuses the user or the password.")
-        if NOT_VOUCHED_FOR in str(cause):
+        if CERTIFICATE_REJECTED in str(cause):
             return Environment(f"Cassandra at {node} shows a certificate that isn't our authority's.")
     if not causes:
         return StoreUnavailable("It has no node in our datacenter, which NOTIFIER_CASSANDRA_DATACENTER names.")

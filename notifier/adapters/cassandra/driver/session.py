@@ -24,7 +24,7 @@ from cassandra.policies import (
 )
 from cassandra.query import BatchStatement, PreparedStatement, Statement, named_tuple_factory
 
-from notifier.adapters.cassandra.driver.errors import refusal, translated
+from notifier.adapters.cassandra.driver.errors import connection_error, translated
 from notifier.domain.errors import BadSetting, Environment, StoreUnavailable
 
 # Retry policy: retry reads on the next host. Never retry a write, because its result may only have been lost.
@@ -71,9 +71,9 @@ def _next(query: Any, retry_num: int) -> tuple[int, Any]:
 class DriverDeadline:
     """Timer handle of a request. Cancelling it releases the callback, and with it the request."""
 
-    def __init__(self, passed: Callable[[], object]) -> None:
+    def __init__(self, on_passed: Callable[[], object]) -> None:
         self.timer: Any = None
-        self._passed: Callable[[], object] | None = passed
+        self._passed: Callable[[], object] | None = on_passed
 
     def __call__(self) -> None:
         if (passed := self._passed) is not None:
@@ -96,9 +96,9 @@ class CassandraConnection(Driver.connection_class):  # type: ignore[misc]  # the
 # Rows with named columns. The driver creates a class per response, which costs more than most responses.
 
 
-def rows(columns: Sequence[str], found: Sequence[Sequence[object]]) -> list[Any]:
+def named_rows(columns: Sequence[str], raw_rows: Sequence[Sequence[object]]) -> list[Any]:
     """Return named tuples. This is the row factory of the session's profiles."""
-    return list(map(_named(tuple(columns))._make, found))
+    return list(map(_named(tuple(columns))._make, raw_rows))
 
 
 @lru_cache(maxsize=512)
@@ -120,10 +120,10 @@ SERIAL = "serial"
 ANSWERS_WITHIN = timedelta(seconds=5)
 SCHEMA_WITHIN = timedelta(seconds=30)
 """A schema change waits until all nodes have it."""
-LOOKS_AGAIN_AFTER = 1.0
+RECONNECT_AFTER = 1.0
 """Seconds between reconnection attempts. The driver's own backoff grows to ten minutes, so that a node that was down
 for long would stay unused for as long."""
-BEATS_EVERY, SILENT_FOR = 2.0, 3.0
+HEARTBEAT_EVERY, HEARTBEAT_TIMEOUT = 2.0, 3.0
 """Heartbeat interval and timeout in seconds. A hung node is dropped after five seconds; by default after a minute."""
 AT_ONCE = 128
 """Maximum queries in flight per call. More would only queue at the node."""
@@ -176,24 +176,24 @@ class Cluster:
             if self._session is not None and self._pid != os.getpid():
                 raise RuntimeError("The session to Cassandra was open when the process forked.")
             if self._session is None:
-                self._session, self._pid = _connected(self.access, self.access.keyspace), os.getpid()
+                self._session, self._pid = _connect(self.access, self.access.keyspace), os.getpid()
             return self._session
 
     def create(self) -> None:
         """Create the keyspace unless it exists."""
         copies = ", ".join(f"{_quoted(key)}: {_quoted(value)}" for key, value in self.access.replication.items())
-        session = _connected(self.access, None)
+        session = _connect(self.access, None)
         try:
-            _changed(
+            _change_schema(
                 session,
                 f"CREATE KEYSPACE IF NOT EXISTS {self.access.keyspace} WITH replication = {{{copies}}}",
             )
         finally:
             session.cluster.shutdown()
 
-    def change(self, statement: str) -> None:
+    def change_schema(self, statement: str) -> None:
         """Change the schema on all nodes. Raises StoreUnavailable: the change may have taken effect or not."""
-        _changed(self.session(), statement)
+        _change_schema(self.session(), statement)
 
     def execute(
         self, statement: str, values: Sequence[object] = (), *, profile: object = EXEC_PROFILE_DEFAULT
@@ -209,11 +209,11 @@ class Cluster:
         with translated("A statement failed"):
             return list(session.execute(statement, host=host))
 
-    def remembered(self, statement: str) -> PreparedStatement | None:
+    def cached_statement(self, statement: str) -> PreparedStatement | None:
         """Return the statement if this process has prepared it, without a request."""
         return self._prepared.get(statement)
 
-    def prepared(self, statement: str) -> PreparedStatement:
+    def prepare(self, statement: str) -> PreparedStatement:
         """Prepare the statement once per process. The driver prepares it again on nodes that have forgotten it.
 
         Raises StoreUnavailable, and whatever `require` raises.
@@ -229,35 +229,35 @@ class Cluster:
             prepared.is_idempotent = is_read(statement)
         return prepared
 
-    def ask(
+    def query(
         self, statement: str, values: Sequence[object] = (), *, profile: object = EXEC_PROFILE_DEFAULT
     ) -> list[Any]:
         """Return all rows of all pages. Raises StoreUnavailable: a write may have taken effect or not."""
         with translated("A statement failed"):
-            return list(self.session().execute(self.prepared(statement), tuple(values), execution_profile=profile))
+            return list(self.session().execute(self.prepare(statement), tuple(values), execution_profile=profile))
 
-    def each(self, statement: str, values: Sequence[object] = (), *, page: int) -> Iterator[Any]:
+    def query_lazily(self, statement: str, values: Sequence[object] = (), *, page: int) -> Iterator[Any]:
         """Yield row by row and fetch page by page, so that memory is independent of the number of rows.
 
         Raises StoreUnavailable, also between two rows.
         """
         with translated("A statement failed"):
-            bound = self.prepared(statement).bind(tuple(values))
+            bound = self.prepare(statement).bind(tuple(values))
             bound.fetch_size = page
             yield from self.session().execute(bound)
 
-    def ask_each(
-        self, statement: str, each: Iterable[Sequence[object]], *, profile: object = EXEC_PROFILE_DEFAULT
+    def query_each(
+        self, statement: str, parameters: Iterable[Sequence[object]], *, profile: object = EXEC_PROFILE_DEFAULT
     ) -> list[list[Any]]:
         """Run one statement for each of the values concurrently.
 
         Return the results in their order. Raises as `ask` does.
         """
-        return self.ask_all(((statement, values) for values in each), profile=profile)
+        return self.query_all(((statement, values) for values in parameters), profile=profile)
 
-    def ask_all(
+    def query_all(
         self,
-        questions: Iterable[tuple[str, Sequence[object]]],
+        queries: Iterable[tuple[str, Sequence[object]]],
         *,
         profile: object = EXEC_PROFILE_DEFAULT,
         at_once: int = AT_ONCE,
@@ -267,28 +267,30 @@ class Cluster:
         in_flight: deque[Any] = deque()
         results: list[list[Any]] = []
         with translated("A statement failed"):
-            for statement, values in questions:
+            for statement, values in queries:
                 if len(in_flight) == at_once:
                     results.append(list(in_flight.popleft().result()))
-                prepared = self.prepared(statement)
+                prepared = self.prepare(statement)
                 in_flight.append(session.execute_async(prepared, tuple(values), execution_profile=profile))
             return results + [list(future.result()) for future in in_flight]
 
-    def decide(self, statement: str, values: Sequence[object]) -> bool:
+    def compare_and_set(self, statement: str, values: Sequence[object]) -> bool:
         """Return whether a conditional write was applied.
 
         Raises StoreUnavailable: the write may have been applied, may still be, or never. A read at SERIAL finds out.
         """
-        return bool(self.ask(statement, values)[0].applied)
+        return bool(self.query(statement, values)[0].applied)
 
-    def decide_each(self, each: Iterable[tuple[str, Sequence[object]]]) -> list[bool | None]:
+    def compare_and_set_each(self, statements: Iterable[tuple[str, Sequence[object]]]) -> list[bool | None]:
         """Run conditional writes concurrently. Return for each whether it was applied, or None if the answer was lost.
 
         Raises StoreUnavailable if none could be sent.
         """
-        return self._decided(self.prepared(statement).bind(tuple(values)) for statement, values in each)
+        return self._compare_and_set(self.prepare(statement).bind(tuple(values)) for statement, values in statements)
 
-    def decide_together(self, statement: str, groups: Iterable[Sequence[Sequence[object]]]) -> list[bool | None]:
+    def compare_and_set_batches(
+        self, statement: str, groups: Iterable[Sequence[Sequence[object]]]
+    ) -> list[bool | None]:
         """Run groups of conditional writes concurrently.
 
         A group has one partition and is applied as a whole or not at all.
@@ -296,22 +298,22 @@ class Cluster:
         A group needs one round of Paxos. Single writes to one partition would contend: 120 rows take 50 ms instead of
         500 ms (measured). Results and errors are those of `decide_each`.
         """
-        return self.decide_groups([(statement, values) for values in group] for group in groups)
+        return self.compare_and_set_groups([(statement, values) for values in group] for group in groups)
 
-    def decide_groups(self, groups: Iterable[Sequence[tuple[str, Sequence[object]]]]) -> list[bool | None]:
+    def compare_and_set_groups(self, groups: Iterable[Sequence[tuple[str, Sequence[object]]]]) -> list[bool | None]:
         """Do what `decide_together` does with groups of different statements."""
-        return self._decided(self._batch(group) for group in groups)
+        return self._compare_and_set(self._batch(group) for group in groups)
 
     def _batch(self, group: Sequence[tuple[str, Sequence[object]]]) -> Statement:
         batch = BatchStatement()
         for statement, values in group:
-            batch.add(self.prepared(statement), tuple(values))
+            batch.add(self.prepare(statement), tuple(values))
         return batch
 
-    def _decided(self, each: Iterable[Statement]) -> list[bool | None]:
+    def _compare_and_set(self, statements: Iterable[Statement]) -> list[bool | None]:
         in_flight: deque[Any] = deque()
         decided: list[bool | None] = []
-        for bound in each:
+        for bound in statements:
             if len(in_flight) == AT_ONCE:
                 decided.append(_applied(in_flight.popleft()))
             in_flight.append(self.session().execute_async(bound))
@@ -333,7 +335,7 @@ def _applied(future: Any) -> bool | None:
         return None
 
 
-def _connected(access: CassandraAccess, keyspace: str | None) -> Session:
+def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
     driver = Driver(
         connection_class=CassandraConnection,
         contact_points=list(access.hosts),
@@ -343,9 +345,9 @@ def _connected(access: CassandraAccess, keyspace: str | None) -> Session:
             EXEC_PROFILE_DEFAULT: _profile(access, vendor.ConsistencyLevel.LOCAL_QUORUM),
             SERIAL: _profile(access, vendor.ConsistencyLevel.SERIAL),
         },
-        reconnection_policy=ConstantReconnectionPolicy(LOOKS_AGAIN_AFTER, max_attempts=None),
-        idle_heartbeat_interval=BEATS_EVERY,
-        idle_heartbeat_timeout=SILENT_FOR,
+        reconnection_policy=ConstantReconnectionPolicy(RECONNECT_AFTER, max_attempts=None),
+        idle_heartbeat_interval=HEARTBEAT_EVERY,
+        idle_heartbeat_timeout=HEARTBEAT_TIMEOUT,
         compression=False,  # even if a library is installed: rows are spliced into the plain bytes of a message
         connect_timeout=access.answers_within.total_seconds(),
         control_connection_timeout=access.answers_within.total_seconds(),
@@ -361,7 +363,7 @@ def _connected(access: CassandraAccess, keyspace: str | None) -> Session:
         with suppress(Exception):
             driver.shutdown()
         cause = error.__cause__
-        raise (refusal(cause) if isinstance(cause, NoHostAvailable) else error) from cause
+        raise (connection_error(cause) if isinstance(cause, NoHostAvailable) else error) from cause
     except vendor.InvalidRequest as error:
         driver.shutdown()
         raise Environment(f"There is no keyspace {keyspace} in Cassandra; `notifier migrate` makes it.") from error
@@ -383,12 +385,12 @@ def _profile(access: CassandraAccess, consistency: int) -> ExecutionProfile:
         consistency_level=consistency,
         serial_consistency_level=vendor.ConsistencyLevel.SERIAL,
         request_timeout=access.answers_within.total_seconds(),
-        row_factory=rows,
+        row_factory=named_rows,
         speculative_execution_policy=NoSpeculativeExecutionPolicy(),
     )
 
 
-def _changed(session: Session, statement: str) -> None:
+def _change_schema(session: Session, statement: str) -> None:
     with translated("The schema was not changed"):
         future = session.execute_async(statement, timeout=SCHEMA_WITHIN.total_seconds())
         future.result()
@@ -396,5 +398,5 @@ def _changed(session: Session, statement: str) -> None:
         raise StoreUnavailable("Not all nodes know of the change of the schema.")
 
 
-def _quoted(word: str) -> str:
-    return "'" + word.replace("'", "''") + "'"
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

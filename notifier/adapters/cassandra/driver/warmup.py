@@ -42,7 +42,7 @@ def prepare(cluster: Cluster, within: float = WITHIN) -> None:
         if monotonic() >= deadline:
             return
         with suppress(InvalidRequest):
-            cluster.prepared(statement)
+            cluster.prepare(statement)
 
 
 def _strings(value: object) -> Iterator[str]:

@@ -20,9 +20,9 @@ from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, Sche
 
 # Migration register: started and applied files, and the lock. It is one partition, so that one Paxos instance decides.
 
-LOOKS_EVERY = 0.2
+POLL_EVERY = 0.2
 """Seconds between two attempts while another runner holds the lock."""
-TRIED_FOR = 10.0
+RETRY_FOR = 10.0
 """Seconds. Runners that contend in one Paxos instance time each other out, including reads at SERIAL."""
 _IDS = UUID("0d2f1b8e-6c56-4b0e-8a57-2f3f5c1f7a11")
 
@@ -74,7 +74,7 @@ class MigrationEntry:
     """False if the migration was started but not completed."""
 
 
-def entry(row: Any) -> MigrationEntry:
+def entry_of(row: Any) -> MigrationEntry:
     return MigrationEntry(
         phase=row.phase,
         number=row.number,
@@ -85,94 +85,96 @@ def entry(row: Any) -> MigrationEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lock:
+class MigrationLock:
     """Lock of one migration runner. Work under it must be idempotent: a runner may stall beyond its term."""
 
     cluster: Cluster
     holder: str
     term: timedelta
 
-    def keep(self) -> None:
+    def renew(self) -> None:
         """Renew the lock for another term. Raises StoreUnavailable if another runner holds it by now."""
-        self._written(_KEEP)
+        self._write(_KEEP)
 
     def begin(self, phase: str, number: int, name: str, checksum: str) -> None:
         """Record the start. Call before the first statement, so that an edit of a half-applied file is detected."""
-        self._written(_BEGIN, phase, number, name, checksum, time.time_ns() // 1_000_000)
+        self._write(_BEGIN, phase, number, name, checksum, time.time_ns() // 1_000_000)
 
-    def applied(self, phase: str, number: int) -> None:
+    def finish(self, phase: str, number: int) -> None:
         """Record the end. Call after the last statement."""
-        self._written(_APPLIED, time.time_ns() // 1_000_000, phase, number)
+        self._write(_APPLIED, time.time_ns() // 1_000_000, phase, number)
 
-    def _written(self, statement: str, *values: object) -> None:
-        if not _took(_tried(self.cluster, statement, (_seconds(self.term), self.holder, self.holder, *values))):
+    def _write(self, statement: str, *values: object) -> None:
+        if not _was_applied(
+            _with_retries(self.cluster, statement, (_seconds(self.term), self.holder, self.holder, *values))
+        ):
             raise StoreUnavailable(f"The lock of the migrations is not {self.holder}'s any more.")
 
 
-class Register:
+class MigrationRegister:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def make(self) -> None:
-        self._cluster.change(_MAKE.format(id=uuid5(_IDS, self._cluster.access.keyspace)))
+    def create(self) -> None:
+        self._cluster.change_schema(_MAKE.format(id=uuid5(_IDS, self._cluster.access.keyspace)))
 
     def entries(self) -> list[MigrationEntry]:
         """Return all decided entries, ordered by phase and number."""
         return [
-            entry(row)
-            for row in _tried(self._cluster, READ, profile=SERIAL)
+            entry_of(row)
+            for row in _with_retries(self._cluster, READ, profile=SERIAL)
             if row.phase is not None  # a partition that has only a holder is one row of nulls
         ]
 
     @contextmanager
-    def locked(self, term: timedelta, waits: timedelta) -> Iterator[Lock]:
+    def locked(self, term: timedelta, timeout: timedelta) -> Iterator[MigrationLock]:
         """Wait for the lock and hold it. The lock of a dead runner is free after its term. Raises StoreUnavailable."""
-        lock = Lock(cluster=self._cluster, holder=f"{uuid4()}", term=term)
-        deadline = time.monotonic() + waits.total_seconds()
+        lock = MigrationLock(cluster=self._cluster, holder=f"{uuid4()}", term=term)
+        deadline = time.monotonic() + timeout.total_seconds()
         while not self._take(lock):
             if time.monotonic() > deadline:
-                raise StoreUnavailable(f"Another runner migrates since {waits.total_seconds():g} s.")
-            time.sleep(LOOKS_EVERY)
+                raise StoreUnavailable(f"Another runner migrates since {timeout.total_seconds():g} s.")
+            time.sleep(POLL_EVERY)
         try:
             yield lock
         finally:
             with suppress(StoreUnavailable):  # the lock expires by itself
                 self._cluster.execute(_FREE, (lock.holder,))
 
-    def _take(self, lock: Lock) -> bool:
+    def _take(self, lock: MigrationLock) -> bool:
         """Try to take the lock. A plain read comes first, because it doesn't contend with the holder."""
         if self._holder(EXEC_PROFILE_DEFAULT) is not None:
             return False
         try:
-            return _took(self._cluster.execute(_TAKE, (_seconds(lock.term), lock.holder)))
+            return _was_applied(self._cluster.execute(_TAKE, (_seconds(lock.term), lock.holder)))
         except StoreUnavailable:
             # The result is unknown. The holder name is unique, so a read at SERIAL decides.
             return self._holder(SERIAL) == lock.holder
 
     def _holder(self, profile: object) -> str | None:
-        rows = _tried(self._cluster, _HOLDER, profile=profile)
+        rows = _with_retries(self._cluster, _HOLDER, profile=profile)
         return rows[0].holder if rows else None
 
 
-def _tried(
+def _with_retries(
     cluster: Cluster, statement: str, values: Sequence[object] = (), profile: object = EXEC_PROFILE_DEFAULT
 ) -> list[Any]:
     """Retry after an outage. Use only for reads and for idempotent writes of the holder."""
-    deadline = time.monotonic() + TRIED_FOR
+    deadline = time.monotonic() + RETRY_FOR
     while True:
         try:
             return cluster.execute(statement, values, profile=profile)
         except StoreUnavailable:
             if time.monotonic() > deadline:
                 raise
-            time.sleep(LOOKS_EVERY)
+            time.sleep(POLL_EVERY)
 
 
 def _seconds(term: timedelta) -> int:
     return max(1, int(term.total_seconds()))
 
 
-def _took(answer: list[Any]) -> bool:
+def _was_applied(answer: list[Any]) -> bool:
     """Return whether a conditional statement was applied: the first column of its answer."""
     return bool(answer[0][0])
 
@@ -201,9 +203,9 @@ def statements(script: str) -> Iterator[str]:
 
 FOLDER = Path(__file__).parents[3] / "migrations" / "cassandra"
 """Inside the package: a link to the top-level folder in the source tree, regular files in a wheel."""
-TERM = 2 * SCHEMA_WITHIN
+LOCK_TERM = 2 * SCHEMA_WITHIN
 """Term of the lock, renewed before each statement: longer than the timeout of any statement."""
-WAITS = 2 * TERM
+LOCK_TIMEOUT = 2 * LOCK_TERM
 """How long to wait for another runner: longer than the term of one that died."""
 
 
@@ -239,7 +241,12 @@ class CassandraMigration:
 
 
 def migrate(
-    cluster: Cluster, phase: Phase, folder: Path = FOLDER, *, term: timedelta = TERM, waits: timedelta = WAITS
+    cluster: Cluster,
+    phase: Phase,
+    folder: Path = FOLDER,
+    *,
+    term: timedelta = LOCK_TERM,
+    lock_timeout: timedelta = LOCK_TIMEOUT,
 ) -> int:
     """Create the keyspace, apply the missing migrations of the phase, and return their number.
 
@@ -248,10 +255,10 @@ def migrate(
     """
     known = _known(folder)
     cluster.create()
-    register = Register(cluster)
-    register.make()
+    register = MigrationRegister(cluster)
+    register.create()
     _ready(register, known, phase)
-    with register.locked(term, waits) as lock:
+    with register.locked(term, lock_timeout) as lock:
         # Check again: the previous holder of the lock may have applied all of it.
         missing = _ready(register, known, phase)
         for migration in missing:
@@ -262,8 +269,8 @@ def migrate(
 def pending(cluster: Cluster, phase: Phase, folder: Path = FOLDER) -> list[str]:
     """Return the names of the files that `migrate` would apply. It changes nothing, except to create the register."""
     known = _known(folder)
-    register = Register(cluster)
-    register.make()
+    register = MigrationRegister(cluster)
+    register.create()
     done = _checked(register.entries(), known)
     return [migration.name for migration in known if migration.phase == phase and migration.key not in done]
 
@@ -285,7 +292,7 @@ def require(cluster: Cluster, folder: Path = FOLDER) -> None:
 
 def _applied(cluster: Cluster) -> Sequence[MigrationEntry]:
     try:
-        return Register(cluster).entries()
+        return MigrationRegister(cluster).entries()
     except InvalidRequest as error:
         raise SchemaOlder("The keyspace has no tables of ours.") from error
 
@@ -316,7 +323,7 @@ def _known(folder: Path) -> list[CassandraMigration]:
     return migrations
 
 
-def _ready(register: Register, known: Sequence[CassandraMigration], phase: Phase) -> list[CassandraMigration]:
+def _ready(register: MigrationRegister, known: Sequence[CassandraMigration], phase: Phase) -> list[CassandraMigration]:
     """Return the missing migrations of the phase.
 
     Raises Environment if phase post is asked for before pre is complete.
@@ -329,13 +336,13 @@ def _ready(register: Register, known: Sequence[CassandraMigration], phase: Phase
     return [migration for migration in missing if migration.phase == phase]
 
 
-def _apply(cluster: Cluster, lock: Lock, migration: CassandraMigration) -> None:
+def _apply(cluster: Cluster, lock: MigrationLock, migration: CassandraMigration) -> None:
     """Apply a migration. After a crash the entry is started but not applied, and the next runner starts it again."""
     lock.begin(*migration.key, migration.name, migration.checksum)
     for statement in migration.statements():
-        lock.keep()
-        cluster.change(statement)
-    lock.applied(*migration.key)
+        lock.renew()
+        cluster.change_schema(statement)
+    lock.finish(*migration.key)
 
 
 def _checked(entries: Sequence[MigrationEntry], known: Sequence[CassandraMigration]) -> set[tuple[str, int]]:

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.stores.inbox import row_of
-from notifier.adapters.cassandra.stores.snapshots import chosen, standing
+from notifier.adapters.cassandra.stores.snapshots import chosen_names, read_snapshots
 from notifier.codec import unpack
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import SHARD_RANGES, window_of
-from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.plan import Plan
@@ -43,20 +43,20 @@ class CassandraArchive:
         self._stored = stored
 
     def bursts(self) -> Iterator[Burst]:
-        return (unpack(Burst, stored.blob) for stored in self._cluster.each(_BURSTS, page=PAGE))
+        return (unpack(Burst, stored.blob) for stored in self._cluster.query_lazily(_BURSTS, page=PAGE))
 
-    def accounts(self) -> Iterator[BurstProgress]:
-        for page in _pages(self._cluster.each(_PLANS, page=PAGE), PAGE):
+    def burst_progress(self) -> Iterator[BurstProgress]:
+        for page in _pages(self._cluster.query_lazily(_PLANS, page=PAGE), PAGE):
             keys = [BurstKey(Subject.parse(stored.subject), stored.seq) for stored in page]
             progress = self._ledger.read(keys)
             yield from (progress[key] for key in keys if key in progress)
 
-    def seals(self, burst: BurstKey) -> Iterator[Seal]:
+    def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]:
         for shards in _pages(_shards(self._plan(burst)), SHARDS_AT_ONCE):
-            yield from standing(self._cluster, burst, chosen(self._cluster, burst, shards)).values()
+            yield from read_snapshots(self._cluster, burst, chosen_names(self._cluster, burst, shards)).values()
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
-        return map(_stored, self._cluster.each(_ROWS, page=PAGE) if burst is None else self._rows_of(burst))
+        return map(_stored, self._cluster.query_lazily(_ROWS, page=PAGE) if burst is None else self._rows_of(burst))
 
     def _rows_of(self, burst: BurstKey) -> Iterator[Any]:
         for plan in self._plan(burst):
@@ -66,7 +66,9 @@ class CassandraArchive:
             for window in range(window_of(first), window_of(last) + 1):
                 place = window, str(burst.subject), to_ms(first), to_ms(last)
                 for ranges in _pages(_ranges(plan), RANGES_AT_ONCE):
-                    for rows in self._cluster.ask_each(_OF_BURST, [(member_range, *place) for member_range in ranges]):
+                    for rows in self._cluster.query_each(
+                        _OF_BURST, [(member_range, *place) for member_range in ranges]
+                    ):
                         yield from (row for row in rows if row.seq == burst.seq)
 
     def _plan(self, burst: BurstKey) -> list[Plan]:
@@ -74,8 +76,8 @@ class CassandraArchive:
         return [progress.plan for progress in self._ledger.read([burst]).values()]
 
 
-def _pages(of: Iterable[T], size: int) -> Iterator[Sequence[T]]:
-    iterator = iter(of)
+def _pages(items: Iterable[T], size: int) -> Iterator[Sequence[T]]:
+    iterator = iter(items)
     while page := list(islice(iterator, size)):
         yield page
 

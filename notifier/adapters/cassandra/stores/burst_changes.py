@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 from notifier.adapters.cassandra.driver.async_reader import CassandraReader
-from notifier.adapters.cassandra.driver.batching import TOGETHER, Row, batches, joined
+from notifier.adapters.cassandra.driver.batching import ROWS_IN_A_BATCH, Row, batched_inserts, batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.stores.timeline import bursts_of
@@ -15,7 +15,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock, Nonces
-from notifier.ports.inbox_versions import CLOCKS_DIFFER, MOST, ChangesSince, Position
+from notifier.ports.inbox_versions import FEED_CLOCK_SKEW, MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
 
 BUCKET_MS = 10_000
 """Length of a partition in milliseconds. A reader that polls every second reads one or two partitions."""
@@ -23,7 +23,7 @@ WRITTEN_WITHIN = timedelta(seconds=1)
 """Maximum duration of a write. A slower row may be older than what readers still read; it is written again with the
 current time."""
 TRIES = 3
-OVERLAP = CLOCKS_DIFFER + WRITTEN_WITHIN
+OVERLAP = FEED_CLOCK_SKEW + WRITTEN_WITHIN
 """How far the time of a row may be behind the end of its write, by a reader's clock."""
 OLDEST = timedelta(minutes=5)
 """Maximum age of a position. Rows live for ten minutes: a position becomes invalid long before its next rows expire."""
@@ -42,7 +42,7 @@ Returned = Mapping[Changed, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class CassandraPosition(Position):
+class CassandraPosition(FeedPosition):
     moment: datetime
     """Start of the last read, by this process's clock."""
     returned: Returned = field(default_factory=dict)
@@ -66,18 +66,18 @@ class BurstChangeEntry:
 
 
 def put_entries(
-    cluster: Cluster, clock: Clock, entries: Sequence[BurstChangeEntry], beside: Iterable[tuple[str, Row]] = ()
+    cluster: Cluster, clock: Clock, entries: Sequence[BurstChangeEntry], other_inserts: Iterable[tuple[str, Row]] = ()
 ) -> None:
     """Write the entries, and other rows in the same batches. Call it once the bursts are durable.
 
     Raises StoreUnavailable: some entries may be written.
     """
-    extra_rows = [*beside]
+    extra_rows = [*other_inserts]
     for _ in range(TRIES):
         began = clock.now()
         rows = [*((_PUT, entry.row(to_ms(began))) for entry in entries), *extra_rows]
-        cluster.ask_all(joined(batch) for batch in batches(rows, TOGETHER))
-        if _in_time(began, clock.now()):
+        cluster.query_all(batched_inserts(batch) for batch in batches(rows, ROWS_IN_A_BATCH))
+        if _is_in_time(began, clock.now()):
             return
         extra_rows = []
     raise _too_slow()
@@ -90,7 +90,7 @@ class CassandraViewerLapses:
         self._nonces = nonces
 
     def record(self) -> None:
-        put_entries(self._cluster, self._clock, [_lapse(self._nonces)])
+        put_entries(self._cluster, self._clock, [_lapse_entry(self._nonces)])
 
 
 class CassandraBurstChanges:
@@ -99,19 +99,19 @@ class CassandraBurstChanges:
         self._clock = clock
         self._nonces = nonces
 
-    async def begin(self) -> Position:
+    async def begin(self) -> FeedPosition:
         return CassandraPosition(moment=self._clock.now())
 
-    async def after(self, position: Position) -> ChangesSince | None:
+    async def after(self, position: FeedPosition) -> ChangesSince | None:
         if not isinstance(position, CassandraPosition):
             raise TypeError(f"not a position in Cassandra: {position!r}")
         now = self._clock.now()
-        if not -CLOCKS_DIFFER <= now - position.moment <= OLDEST:
+        if not -FEED_CLOCK_SKEW <= now - position.moment <= OLDEST:
             return None
-        rows = await self._rows(min(position.moment, now) - OVERLAP, now + CLOCKS_DIFFER)
+        rows = await self._rows(min(position.moment, now) - OVERLAP, now + FEED_CLOCK_SKEW)
         new, returned = _news(rows, position.returned)
         changed = [BurstKey(Subject.parse(subject), seq) for subject, seq in new if seq != LAPSE]
-        if len(rows) == ROWS or len(changed) > MOST:
+        if len(rows) == ROWS or len(changed) > MAX_CHANGED_BURSTS:
             return None
         # Read the bursts after the rows: each burst is then at least as new as its row says.
         bursts = await bursts_of(self._reader, changed)
@@ -122,12 +122,12 @@ class CassandraBurstChanges:
             position=CassandraPosition(now, {key: entry for key, entry in returned.items() if entry[1] >= floor}),
         )
 
-    async def lapse(self) -> None:
-        entry = _lapse(self._nonces)
+    async def record_viewer_lapse(self) -> None:
+        entry = _lapse_entry(self._nonces)
         for _ in range(TRIES):
             began = self._clock.now()
             await self._reader(_PUT, entry.row(to_ms(began)))
-            if _in_time(began, self._clock.now()):
+            if _is_in_time(began, self._clock.now()):
                 return
         raise _too_slow()
 
@@ -153,7 +153,7 @@ def _news(rows: Iterable[Any], returned: Returned) -> tuple[Sequence[Changed], R
     return list(new), returned
 
 
-def _in_time(began: datetime, ended: datetime) -> bool:
+def _is_in_time(began: datetime, ended: datetime) -> bool:
     """Return whether readers still read the time in the row. A negative duration means that the clock was set back."""
     return timedelta(0) <= ended - began <= WRITTEN_WITHIN
 
@@ -162,5 +162,5 @@ def _too_slow() -> StoreUnavailable:
     return StoreUnavailable(f"Each write to the change feed took over {WRITTEN_WITHIN.total_seconds():g} s.")
 
 
-def _lapse(nonces: Nonces) -> BurstChangeEntry:
+def _lapse_entry(nonces: Nonces) -> BurstChangeEntry:
     return BurstChangeEntry(nonces.new(), LAPSE, 0)

@@ -18,7 +18,7 @@ from heapq import merge
 from itertools import groupby, islice
 from operator import attrgetter, itemgetter
 
-from notifier.adapters.cassandra.driver.batching import TOGETHER, Row, batches, together
+from notifier.adapters.cassandra.driver.batching import ROWS_IN_A_BATCH, Row, batched_rows, batches
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
 from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.schema.partitioning import (
@@ -31,7 +31,15 @@ from notifier.adapters.cassandra.schema.partitioning import (
     seconds_until,
 )
 from notifier.adapters.cassandra.stores.burst_changes import BurstChangeEntry, put_entries
-from notifier.adapters.cassandra.stores.retractions import BLANK, CHANGE, PUT_TRAIL, blanks, changes, end_of, trails
+from notifier.adapters.cassandra.stores.retractions import (
+    BLANK,
+    CHANGE,
+    PUT_TRAIL,
+    blanked_rows,
+    changed_rows,
+    expiry_of,
+    retraction_key_rows,
+)
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.bursts.burst import RETENTION, Burst, expires_at
@@ -40,7 +48,7 @@ from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.ports.bursts import Outcome
+from notifier.ports.bursts import MentionOutcome
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
 
@@ -67,7 +75,7 @@ PLACED = 4_096
 
 Life = int
 """TTL in seconds."""
-Found = tuple[str, str, str, int | None, str | None]
+OutcomeRow = tuple[str, str, str, int | None, str | None]
 """Source, account, subject, seq and refusal."""
 
 
@@ -81,29 +89,31 @@ class CassandraBursts:
         now = self._clock.now()
         kept = [(b, life) for b in bursts if (life := seconds_until(expires_at(b.opened_at), now)) > 0]
         opened = {burst.key: burst.opened_at for burst in bursts}
-        lasting = [(s, life) for s in mentions if (life := seconds_until(end_of(s, opened), now)) > 0]
+        lasting = [(s, life) for s in mentions if (life := seconds_until(expiry_of(s, opened), now)) > 0]
         # A crash between any two steps is safe. Rows that point to a missing burst are skipped. A burst that exists is
         # found by all readers, and has its mentions and the retraction keys that lead to them. Ids come last: a mention
         # is known only once its burst is readable. So does the change feed: a reader of a change then reads a burst at
         # least as new. Changed mentions are written repeatedly, until the caller succeeds.
         new = [(burst, life) for burst, life in kept if self._placed.get(burst.key) != burst.opened_at]
         by_part = groupby(sorted((_mention(s, life) for s, life in lasting), key=_PARTITION), _PARTITION)
-        parts = [batch for _, part in by_part for batch in batches(part, TOGETHER)]
-        paths = batches((trail for s, life in lasting for trail in trails(s, life)), TOGETHER)
+        parts = [batch for _, part in by_part for batch in batches(part, ROWS_IN_A_BATCH)]
+        paths = batches((trail for s, life in lasting for trail in retraction_key_rows(s, life)), ROWS_IN_A_BATCH)
         writes = [(_PUT_MENTION, parts), (PUT_TRAIL, paths)]
-        self._cluster.ask_all([*self._places(new), *(together(put, batch) for put, rows in writes for batch in rows)])
+        self._cluster.query_all(
+            [*self._places(new), *(batched_rows(put, batch) for put, rows in writes for batch in rows)]
+        )
         self._remember(burst for burst, _ in new)
-        self._cluster.ask_each(_PUT, [_row(burst, life) for burst, life in kept])
+        self._cluster.query_each(_PUT, [_row(burst, life) for burst, life in kept])
         ids = ((_PUT_ID, _mention_id(sequenced, life)) for sequenced, life in lasting)
         put_entries(self._cluster, self._clock, [BurstChangeEntry.of(burst) for burst, _ in kept], ids)
-        self._cluster.ask_each(CHANGE, changes(changed, bursts, now))
-        self._cluster.ask_each(BLANK, blanks(changed, bursts, now))
+        self._cluster.query_each(CHANGE, changed_rows(changed, bursts, now))
+        self._cluster.query_each(BLANK, blanked_rows(changed, bursts, now))
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-        results = self._cluster.ask_each(_READ, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
+        results = self._cluster.query_each(_READ, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
         return {burst.key: burst for burst in (unpack(Burst, blob) for rows in results for (blob,) in rows)}
 
-    def known(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
+    def known_events(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
         queries = [
             (subject, source, ids)
             for subject, subject_events in events.items()
@@ -112,20 +122,22 @@ class CassandraBursts:
         ]
         parameters = [(ids, source, subject.owner, str(subject)) for subject, source, ids in queries]
         known: dict[Subject, set[EventId]] = {subject: set() for subject in events}
-        for (subject, source, _), rows in zip(queries, self._cluster.ask_each(_KNOWN, parameters), strict=True):
+        for (subject, source, _), rows in zip(queries, self._cluster.query_each(_KNOWN, parameters), strict=True):
             known[subject] |= {EventId(source, id) for (id,) in rows}
         return known
 
-    def refuse(self, outcomes: Sequence[Outcome]) -> None:
+    def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None:
         # A refusal has no time to count from, so its TTL starts now. The later of two refusals wins: each is true of
         # the record that it was made for.
         life = KEPT // timedelta(seconds=1)
         rows = [(o.event.id, o.event.source, o.account, o.refusal, life) for o in outcomes]
-        self._cluster.ask_each(_REFUSE, rows)
+        self._cluster.query_each(_REFUSE, rows)
 
-    def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:
+    def outcomes(self, source: str | None, id: str) -> Sequence[MentionOutcome]:
         rows = (
-            self._cluster.ask(_OUTCOMES, (id,)) if source is None else self._cluster.ask(_OUTCOMES_OF_ONE, (id, source))
+            self._cluster.query(_OUTCOMES, (id,))
+            if source is None
+            else self._cluster.query(_OUTCOMES_OF_ONE, (id, source))
         )
         return [_outcome(id, tuple(row)) for row in rows]
 
@@ -152,7 +164,7 @@ class CassandraBursts:
         for burst in bursts:
             run = str(burst.key.subject), run_of(burst.key.seq)
             begun[run] = min(begun.get(run, to_ms(burst.opened_at)), to_ms(burst.opened_at))
-        answers = self._cluster.ask_each(_RUN, begun)
+        answers = self._cluster.query_each(_RUN, begun)
         return [
             (*run, min([at, *(before for (before,) in rows)]))
             for (run, at), rows in zip(begun.items(), answers, strict=True)
@@ -183,9 +195,9 @@ def _mention_id(sequenced: Sequenced, life: Life) -> tuple[object, ...]:
     return event.id, event.source, subject.owner, str(subject), seq, stamp, life
 
 
-def _outcome(id: str, found: Found) -> Outcome:
-    source, account, subject, seq, refusal = found
-    return Outcome(
+def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
+    source, account, subject, seq, refusal = row
+    return MentionOutcome(
         event=EventId(source, id),
         account=UserId(account),
         burst=None if seq is None else BurstKey(Subject.parse(subject), seq),
@@ -212,14 +224,14 @@ class CassandraRecentBursts:
         self._clock = clock
         self._bursts = CassandraBursts(cluster, clock)
 
-    def since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
-        entries = self._entries(moment, behind, limit)
+    def opened_since(self, moment: datetime, after: InboxPosition | None, limit: int) -> Sequence[Burst]:
+        entries = self._entries(moment, after, limit)
         bursts: list[Burst] = []
         while len(bursts) < limit and (page := list(islice(entries, limit - len(bursts)))):
-            bursts += self._standing(page)
+            bursts += self._current(page)
         return bursts
 
-    def _standing(self, page: Sequence[RecentEntry]) -> Sequence[Burst]:
+    def _current(self, page: Sequence[RecentEntry]) -> Sequence[Burst]:
         """Return the bursts whose opening equals the entry's. A re-stamped burst has another entry."""
         places = [InboxPosition(from_ms(ms), BurstKey(Subject.parse(subject), seq)) for ms, subject, seq in page]
         bursts = self._bursts.read([place.burst for place in places])
@@ -229,17 +241,17 @@ class CassandraRecentBursts:
             if place.burst in bursts and bursts[place.burst].opened_at == place.opened_at
         ]
 
-    def _entries(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Iterator[RecentEntry]:
+    def _entries(self, moment: datetime, after: InboxPosition | None, limit: int) -> Iterator[RecentEntry]:
         now = self._clock.now()
         first, last = to_ms(max(moment, now - RETENTION)), to_ms(now + AHEAD)
         end = (LAST, "", 0)
-        if behind is not None:
-            end = to_ms(behind.opened_at), str(behind.burst.subject), behind.burst.seq
+        if after is not None:
+            end = to_ms(after.opened_at), str(after.burst.subject), after.burst.seq
         for hour in range(hour_of(min(end[0], last)), hour_of(first) - 1, -1):
             yield from self._hour(hour, end, first, max(1, limit // PARTS))
 
     def _hour(self, hour: int, end: RecentEntry, first: int, size: int) -> Iterator[RecentEntry]:
-        pages = self._cluster.ask_each(_PAGE, [(hour, part, *end, first, size) for part in range(PARTS)])
+        pages = self._cluster.query_each(_PAGE, [(hour, part, *end, first, size) for part in range(PARTS)])
         parts = [self._part(hour, part, page, first, size) for part, page in enumerate(pages)]
         yield from merge(*parts, reverse=True)
 
@@ -248,7 +260,7 @@ class CassandraRecentBursts:
             yield from map(tuple, page)
             if len(page) < size:
                 return
-            page = self._cluster.ask(_PAGE, (hour, part, *page[-1], first, size))
+            page = self._cluster.query(_PAGE, (hour, part, *page[-1], first, size))
 
 
 # Sequence heads: each is replaced only by its next version, decided by Paxos.
@@ -266,14 +278,14 @@ class CassandraHeads:
 
     def load(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
         # Read at SERIAL: the next decision depends on it, and the read completes an interrupted swap.
-        answers = self._cluster.ask_each(_LOAD, [(str(subject),) for subject in subjects], profile=SERIAL)
+        answers = self._cluster.query_each(_LOAD, [(str(subject),) for subject in subjects], profile=SERIAL)
         stored = {head.subject: head for head in (unpack(Head, blob) for rows in answers for (blob,) in rows)}
-        return {subject: stored.get(subject) or Head.fresh(subject) for subject in subjects}
+        return {subject: stored.get(subject) or Head.empty(subject) for subject in subjects}
 
     def swap(self, heads: Sequence[Head]) -> Sequence[bool]:
-        swapped = self._cluster.decide_each(_swap(head) for head in heads)
+        swapped = self._cluster.compare_and_set_each(_swap(head) for head in heads)
         doubtful = [head for head, won in zip(heads, swapped, strict=True) if not won]
-        answers = self._cluster.ask_each(_STORED, [(str(head.subject),) for head in doubtful], profile=SERIAL)
+        answers = self._cluster.query_each(_STORED, [(str(head.subject),) for head in doubtful], profile=SERIAL)
         stored = {
             head.subject: tuple(rows[0]) if rows else (0, "") for head, rows in zip(doubtful, answers, strict=True)
         }
@@ -284,11 +296,11 @@ class CassandraHeads:
         # The swap that adds work belongs to records of the log, which are read again until the swap is answered and the
         # work is done. Each reader loads the head at SERIAL, which completes the round. If the swap that removed the
         # work was interrupted, the head is listed in vain, and its finisher loads it at SERIAL, too.
-        return [Subject.parse(subject) for (subject,) in self._cluster.ask(_UNPUBLISHED, (limit,))]
+        return [Subject.parse(subject) for (subject,) in self._cluster.query(_UNPUBLISHED, (limit,))]
 
 
 def _swap(head: Head) -> tuple[str, tuple[object, ...]]:
-    row = (head.version, head.nonce, head.published, pack(head), str(head.subject))
+    row = (head.version, head.nonce, head.is_published, pack(head), str(head.subject))
     return (_FIRST, row) if head.version == 1 else (_NEXT, (*row, head.version - 1))
 
 

@@ -32,43 +32,43 @@ _HASH = f"SELECT hash FROM audit WHERE book = '{BOOK}' AND number = ?"
 _AFTER = f"SELECT number, hash, body FROM audit WHERE book = '{BOOK}' AND number > ? ORDER BY number ASC LIMIT ?"
 
 
-def record(cluster: Cluster, *, at: datetime, who: str, what: str, detail: Mapping[str, object]) -> None:
+def append_to_audit(cluster: Cluster, *, at: datetime, who: str, action: str, detail: Mapping[str, object]) -> None:
     """Append a row to the audit log. Call it before the operation.
 
     No operation is without its row, though a crash may leave a row without its operation. Raises StoreUnavailable if
     the row may be missing; then don't perform the operation.
     """
-    entry = {"at": at.isoformat(), "who": who, "what": what, **detail}
+    entry = {"at": at.isoformat(), "who": who, "what": action, **detail}
     body = json.dumps(entry, sort_keys=True, ensure_ascii=False).encode()
     for _ in range(TRIES):
-        last = cluster.ask(_LAST, profile=SERIAL)
+        last = cluster.query(_LAST, profile=SERIAL)
         number, previous = last[0] if last else (0, b"")
-        if _added(cluster, number + 1, _chained(previous, body), body):
+        if _append(cluster, number + 1, _chain_hash(previous, body), body):
             return
     raise StoreUnavailable("Others write to the audit all the time.")
 
 
-def entries(cluster: Cluster) -> Iterator[tuple[bytes, bool]]:
+def audit_entries(cluster: Cluster) -> Iterator[tuple[bytes, bool]]:
     """Yield the bodies, oldest first, each with whether its content and position are unchanged."""
     number, previous = 0, b""
-    while page := cluster.ask(_AFTER, (number, PAGE)):
+    while page := cluster.query(_AFTER, (number, PAGE)):
         for _, stored_hash, body in page:
-            yield body, stored_hash == _chained(previous, body)
+            yield body, stored_hash == _chain_hash(previous, body)
             previous = stored_hash
         number = page[-1].number
 
 
-def _added(cluster: Cluster, number: int, hash: bytes, body: bytes) -> bool:
+def _append(cluster: Cluster, number: int, hash: bytes, body: bytes) -> bool:
     """Return whether the row was added. After a lost answer its hash tells, which covers content and position."""
-    [applied] = cluster.decide_each([(_ADD, (number, hash, body))])
+    [applied] = cluster.compare_and_set_each([(_ADD, (number, hash, body))])
     if applied is not None:
         return applied
-    if not (stored := cluster.ask(_HASH, (number,), profile=SERIAL)):
+    if not (stored := cluster.query(_HASH, (number,), profile=SERIAL)):
         raise StoreUnavailable("Whether the audit has the row isn't known yet.")
     return bool(stored[0][0] == hash)
 
 
-def _chained(before: bytes, body: bytes) -> bytes:
+def _chain_hash(before: bytes, body: bytes) -> bytes:
     return hashlib.sha256(before + body).digest()
 
 
@@ -81,17 +81,17 @@ class CassandraLeases:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def hold(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
+    def acquire(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
         # A swap whose answer is lost raises: the caller must not act as leader, and finds its lease at the next
         # attempt.
         until = to_ms(now + term)
-        stored = self._cluster.ask(_READ, (name,), profile=SERIAL)
+        stored = self._cluster.query(_READ, (name,), profile=SERIAL)
         if not stored:
-            return self._cluster.decide(_FIRST, (name, owner, until))
+            return self._cluster.compare_and_set(_FIRST, (name, owner, until))
         holder, ends = stored[0]
         if holder != owner and ends > to_ms(now):
             return False
-        return self._cluster.decide(_NEXT, (owner, until, name, holder, ends))
+        return self._cluster.compare_and_set(_NEXT, (owner, until, name, holder, ends))
 
 
 # Throttles: all in one partition, changed by compare-and-set. Each change is written to the audit log first.
@@ -111,8 +111,8 @@ class CassandraThrottles:
         self._clock = clock
 
     def put(self, throttle: Throttle) -> None:
-        detail = {"throttle": _told(throttle)}
-        record(self._cluster, at=throttle.starts_at, who=throttle.who, what="throttle.put", detail=detail)
+        detail = {"throttle": _audit_detail(throttle)}
+        append_to_audit(self._cluster, at=throttle.starts_at, who=throttle.who, action="throttle.put", detail=detail)
         # A crash here leaves an audit row for a throttle that never existed. In the other order its author would be
         # unknown.
         row = (*_row(throttle), seconds_until(throttle.ends_at + RETENTION, self._clock.now()))
@@ -121,19 +121,21 @@ class CassandraThrottles:
         ):
             raise StoreUnavailable("The throttle ended for good while it was replaced.")
 
-    def lift(self, id: str, who: str, now: datetime) -> Throttle | None:
-        rows = self._cluster.ask(_ONE, (id,), profile=SERIAL)
+    def lift(self, id: str, operator: str, now: datetime) -> Throttle | None:
+        rows = self._cluster.query(_ONE, (id,), profile=SERIAL)
         if not rows or (throttle := _throttle(rows[0])).ends_at <= now:
             return None
         lifted = dataclasses.replace(throttle, ends_at=now)
-        record(self._cluster, at=now, who=who, what="throttle.lift", detail={"throttle": _told(lifted)})
+        append_to_audit(
+            self._cluster, at=now, who=operator, action="throttle.lift", detail={"throttle": _audit_detail(lifted)}
+        )
         # As in `put`. If two operators lift it concurrently, both are in the audit log, and one gets None.
         row = (seconds_until(now + RETENTION, self._clock.now()), *_row(lifted), to_ms(throttle.ends_at))
         return lifted if self._decide(_LIFT, row, lifted) else None
 
     def since(self, moment: datetime) -> Sequence[Throttle]:
         # A plain read is enough: `put` succeeds only once a quorum has the throttle, and raises otherwise.
-        throttles = [_throttle(row) for row in self._cluster.ask(_ALL)]
+        throttles = [_throttle(row) for row in self._cluster.query(_ALL)]
         return sorted(
             (t for t in throttles if t.ends_at > moment), key=lambda throttle: (throttle.starts_at, throttle.id)
         )
@@ -143,10 +145,10 @@ class CassandraThrottles:
 
         After a lost answer: return True if the throttle is stored as intended, else raise StoreUnavailable.
         """
-        [applied] = self._cluster.decide_each([(statement, values)])
+        [applied] = self._cluster.compare_and_set_each([(statement, values)])
         if applied is not None:
             return applied
-        rows = self._cluster.ask(_ONE, (throttle.id,), profile=SERIAL)
+        rows = self._cluster.query(_ONE, (throttle.id,), profile=SERIAL)
         if not rows or _throttle(rows[0]) != throttle:
             raise StoreUnavailable("Whether the throttle was set isn't known yet.")
         return True
@@ -169,6 +171,6 @@ def _throttle(row: tuple[str, str, float, str, str, int, int]) -> Throttle:
     )
 
 
-def _told(throttle: Throttle) -> dict[str, object]:
+def _audit_detail(throttle: Throttle) -> dict[str, object]:
     fields = dataclasses.asdict(throttle)
     return fields | {"starts_at": throttle.starts_at.isoformat(), "ends_at": throttle.ends_at.isoformat()}

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
 from notifier.adapters.cassandra.schema.partitioning import KEPT
-from notifier.adapters.cassandra.stores.coordination import record
+from notifier.adapters.cassandra.stores.coordination import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
@@ -36,9 +36,9 @@ class CassandraDeadLetters:
         # A lost answer raises: the letter is put again and found. That also repairs a crash before the list entry,
         # because the entry uses the time of the stored letter, whichever process wrote it.
         at = to_ms(letter.at)
-        if not self._cluster.decide(_PUT, (letter.id, letter.stage, letter.cause, letter.body, at)):
-            at = self._cluster.ask(_READ, (letter.id,), profile=SERIAL)[0].at
-        self._cluster.ask(_LIST, (at // _DAY, at, letter.id))
+        if not self._cluster.compare_and_set(_PUT, (letter.id, letter.stage, letter.cause, letter.body, at)):
+            at = self._cluster.query(_READ, (letter.id,), profile=SERIAL)[0].at
+        self._cluster.query(_LIST, (at // _DAY, at, letter.id))
 
     def list(self, limit: int) -> Sequence[DeadLetter]:
         now = self._clock.now()
@@ -46,8 +46,8 @@ class CassandraDeadLetters:
         for day in range(to_ms(now + AHEAD) // _DAY, to_ms(now - KEPT) // _DAY - 1, -1):
             if len(letters) >= limit:
                 break
-            ids = self._cluster.ask(_OF_DAY, (day, limit - len(letters)))
-            letters += [letter_of(rows[0]) for rows in self._cluster.ask_each(_READ, ids) if rows]
+            ids = self._cluster.query(_OF_DAY, (day, limit - len(letters)))
+            letters += [letter_of(rows[0]) for rows in self._cluster.query_each(_READ, ids) if rows]
         return letters
 
 
@@ -69,35 +69,37 @@ class CassandraLaneTallies:
 
     def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
         # A plain read: each process polls once a second, and `swap` decides before anything is buried.
-        answers = self._cluster.ask_each(_READ_TALLY, [(lane,) for lane in lanes])
+        answers = self._cluster.query_each(_READ_TALLY, [(lane,) for lane in lanes])
         return {lane: _tally(lane, rows) for lane, rows in zip(lanes, answers, strict=True)}
 
     def swap(self, tally: LaneTally) -> LaneTally:
         row = (tally.version, pack(tally), tally.lane)
-        question = (_FIRST, row) if tally.version == 1 else (_NEXT, (*row, tally.version - 1))
-        [applied] = self._cluster.decide_each([question])
+        statement_and_values = (_FIRST, row) if tally.version == 1 else (_NEXT, (*row, tally.version - 1))
+        [applied] = self._cluster.compare_and_set_each([statement_and_values])
         if applied:
             return tally
-        stored = self._serial(tally.lane)
+        stored = self._read_serial(tally.lane)
         if applied is None and stored.version < tally.version:
             # The swap may still take effect, however late.
             raise StoreUnavailable(f"Whether the tally of {tally.lane} was replaced isn't known yet.")
         return stored
 
-    def resume(self, lane: str, who: str, reason: str, now: datetime) -> LaneStop | None:
-        stored = self._serial(lane)
+    def resume(self, lane: str, operator: str, reason: str, now: datetime) -> LaneStop | None:
+        stored = self._read_serial(lane)
         if stored.stop is None:
             return None
         # Write the audit row first: a crash here leaves a row without its operation. The other order could leave a
         # resumed lane without an operator's name.
-        record(self._cluster, at=now, who=who, what="lane.resume", detail=resume_audit(lane, stored.stop, reason))
+        append_to_audit(
+            self._cluster, at=now, who=operator, action="lane.resume", detail=resume_audit(lane, stored.stop, reason)
+        )
         # Only a resume changes a stopped tally, so a concurrent swap that won has resumed the same stop.
         self.swap(resumed(stored))
         return stored.stop
 
-    def _serial(self, lane: str) -> LaneTally:
+    def _read_serial(self, lane: str) -> LaneTally:
         """Read at SERIAL, which completes an interrupted swap, so that the next decision can rely on it."""
-        return _tally(lane, self._cluster.ask(_READ_TALLY, (lane,), profile=SERIAL))
+        return _tally(lane, self._cluster.query(_READ_TALLY, (lane,), profile=SERIAL))
 
 
 def _tally(lane: str, rows: list[tuple[bytes]]) -> LaneTally:

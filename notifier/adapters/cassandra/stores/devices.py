@@ -11,27 +11,27 @@ from typing import Any
 from notifier.adapters.cassandra.driver.batching import Row, batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.schema.partitioning import seconds_until
-from notifier.codec.push import pack_told, unpack_told
+from notifier.codec.push import pack_registration, unpack_registration
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import (
     SHARD_BLOCKS,
     SHARD_MEMBERS,
     Bits,
     block_of,
+    contains,
     from_offsets,
-    holds,
-    nobody,
+    no_members,
     spans,
 )
 from notifier.domain.ids import Member, Platform
-from notifier.domain.push.device import KEPT, Device, DeviceId, DeviceWord, Holding
+from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceId, DeviceOwnership, DeviceUpdate
 from notifier.ports.coordination import Clock
 
-WORDS = 512
+UPDATES_AT_ONCE = 512
 """Device changes that are settled together: about 200 KB of rows."""
 BLOCKS = 8
 """Blocks whose devices are in memory at a time: 3 MB as the node sends them."""
-NAMES = 100
+IDS_AT_ONCE = 100
 """Members of a partition per query. A node warns about many more."""
 
 _MICROSECONDS = 1_000
@@ -54,121 +54,129 @@ class CassandraDevices:
         self._cluster = cluster
         self._clock = clock
 
-    def write(self, words: Collection[DeviceWord]) -> None:
-        for batch in batches((change for change in words if self._seconds(change) > 0), WORDS):
-            self._settle(batch)
+    def write(self, updates: Collection[DeviceUpdate]) -> None:
+        for batch in batches((change for change in updates if self._ttl(change) > 0), UPDATES_AT_ONCE):
+            self._resolve(batch)
 
-    def _settle(self, words: Sequence[DeviceWord]) -> None:
+    def _resolve(self, updates: Sequence[DeviceUpdate]) -> None:
         # All writers write their claims first, and then read the claims of the others. The last reader sees all claims,
         # and removes the device from the losers. The rank is the write timestamp, so the order of the writes doesn't
         # matter. After a crash the record is still in the log, and its consumer repeats everything.
-        self._cluster.ask_each(_CLAIM, [self._claim(change) for change in words])
-        claims = self._claims({change.id for change in words})
+        self._cluster.query_each(_CLAIM, [self._claim(change) for change in updates])
+        claims = self._claims({change.id for change in updates})
         current = {id: max(holdings, key=_rank) for id, holdings in claims.items() if holdings}
         # Remove the losers' rows before the winner's row is written.
-        self._cluster.ask_all([(_TAKE, row) for row in _taken(words, claims, current)])
-        self._cluster.ask_all(
-            [(_GIVE, self._given(change)) for change in words if isinstance(change, Device) and _wins(change, current)]
+        self._cluster.query_all([(_TAKE, row) for row in _removed_rows(updates, claims, current)])
+        self._cluster.query_all(
+            [
+                (_GIVE, self._device_row(change))
+                for change in updates
+                if isinstance(change, Device) and _is_current(change, current)
+            ]
         )
         # A losing claim is deleted once its row is removed. Otherwise each former holder of a device would be removed
         # again whenever the device is registered.
-        self._cluster.ask_all([(_YIELD, row) for row in _lost(claims, current)])
+        self._cluster.query_all([(_YIELD, row) for row in _superseded_rows(claims, current)])
 
-    def standing(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, Holding]:
+    def read_current(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, DeviceOwnership]:
         return {id: max(holdings, key=_rank) for id, holdings in self._claims(ids).items() if holdings}
 
-    def _claims(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, Sequence[Holding]]:
-        answers = zip(ids, self._cluster.ask_each(_CLAIMS, [(id,) for id in ids]), strict=True)
+    def _claims(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, Sequence[DeviceOwnership]]:
+        answers = zip(ids, self._cluster.query_each(_CLAIMS, [(id,) for id in ids]), strict=True)
         return {id: _holdings(rows) for id, rows in answers}
 
-    def of(self, members: Collection[Member]) -> Mapping[Member, Sequence[Device]]:
+    def by_member(self, members: Collection[Member]) -> Mapping[Member, Sequence[Device]]:
         devices = defaultdict[Member, list[Device]](list)
-        questions = [
-            (block, _PLATFORMS, group) for block, named in _by_block(members).items() for group in batches(named, NAMES)
+        queries = [
+            (block, _PLATFORMS, group)
+            for block, named in _by_block(members).items()
+            for group in batches(named, IDS_AT_ONCE)
         ]
-        for device in _devices(chain(*self._cluster.ask_each(_OF_SOME, questions))):
+        for device in _devices(chain(*self._cluster.query_each(_OF_SOME, queries))):
             devices[device.member].append(device)
         return {member: sorted(group, key=lambda item: (item.platform, item.id)) for member, group in devices.items()}
 
-    def reached(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
+    def iter_devices(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
         for batch in batches(spans(people, shard), BLOCKS):
-            questions = [(block_of(first), str(platform), first, last) for first, last in batch]
-            for rows in self._cluster.ask_each(_OF_RANGE, questions):
-                yield from _devices(row for row in rows if holds(people, row.member))
+            queries = [(block_of(first), str(platform), first, last) for first, last in batch]
+            for rows in self._cluster.query_each(_OF_RANGE, queries):
+                yield from _devices(row for row in rows if contains(people, row.member))
 
-    def people(self, shard: int) -> Bits:
+    def members_with_device(self, shard: int) -> Bits:
         places = set[int]()
         for blocks in batches(range(shard * SHARD_BLOCKS, (shard + 1) * SHARD_BLOCKS), BLOCKS):
-            for rows in self._cluster.ask_each(_PEOPLE, [(block,) for block in blocks]):
+            for rows in self._cluster.query_each(_PEOPLE, [(block,) for block in blocks]):
                 places.update(row.member % SHARD_MEMBERS for row in rows)
-        return from_offsets(places) if places else nobody()
+        return from_offsets(places) if places else no_members()
 
-    def _seconds(self, word: DeviceWord) -> int:
-        return seconds_until(word.rank[0] + KEPT, self._clock.now())
+    def _ttl(self, update: DeviceUpdate) -> int:
+        return seconds_until(update.rank[0] + DEVICE_KEPT_FOR, self._clock.now())
 
-    def _claim(self, word: DeviceWord) -> Row:
-        _, is_gone, member = word.rank
-        return word.id, member, str(word.platform), is_gone, _stamp(word), self._seconds(word)
+    def _claim(self, update: DeviceUpdate) -> Row:
+        _, is_gone, member = update.rank
+        return update.id, member, str(update.platform), is_gone, _stamp(update), self._ttl(update)
 
-    def _given(self, device: Device) -> Row:
+    def _device_row(self, device: Device) -> Row:
         place = block_of(device.member), str(device.platform), device.member, device.id
-        return *place, pack_told(device), _stamp(device), self._seconds(device)
+        return *place, pack_registration(device), _stamp(device), self._ttl(device)
 
 
-def _taken(
-    words: Iterable[DeviceWord],
-    claims: Mapping[DeviceId, Collection[Holding]],
-    standing: Mapping[DeviceId, Holding],
+def _removed_rows(
+    updates: Iterable[DeviceUpdate],
+    claims: Mapping[DeviceId, Collection[DeviceOwnership]],
+    current: Mapping[DeviceId, DeviceOwnership],
 ) -> Iterator[Row]:
     """Yield deletions for members that claim or claimed a device but don't hold it."""
-    claimed = {(word.id, word.member): word.platform for word in words}
+    claimed = {(update.id, update.member): update.platform for update in updates}
     claimed |= {(id, claim.member): claim.platform for id, holdings in claims.items() for claim in holdings}
     for (id, member), platform in claimed.items():
-        if (holder := standing.get(id)) and (holder.gone or holder.member != member):
-            yield _behind(holder, member), block_of(member), str(platform), member, id
+        if (holder := current.get(id)) and (holder.is_removed or holder.member != member):
+            yield _deletion_stamp(holder, member), block_of(member), str(platform), member, id
 
 
-def _lost(claims: Mapping[DeviceId, Collection[Holding]], standing: Mapping[DeviceId, Holding]) -> Iterator[Row]:
+def _superseded_rows(
+    claims: Mapping[DeviceId, Collection[DeviceOwnership]], current: Mapping[DeviceId, DeviceOwnership]
+) -> Iterator[Row]:
     for id, holdings in claims.items():
         for claim in holdings:
-            if claim.member != standing[id].member:
+            if claim.member != current[id].member:
                 yield _stamp(claim), id, claim.member
 
 
-def _wins(word: DeviceWord, standing: Mapping[DeviceId, Holding]) -> bool:
+def _is_current(update: DeviceUpdate, current: Mapping[DeviceId, DeviceOwnership]) -> bool:
     """Return whether the change is current. Of two changes by one member only the later is."""
-    return word.id in standing and word.rank == standing[word.id].rank
+    return update.id in current and update.rank == current[update.id].rank
 
 
-def _holdings(rows: Iterable[Any]) -> Sequence[Holding]:
+def _holdings(rows: Iterable[Any]) -> Sequence[DeviceOwnership]:
     return [
-        Holding(
+        DeviceOwnership(
             member=Member(row.member),
             platform=Platform(row.platform),
             at=from_ms(row.stamp // _MICROSECONDS),
-            gone=row.gone,
+            is_removed=row.gone,
         )
         for row in rows
     ]
 
 
-def _rank(holding: Holding) -> Any:
+def _rank(holding: DeviceOwnership) -> Any:
     return holding.rank
 
 
-def _stamp(word: DeviceWord | Holding) -> int:
-    at, is_gone, _ = word.rank
+def _stamp(ranked: DeviceUpdate | DeviceOwnership) -> int:
+    at, is_gone, _ = ranked.rank
     return to_ms(at) * _MICROSECONDS + is_gone
 
 
-def _behind(holder: Holding, member: Member) -> int:
+def _deletion_stamp(holder: DeviceOwnership, member: Member) -> int:
     """Return the write timestamp of a deletion.
 
     It covers everything that the member wrote before, and nothing that ranks higher. Of two registrations at one moment
     the member with the higher number holds the device.
     """
     stamp = to_ms(holder.at) * _MICROSECONDS
-    return stamp + 1 if holder.gone else stamp - (member > holder.member)
+    return stamp + 1 if holder.is_removed else stamp - (member > holder.member)
 
 
 def _by_block(members: Iterable[Member]) -> Mapping[int, Sequence[Member]]:
@@ -179,4 +187,4 @@ def _by_block(members: Iterable[Member]) -> Mapping[int, Sequence[Member]]:
 
 
 def _devices(rows: Iterable[Any]) -> Iterator[Device]:
-    return (unpack_told(Member(row.member), row.told, row.stamp // _MICROSECONDS) for row in rows)
+    return (unpack_registration(Member(row.member), row.told, row.stamp // _MICROSECONDS) for row in rows)

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 from notifier.adapters.cassandra.bulk.encoding import RowBatch, messages
-from notifier.adapters.cassandra.bulk.writer import Bulk
+from notifier.adapters.cassandra.bulk.writer import BulkWriter
 from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.driver.batching import batches
 from notifier.adapters.cassandra.driver.session import Cluster
@@ -30,27 +30,27 @@ from notifier.ports.inbox import InboxPosition
 
 
 class CassandraInbox:
-    def __init__(self, cluster: Cluster, clock: Clock, bulk: Bulk | None = None) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock, bulk: BulkWriter | None = None) -> None:
         self._clock = clock
-        self._bulk = bulk or Bulk(cluster)
+        self._bulk = bulk or BulkWriter(cluster)
 
-    def write(self, rows: Sequence[InboxRows], going: Callable[[], None] = lambda: None) -> None:
+    def write(self, rows: Sequence[InboxRows], on_progress: Callable[[], None] = lambda: None) -> None:
         # A partly written slice is harmless to readers: a row is only a hint where to look, and each range is its own
         # mutation.
-        if unexpired := [group for group in rows if group.written and self._left(group) > 0]:
-            self._bulk.send(self._messages(unexpired, going))
+        if unexpired := [group for group in rows if group.row_count and self._ttl(group) > 0]:
+            self._bulk.send(self._messages(unexpired, on_progress))
 
-    def sweep(self, now: datetime, limit: int) -> int:
+    def delete_expired(self, now: datetime, limit: int) -> int:
         """Do nothing: rows and audience snapshots expire by TTL."""
         return 0
 
-    def _messages(self, rows: Sequence[InboxRows], going: Callable[[], None]) -> Iterator[RowBatch]:
+    def _messages(self, rows: Sequence[InboxRows], on_progress: Callable[[], None]) -> Iterator[RowBatch]:
         query_id = self._bulk.query_id()
         for group in rows:
-            going()
-            yield from messages(group, max(1, self._left(group)), query_id)
+            on_progress()
+            yield from messages(group, max(1, self._ttl(group)), query_id)
 
-    def _left(self, rows: InboxRows) -> int:
+    def _ttl(self, rows: InboxRows) -> int:
         """Return the remaining life in whole seconds.
 
         Expired rows are left to the pull path: without a TTL they never end.
@@ -90,7 +90,7 @@ class WantedRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inboxes:
+class InboxRowReader:
     reader: CassandraReader
 
     async def rows(self, wanted: WantedRows, windows: range) -> list[InboxRow]:
@@ -101,13 +101,13 @@ class Inboxes:
         """
         rows = await self._windows(wanted, windows[:1])
         if len(rows) < wanted.limit and len(windows) > 1:
-            for group in _growing(await self._filled(range_of(wanted.member), windows[1:])):
+            for group in _growing(await self._filled_windows(range_of(wanted.member), windows[1:])):
                 rows += await self._windows(wanted, group)
                 if len(rows) >= wanted.limit:
                     break
         return rows[: wanted.limit]
 
-    async def _filled(self, member_range: int, windows: range) -> list[int]:
+    async def _filled_windows(self, member_range: int, windows: range) -> list[int]:
         answer = await self.reader(_FILLED, (member_range, list(windows)))
         return sorted((stored.inbox_window for stored in answer), reverse=True)
 
@@ -118,61 +118,65 @@ class Inboxes:
     async def _window(self, wanted: WantedRows, window: int) -> list[InboxRow]:
         groups = [wanted.subjects[at : at + NAMES] for at in range(0, len(wanted.subjects), NAMES)]
         several = [names for names in groups if len(names) > 1]
-        alone = [name for names in groups if len(names) == 1 for name in names]
+        single = [name for names in groups if len(names) == 1 for name in names]
         result = list[InboxRow]()
-        answers = await self._asked(_ROWS, wanted, window, [(names, wanted.until, ROWS) for names in several])
+        answers = await self._query(_ROWS, wanted, window, [(names, wanted.until, ROWS) for names in several])
         for names, rows in zip(several, answers, strict=True):
             if len(rows) < ROWS:
                 result += _reaching(wanted, rows)
             else:
-                alone += names
-        result += await self._alone(wanted, window, [_Cursor(name, (wanted.until, LAST)) for name in alone])
+                single += names
+        result += await self._read_by_subject(
+            wanted, window, [_SubjectRowCursor(name, (wanted.until, LAST)) for name in single]
+        )
         return sorted(result, key=_place, reverse=True)[: wanted.limit]
 
-    async def _alone(self, wanted: WantedRows, window: int, cursors: Sequence["_Cursor"]) -> list[InboxRow]:
+    async def _read_by_subject(
+        self, wanted: WantedRows, window: int, cursors: Sequence["_SubjectRowCursor"]
+    ) -> list[InboxRow]:
         """Read subjects separately. Skip rows that don't reach the member, until there are enough rows or no more."""
         all_cursors, size = cursors, min(ROWS, max(FIRST_ROWS, len(TIERS) * wanted.limit))
         while cursors:
-            questions = [(cursor.name, *cursor.behind, size) for cursor in cursors]
-            answers = await self._asked(_OF_SUBJECT, wanted, window, questions)
+            questions = [(cursor.name, *cursor.last_read, size) for cursor in cursors]
+            answers = await self._query(_OF_SUBJECT, wanted, window, questions)
             for cursor, rows in zip(cursors, answers, strict=True):
                 cursor.take(rows, size, _reaching(wanted, rows))
-            cursors = [cursor for cursor in cursors if cursor.full and len(cursor.found) < wanted.limit]
+            cursors = [cursor for cursor in cursors if cursor.has_more and len(cursor.rows) < wanted.limit]
             size = ROWS
-        return [row for cursor in all_cursors for row in cursor.found.values()]
+        return [row for cursor in all_cursors for row in cursor.rows.values()]
 
-    async def _asked(
+    async def _query(
         self, statement: str, wanted: WantedRows, window: int, questions: Sequence[tuple[object, ...]]
     ) -> list[list[InboxRow]]:
         place = range_of(wanted.member), window
         # One call, so that a member who follows thousands of subjects doesn't use up the in-flight limit of all other
         # calls.
-        answers = await self.reader.each(statement, [(*place, *question) for question in questions])
+        answers = await self.reader.query_each(statement, [(*place, *question) for question in questions])
         return [[row_of(stored) for stored in rows] for rows in answers]
 
 
 @dataclass(slots=True)
-class _Cursor:
+class _SubjectRowCursor:
     """Read position within one subject's rows of an inbox window."""
 
     name: str
-    behind: tuple[int, int]
+    last_read: tuple[int, int]
     """Opening and number of the last burst that was read."""
-    full: bool = True
+    has_more: bool = True
     """Whether there may be more rows."""
-    found: dict[tuple[BurstKey, Tier], InboxRow] = field(default_factory=dict)
+    rows: dict[tuple[BurstKey, Tier], InboxRow] = field(default_factory=dict)
 
     def take(self, rows: Sequence[InboxRow], size: int, reaching: Sequence[InboxRow]) -> None:
-        self.found |= {(row.burst, row.tier): row for row in reaching}
-        self.full = len(rows) == size
-        if self.full:
+        self.rows |= {(row.burst, row.tier): row for row in reaching}
+        self.has_more = len(rows) == size
+        if self.has_more:
             # A burst has a row for each tier, and a page may end between them: read the last burst again.
-            self.behind = to_ms(rows[-1].opened_at), rows[-1].burst.seq
+            self.last_read = to_ms(rows[-1].opened_at), rows[-1].burst.seq
 
 
 def _reaching(wanted: WantedRows, rows: Sequence[InboxRow]) -> list[InboxRow]:
     older = rows if wanted.place is None else [row for row in rows if _place(row) < wanted.place]
-    return [row for row in older if row.reaches(wanted.member)]
+    return [row for row in older if row.contains(wanted.member)]
 
 
 def _growing(windows: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -206,7 +210,7 @@ FIRST = 4
 _RUNS = statement("runs_before")
 _BEFORE = statement("bursts_before")
 
-Found = tuple[int, str, int, bytes]
+NewestRow = tuple[int, str, int, bytes]
 """Opening, subject, seq and blob of a burst; sorts as its position does."""
 
 
@@ -223,7 +227,7 @@ class RowQuery:
         """Return the opening of the position: later bursts of the page order did not open after it."""
         return LAST if self.place is None else to_ms(self.place.opened_at)
 
-    def behind(self, opened_at: int, subject: str, seq: int) -> bool:
+    def is_after(self, opened_at: int, subject: str, seq: int) -> bool:
         if self.place is None:
             return True
         there = str(self.place.burst.subject)
@@ -243,35 +247,35 @@ class _NewestCursor:
     below: int = LAST
     last_run: int = LAST
     """Older runs were not queried yet."""
-    more_runs: bool = True
+    has_more_runs: bool = True
     reached: int = LAST
     """Opening of the last burst that was read."""
     count: int = 0
     """Number of bursts found so far."""
-    ended: bool = False
+    is_ended: bool = False
 
     def take_runs(self, runs: Sequence[int]) -> None:
         self.runs.extend(runs)
         self.last_run = runs[-1] if runs else self.last_run
-        self.more_runs = len(runs) == RUNS_AT_ONCE
-        self.ended = not self.runs
+        self.has_more_runs = len(runs) == RUNS_AT_ONCE
+        self.is_ended = not self.runs
 
     def end_run(self) -> None:
         self.runs.popleft()
         self.below = LAST
-        self.ended = not (self.runs or self.more_runs)
+        self.is_ended = not (self.runs or self.has_more_runs)
 
 
-class Newest:
+class NewestBursts:
     """One backward scan from a position over any number of subjects."""
 
     def __init__(self, reader: CassandraReader, wanted: RowQuery) -> None:
         self._reader = reader
         self._wanted = wanted
         self._floor = wanted.floor
-        self._best: list[Found] = []
+        self._best: list[NewestRow] = []
 
-    async def of(self, subjects: Collection[Subject]) -> Sequence[Found]:
+    async def of(self, subjects: Collection[Subject]) -> Sequence[NewestRow]:
         """Return the newest bursts up to the limit, newest first and without gaps."""
         for batch in batches(sorted({str(subject) for subject in subjects}), SUBJECTS_AT_ONCE):
             await self._walk([_NewestCursor(subject) for subject in batch])
@@ -282,11 +286,11 @@ class Newest:
         size = min(FIRST if len(self._best) < self._wanted.limit else 1, self._wanted.limit)
         while cursors:
             await self._find_runs([cursor for cursor in cursors if not cursor.runs])
-            bursts = await self._read([cursor for cursor in cursors if not cursor.ended], size)
+            bursts = await self._read([cursor for cursor in cursors if not cursor.is_ended], size)
             self._best = heapq.nlargest(self._wanted.limit, [*self._best, *bursts])
             if len(self._best) == self._wanted.limit:
                 self._floor = max(self._floor, self._best[-1][0])
-            cursors = [cursor for cursor in cursors if not cursor.ended and cursor.reached >= self._floor]
+            cursors = [cursor for cursor in cursors if not cursor.is_ended and cursor.reached >= self._floor]
             size = self._wanted.limit
 
     async def _find_runs(self, cursors: Iterable[_NewestCursor]) -> None:
@@ -296,7 +300,7 @@ class Newest:
             for batch in batches(group, NAMES)
         ]
         opened_by = self._wanted.opened_by
-        answers = await self._reader.each(
+        answers = await self._reader.query_each(
             _RUNS, [(_names(batch), run, opened_by, RUNS_AT_ONCE) for run, batch in queries]
         )
         for (_, batch), rows in zip(queries, answers, strict=True):
@@ -304,7 +308,7 @@ class Newest:
             for cursor in batch:
                 cursor.take_runs([row.run for row in runs.get(cursor.subject, ())])
 
-    async def _read(self, cursors: Iterable[_NewestCursor], size: int) -> Sequence[Found]:
+    async def _read(self, cursors: Iterable[_NewestCursor], size: int) -> Sequence[NewestRow]:
         def place(cursor: _NewestCursor) -> tuple[int, int]:
             return cursor.runs[0], cursor.below
 
@@ -312,23 +316,25 @@ class Newest:
             (at, batch) for at, group in groupby(sorted(cursors, key=place), place) for batch in batches(group, NAMES)
         ]
         opened_by = self._wanted.opened_by
-        answers = await self._reader.each(_BEFORE, [(_names(batch), *at, opened_by, size) for at, batch in queries])
-        bursts: list[Found] = []
+        answers = await self._reader.query_each(
+            _BEFORE, [(_names(batch), *at, opened_by, size) for at, batch in queries]
+        )
+        bursts: list[NewestRow] = []
         for (_, batch), rows in zip(queries, answers, strict=True):
             pages = _by_subject(rows)
             for cursor in batch:
                 bursts += self._take(cursor, pages.get(cursor.subject, ()), size)
         return bursts
 
-    def _take(self, cursor: _NewestCursor, page: Sequence[Any], size: int) -> Sequence[Found]:
+    def _take(self, cursor: _NewestCursor, page: Sequence[Any], size: int) -> Sequence[NewestRow]:
         """Return the wanted bursts of a page, and move the cursor past the page."""
-        bursts: list[Found] = []
+        bursts: list[NewestRow] = []
         for row in page:
             if row.opened_at < self._floor or cursor.count == self._wanted.limit:
-                cursor.ended = True
+                cursor.is_ended = True
                 return bursts
             cursor.below, cursor.reached = row.seq, row.opened_at
-            if self._wanted.behind(row.opened_at, row.subject, row.seq) and self._wanted.admits(row.restricted_to):
+            if self._wanted.is_after(row.opened_at, row.subject, row.seq) and self._wanted.admits(row.restricted_to):
                 bursts.append((row.opened_at, row.subject, row.seq, row.blob))
                 cursor.count += 1
         if len(page) < size:

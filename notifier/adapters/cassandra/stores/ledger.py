@@ -16,7 +16,7 @@ from notifier.adapters.cassandra.schema.partitioning import KEPT, seconds_until
 from notifier.adapters.cassandra.stores.open_bursts import OpenBursts
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, account
+from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, burst_progress
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import StoreUnavailable
@@ -32,13 +32,13 @@ LAST = -1
 
 With a row for each occurrence, a slice that waited a thousand times would need a thousand rows per read.
 """
-REPEATED = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.WAITS)
+REPEATABLE_FACTS = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.WAITS)
 """Repeating facts, whose latest occurrence counts. Each throttle counts, and slices end only once."""
 
 _RECORD, _NEXT = statement("record_cell"), statement("next_time")
 CELLS = "SELECT slice, fact, n, last, at, people, rows, phones, note FROM slices WHERE subject = ? AND seq = ?"
 
-Question = tuple[str, Sequence[object]]
+Query = tuple[str, Sequence[object]]
 
 parsed = lru_cache(maxsize=8_192)(Slice.parse)
 """Cached, because the progress of an active burst is read many times."""
@@ -54,58 +54,60 @@ class LedgerCells:
         # A finished slice is processed again, to the same rows, and then finds its end.
         first = {_row_of(entry): n for n, entry in reversed(list(enumerate(entries)))}
         won: set[int] = set()
-        alone = sorted(set(range(len(entries))) - set(first.values()))
-        for group, together in self._together(entries, sorted(first.values())):
+        single = sorted(set(range(len(entries))) - set(first.values()))
+        for group, together in self._record_groups(entries, sorted(first.values())):
             # One of the cells existed already, so none was written: try them one by one.
-            (won.update if together else alone.extend)(group)
-        won.update(n for n in sorted(alone) if self._alone(entries[n]))
+            (won.update if together else single.extend)(group)
+        won.update(n for n in sorted(single) if self._record_one(entries[n]))
         return [n in won for n in range(len(entries))]
 
-    def _alone(self, entry: LedgerEntry) -> bool:
-        return any(self._cluster.decide(*question) for question in _questions(entry))
+    def _record_one(self, entry: LedgerEntry) -> bool:
+        return any(self._cluster.compare_and_set(*query) for query in _queries(entry))
 
-    def _together(self, entries: Sequence[LedgerEntry], those: Sequence[int]) -> Sequence[tuple[Sequence[int], bool]]:
+    def _record_groups(
+        self, entries: Sequence[LedgerEntry], indexes: Sequence[int]
+    ) -> Sequence[tuple[Sequence[int], bool]]:
         """Write entries grouped by burst. Return each group, and whether all of it was written."""
-        groups = list(_groups(entries, those))
-        decided = self._cluster.decide_groups([[_questions(entries[n])[0] for n in group] for group in groups])
+        groups = list(_groups(entries, indexes))
+        decided = self._cluster.compare_and_set_groups([[_queries(entries[n])[0] for n in group] for group in groups])
         if None in decided:
             raise StoreUnavailable("Whether some entries of the ledger were written isn't known.")
-        return [(group, bool(together)) for group, together in zip(groups, decided, strict=True)]
+        return [(group, bool(rows)) for group, rows in zip(groups, decided, strict=True)]
 
 
 def entries(rows: Iterable[Any]) -> Iterator[LedgerEntry]:
     return map(_entry, rows)
 
 
-def _groups(entries: Sequence[LedgerEntry], those: Sequence[int]) -> Iterator[Sequence[int]]:
+def _groups(entries: Sequence[LedgerEntry], indexes: Sequence[int]) -> Iterator[Sequence[int]]:
     accounts: dict[BurstKey, list[int]] = defaultdict(list)
-    for n in those:
+    for n in indexes:
         accounts[entries[n].slice.burst].append(n)
     for group in accounts.values():
         yield from (group[start : start + TOGETHER] for start in range(0, len(group), TOGETHER))
 
 
 def _row_of(entry: LedgerEntry) -> tuple[Slice, Fact, int]:
-    return entry.slice, entry.fact, LAST if entry.fact in REPEATED else entry.n
+    return entry.slice, entry.fact, LAST if entry.fact in REPEATABLE_FACTS else entry.number
 
 
-def _questions(entry: LedgerEntry) -> Sequence[Question]:
+def _queries(entry: LedgerEntry) -> Sequence[Query]:
     """Return the statements to try in turn. The first number usually finds no row, and each other one does."""
     burst, (_, _, n) = entry.slice.burst, _row_of(entry)
     key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), n
-    values = entry.n, to_ms(entry.at), entry.people, entry.rows, entry.phones, entry.note
-    made: Question = _RECORD, (*key, *values)
-    raised: Question = _NEXT, (*values, *key, entry.n)
+    values = entry.number, to_ms(entry.at), entry.people, entry.rows, entry.phones, entry.note
+    made: Query = _RECORD, (*key, *values)
+    raised: Query = _NEXT, (*values, *key, entry.number)
     if n != LAST:
         return [made]
-    return [made, raised] if entry.n <= 1 else [raised, made]
+    return [made, raised] if entry.number <= 1 else [raised, made]
 
 
 def _entry(row: Any) -> LedgerEntry:
     return LedgerEntry(
         slice=parsed(row.slice),
         fact=Fact(row.fact),
-        n=row.last if row.n == LAST else row.n,
+        number=row.last if row.n == LAST else row.n,
         at=from_ms(row.at),
         people=row.people,
         rows=row.rows,
@@ -126,7 +128,7 @@ class CassandraLedger:
         self._cells = LedgerCells(cluster)
         self.openings = OpenBursts(cluster, clock)
 
-    def plan(self, plans: Sequence[Plan]) -> None:
+    def store_plans(self, plans: Sequence[Plan]) -> None:
         # List a burst before it is planned, so that a crash never leaves a plan that no dispatcher finds. A listed
         # burst without a plan has no progress yet. The next finisher of the head calls this again, because the head is
         # marked as done only after its plans. A planned burst was listed, and must not be listed again: it may have
@@ -137,10 +139,10 @@ class CassandraLedger:
         new = [p for p in plans if p.burst not in planned and seconds_until(p.opened_at + KEPT, now) > 0]
         self.openings.add(new)
         rows = [(*_key(p.burst), pack(p), seconds_until(p.opened_at + KEPT, now)) for p in new]
-        if None in self._cluster.decide_each((_PLAN, row) for row in rows):
+        if None in self._cluster.compare_and_set_each((_PLAN, row) for row in rows):
             raise StoreUnavailable("Whether a plan was written isn't known yet.")
 
-    def open(self, since: datetime | None = None) -> Sequence[BurstKey]:
+    def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
         return self.openings.all() if since is None else self.openings.since(since)
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
@@ -152,10 +154,10 @@ class CassandraLedger:
         if missing := [burst for burst in bursts if burst not in plans]:
             plans |= self._plans(missing, profile=SERIAL)
         keys = list(plans)
-        cells = self._cluster.ask_each(CELLS, map(_key, keys))
-        claims = self._cluster.ask_each(_CLAIMS, map(_key, keys))
+        cells = self._cluster.query_each(CELLS, map(_key, keys))
+        claims = self._cluster.query_each(_CLAIMS, map(_key, keys))
         return {
-            key: account(plans[key], entries(facts), _claims(held))
+            key: burst_progress(plans[key], entries(facts), _claims(held))
             for key, facts, held in zip(keys, cells, claims, strict=True)
         }
 
@@ -167,7 +169,7 @@ class CassandraLedger:
         self.openings.drop([(to_ms(plan.opened_at), plan.burst) for plan in plans], self._clock.now())
 
     def _plans(self, bursts: Collection[BurstKey], *, profile: object = PLAIN) -> dict[BurstKey, Plan]:
-        answers = self._cluster.ask_each(_PLANNED, map(_key, bursts), profile=profile)
+        answers = self._cluster.query_each(_PLANNED, map(_key, bursts), profile=profile)
         return {plan.burst: plan for plan in (unpack(Plan, blob) for rows in answers for (blob,) in rows)}
 
 
@@ -182,7 +184,7 @@ def _claims(rows: Iterable[Any]) -> Iterator[Claim]:
 def _claim(row: tuple[str, int, str, int, int, int]) -> Claim:
     text, attempt, owner, at, until, reached = row
     slice_, since, end = parsed(text), from_ms(at), from_ms(until)
-    return Claim(slice=slice_, attempt=attempt, owner=owner, claimed_at=since, until=end, reached=reached)
+    return Claim(slice=slice_, attempt=attempt, owner=owner, claimed_at=since, until=end, checkpoint=reached)
 
 
 # Claims: one row per slice, changed by compare-and-set. Owner and attempt identify the holder.
@@ -200,19 +202,19 @@ class CassandraClaims:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
-        claim = Claim(slice=piece, attempt=1, owner=owner, claimed_at=now, until=until)
+    def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
+        claim = Claim(slice=slice_, attempt=1, owner=owner, claimed_at=now, until=until)
         # Nearly every slice is claimed once, which needs no read.
-        if self._decide(_FIRST, claim, (*_claim_key(piece), *_row(claim))):
+        if self._decide(_FIRST, claim, (*_claim_key(slice_), *_row(claim))):
             return claim
-        stored = self._stored(piece)
+        stored = self._stored(slice_)
         if stored is None or stored[3] > to_ms(now):
             return None
         attempt, _, _, ends, reached = stored
-        claim = replace(claim, attempt=attempt + 1, reached=reached)
+        claim = replace(claim, attempt=attempt + 1, checkpoint=reached)
         # Only if the row is unchanged: a release in between knows better how far the work is.
         unchanged = attempt, ends, reached
-        return claim if self._decide(_NEXT_CLAIM, claim, (*_row(claim), *_claim_key(piece), *unchanged)) else None
+        return claim if self._decide(_NEXT_CLAIM, claim, (*_row(claim), *_claim_key(slice_), *unchanged)) else None
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
         longer = replace(claim, until=until)
@@ -230,7 +232,7 @@ class CassandraClaims:
         After a lost answer a read at SERIAL decides. Raises StoreUnavailable if the write may still take effect; a
         claim that no worker knows of expires.
         """
-        [applied] = self._cluster.decide_each([(statement, values)])
+        [applied] = self._cluster.compare_and_set_each([(statement, values)])
         if applied is not None:
             return applied
         stored = self._stored(claim.slice)
@@ -240,14 +242,14 @@ class CassandraClaims:
             raise StoreUnavailable(f"Whether {claim.slice} was claimed isn't known yet.")
         return False
 
-    def _stored(self, piece: Slice) -> Row | None:
-        rows = self._cluster.ask(_STORED, _claim_key(piece), profile=SERIAL)
+    def _stored(self, slice_: Slice) -> Row | None:
+        rows = self._cluster.query(_STORED, _claim_key(slice_), profile=SERIAL)
         return tuple(rows[0]) if rows else None
 
 
-def _claim_key(piece: Slice) -> tuple[str, int, str]:
-    return str(piece.burst.subject), piece.burst.seq, str(piece)
+def _claim_key(slice_: Slice) -> tuple[str, int, str]:
+    return str(slice_.burst.subject), slice_.burst.seq, str(slice_)
 
 
 def _row(claim: Claim) -> Row:
-    return claim.attempt, claim.owner, to_ms(claim.claimed_at), to_ms(claim.until), claim.reached
+    return claim.attempt, claim.owner, to_ms(claim.claimed_at), to_ms(claim.until), claim.checkpoint

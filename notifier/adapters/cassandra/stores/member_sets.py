@@ -10,17 +10,26 @@ from itertools import groupby
 
 import numpy as np
 
-from notifier.adapters.cassandra.driver.batching import Row, batches, put_all
+from notifier.adapters.cassandra.driver.batching import Row, batches, put_messages
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.schema.partitioning import neighbours_of
 from notifier.adapters.cassandra.stores.directory import CassandraDirectory
 from notifier.domain.audience.activity import FOREVER, hour_of
-from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, decode, encode, from_offsets, joined, nobody, shard_of
-from notifier.domain.audience.tiers import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
-from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
-from notifier.domain.fencing import Stamp
+from notifier.domain.audience.bitmap import (
+    SHARD_MEMBERS,
+    Bits,
+    decode,
+    encode,
+    from_offsets,
+    no_members,
+    shard_of,
+    union_by_shard,
+)
+from notifier.domain.audience.tiers import ACCOUNT_WIDE_SETS, SUBJECT_SETS, SetKind, ShardSets
+from notifier.domain.delivery.plan import NO_FOLLOWERS, FollowerCounts
+from notifier.domain.fencing import FencingToken
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.ports.audience import ShardBlob, Stay
+from notifier.ports.audience import ActiveSetEntry, ShardBlob
 from notifier.ports.coordination import Clock
 
 BLOBS = 256
@@ -28,7 +37,7 @@ BLOBS = 256
 
 COUNT = np.dtype("<u4")
 
-_EVERYBODY = ""
+_ACCOUNT_WIDE = ""
 
 _LIVE = "SELECT shard, kind, blob FROM member_sets WHERE owner = ? AND neighbours = ? AND shard IN ? AND kind IN ?"
 _HEAD = "SELECT total, counts FROM set_heads WHERE subject = ?"
@@ -53,18 +62,18 @@ class CassandraMemberSets:
         wanted = _wanted(subject, restricted_to)
         stored = self._read(wanted, shards)
         read = [[stored[owner, shard] for owner, _ in wanted] for shard in shards]
-        return [self._told(subject, shard, sets, restricted_to) for shard, sets in zip(shards, read, strict=True)]
+        return [self._shard_sets(subject, shard, sets, restricted_to) for shard, sets in zip(shards, read, strict=True)]
 
-    def _told(
+    def _shard_sets(
         self, subject: Subject, shard: int, read: list[dict[SetKind, Bits]], restricted_to: UserId | None
     ) -> ShardSets:
-        followers = None if restricted_to is None else read.pop().get(SetKind.FOLLOWERS, nobody())
+        followers = None if restricted_to is None else read.pop().get(SetKind.FOLLOWERS, no_members())
         own = subject.kind is Kind.SELF
-        sets = self._of_one(subject.owner, shard, read[0]) if own else read[0] | read[1]
+        sets = self._personal_sets(subject.owner, shard, read[0]) if own else read[0] | read[1]
         return ShardSets(sets=sets, mentioner_followers=followers)
 
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
-        owner_key = str(owner or _EVERYBODY)
+        owner_key = str(owner or _ACCOUNT_WIDE)
         stored = self._read([(owner_key, [kind])], shards)
         return {shard: sets[kind] for shard in shards if kind in (sets := stored[owner_key, shard])}
 
@@ -73,39 +82,39 @@ class CassandraMemberSets:
         runs = [(run, list(group)) for run, group in groupby(sorted(set(shards)), neighbours_of)]
         queries = [(owner, run, group, kinds) for owner, kinds in wanted for run, group in runs]
         sets: dict[tuple[str, int], dict[SetKind, Bits]] = defaultdict(dict)
-        for (owner, *_), rows in zip(queries, self._cluster.ask_each(_LIVE, queries), strict=True):
+        for (owner, *_), rows in zip(queries, self._cluster.query_each(_LIVE, queries), strict=True):
             for row in rows:
                 sets[owner, row.shard][SetKind(row.kind)] = decode(row.blob)
         return sets
 
-    def head(self, subject: Subject) -> SetHead:
+    def follower_counts(self, subject: Subject) -> FollowerCounts:
         if subject.kind is Kind.SELF:
-            return _head_of_one(self._member(subject.owner))
-        rows = self._cluster.ask(_HEAD, (str(subject),))
+            return _personal_head(self._member(subject.owner))
+        rows = self._cluster.query(_HEAD, (str(subject),))
         if not rows:
             return NO_FOLLOWERS
-        return SetHead(total=rows[0].total, counts=np.frombuffer(rows[0].counts, COUNT).tolist())
+        return FollowerCounts(total=rows[0].total, by_shard=np.frombuffer(rows[0].counts, COUNT).tolist())
 
-    def put(self, blobs: Iterable[ShardBlob], stamp: Stamp | None = None) -> None:
+    def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
         # One set per message: at up to 16 KiB each, batches would exceed the size that the server recommends.
         for batch in batches(blobs, BLOBS):
             rows = [
-                (str(b.owner or _EVERYBODY), neighbours_of(b.shard), b.shard, str(b.kind), encode(b.bits))
+                (str(b.owner or _ACCOUNT_WIDE), neighbours_of(b.shard), b.shard, str(b.kind), encode(b.bits))
                 for b in batch
             ]
-            put_all(self._cluster, [_stamped(_PUT, row, stamp) for row in rows])
+            put_messages(self._cluster, [_stamped(_PUT, row, token) for row in rows])
 
-    def put_heads(self, heads: Mapping[Subject, SetHead], stamp: Stamp | None = None) -> None:
-        rows = [(str(s), h.total, np.array(h.counts, dtype=COUNT).tobytes()) for s, h in heads.items()]
-        put_all(self._cluster, [_stamped(_PUT_HEAD, row, stamp) for row in rows])
+    def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
+        rows = [(str(s), h.total, np.array(h.by_shard, dtype=COUNT).tobytes()) for s, h in counts.items()]
+        put_messages(self._cluster, [_stamped(_PUT_HEAD, row, token) for row in rows])
 
-    def _of_one(self, owner: UserId, shard: int, everybody: dict[SetKind, Bits]) -> dict[SetKind, Bits]:
+    def _personal_sets(self, owner: UserId, shard: int, account_wide: dict[SetKind, Bits]) -> dict[SetKind, Bits]:
         """Return the sets of a personal subject. Its owner follows it, and the rules for followers don't apply."""
         member = self._member(owner)
         if member is None or shard_of(member) != shard:
             return {}
         own = from_offsets([member % SHARD_MEMBERS])
-        return {SetKind.FOLLOWERS: own, **{kind: everybody.get(kind, nobody()) for kind in _PHONES}}
+        return {SetKind.FOLLOWERS: own, **{kind: account_wide.get(kind, no_members()) for kind in _PHONES}}
 
     def _member(self, user: UserId) -> Member | None:
         account = self._directory.accounts([user]).get(user)
@@ -117,15 +126,15 @@ def _wanted(subject: Subject, restricted_to: UserId | None) -> list[Wanted]:
 
     A personal subject needs only the shared ones.
     """
-    wanted: list[Wanted] = [(_EVERYBODY, _PHONES)]
+    wanted: list[Wanted] = [(_ACCOUNT_WIDE, _PHONES)]
     if subject.kind is not Kind.SELF:
-        wanted = [(str(subject), list(OF_A_SUBJECT)), (_EVERYBODY, list(OF_EVERYBODY))]
+        wanted = [(str(subject), list(SUBJECT_SETS)), (_ACCOUNT_WIDE, list(ACCOUNT_WIDE_SETS))]
     if restricted_to is not None:
         wanted.append((str(Subject(Kind.MENTION, restricted_to)), [SetKind.FOLLOWERS]))
     return wanted
 
 
-def _stamped(put: str, row: Row, stamp: Stamp | None) -> tuple[str, Row]:
+def _stamped(put: str, row: Row, stamp: FencingToken | None) -> tuple[str, Row]:
     """Add the fencing token as write timestamp.
 
     Without one the driver's timestamp applies, which is below every token.
@@ -135,17 +144,17 @@ def _stamped(put: str, row: Row, stamp: Stamp | None) -> tuple[str, Row]:
     return (_PUT_STAMPED if put is _PUT else _PUT_HEAD_STAMPED), (*row, stamp)
 
 
-def _head_of_one(member: Member | None) -> SetHead:
+def _personal_head(member: Member | None) -> FollowerCounts:
     if member is None:
         return NO_FOLLOWERS
-    return SetHead(total=1, counts=(*([0] * shard_of(member)), 1))
+    return FollowerCounts(total=1, by_shard=(*([0] * shard_of(member)), 1))
 
 
 # Active sets: a partition per set and shard, with a row per expiry hour. A row expires by its TTL.
 
 BITMAPS = 256
 """Bitmaps buffered at a time, as for the member sets: 4 MB."""
-KEPT_BEYOND = timedelta(days=2)
+KEPT_AFTER_EXPIRY = timedelta(days=2)
 """Life beyond the expiry hour: a clock that was set back finds the row again, and the node counts by its own clock."""
 NO_TTL = 0
 
@@ -155,36 +164,38 @@ _PUT_ACTIVE_SET = "INSERT INTO stays (shard, kind, until, blob) VALUES (?, ?, ?,
 _PUT_ACTIVE_SET_STAMPED = f"{_PUT_ACTIVE_SET} AND TIMESTAMP ?"
 
 
-class CassandraStays:
+class CassandraActiveSets:
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
 
-    def standing(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
+    def read_active(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         return self._read(_STANDING, kind, hour, shards)
 
-    def until(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
+    def read_expiring(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         return self._read(_UNTIL, kind, hour, shards)
 
-    def _read(self, question: str, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        answers = self._cluster.ask_each(question, [(shard, str(kind), hour) for shard in shards])
-        return joined((shard, decode(r.blob)) for shard, rows in zip(shards, answers, strict=True) for r in rows)
+    def _read(self, statement: str, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
+        answers = self._cluster.query_each(statement, [(shard, str(kind), hour) for shard in shards])
+        return union_by_shard(
+            (shard, decode(r.blob)) for shard, rows in zip(shards, answers, strict=True) for r in rows
+        )
 
-    def put(self, stays: Iterable[Stay], stamp: Stamp | None = None) -> None:
+    def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:
         # One bitmap per message, as for the member sets.
-        for batch in batches(stays, BITMAPS):
-            put_all(self._cluster, [self._put(stay, stamp) for stay in batch])
+        for batch in batches(entries, BITMAPS):
+            put_messages(self._cluster, [self._put(stay, token) for stay in batch])
 
-    def _put(self, stay: Stay, stamp: Stamp | None) -> tuple[str, Row]:
-        row = stay.shard, str(stay.kind), stay.until, encode(stay.bits), self._ttl(stay.until)
+    def _put(self, stay: ActiveSetEntry, stamp: FencingToken | None) -> tuple[str, Row]:
+        row = stay.shard, str(stay.kind), stay.last_hour, encode(stay.bits), self._ttl(stay.last_hour)
         return (_PUT_ACTIVE_SET, row) if stamp is None else (_PUT_ACTIVE_SET_STAMPED, (*row, stamp))
 
     def _ttl(self, until: int) -> int:
         """Return the TTL in seconds. It is 1 for an entry that expired long ago, because 0 means forever."""
         if until == FOREVER:
             return NO_TTL
-        remaining = timedelta(hours=until + 1 - hour_of(self._clock.now())) + KEPT_BEYOND
+        remaining = timedelta(hours=until + 1 - hour_of(self._clock.now())) + KEPT_AFTER_EXPIRY
         return max(1, int(remaining.total_seconds()))
 
-    def forget(self, hour: int) -> None:
+    def delete_expired(self, hour: int) -> None:
         """Do nothing: each row expires by its TTL."""

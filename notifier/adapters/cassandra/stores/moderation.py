@@ -17,12 +17,12 @@ from notifier.adapters.cassandra.schema.partitioning import (
     part_of_user,
     seconds_until,
 )
-from notifier.adapters.cassandra.stores.coordination import record
+from notifier.adapters.cassandra.stores.coordination import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.bursts.held_mention import KNOWN, WAITS, HeldMention, ModerationDecision
+from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, RECORD_KEPT_FOR, HeldMention, ModerationDecision
 from notifier.domain.bursts.mention import Event, EventId
-from notifier.domain.bursts.moderation import ReachWord, told
+from notifier.domain.bursts.moderation import ReachLimit, audit_fields
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.ports.coordination import Clock
@@ -36,69 +36,75 @@ _OF_ONE = f"{COLUMNS} AND id = ? AND source = ?"
 _STATES = "SELECT since, decision FROM holds WHERE part = ?"
 
 _MICROSECOND = timedelta(microseconds=1)
-_FAR = datetime(2200, 1, 1, tzinfo=UTC)
+_FAR_FUTURE = datetime(2200, 1, 1, tzinfo=UTC)
 
 
-class CassandraHolds:
+class CassandraHeldMentions:
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
 
-    def put(self, holds: Collection[HeldMention]) -> None:
+    def put(self, held_mentions: Collection[HeldMention]) -> None:
         now = self._clock.now()
-        current = [hold for hold in holds if hold.since + KNOWN > now]
+        current = [hold for hold in held_mentions if hold.since + RECORD_KEPT_FOR > now]
         # Write the event first: a crash in between leaves an event that isn't listed as held, and the router writes it
         # again.
-        self._cluster.ask_each(PUT_EVENT, [_event(hold, now) for hold in current])
-        self._cluster.ask_each(_PUT, [_row(hold, now) for hold in current])
+        self._cluster.query_each(PUT_EVENT, [_event(hold, now) for hold in current])
+        self._cluster.query_each(_PUT, [_row(hold, now) for hold in current])
 
     def waiting(self) -> Iterator[HeldMention]:
         now = self._clock.now()
         for part in range(PARTS):  # one part in memory at a time
-            yield from (hold for hold in holds_of(self._cluster.ask(COLUMNS, (part,))) if hold.waits(now))
+            yield from (hold for hold in holds_of(self._cluster.query(COLUMNS, (part,))) if hold.is_waiting(now))
 
     def count(self) -> int:
-        first = to_ms(self._clock.now() - WAITS)
-        answers = self._cluster.ask_each(_STATES, [(part,) for part in range(PARTS)])
+        first = to_ms(self._clock.now() - MAX_DECISION_WAIT)
+        answers = self._cluster.query_each(_STATES, [(part,) for part in range(PARTS)])
         return sum(
             row.decision is None and row.since is not None and row.since > first for rows in answers for row in rows
         )
 
-    def of(self, ids: Collection[str]) -> Sequence[HeldMention]:
+    def by_event_id(self, ids: Collection[str]) -> Sequence[HeldMention]:
         by_part: defaultdict[int, list[str]] = defaultdict(list)
         for id in ids:
             if id:  # no event has the empty id
                 by_part[part_of_event_id(id)].append(id)
-        holds = holds_of([row for rows in self._cluster.ask_each(_OF, list(by_part.items())) for row in rows])
+        holds = holds_of([row for rows in self._cluster.query_each(_OF, list(by_part.items())) for row in rows])
         return sorted(holds, key=lambda hold: (hold.id.id, hold.id.source))
 
-    def decide(self, event: EventId, decision: ModerationDecision, who: str, now: datetime) -> bool:
-        if not any(hold.waits(now) for hold in self._now(event)):
+    def decide(self, event: EventId, decision: ModerationDecision, operator: str, now: datetime) -> bool:
+        if not any(hold.is_waiting(now) for hold in self._current(event)):
             return False
-        record(self._cluster, at=now, who=who, what=f"hold.{decision}", detail={"source": event.source, "id": event.id})
+        append_to_audit(
+            self._cluster,
+            at=now,
+            who=operator,
+            action=f"hold.{decision}",
+            detail={"source": event.source, "id": event.id},
+        )
         # A crash here leaves an audit row that decided nothing. If two operators decide concurrently, both are in the
         # audit log, and one gets False.
-        life = KNOWN // timedelta(seconds=1)
-        row = life, str(decision), part_of_event(event), event.id, event.source, to_ms(now - WAITS)
-        [applied] = self._cluster.decide_each([(_DECIDE, row)])
+        life = RECORD_KEPT_FOR // timedelta(seconds=1)
+        row = life, str(decision), part_of_event(event), event.id, event.source, to_ms(now - MAX_DECISION_WAIT)
+        [applied] = self._cluster.compare_and_set_each([(_DECIDE, row)])
         if applied is not None:
             return applied
-        decisions = [hold.decision for hold in self._now(event) if hold.decision]
+        decisions = [hold.decision for hold in self._current(event) if hold.decision]
         if not decisions:
             raise StoreUnavailable("Whether it was decided isn't known yet.")
         return decisions == [decision]
 
-    def _now(self, event: EventId) -> Sequence[HeldMention]:
-        return holds_of(self._cluster.ask(_OF_ONE, (part_of_event(event), event.id, event.source), profile=SERIAL))
+    def _current(self, event: EventId) -> Sequence[HeldMention]:
+        return holds_of(self._cluster.query(_OF_ONE, (part_of_event(event), event.id, event.source), profile=SERIAL))
 
 
 def _event(hold: HeldMention, now: datetime) -> tuple[object, ...]:
-    return *_place(hold), pack(hold.event), _stamp(hold), max(1, seconds_until(hold.since + WAITS, now))
+    return *_place(hold), pack(hold.event), _stamp(hold), max(1, seconds_until(hold.since + MAX_DECISION_WAIT, now))
 
 
 def _row(hold: HeldMention, now: datetime) -> tuple[object, ...]:
     columns = hold.author, pack(hold.accounts), to_ms(hold.since)
-    return *_place(hold), *columns, _stamp(hold), seconds_until(hold.since + KNOWN, now)
+    return *_place(hold), *columns, _stamp(hold), seconds_until(hold.since + RECORD_KEPT_FOR, now)
 
 
 def _place(hold: HeldMention) -> tuple[object, ...]:
@@ -106,7 +112,7 @@ def _place(hold: HeldMention) -> tuple[object, ...]:
 
 
 def _stamp(hold: HeldMention) -> int:
-    return (_FAR - hold.since) // _MICROSECOND
+    return (_FAR_FUTURE - hold.since) // _MICROSECOND
 
 
 def holds_of(rows: list[Any]) -> Sequence[HeldMention]:
@@ -136,26 +142,28 @@ _MICROSECONDS = 1_000
 """Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
 
 
-class CassandraReaches:
+class CassandraReachLimits:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def say(self, word: ReachWord) -> None:
-        record(self._cluster, at=word.at, who=word.who, what="reach.say", detail=told(word))
+    def put(self, limit: ReachLimit) -> None:
+        append_to_audit(self._cluster, at=limit.at, who=limit.operator, action="reach.say", detail=audit_fields(limit))
         # A crash here leaves an audit row without a verdict. In the other order the author of the verdict would be
         # unknown.
-        row = part_of_user(word.user), word.user, pack(word), to_ms(word.at) * _MICROSECONDS
-        self._cluster.ask(_SAY, row)
+        row = part_of_user(limit.user), limit.user, pack(limit), to_ms(limit.at) * _MICROSECONDS
+        self._cluster.query(_SAY, row)
 
-    def standing(self, users: Collection[UserId]) -> Mapping[UserId, ReachWord]:
+    def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
         by_part: defaultdict[int, list[UserId]] = defaultdict(list)
         for user in users:
             if user:  # no user has the empty name
                 by_part[part_of_user(user)].append(user)
-        return {record.user: record for record in self._words(_STANDING, list(by_part.items()))}
+        return {record.user: record for record in self._limits(_STANDING, list(by_part.items()))}
 
-    def listed(self) -> Sequence[ReachWord]:
-        return sorted(self._words(_LISTED, [(part,) for part in range(PARTS)]), key=lambda record: record.user)
+    def read_all(self) -> Sequence[ReachLimit]:
+        return sorted(self._limits(_LISTED, [(part,) for part in range(PARTS)]), key=lambda record: record.user)
 
-    def _words(self, statement: str, each: Sequence[Sequence[object]]) -> Sequence[ReachWord]:
-        return [unpack(ReachWord, row.word) for rows in self._cluster.ask_each(statement, each) for row in rows]
+    def _limits(self, statement: str, parameters: Sequence[Sequence[object]]) -> Sequence[ReachLimit]:
+        return [
+            unpack(ReachLimit, row.word) for rows in self._cluster.query_each(statement, parameters) for row in rows
+        ]

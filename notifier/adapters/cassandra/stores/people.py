@@ -10,26 +10,26 @@ from typing import Any
 from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.driver.batching import Row
 from notifier.adapters.cassandra.schema.partitioning import KEPT, run_of, seconds_until
-from notifier.adapters.cassandra.stores.directory import ACCOUNT, RANGE_OF_ID, STANDING, id_range, stored
+from notifier.adapters.cassandra.stores.directory import ACCOUNT, CURRENT_FLAGS, RANGE_OF_ID, entry_of, id_range
 from notifier.adapters.cassandra.stores.user_preferences import (
     OF_BOTH,
     OF_MEMBER,
     OF_ONE,
-    apart_of,
-    few,
-    overall_by,
-    wants_of,
+    block_query_limit,
+    member_account_preferences,
+    subject_preferences_of,
+    user_blocks_of,
 )
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, block_of, shard_of
-from notifier.domain.audience.follows import LEFT
-from notifier.domain.audience.id_ranges import RememberedRanges, bucket_of, numbered
+from notifier.domain.audience.follows import UNFOLLOWED
+from notifier.domain.audience.id_ranges import RangeCache, bucket_of, split_id
 from notifier.domain.bursts.burst import expires_at
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.domain.users.account_preferences import visible_from
-from notifier.domain.users.subject_preferences import volumes
-from notifier.domain.users.user_blocks import MOST_BLOCKERS, parted, reunited
+from notifier.domain.users.subject_preferences import own_volumes
+from notifier.domain.users.user_blocks import MAX_BLOCKERS, blocked_accounts, visible_after_unblock
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.coordination import Clock
 from notifier.ports.users import InboxContext
@@ -56,11 +56,11 @@ _MICROSECONDS = 1_000
 class CassandraPeople:
     """State of users. Reads and writes use a quorum, so that each read sees all acknowledged writes."""
 
-    def __init__(self, reader: CassandraReader, clock: Clock, *, most_blockers: int = MOST_BLOCKERS) -> None:
+    def __init__(self, reader: CassandraReader, clock: Clock, *, most_blockers: int = MAX_BLOCKERS) -> None:
         self._reader = reader
         self._clock = clock
         self._most_blockers = most_blockers
-        self._ranges = RememberedRanges()
+        self._ranges = RangeCache()
 
     async def member(self, user: UserId) -> Member | None:
         if not user:
@@ -71,35 +71,43 @@ class CassandraPeople:
         return (await self._viewer(user, member))[0]
 
     async def _viewer(
-        self, user: UserId, member: Member, beside: Sequence[tuple[str, Row]] = ()
+        self, user: UserId, member: Member, more_queries: Sequence[tuple[str, Row]] = ()
     ) -> tuple[Viewer, Sequence[Sequence[Any]]]:
         """Return the viewer, and the answers to the additional queries."""
         block, slot = divmod(member, BLOCK_MEMBERS)
         of_shard, of_block = (shard_of(member), member), (block, member)
-        follows, preferences, of_everything, of_others, seen, marks, *answers = await self._reader.all(
+        (
+            follows,
+            preferences,
+            account_preference_query,
+            user_block_query,
+            seen,
+            marks,
+            *answers,
+        ) = await self._reader.query_all(
             [
                 (_FOLLOWS, (block, [slot, BLOCK_SLOT])),
                 (OF_MEMBER, (block, [slot, BLOCK_SLOT])),
                 (OF_ONE, of_shard),
-                (OF_BOTH, (*of_block, few(self._most_blockers))),
+                (OF_BOTH, (*of_block, block_query_limit(self._most_blockers))),
                 (_SEEN, of_shard),
                 (_MARKS, of_block),
-                *beside,
+                *more_queries,
             ]
         )
-        wants, overall, subjects = (
-            wants_of(member, preferences),
-            overall_by(member, of_everything),
+        own_preferences, account_preferences, subjects = (
+            subject_preferences_of(member, preferences),
+            member_account_preferences(member, account_preference_query),
             _follows(slot, follows),
         )
-        apart = await apart_of(self._reader, member, of_others, subjects, self._most_blockers)
+        blocks = await user_blocks_of(self._reader, member, user_block_query, subjects, self._most_blockers)
         viewer = Viewer(
             user=user,
-            follows=reunited(visible_from(subjects, wants, overall), apart),
-            blocked=parted(apart),
-            volume=volumes(wants),
+            follows=visible_after_unblock(visible_from(subjects, own_preferences, account_preferences), blocks),
+            blocked=blocked_accounts(blocks),
+            volume=own_volumes(own_preferences),
             marks=_marks(seen, marks),
-            overall=overall,
+            account_preferences=account_preferences,
         )
         return viewer, answers
 
@@ -117,17 +125,17 @@ class CassandraPeople:
             return None if member is None else (await self._facts(user, member))[0]
 
     async def _facts(
-        self, user: UserId, member: Member, beside: Sequence[tuple[str, Row]] = ()
+        self, user: UserId, member: Member, more_queries: Sequence[tuple[str, Row]] = ()
     ) -> tuple[InboxContext, Sequence[Sequence[Any]]]:
-        vip = (STANDING, (str(Flag.VIP), shard_of(member), [member]))
-        viewer, [flags, *answers] = await self._viewer(user, member, [vip, *beside])
+        vip = (CURRENT_FLAGS, (str(Flag.VIP), shard_of(member), [member]))
+        viewer, [flags, *answers] = await self._viewer(user, member, [vip, *more_queries])
         return InboxContext(member=member, viewer=viewer, vip=any(flag.is_on for flag in flags)), answers
 
-    async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
+    async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         # After an interruption less is marked as seen than was on the page. That is still true, and the caller retries.
         at, lives = to_ms(seen_at), await self._lives(dict.fromkeys(newer))
-        await self._reader.each(_SHOW_OF_BURST, [(*_by_burst(burst, member), True) for burst in lives])
-        await self._reader.each(_SHOW, [(*_by_member(burst, member), True, ttl) for burst, ttl in lives.items()])
+        await self._reader.query_each(_SHOW_OF_BURST, [(*_by_burst(burst, member), True) for burst in lives])
+        await self._reader.query_each(_SHOW, [(*_by_member(burst, member), True, ttl) for burst, ttl in lives.items()])
         await self._reader(_SEE, (shard_of(member), member, at, at * _MICROSECONDS))
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
@@ -137,20 +145,20 @@ class CassandraPeople:
         stamps = await self._stamps(member, list(lives))
         of_burst = [(*_by_burst(burst, member), str(mark), stamps[burst]) for burst in lives]
         of_member = [(*_by_member(burst, member), str(mark), ttl, stamps[burst]) for burst, ttl in lives.items()]
-        await self._reader.each(_MARK_OF_BURST, of_burst)
-        await self._reader.each(_MARK, of_member)
+        await self._reader.query_each(_MARK_OF_BURST, of_burst)
+        await self._reader.query_each(_MARK, of_member)
 
     async def _member_by(self, user: UserId, accounts: Sequence[Any]) -> Member | None:
         """Return the member from the answer to ACCOUNT, which overrides the ranges."""
         if accounts:
-            account = stored(accounts[0])
+            account = entry_of(accounts[0])
             return None if account.deleted else account.member
         return await self._in_range(user)
 
     async def _in_range(self, user: UserId) -> Member | None:
         if (known := self._ranges.member_of(user)) is not None:
             return known
-        if (parts := numbered(user)) is None or not (rows := await self._reader(RANGE_OF_ID, parts)):
+        if (parts := split_id(user)) is None or not (rows := await self._reader(RANGE_OF_ID, parts)):
             return None
         if (member := (range_ := id_range(rows)).member_of(parts[1])) is not None:
             self._ranges.remember(range_)
@@ -161,7 +169,7 @@ class CassandraPeople:
 
         Marks may come from a clock that is ahead of this one, and the user's latest action wins.
         """
-        answers = await self._reader.each(_MARKED, [_by_member(burst, member) for burst in bursts])
+        answers = await self._reader.query_each(_MARKED, [_by_member(burst, member) for burst in bursts])
         before = [max((row.at or 0 for row in rows), default=0) for rows in answers]
         now = to_ms(self._clock.now()) * _MICROSECONDS
         return {burst: max(now, at + 1) for burst, at in zip(bursts, before, strict=True)}
@@ -172,7 +180,7 @@ class CassandraPeople:
         A burst that isn't stored gets the longest life that it could have.
         """
         keys, now = list(bursts), self._clock.now()
-        opened = await self._reader.each(_OPENED, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
+        opened = await self._reader.query_each(_OPENED, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
         ends = [expires_at(from_ms(rows[0].opened_at)) if rows else now + KEPT for rows in opened]
         lives = {key: seconds_until(end, now) for key, end in zip(keys, ends, strict=True)}
         return {key: ttl for key, ttl in lives.items() if ttl > 0}
@@ -195,7 +203,7 @@ def _follows(slot: int, rows: Iterable[Any]) -> Mapping[Subject, datetime]:
             own[row.subject] = row.visible_from
         elif row.members[slot // 8] >> slot % 8 & 1:
             shared[row.subject] = row.visible_from
-    since, unfollowed = shared | own, to_ms(LEFT)
+    since, unfollowed = shared | own, to_ms(UNFOLLOWED)
     return {Subject.parse(subject): from_ms(at) for subject, at in since.items() if at < unfollowed}
 
 

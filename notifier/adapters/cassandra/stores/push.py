@@ -9,22 +9,22 @@ from datetime import datetime
 from itertools import chain, groupby, islice, zip_longest
 from typing import Any, TypeVar
 
-from notifier.adapters.cassandra.driver.batching import TOGETHER, Row, together
+from notifier.adapters.cassandra.driver.batching import ROWS_IN_A_BATCH, Row, batched_rows
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.stores.user_preferences import OF_ACCOUNT, OF_SHARD, told_by
-from notifier.codec.preferences import spared
-from notifier.codec.push import pack_intent, pack_outcome, spares, unpack_window
+from notifier.adapters.cassandra.stores.user_preferences import OF_ACCOUNT, OF_SHARD, account_fields_of
+from notifier.codec.preferences import suppressions_by_member
+from notifier.codec.push import pack_intent, pack_outcome, suppression_by_shard, unpack_window
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS
-from notifier.domain.audience.follows import LEFT
+from notifier.domain.audience.follows import UNFOLLOWED
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Platform, Subject
-from notifier.domain.push.send_log import Sending, Window
+from notifier.domain.push.send_log import SendLogKey, SendWindow
 from notifier.domain.users.subject_preferences import NEVER, Volume
-from notifier.domain.users.subject_preferences import spares as refuses
-from notifier.ports.push import Spare
+from notifier.domain.users.subject_preferences import suppresses_alert as refuses
+from notifier.ports.push import PushSuppression
 
 RUN = 64
 """Shards whose batches of a provider and tier share a partition and a Paxos round.
@@ -57,46 +57,48 @@ Intent = tuple[str, int, str, str, int, int, int, bytes]
 T = TypeVar("T")
 
 
-class CassandraSent:
+class CassandraSendLog:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def read(self, burst: BurstKey, platform: Platform, shards: Collection[int]) -> Mapping[Sending, Sequence[Window]]:
+    def read(
+        self, burst: BurstKey, platform: Platform, shards: Collection[int]
+    ) -> Mapping[SendLogKey, Sequence[SendWindow]]:
         # Read at a quorum, not at SERIAL: a batch that may be sent was written by a quorum. A reader may miss a batch
         # whose writer got no answer, and so sent nothing. It then reuses the number, and learns that the number is
         # taken.
         runs = [(run, list(group)) for run, group in groupby(sorted(shards), lambda shard: shard // RUN)]
         parts = [(tier, run, group) for tier in Tier for run, group in runs]
         queries = [(str(burst.subject), burst.seq, str(platform), str(tier), run, group) for tier, run, group in parts]
-        windows = defaultdict[Sending, list[Window]](list)
-        for (tier, _, _), rows in zip(parts, self._cluster.ask_each(_READ, queries), strict=True):
+        windows = defaultdict[SendLogKey, list[SendWindow]](list)
+        for (tier, _, _), rows in zip(parts, self._cluster.query_each(_READ, queries), strict=True):
             for shard, n, intent, outcome in rows:
                 if intent is not None:  # else the row has expired, and its outcome outlives it by a moment
-                    windows[Sending(burst, tier, shard, platform)].append(unpack_window(n, intent, outcome))
+                    windows[SendLogKey(burst, tier, shard, platform)].append(unpack_window(n, intent, outcome))
         return dict(windows)
 
-    def intend(self, windows: Sequence[tuple[Sending, Window]]) -> Sequence[bool]:
+    def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Sequence[bool]:
         keys = [_key(sending, window) for sending, window in windows]
-        first = {key: place for place, key in reversed(list(enumerate(keys)))}
-        rows = [(*keys[place], pack_intent(windows[place][1])) for place in sorted(first.values())]
+        first = {key: index for index, key in reversed(list(enumerate(keys)))}
+        rows = [(*keys[index], pack_intent(windows[index][1])) for index in sorted(first.values())]
         written = {row[:-1] for groups in _rounds(rows) for row in self._written(groups)}
-        return [key in written and first[key] == place for place, key in enumerate(keys)]
+        return [key in written and first[key] == index for index, key in enumerate(keys)]
 
-    def close(self, windows: Sequence[tuple[Sending, Window]]) -> None:
+    def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
         rows = [(pack_outcome(window), *_key(sending, window)) for sending, window in windows]
-        messages = _sized(rows, lambda row: len(row[0]), most=IN_A_MESSAGE, rows=TOGETHER)
-        self._cluster.ask_all(together(_CLOSE, batch) for batch in messages)
+        messages = _sized(rows, lambda row: len(row[0]), most=IN_A_MESSAGE, rows=ROWS_IN_A_BATCH)
+        self._cluster.query_all(batched_rows(_CLOSE, batch) for batch in messages)
 
     def _written(self, groups: Sequence[Sequence[Intent]]) -> Iterator[Intent]:
-        for group, applied in zip(groups, self._cluster.decide_together(_INTEND, groups), strict=True):
-            if _known(applied):
+        for group, applied in zip(groups, self._cluster.compare_and_set_batches(_INTEND, groups), strict=True):
+            if _certain(applied):
                 yield from group
             elif len(group) > 1:
                 # One of them existed already, so none was written: try them one by one.
-                yield from (row for row in group if _known(self._cluster.decide_each([(_INTEND, row)])[0]))
+                yield from (row for row in group if _certain(self._cluster.compare_and_set_each([(_INTEND, row)])[0]))
 
 
-def _known(written: bool | None) -> bool:
+def _certain(written: bool | None) -> bool:
     """Return whether the intents were written.
 
     Raises StoreUnavailable after a lost answer: otherwise alerts would be sent in a batch that isn't recorded. Nothing
@@ -117,10 +119,10 @@ def _rounds(rows: Iterable[Intent]) -> Iterator[Sequence[Sequence[Intent]]]:
         yield [group for group in groups if group]
 
 
-def _sized(each: Iterable[T], size: Callable[[T], int], *, most: int, rows: int) -> Iterator[list[T]]:
+def _sized(items: Iterable[T], size: Callable[[T], int], *, most: int, rows: int) -> Iterator[list[T]]:
     """Split items into groups. An item above the size limit is a group by itself."""
     group, total = list[T](), 0
-    for item in each:
+    for item in items:
         if group and (len(group) == rows or total + size(item) > most):
             yield group
             group, total = [], 0
@@ -130,9 +132,9 @@ def _sized(each: Iterable[T], size: Callable[[T], int], *, most: int, rows: int)
         yield group
 
 
-def _key(sending: Sending, window: Window) -> Key:
+def _key(sending: SendLogKey, window: SendWindow) -> Key:
     burst, shard = sending.burst, sending.shard
-    return str(burst.subject), burst.seq, str(sending.platform), str(sending.tier), shard // RUN, shard, window.n
+    return str(burst.subject), burst.seq, str(sending.platform), str(sending.tier), shard // RUN, shard, window.number
 
 
 # Push suppression: a few ranges per shard, queried concurrently for all shards.
@@ -149,7 +151,7 @@ _LEFT = "SELECT block, slot FROM follows_of_subject WHERE subject = ? AND shard 
 _OF_BLOCK = "SELECT block, slot, visible_from FROM follows_of_subject WHERE subject = ? AND shard = ? AND block = ?"
 
 
-class CassandraSpared:
+class CassandraPushSuppressions:
     """Reads push suppression.
 
     The reads are no snapshot, and need not be. Each fact suppresses by itself, and a concurrent fact counts or doesn't,
@@ -159,7 +161,7 @@ class CassandraSpared:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, Spare]:
+    def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, PushSuppression]:
         subject, author, opened_at = str(burst.key.subject), burst.restricted_to, to_ms(burst.opened_at)
         queries: list[tuple[str, Sequence[Row]]] = [
             (_LATE, [(subject, shard, opened_at) for shard in shards]),
@@ -172,13 +174,15 @@ class CassandraSpared:
             (_DELETED, [(shard,) for shard in shards]),
         ]
         if author is not None:
-            queries.append((_LEFT, [(str(Subject(Kind.MENTION, author)), shard, to_ms(LEFT)) for shard in shards]))
-        late, wants, everything, of_opener, of_owner, *direct = self._rows(queries)
+            queries.append(
+                (_LEFT, [(str(Subject(Kind.MENTION, author)), shard, to_ms(UNFOLLOWED)) for shard in shards])
+            )
+        late, preference_rows, account_preference_rows, of_opener, of_owner, *direct = self._rows(queries)
         unfollowed = direct.pop() if author is not None else []
-        own = [row for row in wants if row.slot != BLOCK_SLOT]
+        own = [row for row in preference_rows if row.slot != BLOCK_SLOT]
         never = chain(
             (Member(row.member) for rows in direct for row in rows),
-            (_member(row) for row in own if _spares(row, burst)),
+            (_member(row) for row in own if _is_suppressed(row, burst)),
             # A user block hides the opener from the user; or the account, now or at the opening.
             (Member(row.member) for row in of_opener if row.until == to_ms(NEVER)),
             (Member(row.member) for row in of_owner if row.until > opened_at),
@@ -187,26 +191,28 @@ class CassandraSpared:
         )
         # Subject preferences override account preferences.
         volumes = {_member(row): Volume(row.volume) for row in own if row.volume}
-        return spares(shards, never, spared(told_by(everything), volumes, burst, now))
+        return suppression_by_shard(
+            shards, never, suppressions_by_member(account_fields_of(account_preference_rows), volumes, burst, now)
+        )
 
-    def _rows(self, asked: Sequence[tuple[str, Sequence[Row]]]) -> list[list[Any]]:
+    def _rows(self, queries: Sequence[tuple[str, Sequence[Row]]]) -> list[list[Any]]:
         """Return all rows for each kind of query, shard after shard."""
         answers = iter(
-            self._cluster.ask_all((statement, values) for statement, parameters in asked for values in parameters)
+            self._cluster.query_all((statement, values) for statement, parameters in queries for values in parameters)
         )
-        return [list(chain.from_iterable(islice(answers, len(parameters)))) for _, parameters in asked]
+        return [list(chain.from_iterable(islice(answers, len(parameters)))) for _, parameters in queries]
 
     def _of_late_blocks(self, subject: str, opened_at: int, blocks: Iterable[Any]) -> Iterator[Member]:
         """Yield members whose whole block follows since after the opening, unless their own row says before it."""
         late = {row.block: set(_members(row)) for row in blocks}
-        for own in self._cluster.ask_each(_OF_BLOCK, [(subject, block // SHARD_BLOCKS, block) for block in late]):
+        for own in self._cluster.query_each(_OF_BLOCK, [(subject, block // SHARD_BLOCKS, block) for block in late]):
             for row in own:
                 if row.slot < BLOCK_SLOT and row.visible_from <= opened_at:
                     late[row.block].discard(_member(row))
         return chain.from_iterable(late.values())
 
 
-def _spares(row: Any, burst: Burst) -> bool:
+def _is_suppressed(row: Any, burst: Burst) -> bool:
     return refuses(Volume(row.volume or Volume.DEFAULT), from_ms(row.visible_from or 0), burst)
 
 

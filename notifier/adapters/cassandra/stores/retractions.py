@@ -13,9 +13,9 @@ from notifier.adapters.cassandra.stores.moderation import COLUMNS, PUT_EVENT, ho
 from notifier.codec import pack, unpack
 from notifier.codec.storage import to_ms
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.held_mention import WAITS, HeldMention
+from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
-from notifier.domain.bursts.retraction import Retraction, Trail, found_by
+from notifier.domain.bursts.retraction import Retraction, RetractionKey, index_keys
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.coordination import Clock
@@ -45,56 +45,58 @@ class CassandraRetractions:
 
     def write(self, retractions: Collection[Retraction]) -> None:
         life = KEPT // timedelta(seconds=1)
-        self._cluster.ask_each(
-            _RETRACT, [(retraction.trail, pack(retraction), retraction.rank, life) for retraction in retractions]
+        self._cluster.query_each(
+            _RETRACT, [(retraction.key, pack(retraction), retraction.rank, life) for retraction in retractions]
         )
 
-    def standing(self, trails: Collection[Trail]) -> Mapping[Trail, Retraction]:
-        questions = ((batch,) for batch in batches(sorted(trails), TRAILS_AT_ONCE))
-        answers = self._cluster.ask_each(_STANDING, questions)
-        return {Trail(trail): unpack(Retraction, blob) for rows in answers for trail, blob in rows}
+    def read_current(self, keys: Collection[RetractionKey]) -> Mapping[RetractionKey, Retraction]:
+        questions = ((batch,) for batch in batches(sorted(keys), TRAILS_AT_ONCE))
+        answers = self._cluster.query_each(_STANDING, questions)
+        return {RetractionKey(trail): unpack(Retraction, blob) for rows in answers for trail, blob in rows}
 
-    def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[MentionLocation]:
+    def mention_locations(
+        self, keys: Collection[RetractionKey], burst: BurstKey | None = None
+    ) -> Iterator[MentionLocation]:
         query, within = (_ALONG, ()) if burst is None else (_IN_BURST, (str(burst.subject), burst.seq))
-        for trail in trails:
-            for subject, seq, source, id in self._cluster.each(query, (trail, *within), page=PAGE):
+        for trail in keys:
+            for subject, seq, source, id in self._cluster.query_lazily(query, (trail, *within), page=PAGE):
                 yield MentionLocation(BurstKey(Subject.parse(subject), seq), EventId(source, id))
 
-    def read(self, places: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
-        ordered = [*places]
-        answers = self._cluster.ask_each(_READ, [_key(place.burst, place.event) for place in ordered])
+    def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
+        ordered = [*locations]
+        answers = self._cluster.query_each(_READ, [_key(place.burst, place.event) for place in ordered])
         return {place: _mention(rows[0]) for place, rows in zip(ordered, answers, strict=True) if rows and rows[0].blob}
 
-    def within(self, burst: BurstKey) -> Iterator[Mention]:
+    def mentions_of_burst(self, burst: BurstKey) -> Iterator[Mention]:
         for part in range(PARTS):
-            rows = self._cluster.each(_WITHIN, (str(burst.subject), burst.seq, part), page=PAGE)
+            rows = self._cluster.query_lazily(_WITHIN, (str(burst.subject), burst.seq, part), page=PAGE)
             yield from (_mention(row) for row in rows if row.blob)
 
 
-def trails(sequenced: Sequenced, life: int) -> list[Row]:
+def retraction_key_rows(sequenced: Sequenced, life: int) -> list[Row]:
     """Return the rows that lead to the mention."""
     mention = sequenced.mention
     where = str(mention.subject), sequenced.seq, mention.event.source, mention.event.id, life
-    return [(trail, *where) for trail in found_by(mention)]
+    return [(trail, *where) for trail in index_keys(mention)]
 
 
-def changes(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime) -> list[Row]:
+def changed_rows(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime) -> list[Row]:
     """Return the rows of CHANGE, each with its burst's version, without expired ones."""
     by_key = {burst.key: burst for burst in bursts}
     opened = {burst.key: burst.opened_at for burst in bursts}
     lasting = [
-        (sequenced, life) for sequenced in changed if (life := seconds_until(end_of(sequenced, opened), now)) > 0
+        (sequenced, life) for sequenced in changed if (life := seconds_until(expiry_of(sequenced, opened), now)) > 0
     ]
     return [_change(sequenced, by_key[_burst(sequenced)].version, life) for sequenced, life in lasting]
 
 
-def blanks(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime) -> list[Row]:
+def blanked_rows(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime) -> list[Row]:
     """Return the rows of BLANK for retracted mentions. A blanked row stays blank."""
     retracted = [sequenced for sequenced in changed if sequenced.mention.retracted]
-    return [(FINAL, *row[1:]) for row in changes(retracted, bursts, now)]
+    return [(FINAL, *row[1:]) for row in changed_rows(retracted, bursts, now)]
 
 
-def end_of(sequenced: Sequenced, opened: Mapping[BurstKey, datetime]) -> datetime:
+def expiry_of(sequenced: Sequenced, opened: Mapping[BurstKey, datetime]) -> datetime:
     """Return the expiry: a day after the burst's, counted from the acceptance of the event if that is later."""
     accepted_at = sequenced.mention.accepted_at
     return max(opened.get(_burst(sequenced), accepted_at), accepted_at) + KEPT
@@ -128,31 +130,31 @@ _LETTERS = "SELECT id, stage, cause, body, at FROM dead_letters"
 _EMPTY = "UPDATE dead_letters USING TTL ? SET body = 0x WHERE id = ? IF EXISTS"
 
 
-class CassandraTraces:
+class CassandraErasureTargets:
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
 
-    def held(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
+    def held_mentions(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         for part in range(PARTS):  # one part in memory at a time
-            holds = holds_of(self._cluster.ask(COLUMNS, (part,)))
+            holds = holds_of(self._cluster.query(COLUMNS, (part,)))
             yield from (hold for hold in holds if hold.author in authors and hold.event and hold.event.text)
 
-    def blank(self, holds: Collection[HeldMention]) -> None:
+    def erase_held_texts(self, held_mentions: Collection[HeldMention]) -> None:
         now = self._clock.now()
-        self._cluster.ask_each(PUT_EVENT, [_blank(hold, now) for hold in holds if hold.event])
+        self._cluster.query_each(PUT_EVENT, [_blank(hold, now) for hold in held_mentions if hold.event])
 
-    def letters(self) -> Iterator[DeadLetter]:
-        rows = self._cluster.each(_LETTERS, page=ERASURE_PAGE)
+    def dead_letters(self) -> Iterator[DeadLetter]:
+        rows = self._cluster.query_lazily(_LETTERS, page=ERASURE_PAGE)
         return (letter_of(row) for row in rows if row.body and row.at is not None)
 
-    def empty(self, letters: Collection[DeadLetter]) -> None:
+    def erase_letter_bodies(self, letters: Collection[DeadLetter]) -> None:
         now = self._clock.now()
         lives = [(letter, seconds_until(letter.at + KEPT, now)) for letter in letters]
         # The empty body must not outlive its letter: a row without the other columns has no known origin.
-        self._cluster.decide_each([(_EMPTY, (life, letter.id)) for letter, life in lives if life > 0])
+        self._cluster.compare_and_set_each([(_EMPTY, (life, letter.id)) for letter, life in lives if life > 0])
 
 
 def _blank(hold: HeldMention, now: datetime) -> Row:
-    life = max(1, seconds_until(hold.since + WAITS, now))
-    return part_of_event(hold.id), hold.id.id, hold.id.source, pack(hold.blank.event), FINAL, life
+    life = max(1, seconds_until(hold.since + MAX_DECISION_WAIT, now))
+    return part_of_event(hold.id), hold.id.id, hold.id.source, pack(hold.without_text.event), FINAL, life

@@ -16,8 +16,8 @@ from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.schema.partitioning import neighbours_of
 from notifier.codec import SnapshotFacts, pack, unpack
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.audience.bitmap import Bits, decode, encode, nobody
-from notifier.domain.audience.snapshot import KEPT_FOR, Seal, SnapshotCounts, TierSnapshot
+from notifier.domain.audience.bitmap import Bits, decode, encode, no_members
+from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR, AudienceSnapshot, SnapshotCounts, TierSnapshot
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
@@ -34,56 +34,58 @@ _ALL = f"SELECT shard, p0, p1, p2, push, facts {_OF_RUN}"
 _FACTS = f"SELECT shard, facts {_OF_RUN}"
 _PART = {tier: f"SELECT shard, facts, {tier} AS members {_OF_RUN}" for tier in TIERS}
 _ALERTED = {tier: f"SELECT shard, push, {tier} AS members {_OF_RUN}" for tier in TIERS}
-_BESIDE_TIERS = f"SELECT shard, push, p0, p1, p2 {_OF_RUN}"
-_LIFE = KEPT_FOR // timedelta(seconds=1)
+_DORMANT = f"SELECT shard, push, p0, p1, p2 {_OF_RUN}"
+_LIFE = SNAPSHOT_KEPT_FOR // timedelta(seconds=1)
 
-Made = str
+SnapshotName = str
 """Unique name under which a writer stores its snapshots."""
 
 
-class CassandraSeals:
+class CassandraAudienceSnapshots:
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
 
-    def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Seal]:
-        return standing(self._cluster, burst, self._made(burst, shards))
+    def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, AudienceSnapshot]:
+        return read_snapshots(self._cluster, burst, self._chosen_names(burst, shards))
 
-    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
-        rows = _rows(self._cluster, _PART[tier], burst, self._made(burst, shards))
+    def read_tier(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
+        rows = _rows(self._cluster, _PART[tier], burst, self._chosen_names(burst, shards))
         return {row.shard: _part(row, tier) for row in rows}
 
-    def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
-        made = self._made(burst, shards)
-        facts = {row.shard: unpack(SnapshotFacts, row.facts) for row in _rows(self._cluster, _FACTS, burst, made)}
+    def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
+        names = self._chosen_names(burst, shards)
+        facts = {row.shard: unpack(SnapshotFacts, row.facts) for row in _rows(self._cluster, _FACTS, burst, names)}
         # Mostly no user is to be alerted, and then no bitmap is read.
-        alerting = {shard: made[shard] for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)}
+        alerting = {shard: names[shard] for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)}
         if tier is Tier.DORMANT:
-            alerted = {row.shard: _dormant(row) for row in _rows(self._cluster, _BESIDE_TIERS, burst, alerting)}
+            alerted = {row.shard: _dormant(row) for row in _rows(self._cluster, _DORMANT, burst, alerting)}
         else:
             rows = _rows(self._cluster, _ALERTED[tier], burst, alerting)
             alerted = {row.shard: decode(row.members) & decode(row.push) for row in rows}
-        return dict.fromkeys(facts.keys() - alerting.keys(), nobody()) | alerted
+        return dict.fromkeys(facts.keys() - alerting.keys(), no_members()) | alerted
 
-    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
-        rows = _rows(self._cluster, _FACTS, burst, self._made(burst, shards))
-        return {row.shard: unpack(SnapshotFacts, row.facts).tally(row.shard) for row in rows}
+    def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
+        rows = _rows(self._cluster, _FACTS, burst, self._chosen_names(burst, shards))
+        return {row.shard: unpack(SnapshotFacts, row.facts).counts(row.shard) for row in rows}
 
-    def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
+    def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
         # Snapshots are written before their name is chosen. After an interruption they are never read, and expire.
         made, now = uuid4().hex, to_ms(self._clock.now())
-        self._cluster.ask_each(_PUT, [_row(burst, made, seal) for seal in seals])
-        winners = dict(self._lost(burst, [seal.shard for seal in seals], made, now))
-        existing = standing(self._cluster, burst, winners)
+        self._cluster.query_each(_PUT, [_row(burst, made, seal) for seal in snapshots])
+        winners = dict(self._lost_shards(burst, [seal.shard for seal in snapshots], made, now))
+        existing = read_snapshots(self._cluster, burst, winners)
         if winners.keys() - existing.keys():
             raise StoreUnavailable(f"Seals of {burst} that stand can't be read yet.")
-        return [existing.get(seal.shard, seal) for seal in seals]
+        return [existing.get(seal.shard, seal) for seal in snapshots]
 
-    def _made(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Made]:
+    def _chosen_names(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotName]:
         # The node counts the week by its own clock. Whether a burst may still act is decided by ours.
-        return chosen(self._cluster, burst, shards, self._clock.now() - KEPT_FOR)
+        return chosen_names(self._cluster, burst, shards, self._clock.now() - SNAPSHOT_KEPT_FOR)
 
-    def _lost(self, burst: BurstKey, shards: Iterable[int], made: Made, now: int) -> Iterator[tuple[int, Made]]:
+    def _lost_shards(
+        self, burst: BurstKey, shards: Iterable[int], name: SnapshotName, now: int
+    ) -> Iterator[tuple[int, SnapshotName]]:
         """Choose our name for the shards. Yield the shards that chose another name before, with that name.
 
         Raises StoreUnavailable after a lost answer. The next attempt finds the snapshots that apply, our own or another
@@ -91,62 +93,64 @@ class CassandraSeals:
         """
         runs = [(run, list(group)) for run, group in groupby(sorted(shards), lambda shard: shard // ROUND)]
         key = str(burst.subject), burst.seq
-        groups = [[(*key, run, shard, made, now, _LIFE) for shard in group] for run, group in runs]
-        applied = self._cluster.decide_together(_CHOOSE, groups)
+        groups = [[(*key, run, shard, name, now, _LIFE) for shard in group] for run, group in runs]
+        applied = self._cluster.compare_and_set_batches(_CHOOSE, groups)
         if None in applied:
             raise StoreUnavailable(f"Whose seals of {burst} stand isn't known yet.")
         if remaining := [shard for (_, group), won in zip(runs, applied, strict=True) if not won for shard in group]:
-            named = chosen(self._cluster, burst, remaining)
+            named = chosen_names(self._cluster, burst, remaining)
             if not named:
                 raise StoreUnavailable(f"Whose seals of {burst} stand isn't known yet.")
             yield from named.items()
-            yield from self._lost(burst, set(remaining) - named.keys(), made, now)
+            yield from self._lost_shards(burst, set(remaining) - named.keys(), name, now)
 
 
-def chosen(
+def chosen_names(
     cluster: Cluster, burst: BurstKey, shards: Collection[int], since: datetime | None = None
-) -> Mapping[int, Made]:
+) -> Mapping[int, SnapshotName]:
     """Return the chosen name of each shard.
 
     A quorum is enough: what it shows is decided, and a reader that misses a choice loses its own.
     """
     runs = groupby(sorted(shards), lambda shard: shard // ROUND)
-    answers = cluster.ask_each(_CHOSEN, [(str(burst.subject), burst.seq, run, list(group)) for run, group in runs])
+    answers = cluster.query_each(_CHOSEN, [(str(burst.subject), burst.seq, run, list(group)) for run, group in runs])
     return {row.shard: row.made for rows in answers for row in rows if since is None or from_ms(row.sealed_at) > since}
 
 
-def standing(cluster: Cluster, burst: BurstKey, made: Mapping[int, Made]) -> Mapping[int, Seal]:
-    return {row.shard: _seal(row) for row in _rows(cluster, _ALL, burst, made)}
+def read_snapshots(
+    cluster: Cluster, burst: BurstKey, names: Mapping[int, SnapshotName]
+) -> Mapping[int, AudienceSnapshot]:
+    return {row.shard: _snapshot(row) for row in _rows(cluster, _ALL, burst, names)}
 
 
-def _rows(cluster: Cluster, read: str, burst: BurstKey, made: Mapping[int, Made]) -> Iterator[Any]:
+def _rows(cluster: Cluster, read: str, burst: BurstKey, names: Mapping[int, SnapshotName]) -> Iterator[Any]:
     """Read neighboring shards with one writer together."""
-    kept = groupby(sorted((neighbours_of(shard), name, shard) for shard, name in made.items()), itemgetter(0, 1))
+    kept = groupby(sorted((neighbours_of(shard), name, shard) for shard, name in names.items()), itemgetter(0, 1))
     key = str(burst.subject), burst.seq
     queries = [(*key, run, name, [shard for _, _, shard in group]) for (run, name), group in kept]
-    return chain.from_iterable(cluster.ask_each(read, queries))
+    return chain.from_iterable(cluster.query_each(read, queries))
 
 
-def _row(burst: BurstKey, made: Made, seal: Seal) -> Row:
-    bitmaps = (*(encode(seal.tiers[tier]) for tier in TIERS), encode(seal.push))
+def _row(burst: BurstKey, name: SnapshotName, snapshot: AudienceSnapshot) -> Row:
+    bitmaps = (*(encode(snapshot.tiers[tier]) for tier in TIERS), encode(snapshot.to_alert))
     return (
         str(burst.subject),
         burst.seq,
-        neighbours_of(seal.shard),
-        made,
-        seal.shard,
+        neighbours_of(snapshot.shard),
+        name,
+        snapshot.shard,
         *bitmaps,
-        pack(SnapshotFacts.of(seal)),
+        pack(SnapshotFacts.of_snapshot(snapshot)),
     )
 
 
-def _seal(row: Any) -> Seal:
+def _snapshot(row: Any) -> AudienceSnapshot:
     facts = unpack(SnapshotFacts, row.facts)
-    return Seal(
+    return AudienceSnapshot(
         shard=row.shard,
         opened_at=facts.opened_at,
         tiers={tier: decode(getattr(row, tier)) for tier in TIERS},
-        push=decode(row.push),
+        to_alert=decode(row.push),
         dormant=facts.dormant,
         suppressed=facts.suppressed,
     )
@@ -155,7 +159,7 @@ def _seal(row: Any) -> Seal:
 def _part(row: Any, tier: Tier) -> TierSnapshot:
     facts = unpack(SnapshotFacts, row.facts)
     return TierSnapshot(
-        shard=row.shard, opened_at=facts.opened_at, members=decode(row.members), phones=facts.phones_of(tier)
+        shard=row.shard, opened_at=facts.opened_at, members=decode(row.members), alert_count=facts.phones_of(tier)
     )
 
 

@@ -7,7 +7,7 @@ from operator import attrgetter, itemgetter
 
 from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.schema.partitioning import run_of
-from notifier.adapters.cassandra.stores.inbox import NAMES, Inboxes, Newest, RowQuery, WantedRows
+from notifier.adapters.cassandra.stores.inbox import NAMES, InboxRowReader, NewestBursts, RowQuery, WantedRows
 from notifier.codec import unpack
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRow, window_of
@@ -27,7 +27,7 @@ _BURSTS = "SELECT blob FROM bursts WHERE subject IN ? AND run = ? AND seq IN ?"
 class CassandraTimeline:
     def __init__(self, reader: CassandraReader, clock: Clock) -> None:
         self._reader = reader
-        self._inboxes = Inboxes(reader=reader)
+        self._inboxes = InboxRowReader(reader=reader)
         self._clock = clock
 
     async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
@@ -36,7 +36,7 @@ class CassandraTimeline:
     async def before(
         self,
         subjects: Collection[Subject],
-        place: InboxPosition | None,
+        after: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
@@ -44,31 +44,31 @@ class CassandraTimeline:
         if limit < 1:
             return []
         floor = 0 if since is None else to_ms(since)
-        newest = Newest(self._reader, RowQuery(place=place, limit=limit, authors=authors, floor=floor))
+        newest = NewestBursts(self._reader, RowQuery(place=after, limit=limit, authors=authors, floor=floor))
         return [unpack(Burst, blob) for *_, blob in await newest.of(subjects)]
 
     async def rows(
-        self, member: Member, subjects: Collection[Subject], place: InboxPosition | None, limit: int
+        self, member: Member, subjects: Collection[Subject], after: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
         if limit < 1 or not subjects:
             return []
         now = self._clock.now()
         newest, oldest = window_of(now + AHEAD), window_of(now - RETENTION)
-        if place is not None:
-            newest = min(newest, window_of(place.opened_at))
+        if after is not None:
+            newest = min(newest, window_of(after.opened_at))
         names = [*dict.fromkeys(map(str, subjects))]
-        wanted = WantedRows(member=member, subjects=names, place=place, limit=limit)
+        wanted = WantedRows(member=member, subjects=names, place=after, limit=limit)
         return await self._inboxes.rows(wanted, range(newest, oldest - 1, -1))
 
 
 async def bursts_of(reader: CassandraReader, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
     """Return the bursts that exist."""
     wanted = set(keys)
-    bursts = [unpack(Burst, row.blob) for rows in await reader.each(_BURSTS, _questions(wanted)) for row in rows]
+    bursts = [unpack(Burst, row.blob) for rows in await reader.query_each(_BURSTS, _queries(wanted)) for row in rows]
     return {burst.key: burst for burst in bursts if burst.key in wanted}
 
 
-def _questions(keys: Iterable[BurstKey]) -> Iterator[tuple[list[str], int, list[int]]]:
+def _queries(keys: Iterable[BurstKey]) -> Iterator[tuple[list[str], int, list[int]]]:
     """Yield queries as subjects, a run and numbers. Each subject is queried for each number.
 
     A query covers several subjects while few of its rows are superfluous: a query costs the client 90 us, a row 2 us.

@@ -8,16 +8,28 @@ from operator import attrgetter
 from typing import Any
 
 from notifier.adapters.cassandra.driver.async_reader import CassandraReader
-from notifier.adapters.cassandra.driver.batching import Row, batches, put_twofold, together
+from notifier.adapters.cassandra.driver.batching import Row, batched_rows, batches, put_in_both_tables
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.codec.preferences import Told, overall_of, said
+from notifier.codec.preferences import EncodedPreferences, decode_preferences, encode_change
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, Bits, block_of, shard_of
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, Subject, UserId
-from notifier.domain.users.account_preferences import NOTHING_SAID, Overall, OverallWord, overall_sets
-from notifier.domain.users.subject_preferences import BlockMute, Volume, Want, Word, standing, wanting
-from notifier.domain.users.user_blocks import Apart, Half, Parting, apart, owners
+from notifier.domain.users.account_preferences import (
+    DEFAULT_ACCOUNT_PREFERENCES,
+    AccountPreferences,
+    AccountPreferencesChange,
+    account_preference_sets,
+)
+from notifier.domain.users.subject_preferences import (
+    BlockMute,
+    PreferenceChange,
+    SubjectPreference,
+    Volume,
+    current_preferences,
+    preference_sets,
+)
+from notifier.domain.users.user_blocks import BlockEnds, UserBlock, UserBlockSide, block_ends, subject_owners
 from notifier.ports.users import Pair
 
 # Account preferences: a row per field. A shard is a partition.
@@ -32,39 +44,41 @@ _MICROSECONDS = 1_000
 """Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
 
 
-class CassandraOveralls:
+class CassandraAccountPreferences:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def write(self, words: Collection[OverallWord]) -> None:
-        self._cluster.ask_all([statement for change in words if (statement := account_preferences_written(change))])
+    def write(self, changes: Collection[AccountPreferencesChange]) -> None:
+        self._cluster.query_all(
+            [statement for change in changes if (statement := account_preferences_statement(change))]
+        )
 
-    def standing(self, members: Collection[Member]) -> Mapping[Member, Overall]:
+    def read_current(self, members: Collection[Member]) -> Mapping[Member, AccountPreferences]:
         by_shard = defaultdict[int, list[Member]](list)
         for member in members:
             by_shard[shard_of(member)].append(member)
-        answers = self._cluster.ask_each(OF_SOME, list(by_shard.items()))
-        return overalls_of(row for rows in answers for row in rows)
+        answers = self._cluster.query_each(OF_SOME, list(by_shard.items()))
+        return account_preferences_of(row for rows in answers for row in rows)
 
-    def sets(self, shard: int) -> Mapping[SetKind, Bits]:
-        return overall_sets(overalls_of(self._cluster.ask(OF_SHARD, (shard,))))
+    def member_sets(self, shard: int) -> Mapping[SetKind, Bits]:
+        return account_preference_sets(account_preferences_of(self._cluster.query(OF_SHARD, (shard,))))
 
 
-def account_preferences_written(word: OverallWord) -> tuple[str, Row] | None:
+def account_preferences_statement(change: AccountPreferencesChange) -> tuple[str, Row] | None:
     """Return one atomic message that writes the change to one partition, or None if the change is empty."""
-    place, at = (shard_of(word.member), word.member), to_ms(word.at) * _MICROSECONDS
-    rows = [(*place, thing, value, at) for thing, value in said(word).items()]
-    return together(_WRITE, rows) if rows else None
+    place, at = (shard_of(change.member), change.member), to_ms(change.at) * _MICROSECONDS
+    rows = [(*place, thing, value, at) for thing, value in encode_change(change).items()]
+    return batched_rows(_WRITE, rows) if rows else None
 
 
-def overalls_of(rows: Iterable[Any]) -> Mapping[Member, Overall]:
+def account_preferences_of(rows: Iterable[Any]) -> Mapping[Member, AccountPreferences]:
     preferences: defaultdict[Member, dict[str, tuple[str, datetime]]] = defaultdict(dict)
     for row in rows:
         preferences[Member(row.member)][row.thing] = row.value, from_ms(row.at // _MICROSECONDS)
-    return {member: overall_of(things) for member, things in preferences.items()}
+    return {member: decode_preferences(things) for member, things in preferences.items()}
 
 
-def told_by(rows: Iterable[Any]) -> Iterator[tuple[Member, Told]]:
+def account_fields_of(rows: Iterable[Any]) -> Iterator[tuple[Member, EncodedPreferences]]:
     """Yield the members with account preferences and their fields, from the answer to OF_SHARD,
     in the table's order.
     """
@@ -72,76 +86,76 @@ def told_by(rows: Iterable[Any]) -> Iterator[tuple[Member, Told]]:
         yield Member(member), tuple((row.thing, row.value) for row in group)
 
 
-def overall_by(member: Member, rows: Iterable[Any]) -> Overall:
-    return overalls_of(rows).get(member, NOTHING_SAID)
+def member_account_preferences(member: Member, rows: Iterable[Any]) -> AccountPreferences:
+    return account_preferences_of(rows).get(member, DEFAULT_ACCOUNT_PREFERENCES)
 
 
 # Subject preferences: each is stored by member block and by subject. The latest change of a field wins.
 
 # The write timestamp is the time of the change: the latest change of a field wins, regardless of arrival order. A
 # change leaves other fields alone.
-_ABOUT: tuple[tuple[str, ...], ...] = (("volume",), ("visible_from",), ("volume", "visible_from"))
+_FIELD_SETS: tuple[tuple[str, ...], ...] = (("volume",), ("visible_from",), ("volume", "visible_from"))
 WRITE = {
     of: f"INSERT INTO wants (block, slot, subject, {', '.join(of)}) VALUES (?, ?, ?, {', '.join('?' * len(of))})"
     " USING TIMESTAMP ?"
-    for of in _ABOUT
+    for of in _FIELD_SETS
 }
 WRITE_OF_SUBJECT = {
     of: f"INSERT INTO wants_of_subject (block, slot, subject, {', '.join(of)}, shard)"
     f" VALUES (?, ?, ?, {', '.join('?' * len(of))}, ?) USING TIMESTAMP ?"
-    for of in _ABOUT
+    for of in _FIELD_SETS
 }
-_SAID = "volume, visible_from, WRITETIME(volume) AS volume_at, WRITETIME(visible_from) AS visible_from_at"
-OF_MEMBER = f"SELECT slot, subject, members, {_SAID} FROM wants WHERE block = ? AND slot IN ?"
+_FIELDS = "volume, visible_from, WRITETIME(volume) AS volume_at, WRITETIME(visible_from) AS visible_from_at"
+OF_MEMBER = f"SELECT slot, subject, members, {_FIELDS} FROM wants WHERE block = ? AND slot IN ?"
 _MUTE = "INSERT INTO wants (block, slot, subject, members) VALUES (?, ?, ?, ?)"
 _MUTE_OF_SUBJECT = "INSERT INTO wants_of_subject (subject, shard, block, slot, members) VALUES (?, ?, ?, ?, ?)"
-_OF_PAIRS = f"SELECT slot, {_SAID} FROM wants WHERE block = ? AND slot IN ? AND subject = ?"
-_OF_SHARD = f"SELECT block, slot, members, {_SAID} FROM wants_of_subject WHERE subject = ? AND shard = ?"
+_OF_PAIRS = f"SELECT slot, {_FIELDS} FROM wants WHERE block = ? AND slot IN ? AND subject = ?"
+_OF_SHARD = f"SELECT block, slot, members, {_FIELDS} FROM wants_of_subject WHERE subject = ? AND shard = ?"
 
 Statement = tuple[str, Row]
 
 
-class CassandraWants:
+class CassandraSubjectPreferences:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def write(self, words: Collection[Word]) -> None:
+    def write(self, changes: Collection[PreferenceChange]) -> None:
         # Write the subject table first: alerts stop no later than the inbox hides bursts. After an interruption the
         # caller writes both again.
-        for statements in zip(*(written(change) for change in words), strict=True):
-            self._cluster.ask_all(statements)
+        for statements in zip(*(preference_statements(change) for change in changes), strict=True):
+            self._cluster.query_all(statements)
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
-        put_twofold(self._cluster, (_MUTE_OF_SUBJECT, _MUTE), map(_mute, mutes))
+        put_in_both_tables(self._cluster, (_MUTE_OF_SUBJECT, _MUTE), map(_mute, mutes))
 
-    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, Want]:
+    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
         by_block: defaultdict[tuple[int, Subject], list[int]] = defaultdict(list)
         for subject, member in pairs:
             by_block[member // BLOCK_MEMBERS, subject].append(member % BLOCK_MEMBERS)
         questions = [(block, sorted(slots), str(subject)) for (block, subject), slots in by_block.items()]
-        answers = zip(by_block, self._cluster.ask_each(_OF_PAIRS, questions), strict=True)
-        preferences = [_word(block, subject, row) for (block, subject), rows in answers for row in rows]
+        answers = zip(by_block, self._cluster.query_each(_OF_PAIRS, questions), strict=True)
+        preferences = [_preference(block, subject, row) for (block, subject), rows in answers for row in rows]
         return {(preference.subject, preference.member): preference for preference in preferences}
 
-    def sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
-        rows = self._cluster.ask(_OF_SHARD, (str(subject), shard))
+    def member_sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
+        rows = self._cluster.query(_OF_SHARD, (str(subject), shard))
         mutes = [BlockMute(subject=subject, block=r.block, members=r.members) for r in rows if r.slot == BLOCK_SLOT]
-        return wanting([_word(row.block, subject, row) for row in rows if row.slot < BLOCK_SLOT], mutes)
+        return preference_sets([_preference(row.block, subject, row) for row in rows if row.slot < BLOCK_SLOT], mutes)
 
 
-def written(word: Word) -> tuple[Statement, Statement]:
+def preference_statements(change: PreferenceChange) -> tuple[Statement, Statement]:
     """Return the statements for the subject table and the block table."""
-    block, slot = divmod(word.member, BLOCK_MEMBERS)
+    block, slot = divmod(change.member, BLOCK_MEMBERS)
     fields = {
-        "volume": word.volume and str(word.volume),
-        "visible_from": word.visible_from and to_ms(word.visible_from),
+        "volume": change.volume and str(change.volume),
+        "visible_from": change.visible_from and to_ms(change.visible_from),
     }
     columns = tuple(name for name, value in fields.items() if value is not None)
     row, at = (
-        (block, slot, str(word.subject), *(fields[name] for name in columns)),
-        to_ms(word.at) * _MICROSECONDS,
+        (block, slot, str(change.subject), *(fields[name] for name in columns)),
+        to_ms(change.at) * _MICROSECONDS,
     )
-    return (WRITE_OF_SUBJECT[columns], (*row, shard_of(word.member), at)), (WRITE[columns], (*row, at))
+    return (WRITE_OF_SUBJECT[columns], (*row, shard_of(change.member), at)), (WRITE[columns], (*row, at))
 
 
 def _mute(mute: BlockMute) -> tuple[Row, Row]:
@@ -149,20 +163,20 @@ def _mute(mute: BlockMute) -> tuple[Row, Row]:
     return (subject, block // SHARD_BLOCKS, block, BLOCK_SLOT, members), (block, BLOCK_SLOT, subject, members)
 
 
-def wants_of(member: Member, rows: Iterable[Any]) -> Mapping[Subject, Want]:
+def subject_preferences_of(member: Member, rows: Iterable[Any]) -> Mapping[Subject, SubjectPreference]:
     """Return the member's preferences from the answer to OF_MEMBER."""
-    block, own, mutes = member // BLOCK_MEMBERS, list[Want](), list[BlockMute]()
+    block, own, mutes = member // BLOCK_MEMBERS, list[SubjectPreference](), list[BlockMute]()
     for row in rows:
         subject = Subject.parse(row.subject)
         if row.slot == BLOCK_SLOT:
             mutes.append(BlockMute(subject=subject, block=block, members=row.members))
         else:
-            own.append(_word(block, subject, row))
-    return standing(member, own, mutes)
+            own.append(_preference(block, subject, row))
+    return current_preferences(member, own, mutes)
 
 
-def _word(block: int, subject: Subject, row: Any) -> Want:
-    return Want(
+def _preference(block: int, subject: Subject, row: Any) -> SubjectPreference:
+    return SubjectPreference(
         subject=subject,
         member=Member(block * BLOCK_MEMBERS + row.slot),
         at=from_ms(max(row.volume_at or 0, row.visible_from_at or 0) // _MICROSECONDS),
@@ -177,21 +191,21 @@ class CassandraPreferences:
     def __init__(self, reader: CassandraReader) -> None:
         self._reader = reader
 
-    async def read(self, member: Member) -> Mapping[Subject, Want]:
+    async def read(self, member: Member) -> Mapping[Subject, SubjectPreference]:
         block, slot = divmod(member, BLOCK_MEMBERS)
-        return wants_of(member, await self._reader(OF_MEMBER, (block, [slot, BLOCK_SLOT])))
+        return subject_preferences_of(member, await self._reader(OF_MEMBER, (block, [slot, BLOCK_SLOT])))
 
-    async def write(self, word: Word) -> None:
+    async def write(self, change: PreferenceChange) -> None:
         # In the order of the indexer, for the same reasons. After an interruption the user or the indexer writes it
         # again.
-        for statement, row in written(word):
+        for statement, row in preference_statements(change):
             await self._reader(statement, row)
 
-    async def overall(self, member: Member) -> Overall:
-        return overall_by(member, await self._reader(OF_ONE, (shard_of(member), member)))
+    async def read_account(self, member: Member) -> AccountPreferences:
+        return member_account_preferences(member, await self._reader(OF_ONE, (shard_of(member), member)))
 
-    async def say(self, word: OverallWord) -> None:
-        if statement := account_preferences_written(word):
+    async def write_account(self, change: AccountPreferencesChange) -> None:
+        if statement := account_preferences_statement(change):
             await self._reader(*statement)
 
 
@@ -199,7 +213,7 @@ class CassandraPreferences:
 
 NAMES = 100
 """Accounts of a partition per query. A node warns about many more."""
-FEW = 200
+FIRST_BLOCKS = 200
 """Rows of a member, of both sides, in one query. Hardly any user has more."""
 
 # The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins,
@@ -215,41 +229,41 @@ _BY_NAME = "SELECT other, until FROM partings WHERE block = ? AND member = ? AND
 OF_ACCOUNT = "SELECT member, until FROM partings_of_account WHERE other = ? AND shard = ?"
 
 
-class CassandraPartings:
+class CassandraUserBlocks:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def write(self, partings: Collection[Parting]) -> None:
+    def write(self, blocks: Collection[UserBlock]) -> None:
         # Write by account first: a user must not be alerted of what the inbox hides. After any interruption the caller
         # writes everything again.
-        halves = [half for parting in partings for half in parting.halves]
-        self._cluster.ask_each(_WRITE_OF_ACCOUNT, [_of_account(half) for half in halves])
-        self._cluster.ask_each(_WRITE_BLOCK, [_of_block(half) for half in halves])
+        halves = [half for parting in blocks for half in parting.sides]
+        self._cluster.query_each(_WRITE_OF_ACCOUNT, [_of_account(half) for half in halves])
+        self._cluster.query_each(_WRITE_BLOCK, [_of_block(half) for half in halves])
 
 
-async def apart_of(
+async def user_blocks_of(
     reader: CassandraReader, member: Member, rows: Sequence[Any], follows: Iterable[Subject], most: int
-) -> Apart:
+) -> BlockEnds:
     """Return the user blocks from the answer to OF_BOTH with the limit `few(most)`. Query again if that wasn't all.
 
     If more than `most` accounts block the member, return the first of them and those that the member follows.
     """
-    if len(rows) == few(most):
+    if len(rows) == block_query_limit(most):
         place = block_of(member), member
-        own, blockers = await reader.all([(_OWN, place), (_OTHERS, (*place, most))])
-        named = [(*place, batch) for batch in batches(owners(follows), NAMES)] if len(blockers) == most else []
-        rows = [*own, *blockers, *chain(*await reader.each(_BY_NAME, named))]
-    return apart((UserId(row.other), from_ms(row.until)) for row in rows)
+        own, blockers = await reader.query_all([(_OWN, place), (_OTHERS, (*place, most))])
+        named = [(*place, batch) for batch in batches(subject_owners(follows), NAMES)] if len(blockers) == most else []
+        rows = [*own, *blockers, *chain(*await reader.query_each(_BY_NAME, named))]
+    return block_ends((UserId(row.other), from_ms(row.until)) for row in rows)
 
 
-def few(most: int) -> int:
+def block_query_limit(most: int) -> int:
     """Return the limit of OF_BOTH."""
-    return min(FEW, most)
+    return min(FIRST_BLOCKS, most)
 
 
-def _of_block(half: Half) -> tuple[object, ...]:
-    return block_of(half.member), half.member, half.other, str(half.side), to_ms(half.until), half.sequence
+def _of_block(half: UserBlockSide) -> tuple[object, ...]:
+    return block_of(half.member), half.member, half.other_account, str(half.direction), to_ms(half.until), half.sequence
 
 
-def _of_account(half: Half) -> tuple[object, ...]:
-    return half.other, shard_of(half.member), half.member, str(half.side), to_ms(half.until), half.sequence
+def _of_account(half: UserBlockSide) -> tuple[object, ...]:
+    return half.other_account, shard_of(half.member), half.member, str(half.direction), to_ms(half.until), half.sequence

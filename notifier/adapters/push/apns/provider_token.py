@@ -49,12 +49,12 @@ class ProviderTokens:
 
     key: AppleKey
     _signed: tuple[datetime, str] | None = None
-    _afresh: datetime | None = None
+    _renewed_at: datetime | None = None
     """Issue time of the last token outside the grid."""
 
     def current(self, now: datetime) -> str:
-        fresh = self._afresh
-        issued = fresh if fresh is not None and timedelta() <= now - fresh < GRID else _on_the_grid(now)
+        fresh = self._renewed_at
+        issued = fresh if fresh is not None and timedelta() <= now - fresh < GRID else _grid_time(now)
         if self._signed is None or self._signed[0] != issued:
             self._signed = (issued, self.key.token(issued))
         return self._signed[1]
@@ -67,12 +67,12 @@ class ProviderTokens:
         """
         if self.current(now) != refused:
             return True
-        if self._afresh is not None and now - self._afresh < LEAST_BETWEEN:
+        if self._renewed_at is not None and now - self._renewed_at < LEAST_BETWEEN:
             return False
-        self._afresh = now.replace(microsecond=0)
+        self._renewed_at = now.replace(microsecond=0)
         return self.current(now) != refused
 
 
-def _on_the_grid(now: datetime) -> datetime:
+def _grid_time(now: datetime) -> datetime:
     seconds = int(GRID.total_seconds())
     return datetime.fromtimestamp(int(now.timestamp()) // seconds * seconds, UTC)

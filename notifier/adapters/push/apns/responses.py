@@ -8,21 +8,21 @@ from datetime import UTC, datetime
 from typing import Any
 
 from notifier.adapters.push import requests as answers
-from notifier.adapters.push.requests import as_asked, in_a_while
+from notifier.adapters.push.requests import retry_after_time, soon_with_jitter
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 
 EXPIRED = "ExpiredProviderToken"
 
-DROPS = {"BadDeviceToken", "DeviceTokenNotForTopic", "ExpiredToken", "Unregistered"}
+INVALID_TOKENS = {"BadDeviceToken", "DeviceTokenNotForTopic", "ExpiredToken", "Unregistered"}
 """Reasons for which the device token is dropped: the device is gone, or belongs to another app.
 
 A token of the other environment also gets BadDeviceToken.
 """
 OWN_LIMIT = "TooManyRequests"
 """Rate limit of a single device. Other devices are not affected."""
-AGAIN = {"IdleTimeout", "InternalServerError", "ServiceUnavailable", "Shutdown", OWN_LIMIT}
-CONFIGURES: Mapping[str, str] = {
+RETRYABLE = {"IdleTimeout", "InternalServerError", "ServiceUnavailable", "Shutdown", OWN_LIMIT}
+CONFIGURATION_ERRORS: Mapping[str, str] = {
     EXPIRED: "Apple finds our token too old, a new one too: this machine's clock is behind.",
     "InvalidProviderToken": "key, key id and team id don't belong together, the key was revoked, or this machine's "
     "clock is ahead.",
@@ -56,15 +56,15 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
     if reply.status == 200:
         return Accepted()
     body = answers.read(reply.body)
-    reason = answers.name(body.get("reason")) or f"status {reply.status}"
-    if reason in DROPS or reply.status == 410:
+    reason = answers.error_code(body.get("reason")) or f"status {reply.status}"
+    if reason in INVALID_TOKENS or reply.status == 410:
         return DropToken(at=_since(body, now), reason=reason)
-    if reason in CONFIGURES or reply.status == 403:
-        return ConfigError(reason=f"{reason}: {CONFIGURES.get(reason, 'Apple refuses who sends.')}")
+    if reason in CONFIGURATION_ERRORS or reply.status == 403:
+        return ConfigError(reason=f"{reason}: {CONFIGURATION_ERRORS.get(reason, 'Apple refuses who sends.')}")
     # Apple does not document Retry-After, but the header is honored if present.
-    if reason in AGAIN or reply.status == 429 or reply.status >= 500:
-        again = as_asked(reply.headers, now) or in_a_while(now, chance)
-        return RetryAt(at=again, reason=reason, alone=reason == OWN_LIMIT)
+    if reason in RETRYABLE or reply.status == 429 or reply.status >= 500:
+        retry_at = retry_after_time(reply.headers, now) or soon_with_jitter(now, chance)
+        return RetryAt(at=retry_at, reason=reason, is_device_only=reason == OWN_LIMIT)
     if reply.status in _OUR_MISTAKES:
         return PayloadError(reason=reason)
     return ConfigError(reason=f"{reason}: this isn't Apple that answers, or not as it used to.")

@@ -9,66 +9,73 @@ from hashlib import blake2s
 
 from notifier.adapters.push.apns.provider_token import ProviderTokens
 from notifier.adapters.push.apns.responses import is_expired, receipt_of
-from notifier.adapters.push.requests import Chance, DeviceReceipt, PushRequest, fitting, of_silence, send_requests
+from notifier.adapters.push.requests import (
+    Chance,
+    DeviceReceipt,
+    PushRequest,
+    receipt_of_silence,
+    send_requests,
+    shortened_to_fit,
+)
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import ApnsEnvironment, AppleToken, Device, DeviceId
 from notifier.domain.push.receipt import Accepted, DropToken, Receipt
 from notifier.domain.push.translations import language_of
 from notifier.ports.coordination import Clock
-from notifier.ports.push import Reply, Silence, Transport
+from notifier.ports.push import NoReply, Reply, Transport
 
 # Suspect devices: their address may be wrong, so their requests use a separate connection.
 
-YOUNG = timedelta(hours=1)
+SUSPECT_FOR = timedelta(hours=1)
 """Age up to which a registration is suspect.
 
 The first alert reveals an address that was wrong from the start: of the other environment, of another app, or hostile.
 Active users get an alert within this time. Apps register at each start, so a longer time would make everyone suspect.
 """
-REMEMBERED = 65_536
+MAX_SUSPECTS = 65_536
 """Number of remembered devices, some 10 MB. A forgotten device may use the wrong connection once."""
 
 
 @dataclass(slots=True)
-class Suspects:
+class SuspectDevices:
     """Suspect devices according to the answers that this process received.
 
     The state may be lost: suspects get their alerts like all other devices.
     """
 
-    remembered: int = REMEMBERED
-    _taken: "OrderedDict[DeviceId, bool]" = field(default_factory=OrderedDict)
+    capacity: int = MAX_SUSPECTS
+    _accepted: "OrderedDict[DeviceId, bool]" = field(default_factory=OrderedDict)
     """Whether the last answer accepted the device, by device id."""
 
-    def doubts(self, device: Device, now: datetime) -> bool:
-        taken = self._last(device)
-        return now - device.registered_at < YOUNG if taken is None else not taken
+    def is_suspect(self, device: Device, now: datetime) -> bool:
+        accepted = self._last_accepted(device)
+        return now - device.registered_at < SUSPECT_FOR if accepted is None else not accepted
 
-    def note(self, device: Device, receipt: Receipt, now: datetime) -> None:
+    def record(self, device: Device, receipt: Receipt, now: datetime) -> None:
         """Record the answer for a device. Devices that were never suspect are not recorded."""
         match receipt:
-            case Accepted() if now - device.registered_at < YOUNG or self._last(device) is not None:
-                self._keep(device.id, True)
+            case Accepted() if now - device.registered_at < SUSPECT_FOR or self._last_accepted(device) is not None:
+                self._remember(device.id, True)
             case DropToken():
-                self._keep(device.id, False)
+                self._remember(device.id, False)
             case _:
                 pass
 
-    def _last(self, device: Device) -> bool | None:
-        return self._taken.get(device.id) if self._taken else None  # skip computing the id, a hash
+    def _last_accepted(self, device: Device) -> bool | None:
+        return self._accepted.get(device.id) if self._accepted else None  # skip computing the id, a hash
 
-    def _keep(self, name: DeviceId, taken: bool) -> None:
-        self._taken[name] = taken
-        self._taken.move_to_end(name)
-        if len(self._taken) > self.remembered:
-            self._taken.popitem(last=False)
+    def _remember(self, device: DeviceId, accepted: bool) -> None:
+        self._accepted[device] = accepted
+        self._accepted.move_to_end(device)
+        if len(self._accepted) > self.capacity:
+            self._accepted.popitem(last=False)
 
 
 ORIGINS: Mapping[ApnsEnvironment, str] = {
     ApnsEnvironment.PRODUCTION: "https://api.push.apple.com:443",
     ApnsEnvironment.SANDBOX: "https://api.sandbox.push.apple.com:443",
 }
-AT_ONCE, WHEN_IT_SUITS = "10", "5"
+IMMEDIATE, POWER_SAVING = "10", "5"
 MOST_COLLAPSE_BYTES = 64
 _TOKEN = re.compile(r"(?:[0-9A-Fa-f]{2}){1,100}")
 """Device token in hexadecimal, safe in a path. Apple's tokens have 32 bytes today, and may grow to 100."""
@@ -91,7 +98,7 @@ class ApnsSender:
     device registered for a foreign app could stop all alerts.
     """
     origins: Mapping[ApnsEnvironment, str] = field(default_factory=lambda: ORIGINS)
-    suspects: Suspects = field(default_factory=Suspects)
+    suspects: SuspectDevices = field(default_factory=SuspectDevices)
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
         return send_requests(
@@ -135,24 +142,24 @@ class _ApnsRequests:
                 ("apns-id", notification_id(self.alert, device.id)),
             ),
             body=self._body(language_of(device.locale)),
-            suspect=self.apns.suspects.doubts(device, now),
+            isolated=self.apns.suspects.is_suspect(device, now),
             device=device,
             bearer=bearer,
         )
 
-    def is_token_refused(self, request: PushRequest, answer: Reply | Silence) -> bool:
+    def is_token_refused(self, request: PushRequest, answer: Reply | NoReply) -> bool:
         return (
             isinstance(answer, Reply)
             and is_expired(answer)
             and self.apns.tokens.renew(request.bearer, self.apns.clock.now())
         )
 
-    def receipt(self, request: PushRequest, answer: Reply | Silence) -> Receipt:
+    def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
         now = self.apns.clock.now()
-        if isinstance(answer, Silence):
-            return of_silence(answer, now, self.apns.chance())
+        if isinstance(answer, NoReply):
+            return receipt_of_silence(answer, now, self.apns.chance())
         receipt = receipt_of(answer, now, self.apns.chance())
-        self.apns.suspects.note(request.device, receipt, now)
+        self.apns.suspects.record(request.device, receipt, now)
         return receipt
 
     def _body(self, language: str) -> bytes:
@@ -168,10 +175,10 @@ def payload(alert: Alert, language: str) -> bytes:
     """
 
     def around(text: str) -> Mapping[str, object]:
-        sound = {"sound": "default"} if alert.urgent else {}
+        sound = {"sound": "default"} if alert.is_urgent else {}
         return {"aps": {"alert": {"body": text}, **sound}}
 
-    return fitting(alert.text_in(language), around)
+    return shortened_to_fit(alert.text_in(language), around)
 
 
 def notification_id(alert: Alert, device: DeviceId) -> str:
@@ -187,7 +194,7 @@ def _headers(alert: Alert, now: datetime) -> tuple[tuple[str, str], ...]:
     assert len(alert.collapse_id.encode()) <= MOST_COLLAPSE_BYTES
     return (
         ("apns-push-type", "alert"),
-        ("apns-priority", AT_ONCE if alert.urgent else WHEN_IT_SUITS),
+        ("apns-priority", IMMEDIATE if alert.is_urgent else POWER_SAVING),
         # 0: APNs tries once and stores nothing.
         ("apns-expiration", str(int(alert.expires_at.timestamp())) if now < alert.expires_at else "0"),
         ("apns-collapse-id", alert.collapse_id),

@@ -12,28 +12,28 @@ from datetime import datetime, timedelta
 
 from notifier.adapters.push import requests as answers
 from notifier.adapters.push.fcm.service_account import ServiceAccount
-from notifier.adapters.push.requests import Chance, as_asked, in_a_while
+from notifier.adapters.push.requests import Chance, retry_after_time, soon_with_jitter
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
 from notifier.ports.coordination import Clock
-from notifier.ports.push import Post, Reply, Silence, Transport
+from notifier.ports.push import NoReply, Post, Reply, Transport
 
-ASKED_AGAIN = timedelta(minutes=1)
+RETRY_AFTER = timedelta(minutes=1)
 """Pause between renewal requests while the old token is valid, if no answer or no token arrives."""
-KNOWN = ("invalid jwt signature", "short-lived token", "account not found", "invalid email", "audience")
+KNOWN_PHRASES = ("invalid jwt signature", "short-lived token", "account not found", "invalid email", "audience")
 """Phrases of Google's error messages that help to find the cause."""
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
 """Access token, safe in a header."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
+class _AccessToken:
     token: str
     renew_at: datetime
     expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asking(Post):
+class _TokenRequest(Post):
     """Token request. Its class distinguishes it from messages."""
 
 
@@ -45,10 +45,10 @@ class AccessTokens:
     transport: Transport
     clock: Clock
     chance: Chance
-    _held: _Held | None = None
-    _trouble: Receipt | None = None
+    _token: _AccessToken | None = None
+    _failure: Receipt | None = None
     """Receipt of the last token request that failed."""
-    _ask_at: datetime | None = None
+    _next_request_at: datetime | None = None
 
     def ensure(self) -> Receipt | None:
         """Fetch a token if there is no valid one. Call before messages are built.
@@ -56,55 +56,59 @@ class AccessTokens:
         Returns the receipt of all messages if no token is available.
         """
         now = self.clock.now()
-        if self._held is not None and now < self._held.expires_at:
+        if self._token is not None and now < self._token.expires_at:
             return None
-        if isinstance(self._trouble, RetryAt) and now < self._trouble.at:  # do not repeat the request for each burst
-            return self._trouble
-        self._held = None
-        for _, answer in self.transport.exchange([self._asking(now)]):
-            self._take(answer)
-        return None if self._held is not None else self._trouble
+        if isinstance(self._failure, RetryAt) and now < self._failure.at:  # do not repeat the request for each burst
+            return self._failure
+        self._token = None
+        for _, answer in self.transport.exchange([self._token_request(now)]):
+            self._store(answer)
+        return None if self._token is not None else self._failure
 
     def current(self) -> str:
         """Return the token without a request or an expiry check. Google refuses one that expires in the meantime."""
-        assert self._held is not None
-        return self._held.token
+        assert self._token is not None
+        return self._token.token
 
     def forget(self, token: str) -> None:
         """Discard a token that Google refused."""
-        if self._held is not None and self._held.token == token:
-            self._held = None
+        if self._token is not None and self._token.token == token:
+            self._token = None
 
-    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
-        for post, answer in self.transport.exchange(self._among(posts)):
-            if isinstance(post, _Asking):
-                self._take(answer)
+    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
+        for post, answer in self.transport.exchange(self._with_renewals(posts)):
+            if isinstance(post, _TokenRequest):
+                self._store(answer)
             else:
                 yield post, answer
 
-    def _among(self, posts: Iterable[Post]) -> Iterator[Post]:
+    def _with_renewals(self, posts: Iterable[Post]) -> Iterator[Post]:
         for post in posts:
             now = self.clock.now()
-            if self._held is not None and now >= self._held.renew_at and (not self._ask_at or now >= self._ask_at):
-                yield self._asking(now)
+            if (
+                self._token is not None
+                and now >= self._token.renew_at
+                and (not self._next_request_at or now >= self._next_request_at)
+            ):
+                yield self._token_request(now)
             yield post
 
-    def _asking(self, now: datetime) -> _Asking:
+    def _token_request(self, now: datetime) -> _TokenRequest:
         # Set before sending: if no answer arrives because the caller stopped the exchange, the request is repeated.
-        self._ask_at = now + ASKED_AGAIN
-        post = self.account.asking(now)
-        return _Asking(origin=post.origin, path=post.path, headers=post.headers, body=post.body)
+        self._next_request_at = now + RETRY_AFTER
+        post = self.account.token_request(now)
+        return _TokenRequest(origin=post.origin, path=post.path, headers=post.headers, body=post.body)
 
-    def _take(self, answer: Reply | Silence) -> None:
+    def _store(self, answer: Reply | NoReply) -> None:
         now = self.clock.now()
-        held = _held(answer, now) if isinstance(answer, Reply) else None
-        if held is not None:
-            self._held, self._trouble = held, None
+        token = _read_token(answer, now) if isinstance(answer, Reply) else None
+        if token is not None:
+            self._token, self._failure = token, None
         else:
-            self._trouble = trouble(answer, now, self.chance())
+            self._failure = token_failure(answer, now, self.chance())
 
 
-def _held(reply: Reply, now: datetime) -> _Held | None:
+def _read_token(reply: Reply, now: datetime) -> _AccessToken | None:
     body = answers.read(reply.body)
     token, lives = body.get("access_token"), body.get("expires_in")
     if reply.status != 200 or not isinstance(token, str) or not _TOKEN.fullmatch(token):
@@ -112,18 +116,18 @@ def _held(reply: Reply, now: datetime) -> _Held | None:
     if not isinstance(lives, int) or not 0 < lives < 10**6:
         return None
     life = timedelta(seconds=lives)
-    return _Held(token=token, renew_at=now + life / 2, expires_at=now + life)
+    return _AccessToken(token=token, renew_at=now + life / 2, expires_at=now + life)
 
 
-def trouble(answer: Reply | Silence, now: datetime, chance: float) -> Receipt:
+def token_failure(answer: Reply | NoReply, now: datetime, chance: float) -> Receipt:
     """Return the receipt of messages that were not sent because the token request failed."""
-    if isinstance(answer, Silence):
-        return RetryAt(at=in_a_while(now, chance), reason=f"no access token: {answer.reason}")
+    if isinstance(answer, NoReply):
+        return RetryAt(at=soon_with_jitter(now, chance), reason=f"no access token: {answer.reason}")
     if answer.status == 429 or answer.status >= 500:
-        at = as_asked(answer.headers, now) or in_a_while(now, chance)
+        at = retry_after_time(answer.headers, now) or soon_with_jitter(now, chance)
         return RetryAt(at=at, reason=f"no access token: status {answer.status}")
     body = answers.read(answer.body)
-    error = answers.name(body.get("error")) or f"status {answer.status}"
-    phrases = ", ".join(answers.said(body.get("error_description"), KNOWN))
+    error = answers.error_code(body.get("error")) or f"status {answer.status}"
+    phrases = ", ".join(answers.known_phrases(body.get("error_description"), KNOWN_PHRASES))
     hint = "the account or its key is gone, or this machine's clock is wrong" if error == "invalid_grant" else ""
     return ConfigError(reason=": ".join(filter(None, (error, phrases, hint))) + ".")

@@ -27,13 +27,13 @@ from google.auth.transport.requests import AuthorizedSession, Request
 from requests.adapters import HTTPAdapter
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
-from notifier.adapters.push.fcm.access_token import trouble
+from notifier.adapters.push.fcm.access_token import token_failure
 from notifier.adapters.push.fcm.sender import ORIGIN
 from notifier.adapters.push.fcm.service_account import ServiceAccount
 from notifier.adapters.push.requests import Chance
 from notifier.domain.push.receipt import Receipt
 from notifier.ports.coordination import Clock
-from notifier.ports.push import Post, Reply, Silence
+from notifier.ports.push import NoReply, Post, Reply
 
 # Token requests of google-auth without its retries: by default it makes three attempts, and sleeps between them.
 
@@ -68,18 +68,18 @@ ANSWERS_WITHIN = timedelta(seconds=15)
 """Timeout of a request. The library's default is two minutes; Google's library for Node was reduced to this value."""
 
 
-class _Heard(local):
+class _LastAnswer(local):
     """Answer to the last request of each thread."""
 
     reply: Reply | None = None
 
-    def taken(self) -> Reply | None:
+    def take(self) -> Reply | None:
         reply, self.reply = self.reply, None
         return reply
 
 
 @dataclass(slots=True, kw_only=True)
-class FirebaseAdmin:
+class FirebaseAdminTransport:
     """Token source and transport of FcmSender, for one process.
 
     It uses only the body of a request; the library writes the rest.
@@ -89,14 +89,14 @@ class FirebaseAdmin:
     app: firebase_admin.App
     clock: Clock
     chance: Chance
-    asking: AuthRequest
+    auth_request: AuthRequest
     at_once: int = AT_ONCE
-    refused: str | None = None
+    refused_token: str | None = None
     """Token that Google refused, to be replaced before it expires.
 
     The library keeps it until the replacement; without a token each thread would request one.
     """
-    _heard: _Heard = field(default_factory=_Heard)
+    _last_answer: _LastAnswer = field(default_factory=_LastAnswer)
 
     @classmethod
     def open(
@@ -114,7 +114,7 @@ class FirebaseAdmin:
         certificate = credentials.Certificate(json.loads(account))
         # firebase-admin registers all apps of a process in one table by name, so the name must be unique.
         app = firebase_admin.initialize_app(certificate, {"httpTimeout": within}, name=uuid4().hex)
-        transport = cls(account=service_account, app=app, clock=clock, chance=chance, asking=AuthRequest(within))
+        transport = cls(account=service_account, app=app, clock=clock, chance=chance, auth_request=AuthRequest(within))
         service = messaging._get_messaging_service(app)
         service._fcm_url = f"{origin}/v1/projects/{service_account.project}/messages:send"
         service._client = _http_client.JsonHttpClient(session=transport._session(), retries=False, timeout=within)
@@ -127,28 +127,28 @@ class FirebaseAdmin:
     def ensure(self) -> Receipt | None:
         """Fetch a token if there is no valid one, as AccessTokens does: once, and not from each thread."""
         credential = self.app.credential.get_credential()
-        if credential.valid and credential.token != self.refused:
+        if credential.valid and credential.token != self.refused_token:
             return None
         now, chance = self.clock.now(), self.chance()
         try:
-            credential.refresh(self.asking)
+            credential.refresh(self.auth_request)
         except TokenRefused as refused:
-            return trouble(refused.reply, now, chance)
+            return token_failure(refused.reply, now, chance)
         except TransportError as error:
-            return trouble(_silence(error), now, chance)
+            return token_failure(_silence(error), now, chance)
         except Exception:  # the library does not document its errors for an answer without a token
-            return trouble(Reply(status=200), now, chance)
+            return token_failure(Reply(status=200), now, chance)
         return None
 
     def current(self) -> str:
         return str(self.app.credential.get_credential().token)
 
     def forget(self, token: str) -> None:
-        self.refused = token
+        self.refused_token = token
 
-    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
+    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
         with ThreadPoolExecutor(self.at_once) as threads:
-            pending: set[Future[tuple[Post, Reply | Silence]]] = set()
+            pending: set[Future[tuple[Post, Reply | NoReply]]] = set()
             for post in posts:
                 pending.add(threads.submit(self._exchanged, post))
                 if len(pending) >= self.at_once:
@@ -156,28 +156,28 @@ class FirebaseAdmin:
                     yield from (future.result() for future in done)
             yield from (future.result() for future in as_completed(pending))
 
-    def _exchanged(self, post: Post) -> tuple[Post, Reply | Silence]:
+    def _exchanged(self, post: Post) -> tuple[Post, Reply | NoReply]:
         try:
             messaging.send(_message(post.body), app=self.app)
         except Exception as error:  # nor its errors for an answer that is not from Google
-            return post, self._heard.taken() or _silence(error)
-        return post, self._heard.taken() or Silence(reason="it says nothing of an answer", left=True)
+            return post, self._last_answer.take() or _silence(error)
+        return post, self._last_answer.take() or NoReply(reason="it says nothing of an answer", may_have_arrived=True)
 
     def _session(self) -> requests.Session:
         """Create an HTTP session that records every answer before the library interprets it."""
         credential = self.app.credential.get_credential()
         session: requests.Session = AuthorizedSession(  # type: ignore[no-untyped-call]  # google-auth's constructor
-            credential, refresh_status_codes=(), auth_request=self.asking
+            credential, refresh_status_codes=(), auth_request=self.auth_request
         )
         for scheme in ("https://", "http://"):
             session.mount(scheme, HTTPAdapter(max_retries=0, pool_maxsize=self.at_once))
         session.max_redirects = 0
-        session.hooks["response"].append(self._note)
+        session.hooks["response"].append(self._record_answer)
         return session
 
-    def _note(self, response: requests.Response, **_: object) -> None:
+    def _record_answer(self, response: requests.Response, **_: object) -> None:
         headers = {name.lower(): value for name, value in response.headers.items()}
-        self._heard.reply = Reply(status=response.status_code, headers=headers, body=response.content)
+        self._last_answer.reply = Reply(status=response.status_code, headers=headers, body=response.content)
 
 
 def _message(body: bytes) -> messaging.Message:
@@ -204,15 +204,15 @@ _UNSENT = (NewConnectionError, ConnectTimeoutError, SSLCertVerificationError, Tr
 """Causes of errors that occur before anything of the request is sent."""
 
 
-def _silence(error: Exception) -> Silence:
+def _silence(error: Exception) -> NoReply:
     if isinstance(error, ValueError):  # the library rejected the message
         name = _FIELD.match(str(error))  # drop the rest of the message: it may repeat the invalid value
-        return Silence(reason=f"firebase-admin refuses {name[0] if name else 'it'}", left=False)
+        return NoReply(reason=f"firebase-admin refuses {name[0] if name else 'it'}", may_have_arrived=False)
     causes = [*_causes(error)]
     late = any(isinstance(cause, requests.Timeout) for cause in causes)
     if any(isinstance(cause, _UNSENT) for cause in causes):
-        return Silence(reason="it can't be reached", left=False)
-    return Silence(reason="no answer in time" if late else "the connection broke", left=True)
+        return NoReply(reason="it can't be reached", may_have_arrived=False)
+    return NoReply(reason="no answer in time" if late else "the connection broke", may_have_arrived=True)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

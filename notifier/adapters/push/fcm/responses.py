@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from notifier.adapters.push import requests as answers
-from notifier.adapters.push.requests import as_asked, in_a_while
+from notifier.adapters.push.requests import retry_after_time, soon_with_jitter
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 
@@ -25,17 +25,17 @@ QUOTA_FAILURE = "type.googleapis.com/google.rpc.QuotaFailure"
 """Detail that tells which quota was exceeded: that of the project, or that of one device."""
 TARGETED = ("registration token", "installation id")
 """Phrases of error messages that blame the target."""
-MISTAKES = ("too big", "too large", "ttl", "collapse key", "unknown name", "invalid json")
+KNOWN_MISTAKES = ("too big", "too large", "ttl", "collapse key", "unknown name", "invalid json")
 """Phrases of error messages that help to find an invalid field."""
 _FIELD = re.compile(r"message(\.[a-z_]{1,40}){0,6}")
 """Path of a message field as Google writes it. Other text is dropped, because it may be content."""
 
-DROPS: Mapping[str, str] = {
+INVALID_TARGETS: Mapping[str, str] = {
     "UNREGISTERED": "",
     "SENDER_ID_MISMATCH": "the token is another project's; many at once mean that the service account is.",
 }
 """Codes for which the device is dropped: it is gone, or this project may not send to it."""
-CONFIGURES: Mapping[str, str] = {
+CONFIGURATION_ERRORS: Mapping[str, str] = {
     "UNAUTHENTICATED": "Google doesn't take our access token, nor a new one.",
     "PERMISSION_DENIED": "the service account may not send for this project, or its API is off.",
     "THIRD_PARTY_AUTH_ERROR": "the project's own key of APNs or Web Push is missing or wrong.",
@@ -61,15 +61,15 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
     parsed = answers.read(reply.body).get("error")
     error: Mapping[str, Any] = parsed if isinstance(parsed, dict) else {}
     code = _code(error) or f"status {reply.status}"
-    if code in DROPS or (reply.status == 400 and _blames_the_target(error)):
-        return DropToken(reason=": ".join(filter(None, (code, DROPS.get(code)))))
-    if code in CONFIGURES or reply.status in (401, 403, 404):
-        reason = f"{code}: {CONFIGURES.get(code, 'Google refuses who sends.')}"
-        return ConfigError(reason=reason, part=PARTS.get(code, ""))
+    if code in INVALID_TARGETS or (reply.status == 400 and _is_target_invalid(error)):
+        return DropToken(reason=": ".join(filter(None, (code, INVALID_TARGETS.get(code)))))
+    if code in CONFIGURATION_ERRORS or reply.status in (401, 403, 404):
+        reason = f"{code}: {CONFIGURATION_ERRORS.get(code, 'Google refuses who sends.')}"
+        return ConfigError(reason=reason, device_group=PARTS.get(code, ""))
     if reply.status == 429 or reply.status >= 500:
-        default = now + QUOTA_REFILLS if reply.status == 429 else in_a_while(now, chance)
-        alone = reply.status == 429 and _of_a_device(error)
-        return RetryAt(at=as_asked(reply.headers, now) or default, reason=code, alone=alone)
+        default = now + QUOTA_REFILLS if reply.status == 429 else soon_with_jitter(now, chance)
+        is_device_quota = reply.status == 429 and _is_device_quota(error)
+        return RetryAt(at=retry_after_time(reply.headers, now) or default, reason=code, is_device_only=is_device_quota)
     if reply.status in (400, 413):
         return PayloadError(reason=": ".join(filter(None, (code, _mistake(error)))))
     return ConfigError(reason=f"{code}: this isn't Google that answers, or not as it used to.")
@@ -82,11 +82,11 @@ def is_unauthenticated(reply: Reply) -> bool:
 
 
 def _code(error: Mapping[str, Any]) -> str:
-    own = (answers.name(detail.get("errorCode")) for detail in _details(error, FCM_ERROR))
-    return next(filter(None, own), "") or answers.name(error.get("status"))
+    own = (answers.error_code(detail.get("errorCode")) for detail in _details(error, FCM_ERROR))
+    return next(filter(None, own), "") or answers.error_code(error.get("status"))
 
 
-def _blames_the_target(error: Mapping[str, Any]) -> bool:
+def _is_target_invalid(error: Mapping[str, Any]) -> bool:
     """Return whether a 400 is caused by the target.
 
     Google either names invalid fields, or, most of the time, no field and only an error message. A message that is too
@@ -95,12 +95,12 @@ def _blames_the_target(error: Mapping[str, Any]) -> bool:
     """
     if fields := _fields(error):
         return all(isinstance(field, str) and field in TARGETS for field in fields)
-    return bool(answers.said(error.get("message"), TARGETED))
+    return bool(answers.known_phrases(error.get("message"), TARGETED))
 
 
 def _mistake(error: Mapping[str, Any]) -> str:
     fields = [field for field in _fields(error) if isinstance(field, str) and _FIELD.fullmatch(field)]
-    return ", ".join([*fields, *answers.said(error.get("message"), MISTAKES)])
+    return ", ".join([*fields, *answers.known_phrases(error.get("message"), KNOWN_MISTAKES)])
 
 
 def _fields(error: Mapping[str, Any]) -> list[object]:
@@ -111,13 +111,14 @@ def _fields(error: Mapping[str, Any]) -> list[object]:
     ]
 
 
-def _of_a_device(error: Mapping[str, Any]) -> bool:
+def _is_device_quota(error: Mapping[str, Any]) -> bool:
     """Return whether only the message rate of one device was exceeded: all violations, at least one, name a device."""
     violations = [
         violation for detail in _details(error, QUOTA_FAILURE) for violation in _dicts(detail.get("violations"))
     ]
     return bool(violations) and all(
-        answers.said(violation.get("description"), ("device",)) or answers.said(violation.get("subject"), ("device",))
+        answers.known_phrases(violation.get("description"), ("device",))
+        or answers.known_phrases(violation.get("subject"), ("device",))
         for violation in violations
     )
 
@@ -126,5 +127,5 @@ def _details(error: Mapping[str, Any], kind: str) -> Iterator[Mapping[str, Any]]
     return (detail for detail in _dicts(error.get("details")) if detail.get("@type") == kind)
 
 
-def _dicts(found: object) -> Iterator[Mapping[str, Any]]:
-    return (item for item in found if isinstance(item, dict)) if isinstance(found, list) else iter(())
+def _dicts(value: object) -> Iterator[Mapping[str, Any]]:
+    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())

@@ -8,13 +8,20 @@ from typing import Protocol
 
 from notifier.adapters.push.fcm.responses import is_unauthenticated, receipt_of
 from notifier.adapters.push.fcm.service_account import ServiceAccount
-from notifier.adapters.push.requests import Chance, DeviceReceipt, PushRequest, fitting, of_silence, send_requests
+from notifier.adapters.push.requests import (
+    Chance,
+    DeviceReceipt,
+    PushRequest,
+    receipt_of_silence,
+    send_requests,
+    shortened_to_fit,
+)
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device, FirebaseInstallation, FirebaseToken
 from notifier.domain.push.receipt import Receipt
 from notifier.domain.push.translations import language_of
 from notifier.ports.coordination import Clock
-from notifier.ports.push import Reply, Silence, Transport
+from notifier.ports.push import NoReply, Reply, Transport
 
 ORIGIN = "https://fcm.googleapis.com:443"
 COLLAPSE_KEYS = 4
@@ -84,15 +91,17 @@ class _FcmRequests:
             bearer=bearer,
         )
 
-    def is_token_refused(self, request: PushRequest, answer: Reply | Silence) -> bool:
+    def is_token_refused(self, request: PushRequest, answer: Reply | NoReply) -> bool:
         if isinstance(answer, Reply) and is_unauthenticated(answer):
             self.fcm.tokens.forget(request.bearer)
             return True
         return False
 
-    def receipt(self, request: PushRequest, answer: Reply | Silence) -> Receipt:
+    def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
         now, chance = self.fcm.tokens.clock.now(), self.fcm.tokens.chance()
-        return of_silence(answer, now, chance) if isinstance(answer, Silence) else receipt_of(answer, now, chance)
+        return (
+            receipt_of_silence(answer, now, chance) if isinstance(answer, NoReply) else receipt_of(answer, now, chance)
+        )
 
     def _body(self, language: str) -> bytes:
         if language not in self.bodies:
@@ -108,9 +117,9 @@ def message(alert: Alert, language: str, now: datetime) -> bytes:
     and stores only four keys. They have the alert's tag, so a resent alert replaces itself on the phone, and no other.
     A summary may replace an earlier one that the phone has not received: it has one of four keys, by its subject.
     """
-    keyed = {"collapse_key": f"away-{int(alert.collapse_id, 16) % COLLAPSE_KEYS}"} if alert.summary else {}
+    keyed = {"collapse_key": f"away-{int(alert.collapse_id, 16) % COLLAPSE_KEYS}"} if alert.is_summary else {}
     android = {
-        "priority": "HIGH" if alert.urgent else "NORMAL",
+        "priority": "HIGH" if alert.is_urgent else "NORMAL",
         # 0 for an expired alert: FCM tries once and stores nothing.
         "ttl": f"{max(0, int((alert.expires_at - now).total_seconds()))}s",
         **keyed,
@@ -120,7 +129,7 @@ def message(alert: Alert, language: str, now: datetime) -> bytes:
     def around(text: str) -> Mapping[str, object]:
         return {"message": {"notification": {"body": text}, "android": android}}
 
-    return fitting(alert.text_in(language), around)
+    return shortened_to_fit(alert.text_in(language), around)
 
 
 def _target(device: Device) -> bytes:

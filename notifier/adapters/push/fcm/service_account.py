@@ -16,7 +16,7 @@ from notifier.ports.push import Post
 
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-LIVES = timedelta(hours=1)
+TOKEN_LIFETIME = timedelta(hours=1)
 """Lifetime of the signed assertion that requests a token: Google's maximum."""
 _PROJECT = re.compile(r"[a-z0-9][a-z0-9.:-]{0,99}")
 """Project id, safe in a path."""
@@ -66,7 +66,7 @@ class ServiceAccount:
             audience=file.token_uri,
         )
 
-    def asking(self, now: datetime) -> Post:
+    def token_request(self, now: datetime) -> Post:
         """Return the signed request for an access token."""
         issued = int(now.timestamp())
         claims = {
@@ -74,7 +74,7 @@ class ServiceAccount:
             "scope": SCOPE,
             "aud": self.audience,
             "iat": issued,
-            "exp": issued + int(LIVES.total_seconds()),
+            "exp": issued + int(TOKEN_LIFETIME.total_seconds()),
         }
         assertion = jwt.encode(claims, self.key, algorithm="RS256", headers={"kid": self.key_id})
         return Post(

@@ -1,7 +1,7 @@
 """Web Push sender: encrypted per browser, VAPID-signed, restricted to push services."""
 
-from notifier.adapters.push.webpush.sender import WebPush
-from notifier.adapters.push.webpush.ssrf_guard import Blocked, Resolver, guarded
-from notifier.adapters.push.webpush.vapid import Pairs, Vapid
+from notifier.adapters.push.webpush.sender import WebPushSender
+from notifier.adapters.push.webpush.ssrf_guard import BlockedAddress, Resolver, guarded
+from notifier.adapters.push.webpush.vapid import MessageKeyPairs, Vapid
 
-__all__ = ["Blocked", "Pairs", "Resolver", "Vapid", "WebPush", "guarded"]
+__all__ = ["BlockedAddress", "MessageKeyPairs", "Resolver", "Vapid", "WebPushSender", "guarded"]

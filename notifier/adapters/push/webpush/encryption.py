@@ -12,8 +12,8 @@ from struct import pack
 from cryptography.hazmat.primitives.asymmetric.ec import ECDH, SECP256R1, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from notifier.adapters.push.requests import fitting
-from notifier.adapters.push.webpush.vapid import Pair
+from notifier.adapters.push.requests import shortened_to_fit
+from notifier.adapters.push.webpush.vapid import MessageKeyPair
 from notifier.domain.push.alert import Alert
 
 RECORD = 4096
@@ -26,7 +26,7 @@ _LAST = b"\x02"
 """Delimiter after the content of the last record; any number of padding zeros follows."""
 
 
-def encrypted(content: bytes, *, length: int, key: bytes, secret: bytes, pair: Pair, salt: bytes) -> bytes:
+def encrypted(content: bytes, *, length: int, key: bytes, secret: bytes, pair: MessageKeyPair, salt: bytes) -> bytes:
     """Return the encrypted body of a message, with the content padded to `length`. Raises ValueError for invalid keys.
 
     `pair` must only be used for this message. Parsed browser keys are not cached: with millions of browsers a cached
@@ -76,7 +76,7 @@ class Content:
 
 def content(alert: Alert, language: str) -> Content:
     """Return the JSON for `event.data.json()`: a title, and a tag that makes a resent alert replace itself."""
-    text = fitting(
+    text = shortened_to_fit(
         alert.text_in(language), lambda title: {"title": title, "tag": alert.collapse_id, "lang": language}, most=MOST
     )
     return Content(text=text, length=-(-len(text) // STEP) * STEP)

@@ -7,7 +7,7 @@ autopush, and observed answers of Google.
 from collections.abc import Mapping
 from datetime import datetime
 
-from notifier.adapters.push.requests import as_asked, in_a_while, read
+from notifier.adapters.push.requests import read, retry_after_time, soon_with_jitter
 from notifier.adapters.push.webpush.vapid import KeyReputation
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
@@ -27,49 +27,51 @@ NO_KEY: Mapping[str, str] = {"UnauthorizedRegistration": "unauthorizedregistrati
 """Refusal by Google of a bad token, or of a subscription that was created without a key."""
 MOZILLA = "errno 109"
 """Refusal by Mozilla of a bad token, or of a subscription for another key."""
-_WORDS = {**BAD_TOKEN, **OTHER_KEY, **NO_KEY}
-_LATER = {406, 408, 421, 425, 429}
+_KNOWN_PHRASES = {**BAD_TOKEN, **OTHER_KEY, **NO_KEY}
+_RETRYABLE = {406, 408, 421, 425, 429}
 """Statuses that are retried, in addition to server errors. 406 is the rate limit of Windows."""
-WINDOWS_SAYS, OWN_LIMIT = "x-wns-notificationstatus", "channelthrottled"
+WINDOWS_STATUS, OWN_LIMIT = "x-wns-notificationstatus", "channelthrottled"
 """Header and value with which Windows reports the rate limit of a single browser."""
-_FOR_GOOD = {301, 308}
+_PERMANENT_REDIRECTS = {301, 308}
 """Permanent redirects."""
-_READ = 4096
+_MOST_READ = 4096
 """Bytes of an answer that are searched; real answers are short."""
 
 
-def receipt_of(reply: Reply, origin: str, standing: KeyReputation, now: datetime, chance: float) -> Receipt:
+def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: datetime, chance: float) -> Receipt:
     if 200 <= reply.status < 300:
-        standing.taken(origin)
+        reputation.on_accepted(origin)
         return Accepted()
-    reason, again = _reason(reply), as_asked(reply.headers, now) or in_a_while(now, chance)
+    reason, retry_at = _reason(reply), retry_after_time(reply.headers, now) or soon_with_jitter(now, chance)
     match reply.status:
         case 401 | 403:
-            return _refused(reason, origin, standing, again)
-        case 400 if reason in _WORDS:
-            return _refused(reason, origin, standing, again)
+            return _refused(reason, origin, reputation, retry_at)
+        case 400 if reason in _KNOWN_PHRASES:
+            return _refused(reason, origin, reputation, retry_at)
         case 404 | 410:
             return DropToken(reason=reason)
         case status if 300 <= status < 400:
-            return _elsewhere(status, again)
-        case status if status in _LATER or status >= 500:
+            return _redirected(status, retry_at)
+        case status if status in _RETRYABLE or status >= 500:
             # A 429 does not tell whether it is about one browser, so the rate for the whole service is reduced.
-            return RetryAt(at=again, reason=reason, alone=reply.headers.get(WINDOWS_SAYS, "").lower() == OWN_LIMIT)
+            return RetryAt(
+                at=retry_at, reason=reason, is_device_only=reply.headers.get(WINDOWS_STATUS, "").lower() == OWN_LIMIT
+            )
         case _:  # including 413
             return PayloadError(reason=reason)
 
 
-def _refused(reason: str, origin: str, standing: KeyReputation, again: datetime) -> Receipt:
-    named = reason in _WORDS or reason == MOZILLA
-    if standing.refused(origin, named=named) or reason in BAD_TOKEN:
+def _refused(reason: str, origin: str, reputation: KeyReputation, retry_at: datetime) -> Receipt:
+    named = reason in _KNOWN_PHRASES or reason == MOZILLA
+    if reputation.on_refused(origin, named=named) or reason in BAD_TOKEN:
         return ConfigError(reason=f"{reason}: {origin} refuses who sends; look at the key, its subject and the clock.")
     # The key is valid for other subscriptions, so this one never works: the browser must subscribe again.
     if reason in OTHER_KEY:
         return DropToken(reason=reason)
-    return RetryAt(at=again, reason=reason, alone=True)
+    return RetryAt(at=retry_at, reason=reason, is_device_only=True)
 
 
-def _elsewhere(status: int, again: datetime) -> Receipt:
+def _redirected(status: int, retry_at: datetime) -> Receipt:
     """Return the receipt of a redirect, which is never followed.
 
     A redirect would bypass the list of push services, and Web Push has none. After a permanent redirect the device is
@@ -77,14 +79,14 @@ def _elsewhere(status: int, again: datetime) -> Receipt:
     must not cost all users their subscriptions.
     """
     reason = f"status {status}: a redirect, which isn't followed"
-    return DropToken(reason=reason) if status in _FOR_GOOD else RetryAt(at=again, reason=reason)
+    return DropToken(reason=reason) if status in _PERMANENT_REDIRECTS else RetryAt(at=retry_at, reason=reason)
 
 
 def _reason(reply: Reply) -> str:
     """Return a known reason, an error number of Mozilla, or the status. The rest of the answer is dropped."""
-    body = reply.body[:_READ]
+    body = reply.body[:_MOST_READ]
     lowered = body.decode("utf-8", "replace").lower()
-    for reason, phrase in _WORDS.items():
+    for reason, phrase in _KNOWN_PHRASES.items():
         if phrase in lowered:
             return reason
     number = read(body).get("errno")

@@ -5,25 +5,25 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.adapters.push.requests import Chance, DeviceReceipt, PushRequest, of_silence, send_requests
+from notifier.adapters.push.requests import Chance, DeviceReceipt, PushRequest, receipt_of_silence, send_requests
 from notifier.adapters.push.webpush.encryption import SALT, Content, content, encrypted, topic
 from notifier.adapters.push.webpush.responses import receipt_of
-from notifier.adapters.push.webpush.vapid import KeyReputation, Pair, Vapid
+from notifier.adapters.push.webpush.vapid import KeyReputation, MessageKeyPair, Vapid
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import DropToken, Receipt
 from notifier.domain.push.translations import language_of
 from notifier.ports.coordination import Clock
-from notifier.ports.push import Reply, Silence, Transport
+from notifier.ports.push import NoReply, Reply, Transport
 
-LONGEST_KEPT = timedelta(days=30)
+MAX_TTL = timedelta(days=30)
 """Maximum TTL: Mozilla's limit; other push services store nothing for longer."""
-AT_ONCE, WHEN_IT_SUITS = "high", "normal"
+IMMEDIATE, DEFERRABLE = "high", "normal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebPush:
+class WebPushSender:
     """Implementation of Provider for browsers.
 
     Its `transport` must only use addresses from a guarded resolver, and must not follow redirects.
@@ -34,20 +34,22 @@ class WebPush:
     services: PushServices
     clock: Clock
     chance: Chance
-    pair: Callable[[], Pair] = Pair.new
+    pair: Callable[[], MessageKeyPair] = MessageKeyPair.new
     """Source of a new key pair for each message."""
     salt: Callable[[int], bytes] = os.urandom
-    standing: KeyReputation = field(default_factory=KeyReputation)
+    reputation: KeyReputation = field(default_factory=KeyReputation)
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
-        return send_requests(self.transport, _WebPushRequests(web=self, alert=alert, headers=_fixed(alert)), devices)
+        return send_requests(
+            self.transport, _WebPushRequests(web=self, alert=alert, headers=_common_headers(alert)), devices
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WebPushRequests:
     """Implementation of RequestBuilder for one alert."""
 
-    web: WebPush
+    web: WebPushSender
     alert: Alert
     headers: tuple[tuple[str, str], ...]
     contents: dict[str, Content] = field(default_factory=dict)
@@ -58,13 +60,13 @@ class _WebPushRequests:
         return None
 
     def build(self, device: Device) -> PushRequest | Receipt:
-        to = device.address
-        if not isinstance(to, WebSubscription):
-            raise TypeError(f"no browser: {type(to).__name__}")
+        subscription = device.address
+        if not isinstance(subscription, WebSubscription):
+            raise TypeError(f"no browser: {type(subscription).__name__}")
         text = self._content(language_of(device.locale))
         try:
-            at = self.web.services.endpoint(to.endpoint)
-            body = self._encrypted(text, to)
+            at = self.web.services.endpoint(subscription.endpoint)
+            body = self._encrypted(text, subscription)
         except ValueError as error:
             return DropToken(reason=f"it can't be sent to: {error}")
         now = self.web.clock.now()
@@ -74,35 +76,37 @@ class _WebPushRequests:
             origin=at.line, path=at.path, headers=headers, body=body, device=device, bearer=authorization
         )
 
-    def is_token_refused(self, request: PushRequest, answer: Reply | Silence) -> bool:
+    def is_token_refused(self, request: PushRequest, answer: Reply | NoReply) -> bool:
         # A new token cannot help: each token is valid for hours when it is sent.
         return False
 
-    def receipt(self, request: PushRequest, answer: Reply | Silence) -> Receipt:
+    def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
         now, chance = self.web.clock.now(), self.web.chance()
-        if isinstance(answer, Silence):
-            return of_silence(answer, now, chance)
-        return receipt_of(answer, request.origin, self.web.standing, now, chance)
+        if isinstance(answer, NoReply):
+            return receipt_of_silence(answer, now, chance)
+        return receipt_of(answer, request.origin, self.web.reputation, now, chance)
 
     def _content(self, language: str) -> Content:
         if language not in self.contents:
             self.contents[language] = content(self.alert, language)
         return self.contents[language]
 
-    def _encrypted(self, text: Content, to: WebSubscription) -> bytes:
+    def _encrypted(self, text: Content, subscription: WebSubscription) -> bytes:
         pair, salt = self.web.pair(), self.web.salt(SALT)
-        return encrypted(text.text, length=text.length, key=to.key, secret=to.secret, pair=pair, salt=salt)
+        return encrypted(
+            text.text, length=text.length, key=subscription.key, secret=subscription.secret, pair=pair, salt=salt
+        )
 
 
-def _fixed(alert: Alert) -> tuple[tuple[str, str], ...]:
+def _common_headers(alert: Alert) -> tuple[tuple[str, str], ...]:
     return (
         ("content-encoding", "aes128gcm"),
         ("content-type", "application/octet-stream"),
         ("topic", topic(alert)),
-        ("urgency", AT_ONCE if alert.urgent else WHEN_IT_SUITS),
+        ("urgency", IMMEDIATE if alert.is_urgent else DEFERRABLE),
     )
 
 
-def _seconds(left: timedelta) -> str:
+def _seconds(remaining: timedelta) -> str:
     """Return the TTL in seconds. 0 for an expired alert: the push service tries once and stores nothing."""
-    return str(int(max(timedelta(0), min(left, LONGEST_KEPT)).total_seconds()))
+    return str(int(max(timedelta(0), min(remaining, MAX_TTL)).total_seconds()))

@@ -18,16 +18,16 @@ _NAT64 = ip_network("64:ff9b::/96")
 """NAT64 prefix. Clusters without IPv4 use it to reach IPv4 addresses, which follow the prefix."""
 _TUNNELS = tuple(map(ip_network, ("2001::/32", "2002::/16")))
 """Teredo and 6to4 also contain an IPv4 address. No push service uses them."""
-_NOBODY_4 = tuple(map(ip_network, ("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "240.0.0.0/4")))
+_RESERVED_4 = tuple(map(ip_network, ("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "240.0.0.0/4")))
 """IPv4 networks that some Python versions consider global or not private.
 
 They are "this network", carrier-grade NAT, protocol assignments, 6to4 relays and reserved addresses.
 """
-_NOBODY_6 = tuple(map(ip_network, ("2001:db8::/32", "3fff::/20")))
+_RESERVED_6 = tuple(map(ip_network, ("2001:db8::/32", "3fff::/20")))
 """IPv6 documentation networks, listed for the same reason."""
 
 
-class Blocked(OSError):
+class BlockedAddress(OSError):
     """The name has an address that this service does not send to."""
 
 
@@ -39,12 +39,16 @@ def guarded(resolve: Resolver, services: PushServices) -> Resolver:
     """
 
     def addresses(host: str, port: int) -> Sequence[str]:
-        near = services.loopback and host in LOOPBACK
+        is_loopback_name = services.loopback and host in LOOPBACK
         resolved = tuple(resolve(host, port))
         if not resolved:
             raise OSError(f"{host} has no address")
-        if rejected := [address for address in resolved if not (_is_loopback(address) if near else is_public(address))]:
-            raise Blocked(f"{host} leads to {rejected[0]}, which is not {'this machine' if near else 'public'}")
+        if rejected := [
+            address for address in resolved if not (_is_loopback(address) if is_loopback_name else is_public(address))
+        ]:
+            raise BlockedAddress(
+                f"{host} leads to {rejected[0]}, which is not {'this machine' if is_loopback_name else 'public'}"
+            )
         return resolved
 
     return addresses
@@ -59,7 +63,7 @@ def is_public(address: str) -> bool:
 
 
 def _public_4(address: IPv4Address) -> bool:
-    return address.is_global and not address.is_multicast and not any(address in network for network in _NOBODY_4)
+    return address.is_global and not address.is_multicast and not any(address in network for network in _RESERVED_4)
 
 
 def _public_6(address: IPv6Address) -> bool:
@@ -68,7 +72,7 @@ def _public_6(address: IPv6Address) -> bool:
     if address in _NAT64:
         return _public_4(IPv4Address(address.packed[-4:]))
     allocated = address in _INTERNET_6 and address.is_global
-    return allocated and not any(address in network for network in (*_TUNNELS, *_NOBODY_6))
+    return allocated and not any(address in network for network in (*_TUNNELS, *_RESERVED_6))
 
 
 def _is_loopback(address: str) -> bool:

@@ -14,11 +14,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifier.adapters.push.jwt import base64url, es256_key, es256_token
 from notifier.domain.errors import BadSetting
-from notifier.domain.push.device import MOST_DEVICES
+from notifier.domain.push.device import MAX_DEVICES
 
 GRID = timedelta(hours=6)
 """Tokens begin and end at multiples of this interval, so all processes send the same token and sign it once."""
-LASTS = timedelta(hours=12)
+TOKEN_LIFETIME = timedelta(hours=12)
 """Lifetime of a token, from the last multiple of GRID.
 
 A token in use is valid for another 6 to 12 hours: less than the allowed 24 hours, and valid even if this machine's
@@ -42,7 +42,7 @@ class Vapid:
     subject: str
     public: str
     """Public key with which browsers subscribe, as `applicationServerKey`."""
-    _kept: dict[str, tuple[datetime, str]] = field(default_factory=dict, repr=False)
+    _headers: dict[str, tuple[datetime, str]] = field(default_factory=dict, repr=False)
     """Cached header by origin, with the start of its token on the grid."""
 
     @classmethod
@@ -60,12 +60,12 @@ class Vapid:
     def authorization(self, origin: str, now: datetime) -> str:
         """Return the value of the authorization header for a push service."""
         start = now - (now - _EPOCH) % GRID
-        cached_start, header = self._kept.get(origin, (None, ""))
+        cached_start, header = self._headers.get(origin, (None, ""))
         if cached_start != start:
-            header = f"vapid t={self._token(origin, start + LASTS)}, k={self.public}"
-            if len(self._kept) >= ORIGINS:  # there are not so many push services: a client invents names
-                self._kept.clear()
-            self._kept[origin] = start, header
+            header = f"vapid t={self._token(origin, start + TOKEN_LIFETIME)}, k={self.public}"
+            if len(self._headers) >= ORIGINS:  # there are not so many push services: a client invents names
+                self._headers.clear()
+            self._headers[origin] = start, header
         return header
 
     def _token(self, origin: str, expires_at: datetime) -> str:
@@ -97,7 +97,7 @@ def _is_host(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class MessageKeyPair:
     private: EllipticCurvePrivateKey
     public: bytes
     """Encoded public key, 65 bytes."""
@@ -113,26 +113,32 @@ class Pair:
 
 # Key pairs generated in advance, while nothing is sent. No pair is used for two messages.
 
-AHEAD = 2_000
+PREGENERATED = 2_000
 """Number of pairs in advance: the devices of one send batch. They take 55 ms of a core, and some 2 MB."""
-RESTS_FOR = 0.05
+PAUSES_FOR = 0.05
 """Seconds without a message after which pairs are generated. Doing that during a send would slow it down."""
 
 
-class Pairs:
+class MessageKeyPairs:
     """Source of key pairs for one sending thread, with a background thread that generates them.
 
     Closing it ends the background thread.
     """
 
-    def __init__(self, make: Callable[[], Pair] = Pair.new, *, ahead: int = AHEAD, rests_for: float = RESTS_FOR):
-        self._make, self._ahead, self._rests_for = make, ahead, rests_for
-        self._made: deque[Pair] = deque()
+    def __init__(
+        self,
+        make: Callable[[], MessageKeyPair] = MessageKeyPair.new,
+        *,
+        ahead: int = PREGENERATED,
+        pauses_for: float = PAUSES_FOR,
+    ):
+        self._make, self._ahead, self._rests_for = make, ahead, pauses_for
+        self._made: deque[MessageKeyPair] = deque()
         self._taken, self._closing = Event(), Event()
         self._thread = Thread(target=self._run, name="pairs", daemon=True)
         self._thread.start()
 
-    def __call__(self) -> Pair:
+    def __call__(self) -> MessageKeyPair:
         """Return a pair that is used only once. If none is left, generate it at once instead of waiting."""
         try:
             pair = self._made.popleft()
@@ -175,20 +181,20 @@ REPUTATION_ORIGINS = 256
 class KeyReputation:
     """Reputation of the VAPID key in one process."""
 
-    taken_at: set[str] = field(default_factory=set)
+    accepted_at: set[str] = field(default_factory=set)
     """Origins that have accepted the key."""
     refusals: int = 0
     """Consecutive refusals, at any origin."""
 
-    def taken(self, origin: str) -> None:
+    def on_accepted(self, origin: str) -> None:
         self.refusals = 0
-        if len(self.taken_at) < REPUTATION_ORIGINS:
-            self.taken_at.add(origin)
+        if len(self.accepted_at) < REPUTATION_ORIGINS:
+            self.accepted_at.add(origin)
 
-    def refused(self, origin: str, *, named: bool) -> bool:
+    def on_refused(self, origin: str, *, named: bool) -> bool:
         """Record a refusal, and return whether the key or token is to blame.
 
         With `named`, the answer explicitly blames a token or its key.
         """
         self.refusals += 1
-        return (named and origin not in self.taken_at) or self.refusals > MOST_DEVICES
+        return (named and origin not in self.accepted_at) or self.refusals > MAX_DEVICES

@@ -23,13 +23,15 @@ _LEASE_MS = LEASE // timedelta(milliseconds=1)
 _JOIN = "INSERT OR REPLACE INTO consumers (consumer_group, stream, owner, until) VALUES (?, ?, ?, ?)"
 _LEAVE = "DELETE FROM consumers WHERE consumer_group = ? AND stream = ? AND (owner = ? OR until <= ?)"
 _OWNERS = "SELECT owner FROM consumers WHERE consumer_group = ? AND stream = ? ORDER BY owner"
-_HOLDS = statement("log_holds")
-_HOLD = "INSERT OR REPLACE INTO holds (consumer_group, partition, owner, epoch, until) VALUES (?, ?, ?, ?, ?)"
+_LEASES = statement("log_holds")
+_LEASE_PARTITION = (
+    "INSERT OR REPLACE INTO holds (consumer_group, partition, owner, epoch, until) VALUES (?, ?, ?, ?, ?)"
+)
 _FREE = "UPDATE holds SET until = 0 WHERE consumer_group = ? AND partition = ? AND owner = ? AND epoch = ?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class GroupMember:
     """A consumer's membership in its group."""
 
     group: str
@@ -40,50 +42,52 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class PartitionShare:
     epochs: Mapping[str, int]
     """Epochs of the partitions that the consumer holds."""
     until: int
-    complete: bool
+    is_complete: bool
     """False while other consumers still hold partitions of its share."""
 
 
-def take_share(c: sqlite3.Connection, seat: Seat, held: Mapping[str, int], now: int) -> Share:
+def take_share(c: sqlite3.Connection, member: GroupMember, held: Mapping[str, int], now: int) -> PartitionShare:
     """Renew the consumer's leases, free those beyond its share, and take free partitions up to it.
 
     A partition that another consumer took meanwhile has another epoch, and is missing from the result.
     """
     until = now + _LEASE_MS
-    due = _due(c, seat, now, until)
-    holds = _holds(c, seat)
-    still_held = [p for p in held if p in holds and holds[p][:2] == (seat.owner, held[p])]
+    due = _share_size(c, member, now, until)
+    holds = _leases(c, member)
+    still_held = [p for p in held if p in holds and holds[p][:2] == (member.owner, held[p])]
     kept = {partition: held[partition] for partition in still_held[:due]}
     for partition in still_held[due:]:
-        c.execute(_FREE, (seat.group, partition, seat.owner, held[partition]))
-    for partition in seat.partitions:
+        c.execute(_FREE, (member.group, partition, member.owner, held[partition]))
+    for partition in member.partitions:
         _, epoch, ends = holds.get(partition, ("", 0, 0))
         if len(kept) < due and partition not in kept and ends <= now:
             kept[partition] = epoch + 1
-    c.executemany(_HOLD, [(seat.group, partition, seat.owner, epoch, until) for partition, epoch in kept.items()])
-    return Share(epochs=kept, until=until, complete=len(kept) == due)
+    c.executemany(
+        _LEASE_PARTITION, [(member.group, partition, member.owner, epoch, until) for partition, epoch in kept.items()]
+    )
+    return PartitionShare(epochs=kept, until=until, is_complete=len(kept) == due)
 
 
-def give_back(c: sqlite3.Connection, seat: Seat, held: Mapping[str, int], now: int) -> None:
-    c.execute(_LEAVE, (seat.group, seat.stream, seat.owner, now))
-    c.executemany(_FREE, [(seat.group, partition, seat.owner, epoch) for partition, epoch in held.items()])
+def release_share(c: sqlite3.Connection, member: GroupMember, held: Mapping[str, int], now: int) -> None:
+    c.execute(_LEAVE, (member.group, member.stream, member.owner, now))
+    c.executemany(_FREE, [(member.group, partition, member.owner, epoch) for partition, epoch in held.items()])
 
 
-def _due(c: sqlite3.Connection, seat: Seat, now: int, until: int) -> int:
+def _share_size(c: sqlite3.Connection, member: GroupMember, now: int, until: int) -> int:
     """Return the number of partitions in the consumer's share. The first consumers by name share the remainder."""
-    c.execute(_LEAVE, (seat.group, seat.stream, seat.owner, now))
-    c.execute(_JOIN, (seat.group, seat.stream, seat.owner, until))
-    owners = [owner for (owner,) in c.execute(_OWNERS, (seat.group, seat.stream))]
-    base, remainder = divmod(len(seat.partitions), len(owners))
-    return base + (owners.index(seat.owner) < remainder)
+    c.execute(_LEAVE, (member.group, member.stream, member.owner, now))
+    c.execute(_JOIN, (member.group, member.stream, member.owner, until))
+    owners = [owner for (owner,) in c.execute(_OWNERS, (member.group, member.stream))]
+    base, remainder = divmod(len(member.partitions), len(owners))
+    return base + (owners.index(member.owner) < remainder)
 
 
-def _holds(c: sqlite3.Connection, seat: Seat) -> dict[str, tuple[str, int, int]]:
-    rows = c.execute(_HOLDS, (seat.group, json.dumps(list(seat.partitions))))
+def _leases(c: sqlite3.Connection, member: GroupMember) -> dict[str, tuple[str, int, int]]:
+    rows = c.execute(_LEASES, (member.group, json.dumps(list(member.partitions))))
     return {partition: (owner, epoch, until) for partition, owner, epoch, until in rows}
 
 
@@ -105,10 +109,12 @@ _LAG = statement("log_lag")
 
 
 class SqliteConsumer:
-    def __init__(self, db: Database, clock: Clock, seat: Seat, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, db: Database, clock: Clock, member: GroupMember, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self._db = db
         self._clock = clock
-        self._seat = seat
+        self._member = member
         self._sleep = sleep
         self._epochs: dict[str, int] = {}
         """Epochs of the held partitions, in the order in which they are read next."""
@@ -119,24 +125,24 @@ class SqliteConsumer:
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
         deadline = time.monotonic() + wait.total_seconds()
         while True:
-            self._keep_share()
+            self._renew_share()
             version, records = self._read(limit)
             # Reading takes time, too: records of a lease that expired meanwhile are for another consumer to return.
             if records and self._now() < self._until:
                 self._polled |= {logged.partition: logged.offset for logged in records}
                 self._pause = FIRST_PAUSE
                 return records
-            if not self._news(version, deadline):
+            if not self._wait_for_change(version, deadline):
                 return ()
 
     def commit(self, positions: Mapping[str, int]) -> None:
         # A lost partition has no epoch, or an old one: the statement then changes nothing.
         cells = [
             {
-                "group": self._seat.group,
+                "group": self._member.group,
                 "partition": partition,
                 "offset": offset,
-                "owner": self._seat.owner,
+                "owner": self._member.owner,
                 "epoch": self._epochs.get(partition),
             }
             for partition, offset in positions.items()
@@ -144,36 +150,36 @@ class SqliteConsumer:
         with self._db.write() as c:
             c.executemany(_COMMIT, cells)
 
-    def holds(self) -> bool:
+    def owns_polled(self) -> bool:
         names = json.dumps(list(self._epochs))
         with self._db.read() as c:
-            holders = {p: (owner, epoch) for p, owner, epoch, _ in c.execute(_HOLDS, (self._seat.group, names))}
-            committed = {p: _offset(c.execute(_COMMITTED, (self._seat.group, p)).fetchone()) for p in self._epochs}
-        if self._epochs and all(holders.get(p) == (self._seat.owner, epoch) for p, epoch in self._epochs.items()):
+            holders = {p: (owner, epoch) for p, owner, epoch, _ in c.execute(_LEASES, (self._member.group, names))}
+            committed = {p: _offset(c.execute(_COMMITTED, (self._member.group, p)).fetchone()) for p in self._epochs}
+        if self._epochs and all(holders.get(p) == (self._member.owner, epoch) for p, epoch in self._epochs.items()):
             return True
         self._polled, self._renew_at = committed, 0
         return False
 
     def lag(self) -> int:
         with self._db.read() as c:
-            return int(c.execute(_LAG, (self._seat.group, json.dumps(list(self._epochs)))).fetchone()[0])
+            return int(c.execute(_LAG, (self._member.group, json.dumps(list(self._epochs)))).fetchone()[0])
 
     def close(self) -> None:
         with self._db.write() as c:
-            give_back(c, self._seat, self._epochs, self._now())
+            release_share(c, self._member, self._epochs, self._now())
         self._epochs, self._polled = {}, {}
         self._until = self._renew_at = 0
 
-    def _keep_share(self) -> None:
+    def _renew_share(self) -> None:
         if (now := self._now()) < self._renew_at:
             return
         with self._db.write() as c:
-            share = take_share(c, self._seat, self._epochs, now)
-            gained = [p for p, epoch in share.epochs.items() if self._epochs.get(p) != epoch]
-            committed = {p: _offset(c.execute(_COMMITTED, (self._seat.group, p)).fetchone()) for p in gained}
-        self._polled = {p: committed[p] if p in committed else self._polled[p] for p in share.epochs}
-        self._epochs, self._until = dict(share.epochs), share.until
-        self._renew_at = now + (RENEWED_EVERY if share.complete else RETRIED_EVERY)
+            partition_share = take_share(c, self._member, self._epochs, now)
+            gained = [p for p, epoch in partition_share.epochs.items() if self._epochs.get(p) != epoch]
+            committed = {p: _offset(c.execute(_COMMITTED, (self._member.group, p)).fetchone()) for p in gained}
+        self._polled = {p: committed[p] if p in committed else self._polled[p] for p in partition_share.epochs}
+        self._epochs, self._until = dict(partition_share.epochs), partition_share.until
+        self._renew_at = now + (RENEWED_EVERY if partition_share.is_complete else RETRIED_EVERY)
 
     def _read(self, limit: int) -> tuple[int, list[Logged]]:
         """Return the version of the file and the next records. Each read begins with another partition."""
@@ -185,13 +191,13 @@ class SqliteConsumer:
                 for offset, key, value in c.execute(
                     _RECORDS, (partition, self._polled[partition], limit - len(records))
                 ):
-                    record = Record(stream=self._seat.stream, key=key, value=value)
+                    record = Record(stream=self._member.stream, key=key, value=value)
                     records.append(Logged(partition=partition, offset=offset, record=record))
                 if len(records) == limit:
                     break
         return version, records
 
-    def _news(self, version: int, deadline: float) -> bool:
+    def _wait_for_change(self, version: int, deadline: float) -> bool:
         """Wait until the file changes or the lease is due for renewal. Return False at the deadline."""
         while (remaining := deadline - time.monotonic()) > 0:
             self._sleep(min(self._pause, remaining))

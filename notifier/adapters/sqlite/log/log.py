@@ -6,9 +6,9 @@ from datetime import datetime
 from itertools import islice
 from zlib import crc32
 
-from notifier.adapters.sqlite.connection import Database, Together
+from notifier.adapters.sqlite.connection import Database, WriteCombiner
 from notifier.adapters.sqlite.files import statement
-from notifier.adapters.sqlite.log.consumer import Seat, SqliteConsumer
+from notifier.adapters.sqlite.log.consumer import GroupMember, SqliteConsumer
 from notifier.codec.storage import to_ms
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Logged, Record
@@ -33,7 +33,7 @@ class SqliteLog:
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
-        self._append = Together(self._write)
+        self._append = WriteCombiner(self._write)
         # A commit or lease that a power cut undoes only repeats work. A sync for each would slow down the appends.
         self._relaxed = db.relaxed()
 
@@ -42,13 +42,13 @@ class SqliteLog:
             self._append(records)
 
     def subscribe(self, stream: str, group: str, owner: str) -> SqliteConsumer:
-        seat = Seat(group=group, stream=stream, owner=owner, partitions=partitions(stream))
-        return SqliteConsumer(self._relaxed, self._clock, seat)
+        member = GroupMember(group=group, stream=stream, owner=owner, partitions=partitions(stream))
+        return SqliteConsumer(self._relaxed, self._clock, member)
 
-    def waiting(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
+    def read_uncommitted(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         return islice((logged for partition in partitions(stream) for logged in self._waiting(partition, group)), limit)
 
-    def forget(self, before: datetime) -> int:
+    def drop_committed(self, before: datetime) -> int:
         return sum(self._drop(partition, before) for stream in PARTITIONS for partition in partitions(stream))
 
     def close(self) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import statement
 from notifier.adapters.sqlite.stores.ledger import SqliteLedger
-from notifier.codec import unpack, unpack_seal
+from notifier.codec import unpack, unpack_snapshot
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.inbox_rows import InboxRow, window_of
-from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress
@@ -31,7 +31,7 @@ _NEXT_RANGE = "SELECT min(member_range) FROM inbox WHERE member_range > ?"
 _AFTER = statement("archive_after")
 _OF_BURST = statement("archive_burst")
 
-Found = tuple[int, int, str, int, int, str, bytes]
+ArchivedRow = tuple[int, int, str, int, int, str, bytes]
 
 
 class SqliteArchive:
@@ -46,7 +46,7 @@ class SqliteArchive:
             yield from (unpack(Burst, blob) for _, _, blob in page)
             subject, seq, _ = page[-1]
 
-    def accounts(self) -> Iterator[BurstProgress]:
+    def burst_progress(self) -> Iterator[BurstProgress]:
         subject, seq = "", 0
         while page := _all(self._core, _PLANS, subject, seq, PAGE):
             keys = [BurstKey(Subject.parse(subject), seq) for subject, seq in page]
@@ -54,19 +54,19 @@ class SqliteArchive:
             yield from (progress[key] for key in keys if key in progress)
             subject, seq = page[-1]
 
-    def seals(self, burst: BurstKey) -> Iterator[Seal]:
+    def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]:
         key = str(burst.subject), burst.seq
         shards = sorted(shard for inbox in self._inboxes for (shard,) in _all(inbox, _SHARDS, *key))
         for shard in shards:
             # A snapshot that was swept meanwhile is missing.
             for (blob,) in _all(self._inboxes[shard % len(self._inboxes)], _SEAL, *key, shard):
-                yield unpack_seal(shard, blob)
+                yield unpack_snapshot(shard, blob)
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
         rows = (_rows(inbox) if burst is None else self._rows_of(inbox, burst) for inbox in self._inboxes)
         return map(_stored, chain.from_iterable(rows))
 
-    def _rows_of(self, inbox: Database, burst: BurstKey) -> Iterator[Found]:
+    def _rows_of(self, inbox: Database, burst: BurstKey) -> Iterator[ArchivedRow]:
         # A slowly published burst may be re-stamped after it was planned and partly written: cover both openings.
         moments = [progress.plan.opened_at for progress in self._ledger.read([burst]).values()]
         key = str(burst.subject), burst.seq
@@ -80,8 +80,8 @@ class SqliteArchive:
                 yield from _all(inbox, _OF_BURST, member_range, *place)
 
 
-def _rows(inbox: Database) -> Iterator[Found]:
-    page: list[Found] = _all(inbox, _AFTER, -1, 0, "", 0, 0, "", PAGE)
+def _rows(inbox: Database) -> Iterator[ArchivedRow]:
+    page: list[ArchivedRow] = _all(inbox, _AFTER, -1, 0, "", 0, 0, "", PAGE)
     while page:
         yield from page
         page = _all(inbox, _AFTER, *page[-1][:6], PAGE)
@@ -99,8 +99,8 @@ def _all(db: Database, sql: str, *parameters: object) -> list[Any]:
         return c.execute(sql, parameters).fetchall()
 
 
-def _stored(found: Found) -> StoredRow:
-    member_range, _, subject, opened_at, seq, tier, members = found
+def _stored(row: ArchivedRow) -> StoredRow:
+    member_range, _, subject, opened_at, seq, tier, members = row
     key = BurstKey(Subject.parse(subject), seq)
-    row = InboxRow(burst=key, opened_at=from_ms(opened_at), tier=Tier(tier), members=members)
-    return StoredRow(member_range=member_range, row=row)
+    inbox_row = InboxRow(burst=key, opened_at=from_ms(opened_at), tier=Tier(tier), members=members)
+    return StoredRow(member_range=member_range, row=inbox_row)

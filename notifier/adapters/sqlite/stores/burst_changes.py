@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from notifier.adapters.sqlite.async_reader import SqliteReader, SqliteWriter
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement, wanted
+from notifier.adapters.sqlite.files import keys_as_json, statement
 from notifier.codec import unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.inbox_versions import MOST, ChangesSince, Position
+from notifier.ports.inbox_versions import MAX_CHANGED_BURSTS, ChangesSince, FeedPosition
 
 KEPT = 50_000
 """Changes. A reader that is further behind gets None anyway, because more than MOST bursts have changed."""
 PRUNED_TOGETHER = 1_000
 """Rows deleted together, in 0.3 ms. Most commits then leave the oldest page of the table alone."""
-LOOKS_EVERY = 64
+PRUNES_EVERY = 64
 """Rows that a process writes between two checks for rows to delete."""
 LAPSE = ("", 0)
 """Subject and seq of a lapse. No burst has the number 0."""
@@ -29,15 +29,15 @@ _READ = statement("read_bursts")
 
 
 @dataclass(frozen=True, slots=True)
-class SqlitePosition(Position):
+class SqlitePosition(FeedPosition):
     id: int
 
 
-class ChangeLog:
+class BurstChangeWriter:
     """Writes the rows. A crash between two checks leaves a few extra rows, which another process deletes."""
 
     def __init__(self) -> None:
-        self._since_look = LOOKS_EVERY
+        self._since_look = PRUNES_EVERY
 
     def put(self, c: sqlite3.Connection, bursts: Iterable[BurstKey]) -> None:
         """Record changes. Call it in the transaction that writes the bursts, so that both become readable at once."""
@@ -49,7 +49,7 @@ class ChangeLog:
     def _put(self, c: sqlite3.Connection, rows: list[tuple[str, int]]) -> None:
         c.executemany(_PUT, rows)
         self._since_look += len(rows)
-        if self._since_look >= LOOKS_EVERY:
+        if self._since_look >= PRUNES_EVERY:
             self._since_look = 0
             c.execute(_PRUNE, {"kept": KEPT, "together": PRUNED_TOGETHER})
 
@@ -61,18 +61,18 @@ class SqliteBurstChanges:
         self._writer = writer or SqliteWriter()
         self._lapses = SqliteViewerLapses(db)
 
-    async def begin(self) -> Position:
+    async def begin(self) -> FeedPosition:
         return await self._reader(self._begin)
 
-    async def after(self, position: Position) -> ChangesSince | None:
+    async def after(self, position: FeedPosition) -> ChangesSince | None:
         if not isinstance(position, SqlitePosition):
             raise TypeError(f"not a position in SQLite: {position!r}")
         return await self._reader(self._after, position)
 
-    async def lapse(self) -> None:
+    async def record_viewer_lapse(self) -> None:
         await self._writer(self._lapses.record)
 
-    def _begin(self) -> Position:
+    def _begin(self) -> FeedPosition:
         with self._db.read() as c:
             return SqlitePosition(_ends(c)[1])
 
@@ -84,12 +84,12 @@ class SqliteBurstChanges:
             # A newest id below the position means that the file was replaced by an older copy.
             if newest < position.id or oldest > position.id + 1:
                 return None
-            rows = c.execute(_AFTER, (position.id, MOST + 2)).fetchall()
+            rows = c.execute(_AFTER, (position.id, MAX_CHANGED_BURSTS + 2)).fetchall()
             entries = [(subject, seq) for _, subject, seq in sorted(rows)]
             changed = [BurstKey(Subject.parse(subject), seq) for subject, seq in entries if seq]
-            if len(changed) > MOST:
+            if len(changed) > MAX_CHANGED_BURSTS:
                 return None
-            blobs = c.execute(_READ, (wanted(changed),)).fetchall()
+            blobs = c.execute(_READ, (keys_as_json(changed),)).fetchall()
         bursts = {burst.key: burst for burst in (unpack(Burst, blob) for (blob,) in blobs)}
         return ChangesSince(
             bursts=[bursts[key] for key in changed if key in bursts],
@@ -101,7 +101,7 @@ class SqliteBurstChanges:
 class SqliteViewerLapses:
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._log = ChangeLog()
+        self._log = BurstChangeWriter()
 
     def record(self) -> None:
         with self._db.write() as c:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement, wanted
-from notifier.adapters.sqlite.stores.burst_changes import ChangeLog
-from notifier.adapters.sqlite.stores.retractions import CHANGE, PUT_TRAIL, change, trails
+from notifier.adapters.sqlite.files import keys_as_json, statement
+from notifier.adapters.sqlite.stores.burst_changes import BurstChangeWriter
+from notifier.adapters.sqlite.stores.retractions import CHANGE, PUT_TRAIL, change_parameters, retraction_key_rows
 from notifier.codec import pack, unpack
 from notifier.codec.storage import to_ms
 from notifier.domain.bursts.burst import Burst
@@ -16,7 +16,7 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.ports.bursts import Outcome
+from notifier.ports.bursts import MentionOutcome
 from notifier.ports.inbox import InboxPosition
 
 _PUT = statement("put_burst")
@@ -31,32 +31,32 @@ _KNOWN = "SELECT 1 FROM mention_ids WHERE id = ? AND source = ? AND account = ? 
 LAST = (1 << 63) - 1
 """Greater than every time that SQLite can store."""
 
-Found = tuple[str, str, str, int | None, str | None]
+OutcomeRow = tuple[str, str, str, int | None, str | None]
 """Source, account, subject, seq and refusal."""
 
 
 class SqliteBursts:
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._changes = ChangeLog()
+        self._changes = BurstChangeWriter()
 
     def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
         # One transaction, so that no crash leaves a known mention without its burst.
         with self._db.write() as c:
             c.executemany(_PUT, [_row(burst) for burst in bursts])
             c.executemany(_PUT_MENTION, [_mention(sequenced) for sequenced in mentions])
-            c.executemany(PUT_TRAIL, [trail for sequenced in mentions for trail in trails(sequenced)])
+            c.executemany(PUT_TRAIL, [trail for sequenced in mentions for trail in retraction_key_rows(sequenced)])
             c.executemany(_PUT_ID, [_mention_id(sequenced) for sequenced in mentions])
             versions = {burst.key: burst.version for burst in bursts}
-            c.executemany(CHANGE, [change(changed_mention, versions) for changed_mention in changed])
+            c.executemany(CHANGE, [change_parameters(changed_mention, versions) for changed_mention in changed])
             self._changes.put(c, versions)
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         with self._db.read() as c:
-            blobs = c.execute(_READ, (wanted(keys),)).fetchall()
+            blobs = c.execute(_READ, (keys_as_json(keys),)).fetchall()
         return {burst.key: burst for burst in (unpack(Burst, blob) for (blob,) in blobs)}
 
-    def known(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
+    def known_events(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
         with self._db.read() as c:
             return {
                 subject: {
@@ -67,12 +67,12 @@ class SqliteBursts:
                 for subject, subject_events in events.items()
             }
 
-    def refuse(self, outcomes: Sequence[Outcome]) -> None:
+    def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None:
         rows = [(o.event.id, o.event.source, o.account, o.refusal) for o in outcomes]
         with self._db.write() as c:
             c.executemany(_REFUSE, rows)
 
-    def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:
+    def outcomes(self, source: str | None, id: str) -> Sequence[MentionOutcome]:
         with self._db.read() as c:
             return [_outcome(id, row) for row in c.execute(_OUTCOMES, {"id": id, "source": source})]
 
@@ -81,8 +81,8 @@ class SqliteRecentBursts:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
-        end = (to_ms(behind.opened_at), str(behind.burst.subject), behind.burst.seq) if behind else (LAST, "", 0)
+    def opened_since(self, moment: datetime, after: InboxPosition | None, limit: int) -> Sequence[Burst]:
+        end = (to_ms(after.opened_at), str(after.burst.subject), after.burst.seq) if after else (LAST, "", 0)
         with self._db.read() as c:
             blobs = c.execute(_RECENT, (to_ms(moment), *end, limit)).fetchall()
         return [unpack(Burst, blob) for (blob,) in blobs]
@@ -103,9 +103,9 @@ def _mention_id(sequenced: Sequenced) -> tuple[str, str, str, str, int]:
     return event.id, event.source, subject.owner, str(subject), sequenced.seq
 
 
-def _outcome(id: str, found: Found) -> Outcome:
-    source, account, subject, seq, refusal = found
-    return Outcome(
+def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
+    source, account, subject, seq, refusal = row
+    return MentionOutcome(
         event=EventId(source, id),
         account=UserId(account),
         burst=None if seq is None else BurstKey(Subject.parse(subject), seq),
@@ -130,7 +130,7 @@ class SqliteHeads:
         with self._db.read() as c:
             blobs = c.execute(_LOAD, (json.dumps([str(subject) for subject in subjects]),)).fetchall()
         stored = {head.subject: head for head in (unpack(Head, blob) for (blob,) in blobs)}
-        return {subject: stored.get(subject) or Head.fresh(subject) for subject in subjects}
+        return {subject: stored.get(subject) or Head.empty(subject) for subject in subjects}
 
     def swap(self, heads: Sequence[Head]) -> Sequence[bool]:
         with self._db.write() as c:
@@ -143,7 +143,7 @@ class SqliteHeads:
 
 def _swap(c: sqlite3.Connection, head: Head) -> bool:
     subject = str(head.subject)
-    row = (head.version, head.nonce, head.published, pack(head), subject)
+    row = (head.version, head.nonce, head.is_published, pack(head), subject)
     swapped = c.execute(_FIRST, row) if head.version == 1 else c.execute(_NEXT, (*row, head.version))
     if swapped.rowcount == 1:
         return True

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import statement
-from notifier.adapters.sqlite.stores.inbox import record
+from notifier.adapters.sqlite.stores.inbox import append_to_audit
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
@@ -18,7 +18,7 @@ class SqliteLeases:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def hold(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
+    def acquire(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
         lease = {"name": name, "owner": owner, "now": to_ms(now), "until": to_ms(now + term)}
         with self._db.write() as c:
             return c.execute(_HOLD, lease).rowcount == 1
@@ -58,16 +58,16 @@ class SqliteThrottles:
     def put(self, throttle: Throttle) -> None:
         with self._db.write() as c:
             c.execute(_PUT, _row(throttle))
-            detail = {"throttle": _told(throttle)}
-            record(c, at=throttle.starts_at, who=throttle.who, what="throttle.put", detail=detail)
+            detail = {"throttle": _audit_detail(throttle)}
+            append_to_audit(c, at=throttle.starts_at, who=throttle.who, action="throttle.put", detail=detail)
 
-    def lift(self, id: str, who: str, now: datetime) -> Throttle | None:
+    def lift(self, id: str, operator: str, now: datetime) -> Throttle | None:
         with self._db.write() as c:
             rows = c.execute(_LIFT, (to_ms(now), id, to_ms(now))).fetchall()
             if not rows:
                 return None
             lifted = _throttle(rows[0])
-            record(c, at=now, who=who, what="throttle.lift", detail={"throttle": _told(lifted)})
+            append_to_audit(c, at=now, who=operator, action="throttle.lift", detail={"throttle": _audit_detail(lifted)})
             return lifted
 
     def since(self, moment: datetime) -> Sequence[Throttle]:
@@ -92,6 +92,6 @@ def _throttle(row: tuple[str, str, float | None, str, str, int, int]) -> Throttl
     )
 
 
-def _told(throttle: Throttle) -> dict[str, object]:
+def _audit_detail(throttle: Throttle) -> dict[str, object]:
     fields = dataclasses.asdict(throttle)
     return fields | {"starts_at": throttle.starts_at.isoformat(), "ends_at": throttle.ends_at.isoformat()}

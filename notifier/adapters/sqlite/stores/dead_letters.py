@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.stores.inbox import record
+from notifier.adapters.sqlite.stores.inbox import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
@@ -59,13 +59,15 @@ class SqliteLaneTallies:
             _put(c, tally)
             return tally
 
-    def resume(self, lane: str, who: str, reason: str, now: datetime) -> LaneStop | None:
+    def resume(self, lane: str, operator: str, reason: str, now: datetime) -> LaneStop | None:
         with self._db.write() as c:
             stored = _read(c, [lane])[lane]
             if stored.stop is None:
                 return None
             _put(c, resumed(stored))
-            record(c, at=now, who=who, what="lane.resume", detail=resume_audit(lane, stored.stop, reason))
+            append_to_audit(
+                c, at=now, who=operator, action="lane.resume", detail=resume_audit(lane, stored.stop, reason)
+            )
             return stored.stop
 
 

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from notifier.adapters.sqlite.connection import Database, batches
 from notifier.adapters.sqlite.files import statement
-from notifier.codec.push import pack_told, unpack_told
+from notifier.codec.push import pack_registration, unpack_registration
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, holds, nobody, spans
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, contains, from_offsets, no_members, spans
 from notifier.domain.ids import Member, Platform
-from notifier.domain.push.device import KEPT, Device, DeviceId, DeviceWord, Holding
+from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceId, DeviceOwnership, DeviceUpdate
 from notifier.ports.coordination import Clock
 
 BATCH = 1_024
@@ -49,23 +49,23 @@ class SqliteDevices:
         self._db = db
         self._clock = clock
 
-    def write(self, words: Collection[DeviceWord]) -> None:
-        for batch in batches(words, BATCH):
+    def write(self, updates: Collection[DeviceUpdate]) -> None:
+        for batch in batches(updates, BATCH):
             with self._db.write() as c:
                 c.executemany(_WRITE, map(_row, batch))
                 c.execute(_SWEEP, (self._since(), SWEPT))
 
-    def standing(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, Holding]:
+    def read_current(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, DeviceOwnership]:
         with self._db.read() as c:
             rows = c.execute(_STANDING, (json.dumps(list(ids)), self._since())).fetchall()
         return {
-            DeviceId(id): Holding(
-                member=Member(member), platform=Platform(platform), at=from_ms(at), gone=bool(is_gone)
+            DeviceId(id): DeviceOwnership(
+                member=Member(member), platform=Platform(platform), at=from_ms(at), is_removed=bool(is_gone)
             )
             for id, platform, member, at, is_gone in rows
         }
 
-    def of(self, members: Collection[Member]) -> Mapping[Member, Sequence[Device]]:
+    def by_member(self, members: Collection[Member]) -> Mapping[Member, Sequence[Device]]:
         with self._db.read() as c:
             rows = c.execute(_OF_SOME, (json.dumps(list(members)), self._since())).fetchall()
         devices = defaultdict[Member, list[Device]](list)
@@ -73,26 +73,32 @@ class SqliteDevices:
             devices[device.member].append(device)
         return dict(devices)
 
-    def reached(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
+    def iter_devices(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
         for first, last in spans(people, shard):
             with self._db.read() as c:
                 rows = c.execute(_OF_RANGE, (str(platform), first, last, self._since())).fetchall()
-            yield from _devices(row for row in rows if holds(people, row[0]))
+            yield from _devices(row for row in rows if contains(people, row[0]))
 
-    def people(self, shard: int) -> Bits:
+    def members_with_device(self, shard: int) -> Bits:
         first = shard * SHARD_MEMBERS
         with self._db.read() as c:
             rows = c.execute(_PEOPLE, (first, first + SHARD_MEMBERS - 1, self._since())).fetchall()
-        return from_offsets([member - first for (member,) in rows]) if rows else nobody()
+        return from_offsets([member - first for (member,) in rows]) if rows else no_members()
 
     def _since(self) -> int:
-        return to_ms(self._clock.now() - KEPT)
+        return to_ms(self._clock.now() - DEVICE_KEPT_FOR)
 
 
-def _row(word: DeviceWord) -> tuple[object, ...]:
-    at, _, member = word.rank
-    return word.id, str(word.platform), member, to_ms(at), pack_told(word) if isinstance(word, Device) else None
+def _row(update: DeviceUpdate) -> tuple[object, ...]:
+    at, _, member = update.rank
+    return (
+        update.id,
+        str(update.platform),
+        member,
+        to_ms(at),
+        pack_registration(update) if isinstance(update, Device) else None,
+    )
 
 
 def _devices(rows: Iterable[tuple[int, bytes, int]]) -> Iterator[Device]:
-    return (unpack_told(Member(member), packed, at) for member, packed, at in rows)
+    return (unpack_registration(Member(member), packed, at) for member, packed, at in rows)

@@ -11,9 +11,15 @@ from functools import partial
 from notifier.adapters.sqlite.connection import Database, batches
 from notifier.adapters.sqlite.files import statement
 from notifier.codec import pack, unpack
-from notifier.domain.audience.account_flags import Flag, Flagged, Place, flying
+from notifier.domain.audience.account_flags import Flag, FlagKey, FlagRow, members_with_flag
 from notifier.domain.audience.bitmap import Bits, shard_of
-from notifier.domain.audience.id_ranges import IdRange, in_ranges, named_in_ranges, numbered, require_own
+from notifier.domain.audience.id_ranges import (
+    IdRange,
+    members_in_ranges,
+    require_unique_numbers,
+    split_id,
+    users_in_ranges,
+)
 from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import DirectoryEntry
 
@@ -50,17 +56,17 @@ class SqliteDirectory:
         with self._db.read() as c:
             return _users(c, members)
 
-    def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
+    def assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         # A number never changes. A call that needs no new number therefore doesn't wait for the write lock.
         with self._db.read() as c:
             members = _members(c, users)
         if all(user in members for user in users if user):
             return members
         for batch in batches((user for user in dict.fromkeys(users) if user and user not in members), NAMES):
-            members |= self._numbered(batch)
+            members |= self._assign_numbers(batch)
         return members
 
-    def _numbered(self, users: Sequence[UserId]) -> Mapping[UserId, Member]:
+    def _assign_numbers(self, users: Sequence[UserId]) -> Mapping[UserId, Member]:
         with self._db.write() as c:
             first, before = _lease(c, len(users)), c.total_changes
             assigned = {user: Member(first + n) for n, user in enumerate(users)}
@@ -87,8 +93,8 @@ class SqliteDirectory:
     def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
         wanted = {account.user: account.member for account in accounts}
         with self._db.write() as c:
-            require_own(wanted, _members(c, wanted), _users(c, wanted.values()))
-            _enrol(c, accounts)
+            require_unique_numbers(wanted, _members(c, wanted), _users(c, wanted.values()))
+            _write_entries(c, accounts)
             c.executemany(_MOVE, [(account.member + 1,) for account in accounts])
 
     def enrol_range(self, ids: IdRange) -> None:
@@ -98,7 +104,7 @@ class SqliteDirectory:
                 c.execute(_RANGE_OF_MEMBER, (ids.end - 1,)),
             ):
                 for row in cursor.fetchall():
-                    ids.require_apart(_range(row))
+                    ids.require_disjoint(_range(row))
             c.execute(_PUT_RANGE, (ids.prefix, ids.first, ids.count, ids.member))
             c.execute(_MOVE, (ids.end,))
 
@@ -111,14 +117,14 @@ def accounts_of(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId
     """Return the accounts, within the caller's transaction. Single accounts override ranges."""
     rows = c.execute(_ACCOUNTS, (json.dumps(list(users)),))
     accounts = {UserId(user): _account(UserId(user), member, blob) for user, member, blob in rows}
-    ranged = in_ranges((user for user in users if user not in accounts), partial(_ranges, c))
+    ranged = members_in_ranges((user for user in users if user not in accounts), partial(_ranges, c))
     return accounts | {user: DirectoryEntry(user=user, member=member) for user, member in ranged.items()}
 
 
 def _members(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, Member]:
     """Return only the numbers of the same accounts."""
     members = dict[UserId, Member](c.execute(_MEMBERS, (json.dumps(list(users)),)).fetchall())
-    return members | in_ranges((user for user in users if user not in members), partial(_ranges, c))
+    return members | members_in_ranges((user for user in users if user not in members), partial(_ranges, c))
 
 
 def _account(user: UserId, member: int, blob: bytes) -> DirectoryEntry:
@@ -127,7 +133,7 @@ def _account(user: UserId, member: int, blob: bytes) -> DirectoryEntry:
 
 def _users(c: sqlite3.Connection, members: Collection[Member]) -> dict[Member, UserId]:
     users = {Member(member): UserId(user) for member, user in c.execute(_USERS, (json.dumps(list(members)),))}
-    return users | named_in_ranges((member for member in members if member not in users), partial(_ranges_of, c))
+    return users | users_in_ranges((member for member in members if member not in users), partial(_ranges_of, c))
 
 
 def _lease(c: sqlite3.Connection, count: int) -> Member:
@@ -136,13 +142,13 @@ def _lease(c: sqlite3.Connection, count: int) -> Member:
     return Member(first)
 
 
-def _enrol(c: sqlite3.Connection, accounts: Collection[DirectoryEntry]) -> None:
+def _write_entries(c: sqlite3.Connection, accounts: Collection[DirectoryEntry]) -> None:
     c.executemany(_PUT_USER, [(account.user, account.member, pack(account), account.deleted) for account in accounts])
     c.executemany(_PUT_MEMBER, [(account.member, account.user) for account in accounts])
 
 
 def range_of(c: sqlite3.Connection, user: UserId) -> IdRange | None:
-    if (parts := numbered(user)) is None:
+    if (parts := split_id(user)) is None:
         return None
     [range_] = _ranges(c, [parts])
     return range_ if range_ and range_.member_of(parts[1]) is not None else None
@@ -173,30 +179,31 @@ _STANDING = "SELECT is_on, sequence FROM flags WHERE flag = ? AND shard = ? AND 
 _OF_SHARD = "SELECT member, is_on, sequence FROM flags WHERE flag = ? AND shard = ?"
 
 
-class SqliteFlags:
+class SqliteAccountFlags:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def write(self, flagged: Iterable[Flagged]) -> None:
-        for batch in batches(map(_row, flagged), BATCH):
+    def write(self, rows: Iterable[FlagRow]) -> None:
+        for batch in batches(map(_row, rows), BATCH):
             with self._db.write() as c:
                 c.executemany(_WRITE, batch)
 
-    def standing(self, places: Collection[Place]) -> Mapping[Place, Flagged]:
-        flags = dict[Place, Flagged]()
+    def read_current(self, keys: Collection[FlagKey]) -> Mapping[FlagKey, FlagRow]:
+        flags = dict[FlagKey, FlagRow]()
         with self._db.read() as c:
-            for flag, member in places:
+            for flag, member in keys:
                 for on, sequence in c.execute(_STANDING, (str(flag), shard_of(member), member)):
-                    flags[flag, member] = Flagged(flag=flag, member=member, on=bool(on), sequence=sequence)
+                    flags[flag, member] = FlagRow(flag=flag, member=member, is_set=bool(on), sequence=sequence)
         return flags
 
     def members(self, flag: Flag, shard: int) -> Bits:
         with self._db.read() as c:
             rows = c.execute(_OF_SHARD, (str(flag), shard)).fetchall()
-        return flying(
-            Flagged(flag=flag, member=Member(member), on=bool(on), sequence=sequence) for member, on, sequence in rows
+        return members_with_flag(
+            FlagRow(flag=flag, member=Member(member), is_set=bool(on), sequence=sequence)
+            for member, on, sequence in rows
         )
 
 
-def _row(one: Flagged) -> tuple[object, ...]:
-    return str(one.flag), shard_of(one.member), one.member, one.on, one.sequence
+def _row(flagged: FlagRow) -> tuple[object, ...]:
+    return str(flagged.flag), shard_of(flagged.member), flagged.member, flagged.is_set, flagged.sequence

@@ -7,11 +7,11 @@ from notifier.adapters.sqlite.connection import Database, batches
 from notifier.adapters.sqlite.files import statement
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, Bits
-from notifier.domain.audience.follows import BlockFollows, Follow, FollowRow, Place, followers, stands
+from notifier.domain.audience.follows import BlockFollows, BlockKey, Follow, FollowRow, followers, is_following
 from notifier.domain.ids import Subject
 from notifier.ports.audience import Pair
 
-BLOCKS, WORDS = 256, 4_096
+BLOCKS, FOLLOWS_AT_ONCE = 256, 4_096
 """Rows per transaction, so that other writers get their turn during an import of any size."""
 
 _WRITE = statement("follow")
@@ -29,7 +29,7 @@ class SqliteFollows:
         self._db = db
 
     def write(self, follows: Collection[Follow]) -> None:
-        for batch in batches(map(_row, follows), WORDS):
+        for batch in batches(map(_row, follows), FOLLOWS_AT_ONCE):
             with self._db.write() as c:
                 c.executemany(_WRITE, batch)
 
@@ -38,21 +38,21 @@ class SqliteFollows:
             with self._db.write() as c:
                 c.executemany(_PUT_BLOCK, batch)
 
-    def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
-        existing: dict[Place, BlockFollows] = {}
+    def insert_blocks(self, follows: Collection[BlockFollows]) -> Mapping[BlockKey, BlockFollows]:
+        existing: dict[BlockKey, BlockFollows] = {}
         for batch in batches(follows, BLOCKS):
             with self._db.write() as c:
-                existing |= {follow.place: stored for follow in batch if (stored := _block(c, follow.place))}
-                c.executemany(_SETTLE_BLOCK, [_block_row(follow) for follow in batch if follow.place not in existing])
+                existing |= {follow.key: stored for follow in batch if (stored := _block(c, follow.key))}
+                c.executemany(_SETTLE_BLOCK, [_block_row(follow) for follow in batch if follow.key not in existing])
         return existing
 
-    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
+    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
         with self._db.read() as c:
             states: dict[Pair, bool] = {}
             for subject, member in pairs:
                 block, slot = divmod(member, BLOCK_MEMBERS)
                 rows = map(_stored, c.execute(_STANDING, (block, slot, BLOCK_SLOT, str(subject))))
-                states[subject, member] = stands(slot, rows)
+                states[subject, member] = is_following(slot, rows)
             return states
 
     def followers(self, subject: Subject, shard: int) -> Bits:
@@ -60,7 +60,7 @@ class SqliteFollows:
             return followers(map(_stored, c.execute(_OF_SHARD, (str(subject), shard))))
 
 
-def _block(c: sqlite3.Connection, place: Place) -> BlockFollows | None:
+def _block(c: sqlite3.Connection, place: BlockKey) -> BlockFollows | None:
     subject, block = place
     row = c.execute(_BLOCK, (block, BLOCK_SLOT, str(subject))).fetchone()
     return row and BlockFollows(subject=subject, block=block, visible_from=from_ms(row[0]), members=row[1])
@@ -70,9 +70,9 @@ def _block_row(follow: BlockFollows) -> tuple[object, ...]:
     return follow.block, BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
 
 
-def _row(word: Follow) -> tuple[object, ...]:
-    block, slot = divmod(word.member, BLOCK_MEMBERS)
-    return block, slot, str(word.subject), to_ms(word.visible_from), word.sequence
+def _row(follow: Follow) -> tuple[object, ...]:
+    block, slot = divmod(follow.member, BLOCK_MEMBERS)
+    return block, slot, str(follow.subject), to_ms(follow.visible_from), follow.sequence
 
 
 def _stored(row: tuple[int, int, int, bytes | None]) -> FollowRow:

@@ -12,7 +12,7 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import statement
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRows, window_of
-from notifier.domain.audience.snapshot import KEPT_FOR
+from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
 from notifier.domain.bursts.burst import RETENTION
 
 # Sweep of an inbox file: rows of inbox windows that have expired as a whole, and audience snapshots after a week.
@@ -23,11 +23,11 @@ ROWS_AT_ONCE = 2_000
 """Rows deleted per transaction: about 10 ms, so that deliveries hardly wait."""
 
 _EXPIRED = statement("expired_ranges")
-_SEALS = statement("sweep_seals")
+_EXPIRED_SNAPSHOTS = statement("sweep_seals")
 _DELETE = "DELETE FROM inbox WHERE member_range = ? AND inbox_window < ?"
 
 
-class Sweep:
+class ExpirySweep:
     """Scans the ranges once for each inbox window that expires, and remembers its position.
 
     After a restart it begins at the first range, which only costs time.
@@ -42,15 +42,15 @@ class Sweep:
         """Delete up to about `limit` rows and snapshots in short transactions, and return their number."""
         if (cut := window_of(now - RETENTION)) != self._cut:
             self._cut, self._next = cut, 0
-        swept = self._seals(now, limit)
+        swept = self._sweep_snapshots(now, limit)
         while swept < limit and self._next is not None:
-            swept += self._ranges(self._next, limit - swept)
+            swept += self._find_expired(self._next, limit - swept)
         return swept
 
-    def _ranges(self, start: int, limit: int) -> int:
+    def _find_expired(self, start: int, limit: int) -> int:
         with self._db.read() as c:
-            where = {"start": start, "cut": self._cut, "ranges": RANGES_AT_ONCE}
-            looked_at = c.execute(_EXPIRED, where).fetchall()
+            condition = {"start": start, "cut": self._cut, "ranges": RANGES_AT_ONCE}
+            looked_at = c.execute(_EXPIRED, condition).fetchall()
         expired = [member_range for member_range, has_expired in looked_at if has_expired]
         swept, next_range = self._delete(expired, limit) if expired else (0, None)
         if next_range is None:
@@ -70,9 +70,9 @@ class Sweep:
                 swept += c.execute(_DELETE, (member_range, self._cut)).rowcount
         return swept, None
 
-    def _seals(self, now: datetime, limit: int) -> int:
+    def _sweep_snapshots(self, now: datetime, limit: int) -> int:
         with self._db.write() as c:
-            return c.execute(_SEALS, (to_ms(now - KEPT_FOR), min(limit, ROWS_AT_ONCE))).rowcount
+            return c.execute(_EXPIRED_SNAPSHOTS, (to_ms(now - SNAPSHOT_KEPT_FOR), min(limit, ROWS_AT_ONCE))).rowcount
 
 
 SHARDS_AT_ONCE = 16
@@ -88,17 +88,17 @@ Values = tuple[int, int, str, int, int, str, bytes]
 class SqliteInbox:
     def __init__(self, inboxes: Sequence[Database]) -> None:
         self._inboxes = inboxes
-        self._sweeps = [Sweep(db) for db in inboxes]
+        self._sweeps = [ExpirySweep(db) for db in inboxes]
 
-    def write(self, rows: Sequence[InboxRows], going: Callable[[], None] = lambda: None) -> None:
+    def write(self, rows: Sequence[InboxRows], on_progress: Callable[[], None] = lambda: None) -> None:
         for file, group in _by_file(rows, len(self._inboxes)).items():
             for batch in _batches(group):
-                going()
+                on_progress()
                 # In the order of the key, so that each page of the tree is found and changed once.
                 with self._inboxes[file].write() as c:
                     c.executemany(_INSERT, chain.from_iterable(map(_values, batch)))
 
-    def sweep(self, now: datetime, limit: int) -> int:
+    def delete_expired(self, now: datetime, limit: int) -> int:
         swept = 0
         for sweep in self._sweeps:
             if swept < limit:
@@ -109,7 +109,7 @@ class SqliteInbox:
 def _by_file(rows: Sequence[InboxRows], files: int) -> dict[int, list[InboxRows]]:
     by_file: dict[int, list[InboxRows]] = defaultdict(list)
     for group in sorted(rows, key=lambda group: group.shard):
-        if group.written:
+        if group.row_count:
             by_file[group.shard % files].append(group)
     return by_file
 
@@ -141,20 +141,22 @@ _ADD = "INSERT INTO audit (hash, body) VALUES (?, ?)"
 _AFTER = "SELECT number, hash, CAST(body AS BLOB) FROM audit WHERE number > ? ORDER BY number LIMIT ?"
 
 
-def record(c: sqlite3.Connection, *, at: datetime, who: str, what: str, detail: Mapping[str, object]) -> None:
+def append_to_audit(
+    c: sqlite3.Connection, *, at: datetime, who: str, action: str, detail: Mapping[str, object]
+) -> None:
     """Append an audit row in the transaction of the operation, so that neither exists without the other."""
-    entry = {"at": at.isoformat(), "who": who, "what": what, **detail}
+    entry = {"at": at.isoformat(), "who": who, "what": action, **detail}
     body = json.dumps(entry, sort_keys=True, ensure_ascii=False).encode()
     last = c.execute(_LAST).fetchone()
-    c.execute(_ADD, (_chained(last[0] if last else b"", body), body))
+    c.execute(_ADD, (_chain_hash(last[0] if last else b"", body), body))
 
 
-def entries(db: Database) -> Iterator[tuple[bytes, bool]]:
+def audit_entries(db: Database) -> Iterator[tuple[bytes, bool]]:
     """Yield the bodies, oldest first, each with whether its content and position are unchanged."""
     number, previous = 0, b""
     while page := _page(db, number):
         for _, stored_hash, body in page:
-            yield body, stored_hash == _chained(previous, body)
+            yield body, stored_hash == _chain_hash(previous, body)
             previous = stored_hash
         number = page[-1][0]
 
@@ -164,5 +166,5 @@ def _page(db: Database, number: int) -> list[tuple[int, bytes, bytes]]:
         return c.execute(_AFTER, (number, PAGE)).fetchall()
 
 
-def _chained(before: bytes, body: bytes) -> bytes:
+def _chain_hash(before: bytes, body: bytes) -> bytes:
     return hashlib.sha256(before + body).digest()

@@ -11,12 +11,12 @@ from datetime import datetime
 from functools import lru_cache
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement, wanted
+from notifier.adapters.sqlite.files import keys_as_json, statement
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.backlog import Sleeper
-from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, account
+from notifier.domain.delivery.backlog import DeferredBurst
+from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, burst_progress
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Subject
@@ -38,7 +38,7 @@ class SqliteLedger:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def plan(self, plans: Sequence[Plan]) -> None:
+    def store_plans(self, plans: Sequence[Plan]) -> None:
         with self._db.write() as c:
             for plan in plans:
                 subject, seq = str(plan.burst.subject), plan.burst.seq
@@ -46,7 +46,7 @@ class SqliteLedger:
                 if c.execute(_PLAN, (subject, seq, pack(plan))).rowcount == 1:
                     c.execute(_OPEN, (subject, seq, to_ms(plan.opened_at)))
 
-    def open(self, since: datetime | None = None) -> Sequence[BurstKey]:
+    def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
         first = to_ms(since) if since else 0
         with self._db.read() as c:
             return [BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_OPENED, (first,))]
@@ -56,7 +56,7 @@ class SqliteLedger:
         progress: dict[BurstKey, BurstProgress] = {}
         for start in range(0, len(keys), CHUNK):
             with self._db.read() as c:
-                progress |= _accounts(c, keys[start : start + CHUNK])
+                progress |= _progress_of(c, keys[start : start + CHUNK])
         return progress
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
@@ -68,8 +68,8 @@ class SqliteLedger:
             c.executemany(_CLOSE, [(str(burst.subject), burst.seq) for burst in bursts])
 
 
-def _accounts(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstKey, BurstProgress]:
-    parameter = wanted(keys)
+def _progress_of(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstKey, BurstProgress]:
+    parameter = keys_as_json(keys)
     entries: dict[BurstKey, list[LedgerEntry]] = defaultdict(list)
     claims: dict[BurstKey, list[Claim]] = defaultdict(list)
     for entry in _entries(c, keys, parameter):
@@ -77,16 +77,16 @@ def _accounts(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstKey,
     for claim in _claims(c, keys, parameter):
         claims[claim.slice.burst].append(claim)
     plans = [unpack(Plan, blob) for (blob,) in c.execute(_PLANS, (parameter,))]
-    return {plan.burst: account(plan, entries[plan.burst], claims[plan.burst]) for plan in plans}
+    return {plan.burst: burst_progress(plan, entries[plan.burst], claims[plan.burst]) for plan in plans}
 
 
-def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Iterator[LedgerEntry]:
+def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) -> Iterator[LedgerEntry]:
     bursts = {(str(key.subject), key.seq): key for key in keys}
-    for subject, seq, text, fact, n, at, people, rows, phones, note in c.execute(_CELLS, (those,)):
+    for subject, seq, text, fact, n, at, people, rows, phones, note in c.execute(_CELLS, (keys_json,)):
         yield LedgerEntry(
             slice=_slice(bursts[subject, seq], text),
             fact=Fact(fact),
-            n=n,
+            number=n,
             at=from_ms(at),
             people=people,
             rows=rows,
@@ -95,16 +95,16 @@ def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Ite
         )
 
 
-def _claims(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Iterator[Claim]:
+def _claims(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) -> Iterator[Claim]:
     bursts = {(str(key.subject), key.seq): key for key in keys}
-    for subject, seq, text, attempt, owner, at, until, reached in c.execute(_CLAIMS, (those,)):
+    for subject, seq, text, attempt, owner, at, until, reached in c.execute(_CLAIMS, (keys_json,)):
         yield Claim(
             slice=_slice(bursts[subject, seq], text),
             attempt=attempt,
             owner=owner,
             claimed_at=from_ms(at),
             until=from_ms(until),
-            reached=reached,
+            checkpoint=reached,
         )
 
 
@@ -122,7 +122,7 @@ def _shape(text: str) -> tuple[Step, Tier, int, int]:
 
 def _row(entry: LedgerEntry) -> tuple[object, ...]:
     burst = entry.slice.burst
-    cell = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), entry.n
+    cell = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), entry.number
     return *cell, to_ms(entry.at), entry.people, entry.rows, entry.phones, entry.note
 
 
@@ -136,14 +136,14 @@ class SqliteClaims:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
-        row = (str(piece.burst.subject), piece.burst.seq, str(piece), owner, to_ms(now), to_ms(until))
+    def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
+        row = (str(slice_.burst.subject), slice_.burst.seq, str(slice_), owner, to_ms(now), to_ms(until))
         with self._db.write() as c:
             taken = c.execute(_CLAIM, row).fetchall()
         if not taken:
             return None
         attempt, reached = taken[0]
-        return Claim(slice=piece, attempt=attempt, owner=owner, claimed_at=now, until=until, reached=reached)
+        return Claim(slice=slice_, attempt=attempt, owner=owner, claimed_at=now, until=until, checkpoint=reached)
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
         return replace(claim, until=until) if self._extend(claim, until) else None
@@ -155,37 +155,37 @@ class SqliteClaims:
         slice_ = claim.slice
         key = (str(slice_.burst.subject), slice_.burst.seq, str(slice_), claim.owner, claim.attempt)
         with self._db.write() as c:
-            return c.execute(_EXTEND, (to_ms(until), claim.reached, *key)).rowcount == 1
+            return c.execute(_EXTEND, (to_ms(until), claim.checkpoint, *key)).rowcount == 1
 
 
 # Deferred bursts in core.db: moved between the two lists in one transaction, so that no crash comes in between.
 
-_LAY = statement("lay_sleeper")
+_INSERT_DEFERRED = statement("lay_sleeper")
 _DUE = "SELECT subject, seq, opened_at FROM sleepers WHERE until <= ? ORDER BY until LIMIT ?"
 _REOPEN = "INSERT OR IGNORE INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
-_UP = "DELETE FROM sleepers WHERE subject = ? AND seq = ?"
+_DELETE_DEFERRED = "DELETE FROM sleepers WHERE subject = ? AND seq = ?"
 _COUNT = "SELECT count(*) FROM sleepers"
 
 
-class SqliteSleepers:
+class SqliteDeferredBursts:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def lay(self, sleepers: Sequence[Sleeper], now: datetime) -> None:
-        rows = [(str(s.burst.subject), s.burst.seq, to_ms(s.opened_at), to_ms(s.until)) for s in sleepers]
+    def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
+        rows = [(str(s.burst.subject), s.burst.seq, to_ms(s.opened_at), to_ms(s.until)) for s in to_defer]
         with self._db.write() as c:
-            c.executemany(_LAY, rows)
+            c.executemany(_INSERT_DEFERRED, rows)
             c.executemany(_CLOSE, [row[:2] for row in rows])
 
-    def wake(self, now: datetime, most: int) -> Sequence[BurstKey]:
-        due = to_ms(now), most
+    def wake_due(self, now: datetime, limit: int) -> Sequence[BurstKey]:
+        due = to_ms(now), limit
         with self._db.read() as c:
             if not c.execute(_DUE, due).fetchone():
                 return []
         with self._db.write() as c:
             rows = c.execute(_DUE, due).fetchall()
             c.executemany(_REOPEN, rows)
-            c.executemany(_UP, [row[:2] for row in rows])
+            c.executemany(_DELETE_DEFERRED, [row[:2] for row in rows])
         return [BurstKey(Subject.parse(subject), seq) for subject, seq, _ in rows]
 
     def count(self) -> int:

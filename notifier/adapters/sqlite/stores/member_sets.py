@@ -12,12 +12,12 @@ import numpy as np
 from notifier.adapters.sqlite.connection import Database, batches
 from notifier.adapters.sqlite.files import statement
 from notifier.adapters.sqlite.stores.directory import accounts_of
-from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, decode, encode, from_offsets, joined, shard_of
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, decode, encode, from_offsets, shard_of, union_by_shard
 from notifier.domain.audience.tiers import SetKind, ShardSets
-from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
-from notifier.domain.fencing import Stamp
+from notifier.domain.delivery.plan import NO_FOLLOWERS, FollowerCounts
+from notifier.domain.fencing import FencingToken
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.ports.audience import ShardBlob, Stay
+from notifier.ports.audience import ActiveSetEntry, ShardBlob
 
 BATCH = 256
 """Bitmaps per transaction: 4 MB at most.
@@ -27,11 +27,11 @@ An import of any size then needs little memory, and other writers get their turn
 
 COUNT = np.dtype("<u4")
 
-_EVERYBODY = ""
+_ACCOUNT_WIDE = ""
 _KINDS = {str(kind): kind for kind in SetKind}
 
 _LIVE = statement("live_sets")
-_ONE = "SELECT blob FROM member_sets WHERE owner = ? AND shard = ? AND kind = ?"
+_READ_ONE = "SELECT blob FROM member_sets WHERE owner = ? AND shard = ? AND kind = ?"
 _READ = """
     SELECT shard, blob FROM member_sets
     WHERE owner = ? AND kind = ? AND shard IN (SELECT value FROM json_each(?))
@@ -51,34 +51,38 @@ class SqliteMemberSets:
     def _live(self, subject: Subject, shard: int, restricted_to: UserId | None) -> ShardSets:
         with self._db.read() as c:
             if subject.kind is Kind.SELF:
-                sets = _of_one(c, subject.owner, shard)
+                sets = _personal_sets(c, subject.owner, shard)
             else:
                 sets = {_KINDS[kind]: decode(blob) for kind, blob in c.execute(_LIVE, (str(subject), shard))}
             if restricted_to is None:
                 return ShardSets(sets=sets)
-            followers = _one(c, str(Subject(Kind.MENTION, restricted_to)), shard, SetKind.FOLLOWERS)
+            followers = _read_set(c, str(Subject(Kind.MENTION, restricted_to)), shard, SetKind.FOLLOWERS)
             return ShardSets(sets=sets, mentioner_followers=followers)
 
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
         with self._db.read() as c:
-            parameters = (str(owner or _EVERYBODY), str(kind), json.dumps(list(shards)))
+            parameters = (str(owner or _ACCOUNT_WIDE), str(kind), json.dumps(list(shards)))
             return {shard: decode(blob) for shard, blob in c.execute(_READ, parameters)}
 
-    def head(self, subject: Subject) -> SetHead:
+    def follower_counts(self, subject: Subject) -> FollowerCounts:
         with self._db.read() as c:
             if subject.kind is Kind.SELF:
-                return _head_of_one(_member(c, subject.owner))
+                return _personal_head(_member(c, subject.owner))
             row = c.execute(_HEAD, (str(subject),)).fetchone()
-        return NO_FOLLOWERS if row is None else SetHead(total=row[0], counts=np.frombuffer(row[1], COUNT).tolist())
+        return (
+            NO_FOLLOWERS
+            if row is None
+            else FollowerCounts(total=row[0], by_shard=np.frombuffer(row[1], COUNT).tolist())
+        )
 
-    def put(self, blobs: Iterable[ShardBlob], stamp: Stamp | None = None) -> None:
-        at = stamp or 0
-        self._put(_PUT, ((str(b.owner or _EVERYBODY), b.shard, str(b.kind), encode(b.bits), at) for b in blobs))
+    def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
+        at = token or 0
+        self._put(_PUT, ((str(b.owner or _ACCOUNT_WIDE), b.shard, str(b.kind), encode(b.bits), at) for b in blobs))
 
-    def put_heads(self, heads: Mapping[Subject, SetHead], stamp: Stamp | None = None) -> None:
-        at = stamp or 0
+    def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
+        at = token or 0
         self._put(
-            _PUT_HEAD, ((str(s), h.total, np.array(h.counts, dtype=COUNT).tobytes(), at) for s, h in heads.items())
+            _PUT_HEAD, ((str(s), h.total, np.array(h.by_shard, dtype=COUNT).tobytes(), at) for s, h in counts.items())
         )
 
     def _put(self, sql: str, rows: Iterable[tuple[object, ...]]) -> None:
@@ -87,19 +91,21 @@ class SqliteMemberSets:
                 c.executemany(sql, batch)
 
 
-def _one(c: sqlite3.Connection, owner: str, shard: int, kind: SetKind) -> Bits:
-    row = c.execute(_ONE, (owner, shard, str(kind))).fetchone()
+def _read_set(c: sqlite3.Connection, owner: str, shard: int, kind: SetKind) -> Bits:
+    row = c.execute(_READ_ONE, (owner, shard, str(kind))).fetchone()
     return decode(row[0] if row else b"N")
 
 
-def _of_one(c: sqlite3.Connection, owner: UserId, shard: int) -> dict[SetKind, Bits]:
+def _personal_sets(c: sqlite3.Connection, owner: UserId, shard: int) -> dict[SetKind, Bits]:
     """Return the sets of a personal subject. Its owner follows it, and the rules for followers don't apply."""
     member = _member(c, owner)
     if member is None or shard_of(member) != shard:
         return {}
     own = from_offsets([member % SHARD_MEMBERS])
-    phones = {kind: _one(c, _EVERYBODY, shard, kind) for kind in (SetKind.PUSH, SetKind.NO_PUSH, SetKind.ASKED)}
-    return {SetKind.FOLLOWERS: own, **phones}
+    push_sets = {
+        kind: _read_set(c, _ACCOUNT_WIDE, shard, kind) for kind in (SetKind.PUSH, SetKind.NO_PUSH, SetKind.ASKED)
+    }
+    return {SetKind.FOLLOWERS: own, **push_sets}
 
 
 def _member(c: sqlite3.Connection, user: UserId) -> Member | None:
@@ -107,10 +113,10 @@ def _member(c: sqlite3.Connection, user: UserId) -> Member | None:
     return None if account is None or account.deleted else account.member
 
 
-def _head_of_one(member: Member | None) -> SetHead:
+def _personal_head(member: Member | None) -> FollowerCounts:
     if member is None:
         return NO_FOLLOWERS
-    return SetHead(total=1, counts=(*([0] * shard_of(member)), 1))
+    return FollowerCounts(total=1, by_shard=(*([0] * shard_of(member)), 1))
 
 
 # Active sets in core.db: a bitmap for each set, shard and expiry hour.
@@ -125,28 +131,28 @@ _PUT_ACTIVE_SET = statement("put_stay")
 _FORGET = "DELETE FROM stays WHERE until < ?"
 
 
-class SqliteStays:
+class SqliteActiveSets:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def standing(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
+    def read_active(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         return self._read(_STANDING, kind, hour, shards)
 
-    def until(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
+    def read_expiring(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         return self._read(_UNTIL, kind, hour, shards)
 
     def _read(self, sql: str, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         with self._db.read() as c:
             rows = c.execute(sql, (str(kind), json.dumps(list(shards)), hour))
-            return joined((shard, decode(blob)) for shard, blob in rows)
+            return union_by_shard((shard, decode(blob)) for shard, blob in rows)
 
-    def put(self, stays: Iterable[Stay], stamp: Stamp | None = None) -> None:
+    def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:
         for batch in batches(
-            ((str(s.kind), s.shard, s.until, encode(s.bits), stamp or 0) for s in stays), ACTIVE_BATCH
+            ((str(s.kind), s.shard, s.last_hour, encode(s.bits), token or 0) for s in entries), ACTIVE_BATCH
         ):
             with self._db.write() as c:
                 c.executemany(_PUT_ACTIVE_SET, batch)
 
-    def forget(self, hour: int) -> None:
+    def delete_expired(self, hour: int) -> None:
         with self._db.write() as c:
             c.execute(_FORGET, (hour,))

@@ -9,12 +9,12 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import statement
-from notifier.adapters.sqlite.stores.inbox import record
+from notifier.adapters.sqlite.stores.inbox import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.bursts.held_mention import KNOWN, WAITS, HeldMention, ModerationDecision
+from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, RECORD_KEPT_FOR, HeldMention, ModerationDecision
 from notifier.domain.bursts.mention import Event, EventId
-from notifier.domain.bursts.moderation import ReachWord, Verdict, told
+from notifier.domain.bursts.moderation import ReachLimit, Verdict, audit_fields
 from notifier.domain.ids import UserId
 from notifier.ports.coordination import Clock
 
@@ -35,21 +35,21 @@ _DECIDE = "UPDATE holds SET decision = ? WHERE id = ? AND source = ? AND decisio
 Row = tuple[str, str, str, bytes, int, bytes | None, str | None]
 
 
-class SqliteHolds:
+class SqliteHeldMentions:
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
 
-    def put(self, holds: Collection[HeldMention]) -> None:
+    def put(self, held_mentions: Collection[HeldMention]) -> None:
         """Hold the mentions. The same transaction deletes texts and rows that have expired."""
         now = self._clock.now()
         with self._db.write() as c:
-            c.executemany(_PUT, [_row(hold) for hold in holds])
-            c.execute(_TEXTS, (to_ms(now - WAITS),))
-            c.execute(_FORGET, (to_ms(now - KNOWN),))
+            c.executemany(_PUT, [_row(hold) for hold in held_mentions])
+            c.execute(_TEXTS, (to_ms(now - MAX_DECISION_WAIT),))
+            c.execute(_FORGET, (to_ms(now - RECORD_KEPT_FOR),))
 
     def waiting(self) -> Iterator[HeldMention]:
-        first = to_ms(self._clock.now() - WAITS)
+        first = to_ms(self._clock.now() - MAX_DECISION_WAIT)
         since, place = first, 0
         while page := self._page(first, since, place):
             yield from (hold_of(row[:7]) for row in page)
@@ -61,17 +61,19 @@ class SqliteHolds:
 
     def count(self) -> int:
         with self._db.read() as c:
-            return int(c.execute(_COUNT, (to_ms(self._clock.now() - WAITS),)).fetchone()[0])
+            return int(c.execute(_COUNT, (to_ms(self._clock.now() - MAX_DECISION_WAIT),)).fetchone()[0])
 
-    def of(self, ids: Collection[str]) -> Sequence[HeldMention]:
+    def by_event_id(self, ids: Collection[str]) -> Sequence[HeldMention]:
         with self._db.read() as c:
             return [hold_of(row) for row in c.execute(_OF, (json.dumps(list(ids)),))]
 
-    def decide(self, event: EventId, decision: ModerationDecision, who: str, now: datetime) -> bool:
+    def decide(self, event: EventId, decision: ModerationDecision, operator: str, now: datetime) -> bool:
         with self._db.write() as c:
-            if not c.execute(_DECIDE, (str(decision), event.id, event.source, to_ms(now - WAITS))).rowcount:
+            if not c.execute(_DECIDE, (str(decision), event.id, event.source, to_ms(now - MAX_DECISION_WAIT))).rowcount:
                 return False
-            record(c, at=now, who=who, what=f"hold.{decision}", detail={"source": event.source, "id": event.id})
+            append_to_audit(
+                c, at=now, who=operator, action=f"hold.{decision}", detail={"source": event.source, "id": event.id}
+            )
             return True
 
 
@@ -98,25 +100,25 @@ _LISTED = "SELECT user, verdict, reason, who, at FROM reaches ORDER BY user"
 _STANDING = "SELECT user, verdict, reason, who, at FROM reaches WHERE user IN (SELECT value FROM json_each(?))"
 
 
-class SqliteReaches:
+class SqliteReachLimits:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def say(self, word: ReachWord) -> None:
+    def put(self, limit: ReachLimit) -> None:
         with self._db.write() as c:
-            c.execute(_SAY, (word.user, str(word.verdict), word.reason, word.who, to_ms(word.at)))
-            record(c, at=word.at, who=word.who, what="reach.say", detail=told(word))
+            c.execute(_SAY, (limit.user, str(limit.verdict), limit.reason, limit.operator, to_ms(limit.at)))
+            append_to_audit(c, at=limit.at, who=limit.operator, action="reach.say", detail=audit_fields(limit))
 
-    def standing(self, users: Collection[UserId]) -> Mapping[UserId, ReachWord]:
+    def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
         with self._db.read() as c:
-            records = [_word(row) for row in c.execute(_STANDING, (json.dumps(list(users)),))]
+            records = [_limit(row) for row in c.execute(_STANDING, (json.dumps(list(users)),))]
         return {record.user: record for record in records}
 
-    def listed(self) -> Sequence[ReachWord]:
+    def read_all(self) -> Sequence[ReachLimit]:
         with self._db.read() as c:
-            return [_word(row) for row in c.execute(_LISTED)]
+            return [_limit(row) for row in c.execute(_LISTED)]
 
 
-def _word(row: tuple[str, str, str, str, int]) -> ReachWord:
+def _limit(row: tuple[str, str, str, str, int]) -> ReachLimit:
     user, verdict, reason, who, at = row
-    return ReachWord(user=UserId(user), verdict=Verdict(verdict), reason=reason, who=who, at=from_ms(at))
+    return ReachLimit(user=UserId(user), verdict=Verdict(verdict), reason=reason, operator=who, at=from_ms(at))

@@ -8,16 +8,20 @@ from notifier.adapters.sqlite.async_reader import SqliteReader, SqliteWriter
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import statement
 from notifier.adapters.sqlite.stores.directory import accounts_of, range_of
-from notifier.adapters.sqlite.stores.user_preferences import apart_in, overall_in, wants_of
+from notifier.adapters.sqlite.stores.user_preferences import (
+    member_account_preferences,
+    subject_preferences_of,
+    user_blocks_of,
+)
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, shard_of
-from notifier.domain.audience.follows import LEFT
-from notifier.domain.audience.id_ranges import RememberedRanges
+from notifier.domain.audience.follows import UNFOLLOWED
+from notifier.domain.audience.id_ranges import RangeCache
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.domain.users.account_preferences import visible_from
-from notifier.domain.users.subject_preferences import volumes
-from notifier.domain.users.user_blocks import MOST_BLOCKERS, parted, reunited
+from notifier.domain.users.subject_preferences import own_volumes
+from notifier.domain.users.user_blocks import MAX_BLOCKERS, blocked_accounts, visible_after_unblock
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.users import InboxContext
 
@@ -39,13 +43,13 @@ class SqlitePeople:
         reader: SqliteReader | None = None,
         writer: SqliteWriter | None = None,
         *,
-        most_blockers: int = MOST_BLOCKERS,
+        most_blockers: int = MAX_BLOCKERS,
     ) -> None:
         self._db = db
         self._most_blockers = most_blockers
         self._reader = reader or SqliteReader()
         self._writer = writer or SqliteWriter()
-        self._ranges = RememberedRanges()
+        self._ranges = RangeCache()
 
     async def member(self, user: UserId) -> Member | None:
         return await self._reader(self._member, user)
@@ -59,7 +63,7 @@ class SqlitePeople:
     async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
         return await self._reader(self._open, user)
 
-    async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
+    async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         await self._writer(self._see, member, seen_at, newer)
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
@@ -81,15 +85,19 @@ class SqlitePeople:
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
         with self._db.read() as c:
-            follows, wants, overall = _follows(c, member), wants_of(c, member), overall_in(c, member)
-            apart = apart_in(c, member, follows, self._most_blockers)
+            follows, own_preferences, account_preferences = (
+                _follows(c, member),
+                subject_preferences_of(c, member),
+                member_account_preferences(c, member),
+            )
+            blocks = user_blocks_of(c, member, follows, self._most_blockers)
             return Viewer(
                 user=user,
-                follows=reunited(visible_from(follows, wants, overall), apart),
-                blocked=parted(apart),
-                volume=volumes(wants),
+                follows=visible_after_unblock(visible_from(follows, own_preferences, account_preferences), blocks),
+                blocked=blocked_accounts(blocks),
+                volume=own_volumes(own_preferences),
                 marks=_marks(c, member),
-                overall=overall,
+                account_preferences=account_preferences,
             )
 
     def _see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
@@ -113,7 +121,7 @@ def _follows(c: sqlite3.Connection, member: Member) -> Mapping[Subject, datetime
             own[subject] = at
         elif members[slot // 8] >> slot % 8 & 1:
             shared[subject] = at
-    since, unfollowed = shared | own, to_ms(LEFT)
+    since, unfollowed = shared | own, to_ms(UNFOLLOWED)
     return {Subject.parse(subject): from_ms(at) for subject, at in since.items() if at < unfollowed}
 
 

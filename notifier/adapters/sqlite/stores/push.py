@@ -12,22 +12,22 @@ from itertools import chain
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import statement
-from notifier.adapters.sqlite.stores.user_preferences import told_in
-from notifier.codec.preferences import spared
-from notifier.codec.push import pack_intent, pack_outcome, spares, unpack_window
+from notifier.adapters.sqlite.stores.user_preferences import account_fields_of
+from notifier.codec.preferences import suppressions_by_member
+from notifier.codec.push import pack_intent, pack_outcome, suppression_by_shard, unpack_window
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS
-from notifier.domain.audience.follows import LEFT
-from notifier.domain.audience.snapshot import KEPT_FOR
+from notifier.domain.audience.follows import UNFOLLOWED
+from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Member, Platform, Subject
-from notifier.domain.push.send_log import Sending, Window
+from notifier.domain.push.send_log import SendLogKey, SendWindow
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.ports.coordination import Clock
-from notifier.ports.push import Spare
+from notifier.ports.push import PushSuppression
 
-KEPT = KEPT_FOR + timedelta(days=1)
+KEPT = SNAPSHOT_KEPT_FOR + timedelta(days=1)
 """Life of a batch: a day longer than its burst can be delivered."""
 SWEPT = 2
 """Expired batches deleted per batch written: more than expire meanwhile."""
@@ -51,21 +51,23 @@ _SWEEP = """
 Key = tuple[str, int, int, str, str, int]
 
 
-class SqliteSent:
+class SqliteSendLog:
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
 
-    def read(self, burst: BurstKey, platform: Platform, shards: Collection[int]) -> Mapping[Sending, Sequence[Window]]:
+    def read(
+        self, burst: BurstKey, platform: Platform, shards: Collection[int]
+    ) -> Mapping[SendLogKey, Sequence[SendWindow]]:
         wanted = str(burst.subject), burst.seq, json.dumps(list(shards)), str(platform)
         with self._db.read() as c:
             rows = c.execute(_READ, wanted).fetchall()
-        windows = defaultdict[Sending, list[Window]](list)
+        windows = defaultdict[SendLogKey, list[SendWindow]](list)
         for shard, tier, n, intent, outcome in rows:
-            windows[Sending(burst, Tier(tier), shard, platform)].append(unpack_window(n, intent, outcome))
+            windows[SendLogKey(burst, Tier(tier), shard, platform)].append(unpack_window(n, intent, outcome))
         return dict(windows)
 
-    def intend(self, windows: Sequence[tuple[Sending, Window]]) -> Sequence[bool]:
+    def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Sequence[bool]:
         rows = [(*_key(sending, window), to_ms(window.at), pack_intent(window)) for sending, window in windows]
         over = to_ms(self._clock.now() - KEPT)
         with self._db.write() as c:
@@ -73,15 +75,15 @@ class SqliteSent:
             c.execute(_SWEEP, (over, SWEPT * len(rows)))
         return written
 
-    def close(self, windows: Sequence[tuple[Sending, Window]]) -> None:
+    def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
         rows = [(pack_outcome(window), *_key(sending, window)) for sending, window in windows]
         with self._db.write() as c:
             c.executemany(_CLOSE, rows)
 
 
-def _key(sending: Sending, window: Window) -> Key:
+def _key(sending: SendLogKey, window: SendWindow) -> Key:
     burst = sending.burst
-    return str(burst.subject), burst.seq, sending.shard, str(sending.platform), str(sending.tier), window.n
+    return str(burst.subject), burst.seq, sending.shard, str(sending.platform), str(sending.tier), window.number
 
 
 # Push suppression from core.db: a few index ranges per shard, in one consistent snapshot.
@@ -89,30 +91,33 @@ def _key(sending: Sending, window: Window) -> Key:
 _SPARED = statement("spared")
 _LATE_BLOCKS = statement("late_blocks")
 _EARLIER = statement("earlier_follows")
-_OWN_WORDS = """
+_OWN_VOLUMES = """
     SELECT block * 1024 + slot, volume FROM wants
     WHERE subject = :subject AND block / 128 = :shard AND slot < 1024 AND volume_at >= 0
 """
 
 
-Given = Mapping[str, object]
+Parameters = Mapping[str, object]
 
 
-class SqliteSpared:
+class SqlitePushSuppressions:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, Spare]:
-        queries = [_given(burst, shard) for shard in shards]
+    def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, PushSuppression]:
+        queries = [_parameters(burst, shard) for shard in shards]
         with self._db.read() as c:
-            never = chain.from_iterable(_never(c, parameters) for parameters in queries)
-            suppressed = spared(
-                chain.from_iterable(told_in(c, shard) for shard in shards), _own_words(c, queries), burst, now
+            never_alerted = chain.from_iterable(_never_alerted(c, parameters) for parameters in queries)
+            suppressed = suppressions_by_member(
+                chain.from_iterable(account_fields_of(c, shard) for shard in shards),
+                _own_volumes(c, queries),
+                burst,
+                now,
             )
-            return spares(shards, never, suppressed)
+            return suppression_by_shard(shards, never_alerted, suppressed)
 
 
-def _given(burst: Burst, shard: int) -> Given:
+def _parameters(burst: Burst, shard: int) -> Parameters:
     author = burst.restricted_to
     return {
         "subject": str(burst.key.subject),
@@ -123,27 +128,27 @@ def _given(burst: Burst, shard: int) -> Given:
         "owner": burst.key.subject.owner,
         "never": to_ms(NEVER),
         "author": None if author is None else str(Subject(Kind.MENTION, author)),
-        "left": to_ms(LEFT),
+        "left": to_ms(UNFOLLOWED),
         "shard": shard,
         "first": shard * SHARD_MEMBERS,
         "last": (shard + 1) * SHARD_MEMBERS - 1,
     }
 
 
-def _never(c: sqlite3.Connection, given: Given) -> Iterator[Member]:
-    yield from (Member(member) for (member,) in c.execute(_SPARED, given))
-    yield from _of_late_blocks(c, given)
+def _never_alerted(c: sqlite3.Connection, values: Parameters) -> Iterator[Member]:
+    yield from (Member(member) for (member,) in c.execute(_SPARED, values))
+    yield from _of_late_blocks(c, values)
 
 
-def _of_late_blocks(c: sqlite3.Connection, given: Given) -> Collection[Member]:
+def _of_late_blocks(c: sqlite3.Connection, values: Parameters) -> Collection[Member]:
     """Return members whose whole block follows since after the opening, unless their own row says before it."""
-    late = {member for row in c.execute(_LATE_BLOCKS, given) for member in _members(*row)}
-    return late - {Member(member) for (member,) in c.execute(_EARLIER, given)} if late else late
+    late = {member for row in c.execute(_LATE_BLOCKS, values) for member in _members(*row)}
+    return late - {Member(member) for (member,) in c.execute(_EARLIER, values)} if late else late
 
 
-def _own_words(c: sqlite3.Connection, asked: Iterable[Given]) -> Mapping[Member, Volume]:
+def _own_volumes(c: sqlite3.Connection, queries: Iterable[Parameters]) -> Mapping[Member, Volume]:
     """Return the volumes of the subject itself, which override the account preferences."""
-    rows = chain.from_iterable(c.execute(_OWN_WORDS, parameters) for parameters in asked)
+    rows = chain.from_iterable(c.execute(_OWN_VOLUMES, parameters) for parameters in queries)
     return {Member(member): Volume(volume) for member, volume in rows}
 
 

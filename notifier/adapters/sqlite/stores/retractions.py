@@ -12,7 +12,7 @@ from notifier.adapters.sqlite.stores.moderation import hold_of
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
-from notifier.domain.bursts.retraction import Retraction, Trail, found_by
+from notifier.domain.bursts.retraction import Retraction, RetractionKey, index_keys
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.event_log import DeadLetter
@@ -36,57 +36,59 @@ class SqliteRetractions:
 
     def write(self, retractions: Collection[Retraction]) -> None:
         with self._db.write() as c:
-            c.executemany(
-                _RETRACT, [(retraction.trail, retraction.rank, pack(retraction)) for retraction in retractions]
-            )
+            c.executemany(_RETRACT, [(retraction.key, retraction.rank, pack(retraction)) for retraction in retractions])
 
-    def standing(self, trails: Collection[Trail]) -> Mapping[Trail, Retraction]:
+    def read_current(self, keys: Collection[RetractionKey]) -> Mapping[RetractionKey, Retraction]:
         with self._db.read() as c:
-            rows = {trail: c.execute(_STANDING, (trail,)).fetchone() for trail in trails}
+            rows = {trail: c.execute(_STANDING, (trail,)).fetchone() for trail in keys}
         return {trail: unpack(Retraction, row[0]) for trail, row in rows.items() if row}
 
-    def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[MentionLocation]:
-        for trail in trails:
+    def mention_locations(
+        self, keys: Collection[RetractionKey], burst: BurstKey | None = None
+    ) -> Iterator[MentionLocation]:
+        for trail in keys:
             yield from self._along(trail, burst)
 
-    def read(self, places: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
+    def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         with self._db.read() as c:
-            rows = {place: c.execute(_READ, _key(place)).fetchone() for place in places}
+            rows = {place: c.execute(_READ, _key(place)).fetchone() for place in locations}
         return {place: unpack(Mention, row[0]) for place, row in rows.items() if row}
 
-    def within(self, burst: BurstKey) -> Iterator[Mention]:
+    def mentions_of_burst(self, burst: BurstKey) -> Iterator[Mention]:
         position = ("", "")
         while rows := self._within(burst, position):
             yield from (unpack(Mention, blob) for *_, blob in rows)
             position = rows[-1][:2]
 
-    def _along(self, trail: Trail, burst: BurstKey | None) -> Iterator[MentionLocation]:
+    def _along(self, trail: RetractionKey, burst: BurstKey | None) -> Iterator[MentionLocation]:
         burst_filter = {"burst": str(burst.subject), "of": burst.seq} if burst else {"burst": None, "of": None}
         position: tuple[str, int, str, str] = ("", 0, "", "")
-        while rows := self._rows(_ALONG, {**burst_filter, "trail": trail, "most": AT_ONCE, **_named(position)}):
+        while rows := self._rows(
+            _ALONG, {**burst_filter, "trail": trail, "most": AT_ONCE, **_named_parameters(position)}
+        ):
             yield from (
                 MentionLocation(BurstKey(Subject.parse(s), seq), EventId(source, id)) for s, seq, source, id in rows
             )
             position = rows[-1]
 
-    def _within(self, burst: BurstKey, behind: tuple[str, str]) -> list[tuple[str, str, bytes]]:
+    def _within(self, burst: BurstKey, after: tuple[str, str]) -> list[tuple[str, str, bytes]]:
         with self._db.read() as c:
-            return c.execute(_WITHIN, (str(burst.subject), burst.seq, *behind, AT_ONCE)).fetchall()
+            return c.execute(_WITHIN, (str(burst.subject), burst.seq, *after, AT_ONCE)).fetchall()
 
     def _rows(self, query: str, values: Mapping[str, object]) -> list[tuple[str, int, str, str]]:
         with self._db.read() as c:
             return c.execute(query, values).fetchall()
 
 
-def change(changed: Sequenced, versions: Mapping[BurstKey, int]) -> Mapping[str, object]:
+def change_parameters(changed: Sequenced, versions: Mapping[BurstKey, int]) -> Mapping[str, object]:
     """Return the parameters of CHANGE, with the version of the mention's burst."""
     version = versions[BurstKey(changed.mention.subject, changed.seq)]
-    return {**_named(_place(changed)), "blob": pack(changed.mention), "version": version}
+    return {**_named_parameters(_place(changed)), "blob": pack(changed.mention), "version": version}
 
 
-def trails(sequenced: Sequenced) -> list[tuple[str, str, int, str, str]]:
+def retraction_key_rows(sequenced: Sequenced) -> list[tuple[str, str, int, str, str]]:
     """Return the rows that lead to the mention."""
-    return [(trail, *_place(sequenced)) for trail in found_by(sequenced.mention)]
+    return [(trail, *_place(sequenced)) for trail in index_keys(sequenced.mention)]
 
 
 def _place(sequenced: Sequenced) -> tuple[str, int, str, str]:
@@ -98,7 +100,7 @@ def _key(place: MentionLocation) -> tuple[str, int, str, str]:
     return str(place.burst.subject), place.burst.seq, place.event.source, place.event.id
 
 
-def _named(place: tuple[str, int, str, str]) -> dict[str, object]:
+def _named_parameters(place: tuple[str, int, str, str]) -> dict[str, object]:
     return dict(zip(("subject", "seq", "source", "id"), place, strict=True))
 
 
@@ -116,11 +118,11 @@ _LETTERS = f"SELECT {LETTER} FROM dead_letters WHERE id > ? AND length(body) > 0
 _EMPTY = "UPDATE dead_letters SET body = x'' WHERE id = ?"
 
 
-class SqliteTraces:
+class SqliteErasureTargets:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def held(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
+    def held_mentions(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         parameter, place = json.dumps(list(authors)), 0
         while rows := self._held(parameter, place):
             for hold in (hold_of(row[:7]) for row in rows):
@@ -128,24 +130,26 @@ class SqliteTraces:
                     yield hold
             place = rows[-1][7]
 
-    def blank(self, holds: Collection[HeldMention]) -> None:
+    def erase_held_texts(self, held_mentions: Collection[HeldMention]) -> None:
         with self._db.write() as c:
-            c.executemany(_BLANK, [(pack(hold.blank.event), hold.id.id, hold.id.source) for hold in holds])
+            c.executemany(
+                _BLANK, [(pack(hold.without_text.event), hold.id.id, hold.id.source) for hold in held_mentions]
+            )
 
-    def letters(self) -> Iterator[DeadLetter]:
+    def dead_letters(self) -> Iterator[DeadLetter]:
         last_id = ""
         while rows := self._letters(last_id):
             yield from map(letter_of, rows)
             last_id = rows[-1][0]
 
-    def empty(self, letters: Collection[DeadLetter]) -> None:
+    def erase_letter_bodies(self, letters: Collection[DeadLetter]) -> None:
         with self._db.write() as c:
             c.executemany(_EMPTY, [(letter.id,) for letter in letters])
 
-    def _held(self, authors: str, behind: int) -> list[tuple[str, str, str, bytes, int, bytes, str | None, int]]:
+    def _held(self, authors: str, after: int) -> list[tuple[str, str, str, bytes, int, bytes, str | None, int]]:
         with self._db.read() as c:
-            return c.execute(_HELD, (authors, behind, ERASURES_AT_ONCE)).fetchall()
+            return c.execute(_HELD, (authors, after, ERASURES_AT_ONCE)).fetchall()
 
-    def _letters(self, behind: str) -> list[Stored]:
+    def _letters(self, after: str) -> list[Stored]:
         with self._db.read() as c:
-            return c.execute(_LETTERS, (behind, ERASURES_AT_ONCE)).fetchall()
+            return c.execute(_LETTERS, (after, ERASURES_AT_ONCE)).fetchall()

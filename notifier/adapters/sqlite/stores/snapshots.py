@@ -5,10 +5,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.codec import SnapshotFacts, pack, pack_seal, unpack, unpack_part, unpack_seal
+from notifier.codec import SnapshotFacts, pack, pack_snapshot, unpack, unpack_snapshot, unpack_tier_snapshot
 from notifier.codec.storage import to_ms
-from notifier.domain.audience.bitmap import Bits, nobody
-from notifier.domain.audience.snapshot import Seal, SnapshotCounts, TierSnapshot
+from notifier.domain.audience.bitmap import Bits, no_members
+from notifier.domain.audience.snapshot import AudienceSnapshot, SnapshotCounts, TierSnapshot
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
@@ -19,38 +19,38 @@ _FACTS = f"SELECT shard, facts {_OF_BURST}"
 _INSERT = "INSERT OR IGNORE INTO seals (subject, seq, shard, facts, blob, sealed_at) VALUES (?, ?, ?, ?, ?, ?)"
 
 
-class SqliteSeals:
+class SqliteAudienceSnapshots:
     def __init__(self, inboxes: Sequence[Database], clock: Clock) -> None:
         self._inboxes = inboxes
         self._clock = clock
 
-    def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Seal]:
-        return {shard: unpack_seal(shard, blob) for shard, blob in self._blobs(burst, shards)}
+    def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, AudienceSnapshot]:
+        return {shard: unpack_snapshot(shard, blob) for shard, blob in self._blobs(burst, shards)}
 
     # A file returns a whole snapshot as quickly as a part of it: decoding the bitmaps takes the time.
-    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
-        return {shard: unpack_part(shard, blob, tier) for shard, blob in self._blobs(burst, shards)}
+    def read_tier(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
+        return {shard: unpack_tier_snapshot(shard, blob, tier) for shard, blob in self._blobs(burst, shards)}
 
-    def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
+    def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
         # Mostly no user is to be alerted, and then no bitmap is read.
         facts = self._facts(burst, shards)
         alerting = [shard for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)]
-        alerted = {shard: seal.alerted(tier) for shard, seal in self.read(burst, alerting).items()}
-        return dict.fromkeys(facts, nobody()) | alerted
+        alerted = {shard: seal.members_to_alert(tier) for shard, seal in self.read(burst, alerting).items()}
+        return dict.fromkeys(facts, no_members()) | alerted
 
-    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
-        return {shard: facts.tally(shard) for shard, facts in self._facts(burst, shards).items()}
+    def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
+        return {shard: facts.counts(shard) for shard, facts in self._facts(burst, shards).items()}
 
-    def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
-        current = {seal.shard: seal for seal in seals}
+    def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
+        current = {seal.shard: seal for seal in snapshots}
         now = to_ms(self._clock.now())
         for db, shards in self._by_file(current):
-            rows = [(str(burst.subject), burst.seq, shard, *_packed(current[shard]), now) for shard in shards]
+            rows = [(str(burst.subject), burst.seq, shard, *_pack(current[shard]), now) for shard in shards]
             with db.write() as c:
                 won = [c.execute(_INSERT, row).rowcount == 1 for row in rows]
             if lost := [shard for shard, first in zip(shards, won, strict=True) if not first]:
-                current |= {shard: unpack_seal(shard, blob) for shard, blob in _read(db, _READ, burst, lost)}
-        return [current[seal.shard] for seal in seals]
+                current |= {shard: unpack_snapshot(shard, blob) for shard, blob in _read(db, _READ, burst, lost)}
+        return [current[seal.shard] for seal in snapshots]
 
     def _blobs(self, burst: BurstKey, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
         for db, file_shards in self._by_file(shards):
@@ -67,9 +67,9 @@ class SqliteSeals:
         return [(self._inboxes[file], file_shards) for file, file_shards in files.items()]
 
 
-def _packed(seal: Seal) -> tuple[bytes, bytes]:
-    facts = SnapshotFacts.of(seal)
-    return pack(facts), pack_seal(seal, facts)
+def _pack(snapshot: AudienceSnapshot) -> tuple[bytes, bytes]:
+    facts = SnapshotFacts.of_snapshot(snapshot)
+    return pack(facts), pack_snapshot(snapshot, facts)
 
 
 def _read(db: Database, sql: str, burst: BurstKey, shards: Sequence[int]) -> Sequence[tuple[int, bytes]]:

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.async_reader import SqliteReader
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement, wanted
+from notifier.adapters.sqlite.files import keys_as_json, statement
 from notifier.codec import unpack
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import shard_of
@@ -31,14 +31,14 @@ _ROWS = statement("inbox_rows")
 _SUBJECTS = statement("inbox_subjects")
 _WINDOW = "SELECT max(inbox_window) FROM inbox WHERE member_range = ? AND inbox_window <= ?"
 
-Found = tuple[int, str, int, bytes, str]
+NewestRow = tuple[int, str, int, bytes, str]
 """Opening, subject, seq, blob and restriction of a burst; sorts as its position does."""
 Stored = tuple[int, str, int, str, bytes]
 """Opening, subject, seq, tier and members of an inbox row; sorts as its position does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _WantedRows:
     """The member whose rows are read, the subjects, and the position."""
 
     member: Member
@@ -59,21 +59,21 @@ class SqliteTimeline:
     async def before(
         self,
         subjects: Collection[Subject],
-        place: InboxPosition | None,
+        after: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
     ) -> Sequence[Burst]:
-        return await self._reader(self._before, subjects, place, limit, authors, since)
+        return await self._reader(self._before, subjects, after, limit, authors, since)
 
     async def rows(
-        self, member: Member, subjects: Collection[Subject], place: InboxPosition | None, limit: int
+        self, member: Member, subjects: Collection[Subject], after: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
-        return await self._reader(self._rows, member, subjects, place, limit)
+        return await self._reader(self._rows, member, subjects, after, limit)
 
     def _bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         with self._core.read() as c:
-            blobs = c.execute(_READ, (wanted(keys),)).fetchall()
+            blobs = c.execute(_READ, (keys_as_json(keys),)).fetchall()
         return {burst.key: burst for burst in (unpack(Burst, blob) for (blob,) in blobs)}
 
     def _before(
@@ -87,14 +87,16 @@ class SqliteTimeline:
         admitted = None if authors is None else {"", *authors}
         floor = 0 if since is None else to_ms(since)
         with self._core.read() as c:
-            newest = _newest(c, {str(subject) for subject in subjects}, place, limit, admitted=admitted, least=floor)
+            newest = _newest(
+                c, {str(subject) for subject in subjects}, place, limit, admitted=admitted, opened_since=floor
+            )
         return [unpack(Burst, blob) for *_, blob, _ in newest]
 
     def _rows(
         self, member: Member, subjects: Collection[Subject], place: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
         names, rows = json.dumps([*dict.fromkeys(map(str, subjects))]), list[InboxRow]()
-        wanted = _Wanted(member=member, subjects=names, place=place)
+        wanted = _WantedRows(member=member, subjects=names, place=place)
         with self._inboxes[shard_of(member) % len(self._inboxes)].read() as c:
             for window in _windows(c, range_of(member), place):
                 if len(rows) >= limit:
@@ -110,12 +112,12 @@ def _newest(
     limit: int,
     *,
     admitted: Collection[str] | None,
-    least: int,
-) -> Sequence[Found]:
+    opened_since: int,
+) -> Sequence[NewestRow]:
     """Return the newest bursts of all subjects. The last of the best so far is the floor for the next subjects."""
-    best: list[Found] = []
+    best: list[NewestRow] = []
     for subject in subjects:
-        floor = max(least, best[0][0]) if len(best) == limit and best else least
+        floor = max(opened_since, best[0][0]) if len(best) == limit and best else opened_since
         for burst in c.execute(_BEFORE, (subject, *_limit_of(subject, place), floor)):
             if admitted is not None and burst[-1] not in admitted:
                 continue
@@ -146,7 +148,7 @@ def _windows(c: sqlite3.Connection, member_range: int, place: InboxPosition | No
         window -= 1
 
 
-def _newest_rows(c: sqlite3.Connection, wanted: _Wanted, window: int, limit: int) -> Iterator[InboxRow]:
+def _newest_rows(c: sqlite3.Connection, wanted: _WantedRows, window: int, limit: int) -> Iterator[InboxRow]:
     """Return the newest rows of an inbox window that reach the member, over all subjects.
 
     Subjects are read one after another, down to the last of the best rows so far. A statement for each of thousands
@@ -161,7 +163,7 @@ def _newest_rows(c: sqlite3.Connection, wanted: _Wanted, window: int, limit: int
         for stored in c.execute(_ROWS, (*here, subject, *_limit_of(subject, place))):
             if len(best) == limit and stored < best[0]:
                 break
-            if not _row(stored).reaches(wanted.member):
+            if not _row(stored).contains(wanted.member):
                 continue
             if len(best) < limit:
                 heapq.heappush(best, stored)

@@ -11,14 +11,27 @@ from operator import itemgetter
 from notifier.adapters.sqlite.async_reader import SqliteReader, SqliteWriter
 from notifier.adapters.sqlite.connection import Database, batches
 from notifier.adapters.sqlite.files import statement
-from notifier.codec.preferences import Told, overall_of, said
+from notifier.codec.preferences import EncodedPreferences, decode_preferences, encode_change
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_MEMBERS, Bits
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, Subject, UserId
-from notifier.domain.users.account_preferences import NOTHING_SAID, Overall, OverallWord, overall_sets
-from notifier.domain.users.subject_preferences import ALWAYS, BlockMute, Volume, Want, Word, standing, wanting
-from notifier.domain.users.user_blocks import Apart, Half, Parting, apart, owners
+from notifier.domain.users.account_preferences import (
+    DEFAULT_ACCOUNT_PREFERENCES,
+    AccountPreferences,
+    AccountPreferencesChange,
+    account_preference_sets,
+)
+from notifier.domain.users.subject_preferences import (
+    ALWAYS,
+    BlockMute,
+    PreferenceChange,
+    SubjectPreference,
+    Volume,
+    current_preferences,
+    preference_sets,
+)
+from notifier.domain.users.user_blocks import BlockEnds, UserBlock, UserBlockSide, block_ends, subject_owners
 from notifier.ports.users import Pair
 
 # Account preferences in core.db: a row per field. A shard is one range of keys.
@@ -31,27 +44,27 @@ _OF_SOME = "SELECT member, thing, value, at FROM preferences WHERE member IN (SE
 StoredAccountPreferences = tuple[int, str, str, int]
 
 
-class SqliteOveralls:
+class SqliteAccountPreferences:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def write(self, words: Collection[OverallWord]) -> None:
-        rows = [(w.member, thing, value, to_ms(w.at)) for w in words for thing, value in said(w).items()]
+    def write(self, changes: Collection[AccountPreferencesChange]) -> None:
+        rows = [(w.member, thing, value, to_ms(w.at)) for w in changes for thing, value in encode_change(w).items()]
         if rows:
             with self._db.write() as c:
                 c.executemany(_WRITE, rows)
 
-    def standing(self, members: Collection[Member]) -> Mapping[Member, Overall]:
+    def read_current(self, members: Collection[Member]) -> Mapping[Member, AccountPreferences]:
         with self._db.read() as c:
             rows = c.execute(_OF_SOME, (json.dumps(list(members)),)).fetchall()
-        return _standing(rows)
+        return _account_preferences_of(rows)
 
-    def sets(self, shard: int) -> Mapping[SetKind, Bits]:
+    def member_sets(self, shard: int) -> Mapping[SetKind, Bits]:
         with self._db.read() as c:
-            return overall_sets(_standing(_of_shard(c, shard)))
+            return account_preference_sets(_account_preferences_of(_of_shard(c, shard)))
 
 
-def told_in(c: sqlite3.Connection, shard: int) -> Iterator[tuple[Member, Told]]:
+def account_fields_of(c: sqlite3.Connection, shard: int) -> Iterator[tuple[Member, EncodedPreferences]]:
     """Yield the members of a shard that have account preferences, with the stored fields."""
     for member, rows in groupby(_of_shard(c, shard), itemgetter(0)):
         yield Member(member), tuple((thing, value) for _, thing, value, _ in rows)
@@ -61,15 +74,15 @@ def _of_shard(c: sqlite3.Connection, shard: int) -> Iterable[StoredAccountPrefer
     return c.execute(_OF_RANGE, (shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS - 1))
 
 
-def overall_in(c: sqlite3.Connection, member: Member) -> Overall:
-    return _standing(c.execute(_OF_RANGE, (member, member))).get(member, NOTHING_SAID)
+def member_account_preferences(c: sqlite3.Connection, member: Member) -> AccountPreferences:
+    return _account_preferences_of(c.execute(_OF_RANGE, (member, member))).get(member, DEFAULT_ACCOUNT_PREFERENCES)
 
 
-def _standing(rows: Iterable[StoredAccountPreferences]) -> Mapping[Member, Overall]:
+def _account_preferences_of(rows: Iterable[StoredAccountPreferences]) -> Mapping[Member, AccountPreferences]:
     preferences: defaultdict[Member, dict[str, tuple[str, datetime]]] = defaultdict(dict)
     for member, thing, value, at in rows:
         preferences[Member(member)][thing] = value, from_ms(at)
-    return {member: overall_of(things) for member, things in preferences.items()}
+    return {member: decode_preferences(things) for member, things in preferences.items()}
 
 
 # Subject preferences in core.db: members' own rows, and mutes of whole blocks, which they override.
@@ -85,67 +98,67 @@ _OF_MEMBER = f"SELECT {_COLUMNS} FROM wants WHERE block = ? AND slot IN (?, ?)"
 _OF_PAIR = f"SELECT {_COLUMNS} FROM wants WHERE block = ? AND slot = ? AND subject = ?"
 _OF_SHARD = f"SELECT {_COLUMNS} FROM wants WHERE subject = ? AND block / 128 = ?"
 
-UNSAID = -1
+NOT_SET = -1
 
 Stored = tuple[int, int, str, str, int, int, int, bytes | None]
 
 
-class SqliteWants:
+class SqliteSubjectPreferences:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def write(self, words: Collection[Word]) -> None:
-        if words:
+    def write(self, changes: Collection[PreferenceChange]) -> None:
+        if changes:
             with self._db.write() as c:
-                c.executemany(_WRITE_PREFERENCE, [_row(change) for change in words])
+                c.executemany(_WRITE_PREFERENCE, [_row(change) for change in changes])
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
         for batch in batches(((m.block, BLOCK_SLOT, str(m.subject), m.members) for m in mutes), BATCH):
             with self._db.write() as c:
                 c.executemany(_MUTE, batch)
 
-    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, Want]:
-        preferences: dict[Pair, Want] = {}
+    def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
+        preferences: dict[Pair, SubjectPreference] = {}
         with self._db.read() as c:
             for subject, member in pairs:
                 for row in c.execute(_OF_PAIR, (*divmod(member, BLOCK_MEMBERS), str(subject))):
-                    preferences[subject, member] = _word(row)
+                    preferences[subject, member] = _preference(row)
         return preferences
 
-    def sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
+    def member_sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
         with self._db.read() as c:
             rows = c.execute(_OF_SHARD, (str(subject), shard)).fetchall()
-        return wanting(*_sorted(rows))
+        return preference_sets(*_preferences_and_mutes(rows))
 
 
-def _row(word: Word) -> tuple[object, ...]:
+def _row(change: PreferenceChange) -> tuple[object, ...]:
     """Return the row of a change. A field that it doesn't set has a time before all others."""
-    block, slot = divmod(word.member, BLOCK_MEMBERS)
-    at, volume, since = to_ms(word.at), word.volume, word.visible_from
-    of_volume = (str(Volume.DEFAULT), UNSAID) if volume is None else (str(volume), at)
-    of_since = (to_ms(ALWAYS), UNSAID) if since is None else (to_ms(since), at)
-    return block, slot, str(word.subject), *of_volume, *of_since
+    block, slot = divmod(change.member, BLOCK_MEMBERS)
+    at, volume, since = to_ms(change.at), change.volume, change.visible_from
+    of_volume = (str(Volume.DEFAULT), NOT_SET) if volume is None else (str(volume), at)
+    of_since = (to_ms(ALWAYS), NOT_SET) if since is None else (to_ms(since), at)
+    return block, slot, str(change.subject), *of_volume, *of_since
 
 
-def wants_of(c: sqlite3.Connection, member: Member) -> Mapping[Subject, Want]:
+def subject_preferences_of(c: sqlite3.Connection, member: Member) -> Mapping[Subject, SubjectPreference]:
     rows = c.execute(_OF_MEMBER, (*divmod(member, BLOCK_MEMBERS), BLOCK_SLOT)).fetchall()
-    return standing(member, *_sorted(rows))
+    return current_preferences(member, *_preferences_and_mutes(rows))
 
 
-def _sorted(rows: Iterable[Stored]) -> tuple[list[Want], list[BlockMute]]:
-    own, mutes = list[Want](), list[BlockMute]()
+def _preferences_and_mutes(rows: Iterable[Stored]) -> tuple[list[SubjectPreference], list[BlockMute]]:
+    own, mutes = list[SubjectPreference](), list[BlockMute]()
     for row in rows:
         block, _, subject, *_, members = row
         if members is None:
-            own.append(_word(row))
+            own.append(_preference(row))
         else:
             mutes.append(BlockMute(subject=Subject.parse(subject), block=block, members=members))
     return own, mutes
 
 
-def _word(row: Stored) -> Want:
+def _preference(row: Stored) -> SubjectPreference:
     block, slot, subject, volume, volume_at, visible_from, visible_from_at, _ = row
-    return Want(
+    return SubjectPreference(
         subject=Subject.parse(subject),
         member=Member(block * BLOCK_MEMBERS + slot),
         at=from_ms(max(volume_at, visible_from_at)),
@@ -157,29 +170,32 @@ def _word(row: Stored) -> Want:
 class SqlitePreferences:
     def __init__(self, db: Database, reader: SqliteReader | None = None, writer: SqliteWriter | None = None) -> None:
         self._db = db
-        self._wants, self._overalls = SqliteWants(db), SqliteOveralls(db)
+        self._subject_preferences, self._account_preferences = (
+            SqliteSubjectPreferences(db),
+            SqliteAccountPreferences(db),
+        )
         self._reader = reader or SqliteReader()
         self._writer = writer or SqliteWriter()
 
-    async def read(self, member: Member) -> Mapping[Subject, Want]:
+    async def read(self, member: Member) -> Mapping[Subject, SubjectPreference]:
         return await self._reader(self._read, member)
 
-    async def write(self, word: Word) -> None:
-        await self._writer(self._wants.write, [word])
+    async def write(self, change: PreferenceChange) -> None:
+        await self._writer(self._subject_preferences.write, [change])
 
-    async def overall(self, member: Member) -> Overall:
+    async def read_account(self, member: Member) -> AccountPreferences:
         return await self._reader(self._overall, member)
 
-    async def say(self, word: OverallWord) -> None:
-        await self._writer(self._overalls.write, [word])
+    async def write_account(self, change: AccountPreferencesChange) -> None:
+        await self._writer(self._account_preferences.write, [change])
 
-    def _read(self, member: Member) -> Mapping[Subject, Want]:
+    def _read(self, member: Member) -> Mapping[Subject, SubjectPreference]:
         with self._db.read() as c:
-            return wants_of(c, member)
+            return subject_preferences_of(c, member)
 
-    def _overall(self, member: Member) -> Overall:
+    def _overall(self, member: Member) -> AccountPreferences:
         with self._db.read() as c:
-            return overall_in(c, member)
+            return member_account_preferences(c, member)
 
 
 # User blocks in core.db: a row for each side, both in one transaction.
@@ -196,26 +212,26 @@ _BY_NAME = """
 """
 
 
-class SqlitePartings:
+class SqliteUserBlocks:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def write(self, partings: Collection[Parting]) -> None:
-        for batch in batches(partings, BLOCK_BATCH):
+    def write(self, blocks: Collection[UserBlock]) -> None:
+        for batch in batches(blocks, BLOCK_BATCH):
             with self._db.write() as c:
-                c.executemany(_WRITE_BLOCK, [_block_row(half) for parting in batch for half in parting.halves])
+                c.executemany(_WRITE_BLOCK, [_block_row(half) for parting in batch for half in parting.sides])
 
 
-def apart_in(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], most: int) -> Apart:
+def user_blocks_of(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], most: int) -> BlockEnds:
     """Return the user blocks.
 
     If more than `most` accounts block the member: the first, and those the member follows.
     """
     rows, blockers = c.execute(_OWN, (member,)).fetchall(), c.execute(_OTHERS, (member, most)).fetchall()
     if len(blockers) == most:
-        blockers += c.execute(_BY_NAME, (member, json.dumps(owners(follows)))).fetchall()
-    return apart((UserId(account), from_ms(until)) for account, until in (*rows, *blockers))
+        blockers += c.execute(_BY_NAME, (member, json.dumps(subject_owners(follows)))).fetchall()
+    return block_ends((UserId(account), from_ms(until)) for account, until in (*rows, *blockers))
 
 
-def _block_row(half: Half) -> tuple[object, ...]:
-    return half.member, half.other, str(half.side), to_ms(half.until), half.sequence
+def _block_row(half: UserBlockSide) -> tuple[object, ...]:
+    return half.member, half.other_account, str(half.direction), to_ms(half.until), half.sequence

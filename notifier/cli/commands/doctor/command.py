@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import click
 
-from notifier.cli.data_folder import probe
+from notifier.cli.data_folder import check_writable
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import Check, console, envelope, grid, print_lines, styled, watched
+from notifier.cli.output import Check, console, envelope, grid, is_terminal, print_lines, styled
 from notifier.config import Issuer, PushSettings, Settings, variable
 from notifier.domain.errors import BadSetting, IssuerUnavailable, Unwritable
 from notifier.domain.ids import Platform
@@ -99,7 +99,7 @@ def folder_finding(data: Path) -> DoctorFinding:
         remedy = "`notifier up` or `notifier migrate` makes it; --data names another."
         return DoctorFinding(name="folder", level=Level.FAIL, detail=f"There is no folder {data}.", remedy=remedy)
     try:
-        probe(data)
+        check_writable(data)
     except Unwritable as error:
         remedy = "Give this user the right to write there, or make room on the disk."
         return DoctorFinding(name="folder", level=Level.FAIL, detail=str(error), remedy=remedy)
@@ -122,7 +122,7 @@ def room_finding(free: int) -> DoctorFinding:
 
 # Checks of push alerts: which credentials send them, and whether those are usable.
 
-CALLED: Mapping[Platform, str] = {Platform.APNS: "apns", Platform.FCM: "fcm", Platform.WEB: "webpush"}
+COMMAND_NAMES: Mapping[Platform, str] = {Platform.APNS: "apns", Platform.FCM: "fcm", Platform.WEB: "webpush"}
 """Subcommands of `notifier fake`."""
 
 
@@ -145,10 +145,12 @@ def _finding(push: PushSettings, platform: Platform) -> DoctorFinding:
 
     name, sends = f"push {platform}", f"{CREDENTIALS[platform]} sends them."
     if push.is_real(platform):
-        return _real(push, platform, f"With {credentials(push, platform)}.")
-    fake = push.of(platform).fake
+        return _credentials_finding(push, platform, f"With {credentials(push, platform)}.")
+    fake = push.settings_for(platform).fake
     if push.is_faked(platform) and fake and not _listens(fake):
-        remedy = f"Run it (`notifier fake {CALLED[platform]}`), or take {variable('push', platform, 'fake')} away."
+        remedy = (
+            f"Run it (`notifier fake {COMMAND_NAMES[platform]}`), or take {variable('push', platform, 'fake')} away."
+        )
         return DoctorFinding(name=name, level=Level.WARN, detail=f"No fake listens at {fake}.", remedy=remedy)
     if push.is_faked(platform):
         runs = f"at {fake}" if fake else "of the next `notifier up`"
@@ -157,7 +159,7 @@ def _finding(push: PushSettings, platform: Platform) -> DoctorFinding:
     return DoctorFinding(name=name, level=Level.WARN, detail="No credentials, and no fake.", remedy=remedy)
 
 
-def _real(push: PushSettings, platform: Platform, detail: str) -> DoctorFinding:
+def _credentials_finding(push: PushSettings, platform: Platform, detail: str) -> DoctorFinding:
     if platform is Platform.APNS and not push.apns.topics:
         # Apple rejects another team's app like a wrong key, and a device may register any app.
         detail = f"{detail} Devices of any app may register, and one of another team's stops everybody's alerts."
@@ -182,10 +184,10 @@ def _listens(origin: str) -> bool:
 def issuer_finding(issuer: Issuer) -> DoctorFinding:
     """Check the keys of the issuer. Fetches them at most once."""
     from notifier.api.auth.issuer_keys import fetch, public_keys
-    from notifier.api.auth.tokens import key_in
+    from notifier.api.auth.tokens import issuer_key_file_key
 
     try:
-        count = len(public_keys(fetch(issuer.jwks))) if issuer.jwks else len([key_in(issuer)])
+        count = len(public_keys(fetch(issuer.jwks))) if issuer.jwks else len([issuer_key_file_key(issuer)])
     except BadSetting as error:
         return _failed(error.detail, f"Put its public key there, or mend {variable('issuer', 'key')}.")
     except IssuerUnavailable as error:
@@ -247,7 +249,7 @@ def _print(findings: Sequence[DoctorFinding]) -> None:
         for line in ((str(finding.level), finding.name, finding.detail), ("", "", finding.remedy))
         if any(line)
     ]
-    if watched():
+    if is_terminal():
         console().print(grid([styled(cell) for cell in line] for line in lines))
         return
     width = max(len(finding.name) for finding in findings)

@@ -4,20 +4,20 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 from notifier.cli.commands.doctor.command import DoctorFinding, Level
-from notifier.cli.http import alive, read_ready
+from notifier.cli.http import is_alive, read_ready
 from notifier.config import Settings
-from notifier.domain.audience.activity import Published
+from notifier.domain.audience.activity import ActiveSetFreshness
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning, NoValkey
 from notifier.flow.indexing.tier_rule import tier_rule
 from notifier.flow.lane_guard import stopped_lanes
-from notifier.flow.operations.overview import rolled_up
+from notifier.flow.operations.overview import active_set_state
 from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 
-RULED = 4
+BURSTS_TRIED = 4
 """Recent bursts that the tier rule is tried on."""
-LOOKED_AT = 100
+LETTERS_READ = 100
 """Dead letters and heads that are counted at most."""
 
 
@@ -66,7 +66,7 @@ def _contents(ports: Ports, settings: Settings) -> Iterator[DoctorFinding]:
     yield _guarded("heads", lambda: heads_finding(ports))
     yield _guarded("bursts", lambda: bursts_finding(ports))
     yield _guarded("throttles", lambda: throttles_finding(ports))
-    yield _guarded("left_alone", lambda: left_alone_finding(ports))
+    yield _guarded("left_alone", lambda: open_circuits_finding(ports))
     yield _guarded("dead_letters", lambda: dead_letters_finding(ports))
     yield _guarded("stopped_lanes", lambda: stopped_lanes_finding(ports))
     yield _guarded("tier_rule", lambda: tier_rule_finding(ports, settings))
@@ -129,7 +129,7 @@ def running_finding(settings: Settings) -> DoctorFinding:
         return DoctorFinding(
             name="running", level=Level.WARN, detail="Nothing runs on it.", remedy="`notifier up` starts it."
         )
-    dead = sorted(role for role, pid in ready.pids.items() if not alive(pid))
+    dead = sorted(role for role, pid in ready.pids.items() if not is_alive(pid))
     level = Level.WARN if dead else Level.OK
     remedy = f"Of {', '.join(dead)} the logs say why: {settings.data / 'logs'}." if dead else ""
     detail = f"At {ready.url}, {len(ready.pids) - len(dead)} of {len(ready.pids)} processes."
@@ -156,10 +156,10 @@ def activity_finding(ports: Ports, every: timedelta) -> DoctorFinding:
 
     Activity that was published before remains in use, whatever happens to the cache.
     """
-    state, last = rolled_up(ports.active_hours, ports.clock, every)
-    if state is Published.HELD:
+    state, last = active_set_state(ports.active_hours, ports.clock, every)
+    if state is ActiveSetFreshness.HELD:
         return DoctorFinding(name="activity", detail="Tiers stay as they were loaded.", value=state)
-    if state is Published.CURRENT:
+    if state is ActiveSetFreshness.CURRENT:
         return DoctorFinding(name="activity", detail=f"Rolled up at {last:%H:%M:%S} UTC.", value=state)
     detail = "Tiers are made of the last snapshot: " + (
         "no roll-up is known of." if last is None else f"of {last:%F %T} UTC."
@@ -169,7 +169,7 @@ def activity_finding(ports: Ports, every: timedelta) -> DoctorFinding:
 
 
 def heads_finding(ports: Ports) -> DoctorFinding:
-    waiting = len(ports.heads.unpublished(LOOKED_AT))
+    waiting = len(ports.heads.unpublished(LETTERS_READ))
     level = Level.WARN if waiting else Level.OK
     remedy = "The reconciler finishes them within seconds; they stay while nothing runs." if waiting else ""
     return DoctorFinding(
@@ -178,7 +178,7 @@ def heads_finding(ports: Ports) -> DoctorFinding:
 
 
 def bursts_finding(ports: Ports) -> DoctorFinding:
-    waiting, asleep = len(ports.ledger.open()), ports.sleepers.count()
+    waiting, asleep = len(ports.ledger.open_bursts()), ports.deferred_bursts.count()
     detail = f"{waiting} with work left" + (
         f", and {asleep} that sleep until somebody of theirs wakes." if asleep else "."
     )
@@ -187,7 +187,7 @@ def bursts_finding(ports: Ports) -> DoctorFinding:
 
 def throttles_finding(ports: Ports) -> DoctorFinding:
     now = ports.clock.now()
-    active = [throttle for throttle in ports.throttles.since(now) if throttle.active(now)]
+    active = [throttle for throttle in ports.throttles.since(now) if throttle.is_active(now)]
     level, remedy = (Level.WARN, "`notifier throttle list` says who, why and until when.") if active else (Level.OK, "")
     detail = f"{len(active)} in force."
     return DoctorFinding(
@@ -195,10 +195,10 @@ def throttles_finding(ports: Ports) -> DoctorFinding:
     )
 
 
-def left_alone_finding(ports: Ports) -> DoctorFinding:
+def open_circuits_finding(ports: Ports) -> DoctorFinding:
     """Check which providers have an open circuit breaker, as reported by the workers."""
     try:
-        circuits = ports.lines.told()
+        circuits = ports.circuit_report.read()
     except CacheUnavailable:  # cache_finding reports it
         return DoctorFinding(name="left_alone", detail="Nobody says which providers of alerts are left alone.")
     if not circuits:
@@ -220,11 +220,11 @@ def left_alone_finding(ports: Ports) -> DoctorFinding:
 
 
 def dead_letters_finding(ports: Ports) -> DoctorFinding:
-    letters = ports.dead_letters.list(LOOKED_AT)
+    letters = ports.dead_letters.list(LETTERS_READ)
     count = len(letters)
     level, remedy = (Level.WARN, "`notifier deadletters` shows their causes.") if count else (Level.OK, "")
     newest = f" The newest, of {letters[0].stage}: {letters[0].cause}" if letters else ""
-    detail = f"{count}{' or more' if count == LOOKED_AT else ''}.{newest}"
+    detail = f"{count}{' or more' if count == LETTERS_READ else ''}.{newest}"
     return DoctorFinding(
         name="dead_letters", level=level, detail=detail, remedy=remedy, value=count, limit=0, unit="letters"
     )
@@ -255,9 +255,9 @@ def tier_rule_finding(ports: Ports, settings: Settings) -> DoctorFinding:
     Raises BadSetting or RuleFailed if the rule can't be used.
     """
     rule = tier_rule(settings.tier_rule)
-    newest = ports.recent_bursts.since(ports.clock.now() - RETENTION, None, RULED)
+    newest = ports.recent_bursts.opened_since(ports.clock.now() - RETENTION, None, BURSTS_TRIED)
     for burst in newest:
-        counts = ports.sets.head(burst.key.subject).counts
+        counts = ports.sets.follower_counts(burst.key.subject).by_shard
         shard = next((n for n, followers in enumerate(counts) if followers), 0)
         for live in ports.sets.live(burst.key.subject, [shard], burst.restricted_to):
             rule(live)

@@ -6,24 +6,24 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.commands.explain.push import Case, alertings
+from notifier.cli.commands.explain.push import ExplainedCase, explained_alerts
 from notifier.cli.commands.explain.text import alert_facts
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import maybe_stamp, print_facts, print_json, print_sentence, stamp
-from notifier.domain.audience.bitmap import holds, shard_of
+from notifier.cli.output import print_facts, print_json, print_sentence, stamp, stamp_or_none
+from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.audience.inbox_rows import InboxRow, range_of
-from notifier.domain.audience.snapshot import PUSHED, Seal
+from notifier.domain.audience.snapshot import DEFAULT_PUSHED_TIERS, AudienceSnapshot
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, Kind, Member, Platform, UserId
-from notifier.domain.push.send_log import Window
-from notifier.domain.users.digest import Schedule, gathered, named
+from notifier.domain.push.send_log import SendWindow
+from notifier.domain.users.digest import DigestSchedule, digest_key, is_in_digest
 from notifier.domain.users.subject_preferences import NEVER
-from notifier.domain.users.visibility import HiddenReason, Viewer, denied, unread
+from notifier.domain.users.visibility import HiddenReason, Viewer, hidden_reason, is_unread
 from notifier.flow.operations.event_status import note_of
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.ports.inbox import InboxPosition
@@ -62,9 +62,9 @@ def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
     settings = settings_for(data)
     with opened(settings) as folder:
         if is_digest:
-            report = folder.ask(digest_explanation(folder.ports.clock, folder.reads, key, who))
+            report = folder.run_query(digest_explanation(folder.ports.clock, folder.reads, key, who))
         else:
-            report = folder.ask(explanation(folder.ports, folder.reads, key, who, settings.push.pushed))
+            report = folder.run_query(explanation(folder.ports, folder.reads, key, who, settings.push.pushed_tiers))
     if as_json:
         print_json(report)
     else:
@@ -72,13 +72,17 @@ def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
 
 
 async def explanation(
-    ports: Ports, connect: Callable[[], ReadPorts], key: BurstKey, user: UserId, pushed: Collection[Tier] = PUSHED
+    ports: Ports,
+    connect: Callable[[], ReadPorts],
+    key: BurstKey,
+    user: UserId,
+    pushed: Collection[Tier] = DEFAULT_PUSHED_TIERS,
 ) -> dict[str, object]:
     """Return the object that `--json` prints. Raises NotFound for an unknown burst or user.
 
     `pushed` are the tiers that get alerts by default.
     """
-    from notifier.cli.context import holding
+    from notifier.cli.context import active_throttle_ids
 
     burst, reads = ports.bursts.read([key]).get(key), connect()
     if burst is None:
@@ -87,15 +91,15 @@ async def explanation(
     if member is None:
         raise NotFound(f"The user is {user}.")
     viewer, shard, now = await reads.people.viewer(user, member), shard_of(member), ports.clock.now()
-    progress, snapshot = ports.ledger.read([key]).get(key), ports.seals.read(key, [shard]).get(shard)
-    held = holding(ports)
-    case = Case(
+    progress, snapshot = ports.ledger.read([key]).get(key), ports.audience_snapshots.read(key, [shard]).get(shard)
+    held = active_throttle_ids(ports)
+    case = ExplainedCase(
         burst=burst,
         viewer=viewer,
         member=member,
-        seal=snapshot,
+        snapshot=snapshot,
         account=progress,
-        devices=ports.devices.of([member]).get(member, ()),
+        devices=ports.devices.by_member([member]).get(member, ()),
         windows={platform: _windows(ports, key, platform, shard) for platform in Platform},
         now=now,
         throttles=held,
@@ -109,54 +113,54 @@ async def explanation(
         "digest": _digest(burst, viewer, now),
         "opened_at": stamp(burst.opened_at),
         "visible_from": _since(viewer.follows.get(key.subject)),
-        "seal": _sealed(snapshot, member),
-        "row": _row(await _row_of(reads, burst, member), member),
+        "seal": _snapshot_facts(snapshot, member),
+        "row": _row_facts(await _row_of(reads, burst, member), member),
         "note": note_of(burst),
         "slices": _slices(progress, shard, now, held),
-        "alerts": [alert_facts(alerting) for alerting in alertings(case)],
-        "marks": _marks(burst, viewer),
+        "alerts": [alert_facts(alerting) for alerting in explained_alerts(case)],
+        "marks": _mark_facts(burst, viewer),
     }
 
 
 def _since(moment: datetime | None) -> str | None:
     """Format `visible_from`. Returns None for NEVER."""
-    return None if moment == NEVER else maybe_stamp(moment)
+    return None if moment == NEVER else stamp_or_none(moment)
 
 
-def _windows(ports: Ports, key: BurstKey, platform: Platform, shard: int) -> list[Window]:
+def _windows(ports: Ports, key: BurstKey, platform: Platform, shard: int) -> list[SendWindow]:
     """Return the send batches of the shard for all tiers. The audience snapshot puts a member in only one of them."""
-    by_shard = ports.sent.read(key, platform, [shard])
+    by_shard = ports.send_log.read(key, platform, [shard])
     return [window for windows in by_shard.values() for window in windows]
 
 
 def _verdict(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
-    reason = denied(burst, viewer, now=now)
+    reason = hidden_reason(burst, viewer, now=now)
     return {"visible": reason is None, "rule": None if reason is None else str(reason), "because": SENTENCES[reason]}
 
 
 def _digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | None:
     """Return the digest that lists the burst instead, which may not be due yet, or None."""
-    if not gathered(burst, viewer, now):
+    if not is_in_digest(burst, viewer, now):
         return None
-    schedule = Schedule.of(viewer.overall)
+    schedule = DigestSchedule.of(viewer.account_preferences)
     day = schedule.day_of(burst.opened_at)
-    return {"item": str(named(viewer.user, day)), "due_at": stamp(schedule.moment(day))}
+    return {"item": str(digest_key(viewer.user, day)), "due_at": stamp(schedule.moment(day))}
 
 
-def _sealed(seal: Seal | None, member: Member) -> Facts | None:
+def _snapshot_facts(snapshot: AudienceSnapshot | None, member: Member) -> Facts | None:
     """Describe the member in the audience snapshot.
 
     The snapshot names only members of its tiers. For others it has counts.
     """
-    if seal is None:
+    if snapshot is None:
         return None
-    tier = next((str(tier) for tier in TIERS if holds(seal.tiers[tier], member)), None)
+    tier = next((str(tier) for tier in TIERS if contains(snapshot.tiers[tier], member)), None)
     return {
-        "shard": seal.shard,
+        "shard": snapshot.shard,
         "tier": tier,
-        "push": holds(seal.push, member),
-        "dormant_in_shard": seal.dormant,
-        "suppressed_in_shard": dict(seal.suppressed),
+        "push": contains(snapshot.to_alert, member),
+        "dormant_in_shard": snapshot.dormant,
+        "suppressed_in_shard": dict(snapshot.suppressed),
     }
 
 
@@ -166,9 +170,9 @@ async def _row_of(reads: ReadPorts, burst: Burst, member: Member) -> InboxRow | 
     return next((row for row in rows if row.burst == burst.key), None)
 
 
-def _row(row: InboxRow | None, member: Member) -> Facts | None:
+def _row_facts(row: InboxRow | None, member: Member) -> Facts | None:
     """Describe the inbox row. Dormant members have none, and see the burst by the pull path."""
-    return None if row is None else {"range": range_of(member), "people": len(row.places())}
+    return None if row is None else {"range": range_of(member), "people": len(row.offsets())}
 
 
 def _row_sentence(row: object) -> str:
@@ -186,40 +190,40 @@ def _slices(account: BurstProgress | None, shard: int, now: datetime, held: froz
             "step": str(slice_.step),
             "tier": str(slice_.tier),
             "state": str(slice_state.state(now, throttles=held)),
-            "at": maybe_stamp(slice_state.ended.at) if slice_state.ended else None,
-            "until": maybe_stamp(slice_state.waits_until) if slice_state.waits(now) else None,
+            "at": stamp_or_none(slice_state.final_entry.at) if slice_state.final_entry else None,
+            "until": stamp_or_none(slice_state.deferred_until) if slice_state.is_deferred(now) else None,
         }
-        for slice_, slice_state in account.standings.items()
+        for slice_, slice_state in account.slice_states.items()
         if shard in slice_.shards
     ]
 
 
-def _marks(burst: Burst, viewer: Viewer) -> Facts:
+def _mark_facts(burst: Burst, viewer: Viewer) -> Facts:
     mark = viewer.marks.by_burst.get(burst.key)
     return {
         "mark": str(mark) if mark else None,
-        "seen_at": maybe_stamp(viewer.marks.seen_at),
-        "unread": unread(burst, viewer),
+        "seen_at": stamp_or_none(viewer.marks.seen_at),
+        "unread": is_unread(burst, viewer),
     }
 
 
-def _print(found: Facts) -> None:
-    slices, alerts, marks = found["slices"], found["alerts"], found["marks"]
+def _print(facts: Facts) -> None:
+    slices, alerts, marks = facts["slices"], facts["alerts"], facts["marks"]
     assert isinstance(slices, list)
     assert isinstance(alerts, list)
     assert isinstance(marks, dict)
     steps = {Step.ROWS, *(f"push.{item['platform']}" for item in alerts)}
-    print_sentence(f"{found['burst']} and {found['user']}: {found['because']}")
+    print_sentence(f"{facts['burst']} and {facts['user']}: {facts['because']}")
     click.echo()
     print_facts(
         {
-            "opened": found["opened_at"],
-            **_digest_words(found["digest"]),
-            "visible from": found["visible_from"] or "never",
-            "seal": _seal_sentence(found["seal"]),
-            "row": _row_sentence(found["row"]),
-            "note": found["note"],
-            **{_slice_name(item): _slice_words(item) for item in slices if item["step"] in steps},
+            "opened": facts["opened_at"],
+            **_digest_facts(facts["digest"]),
+            "visible from": facts["visible_from"] or "never",
+            "seal": _snapshot_sentence(facts["seal"]),
+            "row": _row_sentence(facts["row"]),
+            "note": facts["note"],
+            **{_slice_name(item): _slice_text(item) for item in slices if item["step"] in steps},
             "alert": None if alerts else "none: the person has no device",
             **{f"alert by {item['platform']}": item["because"] for item in alerts},
             "mark": marks["mark"] or "none",
@@ -228,23 +232,23 @@ def _print(found: Facts) -> None:
     )
 
 
-def _digest_words(digest: object) -> Facts:
+def _digest_facts(digest: object) -> Facts:
     return {"told by": f"{digest['item']}, due at {digest['due_at']}"} if isinstance(digest, dict) else {}
 
 
-def _slice_name(each: Facts) -> str:
+def _slice_name(slice_: Facts) -> str:
     """Return a label like `p0 rows` or `p0 alerts by apns`."""
-    return f"{each['tier']} " + str(each["step"]).replace("push.", "alerts by ")
+    return f"{slice_['tier']} " + str(slice_["step"]).replace("push.", "alerts by ")
 
 
-def _slice_words(each: Facts) -> str:
-    when = f" at {each['at']}" if each["at"] else f" until {each['until']}" if each["until"] else ""
-    return f"{each['state']}{when}"
+def _slice_text(slice_: Facts) -> str:
+    when = f" at {slice_['at']}" if slice_["at"] else f" until {slice_['until']}" if slice_["until"] else ""
+    return f"{slice_['state']}{when}"
 
 
-def _seal_sentence(seal: object) -> str:
-    if not isinstance(seal, dict):
+def _snapshot_sentence(snapshot: object) -> str:
+    if not isinstance(snapshot, dict):
         return "none yet, or it has expired"
-    if seal["tier"] is None:
-        return f"in no tier; shard {seal['shard']} counts {seal['dormant_in_shard']:,} dormant"
-    return f"in {seal['tier']}" + (", with a phone" if seal["push"] else "")
+    if snapshot["tier"] is None:
+        return f"in no tier; shard {snapshot['shard']} counts {snapshot['dormant_in_shard']:,} dormant"
+    return f"in {snapshot['tier']}" + (", with a phone" if snapshot["push"] else "")

@@ -5,15 +5,15 @@ from datetime import datetime
 
 import click
 
-from notifier.cli.commands.explain.push import Alerting, AlertState, ExplainRule, Noted
-from notifier.cli.commands.tab import digest_facts
-from notifier.cli.output import SHOWN_OF_ID, maybe_stamp, print_facts, print_sentence, stamp
+from notifier.cli.commands.explain.push import AlertState, DeviceState, ExplainedAlert, ExplainRule
+from notifier.cli.commands.inbox import digest_facts
+from notifier.cli.output import SHOWN_OF_ID, print_facts, print_sentence, stamp, stamp_or_none
 from notifier.domain.bursts.burst import expires_at
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, UserId
-from notifier.domain.push.send_log import AlertOutcome, Why
-from notifier.domain.users.digest import Digest, Schedule, date_in
-from notifier.domain.users.visibility import HiddenReason, Unpushed, unread
+from notifier.domain.push.send_log import AlertOutcome, SilentReason
+from notifier.domain.users.digest import Digest, DigestSchedule, date_of
+from notifier.domain.users.visibility import HiddenReason, SuppressionReason, is_unread
 from notifier.flow.inbox.digests import digests_by
 from notifier.flow.inbox.page import InboxView
 from notifier.ports.all_ports import ReadPorts
@@ -21,15 +21,15 @@ from notifier.ports.coordination import Clock
 
 Facts = Mapping[str, object]
 
-WORDS: Mapping[str, str] = {
-    Why.HOURLY: "the person had as many in an hour as a phone gets",
-    Why.DAILY: "the person had as many in a day as a phone gets",
-    Why.SAME_TWEET: "of the very tweet the person was told already, by another account",
-    Why.COLLAPSED: "a later one of the account tells of it, too",
-    Unpushed.ALERTS_OFF: "the person wants no alerts",
-    Unpushed.OPENER_BLOCKED: "a block parts the person from its opener",
-    Unpushed.MARKED: "the person has dealt with it",
-    Unpushed.SEEN: "the person has seen it",
+REASON_TEXTS: Mapping[str, str] = {
+    SilentReason.HOURLY: "the person had as many in an hour as a phone gets",
+    SilentReason.DAILY: "the person had as many in a day as a phone gets",
+    SilentReason.SAME_TWEET: "of the very tweet the person was told already, by another account",
+    SilentReason.COLLAPSED: "a later one of the account tells of it, too",
+    SuppressionReason.ALERTS_OFF: "the person wants no alerts",
+    SuppressionReason.OPENER_BLOCKED: "a block parts the person from its opener",
+    SuppressionReason.MARKED: "the person has dealt with it",
+    SuppressionReason.SEEN: "the person has seen it",
     **dict.fromkeys(HiddenReason, "the person doesn't see it"),
     HiddenReason.RETRACTED: "it was retracted",
     ExplainRule.TAKEN_BACK: "the tweet that it opened with was taken back",
@@ -47,7 +47,7 @@ WORDS: Mapping[str, str] = {
 }
 """Explanation of each rule. States of a slice are shown by their names."""
 
-SAID: Mapping[AlertState, str] = {
+STATE_TEXTS: Mapping[AlertState, str] = {
     AlertState.SENT: "sent at {at}{of}",
     AlertState.TRIED: "tried at {at}{of}",
     AlertState.AGAIN: "sent at {at}{of}, and again at {until}",
@@ -61,10 +61,10 @@ SAID: Mapping[AlertState, str] = {
 }
 """Sentence for each state of an alert."""
 
-UNTAKEN = "tried at {at}{of}, and again at {until}"
+UNTAKEN_TEXT = "tried at {at}{of}, and again at {until}"
 """Sentence for AGAIN if no device has the alert."""
 
-NOTED: Mapping[AlertOutcome | None, str] = {
+DEVICE_TEXTS: Mapping[AlertOutcome | None, str] = {
     None: "took it at last",
     AlertOutcome.RETRY: "didn't take it",
     AlertOutcome.HELD: "waits",
@@ -77,57 +77,61 @@ NOTED: Mapping[AlertOutcome | None, str] = {
 """Sentence for the last outcome of a device."""
 
 
-def alert_facts(of: Alerting) -> Facts:
+def alert_facts(alert: ExplainedAlert) -> Facts:
     return {
-        "platform": str(of.platform),
-        "state": str(of.told),
-        "rule": None if of.rule is None else str(of.rule),
-        "because": alert_words(of),
-        "at": maybe_stamp(of.at),
-        "until": maybe_stamp(of.until),
-        "stands_for": of.stands_for,
-        "devices": [_device_facts(device) for device in of.devices],
+        "platform": str(alert.platform),
+        "state": str(alert.state),
+        "rule": None if alert.rule is None else str(alert.rule),
+        "because": alert_text(alert),
+        "at": stamp_or_none(alert.at),
+        "until": stamp_or_none(alert.until),
+        "stands_for": alert.burst_count,
+        "devices": [_device_facts(device) for device in alert.devices],
     }
 
 
-def _device_facts(one: Noted) -> Facts:
+def _device_facts(device: DeviceState) -> Facts:
     return {
-        "device": one.device,
-        "state": "on_its_way" if one.going else str(one.fate or "sent"),
-        "tries": one.tries,
-        "until": maybe_stamp(one.until),
-        "reason": one.reason,
+        "device": device.device,
+        "state": "on_its_way" if device.is_going else str(device.last_failure or "sent"),
+        "tries": device.failed_attempts,
+        "until": stamp_or_none(device.next_attempt_at),
+        "reason": device.reason,
     }
 
 
-def alert_words(of: Alerting) -> str:
-    template = UNTAKEN if of.told is AlertState.AGAIN and not of.taken else SAID[of.told]
-    text = template.format(at=maybe_stamp(of.at), until=maybe_stamp(of.until), why=_why(of), of=_summary(of))
-    if of.told in (AlertState.SENT, AlertState.TRIED) and of.rule is not None:
-        text += f", and not again: {_why(of)}"
-    return "; ".join([text, *map(_device_words, of.devices)])
+def alert_text(alert: ExplainedAlert) -> str:
+    template = (
+        UNTAKEN_TEXT if alert.state is AlertState.AGAIN and not alert.may_be_received else STATE_TEXTS[alert.state]
+    )
+    text = template.format(
+        at=stamp_or_none(alert.at), until=stamp_or_none(alert.until), why=_why(alert), of=_summary(alert)
+    )
+    if alert.state in (AlertState.SENT, AlertState.TRIED) and alert.rule is not None:
+        text += f", and not again: {_why(alert)}"
+    return "; ".join([text, *map(_device_text, alert.devices)])
 
 
-def _why(of: Alerting) -> str:
-    return "" if of.rule is None else WORDS.get(of.rule, str(of.rule).replace("_", " "))
+def _why(alert: ExplainedAlert) -> str:
+    return "" if alert.rule is None else REASON_TEXTS.get(alert.rule, str(alert.rule).replace("_", " "))
 
 
-def _summary(of: Alerting) -> str:
-    return f" for {of.stands_for} of the account" if of.stands_for > 1 else ""
+def _summary(alert: ExplainedAlert) -> str:
+    return f" for {alert.burst_count} of the account" if alert.burst_count > 1 else ""
 
 
-def _device_words(one: Noted) -> str:
-    state = "is sent to again" if one.going else NOTED[one.fate]
-    return f"{one.device[:SHOWN_OF_ID]} {state}" + "".join(f", {detail}" for detail in _details(one))
+def _device_text(device: DeviceState) -> str:
+    state = "is sent to again" if device.is_going else DEVICE_TEXTS[device.last_failure]
+    return f"{device.device[:SHOWN_OF_ID]} {state}" + "".join(f", {detail}" for detail in _details(device))
 
 
-def _details(one: Noted) -> Iterable[str]:
-    if one.reason:
-        yield one.reason.removesuffix(".")
-    if one.tries:
-        yield "1 try" if one.tries == 1 else f"{one.tries} tries"
-    if one.until is not None:
-        yield f"again at {maybe_stamp(one.until)}"
+def _details(device: DeviceState) -> Iterable[str]:
+    if device.reason:
+        yield device.reason.removesuffix(".")
+    if device.failed_attempts:
+        yield "1 try" if device.failed_attempts == 1 else f"{device.failed_attempts} tries"
+    if device.next_attempt_at is not None:
+        yield f"again at {stamp_or_none(device.next_attempt_at)}"
 
 
 # Digests: when they are due, what they contain, and why a user sees them or not.
@@ -169,44 +173,44 @@ async def digest_explanation(
     }
 
 
-def _due(look: InboxView, key: BurstKey) -> datetime:
-    day = date_in(key)
-    due = None if day is None else Schedule.of(look.viewer.overall).due(day)
-    if due is None or key.subject.owner != look.viewer.user:
-        raise NotFound(f"{look.viewer.user} has no digest {key}.")
+def _due(view: InboxView, key: BurstKey) -> datetime:
+    day = date_of(key)
+    due = None if day is None else DigestSchedule.of(view.viewer.account_preferences).due(day)
+    if due is None or key.subject.owner != view.viewer.user:
+        raise NotFound(f"{view.viewer.user} has no digest {key}.")
     return due
 
 
-def _digest_reason(digest: Digest | None, look: InboxView, due: datetime) -> str | None:
-    if due > look.now:
+def _digest_reason(digest: Digest | None, view: InboxView, due: datetime) -> str | None:
+    if due > view.now:
         return "to_come"
-    if expires_at(due) <= look.now:
+    if expires_at(due) <= view.now:
         return "expired"
     if digest is None:
         return "empty"
-    return None if look.admits(digest) else "hidden"
+    return None if view.is_visible(digest) else "hidden"
 
 
-def _marks(look: InboxView, key: BurstKey, digest: Digest | None) -> Mapping[str, object]:
-    mark = look.viewer.marks.by_burst.get(key)
+def _marks(view: InboxView, key: BurstKey, digest: Digest | None) -> Mapping[str, object]:
+    mark = view.viewer.marks.by_burst.get(key)
     return {
         "mark": str(mark) if mark else None,
-        "seen_at": maybe_stamp(look.viewer.marks.seen_at),
-        "unread": digest is not None and unread(digest, look.viewer),
+        "seen_at": stamp_or_none(view.viewer.marks.seen_at),
+        "unread": digest is not None and is_unread(digest, view.viewer),
     }
 
 
-def print_digest(found: Mapping[str, object]) -> None:
-    digest, marks = found["digest"], found["marks"]
+def print_digest(facts: Mapping[str, object]) -> None:
+    digest, marks = facts["digest"], facts["marks"]
     assert isinstance(marks, dict)
-    print_sentence(f"{found['burst']} and {found['user']}: {found['because']}")
+    print_sentence(f"{facts['burst']} and {facts['user']}: {facts['because']}")
     click.echo()
-    content = {"tells of": _told(digest)} if isinstance(digest, dict) else {}
+    content = {"tells of": _digest_text(digest)} if isinstance(digest, dict) else {}
     seen = {"mark": marks["mark"] or "none", "seen up to": marks["seen_at"] or "nothing"}
-    print_facts({"due": found["due_at"], **content, **seen})
+    print_facts({"due": facts["due_at"], **content, **seen})
 
 
-def _told(digest: Mapping[str, object]) -> str:
+def _digest_text(digest: Mapping[str, object]) -> str:
     inside = digest["inside"]
     assert isinstance(inside, list)
     return ", ".join(inside) + (" and more" if digest["more"] else "")

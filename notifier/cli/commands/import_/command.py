@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from notifier.cli.group import Family, example
+from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import cell, print_facts, print_json, print_sentence
 from notifier.domain.users.subject_preferences import ALWAYS
 
 if TYPE_CHECKING:
-    from notifier.cli.commands.import_.loader import Freight, Loaded
+    from notifier.cli.commands.import_.loader import ImportCounts, ImportDataset
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,12 +25,12 @@ ROWS_AT_ONCE = 1 << 16
 """Rows per batch of datasets that are written as they are read."""
 
 
-@click.group(name="import", cls=Family, epilog=example("notifier import followers graph.parquet"))
+@click.group(name="import", cls=CommandGroup, epilog=example("notifier import followers graph.parquet"))
 def importing() -> None:
     """Import existing followers, accounts, VIPs and preferences from files."""
 
 
-def of_a_file(at_once: int) -> Callable[[F], F]:
+def file_options(at_once: int) -> Callable[[F], F]:
     """Add the options that all imports share: the file, its format, and the file for rejected rows."""
     options = (
         click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)),
@@ -65,8 +65,8 @@ def of_a_file(at_once: int) -> Callable[[F], F]:
 @click.option(
     "--since", type=click.DateTime(), default=None, help="In UTC; they see what opens from then on.  [default: always]"
 )
-@of_a_file(EDGES_AT_ONCE)
-def followers(since: datetime | None, **given: Any) -> None:
+@file_options(EDGES_AT_ONCE)
+def followers(since: datetime | None, **options: Any) -> None:
     """Import follows: rows with `follower` and `followed`.
 
     FILE is CSV, NDJSON or Parquet, plain or compressed with gzip or zstd; - is the standard input. After an
@@ -80,7 +80,9 @@ def followers(since: datetime | None, **given: Any) -> None:
     moment = ALWAYS if since is None else since.replace(tzinfo=UTC)
     if moment > datetime.now(UTC):
         raise click.BadParameter(f"{since} is to come: nobody would see anything until then.", param_hint="--since")
-    _bring(follows(moment), moment.isoformat(), lambda loaded: {"follows": loaded.left}, **given)
+    _run_import(
+        follows(moment), moment.isoformat(), lambda loaded: {"follows": loaded.written_after_reading}, **options
+    )
 
 
 @importing.command(epilog=example("notifier import users users.parquet", "notifier import users users.csv --ranges"))
@@ -89,8 +91,8 @@ def followers(since: datetime | None, **given: Any) -> None:
     is_flag=True,
     help="Give ids that follow one another (u1, u2, …) one entry together. Only while nothing else gives numbers.",
 )
-@of_a_file(ROWS_AT_ONCE)
-def users(*, ranges: bool, **given: Any) -> None:
+@file_options(ROWS_AT_ONCE)
+def users(*, ranges: bool, **options: Any) -> None:
     """Import accounts: rows with `user`, and optionally flags.
 
     The flags are `verified`, `vip` and `deleted`. A flag is true, false, or empty if it is unknown; updates of the
@@ -101,12 +103,12 @@ def users(*, ranges: bool, **given: Any) -> None:
     """
     from notifier.cli.commands.import_.loader import accounts
 
-    _bring(accounts(ranges=ranges), f"{ranges=}", _rows, **given)
+    _run_import(accounts(ranges=ranges), f"{ranges=}", _rows, **options)
 
 
 @importing.command(epilog=example("notifier import vip vip.csv", "notifier import vip - < vip.csv"))
-@of_a_file(ROWS_AT_ONCE)
-def vip(**given: Any) -> None:
+@file_options(ROWS_AT_ONCE)
+def vip(**options: Any) -> None:
     """Import VIPs: rows with `user`, and optionally `vip`.
 
     Every user becomes a VIP, unless `vip` is false. Updates of the account service take precedence. FILE has the same
@@ -116,12 +118,12 @@ def vip(**given: Any) -> None:
     """
     from notifier.cli.commands.import_.loader import vips
 
-    _bring(vips(), "", _rows, **given)
+    _run_import(vips(), "", _rows, **options)
 
 
 @importing.command(epilog=example("notifier import preferences preferences.ndjson.gz"))
-@of_a_file(ROWS_AT_ONCE)
-def preferences(**given: Any) -> None:
+@file_options(ROWS_AT_ONCE)
+def preferences(**options: Any) -> None:
     """Import the notification preferences of users, one setting or more per row.
 
     Rows have `user`, and optionally `account`, `volume`, `muted`, `push`, `quiet` and `zone`. An empty column sets
@@ -137,19 +139,19 @@ def preferences(**given: Any) -> None:
 
     Exit code 1 if some rows were rejected.
     """
-    from notifier.cli.commands.import_.loader import wishes
+    from notifier.cli.commands.import_.loader import preference_rows
 
-    _bring(wishes(), "", _rows, **given)
+    _run_import(preference_rows(), "", _rows, **options)
 
 
-def _rows(loaded: "Loaded") -> Mapping[str, int]:
+def _rows(loaded: "ImportCounts") -> Mapping[str, int]:
     return {"rows": loaded.read}
 
 
-def _bring(
-    freight: "Freight[Any]",
+def _run_import(
+    dataset: "ImportDataset[Any]",
     how: str,
-    facts: Callable[["Loaded"], Mapping[str, int]],
+    facts: Callable[["ImportCounts"], Mapping[str, int]],
     *,
     file: Path,
     form: str | None,
@@ -165,11 +167,11 @@ def _bring(
 
     settings, started = settings_for(data), time.monotonic()
     prepare(settings.data)
-    checkpoint = Checkpoint.of(settings.data, freight.name, file)
+    checkpoint = Checkpoint.of(settings.data, dataset.name, file)
     loading = ImportRun(
-        freight=freight,
+        dataset=dataset,
         checkpoint=checkpoint,
-        form=form or ("csv" if checkpoint.stdin else form_of(file.name)),
+        form=form or ("csv" if checkpoint.is_stdin else form_of(file.name)),
         how=how,
         rejects=rejects,
         at_once=at_once,
@@ -179,12 +181,12 @@ def _bring(
         loaded = loading(store.ports, settings)
     summary = {**facts(loaded), "rejected": loaded.rejected, "seconds": round(time.monotonic() - started, 3)}
     if as_json:
-        rejects_file = str(loading.told) if loaded.rejected else None
+        rejects_file = str(loading.rejects_file) if loaded.rejected else None
         print_json(summary | {"ignored": [*loaded.ignored], "rejects": rejects_file})
     else:
         print_facts(summary)
         if loaded.ignored:
             print_sentence(f"Columns that nothing was read of: {', '.join(map(cell, loaded.ignored))}")
         if loaded.rejected:
-            print_sentence(f"Rows that couldn't be taken, and why: {loading.told}")
+            print_sentence(f"Rows that couldn't be taken, and why: {loading.rejects_file}")
     click.get_current_context().exit(1 if loaded.rejected else 0)

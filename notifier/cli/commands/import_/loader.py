@@ -20,12 +20,12 @@ from notifier.config import Settings
 from notifier.consumer_loop import Pump, pump
 from notifier.domain.errors import BadImport, Environment, Full
 from notifier.domain.users.import_rows import AccountRow, PreferenceRow
-from notifier.flow.imports.followers import Followers
-from notifier.flow.imports.importer import AccountImport, Import, Matter, PreferenceImport
+from notifier.flow.imports.followers import FollowerImport
+from notifier.flow.imports.importer import AccountImport, Import, ImportKind, PreferenceImport
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.ports.event_log import EventLog, Logged
-from notifier.ports.imports import ImportBatch, NumberedFollows, Rows, Some
+from notifier.ports.imports import FollowEdges, ImportBatch, NumberedFollowEdges, SourceBatch
 from notifier.profiles.import_sources import (
     ACCOUNTS,
     EDGES,
@@ -60,13 +60,13 @@ class Checkpoint:
         return cls(file=file, folder=data / "imports" / digest.hexdigest())
 
     @property
-    def stdin(self) -> bool:
+    def is_stdin(self) -> bool:
         return str(self.file) == STDIN
 
     @property
-    def passing(self) -> bool:
+    def is_stream(self) -> bool:
         """Whether the file is the standard input or a pipe, which can't be read twice."""
-        return self.stdin or not self.file.is_file()
+        return self.is_stdin or not self.file.is_file()
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -79,39 +79,41 @@ class Checkpoint:
                 raise Environment(f"Another process is importing {self.file} right now.") from None
             yield
 
-    def goes_on(self, how: str) -> bool:
+    def can_resume(self, how: str) -> bool:
         """Return whether an earlier run read the file as it is now, with the same options."""
-        return not self.passing and self._begun.exists() and self._begun.read_text() == self._words(how)
+        return (
+            not self.is_stream and self._begun_file.exists() and self._begun_file.read_text() == self._begun_text(how)
+        )
 
     def begin(self, how: str) -> None:
         """Mark the import as begun. Call it after removing the state of an earlier import.
 
         An import that is interrupted before this call starts again.
         """
-        self._begun.write_text(self._words(how))
+        self._begun_file.write_text(self._begun_text(how))
 
-    def leave(self) -> None:
+    def discard(self) -> None:
         """Make the next import start from the beginning, even if the file is unchanged."""
-        self._begun.unlink(missing_ok=True)
+        self._begun_file.unlink(missing_ok=True)
 
-    def seen(self) -> str:
+    def file_version(self) -> str:
         """Return the current version of the file: its size and modification time."""
-        if self.passing:
+        if self.is_stream:
             return STDIN
         now = self.file.stat()
         return f"{now.st_size} bytes of {now.st_mtime_ns}"
 
     def require_same(self, seen: str) -> None:
         """Raise BadImport if the file has changed: the remaining rows may be different ones."""
-        if self.seen() != seen:
+        if self.file_version() != seen:
             raise BadImport(f"{self.file.name} changed while it was read; the same command begins anew.")
 
     @property
-    def _begun(self) -> Path:
+    def _begun_file(self) -> Path:
         return self.folder / "begun"
 
-    def _words(self, how: str) -> str:
-        return f"{self.seen()}, {how}\n"
+    def _begun_text(self, how: str) -> str:
+        return f"{self.file_version()}, {how}\n"
 
 
 @dataclass(slots=True)
@@ -124,7 +126,7 @@ class Rejects:
     path: Path
     count: int = 0
     _last: int = 0
-    _kept: int = field(init=False)
+    _synced_count: int = field(init=False)
     _file: BinaryIO = field(init=False)
 
     def __post_init__(self) -> None:
@@ -142,7 +144,7 @@ class Rejects:
                 self._file.truncate(valid_bytes)
                 break
             self.count, valid_bytes = self.count + 1, valid_bytes + len(line)
-        self._kept = self.count
+        self._synced_count = self.count
 
     def __call__(self, line: int, why: str) -> None:
         """Write one rejected row. Raises Full. Each line is flushed, so it survives a crash of this process."""
@@ -156,9 +158,9 @@ class Rejects:
 
     def keep(self) -> None:
         """Sync the file, so that it survives a power cut. Rows before a checkpoint are not read again."""
-        if self._kept < self.count and self.path.is_file():
+        if self._synced_count < self.count and self.path.is_file():
             os.fsync(self._file.fileno())
-        self._kept = self.count
+        self._synced_count = self.count
 
     def close(self) -> None:
         with suppress(OSError):  # the write of a buffered line has already failed
@@ -167,7 +169,7 @@ class Rejects:
 
 # Indexing: the command itself helps to update the bitmaps until its own changes are processed.
 
-TURN = timedelta(seconds=0.25)
+STEP_WAIT = timedelta(seconds=0.25)
 """Longest wait for records in one step of the indexer."""
 
 
@@ -185,63 +187,63 @@ class IndexerBacklog:
             self._ends[record.partition] = record.offset
             self.count += 1
 
-    def left(self) -> bool:
+    def has_unprocessed(self) -> bool:
         """Return whether any of these records is still unprocessed. Later records don't count."""
-        return any(map(self._mine, self._records()))
+        return any(map(self._is_from_backlog, self._records()))
 
     def _records(self) -> Iterable[Logged]:
-        return self.log.waiting(self.stream, topics.GROUPS[self.stream], sys.maxsize)
+        return self.log.read_uncommitted(self.stream, topics.GROUPS[self.stream], sys.maxsize)
 
-    def _mine(self, record: Logged) -> bool:
+    def _is_from_backlog(self, record: Logged) -> bool:
         return record.offset <= self._ends.get(record.partition, -1)
 
 
 def index(
     ports: Ports,
     settings: Settings,
-    waiting: IndexerBacklog,
-    patience: RequestTimeout,
+    backlog: IndexerBacklog,
+    timeout: RequestTimeout,
     advance: Callable[[int], object],
 ) -> None:
     """Consume the stream until the backlog is processed. Other consumers may process parts of it."""
     system = build_system(ports=ports, settings=settings, metrics=Metrics(), owner=owner("import", ports.nonces.new()))
-    helper = pump(system, waiting.stream)
+    helper = pump(system, backlog.stream)
     with closing(helper.consumer):
-        while waiting.left():
-            patience(lambda: _step(helper, advance))
+        while backlog.has_unprocessed():
+            timeout(lambda: _step(helper, advance))
 
 
 def _step(helper: Pump, advance: Callable[[int], object]) -> None:
-    advance(helper.step(TURN))
+    advance(helper.step(STEP_WAIT))
 
 
-S = TypeVar("S", bound=Some)
+S = TypeVar("S", bound=SourceBatch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Freight(Generic[S]):
+class ImportDataset(Generic[S]):
     """A dataset that can be imported."""
 
     name: str
     """Name of the subcommand."""
     layout: Layout[S]
-    matter: Callable[[Ports], Matter[S]]
+    make_import: Callable[[Ports], ImportKind[S]]
     """Creates the import that writes the rows."""
-    left: str
+    remaining_unit: str
     """Unit of the work that remains after reading: follows or shards."""
     stream: str
     """Stream whose consumers update the bitmaps."""
-    as_read: bool
+    writes_as_read: bool
     """Whether rows are written as they are read. Otherwise nothing is written before the whole file was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class ImportCounts:
     """Counts of a finished import."""
 
     read: int
     """Rows, including rejected ones."""
-    left: int
+    written_after_reading: int
     """Items that were written after reading. For followers: the follows."""
     rejected: int
     ignored: Collection[str]
@@ -252,7 +254,7 @@ class Loaded:
 class ImportRun(Generic[S]):
     """One run of `notifier import`."""
 
-    freight: Freight[S]
+    dataset: ImportDataset[S]
     checkpoint: Checkpoint
     """Its lock must be held."""
     form: str
@@ -263,128 +265,136 @@ class ImportRun(Generic[S]):
     quiet: bool
 
     @property
-    def told(self) -> Path:
+    def rejects_file(self) -> Path:
         """File of the rejected rows."""
         return self.rejects or self.checkpoint.folder / "rejects.ndjson"
 
-    def __call__(self, ports: Ports, settings: Settings) -> Loaded:
+    def __call__(self, ports: Ports, settings: Settings) -> ImportCounts:
         """Import the file.
 
         Raises BadImport, also if a file of rejected rows would be overwritten, and Environment if an optional package
         is missing.
         """
-        edges, patience = SpilledEdges(self.checkpoint.folder), RequestTimeout()
-        work = Import(matter=self.freight.matter(ports), edges=edges, patience=patience)
+        edges, timeout = SpilledEdges(self.checkpoint.folder), RequestTimeout()
+        work = Import(kind=self.dataset.make_import(ports), edges=edges, retry=timeout)
         ignored = dict[str, None]()
         self._begin(work, edges)
         try:
             rejected = self._read(work, edges, lambda names: ignored.update(dict.fromkeys(names)))
         except BadImport:
-            self._leave(work)
+            self._finish_abandoned(work)
             raise
-        loaded = Loaded(read=edges.read(), left=edges.count(), rejected=rejected, ignored=ignored.keys())
-        with progress("writing", edges.left(), quiet=self.quiet, counted=self.freight.left) as advance:
+        loaded = ImportCounts(
+            read=edges.rows_read(), written_after_reading=edges.count(), rejected=rejected, ignored=ignored.keys()
+        )
+        with progress(
+            "writing", edges.remaining_count(), quiet=self.quiet, unit=self.dataset.remaining_unit
+        ) as advance:
             work.write(advance)
-        waiting = IndexerBacklog(ports.log, self.freight.stream)
+        waiting = IndexerBacklog(ports.log, self.dataset.stream)
         with progress("counting in", waiting.count, quiet=self.quiet) as advance:
-            index(ports, settings, waiting, patience, advance)
-        edges.forget()
+            index(ports, settings, waiting, timeout, advance)
+        edges.clear()
         return loaded
 
     def _begin(self, work: Import[S], edges: SpilledEdges) -> None:
         how = f"{self.form} {self.how} {self.rejects}"
-        if self.checkpoint.goes_on(how):
+        if self.checkpoint.can_resume(how):
             return
         if self.rejects and self.rejects.exists() and self.rejects.stat().st_size:
             raise BadImport(f"{self.rejects} is there already; rows that can't be taken go to a new file.")
-        self._leave(work)
-        edges.forget()
-        self.told.unlink(missing_ok=True)
+        self._finish_abandoned(work)
+        edges.clear()
+        self.rejects_file.unlink(missing_ok=True)
         self.checkpoint.begin(how)
 
-    def _leave(self, work: Import[S]) -> None:
+    def _finish_abandoned(self, work: Import[S]) -> None:
         """Finish the abandoned import of another version of the file.
 
         Rows that are in the store must also be in the bitmaps.
         """
-        if self.freight.as_read:
+        if self.dataset.writes_as_read:
             # Leave first: a resumed import could add keys that sort before those that are already written.
-            self.checkpoint.leave()
+            self.checkpoint.discard()
             work.write()
 
     def _read(self, work: Import[S], edges: SpilledEdges, ignore: Ignore) -> int:
         with (
-            closing(Rejects(self.told)) as reject,
-            opened(self._file(), self.form, self.freight.layout, reject, self.at_once, ignore=ignore) as source,
-            progress("reading", source.size, quiet=self.quiet, counted="rows") as advance,
+            closing(Rejects(self.rejects_file)) as reject,
+            opened(self._file(), self.form, self.dataset.layout, reject, self.at_once, ignore=ignore) as source,
+            progress("reading", source.size, quiet=self.quiet, unit="rows") as advance,
         ):
             before = 0
 
             def read(rows: int) -> None:
                 nonlocal before
-                place = source.place(edges.read())
+                place = source.position_of(edges.rows_read())
                 advance(place - before, rows)
                 before = place
 
-            work.read(self._unchanged(source, edges.read(), reject), read)
+            work.read(self._unchanged(source, edges.rows_read(), reject), read)
             return reject.count
 
     def _unchanged(self, source: Source[S], read: int, reject: Rejects) -> Iterator[S]:
-        seen = self.checkpoint.seen()
-        for rows in source.behind(read):
+        seen = self.checkpoint.file_version()
+        for rows in source.after(read):
             self.checkpoint.require_same(seen)
             reject.keep()
             yield rows
         self.checkpoint.require_same(seen)
 
     def _file(self) -> Path | BinaryIO:
-        return sys.stdin.buffer if self.checkpoint.stdin else self.checkpoint.file
+        return sys.stdin.buffer if self.checkpoint.is_stdin else self.checkpoint.file
 
 
 # Datasets: the columns of each kind of file, and the import that writes its rows.
 
 
-def follows(since: datetime) -> Freight[Rows | NumberedFollows]:
-    return Freight(
+def follows(since: datetime) -> ImportDataset[FollowEdges | NumberedFollowEdges]:
+    return ImportDataset(
         name="followers",
         layout=EDGES,
-        matter=lambda p: Followers(directory=p.directory, follows=p.follows, log=p.log, since=since),
-        left="follows",
+        make_import=lambda p: FollowerImport(directory=p.directory, follows=p.follows, log=p.log, since=since),
+        remaining_unit="follows",
         stream=topics.FOLLOWS,
-        as_read=False,
+        writes_as_read=False,
     )
 
 
-def accounts(*, ranges: bool) -> Freight[ImportBatch[AccountRow]]:
-    return Freight(
+def accounts(*, ranges: bool) -> ImportDataset[ImportBatch[AccountRow]]:
+    return ImportDataset(
         name="users",
         layout=ACCOUNTS,
-        matter=lambda p: AccountImport(directory=p.directory, flags=p.flags, log=p.log, ranges=ranges),
-        left="shards",
+        make_import=lambda p: AccountImport(directory=p.directory, flags=p.account_flags, log=p.log, ranges=ranges),
+        remaining_unit="shards",
         stream=topics.USERS,
-        as_read=True,
+        writes_as_read=True,
     )
 
 
-def vips() -> Freight[ImportBatch[AccountRow]]:
-    return Freight(
+def vips() -> ImportDataset[ImportBatch[AccountRow]]:
+    return ImportDataset(
         name="vip",
         layout=VIPS,
-        matter=lambda p: AccountImport(directory=p.directory, flags=p.flags, log=p.log, ranges=False),
-        left="shards",
+        make_import=lambda p: AccountImport(directory=p.directory, flags=p.account_flags, log=p.log, ranges=False),
+        remaining_unit="shards",
         stream=topics.USERS,
-        as_read=True,
+        writes_as_read=True,
     )
 
 
-def wishes() -> Freight[ImportBatch[PreferenceRow]]:
-    return Freight(
+def preference_rows() -> ImportDataset[ImportBatch[PreferenceRow]]:
+    return ImportDataset(
         name="preferences",
         layout=PREFERENCES,
-        matter=lambda p: PreferenceImport(
-            directory=p.directory, wants=p.wants, overalls=p.overalls, log=p.log, clock=p.clock
+        make_import=lambda p: PreferenceImport(
+            directory=p.directory,
+            subject_preferences=p.subject_preferences,
+            account_preferences=p.account_preferences,
+            log=p.log,
+            clock=p.clock,
         ),
-        left="shards",
+        remaining_unit="shards",
         stream=topics.FOLLOWS,
-        as_read=True,
+        writes_as_read=True,
     )

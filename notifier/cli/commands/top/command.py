@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from notifier.cli.commands.top.snapshot import DEAD_COUNTED, Bar, Glance, behind, clock, tiers
+from notifier.cli.commands.top.snapshot import DEAD_COUNTED, Bar, TopView, clock, pool_delay, tiers
 from notifier.cli.group import example
-from notifier.cli.options import Between, data_option, json_option, settings_for
+from notifier.cli.options import FiniteRange, data_option, json_option, settings_for
 from notifier.cli.output import (
     SHOWN_OF_ID,
     console,
-    distance,
+    duration_text,
     facts_grid,
-    harmless,
-    lasting,
+    is_terminal,
     print_facts,
     print_sentence,
     print_table,
+    relative_time,
     styled,
     table,
-    watched,
+    without_control_characters,
 )
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.delivery.throttle import Throttle
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
 # Views: a screen for a terminal of any width, and plain text for a pipe.
 
 WIDEST_BAR, NARROWEST_BAR = 30, 4
-POOL, LEFT_ALONE = ("pool", "behind", "waiting", "later"), ("no alerts by", "until", "reason")
-STOPPED = ("stopped lane", "since", "record", "cause")
+POOL, OPEN_CIRCUITS = ("pool", "behind", "waiting", "later"), ("no alerts by", "until", "reason")
+STOPPED_LANES = ("stopped lane", "since", "record", "cause")
 TITLES = ("burst", "mentions", "followers")
 
 
-def print_plain(found: Glance) -> None:
-    print_facts(dict(_numbers(found)))
-    _section("pools", POOL, _pools(found))
-    _section("left alone", LEFT_ALONE, _left_alone(found))
-    _section("stopped lanes", STOPPED, _stopped_lanes(found))
-    _section("running", (*TITLES, *tiers()), _running(found))
-    _section("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(found))
-    _section("processes", ("role", "pid", "up"), _processes(found))
+def print_plain(view: TopView) -> None:
+    print_facts(dict(_numbers(view)))
+    _section("pools", POOL, _pools(view))
+    _section("left alone", OPEN_CIRCUITS, _open_circuits(view))
+    _section("stopped lanes", STOPPED_LANES, _stopped_lanes(view))
+    _section("running", (*TITLES, *tiers()), _running(view))
+    _section("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(view))
+    _section("processes", ("role", "pid", "up"), _processes(view))
 
 
 def _section(name: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -73,28 +73,28 @@ NOTHING = {
 }
 
 
-def picture(found: Glance, width: int, said: str = "") -> "Group":
+def picture(view: TopView, width: int, status: str = "") -> "Group":
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [_headline(found, said), facts_grid(_numbers(found)), Text()]
-    parts += [_shown("pools", POOL, _pools(found), {1, 2, 3}), Text()]
-    if alone := _left_alone(found):
-        parts += [_shown("left alone", LEFT_ALONE, alone, set()), Text()]
-    if stopped := _stopped_lanes(found):
-        parts += [_shown("stopped lanes", STOPPED, stopped, set()), Text()]
-    parts += [_bars(found, width) if found.running else Text(NOTHING["running"], style="dim"), Text()]
-    parts += [_shown("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(found), {2}), Text()]
-    parts.append(_shown("processes", ("role", "pid", "up"), _processes(found), {1, 2}))
+    parts: list[RenderableType] = [_headline(view, status), facts_grid(_numbers(view)), Text()]
+    parts += [_shown("pools", POOL, _pools(view), {1, 2, 3}), Text()]
+    if alone := _open_circuits(view):
+        parts += [_shown("left alone", OPEN_CIRCUITS, alone, set()), Text()]
+    if stopped := _stopped_lanes(view):
+        parts += [_shown("stopped lanes", STOPPED_LANES, stopped, set()), Text()]
+    parts += [_bars(view, width) if view.running else Text(NOTHING["running"], style="dim"), Text()]
+    parts += [_shown("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(view), {2}), Text()]
+    parts.append(_shown("processes", ("role", "pid", "up"), _processes(view), {1, 2}))
     return Group(*parts)
 
 
-def _headline(found: Glance, said: str) -> "Text":
+def _headline(view: TopView, status: str) -> "Text":
     from rich.text import Text
 
-    where = found.url or "nothing runs here"
+    where = view.url or "nothing runs here"
     return Text.assemble(
-        ("notifier top", "bold"), f"  {clock(found.snapshot.at)}  {where}  ", (said or "q quits", "dim"), "\n"
+        ("notifier top", "bold"), f"  {clock(view.snapshot.at)}  {where}  ", (status or "q quits", "dim"), "\n"
     )
 
 
@@ -105,25 +105,25 @@ def _shown(name: str, headings: Sequence[str], rows: Sequence[Sequence[object]],
     return table(headings, cells, right=right) if rows else Text(NOTHING[name], style="dim")
 
 
-def _numbers(found: Glance) -> Iterator[tuple[str, str]]:
-    s = found.snapshot
-    more = " or more" if found.dead_letters == DEAD_COUNTED else ""
+def _numbers(view: TopView) -> Iterator[tuple[str, str]]:
+    s = view.snapshot
+    more = " or more" if view.dead_letters == DEAD_COUNTED else ""
     yield "mentions", f"{s.mentions_per_second:,.1f}/s"
     yield (
         "bursts",
-        f"{s.open_bursts:,} with work left" + (f", {s.sleeping_bursts:,} asleep" if s.sleeping_bursts else ""),
+        f"{s.open_bursts:,} with work left" + (f", {s.deferred_bursts:,} asleep" if s.deferred_bursts else ""),
     )
-    yield "rows", f"{s.pace.rows:,.0f}/s for {s.pace.deliveries:,.0f} people/s"
-    yield "pressure", "unknown" if s.cache.pressure is None else f"{s.cache.pressure:.0%} of p2 held back"
-    yield "redis", found.redis
-    yield "dead letters", f"{found.dead_letters:,}{more}"
+    yield "rows", f"{s.rate.rows:,.0f}/s for {s.rate.deliveries:,.0f} people/s"
+    yield "pressure", "unknown" if s.cache.backpressure is None else f"{s.cache.backpressure:.0%} of p2 held back"
+    yield "redis", view.redis
+    yield "dead letters", f"{view.dead_letters:,}{more}"
 
 
-def _pools(found: Glance) -> Sequence[Sequence[object]]:
+def _pools(view: TopView) -> Sequence[Sequence[object]]:
     return [
-        (str(pool), _seconds(behind(found.snapshot, pool)), backlog.slices, backlog.later)
+        (str(pool), _seconds(pool_delay(view.snapshot, pool)), backlog.slices, backlog.deferred)
         for pool in Pool
-        if (backlog := found.snapshot.cache.behind.get(pool)) is not None
+        if (backlog := view.snapshot.cache.backlogs.get(pool)) is not None
     ]
 
 
@@ -131,22 +131,25 @@ def _seconds(late: float | None) -> str:
     return "held" if late is None else f"{late:.1f} s"
 
 
-def _left_alone(found: Glance) -> Sequence[Sequence[object]]:
-    open_circuits = sorted(found.snapshot.cache.left_alone.items())
-    return [(harmless(line), clock(circuit.until), harmless(circuit.reason)) for line, circuit in open_circuits]
-
-
-def _stopped_lanes(found: Glance) -> Sequence[Sequence[object]]:
+def _open_circuits(view: TopView) -> Sequence[Sequence[object]]:
+    circuits = sorted(view.snapshot.cache.open_circuits.items())
     return [
-        (lane, clock(stop.at), harmless(stop.record), harmless(stop.cause))
-        for lane, stop in found.snapshot.stopped_lanes.items()
+        (without_control_characters(line), clock(circuit.until), without_control_characters(circuit.reason))
+        for line, circuit in circuits
     ]
 
 
-def _running(found: Glance) -> Sequence[Sequence[object]]:
+def _stopped_lanes(view: TopView) -> Sequence[Sequence[object]]:
+    return [
+        (lane, clock(stop.at), without_control_characters(stop.record), without_control_characters(stop.cause))
+        for lane, stop in view.snapshot.stopped_lanes.items()
+    ]
+
+
+def _running(view: TopView) -> Sequence[Sequence[object]]:
     return [
         (burst.burst, burst.mentions, burst.followers, *(_percent(burst.bars, tier) for tier in tiers()))
-        for burst in found.running
+        for burst in view.running
     ]
 
 
@@ -155,17 +158,21 @@ def _percent(bars: Sequence[Bar], tier: str) -> str:
     return "-" if tier_bar is None else f"{tier_bar.share:.0%}" + (" held" if tier_bar.held else "")
 
 
-def _bars(found: Glance, width: int) -> "Table":
+def _bars(view: TopView, width: int) -> "Table":
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
-    names = max(len(burst.burst) for burst in found.running)
+    names = max(len(burst.burst) for burst in view.running)
     room = (width - min(names, 24) - 10 - 13 - 3 * 8) // 3
     result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, heading in enumerate((*TITLES, *tiers())):
         result.add_column(heading, justify="right" if index in {1, 2} else "left", no_wrap=True, overflow="ellipsis")
-    for burst in found.running:
-        cells: list[RenderableType] = [harmless(burst.burst), f"{burst.mentions:,}", f"{burst.followers:,}"]
+    for burst in view.running:
+        cells: list[RenderableType] = [
+            without_control_characters(burst.burst),
+            f"{burst.mentions:,}",
+            f"{burst.followers:,}",
+        ]
         for tier in tiers():
             tier_bar = next((bar for bar in burst.bars if bar.tier == tier), None)
             if tier_bar is None:
@@ -180,48 +187,57 @@ def _bars(found: Glance, width: int) -> "Table":
     return result
 
 
-def _bar(of: Bar, bar: "RenderableType") -> "Table":
+def _bar(progress: Bar, bar: "RenderableType") -> "Table":
     """Return the bar with its number beside it, because a screen reader can't read a bar alone."""
     from rich.table import Table
     from rich.text import Text
 
     result = Table.grid(padding=(0, 1, 0, 0))
-    result.add_row(bar, Text("held" if of.held else f"{of.share:4.0%}", style="yellow" if of.held else ""))
+    result.add_row(
+        bar, Text("held" if progress.held else f"{progress.share:4.0%}", style="yellow" if progress.held else "")
+    )
     return result
 
 
-def _throttles(found: Glance) -> Sequence[Sequence[object]]:
-    return [_throttle(throttle, found) for throttle in found.snapshot.throttles]
+def _throttles(view: TopView) -> Sequence[Sequence[object]]:
+    return [_throttle(throttle, view) for throttle in view.snapshot.throttles]
 
 
-def _throttle(each: Throttle, found: Glance) -> Sequence[object]:
-    now = found.snapshot.at
-    ends = distance(each.ends_at, now) if each.active(now) else "ramping"
-    rate = "pause" if each.rate is None else f"{each.rate:,.0f}/s"
-    return (each.id[:SHOWN_OF_ID], str(each.tier), rate, ends, harmless(each.who), harmless(each.reason))
+def _throttle(throttle: Throttle, view: TopView) -> Sequence[object]:
+    now = view.snapshot.at
+    ends = relative_time(throttle.ends_at, now) if throttle.is_active(now) else "ramping"
+    rate = "pause" if throttle.rate is None else f"{throttle.rate:,.0f}/s"
+    return (
+        throttle.id[:SHOWN_OF_ID],
+        str(throttle.tier),
+        rate,
+        ends,
+        without_control_characters(throttle.who),
+        without_control_characters(throttle.reason),
+    )
 
 
-def _processes(found: Glance) -> Sequence[Sequence[object]]:
-    return [(p.role, str(p.pid), _up(p.alive, _age(p.since, found))) for p in found.processes]
+def _processes(view: TopView) -> Sequence[Sequence[object]]:
+    return [(p.role, str(p.pid), _uptime(p.alive, _age(p.since, view))) for p in view.processes]
 
 
-def _age(since: object, found: Glance) -> str:
+def _age(since: object, view: TopView) -> str:
     from datetime import datetime
 
-    return lasting((found.snapshot.at - since).total_seconds()) if isinstance(since, datetime) else "-"
+    return duration_text((view.snapshot.at - since).total_seconds()) if isinstance(since, datetime) else "-"
 
 
-def _up(lives: bool, age: str) -> str:
+def _uptime(lives: bool, age: str) -> str:
     return age if lives else "gone"
 
 
-QUITS = {"q", "Q", "\x03", "\x1b", ""}
+QUIT_KEYS = {"q", "Q", "\x03", "\x1b", ""}
 """Keys that end the live view. The empty string is the end of input: the terminal is gone."""
 
 
 @click.command(epilog=example("notifier top", "notifier top --once", "notifier top --json | jq .pools"))
 @click.option("--once", is_flag=True, help="Look once and end, as in a pipe.")
-@click.option("--every", type=Between(0.05, 60), default=1.0, show_default=True, help="Seconds between looks.")
+@click.option("--every", type=FiniteRange(0.05, 60), default=1.0, show_default=True, help="Seconds between looks.")
 @data_option
 @json_option
 def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
@@ -230,7 +246,7 @@ def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
     On a terminal it refreshes until q or Ctrl-C is pressed. It reads the data folder, so it also works while no service
     runs on it.
     """
-    from notifier.cli.commands.top.snapshot import facts, glance
+    from notifier.cli.commands.top.snapshot import read_view, view_facts
     from notifier.cli.context import opened, overview_of
     from notifier.cli.output import print_json
 
@@ -238,22 +254,22 @@ def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
     with opened(settings) as folder:
         overview = overview_of(folder.ports, settings)
 
-        def look() -> "Glance":
-            return glance(overview, folder.ports, settings)
+        def look() -> "TopView":
+            return read_view(overview, folder.ports, settings)
 
         look()  # the rate of mentions is the difference of two snapshots
-        if watched() and sys.stdin.isatty() and not once and not as_json:
+        if is_terminal() and sys.stdin.isatty() and not once and not as_json:
             live(look, every)
             return
         Signal().wait(every)
         snapshot = look()
     if as_json:
-        print_json(facts(snapshot))
+        print_json(view_facts(snapshot))
     else:
         print_plain(snapshot)
 
 
-def live(look: "Callable[[], Glance]", every: float) -> None:
+def live(read_view: "Callable[[], TopView]", every: float) -> None:
     """Refresh the screen until q or Ctrl-C is pressed.
 
     While a store doesn't answer, show the error above the last snapshot.
@@ -264,7 +280,7 @@ def live(look: "Callable[[], Glance]", every: float) -> None:
     with keys() as pressed, Live(console=screen, screen=True, auto_refresh=False) as display:
         while True:
             try:
-                snapshot, error_text = look(), ""
+                snapshot, error_text = read_view(), ""
             except Unavailable as error:
                 error_text = str(error)
             if snapshot is not None:
@@ -287,7 +303,7 @@ def keys() -> "Iterator[Callable[[float], bool]]":
 
     def pressed(within: float) -> bool:
         ready, _, _ = select.select([sys.stdin], [], [], within)
-        return bool(ready) and sys.stdin.read(1) in QUITS
+        return bool(ready) and sys.stdin.read(1) in QUIT_KEYS
 
     try:
         yield pressed

@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from notifier.cli.commands.throttle import facts as throttle_facts
-from notifier.cli.http import Ready, alive, read_ready
+from notifier.cli.commands.throttle import throttle_facts
+from notifier.cli.http import Ready, is_alive, read_ready
 from notifier.cli.output import stamp
-from notifier.cli.supervisor.pid_files import roster
+from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.config import Settings
 from notifier.domain.audience.tiers import TIERS
-from notifier.domain.delivery.accounting import Filling, filling
+from notifier.domain.delivery.accounting import TierProgress, tier_progress
 from notifier.domain.delivery.ledger import State
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import NotRunning
-from notifier.flow.operations.overview import Overview, Snapshot
+from notifier.flow.operations.overview import Overview, OverviewSnapshot
 from notifier.ports.all_ports import Ports
 
 DEAD_COUNTED = 100
@@ -55,10 +55,10 @@ class ProcessRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Glance:
+class TopView:
     """Everything that `notifier top` shows at one moment."""
 
-    snapshot: Snapshot
+    snapshot: OverviewSnapshot
     running: Sequence[RunningBurst]
     dead_letters: int
     url: str | None
@@ -68,16 +68,16 @@ class Glance:
     @property
     def redis(self) -> str:
         cache = self.snapshot.cache
-        if not cache.answers:
+        if not cache.is_available:
             return "unavailable"
         return "ok" if cache.generation else "rebuilding"
 
 
-def glance(overview: Overview, ports: Ports, settings: Settings) -> Glance:
+def read_view(overview: Overview, ports: Ports, settings: Settings) -> TopView:
     """Read the current state. Read-only. Raises StoreUnavailable."""
     snapshot = overview.read()
     ready = _ready(settings)
-    return Glance(
+    return TopView(
         snapshot=snapshot,
         running=_running(ports, snapshot),
         dead_letters=len(ports.dead_letters.list(DEAD_COUNTED)),
@@ -86,62 +86,62 @@ def glance(overview: Overview, ports: Ports, settings: Settings) -> Glance:
     )
 
 
-def facts(found: Glance) -> dict[str, object]:
+def view_facts(view: TopView) -> dict[str, object]:
     """Return the object that `--json` prints."""
-    s = found.snapshot
+    s = view.snapshot
     return {
         "at": stamp(s.at),
-        "url": found.url,
+        "url": view.url,
         "mentions_per_second": round(s.mentions_per_second, 1),
-        "rows_per_second": round(s.pace.rows, 1),
-        "deliveries_per_second": round(s.pace.deliveries, 1),
+        "rows_per_second": round(s.rate.rows, 1),
+        "deliveries_per_second": round(s.rate.deliveries, 1),
         "open_bursts": s.open_bursts,
-        "sleeping_bursts": s.sleeping_bursts,
-        "running": [_burst_facts(item) for item in found.running],
-        "pools": {str(pool): _pool_facts(s, pool) for pool in Pool if pool in s.cache.behind},
+        "sleeping_bursts": s.deferred_bursts,
+        "running": [_burst_facts(item) for item in view.running],
+        "pools": {str(pool): _pool_facts(s, pool) for pool in Pool if pool in s.cache.backlogs},
         "left_alone": [
             {"line": line, "until": stamp(circuit.until), "reason": circuit.reason}
-            for line, circuit in sorted(s.cache.left_alone.items())
+            for line, circuit in sorted(s.cache.open_circuits.items())
         ],
         "throttles": [throttle_facts(item, s.at) for item in s.throttles],
         "stopped_lanes": [
             {"lane": lane, "since": stamp(stop.at), "limit": str(stop.kind), "record": stop.record, "cause": stop.cause}
             for lane, stop in s.stopped_lanes.items()
         ],
-        "pressure": s.cache.pressure,
-        "redis": found.redis,
-        "dead_letters": found.dead_letters,
+        "pressure": s.cache.backpressure,
+        "redis": view.redis,
+        "dead_letters": view.dead_letters,
         "processes": [
             {"role": p.role, "pid": p.pid, "alive": p.alive, "since": stamp(p.since) if p.since else None}
-            for p in found.processes
+            for p in view.processes
         ],
     }
 
 
-def behind(snapshot: Snapshot, pool: Pool) -> float | None:
+def pool_delay(snapshot: OverviewSnapshot, pool: Pool) -> float | None:
     """Return the delay of a pool in seconds. None: a throttle holds all remaining slices."""
-    backlog = snapshot.cache.behind[pool]
-    if backlog.since is None:
+    backlog = snapshot.cache.backlogs[pool]
+    if backlog.oldest_opened_at is None:
         return None if backlog.slices else 0.0
-    return max(0.0, (snapshot.at - backlog.since).total_seconds())
+    return max(0.0, (snapshot.at - backlog.oldest_opened_at).total_seconds())
 
 
-def _pool_facts(snapshot: Snapshot, pool: Pool) -> Facts:
-    seconds = behind(snapshot, pool)
+def _pool_facts(snapshot: OverviewSnapshot, pool: Pool) -> Facts:
+    seconds = pool_delay(snapshot, pool)
     return {
-        "waiting_slices": snapshot.cache.behind[pool].slices,
-        "later_slices": snapshot.cache.behind[pool].later,
+        "waiting_slices": snapshot.cache.backlogs[pool].slices,
+        "later_slices": snapshot.cache.backlogs[pool].deferred,
         "seconds_behind": None if seconds is None else round(seconds, 1),
     }
 
 
-def _burst_facts(each: RunningBurst) -> Facts:
-    tiers = {bar.tier: {"share": round(bar.share, 3), "people": bar.people, "held": bar.held} for bar in each.bars}
-    return {"burst": each.burst, "mentions": each.mentions, "followers": each.followers, "tiers": tiers}
+def _burst_facts(burst: RunningBurst) -> Facts:
+    tiers = {bar.tier: {"share": round(bar.share, 3), "people": bar.people, "held": bar.held} for bar in burst.bars}
+    return {"burst": burst.burst, "mentions": burst.mentions, "followers": burst.followers, "tiers": tiers}
 
 
-def _running(ports: Ports, snapshot: Snapshot) -> Sequence[RunningBurst]:
-    keys = ports.ledger.open()[:BURSTS_SHOWN]
+def _running(ports: Ports, snapshot: OverviewSnapshot) -> Sequence[RunningBurst]:
+    keys = ports.ledger.open_bursts()[:BURSTS_SHOWN]
     accounts, bursts = ports.ledger.read(keys), ports.bursts.read(keys)
     held = frozenset(throttle.id for throttle in snapshot.throttles)
     return [
@@ -149,21 +149,24 @@ def _running(ports: Ports, snapshot: Snapshot) -> Sequence[RunningBurst]:
             burst=str(key),
             mentions=bursts[key].count if key in bursts else 1,
             followers=accounts[key].plan.followers,
-            bars=[_bar(tier_filling) for tier_filling in filling(accounts[key], throttles=held, now=snapshot.at)],
+            bars=[
+                _tier_bar(tier_filling)
+                for tier_filling in tier_progress(accounts[key], throttles=held, now=snapshot.at)
+            ],
         )
         for key in keys
-        if key in accounts and not accounts[key].settled
+        if key in accounts and not accounts[key].is_finished
     ]
 
 
-def _bar(of: Filling) -> Bar:
+def _tier_bar(tier_filling: TierProgress) -> Bar:
     ended = {State.DONE, State.PULLED, State.DEAD}
-    widths = [(span.last - span.first + 1, span.state) for span in of.spans]
+    widths = [(span.last - span.first + 1, span.state) for span in tier_filling.spans]
     total = sum(width for width, _ in widths)
     return Bar(
-        tier=str(of.tier),
+        tier=str(tier_filling.tier),
         share=sum(width for width, state in widths if state in ended) / total if total else 1.0,
-        people=of.people,
+        people=tier_filling.people,
         held=any(state is State.PARKED for _, state in widths),
     )
 
@@ -176,10 +179,10 @@ def _ready(settings: Settings) -> Ready | None:
 
 
 def _processes(settings: Settings, ready: Ready) -> Sequence[ProcessRow]:
-    pid_files = roster(settings.data)
+    pid_files = pid_files_of(settings.data)
     started = {"up": datetime.fromisoformat(ready.since)} if ready.since else {}
     return [
-        ProcessRow(role=role, pid=pid, alive=alive(pid), since=started.get(role) or pid_files.since(role, pid))
+        ProcessRow(role=role, pid=pid, alive=is_alive(pid), since=started.get(role) or pid_files.written_at(role, pid))
         for role, pid in ready.pids.items()
     ]
 

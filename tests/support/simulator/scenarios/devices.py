@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import Device, DeviceRecord, FirebaseToken, device_id
 from notifier.domain.push.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from notifier.flow.devices.registry import PhoneBook
+from notifier.flow.devices.registry import DeviceRegistry
 from notifier.ports.directory import Directory
 from tests.support.oracle import DeviceUpdate
 from tests.support.simulator.durable_state import DurableState
@@ -30,7 +30,7 @@ ANSWERS: Mapping[str, Callable[[datetime], Receipt]] = {
 """A provider's next answer for a device."""
 
 
-def apply_device_change(registry: PhoneBook, state: DurableState, changed: Changed) -> None:
+def apply_device_change(registry: DeviceRegistry, state: DurableState, changed: Changed) -> None:
     """Apply a device change as an app or a provider does.
 
     Raises Unavailable or Full; the change may have been accepted even then.
@@ -45,9 +45,9 @@ def apply_device_change(registry: PhoneBook, state: DurableState, changed: Chang
         case answer if answer in ANSWERS:
             state.phones.answers[device_id(address)].append(ANSWERS[answer](state.clock.now()))
         case _:
-            for device in registry.of(member):
+            for device in registry.list_devices(member):
                 if device.address == address:
-                    registry.drop({device: None})
+                    registry.remove_rejected({device: None})
 
 
 def _address(changed: Changed) -> FirebaseToken:
@@ -56,7 +56,7 @@ def _address(changed: Changed) -> FirebaseToken:
 
 def device_updates(record: DeviceRecord, directory: Directory) -> Sequence[DeviceUpdate]:
     """Translate a log record into updates for the oracle."""
-    if (change := record.word) is None:
+    if (change := record.update) is None:
         return []
     person = directory.users([change.member])[change.member]
     return [DeviceUpdate(person=person, device=change.id, rank=change.rank, has=isinstance(change, Device))]

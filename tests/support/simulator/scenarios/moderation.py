@@ -4,10 +4,10 @@ from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 
-from notifier.domain.bursts.moderation import ReachWord, Verdict, checked
+from notifier.domain.bursts.moderation import ReachLimit, Verdict, validated_limit
 from notifier.domain.errors import Full, Unavailable
 from notifier.domain.ids import UserId
-from notifier.flow.intake.held_mentions import Release
+from notifier.flow.intake.held_mentions import HeldMentionRelease
 from notifier.ports.all_ports import Ports
 from notifier.wiring.system import System
 from tests.support.simulator.script import Script, ScriptEntry, Tweeted, VerdictChanged
@@ -18,7 +18,7 @@ LOOKS_EVERY = 0.2
 
 def operator(system: System, judged: deque[VerdictChanged], sleep: Callable[[float], None]) -> Callable[[], None]:
     """Return a thread that sets each verdict until it is accepted, and releases whatever is held."""
-    release, ports = Release.of(system.ports), system.ports
+    release, ports = HeldMentionRelease.of(system.ports), system.ports
 
     def decides() -> None:
         while True:
@@ -26,7 +26,7 @@ def operator(system: System, judged: deque[VerdictChanged], sleep: Callable[[flo
                 while judged:
                     _set_verdict(ports, judged[0])
                     judged.popleft()
-                if held := list(ports.holds.waiting()):
+                if held := list(ports.held_mentions.waiting()):
                     release(held, "amy")
             except (Unavailable, Full):
                 pass  # retried in the next round
@@ -37,8 +37,10 @@ def operator(system: System, judged: deque[VerdictChanged], sleep: Callable[[flo
 
 def _set_verdict(ports: Ports, judged: VerdictChanged) -> None:
     user, verdict, now = UserId(judged.account), Verdict(judged.verdict), ports.clock.now()
-    current = ports.reaches.standing([user]).get(user)
-    ports.reaches.say(checked(ReachWord(user=user, verdict=verdict, reason="storm", who="amy", at=now), current))
+    current = ports.reach_limits.read_current([user]).get(user)
+    ports.reach_limits.put(
+        validated_limit(ReachLimit(user=user, verdict=verdict, reason="storm", operator="amy", at=now), current)
+    )
 
 
 def held_mentions() -> Script:

@@ -9,7 +9,7 @@ import pytest
 from cassandra.cluster import Session
 from cassandra.query import PreparedStatement
 
-from notifier.adapters.cassandra.driver.async_reader import Answers
+from notifier.adapters.cassandra.driver.async_reader import ConcurrentQueries
 from notifier.mailbox import Mailbox
 
 
@@ -64,13 +64,15 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     loop.close()
 
 
-def start_queries(session: FakeSession, mailbox: Mailbox, count: int, concurrency: int = 2) -> Answers:
-    answers = Answers(cast(Session, session), [(cast(PreparedStatement, None), (n,)) for n in range(count)], mailbox)
-    answers.ask(concurrency)
+def start_queries(session: FakeSession, mailbox: Mailbox, count: int, concurrency: int = 2) -> ConcurrentQueries:
+    answers = ConcurrentQueries(
+        cast(Session, session), [(cast(PreparedStatement, None), (n,)) for n in range(count)], mailbox
+    )
+    answers.start(concurrency)
     return answers
 
 
-def result(loop: asyncio.AbstractEventLoop, answers: Answers) -> Any:
+def result(loop: asyncio.AbstractEventLoop, answers: ConcurrentQueries) -> Any:
     return loop.run_until_complete(asyncio.wait_for(answers.arrived, 1))
 
 

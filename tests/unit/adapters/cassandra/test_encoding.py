@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.cassandra.bulk.encoding import MESSAGE_BYTES, PARTITIONS, STORED_BYTES, RowBatch, messages
-from notifier.domain.audience.bitmap import Bits, everybody, from_offsets
-from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES, InboxRows, cut
+from notifier.domain.audience.bitmap import Bits, all_members, from_offsets
+from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES, InboxRows, cut_inbox_rows
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from tests.properties.member_sets import BITMAPS
@@ -19,7 +19,7 @@ NAMES = st.integers(1, 40).map(lambda length: "n" * length)
 
 def inbox_rows(bits: Bits, name: str = "nova", *, shard: int = 0) -> InboxRows:
     key = BurstKey(Subject(Kind.MENTION, UserId(name)), 7)
-    return cut(bits, burst=key, opened_at=NOON, tier=Tier.P1, shard=shard)
+    return cut_inbox_rows(bits, burst=key, opened_at=NOON, tier=Tier.P1, shard=shard)
 
 
 def encode(rows: InboxRows) -> list[RowBatch]:
@@ -39,7 +39,7 @@ def test_messages_contain_every_row_once_in_order(bits: Bits, name: str, shard: 
     values = [value for message in batches for value in message.values()]
     assert [value[0] for value in values] == rows.ranges
     assert [value[-2] for value in values] == rows.members
-    assert sum(map(len, batches)) == rows.written
+    assert sum(map(len, batches)) == rows.row_count
     assert all(message.size == len(message.body) for message in batches)
 
 
@@ -59,7 +59,7 @@ def test_empty_audience_needs_no_message() -> None:
 
 
 def test_row_above_size_limit_is_sent_alone() -> None:
-    batches = encode(inbox_rows(everybody(), "n" * MESSAGE_BYTES))
+    batches = encode(inbox_rows(all_members(), "n" * MESSAGE_BYTES))
     assert [len(message) for message in batches] == [1] * SHARD_RANGES
 
 

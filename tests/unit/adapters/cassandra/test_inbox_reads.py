@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from notifier.adapters.cassandra.driver.async_reader import AT_ONCE, WAITING, CassandraReader
+from notifier.adapters.cassandra.driver.async_reader import AT_ONCE, MAX_WAITING, CassandraReader
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.stores.inbox import NAMES, ROWS, Inboxes
+from notifier.adapters.cassandra.stores.inbox import NAMES, ROWS, InboxRowReader
 from notifier.adapters.cassandra.stores.inbox import WantedRows as Wanted
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRow
@@ -106,14 +106,14 @@ def newest(cluster: FakeCluster, limit: int) -> list[tuple[int, str, int]]:
 def read_rows(cluster: FakeCluster, limit: int = 20) -> Sequence[InboxRow]:
     reader = CassandraReader(cast(Cluster, cluster), deadline=timedelta(minutes=1))
     query = Wanted(member=MEMBER, subjects=[*cluster.subjects], place=None, limit=limit)
-    return asyncio.run(Inboxes(reader=reader).rows(query, range(1)))
+    return asyncio.run(InboxRowReader(reader=reader).rows(query, range(1)))
 
 
 def positions(rows: Sequence[InboxRow]) -> list[tuple[int, str, int]]:
     return [(to_ms(row.opened_at), str(row.burst.subject), row.burst.seq) for row in rows]
 
 
-@pytest.mark.parametrize("subjects", [NAMES, WAITING + NAMES])
+@pytest.mark.parametrize("subjects", [NAMES, MAX_WAITING + NAMES])
 def test_busy_subjects_are_read_with_limited_concurrency(subjects: int) -> None:
     cluster = filled(subjects, MORE_THAN_A_QUERY)
     assert positions(read_rows(cluster)) == newest(cluster, 20)

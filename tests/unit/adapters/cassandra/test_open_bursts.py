@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 
 from notifier.adapters.cassandra.schema.partitioning import hour_of
-from notifier.adapters.cassandra.stores.open_bursts import ANEW, LATE, LISTED_FOR, SLOT, Remembered
+from notifier.adapters.cassandra.stores.open_bursts import LATE, LISTED_FOR, RESCANNED_PER_SCAN, SLOT, OpenSlotCache
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 NOON = 1_767_614_400_000
-WITHIN = LISTED_FOR // HOUR // ANEW + 2
+WITHIN = LISTED_FOR // HOUR // RESCANNED_PER_SCAN + 2
 """Scans within which a late burst must be found, at one scan per second."""
 
 
@@ -15,7 +15,7 @@ WITHIN = LISTED_FOR // HOUR // ANEW + 2
 class BurstList:
     """Open bursts by slot, scanned with the remembered state."""
 
-    remembered: Remembered = field(default_factory=Remembered)
+    remembered: OpenSlotCache = field(default_factory=OpenSlotCache)
     open: set[int] = field(default_factory=set)
     slots: set[int] = field(default_factory=set)
     unreadable: int | None = None
@@ -31,19 +31,19 @@ class BurstList:
     def scan(self, now: int) -> set[int] | None:
         """Return the open bursts that a scan finds, or None if it fails."""
         scan = self.remembered.begin(now)
-        read = {hour: [slot for slot in self.slots if hour_of(slot * SLOT) == hour] for hour in scan.unread}
-        hours = {**scan.known, **read}
-        moments = self.remembered.moments(scan, hours)
+        read = {hour: [slot for slot in self.slots if hour_of(slot * SLOT) == hour] for hour in scan.unread_hours}
+        hours = {**scan.known_slots, **read}
+        moments = self.remembered.scan_starts(scan, hours)
         self.slots_read += len(moments)
         if moments.get(self.unreadable or -1) == 0:
-            self.remembered.put_off(scan)
+            self.remembered.abort(scan)
             return None
         result = {opened for opened in self.open if opened >= moments.get(opened // SLOT, opened + 1)}
         if self.listed_during_scan is not None:
             self.list(self.listed_during_scan)
             self.remembered.touch({self.listed_during_scan // SLOT})
             self.listed_during_scan = None
-        self.remembered.end(scan, hours, moments, {at // SLOT: at for at in sorted(result, reverse=True)})
+        self.remembered.finish(scan, hours, moments, {at // SLOT: at for at in sorted(result, reverse=True)})
         return result
 
     def scans_until(self, opened: int, now: int) -> int:
@@ -129,4 +129,4 @@ def test_ended_slots_are_read_once_a_minute_and_expired_never() -> None:
         store.scan(NOON + n * SECOND)
     assert 180 <= store.slots_read <= 230
     assert store.scan(NOON + 2 * LISTED_FOR) == set()
-    assert (store.remembered.first, set(map(len, store.remembered.hours.values()))) == ({}, {0})
+    assert (store.remembered.open_since, set(map(len, store.remembered.slots.values()))) == ({}, {0})

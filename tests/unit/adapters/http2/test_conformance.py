@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from notifier.adapters.http2.connection import Http2Connection
 from notifier.adapters.http2.limits import Http2Limits, Origin
-from notifier.adapters.http2.request import Flight
-from notifier.ports.push import Post, Reply, Silence
+from notifier.adapters.http2.request import RequestInFlight
+from notifier.ports.push import NoReply, Post, Reply
 
 ORIGIN = "https://push.example"
 HTTP1_ONLY = {"connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade", "te", "host"}
@@ -76,18 +76,18 @@ class H2Server:
                 self.h2.end_stream(stream)
 
 
-def request_of(headers: Sequence[tuple[str, str]], body: bytes) -> Flight:
+def request_of(headers: Sequence[tuple[str, str]], body: bytes) -> RequestInFlight:
     post = Post(origin=ORIGIN, path="/3/device/ab", headers=headers, body=body)
-    return Flight(post=post, origin=Origin.read(ORIGIN), taken=0.0)
+    return RequestInFlight(post=post, origin=Origin.read(ORIGIN), accepted_at=0.0)
 
 
 def exchange(connection: Http2Connection, server: H2Server, chunk_size: int = 1 << 20) -> None:
     """Exchange bytes until neither side has any to send."""
     while connection.out.queued:
         chunk = bytes(connection.out.queued[:chunk_size])
-        connection.out.sent(len(chunk))
+        connection.out.on_sent(len(chunk))
         if response := server.take(chunk):
-            connection.heard(response, 0.0)
+            connection.receive(response, 0.0)
 
 
 @settings(max_examples=30, deadline=None)
@@ -103,7 +103,7 @@ def test_client_keeps_protocol_rules(
 ) -> None:
     chunk_size = max(chunk_size, sum(size for _, size in posts) // 500)
     connection, server = Http2Connection(Http2Limits(), 0.0), H2Server(window=window, frame=frame, table=table)
-    connection.heard(server.h2.data_to_send(), 0.0)
+    connection.receive(server.h2.data_to_send(), 0.0)
     exchange(connection, server)  # h2 accepts larger frames only from its next chunk on
     flights = [request_of(headers, bytes(number % 251 for number in range(size))) for headers, size in posts]
     for request in flights:
@@ -121,51 +121,51 @@ def test_client_keeps_protocol_rules(
 
 def test_partly_sent_requests_are_resent_after_connection_ends() -> None:
     connection, server = Http2Connection(Http2Limits(), 0.0), H2Server()
-    connection.heard(server.h2.data_to_send(), 0.0)
+    connection.receive(server.h2.data_to_send(), 0.0)
     flights = [request_of([], b"x" * 100) for _ in range(3)]
     for request in flights:
         connection.begin(request, 0.0)
-    connection.out.sent(flights[1].ends - 1)  # the whole first request, and the second without its last byte
-    connection.end("it was cut")
-    assert connection.done == [(flights[0], Silence(reason="it was cut", left=True))]
+    connection.out.on_sent(flights[1].end_offset - 1)  # the whole first request, and the second without its last byte
+    connection.on_closed("it was cut")
+    assert connection.done == [(flights[0], NoReply(reason="it was cut", may_have_arrived=True))]
     assert connection.again == flights[1:]
 
 
 def test_goaway_returns_requests_above_last_stream() -> None:
     connection, server = Http2Connection(Http2Limits(), 0.0), H2Server()
-    connection.heard(server.h2.data_to_send(), 0.0)
+    connection.receive(server.h2.data_to_send(), 0.0)
     flights = [request_of([], b"") for _ in range(4)]
     for request in flights:
         connection.begin(request, 0.0)
-    connection.out.sent(len(connection.out.queued))
+    connection.out.on_sent(len(connection.out.queued))
     server.h2.receive_data(b"")
     server.h2.close_connection(last_stream_id=3)
-    connection.heard(server.h2.data_to_send(), 0.0)
+    connection.receive(server.h2.data_to_send(), 0.0)
     assert connection.again == flights[2:]
-    assert connection.room == 0
-    assert connection.busy
-    connection.end("it was cut")
+    assert connection.free_streams == 0
+    assert connection.is_busy
+    connection.on_closed("it was cut")
     assert [request for request, _ in connection.done] == flights[:2]
-    assert all(isinstance(response, Silence) and response.left for _, response in connection.done)
+    assert all(isinstance(response, NoReply) and response.may_have_arrived for _, response in connection.done)
 
 
 @pytest.mark.parametrize("status", ["200", "204"])
 def test_accepted_status_counts_without_end_of_response(status: str) -> None:
     connection, server = Http2Connection(Http2Limits(), 0.0), H2Server()
-    connection.heard(server.h2.data_to_send(), 0.0)
+    connection.receive(server.h2.data_to_send(), 0.0)
     request = request_of([], b"")
     connection.begin(request, 0.0)
     server.h2.receive_data(bytes(connection.out.queued))
-    connection.out.sent(len(connection.out.queued))
+    connection.out.on_sent(len(connection.out.queued))
     server.h2.send_headers(request.stream, [(":status", status)])
-    connection.heard(server.h2.data_to_send(), 0.0)
-    connection.end("it was cut")
+    connection.receive(server.h2.data_to_send(), 0.0)
+    connection.on_closed("it was cut")
     assert connection.done == [(request, Reply(status=int(status)))]
 
 
 def test_interim_responses_and_trailers_are_ignored() -> None:
     connection, server = Http2Connection(Http2Limits(), 0.0), H2Server()
-    connection.heard(server.h2.data_to_send(), 0.0)
+    connection.receive(server.h2.data_to_send(), 0.0)
     request = request_of([], b"")
     connection.begin(request, 0.0)
     server.h2.receive_data(bytes(connection.out.queued))
@@ -173,5 +173,5 @@ def test_interim_responses_and_trailers_are_ignored() -> None:
     server.h2.send_headers(request.stream, [(":status", "201")])
     server.h2.send_data(request.stream, b"body", pad_length=9)
     server.h2.send_headers(request.stream, [("grpc-status", "0")], end_stream=True)
-    connection.heard(server.h2.data_to_send(), 0.0)
+    connection.receive(server.h2.data_to_send(), 0.0)
     assert connection.done == [(request, Reply(status=201, body=b"body"))]

@@ -3,32 +3,34 @@
 import pytest
 
 from notifier.adapters.http2 import frames
-from notifier.adapters.http2.connection import MOST_OWED, Http2Connection
+from notifier.adapters.http2.connection import MAX_PENDING_ACKS, Http2Connection
 from notifier.adapters.http2.frames import Violation, frame
 from notifier.adapters.http2.hpack import encoded
 from notifier.adapters.http2.limits import Http2Limits, Origin
-from notifier.adapters.http2.request import Flight
-from notifier.ports.push import Post, Reply, Silence
+from notifier.adapters.http2.request import RequestInFlight
+from notifier.ports.push import NoReply, Post, Reply
 
 ORIGIN = "https://push.example"
 OK = encoded([(":status", "200")])
 END_FLAGS = frames.END_HEADERS | frames.END_STREAM
 
 
-def new_request(body: bytes = b"{}") -> Flight:
-    return Flight(post=Post(origin=ORIGIN, path="/", headers=[], body=body), origin=Origin.read(ORIGIN), taken=0.0)
+def new_request(body: bytes = b"{}") -> RequestInFlight:
+    return RequestInFlight(
+        post=Post(origin=ORIGIN, path="/", headers=[], body=body), origin=Origin.read(ORIGIN), accepted_at=0.0
+    )
 
 
 def opened(
     limits: Http2Limits = Http2Limits(), count: int = 1, streams: int = 100
-) -> tuple[Http2Connection, list[Flight]]:
+) -> tuple[Http2Connection, list[RequestInFlight]]:
     """Return a connection that has sent `count` requests, on streams 1, 3, …"""
     connection = Http2Connection(limits, 0.0)
-    connection.heard(frames.settings([(frames.MOST_STREAMS, streams)]), 0.0)
+    connection.receive(frames.settings([(frames.MAX_STREAMS, streams)]), 0.0)
     flights = [new_request() for _ in range(count)]
     for request in flights:
         connection.begin(request, 0.0)
-    connection.out.sent(len(connection.out.queued))
+    connection.out.on_sent(len(connection.out.queued))
     return connection, flights
 
 
@@ -53,21 +55,21 @@ def opened(
         (frame(frames.WINDOW_UPDATE, 0, 0, b"x"), "four bytes"),
         (frame(frames.RST_STREAM, 0, 1, b"x"), "four bytes"),
         (frame(frames.GOAWAY, 0, 0, b"x"), "too short"),
-        (frame(frames.PING, 0, 0, b"x" * 8) * (MOST_OWED + 1), "asks for more than it reads"),
+        (frame(frames.PING, 0, 0, b"x" * 8) * (MAX_PENDING_ACKS + 1), "asks for more than it reads"),
     ],
 )
 def test_protocol_violation_leaves_sent_requests_unknown(data: bytes, reason: str) -> None:
     connection, [request] = opened()
     with pytest.raises(Violation, match=reason):
-        connection.heard(data, 1.0)
-    connection.end("it is left")
-    assert connection.done == [(request, Silence(reason="it is left", left=True))]
+        connection.receive(data, 1.0)
+    connection.on_closed("it is left")
+    assert connection.done == [(request, NoReply(reason="it is left", may_have_arrived=True))]
 
 
 @pytest.mark.parametrize("data", [frame(0xB, 0, 0, b"grease"), frame(frames.PRIORITY, 0, 1, b"x" * 5)])
 def test_unknown_frames_are_ignored(data: bytes) -> None:
     connection, [request] = opened()
-    connection.heard(data + frame(frames.HEADERS, END_FLAGS, 1, OK), 1.0)
+    connection.receive(data + frame(frames.HEADERS, END_FLAGS, 1, OK), 1.0)
     assert connection.done == [(request, Reply(status=200))]
 
 
@@ -76,59 +78,61 @@ def test_unknown_frames_are_ignored(data: bytes) -> None:
 )
 def test_response_without_status_is_rejected(block: bytes) -> None:
     connection, [request] = opened()
-    connection.heard(frame(frames.HEADERS, END_FLAGS, 1, block), 1.0)
-    assert connection.done == [(request, Silence(reason="it was answered with something that isn't HTTP", left=True))]
+    connection.receive(frame(frames.HEADERS, END_FLAGS, 1, block), 1.0)
+    assert connection.done == [
+        (request, NoReply(reason="it was answered with something that isn't HTTP", may_have_arrived=True))
+    ]
 
 
 def test_body_before_status_is_rejected() -> None:
     connection, [request] = opened()
-    connection.heard(frame(frames.DATA, frames.END_STREAM, 1, b"x"), 1.0)
-    assert [(sent, type(response)) for sent, response in connection.done] == [(request, Silence)]
+    connection.receive(frame(frames.DATA, frames.END_STREAM, 1, b"x"), 1.0)
+    assert [(sent, type(response)) for sent, response in connection.done] == [(request, NoReply)]
 
 
 def test_late_response_to_abandoned_request_is_ignored() -> None:
     connection, flights = opened(count=2)
-    assert connection.judge(10.0)
+    assert connection.check_timeouts(10.0)
     assert [request for request, _ in connection.done] == flights
-    assert connection.room == 100
+    assert connection.free_streams == 100
     connection.done.clear()
-    connection.heard(frame(frames.HEADERS, frames.END_HEADERS, 1, OK) + frame(frames.DATA, 1, 1, b"late"), 11.0)
+    connection.receive(frame(frames.HEADERS, frames.END_HEADERS, 1, OK) + frame(frames.DATA, 1, 1, b"late"), 11.0)
     assert connection.done == []
 
 
 def test_silent_connection_is_pinged_once_and_then_ended() -> None:
     connection, _ = opened()
-    assert connection.judge(2.9)
+    assert connection.check_timeouts(2.9)
     assert not connection.out.queued
-    assert connection.judge(3.0)
+    assert connection.check_timeouts(3.0)
     assert connection.out.queued[3] == frames.PING
     queued = len(connection.out.queued)
-    assert connection.judge(5.9)
+    assert connection.check_timeouts(5.9)
     assert len(connection.out.queued) == queued
-    assert not connection.judge(6.0)
+    assert not connection.check_timeouts(6.0)
 
 
 def test_any_frame_resets_the_silence_timer() -> None:
     connection, _ = opened()
-    connection.judge(3.0)
-    connection.heard(frame(frames.PING, 0, 0, b"12345678"), 5.0)
-    assert connection.judge(7.9)
-    connection.out.sent(len(connection.out.queued))
-    connection.judge(8.0)
+    connection.check_timeouts(3.0)
+    connection.receive(frame(frames.PING, 0, 0, b"12345678"), 5.0)
+    assert connection.check_timeouts(7.9)
+    connection.out.on_sent(len(connection.out.queued))
+    connection.check_timeouts(8.0)
     assert connection.out.queued[3] == frames.PING
 
 
 def test_idle_connection_is_usable_only_after_its_ping_is_answered() -> None:
     connection, _ = opened()
-    connection.heard(frame(frames.HEADERS, END_FLAGS, 1, OK), 1.0)
-    connection.wake(15.9)
-    assert connection.room == 100
-    connection.wake(16.0)
-    assert connection.room == 0
-    connection.heard(frames.settings([(frames.MOST_STREAMS, 50)]), 16.1)  # a peer may send this during the pause
-    assert connection.room == 0
-    connection.heard(frame(frames.PING, frames.ACK, 0, (1).to_bytes(8, "big")), 16.2)
-    assert connection.room == 50
+    connection.receive(frame(frames.HEADERS, END_FLAGS, 1, OK), 1.0)
+    connection.require_ping_after_idle(15.9)
+    assert connection.free_streams == 100
+    connection.require_ping_after_idle(16.0)
+    assert connection.free_streams == 0
+    connection.receive(frames.settings([(frames.MAX_STREAMS, 50)]), 16.1)  # a peer may send this during the pause
+    assert connection.free_streams == 0
+    connection.receive(frame(frames.PING, frames.ACK, 0, (1).to_bytes(8, "big")), 16.2)
+    assert connection.free_streams == 50
 
 
 @pytest.mark.parametrize(
@@ -137,50 +141,50 @@ def test_idle_connection_is_usable_only_after_its_ping_is_answered() -> None:
 )
 def test_only_refused_streams_are_resent_after_reset(code: int, resent: bool) -> None:
     connection, [request] = opened()
-    connection.heard(frames.reset(1, code), 1.0)
+    connection.receive(frames.reset(1, code), 1.0)
     assert connection.again == ([request] if resent else [])
-    assert [isinstance(response, Silence) and response.left for _, response in connection.done] == (
+    assert [isinstance(response, NoReply) and response.may_have_arrived for _, response in connection.done] == (
         [] if resent else [True]
     )
 
 
 def test_partly_sent_request_is_resent_after_reset() -> None:
     connection, _ = opened(count=0)
-    connection.heard(frames.settings([(frames.FIRST_WINDOW, 10)]), 0.0)
+    connection.receive(frames.settings([(frames.FIRST_WINDOW, 10)]), 0.0)
     large = new_request(b"x" * 100)
     connection.begin(large, 0.0)
-    connection.heard(frames.reset(1, frames.INTERNAL_ERROR), 1.0)
+    connection.receive(frames.reset(1, frames.INTERNAL_ERROR), 1.0)
     assert (connection.again, connection.done) == ([large], [])
 
 
 def test_second_goaway_may_name_an_earlier_stream() -> None:
     connection, flights = opened(count=3)
-    connection.heard(frames.goaway(2**31 - 1, frames.NO_ERROR), 1.0)
-    assert (connection.again, connection.room) == ([], 0)
-    connection.heard(frames.goaway(3, frames.NO_ERROR), 1.0)
+    connection.receive(frames.goaway(2**31 - 1, frames.NO_ERROR), 1.0)
+    assert (connection.again, connection.free_streams) == ([], 0)
+    connection.receive(frames.goaway(3, frames.NO_ERROR), 1.0)
     assert connection.again == flights[2:]
-    connection.heard(frame(frames.HEADERS, END_FLAGS, 3, OK) + frame(frames.HEADERS, END_FLAGS, 1, OK), 2.0)
+    connection.receive(frame(frames.HEADERS, END_FLAGS, 3, OK) + frame(frames.HEADERS, END_FLAGS, 1, OK), 2.0)
     assert [request for request, _ in connection.done] == [flights[1], flights[0]]
-    assert not connection.busy
+    assert not connection.is_busy
 
 
 def test_no_request_starts_while_stream_limit_is_exceeded() -> None:
     connection, _ = opened(count=10)
-    connection.heard(frames.settings([(frames.MOST_STREAMS, 1)]), 1.0)
-    assert connection.room == -9
+    connection.receive(frames.settings([(frames.MAX_STREAMS, 1)]), 1.0)
+    assert connection.free_streams == -9
     for stream in range(1, 20, 2):
-        connection.heard(frame(frames.HEADERS, END_FLAGS, stream, OK), 1.0)
-    assert connection.room == 1
+        connection.receive(frame(frames.HEADERS, END_FLAGS, stream, OK), 1.0)
+    assert connection.free_streams == 1
 
 
 def test_receive_window_is_replenished() -> None:
     connection, _ = opened(count=0, streams=2_000)
     for number in range(600):
         connection.begin(new_request(b""), 0.0)
-        connection.out.sent(len(connection.out.queued))
+        connection.out.on_sent(len(connection.out.queued))
         stream = 2 * number + 1
         response = frame(frames.HEADERS, frames.END_HEADERS, stream, OK) + frame(frames.DATA, 1, stream, b"x" * 16_000)
-        connection.heard(response, 1.0)
+        connection.receive(response, 1.0)
         if connection.out.queued:
             break
     [(kind, _, stream, payload)] = frames.FrameReader().feed(bytes(connection.out.queued))

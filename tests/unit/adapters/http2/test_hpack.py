@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.adapters.http2.frames import Violation
-from notifier.adapters.http2.hpack import NO_TABLE, Decoder, encoded, field, plain, unpacked
+from notifier.adapters.http2.hpack import NO_TABLE, Decoder, decoded_without_table, encoded, field, huffman_decoded
 
 NAMES = st.one_of(
     st.sampled_from([":status", ":path", "authorization", "content-type", "retry-after", "apns-id"]),
@@ -23,7 +23,7 @@ def as_bytes(fields: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
 def test_encoded_headers_are_decoded_by_hpack_package(fields: list[tuple[str, str]]) -> None:
     decoded = hpack.Decoder().decode(NO_TABLE + encoded(fields), raw=True)
     assert [(name, value) for name, value in decoded] == as_bytes(fields)
-    assert plain(encoded(fields), tableless=False) == as_bytes(fields)
+    assert decoded_without_table(encoded(fields), tableless=False) == as_bytes(fields)
 
 
 @given(st.lists(FIELDS, max_size=5), st.booleans(), st.sampled_from([0, 100, 4_096]))
@@ -47,7 +47,7 @@ def test_plain_decoding_agrees_with_hpack_package(block: bytes, tableless: bool)
         expected = [(bytes(name), bytes(value)) for name, value in reference.decode(block, raw=True)]
     except hpack.HPACKError:
         expected = None
-    result = plain(block, tableless=tableless)
+    result = decoded_without_table(block, tableless=tableless)
     assert result is None or result == expected
 
 
@@ -57,9 +57,9 @@ def test_huffman_decoding_agrees_with_hpack_package(packed: bytes) -> None:
     try:
         [(_, expected)] = hpack.Decoder().decode(block, raw=True)
     except hpack.HPACKError:
-        assert unpacked(packed) is None
+        assert huffman_decoded(packed) is None
     else:
-        assert unpacked(packed) == expected
+        assert huffman_decoded(packed) == expected
 
 
 @pytest.mark.parametrize(

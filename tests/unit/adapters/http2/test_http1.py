@@ -14,18 +14,18 @@ from urllib.parse import urlsplit
 import pytest
 
 from notifier.adapters.http2.frames import PREFACE, SETTINGS
-from notifier.devkit.http2.behaviour import Conduct
+from notifier.devkit.http2.behaviour import Http2Behaviour
 from notifier.devkit.http2.server import Http2Server, serving
-from notifier.ports.push import Post, Reply, Silence
+from notifier.ports.push import NoReply, Post, Reply
 from tests.support.test_ca import Authority
 
 REQUEST = b"POST /send HTTP/1.1\r\nHost: push.example\r\nTTL: 60\r\nContent-Length: 4\r\n\r\nbody"
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 
 
-def answers(post: Post) -> Reply | Silence:
+def answers(post: Post) -> Reply | NoReply:
     if post.path == "/silent":
-        return Silence(reason="", left=True)
+        return NoReply(reason="", may_have_arrived=True)
     assert (post.origin, post.body, dict(post.headers)["ttl"]) == ("http://push.example", b"body", "60")
     return Reply(status=200, body=b"{}")
 
@@ -55,7 +55,7 @@ def test_requests_split_at_any_byte_are_answered(server: Http2Server) -> None:
             link.sendall(requests[:split])
             link.sendall(requests[split:])
             assert read(link, 2 * len(OK)) == 2 * OK
-    assert server.tally.connections == 1
+    assert server.counts.connections == 1
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_connection_is_closed_for_request_without_response(server: Http2Server) 
 
 
 def test_responses_take_the_configured_latency(server: Http2Server) -> None:
-    server.behave(Conduct(latency=timedelta(milliseconds=50)))
+    server.behave(Http2Behaviour(latency=timedelta(milliseconds=50)))
     connection = http.client.HTTPConnection(urlsplit(server.origin).netloc, timeout=10)
     with closing(connection):
         began = time.monotonic()
@@ -87,11 +87,11 @@ def test_responses_take_the_configured_latency(server: Http2Server) -> None:
 
 
 def test_connection_is_cut_or_ended_after_the_configured_requests() -> None:
-    with serving(answers, Conduct(cut_after=2)) as server, closing(connected(server)) as link:
+    with serving(answers, Http2Behaviour(cut_after=2)) as server, closing(connected(server)) as link:
         link.sendall(2 * REQUEST)
         assert read(link, 2 * len(OK)) == OK
-        assert server.tally.acted_upon == 2
-    with serving(answers, Conduct(goaway_after=2)) as server, closing(connected(server)) as link:
+        assert server.counts.processed == 2
+    with serving(answers, Http2Behaviour(goaway_after=2)) as server, closing(connected(server)) as link:
         link.sendall(2 * REQUEST)
         response = read(link, 10_000)
         assert (response.count(b"200 OK"), response.count(b"connection: close")) == (2, 1)

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.http2 import frames
-from notifier.devkit.http2.behaviour import Conduct
+from notifier.devkit.http2.behaviour import Http2Behaviour
 from notifier.devkit.http2.server import Http2Server, serving
-from notifier.ports.push import Post, Reply, Silence
+from notifier.ports.push import NoReply, Post, Reply
 from tests.support.http2_process import ServerProcess, server_process
 
 HEADERS = [(":method", "POST"), (":scheme", "http"), (":authority", "push.example"), (":path", "/send"), ("x", "é")]
@@ -81,7 +81,7 @@ def port(server: Http2Server | ServerProcess) -> int:
     return int(server.origin.rpartition(":")[2])
 
 
-def echo(post: Post) -> Reply | Silence:
+def echo(post: Post) -> Reply | NoReply:
     return Reply(status=201, headers={"x-path": post.path}, body=post.body)
 
 
@@ -102,7 +102,7 @@ def test_request_and_response_bodies_arrive_unchanged(server: Http2Server, size:
 
 
 def test_stream_limit_is_announced_and_enforced() -> None:
-    conduct = Conduct(streams=2, latency=timedelta(seconds=30))
+    conduct = Http2Behaviour(streams=2, latency=timedelta(seconds=30))
     with serving(echo, conduct) as server, closing(Client(port(server))) as client:
         client.wait_for(h2.events.RemoteSettingsChanged)
         assert client.h2.remote_settings.max_concurrent_streams == 2
@@ -111,13 +111,13 @@ def test_stream_limit_is_announced_and_enforced() -> None:
         streams = [client.post() for _ in range(3)]
         [reset] = client.wait_for(h2.events.StreamReset)
         assert (reset.stream_id, reset.error_code) == (streams[2], frames.REFUSED_STREAM)
-        server.behave(Conduct(streams=7))
+        server.behave(Http2Behaviour(streams=7))
         while client.h2.remote_settings.max_concurrent_streams != 7:
             assert client.exchange()
 
 
 def test_accepted_requests_are_answered_after_goaway() -> None:
-    conduct = Conduct(goaway_after=2, latency=timedelta(milliseconds=20))
+    conduct = Http2Behaviour(goaway_after=2, latency=timedelta(milliseconds=20))
     with serving(echo, conduct) as server, closing(Client(port(server))) as client:
         for _ in range(4):
             client.post()
@@ -127,7 +127,7 @@ def test_accepted_requests_are_answered_after_goaway() -> None:
         )  # h2 can't read any further after a GOAWAY
         assert [frames.read_goaway(payload) for kind, _, _, payload in received if kind == frames.GOAWAY] == [(3, 0)]
         assert [stream for kind, _, stream, _ in received if kind == frames.HEADERS] == [1, 3]
-        assert server.tally.acted_upon == 2
+        assert server.counts.processed == 2
 
 
 def test_failing_handler_is_answered_with_500(caplog: pytest.LogCaptureFixture) -> None:
@@ -170,7 +170,7 @@ def test_server_in_own_process_reports_tally_and_changes_conduct() -> None:
     with server_process() as server, closing(Client(port(server))) as client:
         client.post(b"{}")
         assert client.headers()[0] == (":status", "200")
-        assert (server.tally().acted_upon, server.tally().connections) == (1, 1)
-        server.behave(Conduct(streams=3))
+        assert (server.tally().processed, server.tally().connections) == (1, 1)
+        server.behave(Http2Behaviour(streams=3))
         while client.h2.remote_settings.max_concurrent_streams != 3:
             assert client.exchange()

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from notifier.adapters.push.apns.responses import CONFIGURES, receipt_of
+from notifier.adapters.push.apns.responses import CONFIGURATION_ERRORS, receipt_of
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 from tests.support.examples import NOON
@@ -47,7 +47,7 @@ def test_missing_device_drops_the_token(status: int, reason: str) -> None:
     ],
 )
 def test_sender_fault_is_a_config_error(status: int, reason: str) -> None:
-    assert read(status, reason) == ConfigError(reason=f"{reason}: {CONFIGURES[reason]}")
+    assert read(status, reason) == ConfigError(reason=f"{reason}: {CONFIGURATION_ERRORS[reason]}")
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ def test_request_fault_is_a_payload_error(status: int, reason: str) -> None:
 )
 def test_temporary_failure_is_retried(status: int, reason: str) -> None:
     alone = reason == "TooManyRequests"  # this device alone is limited
-    assert read(status, reason) == RetryAt(at=SOON, reason=reason, alone=alone)
+    assert read(status, reason) == RetryAt(at=SOON, reason=reason, is_device_only=alone)
     receipt = receipt_of(
         Reply(status=status, headers={"retry-after": "90"}, body=b'{"reason":"%s"}' % reason.encode()), NOON, 0.5
     )
-    assert receipt == RetryAt(at=NOON + timedelta(seconds=90), reason=reason, alone=alone)
+    assert receipt == RetryAt(at=NOON + timedelta(seconds=90), reason=reason, is_device_only=alone)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.domain.push.alert import Alert, MentionAlert, alert, summary
+from notifier.domain.push.alert import Alert, MentionAlert, burst_alert, summary_alert
 from notifier.domain.push.device import ApnsEnvironment, AppleToken, Device, FirebaseToken
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken
 from notifier.ports.push import Post, Reply
@@ -47,11 +47,11 @@ def test_request_has_all_required_headers() -> None:
         "apns-collapse-id": ALERT.collapse_id,
     }
     assert json.loads(post.body) == {"aps": {"alert": {"body": "ada mentioned @nova"}, "sound": "default"}}
-    assert post.suspect is False
+    assert post.isolated is False
 
 
 def test_summary_has_low_priority_and_no_sound() -> None:
-    post = posted(summary(burst(), 3))
+    post = posted(summary_alert(burst(), 3))
     assert header(post, "apns-priority") == "5"
     assert json.loads(post.body) == {"aps": {"alert": {"body": "While you were away: 3 about @nova"}}}
 
@@ -64,7 +64,7 @@ def test_sandbox_token_is_sent_to_sandbox() -> None:
 def test_apns_id_is_a_uuid_of_alert_and_device() -> None:
     ids = {
         header(posted(alert_, target), "apns-id")
-        for alert_ in (ALERT, summary(burst(), 2))
+        for alert_ in (ALERT, summary_alert(burst(), 2))
         for target in (iphone(1), iphone(2))
     }
     assert len(ids) == 4
@@ -74,7 +74,7 @@ def test_apns_id_is_a_uuid_of_alert_and_device() -> None:
 
 def test_summaries_with_one_collapse_id_have_different_ids() -> None:
     later_burst = replace(burst(seq=2), opened_at=NOON + HOURS)
-    first, second = posted(summary(burst(), 2)), posted(summary(later_burst, 2))
+    first, second = posted(summary_alert(burst(), 2)), posted(summary_alert(later_burst, 2))
     assert header(first, "apns-collapse-id") == header(second, "apns-collapse-id")
     assert header(first, "apns-id") != header(second, "apns-id")
 
@@ -86,7 +86,7 @@ FAMILY = "👨‍👩‍👧‍👦"
 @pytest.mark.parametrize("locale", ["en", "ja", "ar"])
 def test_long_text_is_cut_at_a_character_with_an_ellipsis(unit: str, locale: str) -> None:
     name = unit * 5_000
-    post = posted(replace(ALERT, news=MentionAlert(opener=UserId(name))), iphone(locale=locale))
+    post = posted(replace(ALERT, content=MentionAlert(opener=UserId(name))), iphone(locale=locale))
     assert 4_096 - len(FAMILY.encode()) <= len(post.body) <= 4_096
     body = text(post)
     prefix = body[body.index(unit) : -1]
@@ -96,7 +96,7 @@ def test_long_text_is_cut_at_a_character_with_an_ellipsis(unit: str, locale: str
 
 
 def test_name_with_invalid_unicode_is_sent() -> None:
-    assert text(posted(replace(ALERT, news=MentionAlert(opener=UserId("a\ud800b"))))) == "a?b mentioned @nova"
+    assert text(posted(replace(ALERT, content=MentionAlert(opener=UserId("a\ud800b"))))) == "a?b mentioned @nova"
 
 
 @pytest.mark.parametrize("token", ["", "abc", "zz" * 32, "ab" * 101, "ab/../" * 8, "ab\r\n" * 16, "é" * 64])
@@ -121,7 +121,7 @@ def test_device_of_a_foreign_app_is_dropped_without_config_error() -> None:
     assert isinstance(sent(apns.sender, ALERT, foreign)[0], ConfigError)
     restricted = replace(apns.sender, topics=frozenset({TOPIC}))
     assert sent(restricted, ALERT, foreign, iphone(2)) == [DropToken(reason="TopicDisallowed"), Accepted()]
-    assert apns.fake.answered == {"TopicDisallowed": 1, "Accepted": 1}
+    assert apns.fake.response_counts == {"TopicDisallowed": 1, "Accepted": 1}
 
 
 def test_device_of_another_provider_raises_type_error() -> None:
@@ -134,7 +134,7 @@ def test_new_device_is_sent_apart_until_an_alert_is_accepted() -> None:
     recent = replace(iphone(), registered_at=NOON)
     sent(apns.sender, ALERT, recent)
     sent(apns.sender, ALERT, recent)
-    assert [post.suspect for post in apns.wire.sent] == [True, False]
+    assert [post.isolated for post in apns.wire.sent] == [True, False]
 
 
 def test_refused_device_is_sent_apart_until_an_alert_is_accepted() -> None:
@@ -144,7 +144,7 @@ def test_refused_device_is_sent_apart_until_an_alert_is_accepted() -> None:
     apns.wire.override = lambda _: None
     sent(apns.sender, ALERT, iphone())
     sent(apns.sender, ALERT, iphone())
-    assert [post.suspect for post in apns.wire.sent] == [False, True, False]
+    assert [post.isolated for post in apns.wire.sent] == [False, True, False]
 
 
 def test_one_provider_token_is_used_for_half_an_hour() -> None:
@@ -154,7 +154,7 @@ def test_one_provider_token_is_used_for_half_an_hour() -> None:
         apns.advance(timedelta(minutes=7, seconds=29))
     bearers = [header(post, "authorization") for post in apns.wire.sent]
     assert len(set(bearers[:8])) == 1
-    assert apns.fake.answered == {"Accepted": 10}
+    assert apns.fake.response_counts == {"Accepted": 10}
     apns.advance(timedelta(minutes=1))
     sent(apns.sender, ALERT, iphone())
     assert header(apns.wire.sent[-1], "authorization") not in bearers
@@ -165,9 +165,9 @@ def test_clock_45_minutes_slow_costs_one_refusal_and_no_alert() -> None:
     apns.advance(timedelta(minutes=10))
     devices = [iphone(n) for n in range(4)]
     assert sent(apns.sender, ALERT, *devices) == [Accepted()] * 4
-    assert apns.fake.answered == {"ExpiredProviderToken": 1, "Accepted": 4}
+    assert apns.fake.response_counts == {"ExpiredProviderToken": 1, "Accepted": 4}
     assert sent(apns.sender, ALERT, *devices) == [Accepted()] * 4
-    assert apns.fake.answered["ExpiredProviderToken"] == 1
+    assert apns.fake.response_counts["ExpiredProviderToken"] == 1
 
 
 def test_requests_with_expired_token_are_resent_before_others() -> None:
@@ -176,7 +176,7 @@ def test_requests_with_expired_token_are_resent_before_others() -> None:
     apns.wire.in_flight = 5
     devices = [iphone(n) for n in range(12)]
     assert sent(apns.sender, ALERT, *devices) == [Accepted()] * 12
-    assert apns.fake.answered == {"ExpiredProviderToken": 5, "Accepted": 12}
+    assert apns.fake.response_counts == {"ExpiredProviderToken": 5, "Accepted": 12}
     assert [int(post.path[-2:], 16) for post in apns.wire.sent[:10]] == [0, 1, 2, 3, 4, 4, 3, 2, 1, 0]
 
 
@@ -222,5 +222,5 @@ def test_expired_alert_is_not_stored_by_apple() -> None:
 
 
 def test_alert_about_the_recipient_addresses_them() -> None:
-    own_alert = alert(replace(burst(), key=BurstKey(Subject(Kind.SELF, UserId("nova")), 1)))
+    own_alert = burst_alert(replace(burst(), key=BurstKey(Subject(Kind.SELF, UserId("nova")), 1)))
     assert text(posted(own_alert, iphone(locale="de"))) == "ada hat dich erwähnt"

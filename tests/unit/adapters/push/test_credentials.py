@@ -20,7 +20,7 @@ from notifier.adapters.push import AppleKey, ServiceAccount
 from notifier.domain.errors import BadSetting
 from tests.repo.sources import ROOT
 from tests.support.examples import NOON
-from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, google_key, pem, service_account
+from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, fake_google_key, pem, service_account
 
 VALID_PEM = pem(apple_key())
 KEY_MATERIAL = VALID_PEM.decode().splitlines()[1]
@@ -53,7 +53,7 @@ def error_of(read: Callable[[], object]) -> str:
         (PUBLIC, "is PEM, but no private key"),
         (ENCRYPTED, "is locked by a password; it is needed without one."),
         (ED25519, "is a key of another kind; one of the elliptic curve P-256, as Apple's AuthKey_….p8 is, is needed."),
-        (pem(google_key()), "is a key of another kind"),
+        (pem(fake_google_key()), "is a key of another kind"),
         (P384, "is of another curve; one of the elliptic curve P-256"),
     ],
     ids=range(12),

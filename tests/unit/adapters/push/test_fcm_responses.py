@@ -71,7 +71,7 @@ def test_third_party_auth_error_affects_part_of_the_devices() -> None:
     )
     assert isinstance(third_party, ConfigError)
     assert isinstance(sender, ConfigError)
-    assert (third_party.part, sender.part) == ("third-party", "")
+    assert (third_party.device_group, sender.device_group) == ("third-party", "")
 
 
 INVALID = fcm_error("INVALID_ARGUMENT")
@@ -143,7 +143,7 @@ def quota(*violations: Mapping[str, object]) -> Detail:
 )
 def test_quota_is_per_project_unless_a_device_is_named(details: list[Detail], alone: bool) -> None:
     receipt = read(429, "RESOURCE_EXHAUSTED", fcm_error("QUOTA_EXCEEDED"), *details)
-    assert receipt == RetryAt(at=NOON + timedelta(minutes=1), reason="QUOTA_EXCEEDED", alone=alone)
+    assert receipt == RetryAt(at=NOON + timedelta(minutes=1), reason="QUOTA_EXCEEDED", is_device_only=alone)
 
 
 @pytest.mark.parametrize(("retry_after", "seconds"), [("", 60), ("600", 600), ("0", 0), ("soon", 60)])

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.domain.push.alert import Alert, MentionAlert, alert, summary
+from notifier.domain.push.alert import Alert, MentionAlert, burst_alert, summary_alert
 from notifier.domain.push.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt
-from notifier.ports.push import Post, Reply, Silence
+from notifier.ports.push import NoReply, Post, Reply
 from tests.support.examples import NOON, burst
 from tests.support.push_builders import ALERT, Google, android, device, google, installation, sent
 
@@ -54,10 +54,10 @@ def test_installation_is_sent_as_fid() -> None:
 
 def test_only_summaries_have_one_of_four_collapse_keys() -> None:
     subjects = [replace(burst(), key=BurstKey(Subject(Kind.MENTION, UserId(f"star{n}")), 1)) for n in range(100)]
-    keys = {message_of(posted(summary(subject, 3)))["android"]["collapse_key"] for subject in subjects}
+    keys = {message_of(posted(summary_alert(subject, 3)))["android"]["collapse_key"] for subject in subjects}
     assert keys == {"away-0", "away-1", "away-2", "away-3"}
-    assert message_of(posted(summary(burst(), 3)))["android"]["priority"] == "NORMAL"
-    assert "collapse_key" not in message_of(posted(alert(subjects[0])))["android"]
+    assert message_of(posted(summary_alert(burst(), 3)))["android"]["priority"] == "NORMAL"
+    assert "collapse_key" not in message_of(posted(burst_alert(subjects[0])))["android"]
 
 
 @pytest.mark.parametrize(("remaining", "ttl"), [(90 * MINUTES, "5400s"), (timedelta(), "0s"), (-HOURS, "0s")])
@@ -76,7 +76,7 @@ def test_token_cannot_inject_json_into_the_message(token: str) -> None:
 @pytest.mark.parametrize("unit", ["中", "👨‍👩‍👧‍👦", '"\\', "é"])
 def test_long_text_is_cut_at_a_character_with_an_ellipsis(unit: str) -> None:
     name = unit * 5_000
-    post = posted(replace(ALERT, news=MentionAlert(opener=UserId(name))))
+    post = posted(replace(ALERT, content=MentionAlert(opener=UserId(name))))
     shown = message_of(post)["notification"]["body"]
     assert 4_000 < len(post.body) - len(json.dumps({"token": message_of(post)["token"]})) <= 4_096
     assert shown[-1] == "…"
@@ -117,7 +117,9 @@ def test_message_written_before_the_next_token_uses_the_old_one() -> None:
     fcm = google()
     sent(fcm.sender, ALERT, android(1))
     fcm.advance(31 * MINUTES)
-    fcm.wire.override = lambda post: Silence(reason="cut", left=True) if post in token_requests(fcm) else None
+    fcm.wire.override = lambda post: (
+        NoReply(reason="cut", may_have_arrived=True) if post in token_requests(fcm) else None
+    )
     assert sent(fcm.sender, ALERT, android(1), android(2)) == [Accepted()] * 2
 
 
@@ -137,7 +139,7 @@ def test_expired_token_is_never_used_after_a_pause() -> None:
     sent(fcm.sender, ALERT, android(1))
     fcm.advance(2 * HOURS)
     assert sent(fcm.sender, ALERT, android(1)) == [Accepted()]
-    assert fcm.fake.answered == {"Accepted": 2}
+    assert fcm.fake.response_counts == {"Accepted": 2}
 
 
 def test_revoked_token_is_replaced_and_message_resent() -> None:
@@ -145,7 +147,7 @@ def test_revoked_token_is_replaced_and_message_resent() -> None:
     sent(fcm.sender, ALERT, android(1))
     fcm.fake.grants.revoke()
     assert sent(fcm.sender, ALERT, android(1), android(2), android(3)) == [Accepted()] * 3
-    assert fcm.fake.answered == {"Accepted": 4, "UNAUTHENTICATED": 1}
+    assert fcm.fake.response_counts == {"Accepted": 4, "UNAUTHENTICATED": 1}
     assert len(token_requests(fcm)) == 2
 
 
@@ -159,10 +161,15 @@ def test_second_refused_token_is_a_config_error() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [Reply(status=503), Reply(status=429), Silence(reason="no way", left=False), Silence(reason="cut", left=True)],
+    [
+        Reply(status=503),
+        Reply(status=429),
+        NoReply(reason="no way", may_have_arrived=False),
+        NoReply(reason="cut", may_have_arrived=True),
+    ],
     ids=repr,
 )
-def test_all_devices_are_deferred_without_a_token(answer: Reply | Silence) -> None:
+def test_all_devices_are_deferred_without_a_token(answer: Reply | NoReply) -> None:
     fcm = google()
     fcm.wire.override = lambda _: answer
     receipts = sent(fcm.sender, ALERT, *(android(n) for n in range(50)))

@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdmin
+from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdminTransport
 from notifier.adapters.push.fcm.sender import message
 from notifier.domain.errors import BadSetting
-from notifier.domain.push.alert import Alert, summary
+from notifier.domain.push.alert import Alert, summary_alert
 from notifier.domain.push.device import FirebaseToken
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt, Unknown
-from notifier.ports.push import Reply, Silence
+from notifier.ports.push import NoReply, Reply
 from tests.support.examples import NOON, burst
 from tests.support.fakes.clock import ManualClock
 from tests.support.firebase_process import ByFirebaseAdmin, by_firebase_admin, new_line
@@ -35,7 +35,7 @@ def forget_token(firebase: ByFirebaseAdmin) -> None:
     firebase.sender.tokens.forget(firebase.sender.tokens.current())
 
 
-@pytest.mark.parametrize("alert", [ALERT, replace(ALERT, urgent=False), summary(burst(), 3)])
+@pytest.mark.parametrize("alert", [ALERT, replace(ALERT, is_urgent=False), summary_alert(burst(), 3)])
 def test_messages_equal_those_of_our_own_sender(alert: Alert) -> None:
     firebase = by_firebase_admin()
     sent(firebase.sender, alert, replace(android(1), locale="zh-Hant"), installation(2))
@@ -75,11 +75,11 @@ def test_second_refused_token_is_a_config_error(firebase: ByFirebaseAdmin) -> No
         (Reply(status=400, body=b'{"error":"invalid_grant"}'), ConfigError, "invalid_grant: the account"),
         (Reply(status=200, body=b"hello"), ConfigError, "status 200"),
         (Reply(status=200, body=b"{}"), ConfigError, "status 200"),
-        (Silence(reason="", left=True), RetryAt, "no access token: "),
+        (NoReply(reason="", may_have_arrived=True), RetryAt, "no access token: "),
     ],
 )
 def test_failed_token_request_is_made_once_and_nothing_is_sent(
-    firebase: ByFirebaseAdmin, answer: Reply | Silence, kind: type, reason: str
+    firebase: ByFirebaseAdmin, answer: Reply | NoReply, kind: type, reason: str
 ) -> None:
     forget_token(firebase)
     firebase.wire.override = lambda post: answer
@@ -114,4 +114,4 @@ def test_message_rejected_by_library_names_only_the_field(firebase: ByFirebaseAd
 
 def test_invalid_service_account_is_rejected() -> None:
     with pytest.raises(BadSetting, match="is no JSON"):
-        FirebaseAdmin.open(b"?", clock=ManualClock(), chance=lambda: 0.0)
+        FirebaseAdminTransport.open(b"?", clock=ManualClock(), chance=lambda: 0.0)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.adapters.push.requests import as_asked, in_a_while
+from notifier.adapters.push.requests import retry_after_time, soon_with_jitter
 from tests.support.examples import NOON
 
 
@@ -24,15 +24,15 @@ from tests.support.examples import NOON
     ],
 )
 def test_retry_after_is_seconds_or_a_date_within_a_day(header: str, seconds: int) -> None:
-    assert as_asked({"retry-after": header}, NOON) == NOON + timedelta(seconds=seconds)
+    assert retry_after_time({"retry-after": header}, NOON) == NOON + timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("header", ["", "-1", "soon", "1.5", "٣", "1e3", "Mon, 99 Jan 2026 12:10:00 GMT", "\x00"])
 def test_invalid_retry_after_is_ignored(header: str) -> None:
-    assert as_asked({"retry-after": header}, NOON) is None
-    assert as_asked({}, NOON) is None
+    assert retry_after_time({"retry-after": header}, NOON) is None
+    assert retry_after_time({}, NOON) is None
 
 
 def test_default_retry_is_ten_to_twenty_seconds() -> None:
-    assert in_a_while(NOON, 0.0) == NOON + timedelta(seconds=10)
-    assert in_a_while(NOON, 0.999) < NOON + timedelta(seconds=20)
+    assert soon_with_jitter(NOON, 0.0) == NOON + timedelta(seconds=10)
+    assert soon_with_jitter(NOON, 0.999) < NOON + timedelta(seconds=20)

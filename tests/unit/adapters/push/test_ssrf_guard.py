@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from notifier.adapters.push.webpush.ssrf_guard import Blocked, guarded, is_public
+from notifier.adapters.push.webpush.ssrf_guard import BlockedAddress, guarded, is_public
 from notifier.domain.push.device_address import PushServices
 
 SERVICES = PushServices()
@@ -31,14 +31,14 @@ def test_public_addresses_are_allowed(address: str) -> None:
 @pytest.mark.parametrize("address", PRIVATE)
 def test_private_addresses_are_blocked(address: str) -> None:
     assert not is_public(address)
-    with pytest.raises(Blocked, match="not public"):
+    with pytest.raises(BlockedAddress, match="not public"):
         guarded(lambda host, port: [address], SERVICES)("fcm.googleapis.com", 443)
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_name_with_public_and_private_addresses_is_blocked(order: tuple[int, int]) -> None:
     addresses = ["142.250.74.10", "10.0.0.1"]
-    with pytest.raises(Blocked):
+    with pytest.raises(BlockedAddress):
         guarded(lambda host, port: [addresses[index] for index in order], SERVICES)("fcm.googleapis.com", 443)
 
 
@@ -47,7 +47,7 @@ def test_name_is_checked_at_each_connection() -> None:
     answers = iter([["142.250.74.10"], ["127.0.0.1"]])
     resolve = guarded(lambda host, port: next(answers), SERVICES)
     assert resolve("fcm.googleapis.com", 443) == ("142.250.74.10",)
-    with pytest.raises(Blocked):
+    with pytest.raises(BlockedAddress):
         resolve("fcm.googleapis.com", 443)
 
 
@@ -71,20 +71,20 @@ def test_unresolved_name_raises_os_error() -> None:
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 def test_localhost_is_allowed_in_development_only(address: str) -> None:
     assert guarded(lambda host, port: [address], DEVELOPMENT)("localhost", 8080) == (address,)
-    with pytest.raises(Blocked):
+    with pytest.raises(BlockedAddress):
         guarded(lambda host, port: [address], SERVICES)("localhost", 8080)
 
 
 @pytest.mark.parametrize("address", ["142.250.74.10", "10.0.0.1", "nonsense"])
 def test_localhost_must_resolve_to_loopback(address: str) -> None:
-    with pytest.raises(Blocked, match="not this machine"):
+    with pytest.raises(BlockedAddress, match="not this machine"):
         guarded(lambda host, port: [address], DEVELOPMENT)("localhost", 8080)
 
 
 def test_other_names_must_not_resolve_to_loopback() -> None:
-    with pytest.raises(Blocked, match="not public"):
+    with pytest.raises(BlockedAddress, match="not public"):
         guarded(lambda host, port: ["127.0.0.1"], DEVELOPMENT)("fcm.googleapis.com", 443)
 
 
 def test_blocked_is_an_os_error() -> None:
-    assert issubclass(Blocked, OSError)
+    assert issubclass(BlockedAddress, OSError)

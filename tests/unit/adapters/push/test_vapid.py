@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.adapters.push.webpush.vapid import GRID, LASTS, ORIGINS, Vapid
+from notifier.adapters.push.webpush.vapid import GRID, ORIGINS, TOKEN_LIFETIME, Vapid
 from notifier.domain.errors import BadSetting
 from tests.support.examples import HOUR, NOON, SECOND
 
@@ -49,7 +49,7 @@ def claims(authorization: str) -> dict[str, object]:
 
 def test_token_names_audience_subject_and_expiry() -> None:
     decoded = claims(vapid().authorization(GOOGLE, NOON))
-    assert decoded == {"aud": GOOGLE, "sub": SUBJECT, "exp": int((NOON + LASTS).timestamp())}
+    assert decoded == {"aud": GOOGLE, "sub": SUBJECT, "exp": int((NOON + TOKEN_LIFETIME).timestamp())}
 
 
 def test_token_header_names_es256() -> None:
@@ -95,7 +95,7 @@ def test_token_cache_is_bounded() -> None:
     credentials = vapid()
     for number in range(2 * ORIGINS + 1):
         credentials.authorization(f"https://x{number}.notify.windows.com", NOON)
-    assert len(credentials._kept) <= ORIGINS
+    assert len(credentials._headers) <= ORIGINS
     assert claims(credentials.authorization(GOOGLE, NOON))["aud"] == GOOGLE
 
 

@@ -6,7 +6,7 @@ from itertools import count
 from threading import Event, enumerate, get_ident
 from typing import Any
 
-from notifier.adapters.push.webpush.vapid import Pairs
+from notifier.adapters.push.webpush.vapid import MessageKeyPairs
 
 DEADLINE = 20.0
 """Seconds; enough for a busy machine."""
@@ -28,8 +28,8 @@ class Factory:
 
 
 @contextmanager
-def opened_pairs(factory: Factory, ahead: int, rests_for: float) -> Iterator[Pairs]:
-    with closing(Pairs(factory, ahead=ahead, rests_for=rests_for)) as key_pairs:
+def opened_pairs(factory: Factory, ahead: int, rests_for: float) -> Iterator[MessageKeyPairs]:
+    with closing(MessageKeyPairs(factory, ahead=ahead, pauses_for=rests_for)) as key_pairs:
         yield key_pairs
 
 

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.encryption import MOST, OVERHEAD, STEP, Content, content, topic
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.domain.push.alert import MentionAlert, alert
-from notifier.domain.push.translations import PHRASES
+from notifier.domain.push.alert import MentionAlert, burst_alert
+from notifier.domain.push.translations import PHRASES_BY_LANGUAGE
 from tests.support.examples import ADA, BOB, burst
 
-ALERT = alert(burst(mentioners=(ADA, BOB)))
+ALERT = burst_alert(burst(mentioners=(ADA, BOB)))
 FIREFOX_ANDROID_LIMIT = 2744
 """Bytes that Firefox on Android accepts, the lowest limit of all browsers."""
-LANGUAGES = st.sampled_from(sorted(PHRASES))
+LANGUAGES = st.sampled_from(sorted(PHRASES_BY_LANGUAGE))
 
 
 def content_for(opener: str, language: str = "en") -> Content:
-    return content(replace(ALERT, news=MentionAlert(opener=UserId(opener))), language)
+    return content(replace(ALERT, content=MentionAlert(opener=UserId(opener))), language)
 
 
 def title_for(opener: str) -> str:
@@ -41,7 +41,7 @@ def test_payload_names_only_the_opener() -> None:
 
 def test_ordinary_payloads_have_the_same_length() -> None:
     openers = ["a", "x" * 60, "名" * 60, '"' * 60]
-    lengths = {content_for(opener, language).length for opener in openers for language in PHRASES}
+    lengths = {content_for(opener, language).length for opener in openers for language in PHRASES_BY_LANGUAGE}
     assert lengths == {STEP}
 
 
@@ -58,8 +58,8 @@ def test_payload_fits_every_browser(opener: str, language: str) -> None:
 @pytest.mark.parametrize("character", ["a", '"', "名", "👩"])
 def test_longest_valid_names_are_not_cut(character: str) -> None:
     name = UserId(256 * character)
-    longest = alert(replace(burst(subject=Subject(Kind.MENTION, name)), mentioners=(name,)))
-    for language in PHRASES:
+    longest = burst_alert(replace(burst(subject=Subject(Kind.MENTION, name)), mentioners=(name,)))
+    for language in PHRASES_BY_LANGUAGE:
         assert json.loads(content(longest, language).text)["title"] == longest.text_in(language)
 
 
@@ -83,6 +83,6 @@ def test_topic_fits_the_strictest_push_services() -> None:
 
 
 def test_topic_is_stable_and_does_not_reveal_the_tag() -> None:
-    different = alert(replace(burst(), tweet="t2"))
-    assert topic(ALERT) == topic(alert(burst())) != topic(different)
+    different = burst_alert(replace(burst(), tweet="t2"))
+    assert topic(ALERT) == topic(burst_alert(burst())) != topic(different)
     assert ALERT.collapse_id not in topic(ALERT)

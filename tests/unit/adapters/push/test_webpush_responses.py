@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from notifier.adapters.push.webpush.responses import receipt_of
 from notifier.adapters.push.webpush.vapid import REPUTATION_ORIGINS as ORIGINS
 from notifier.adapters.push.webpush.vapid import KeyReputation
-from notifier.domain.push.device import MOST_DEVICES
+from notifier.domain.push.device import MAX_DEVICES
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 from tests.support.examples import NOON, SECOND
@@ -41,7 +41,7 @@ def receipt_for(
 def proven() -> KeyReputation:
     """Return the reputation of a key that Google has accepted."""
     reputation = KeyReputation()
-    reputation.taken(GOOGLE)
+    reputation.on_accepted(GOOGLE)
     return reputation
 
 
@@ -155,7 +155,7 @@ def test_refused_token_is_a_config_error_at_once(body: bytes) -> None:
 def test_subscriptions_with_foreign_keys_keep_our_reputation(body: bytes) -> None:
     """A user can register such a subscription on every device; alerts of all other users go on."""
     reputation = proven()
-    for _ in range(MOST_DEVICES):
+    for _ in range(MAX_DEVICES):
         assert not isinstance(receipt_for(403, body, reputation=reputation), ConfigError)
     assert receipt_for(201, reputation=reputation) == Accepted()
     assert not isinstance(receipt_for(403, body, reputation=reputation), ConfigError)
@@ -165,9 +165,9 @@ def test_subscriptions_with_foreign_keys_keep_our_reputation(body: bytes) -> Non
 def test_many_consecutive_refusals_are_a_config_error(body: bytes) -> None:
     """After a clock jump or a revoked key, only the first few subscriptions are dropped."""
     reputation = proven()
-    receipts = [receipt_for(403, body, reputation=reputation) for _ in range(3 * MOST_DEVICES)]
-    assert not any(isinstance(receipt, ConfigError) for receipt in receipts[:MOST_DEVICES])
-    assert all(isinstance(receipt, ConfigError) for receipt in receipts[MOST_DEVICES:])
+    receipts = [receipt_for(403, body, reputation=reputation) for _ in range(3 * MAX_DEVICES)]
+    assert not any(isinstance(receipt, ConfigError) for receipt in receipts[:MAX_DEVICES])
+    assert all(isinstance(receipt, ConfigError) for receipt in receipts[MAX_DEVICES:])
 
 
 def test_unexplained_refusal_of_unproven_key_is_retried() -> None:
@@ -178,8 +178,8 @@ def test_unexplained_refusal_of_unproven_key_is_retried() -> None:
 def test_reputation_memory_is_bounded() -> None:
     reputation = KeyReputation()
     for number in range(2 * ORIGINS):
-        reputation.taken(f"https://x{number}.notify.windows.com:443")
-    assert len(reputation.taken_at) == ORIGINS
+        reputation.on_accepted(f"https://x{number}.notify.windows.com:443")
+    assert len(reputation.accepted_at) == ORIGINS
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_reputation_memory_is_bounded() -> None:
 )
 def test_receipt_tells_if_only_one_browser_is_affected(receipt: Receipt, alone: bool) -> None:
     assert isinstance(receipt, RetryAt)
-    assert receipt.alone is alone
+    assert receipt.is_device_only is alone
 
 
 @pytest.mark.parametrize("status", [429, 503, 500, 302])

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from notifier.devkit.fake_providers.behaviour import FaultWindow, ProviderScript
 from notifier.devkit.fake_providers.browser import Browser, ShownNotification
-from notifier.devkit.fake_providers.webpush_refusals import Manner
+from notifier.devkit.fake_providers.webpush_refusals import RefusalDialect
 from notifier.domain.ids import UserId
-from notifier.domain.push.alert import MentionAlert, alert, summary
+from notifier.domain.push.alert import MentionAlert, burst_alert, summary_alert
 from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, RetryAt, Unknown
-from notifier.domain.push.translations import PHRASES
-from notifier.ports.push import Post, Provider, Silence
+from notifier.domain.push.translations import PHRASES_BY_LANGUAGE
+from notifier.ports.push import NoReply, Post, Provider
 from tests.support.examples import HOUR, MINUTE, NOON, SECOND, burst
 from tests.support.push_browsers import World, device, vapid
 from tests.support.push_builders import ALERT
 
-every_service = pytest.mark.parametrize("manner", list(Manner))
+every_service = pytest.mark.parametrize("manner", list(RefusalDialect))
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def world() -> World:
 
 
 def on_screen(world: World, browser: Browser) -> list[str]:
-    return [*world.phone(browser).shows.values()]
+    return [*world.phone(browser).shown.values()]
 
 
 def header(post: Post, name: str) -> str:
@@ -39,7 +39,7 @@ def header(post: Post, name: str) -> str:
 
 
 @every_service
-def test_alert_is_shown_by_its_browser(world: World, manner: Manner) -> None:
+def test_alert_is_shown_by_its_browser(world: World, manner: RefusalDialect) -> None:
     browser = world.browser(manner)
     assert world.send(device(browser, locale="de-AT")) == [Accepted()]
     notification = browser.read(world.posts[0].body)
@@ -48,7 +48,7 @@ def test_alert_is_shown_by_its_browser(world: World, manner: Manner) -> None:
 
 
 def test_each_push_service_gets_its_own_token(world: World) -> None:
-    browsers = [world.browser(manner) for manner in (*Manner, *Manner)]
+    browsers = [world.browser(manner) for manner in (*RefusalDialect, *RefusalDialect)]
     assert world.send(*[device(browser, member) for member, browser in enumerate(browsers)]) == [Accepted()] * 6
     assert [on_screen(world, browser) for browser in browsers] == [["ada mentioned @nova"]] * 6
     assert len({header(post, "authorization") for post in world.posts}) == 3
@@ -77,7 +77,7 @@ def test_request_has_ttl_urgency_and_topic(world: World) -> None:
 
 def test_summary_has_normal_urgency(world: World) -> None:
     browser = world.browser()
-    world.send(device(browser), alert=summary(burst(), 3))
+    world.send(device(browser), alert=summary_alert(burst(), 3))
     assert header(world.posts[0], "urgency") == "normal"
     assert on_screen(world, browser) == ["While you were away: 3 about @nova"]
 
@@ -91,7 +91,7 @@ def test_ttl_is_within_push_service_limits(world: World, delay: timedelta, ttl: 
 
 def test_resent_alert_replaces_only_itself(world: World) -> None:
     browser = world.browser()
-    second = alert(replace(burst(), tweet="t2"))
+    second = burst_alert(replace(burst(), tweet="t2"))
     for message in (ALERT, second, ALERT):
         world.send(device(browser), alert=message)
     assert on_screen(world, browser) == ["ada mentioned @nova"] * 2
@@ -100,10 +100,10 @@ def test_resent_alert_replaces_only_itself(world: World) -> None:
 def test_offline_browser_gets_each_alert_once(world: World) -> None:
     browser = world.browser()
     browser.online = False
-    for message in (ALERT, alert(replace(burst(), tweet="t2")), ALERT):
+    for message in (ALERT, burst_alert(replace(burst(), tweet="t2")), ALERT):
         world.send(device(browser), alert=message)
-    world.services[Manner.GOOGLE].wake(browser)
-    assert world.phone(browser).rang == 2
+    world.services[RefusalDialect.GOOGLE].bring_online(browser)
+    assert world.phone(browser).alert_count == 2
 
 
 def test_expired_alert_is_not_shown_to_returning_browser(world: World) -> None:
@@ -111,14 +111,14 @@ def test_expired_alert_is_not_shown_to_returning_browser(world: World) -> None:
     browser.online = False
     world.send(device(browser))
     world.clock.advance(7 * HOUR)
-    world.services[Manner.GOOGLE].wake(browser)
-    assert world.phone(browser).rang == 0
+    world.services[RefusalDialect.GOOGLE].bring_online(browser)
+    assert world.phone(browser).alert_count == 0
 
 
 @every_service
-def test_browser_without_permission_is_dropped(world: World, manner: Manner) -> None:
+def test_browser_without_permission_is_dropped(world: World, manner: RefusalDialect) -> None:
     browser = world.browser(manner)
-    browser.gone = True
+    browser.is_revoked = True
     assert isinstance(world.send(device(browser))[0], DropToken)
 
 
@@ -129,7 +129,7 @@ def test_unknown_subscription_is_dropped(world: World) -> None:
 
 
 @every_service
-def test_key_that_fits_no_subscription_is_a_config_error(world: World, manner: Manner) -> None:
+def test_key_that_fits_no_subscription_is_a_config_error(world: World, manner: RefusalDialect) -> None:
     browser = world.browser(manner)
     world.sender = replace(world.sender, vapid=vapid(number=8))
     [receipt] = world.send(device(browser))
@@ -139,7 +139,7 @@ def test_key_that_fits_no_subscription_is_a_config_error(world: World, manner: M
 
 
 @every_service
-def test_clock_two_hours_off_does_not_stop_alerts(world: World, manner: Manner) -> None:
+def test_clock_two_hours_off_does_not_stop_alerts(world: World, manner: RefusalDialect) -> None:
     browsers = [world.browser(manner), world.browser(manner)]
     slow, fast = (replace(world.sender, clock=World().clock) for _ in range(2))
     for sender, offset, browser in ((slow, -2 * HOUR, browsers[0]), (fast, 2 * HOUR, browsers[1])):
@@ -155,19 +155,19 @@ def test_clock_days_off_is_a_config_error(world: World) -> None:
 
 
 @every_service
-def test_rate_limited_browser_is_retried_at_the_stated_time(world: World, manner: Manner) -> None:
+def test_rate_limited_browser_is_retried_at_the_stated_time(world: World, manner: RefusalDialect) -> None:
     world.script(ProviderScript(limited=FaultWindow(lasting=10 * MINUTE)), manner)
-    receipts = world.send(device(world.browser(manner)), device(world.browser(Manner.APPLE), 2))
+    receipts = world.send(device(world.browser(manner)), device(world.browser(RefusalDialect.APPLE), 2))
     assert isinstance(receipts[0], RetryAt)
     assert receipts[0].at == NOON + 10 * MINUTE
-    if manner is not Manner.APPLE:
+    if manner is not RefusalDialect.APPLE:
         assert receipts[1] == Accepted()
     world.clock.advance(10 * MINUTE)
     assert world.send(device(world.browser(manner))) == [Accepted()]
 
 
 @every_service
-def test_retries_after_503_are_spread(world: World, manner: Manner) -> None:
+def test_retries_after_503_are_spread(world: World, manner: RefusalDialect) -> None:
     world.script(ProviderScript(down=FaultWindow(lasting=HOUR)), manner)
     chances = iter([0.0, 0.999])
     world.sender = replace(world.sender, chance=lambda: next(chances))
@@ -179,12 +179,12 @@ def test_retries_after_503_are_spread(world: World, manner: Manner) -> None:
 
 
 def test_too_large_body_is_a_payload_error(world: World) -> None:
-    world.services[Manner.GOOGLE].largest = 100
+    world.services[RefusalDialect.GOOGLE].largest = 100
     assert isinstance(world.send(device(world.browser()))[0], PayloadError)
 
 
 def test_redirect_to_private_address_is_not_followed(world: World) -> None:
-    world.services[Manner.GOOGLE].redirect = "https://10.0.0.1/latest/meta-data/"
+    world.services[RefusalDialect.GOOGLE].redirect = "https://10.0.0.1/latest/meta-data/"
     [receipt] = world.send(device(world.browser()))
     assert isinstance(receipt, RetryAt)
     assert "isn't followed" in receipt.reason
@@ -194,9 +194,9 @@ def test_redirect_to_private_address_is_not_followed(world: World) -> None:
 def test_missing_response_is_unknown_and_retry_replaces_alert(world: World) -> None:
     browser = world.browser()
 
-    def deliver_without_answer(post: Post) -> Silence:
+    def deliver_without_answer(post: Post) -> NoReply:
         world.answer(post)
-        return Silence(reason="no answer in time", left=True)
+        return NoReply(reason="no answer in time", may_have_arrived=True)
 
     world.wire.override = deliver_without_answer
     assert world.send(device(browser)) == [Unknown(reason="no answer in time")]
@@ -206,7 +206,7 @@ def test_missing_response_is_unknown_and_retry_replaces_alert(world: World) -> N
 
 
 def test_unsent_message_is_retried(world: World) -> None:
-    world.wire.override = lambda _: Silence(reason="cut", left=False)
+    world.wire.override = lambda _: NoReply(reason="cut", may_have_arrived=False)
     assert world.send(device(world.browser())) == [RetryAt(at=NOON + 15 * SECOND, reason="cut")]
 
 
@@ -246,12 +246,12 @@ def test_sender_implements_provider(world: World) -> None:
     assert list(provider.send(ALERT, [])) == []
 
 
-@given(st.text(max_size=300), st.sampled_from([*PHRASES, "", "xx", "de-AT", "zh-Hant-TW", "EN_us"]))
+@given(st.text(max_size=300), st.sampled_from([*PHRASES_BY_LANGUAGE, "", "xx", "de-AT", "zh-Hant-TW", "EN_us"]))
 @settings(max_examples=60)
 def test_any_name_is_shown_as_written_in_any_language(opener: str, locale: str) -> None:
     world = World()
     browser = world.browser()
-    message = replace(ALERT, news=MentionAlert(opener=UserId(opener)))
+    message = replace(ALERT, content=MentionAlert(opener=UserId(opener)))
     assert world.send(device(browser, locale=locale), alert=message) == [Accepted()]
     [title] = on_screen(world, browser)
     text = message.text_in(locale).encode("utf-8", "replace").decode()

@@ -32,7 +32,7 @@ def test_new_map_counts_as_a_new_connection() -> None:
         for renewed in (False, False, True, False):
             if renewed:
                 client.map = EmptyMap()
-            await exchange.ask([])
+            await exchange.execute([])
             counts.append(exchange.connections)
         return counts
 

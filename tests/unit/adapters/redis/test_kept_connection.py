@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 import redis
 
-from notifier.adapters.redis.kept_connection import Command, OneConnection, SharedConnection
+from notifier.adapters.redis.kept_connection import Command, PersistentConnection, SharedConnection
 
 
 class Server:
@@ -27,11 +27,11 @@ class Server:
 
 
 def shared(server: Server) -> SharedConnection:
-    return SharedConnection(cast(OneConnection, cast(Any, server)))
+    return SharedConnection(cast(PersistentConnection, cast(Any, server)))
 
 
 async def ask(connection: SharedConnection, names: str) -> list[Any]:
-    return await connection.ask([("get", name) for name in names])
+    return await connection.execute([("get", name) for name in names])
 
 
 async def start_tasks(connection: SharedConnection, *batches: str) -> list["asyncio.Task[list[Any]]"]:

@@ -15,7 +15,7 @@ import pytest
 
 from notifier.adapters.celery.app import on_redis
 from notifier.adapters.celery.queue import CeleryQueue
-from notifier.adapters.redis.cache import RedisPressure, RedisRecent
+from notifier.adapters.redis.cache import RedisBackpressure, RedisRecentEvents
 from notifier.adapters.redis.connect import connect
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.audience.tiers import Tier
@@ -53,7 +53,7 @@ def wait_until(condition: Callable[[], bool], timeout: float = 10) -> None:
 
 
 def test_server_is_ready_when_start_returns(server: ValkeyServer) -> None:
-    assert server.alive()
+    assert server.is_alive()
     with connect(server.url(15)) as client:
         assert client.ping()
 
@@ -63,7 +63,7 @@ def test_server_listens_on_loopback_and_requires_password(server: ValkeyServer) 
     listening = [c.laddr.ip for c in psutil.Process(server.pid).net_connections() if c.status == "LISTEN"]
     assert listening == [host] == ["127.0.0.1"]
     with connect(f"redis://{host}:{port}/0") as stranger, pytest.raises(CacheUnavailable):
-        RedisPressure(stranger).level()
+        RedisBackpressure(stranger).level()
 
 
 def test_password_is_not_readable_by_other_users(server: ValkeyServer, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_remembered_ids_are_evicted_before_queues(tmp_path: Path) -> None:
     try:
         queue = CeleryQueue(on_redis(server.url()))
         with connect(server.url()) as client:
-            recent = RedisRecent(client)
+            recent = RedisRecentEvents(client)
             batches = [[EventId("tweets", f"{batch}-{number}") for number in range(500)] for batch in range(40)]
             for ids in batches:
                 recent.remember(dict.fromkeys(ids, "0" * 32))
@@ -101,10 +101,10 @@ def test_killed_server_restarts_empty_at_the_same_address(server: ValkeyServer) 
     url, pid = server.url(), server.pid
     assert pid is not None
     with connect(url) as client:
-        pressure = RedisPressure(client)
-        pressure.raise_to(0.5, timedelta(minutes=1))
+        pressure = RedisBackpressure(client)
+        pressure.set_level(0.5, timedelta(minutes=1))
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: server.pid != pid and server.alive())
+        wait_until(lambda: server.pid != pid and server.is_alive())
         assert server.url() == url
         assert pressure.level() == 0
 
@@ -113,7 +113,7 @@ def test_frozen_server_times_out_and_can_be_closed(server: ValkeyServer) -> None
     queue = CeleryQueue(on_redis(server.url()))
     queue.depth(Pool.P0)
     with connect(server.url()) as client:
-        pressure = RedisPressure(client)
+        pressure = RedisBackpressure(client)
         pressure.level()
         assert server.pid is not None
         os.kill(server.pid, signal.SIGSTOP)
@@ -127,7 +127,7 @@ def test_frozen_server_times_out_and_can_be_closed(server: ValkeyServer) -> None
             queue.depth(Pool.P0)
         with pytest.raises(QueueUnavailable):
             queue.depth(Pool.P0)
-    assert not server.alive()
+    assert not server.is_alive()
     assert cache_answered < 2
     assert time.monotonic() - began < 10
     queue.close()
@@ -162,7 +162,7 @@ def test_orphaned_server_is_stopped_by_next_start_in_its_folder(tmp_path: Path) 
     try:
         assert pid is not None
         wait_until(lambda: first.pid != pid)
-        assert second.alive()
+        assert second.is_alive()
     finally:
         first.close()
         second.close()

@@ -26,7 +26,7 @@ SOON = timedelta(milliseconds=50)
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[Database]:
-    opened = Database(tmp_path / "core.db", waits=SOON)
+    opened = Database(tmp_path / "core.db", lock_timeout=SOON)
     with opened.write() as c:
         c.execute("CREATE TABLE t (x)")
     yield opened

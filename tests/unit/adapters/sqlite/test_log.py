@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from notifier.adapters.sqlite.connection import Database, Together
+from notifier.adapters.sqlite.connection import Database, WriteCombiner
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.log.consumer import FIRST_PAUSE, LONGEST_PAUSE, Seat, SqliteConsumer
+from notifier.adapters.sqlite.log.consumer import FIRST_PAUSE, LONGEST_PAUSE, GroupMember, SqliteConsumer
 from notifier.adapters.sqlite.log.log import SqliteLog, partitions
 from notifier.domain.errors import Full, LogUnavailable
 from notifier.ports.event_log import Logged, Record
@@ -121,7 +121,7 @@ def test_polling_slows_while_log_is_quiet(files: Files, log: SqliteLog, clock: M
         slept.append(seconds)
         time.sleep(seconds)
 
-    seat = Seat(group="check", stream=MENTIONS, owner="one", partitions=partitions(MENTIONS))
+    seat = GroupMember(group="check", stream=MENTIONS, owner="one", partitions=partitions(MENTIONS))
     consumer = SqliteConsumer(files.log.relaxed(), clock, seat, sleep)
     while len(slept) < 100:
         assert consumer.poll(10, timedelta(milliseconds=50)) == ()
@@ -151,7 +151,7 @@ def test_full_disk_refuses_appends_until_space_is_freed(files: Files, log: Sqlit
 
 
 def test_locked_log_is_unavailable_until_released(files: Files) -> None:
-    db = Database(files.log.path, unavailable=LogUnavailable, waits=timedelta(milliseconds=50))
+    db = Database(files.log.path, unavailable=LogUnavailable, lock_timeout=timedelta(milliseconds=50))
     log = SqliteLog(db, ManualClock())
     with files.log.write(), pytest.raises(LogUnavailable):
         log.append([record("a")])
@@ -167,10 +167,10 @@ def test_old_records_are_dropped_after_all_groups_commit(log: SqliteLog, clock: 
     auditor.poll(10, NO_WAIT)
     router.commit({polled[-1].partition: polled[-1].offset})
     clock.advance(timedelta(days=1))
-    assert log.forget(before=clock.now()) == 0
+    assert log.drop_committed(before=clock.now()) == 0
     auditor.commit({polled[-1].partition: polled[1].offset})
-    assert log.forget(before=START) == 0
-    assert log.forget(before=clock.now()) == 2
+    assert log.drop_committed(before=START) == 0
+    assert log.drop_committed(before=clock.now()) == 2
     assert [logged.offset for logged in all_records(log, "newcomer")] == [2]
 
 
@@ -180,7 +180,7 @@ def test_offsets_continue_after_all_records_are_dropped(log: SqliteLog, clock: M
     polled = router.poll(10, NO_WAIT)
     router.commit({polled[-1].partition: polled[-1].offset})
     clock.advance(timedelta(seconds=1))
-    assert log.forget(before=clock.now()) == 3
+    assert log.drop_committed(before=clock.now()) == 3
     log.append([record("a")])
     assert [logged.offset for logged in router.poll(10, NO_WAIT)] == [3]
 
@@ -197,7 +197,7 @@ def test_cost_of_finding_old_records_is_independent_of_log_size(files: Files, lo
 
         with log._relaxed.write() as c:
             c.set_progress_handler(count, 100)
-        log.forget(before=START)
+        log.drop_committed(before=START)
         with log._relaxed.write() as c:
             c.set_progress_handler(None, 0)
         return costs
@@ -224,7 +224,7 @@ def test_waiting_items_share_one_write_and_its_failure() -> None:
         else:
             raise Full("no room")
 
-    batcher: Together[int] = Together(write)
+    batcher: WriteCombiner[int] = WriteCombiner(write)
     results: list[str] = []
 
     def call(n: int) -> None:

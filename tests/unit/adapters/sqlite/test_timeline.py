@@ -16,7 +16,7 @@ from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.inbox import SqliteInbox
 from notifier.adapters.sqlite.stores.timeline import SqliteTimeline
 from notifier.domain.audience.bitmap import from_offsets
-from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, cut
+from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, cut_inbox_rows
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from tests.support.fakes.clock import START
@@ -60,7 +60,7 @@ def burst_rows(number: int, seq: int, member: int = VIEWER) -> InboxRows:
     """Return the rows of one burst; the subjects open bursts in turn."""
     key = BurstKey(Subject(Kind.MENTION, UserId(f"s{number:04}")), seq)
     at = START + (seq * SUBJECTS + number) * TICK
-    return cut(from_offsets([member]), burst=key, opened_at=at, tier=Tier.P1, shard=0)
+    return cut_inbox_rows(from_offsets([member]), burst=key, opened_at=at, tier=Tier.P1, shard=0)
 
 
 def read_rows(files: Files, statements: list[str], limit: int = LIMIT) -> list[InboxRow]:

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from notifier.domain.audience.bitmap import (
+    CHECKSUM_BYTES,
     LISTED_BELOW,
     SHARD_MEMBERS,
-    SUM_BYTES,
+    all_members,
     block_of,
+    contains,
     count,
     decode,
     encode,
-    everybody,
     from_offsets,
-    holds,
     members,
-    nobody,
+    no_members,
     offsets,
     shard_of,
 )
@@ -26,7 +26,7 @@ from notifier.domain.ids import Member
 
 
 def summed(form: bytes, body: bytes) -> bytes:
-    return form + body + crc32(body).to_bytes(SUM_BYTES, "little")
+    return form + body + crc32(body).to_bytes(CHECKSUM_BYTES, "little")
 
 
 TOO_MANY_LOW = summed(b"L", (2).to_bytes(4, "little") + b"ab")
@@ -56,12 +56,12 @@ def test_the_form_follows_from_the_number_of_members(n: int, form: bytes) -> Non
 def test_people_are_found_where_they_are_however_many_they_are(step: int) -> None:
     places = range(step // 2, SHARD_MEMBERS, step)
     assert offsets(from_offsets(places)).tolist() == list(places)
-    assert offsets(nobody()).tolist() == []
+    assert offsets(no_members()).tolist() == []
 
 
 @pytest.mark.parametrize(
     "blob",
-    [b"", b"L", b"Lx", b"L1234", NO_COUNT, ODD, TOO_SHORT, b"Nx", b"Ax", b"Z", TOO_MANY_LOW, encode(everybody()) * 2],
+    [b"", b"L", b"Lx", b"L1234", NO_COUNT, ODD, TOO_SHORT, b"Nx", b"Ax", b"Z", TOO_MANY_LOW, encode(all_members()) * 2],
 )
 def test_what_is_no_bitmap_is_poison_and_never_a_guess(blob: bytes) -> None:
     with pytest.raises(Poison):
@@ -69,7 +69,7 @@ def test_what_is_no_bitmap_is_poison_and_never_a_guess(blob: bytes) -> None:
 
 
 @pytest.mark.parametrize("n", [1, LISTED_BELOW - 1, LISTED_BELOW, SHARD_MEMBERS - 1])
-@pytest.mark.parametrize("at", [1, 20, -SUM_BYTES - 1, -1])
+@pytest.mark.parametrize("at", [1, 20, -CHECKSUM_BYTES - 1, -1])
 def test_a_single_bit_that_isn_t_as_it_was_written_is_found(n: int, at: int) -> None:
     blob = bytearray(encode(from_offsets(range(n))))
     blob[at if at < len(blob) else 1] ^= 0x10
@@ -79,11 +79,11 @@ def test_a_single_bit_that_isn_t_as_it_was_written_is_found(n: int, at: int) -> 
 
 def test_nobody_can_t_be_written_to() -> None:
     with pytest.raises(ValueError, match="read-only"):
-        nobody()[0] = 1
+        no_members()[0] = 1
 
 
 def test_everybody_is_a_shard() -> None:
-    assert (count(everybody()), count(nobody())) == (SHARD_MEMBERS, 0)
+    assert (count(all_members()), count(no_members())) == (SHARD_MEMBERS, 0)
 
 
 def test_members_are_numbered_through_all_shards() -> None:
@@ -91,5 +91,5 @@ def test_members_are_numbered_through_all_shards() -> None:
     assert (shard_of(member), block_of(member)) == (3, 3 * 128 + 1)
     bits = from_offsets([1_025])
     assert members(bits, 3) == [member]
-    assert holds(bits, member)
-    assert not holds(bits, Member(member + 1))
+    assert contains(bits, member)
+    assert not contains(bits, Member(member + 1))

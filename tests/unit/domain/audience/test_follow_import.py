@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from notifier.adapters.imports.source import SpilledEdges
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
-from notifier.domain.audience.follow_import import HALF, Crowds, Keys, boundary, cut, joined, keyed
+from notifier.domain.audience.follow_import import (
+    HALF_KEY_BITS,
+    FollowRowChunk,
+    Keys,
+    cut_follow_rows,
+    edge_keys,
+    merge_limit,
+    merge_runs,
+)
 from notifier.domain.errors import Full
 from notifier.domain.ids import Member
 from tests.support.full_disk import limited_file_size
@@ -25,14 +33,14 @@ PAIRS = st.lists(
 
 def keys_of(pairs: Iterable[Pair]) -> Keys:
     some = list(pairs)
-    return keyed((Member(followed) for followed, _ in some), (Member(follower) for _, follower in some))
+    return edge_keys((Member(followed) for followed, _ in some), (Member(follower) for _, follower in some))
 
 
-def pairs_of(crowds: Iterable[Crowds]) -> list[Pair]:
+def pairs_of(crowds: Iterable[FollowRowChunk]) -> list[Pair]:
     found: list[Pair] = []
     for each in crowds:
-        found += each.own
-        for followed, block, members in each.shared:
+        found += each.member_rows
+        for followed, block, members in each.block_rows:
             slots = [n for n in range(BLOCK_MEMBERS) if members[n // 8] >> n % 8 & 1]
             assert len(slots) >= 8
             found += [(followed, block * BLOCK_MEMBERS + slot) for slot in slots]
@@ -41,20 +49,20 @@ def pairs_of(crowds: Iterable[Crowds]) -> list[Pair]:
 
 @given(PAIRS)
 def test_what_is_cut_is_what_came_without_who_follows_himself(pairs: list[Pair]) -> None:
-    assert pairs_of(cut(keys_of(pairs))) == sorted({(a, b) for a, b in pairs if a != b})
+    assert pairs_of(cut_follow_rows(keys_of(pairs))) == sorted({(a, b) for a, b in pairs if a != b})
 
 
 def test_many_of_a_block_share_a_row_and_few_have_one_each() -> None:
     many = [(7, BLOCK_MEMBERS * 3 + n) for n in range(8)]
-    [found] = cut(keys_of([*many, (7, 12), (9, 12)]))
-    assert [(followed, block) for followed, block, _ in found.shared] == [(7, 3)]
-    assert found.own == [(Member(7), Member(12)), (Member(9), Member(12))]
+    [found] = cut_follow_rows(keys_of([*many, (7, 12), (9, 12)]))
+    assert [(followed, block) for followed, block, _ in found.block_rows] == [(7, 3)]
+    assert found.member_rows == [(Member(7), Member(12)), (Member(9), Member(12))]
 
 
 def test_of_nothing_there_is_nothing() -> None:
-    assert list(cut(keys_of([]))) == []
-    assert joined([]).tolist() == []
-    assert boundary([]) == 1 << 2 * HALF
+    assert list(cut_follow_rows(keys_of([]))) == []
+    assert merge_runs([]).tolist() == []
+    assert merge_limit([]) == 1 << 2 * HALF_KEY_BITS
 
 
 @given(st.lists(PAIRS, min_size=1, max_size=5), st.integers(1, 3), st.integers(2, 6))
@@ -65,11 +73,11 @@ def test_runs_are_one_sorted_line_that_cuts_no_block(
     edges = SpilledEdges(tmp_path_factory.mktemp("runs"), piece, alike)
     for n, pairs in enumerate(runs, 1):
         edges.add(keys_of(pairs), n * 100)
-    assert edges.read() == 100 * len(runs)
-    found = list(edges.line())
+    assert edges.rows_read() == 100 * len(runs)
+    found = list(edges.remaining_chunks())
     assert (
         np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in found)]).tolist()
-        == joined([keys_of(pairs) for pairs in runs]).tolist()
+        == merge_runs([keys_of(pairs) for pairs in runs]).tolist()
     )
     assert all(mark % BLOCK_MEMBERS == 0 and int(keys[-1]) < mark for keys, mark in found)
 
@@ -80,23 +88,23 @@ def test_what_was_taken_is_not_given_again_and_the_rest_is(tmp_path: Path) -> No
     edges.add(keys_of(pairs[::2]), 1)
     edges.add(keys_of(pairs[1::2]), 2)
     given_before: list[int] = []
-    for number, (keys, mark) in enumerate(edges.line()):
+    for number, (keys, mark) in enumerate(edges.remaining_chunks()):
         if number == 5:
             break
         given_before += keys.tolist()
-        edges.take(mark)
-    rest = [key for keys, _ in SpilledEdges(tmp_path, 1).line() for key in keys.tolist()]
+        edges.mark_done(mark)
+    rest = [key for keys, _ in SpilledEdges(tmp_path, 1).remaining_chunks() for key in keys.tolist()]
     assert given_before + rest == keys_of(pairs).tolist()
-    edges.forget()
-    assert (edges.read(), list(edges.line()), list(tmp_path.iterdir())) == (0, [], [])
+    edges.clear()
+    assert (edges.rows_read(), list(edges.remaining_chunks()), list(tmp_path.iterdir())) == (0, [], [])
 
 
 def test_a_run_that_was_cut_off_while_it_was_written_was_never_there(tmp_path: Path) -> None:
     edges = SpilledEdges(tmp_path)
     edges.add(keys_of([(1, 2)]), 10)
     (tmp_path / "20.run.new").write_bytes(b"half")
-    assert SpilledEdges(tmp_path).read() == 10
-    assert [keys.tolist() for keys, _ in SpilledEdges(tmp_path).line()] == [keys_of([(1, 2)]).tolist()]
+    assert SpilledEdges(tmp_path).rows_read() == 10
+    assert [keys.tolist() for keys, _ in SpilledEdges(tmp_path).remaining_chunks()] == [keys_of([(1, 2)]).tolist()]
 
 
 def test_a_full_disk_refuses_a_run_and_has_nothing_of_it(tmp_path: Path) -> None:
@@ -104,27 +112,27 @@ def test_a_full_disk_refuses_a_run_and_has_nothing_of_it(tmp_path: Path) -> None
     edges.add(keys_of([(1, 2)]), 10)
     with limited_file_size(16), pytest.raises(Full):
         edges.add(keys_of([(1, n) for n in range(2, 99)]), 20)
-    assert (edges.read(), edges.count(), [path.name for path in tmp_path.iterdir()]) == (10, 1, ["10.run"])
+    assert (edges.rows_read(), edges.count(), [path.name for path in tmp_path.iterdir()]) == (10, 1, ["10.run"])
     edges.add(keys_of([(1, 3)]), 20)
     assert edges.count() == 2
 
 
 def test_many_runs_of_a_size_become_one_and_few_files_stay(tmp_path: Path) -> None:
-    edges, pairs = SpilledEdges(tmp_path, alike=4), [(7, n) for n in range(300)]
+    edges, pairs = SpilledEdges(tmp_path, merged_runs=4), [(7, n) for n in range(300)]
     for n in range(100):
         edges.add(keys_of(pairs[n::100]), n + 1)
         assert len(list(tmp_path.glob("*.run"))) <= 8
-    assert edges.read() == 100
-    assert [key for keys, _ in edges.line() for key in keys.tolist()] == keys_of(pairs).tolist()
+    assert edges.rows_read() == 100
+    assert [key for keys, _ in edges.remaining_chunks() for key in keys.tolist()] == keys_of(pairs).tolist()
 
 
 def test_cut_off_while_runs_become_one_nothing_is_there_twice(tmp_path: Path) -> None:
-    edges = SpilledEdges(tmp_path, alike=2)
+    edges = SpilledEdges(tmp_path, merged_runs=2)
     edges.add(keys_of([(1, 2)]), 10)
     small = (tmp_path / "10.run").read_bytes()
     edges.add(keys_of([(1, 3)]), 20)
     assert [path.name for path in tmp_path.glob("*.run")] == ["20.run"]
     (tmp_path / "10.run").write_bytes(small)
-    again = SpilledEdges(tmp_path, alike=2)
-    assert again.read() == 20
-    assert [keys.tolist() for keys, _ in again.line()] == [keys_of([(1, 2), (1, 3)]).tolist()]
+    again = SpilledEdges(tmp_path, merged_runs=2)
+    assert again.rows_read() == 20
+    assert [keys.tolist() for keys, _ in again.remaining_chunks()] == [keys_of([(1, 2), (1, 3)]).tolist()]

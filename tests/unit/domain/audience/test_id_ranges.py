@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.id_ranges import (
-    RANGES_REMEMBERED,
+    MAX_CACHED_RANGES,
     IdRange,
-    RememberedRanges,
-    named_in_ranges,
-    numbered,
-    successive,
+    RangeCache,
+    consecutive_runs,
+    split_id,
+    users_in_ranges,
 )
 from notifier.domain.ids import Member, UserId
 
@@ -37,7 +37,7 @@ from notifier.domain.ids import Member, UserId
     ],
 )
 def test_an_id_is_split_where_its_number_begins(user: str, parts: tuple[str, int] | None) -> None:
-    assert numbered(UserId(user)) == parts
+    assert split_id(UserId(user)) == parts
 
 
 @pytest.mark.parametrize(("prefix", "first", "count"), [("u1", 0, 10), ("u", -1, 5), ("u", 0, 0), ("", 2**63 - 2, 5)])
@@ -48,10 +48,10 @@ def test_a_range_of_ids_that_nobody_would_find_is_refused(prefix: str, first: in
 
 def test_runs_of_ids_that_follow_one_another_are_found_in_any_order() -> None:
     ids = ["u3", "u1", "u2", "v7", "u9", "u8", "u2", "ada", "u07", "u10", "x1", "x2", "u09", "u08"]
-    found = {*successive(map(UserId, ids), 2)}
+    found = {*consecutive_runs(map(UserId, ids), 2)}
     assert found == {("u", 1, 3), ("u", 8, 3), ("x", 1, 2), ("u0", 7, 3)}
-    assert {*successive(map(UserId, ids), 3)} == found - {("x", 1, 2)}
-    assert [*successive([], 1)] == []
+    assert {*consecutive_runs(map(UserId, ids), 3)} == found - {("x", 1, 2)}
+    assert [*consecutive_runs([], 1)] == []
 
 
 RANGES = [
@@ -69,7 +69,7 @@ def test_the_way_back_is_the_range_s_own_whoever_is_asked_for(members: set[int])
         questions.extend(asked)
         return [next((one for one in reversed(RANGES) if one.member <= member), None) for member in asked]
 
-    found = named_in_ranges(map(Member, members), below)
+    found = users_in_ranges(map(Member, members), below)
     assert found == {m: user for m in members for one in RANGES if (user := one.user_of(Member(m)))}
     assert len(questions) <= len({m // SHARD_MEMBERS for m in members}) + len(RANGES)
 
@@ -77,7 +77,7 @@ def test_the_way_back_is_the_range_s_own_whoever_is_asked_for(members: set[int])
 def test_range_that_many_read_at_once_is_remembered_once() -> None:
     """Else a range that all users of a process belong to would take the places of all others."""
     first, other = (IdRange(prefix=prefix, first=0, count=10, member=Member(0)) for prefix in "uv")
-    known = RememberedRanges()
-    for found in (first, *[other] * RANGES_REMEMBERED):
+    known = RangeCache()
+    for found in (first, *[other] * MAX_CACHED_RANGES):
         known.remember(found)
     assert (known.member_of(UserId("u3")), known.member_of(UserId("v3"))) == (3, 3)

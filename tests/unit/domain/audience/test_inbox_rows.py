@@ -5,16 +5,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, nobody
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, no_members
 from notifier.domain.audience.inbox_rows import (
-    BITMAP_FROM,
     INBOX_WINDOW,
+    MIN_BITMAP_MEMBERS,
     RANGE_BYTES,
     RANGE_MEMBERS,
     SHARD_RANGES,
     InboxRow,
     InboxRows,
-    cut,
+    cut_inbox_rows,
     range_of,
     window_of,
 )
@@ -28,7 +28,7 @@ LAST = RANGE_MEMBERS - 1
 
 
 def rows(bits: Bits, *, shard: int = 0) -> InboxRows:
-    return cut(bits, burst=KEY, opened_at=NOON, tier=Tier.P1, shard=shard)
+    return cut_inbox_rows(bits, burst=KEY, opened_at=NOON, tier=Tier.P1, shard=shard)
 
 
 def row(members: bytes) -> InboxRow:
@@ -40,37 +40,37 @@ def list_of(*places: int) -> bytes:
 
 
 def reached(found: InboxRow, places: Iterable[int]) -> list[int]:
-    return [place for place in places if found.reaches(Member(place))]
+    return [place for place in places if found.contains(Member(place))]
 
 
 def test_nobody_needs_no_rows() -> None:
-    found = rows(nobody())
-    assert (found.ranges, found.members, found.written, found.deliveries) == ([], [], 0, 0)
+    found = rows(no_members())
+    assert (found.ranges, found.members, found.row_count, found.deliveries) == ([], [], 0, 0)
 
 
 def test_row_names_few_members_by_two_bytes_each() -> None:
     found = rows(from_offsets([1, 258, LAST]))
     assert (found.ranges, found.members) == ([0], [b"\x01\x00\x02\x01" + list_of(LAST)])
-    assert (found.written, found.deliveries) == (1, 3)
+    assert (found.row_count, found.deliveries) == (1, 3)
 
 
 def test_row_has_a_bitmap_when_a_32nd_of_its_range_is_reached() -> None:
-    few, many = range(BITMAP_FROM - 1), range(RANGE_MEMBERS, RANGE_MEMBERS + BITMAP_FROM)
+    few, many = range(MIN_BITMAP_MEMBERS - 1), range(RANGE_MEMBERS, RANGE_MEMBERS + MIN_BITMAP_MEMBERS)
     found = rows(from_offsets([*few, *many]))
     listed, bitmap = found.members
     assert found.ranges == [0, 1]
     assert listed == list_of(*few)
-    assert bitmap == (b"\xff" * (BITMAP_FROM // 8)).ljust(RANGE_BYTES, b"\x00")
-    assert 32 * BITMAP_FROM == RANGE_MEMBERS
-    assert (found.written, found.deliveries) == (2, 2 * BITMAP_FROM - 1)
+    assert bitmap == (b"\xff" * (MIN_BITMAP_MEMBERS // 8)).ljust(RANGE_BYTES, b"\x00")
+    assert 32 * MIN_BITMAP_MEMBERS == RANGE_MEMBERS
+    assert (found.row_count, found.deliveries) == (2, 2 * MIN_BITMAP_MEMBERS - 1)
 
 
-@pytest.mark.parametrize("count", [BITMAP_FROM - 1, BITMAP_FROM])
+@pytest.mark.parametrize("count", [MIN_BITMAP_MEMBERS - 1, MIN_BITMAP_MEMBERS])
 def test_row_reaches_the_same_members_as_a_list_and_as_a_bitmap(count: int) -> None:
     places = [LAST - place for place in range(count)][::-1]
     found = row(rows(from_offsets(places)).members[0])
-    assert (len(found.members) == RANGE_BYTES) == (count == BITMAP_FROM)
-    assert found.places().tolist() == places
+    assert (len(found.members) == RANGE_BYTES) == (count == MIN_BITMAP_MEMBERS)
+    assert found.offsets().tolist() == places
     assert reached(found, range(RANGE_MEMBERS)) == places
 
 
@@ -97,8 +97,8 @@ def test_cut_leaves_the_sealed_bitmap_unchanged() -> None:
 @pytest.mark.parametrize("place", [0, 1, 255, 256, LAST])
 def test_row_of_one_member_reaches_that_member_alone(place: int) -> None:
     found = row(list_of(place))
-    assert reached(found, range(RANGE_MEMBERS)) == found.places().tolist() == [place]
-    assert found.reaches(Member(7 * RANGE_MEMBERS + place))
+    assert reached(found, range(RANGE_MEMBERS)) == found.offsets().tolist() == [place]
+    assert found.contains(Member(7 * RANGE_MEMBERS + place))
 
 
 def test_list_does_not_reach_a_place_whose_bytes_straddle_two_others() -> None:
@@ -118,19 +118,19 @@ def test_bitmap_reaches_the_places_of_its_bits(place: int) -> None:
     bits = bytearray(RANGE_BYTES)
     bits[place // 8] |= 1 << place % 8
     found = row(bytes(bits))
-    assert reached(found, range(RANGE_MEMBERS)) == found.places().tolist() == [place]
+    assert reached(found, range(RANGE_MEMBERS)) == found.offsets().tolist() == [place]
 
 
 @pytest.mark.parametrize("length", [0, 1, RANGE_BYTES - 1, RANGE_BYTES + 1, RANGE_BYTES + 2, 2 * RANGE_BYTES])
 def test_row_of_a_length_that_no_row_has_is_poison(length: int) -> None:
     with pytest.raises(Poison, match=f"in {length} bytes"):
-        row(bytes(length)).places()
+        row(bytes(length)).offsets()
 
 
 @pytest.mark.parametrize("place", [RANGE_MEMBERS, 0xFFFF])
 def test_row_that_names_a_place_outside_the_range_is_poison(place: int) -> None:
     with pytest.raises(Poison, match=f"names the place {place}"):
-        row(list_of(3, place)).places()
+        row(list_of(3, place)).offsets()
 
 
 def test_inbox_window_lasts_three_days() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from notifier.domain.bursts.burst import KEPT_MENTIONERS, Burst, expires_at
+from notifier.domain.bursts.burst import MAX_MENTIONERS, Burst, expires_at
 from notifier.domain.ids import BurstKey, UserId
 from tests.support.examples import ADA, BOB, NOON, OF_NOVA, burst, mention
 
@@ -35,7 +35,7 @@ def test_one_who_mentions_twice_is_named_once_and_counted_twice() -> None:
 
 
 def test_of_more_mentioners_than_are_kept_a_burst_knows_that_there_are_more() -> None:
-    full = burst(mentioners=tuple(UserId(f"u{n}") for n in range(KEPT_MENTIONERS)))
+    full = burst(mentioners=tuple(UserId(f"u{n}") for n in range(MAX_MENTIONERS)))
     known = full.joined_by(mention(author=UserId("u3")), 2)
     stranger = full.joined_by(mention(author=UserId("stranger")), 2)
     assert (known.more_mentioners, stranger.more_mentioners) == (False, True)

@@ -7,10 +7,10 @@ import pytest
 from notifier.domain.bursts.mention import Event
 from notifier.domain.errors import BadEvent
 from notifier.domain.upstream.validation import (
-    CLOCKS_MAY_DIFFER,
-    LONGEST_ID,
-    LONGEST_TEXT,
-    MOST_MENTIONED,
+    MAX_ID_LENGTH,
+    MAX_MENTIONED,
+    MAX_TEXT_LENGTH,
+    UPSTREAM_CLOCK_SKEW,
     checked_event,
 )
 from tests.support.examples import NOON, SECOND
@@ -46,17 +46,17 @@ def test_an_account_named_twice_is_mentioned_once_in_the_order_of_the_tweet() ->
 
 
 def test_the_limits_themselves_are_within() -> None:
-    assert event(id="i" * LONGEST_ID).id.id == "i" * LONGEST_ID
-    assert len(event(mentioned=tuple(f"u{n}" for n in range(MOST_MENTIONED))).mentioned) == MOST_MENTIONED
-    assert event(happened_at=NOON + CLOCKS_MAY_DIFFER).happened_at > NOON
+    assert event(id="i" * MAX_ID_LENGTH).id.id == "i" * MAX_ID_LENGTH
+    assert len(event(mentioned=tuple(f"u{n}" for n in range(MAX_MENTIONED))).mentioned) == MAX_MENTIONED
+    assert event(happened_at=NOON + UPSTREAM_CLOCK_SKEW).happened_at > NOON
 
 
 def test_a_long_text_is_cut_and_loses_what_no_screen_can_show() -> None:
-    assert event(text="x" * 2_000).text == "x" * LONGEST_TEXT
+    assert event(text="x" * 2_000).text == "x" * MAX_TEXT_LENGTH
     assert event(text="a\x00b\x1b[1m\nc\ud800").text == "ab[1m\nc"
 
 
-@pytest.mark.parametrize("name", ["", "x" * (LONGEST_ID + 1), "a\x00", "a\nb", "\ud800"])
+@pytest.mark.parametrize("name", ["", "x" * (MAX_ID_LENGTH + 1), "a\x00", "a\nb", "\ud800"])
 def test_a_name_that_can_t_be_one_is_refused_with_its_field(name: str) -> None:
     with pytest.raises(BadEvent, match=r"data\.author"):
         event(author=name)
@@ -66,7 +66,7 @@ def test_a_name_that_can_t_be_one_is_refused_with_its_field(name: str) -> None:
         event(id=name)
 
 
-@pytest.mark.parametrize("names", [(), tuple(f"u{n}" for n in range(MOST_MENTIONED + 1))])
+@pytest.mark.parametrize("names", [(), tuple(f"u{n}" for n in range(MAX_MENTIONED + 1))])
 def test_nobody_and_too_many_can_t_be_mentioned(names: tuple[str, ...]) -> None:
     with pytest.raises(BadEvent, match=r"data\.mentions"):
         event(mentioned=names)
@@ -76,7 +76,7 @@ def test_nobody_and_too_many_can_t_be_mentioned(names: tuple[str, ...]) -> None:
     "when",
     [
         NOON.replace(tzinfo=None),
-        NOON + CLOCKS_MAY_DIFFER + SECOND,
+        NOON + UPSTREAM_CLOCK_SKEW + SECOND,
         NOON - timedelta(days=90),
         datetime.min.replace(tzinfo=timezone(timedelta(hours=14))),
         datetime.max.replace(tzinfo=UTC),

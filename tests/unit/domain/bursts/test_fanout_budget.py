@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from notifier.domain.bursts.sequencer import fanout_limit, window_over
+from notifier.domain.bursts.sequencer import fanout_limit, is_window_over
 from notifier.domain.ids import POLICIES, Kind
 from notifier.domain.token_bucket import TokenBucket
 from tests.support.examples import HOUR, MINUTE, NOON, SECOND
@@ -23,17 +23,17 @@ def test_a_clock_that_goes_back_earns_and_costs_nothing() -> None:
 
 def test_a_window_is_over_when_its_least_has_passed_and_a_fan_out_can_be_afforded() -> None:
     full = TokenBucket.full(LIMIT, NOON)
-    assert not window_over(full, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE - SECOND)
-    assert window_over(full, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
-    assert not window_over(EMPTY, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
+    assert not is_window_over(full, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE - SECOND)
+    assert is_window_over(full, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
+    assert not is_window_over(EMPTY, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
 
 
 def test_without_a_budget_the_window_alone_decides() -> None:
-    assert window_over(None, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
+    assert is_window_over(None, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
 
 
 def test_a_window_of_zero_is_always_over() -> None:
-    assert window_over(None, opened_at=NOON, collapse=timedelta(0), now=NOON)
+    assert is_window_over(None, opened_at=NOON, collapse=timedelta(0), now=NOON)
 
 
 def test_a_wish_changes_how_soon_a_token_comes_and_nothing_else() -> None:

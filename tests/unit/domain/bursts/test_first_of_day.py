@@ -5,10 +5,16 @@ from datetime import UTC, datetime
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
-from notifier.domain.bursts.sequencer import Head, advance, published, restamped, taken_back
+from notifier.domain.bursts.sequencer import (
+    Head,
+    advance,
+    after_publishing,
+    after_retraction,
+    with_late_bursts_restamped,
+)
 from tests.support.examples import ADA, HOUR, MINUTE, NOON, OF_NOVA, SECOND, advanced, mention, numbered
 
-FRESH = Head.fresh(OF_NOVA)
+FRESH = Head.empty(OF_NOVA)
 MIDNIGHT = datetime(2026, 1, 6, tzinfo=UTC)
 
 
@@ -19,7 +25,7 @@ def opened(head: Head) -> Burst:
 
 def emptied(head: Head, burst: Burst) -> Head:
     """Once all of the burst was taken back."""
-    return published(taken_back(head, [replace(burst, count=0)], [], nonce="t"), nonce="p")
+    return after_publishing(after_retraction(head, [replace(burst, count=0)], [], nonce="t"), nonce="p")
 
 
 def test_where_the_day_s_first_is_taken_back_the_next_to_open_is_it_also_while_a_later_one_is_open() -> None:
@@ -37,7 +43,7 @@ def test_a_first_that_was_taken_back_before_takes_nothing_from_the_one_that_stan
     head = advanced(FRESH, mention(1))
     first = opened(head)
     narrowed = replace(first, restricted_to=ADA)
-    head = published(taken_back(head, [narrowed], [], nonce="t"), nonce="p")
+    head = after_publishing(after_retraction(head, [narrowed], [], nonce="t"), nonce="p")
     head = advanced(head, mention(2), now=NOON + MINUTE)
     assert opened(head).first_of_day
     assert not opened(advanced(emptied(head, narrowed), mention(3), now=NOON + 2 * MINUTE)).first_of_day
@@ -58,7 +64,7 @@ def test_a_first_that_is_moved_stays_it_behind_one_of_the_day_that_isn_t() -> No
     records = numbered(mention(3, verdict=Verdict.ROW), mention(4), first=2)
     head = advance(emptied(head, first), records, known=(), now=NOON + MINUTE, nonce="n")
     assert [(burst.count, burst.first_of_day) for burst in head.outbox] == [(2, False), (1, True)]
-    after = restamped(head, written=(), now=NOON + 2 * MINUTE, nonce="r")
+    after = with_late_bursts_restamped(head, written=(), now=NOON + 2 * MINUTE, nonce="r")
     assert [burst.first_of_day for burst in after.outbox] == [False, True]
-    head = published(after, nonce="p")
+    head = after_publishing(after, nonce="p")
     assert not opened(advanced(head, mention(5), now=NOON + HOUR)).first_of_day

@@ -6,26 +6,26 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.bursts.moderation import (
-    LONGEST_REASON,
+    MAX_REASON_LENGTH,
     Mentioner,
     MentionsAllowed,
-    ReachWord,
+    ReachLimit,
     Verdict,
-    by_standing,
-    checked,
-    verdict,
+    apply_rule,
+    by_operator_verdict,
+    validated_limit,
 )
 from notifier.domain.errors import BadReach
 from notifier.domain.ids import UserId
 from tests.support.fakes.clock import START
 
-WORD = ReachWord(user=UserId("bob"), verdict=Verdict.HOLD, reason="a flood", who="grace", at=START)
+WORD = ReachLimit(user=UserId("bob"), verdict=Verdict.HOLD, reason="a flood", operator="grace", at=START)
 SECOND = timedelta(seconds=1)
 
 
 @pytest.mark.parametrize("standing", list(Verdict))
 def test_within_the_cap_the_standing_decides(standing: Verdict) -> None:
-    assert by_standing(Mentioner(standing=standing)) is standing
+    assert by_operator_verdict(Mentioner(operator_verdict=standing)) is standing
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_within_the_cap_the_standing_decides(standing: Verdict) -> None:
     ],
 )
 def test_over_the_cap_no_phone_is_woken_and_nothing_gets_wider(standing: Verdict, reach: Verdict) -> None:
-    assert by_standing(Mentioner(standing=standing, within_cap=False)) is reach
+    assert by_operator_verdict(Mentioner(operator_verdict=standing, within_cap=False)) is reach
 
 
 @pytest.mark.parametrize(
@@ -52,16 +52,18 @@ def test_over_the_cap_no_phone_is_woken_and_nothing_gets_wider(standing: Verdict
     ],
 )
 def test_what_was_let_go_passes_the_hold_and_nothing_else(standing: Verdict, *, within: bool, reach: Verdict) -> None:
-    assert verdict(by_standing, Mentioner(standing=standing, within_cap=within), released=True) is reach
+    assert (
+        apply_rule(by_operator_verdict, Mentioner(operator_verdict=standing, within_cap=within), released=True) is reach
+    )
 
 
 def test_another_rule_may_go_by_what_the_platform_says() -> None:
     def careful(mentioner: Mentioner) -> Verdict:
         return Verdict.ALL if mentioner.verified else Verdict.HOLD
 
-    assert verdict(careful, Mentioner(), released=False) is Verdict.HOLD
-    assert verdict(careful, Mentioner(verified=True), released=False) is Verdict.ALL
-    assert verdict(careful, Mentioner(), released=True) is Verdict.ALL
+    assert apply_rule(careful, Mentioner(), released=False) is Verdict.HOLD
+    assert apply_rule(careful, Mentioner(verified=True), released=False) is Verdict.ALL
+    assert apply_rule(careful, Mentioner(), released=True) is Verdict.ALL
 
 
 @pytest.mark.parametrize("followed", [False, True])
@@ -76,13 +78,13 @@ def test_an_account_lets_through_whom_it_says(*, followed: bool, verified: bool)
     }
 
 
-@pytest.mark.parametrize("reason", ["", " \t", "x" * (LONGEST_REASON + 1)])
+@pytest.mark.parametrize("reason", ["", " \t", "x" * (MAX_REASON_LENGTH + 1)])
 def test_a_word_has_a_reason(reason: str) -> None:
     with pytest.raises(BadReach, match=r"\w+\.$"):
-        checked(replace(WORD, reason=reason), None)
+        validated_limit(replace(WORD, reason=reason), None)
 
 
 def test_a_word_comes_after_the_one_that_stands_also_by_a_clock_that_is_behind() -> None:
-    assert checked(WORD, None) == WORD
-    assert checked(WORD, replace(WORD, at=START - SECOND)) == WORD
-    assert checked(WORD, replace(WORD, at=START + SECOND)).at > START + SECOND
+    assert validated_limit(WORD, None) == WORD
+    assert validated_limit(WORD, replace(WORD, at=START - SECOND)) == WORD
+    assert validated_limit(WORD, replace(WORD, at=START + SECOND)).at > START + SECOND

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.domain.bursts.burst import KEPT_MENTIONERS, RETENTION, Burst
+from notifier.domain.bursts.burst import MAX_MENTIONERS, RETENTION, Burst
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.bursts.retraction import (
@@ -16,17 +16,17 @@ from notifier.domain.bursts.retraction import (
     Retraction,
     RetractionCause,
     amended,
-    as_it_stands,
-    counts,
-    day_trails,
-    found_by,
-    stands_under,
+    apply_retractions,
+    belongs_to,
+    day_keys,
+    index_keys,
+    retraction_keys,
 )
 from notifier.domain.ids import BurstKey, Lane, UserId
 from tests.support.examples import ADA, BOB, EVE, NOON, OF_NOVA
 
 MIDNIGHT = NOON + timedelta(hours=12)
-NAMES = [UserId(f"a{n}") for n in range(KEPT_MENTIONERS + 4)]
+NAMES = [UserId(f"a{n}") for n in range(MAX_MENTIONERS + 4)]
 
 
 def mention(n: int, author: UserId = ADA, *, protected: bool = False) -> Mention:
@@ -55,10 +55,12 @@ def burst_of(mentions: Sequence[Mention]) -> Burst:
 
 def settled(burst: Burst, stored: list[Mention], words: Sequence[Retraction]) -> Burst:
     """As a stage does: all that stays is looked up, and what is changed is written back."""
-    said = {word.trail: word for word in words}
-    changes = [MentionChange(before=one, after=after) for one in stored if (after := as_it_stands(one, said)) != one]
-    stored[:] = [as_it_stands(one, said) for one in stored]
-    rest = {one.author: one for one in reversed(stored) if counts(one, burst)}
+    said = {word.key: word for word in words}
+    changes = [
+        MentionChange(before=one, after=after) for one in stored if (after := apply_retractions(one, said)) != one
+    ]
+    stored[:] = [apply_retractions(one, said) for one in stored]
+    rest = {one.author: one for one in reversed(stored) if belongs_to(one, burst)}
     return amended(burst, changes, rest, version=burst.version + 1) if changes else burst
 
 
@@ -82,7 +84,7 @@ def test_whatever_is_deleted_in_whatever_order_the_burst_is_what_is_left(
         burst = settled(burst, stored, words)
         left = [one for one in stored if not one.retracted]
         assert burst.count == len(left)
-        assert burst.retracted is (not left)
+        assert burst.is_retracted is (not left)
         if left:
             writers = {one.author for one in left}
             assert burst.mentioners
@@ -101,22 +103,22 @@ def test_nobody_is_named_who_is_protected_and_what_is_left_of_one_alone_is_his_f
     burst = settled(burst_of(stored), stored, [said(RetractionCause.PROTECT, author=BOB)])
     assert (burst.count, burst.mentioners, burst.restricted_to, burst.silent) == (2, (ADA, EVE), None, False)
     burst = settled(burst, stored, [said(RetractionCause.PROTECT), said(RetractionCause.PROTECT, author=EVE)])
-    assert (burst.count, burst.mentioners, burst.restricted_to, burst.narrowed) == (1, (ADA,), ADA, True)
+    assert (burst.count, burst.mentioners, burst.restricted_to, burst.is_narrowed) == (1, (ADA,), ADA, True)
     assert settled(burst, stored, [said(RetractionCause.DELETE, "t1", author=BOB)]).count == 1
-    assert settled(burst, stored, [said(RetractionCause.DELETE, "t0")]).retracted
+    assert settled(burst, stored, [said(RetractionCause.DELETE, "t0")]).is_retracted
 
 
 def test_a_protected_author_s_own_burst_is_changed_by_a_deletion_alone() -> None:
     stored = [mention(0, protected=True)]
     burst = burst_of(stored)
     assert settled(burst, stored, [said(RetractionCause.PROTECT)]) is burst
-    assert settled(burst, stored, [said(RetractionCause.ERASE)]).retracted
+    assert settled(burst, stored, [said(RetractionCause.ERASE)]).is_retracted
 
 
 def test_what_happened_after_the_author_s_word_is_not_meant() -> None:
     later = replace(mention(0), happened_at=NOON + timedelta(hours=2))
     for cause in (RetractionCause.PROTECT, RetractionCause.ERASE):
-        assert said(cause).of(later) == later
+        assert said(cause).apply_to(later) == later
 
 
 def test_an_edit_is_the_text_of_the_tweet_that_is_shown_and_of_no_other() -> None:
@@ -134,14 +136,14 @@ def test_an_edit_is_the_text_of_the_tweet_that_is_shown_and_of_no_other() -> Non
 def test_at_a_day_s_end_a_mention_is_found_by_any_clock(accepted_at: datetime) -> None:
     """By a gateway's that is ahead; and what waited in the log is shown for as long as it opened late."""
     word = said(RetractionCause.ERASE)
-    led = word.leads_to(MIDNIGHT - timedelta(seconds=1))
-    assert not set(led).isdisjoint(found_by(replace(mention(0), accepted_at=accepted_at)))
+    led = word.index_keys(MIDNIGHT - timedelta(seconds=1))
+    assert not set(led).isdisjoint(index_keys(replace(mention(0), accepted_at=accepted_at)))
 
 
 def test_a_mention_is_found_by_the_trails_that_its_retractions_follow() -> None:
     one = mention(0)
     now = NOON + timedelta(days=80)
     for word in (said(RetractionCause.DELETE, "t0"), said(RetractionCause.ERASE)):
-        assert word.trail in stands_under(one)
-        assert not set(word.leads_to(now)).isdisjoint(found_by(one))
-    assert len(day_trails(ADA, NOON, now)) == 81
+        assert word.key in retraction_keys(one)
+        assert not set(word.index_keys(now)).isdisjoint(index_keys(one))
+    assert len(day_keys(ADA, NOON, now)) == 81

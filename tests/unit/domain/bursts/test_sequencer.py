@@ -8,7 +8,15 @@ import pytest
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.bursts.moderation import Verdict
-from notifier.domain.bursts.sequencer import CLOCKS_APART, TICK, VISIBLE_WITHIN, Head, advance, published, restamped
+from notifier.domain.bursts.sequencer import (
+    MAX_CLOCK_SKEW,
+    TICK,
+    VISIBILITY_DEADLINE,
+    Head,
+    advance,
+    after_publishing,
+    with_late_bursts_restamped,
+)
 from notifier.domain.ids import POLICIES, UserId
 from tests.support.examples import (
     ADA,
@@ -26,10 +34,10 @@ from tests.support.examples import (
     numbered,
 )
 
-FRESH = Head.fresh(OF_NOVA)
+FRESH = Head.empty(OF_NOVA)
 OFF = timedelta(0)
 SMALL = 1_000
-LATE = NOON + VISIBLE_WITHIN + TICK
+LATE = NOON + VISIBILITY_DEADLINE + TICK
 MIDNIGHT = datetime(2026, 1, 6, tzinfo=UTC)
 
 
@@ -44,7 +52,7 @@ def decided(*mentions: Mention, head: Head = FRESH, now: datetime = NOON, collap
 
 def test_the_first_mention_opens_a_burst() -> None:
     after = decided(mention())
-    assert (after.seq, after.version, after.published) == (1, 1, False)
+    assert (after.seq, after.version, after.is_published) == (1, 1, False)
     assert after.outbox == (opened(after),)
     assert [s.seq for s in after.sequenced] == [1]
 
@@ -77,14 +85,14 @@ def test_a_subject_goes_on_in_another_partition_when_the_log_has_grown() -> None
     moved = numbered(mention(3), partition="mentions.celebrity/5")
     after = advance(head, moved, known=(), now=NOON, nonce="n")
     assert (opened(after).count, after.applied) == (3, {LANE: 1, moved[0].partition: 0})
-    assert advance(published(after, nonce="n"), moved, known=(), now=NOON, nonce="n").outbox == ()
+    assert advance(after_publishing(after, nonce="n"), moved, known=(), now=NOON, nonce="n").outbox == ()
 
 
 def test_a_known_event_moves_the_offset_alone() -> None:
     head = advanced(FRESH, mention(1))
     after = advance(head, numbered(mention(1), first=7), known=[mention(1).event], now=NOON, nonce="n")
     assert after.applied == {LANE: 7}
-    assert (after.seq, after.open, after.published) == (head.seq, head.open, True)
+    assert (after.seq, after.open, after.is_published) == (head.seq, head.open, True)
 
 
 def test_an_event_twice_in_a_batch_counts_once() -> None:
@@ -101,7 +109,7 @@ def test_each_partition_has_an_offset_of_its_own() -> None:
 @pytest.mark.parametrize("verdict", [Verdict.DENY, Verdict.HOLD])
 def test_a_denied_or_held_mention_reaches_nobody(verdict: Verdict) -> None:
     after = decided(mention(verdict=verdict))
-    assert (after.seq, after.published, after.applied) == (0, True, {LANE: 0})
+    assert (after.seq, after.is_published, after.applied) == (0, True, {LANE: 0})
 
 
 def test_an_unpublished_head_is_finished_before_it_is_advanced() -> None:
@@ -137,7 +145,7 @@ def test_a_subject_that_was_small_for_a_while_has_still_spent_its_budget() -> No
 
 
 def test_a_personal_subject_has_no_budget() -> None:
-    head = Head.fresh(SELF_NOVA)
+    head = Head.empty(SELF_NOVA)
     for n in range(30):
         head = advanced(head, mention(n, subject=SELF_NOVA, followers=1), now=NOON + n * MINUTE)
     assert (head.seq, head.budget) == (30, None)
@@ -165,15 +173,19 @@ def test_a_purse_fills_up_again_while_mentions_go_on_beyond_it() -> None:
     for n in range(45):
         after = decided(mention(n, protected=True), head=replace(head, applied={}), now=NOON + n * 6 * MINUTE)
         fanned_out += sum(not burst.pull_only for burst in after.outbox)
-        head = published(after, nonce="p")
+        head = after_publishing(after, nonce="p")
     assert fanned_out in (6 + 3, 6 + 4)
 
 
 def test_a_small_subject_s_restricted_bursts_are_all_fanned_out_and_so_is_one_s_own() -> None:
     for subject, followers in ((OF_NOVA, SMALL), (SELF_NOVA, 1)):
         many = [mention(n, subject=subject, followers=followers, protected=True) for n in range(50)]
-        after = decided(*many, head=Head.fresh(subject))
-        assert (len(after.outbox), any(burst.pull_only for burst in after.outbox), after.purse) == (50, False, None)
+        after = decided(*many, head=Head.empty(subject))
+        assert (len(after.outbox), any(burst.pull_only for burst in after.outbox), after.restricted_budget) == (
+            50,
+            False,
+            None,
+        )
 
 
 def test_a_protected_mention_never_takes_the_day_s_first_from_the_public() -> None:
@@ -196,38 +208,38 @@ def test_a_clock_that_goes_back_opens_no_burst_before_the_last_one() -> None:
 
 def test_what_could_still_be_visible_in_time_is_not_restamped() -> None:
     head = decided(mention())
-    assert restamped(head, written=(), now=NOON + VISIBLE_WITHIN, nonce="r") is head
+    assert with_late_bursts_restamped(head, written=(), now=NOON + VISIBILITY_DEADLINE, nonce="r") is head
 
 
 def test_a_late_burst_opens_when_it_is_restamped() -> None:
-    head = restamped(decided(mention()), written=(), now=LATE, nonce="r")
+    head = with_late_bursts_restamped(decided(mention()), written=(), now=LATE, nonce="r")
     assert (opened(head).opened_at, head.last_opened_at, head.version, head.nonce) == (LATE, LATE, 2, "r")
     assert head.outbox == (opened(head),)
 
 
 def test_what_was_written_or_announced_keeps_its_time() -> None:
     unwritten = decided(mention())
-    assert restamped(unwritten, written=[1], now=LATE, nonce="r") is unwritten
+    assert with_late_bursts_restamped(unwritten, written=[1], now=LATE, nonce="r") is unwritten
     grown = decided(mention(2), head=replace(advanced(FRESH, mention(1)), applied={}))
-    assert restamped(grown, written=(), now=LATE, nonce="r") is grown
+    assert with_late_bursts_restamped(grown, written=(), now=LATE, nonce="r") is grown
 
 
 def test_bursts_behind_a_late_one_move_along() -> None:
     head = decided(*(mention(n, followers=SMALL) for n in range(3)), collapse=OFF)
-    after = restamped(head, written=(), now=LATE, nonce="r")
+    after = with_late_bursts_restamped(head, written=(), now=LATE, nonce="r")
     assert [burst.opened_at for burst in after.outbox] == [LATE, LATE + TICK, LATE + 2 * TICK]
 
 
 def test_a_restamped_burst_shares_no_moment_with_one_that_was_written() -> None:
     head = decided(*(mention(n, followers=SMALL) for n in range(3)), collapse=OFF)
     slow = tuple(replace(b, opened_at=LATE) if b.key.seq == 3 else b for b in head.outbox)
-    after = restamped(replace(head, outbox=slow), written=[3], now=LATE, nonce="r")
+    after = with_late_bursts_restamped(replace(head, outbox=slow), written=[3], now=LATE, nonce="r")
     assert [burst.opened_at for burst in after.outbox] == [LATE + TICK, LATE + 2 * TICK, LATE]
     assert after.last_opened_at == LATE + 2 * TICK
 
 
 def test_the_next_burst_opens_after_a_restamped_one() -> None:
-    head = published(restamped(decided(mention(1)), written=(), now=LATE, nonce="r"), nonce="p")
+    head = after_publishing(with_late_bursts_restamped(decided(mention(1)), written=(), now=LATE, nonce="r"), nonce="p")
     assert opened(advanced(head, mention(2), now=NOON + MINUTE)).key.seq == 1
     assert opened(advanced(head, mention(2), now=LATE + MINUTE)).opened_at == LATE + MINUTE
 
@@ -237,13 +249,13 @@ def test_a_burst_restamped_past_midnight_is_the_new_day_s_first() -> None:
     records = numbered(*(mention(n, followers=SMALL) for n in (2, 3)), first=1)
     head = advance(head, records, known=(), now=MIDNIGHT - TICK, nonce="n", collapse=OFF)
     assert [burst.first_of_day for burst in head.outbox] == [False, True]
-    after = restamped(head, written=(), now=MIDNIGHT + 2 * SECOND, nonce="r")
+    after = with_late_bursts_restamped(head, written=(), now=MIDNIGHT + 2 * SECOND, nonce="r")
     assert [burst.first_of_day for burst in after.outbox] == [True, False]
 
 
 def test_publishing_empties_the_outbox_and_announces_all() -> None:
-    head = published(decided(mention(1)), nonce="p")
-    assert (head.outbox, head.sequenced, head.announced, head.published) == ((), (), 1, True)
+    head = after_publishing(decided(mention(1)), nonce="p")
+    assert (head.outbox, head.sequenced, head.announced, head.is_published) == ((), (), 1, True)
     assert (head.version, head.nonce) == (2, "p")
 
 
@@ -253,7 +265,7 @@ def test_a_mention_that_may_ring_phones_does_not_join_a_burst_that_may_not() -> 
     assert [burst.count for burst in after.outbox] == [1, 2]
 
 
-@pytest.mark.parametrize("behind", [3 * SECOND, CLOCKS_APART])
+@pytest.mark.parametrize("behind", [3 * SECOND, MAX_CLOCK_SKEW])
 def test_a_clock_that_is_behind_opens_no_burst_before_its_mention_was_accepted(behind: timedelta) -> None:
     head = decided(replace(mention(), accepted_at=NOON), now=NOON - behind)
     assert opened(head).opened_at == NOON
@@ -261,4 +273,4 @@ def test_a_clock_that_is_behind_opens_no_burst_before_its_mention_was_accepted(b
 
 def test_a_clock_of_another_that_is_far_ahead_opens_no_burst_far_in_the_future() -> None:
     head = decided(replace(mention(), accepted_at=NOON + HOUR), now=NOON)
-    assert opened(head).opened_at == NOON + CLOCKS_APART
+    assert opened(head).opened_at == NOON + MAX_CLOCK_SKEW

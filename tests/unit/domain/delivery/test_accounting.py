@@ -2,27 +2,27 @@
 
 from datetime import timedelta
 
-from notifier.domain.audience.snapshot import KEPT_FOR
+from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.accounting import Books, books
-from notifier.domain.delivery.ledger import Fact, LedgerEntry, account
+from notifier.domain.delivery.accounting import RecipientTotals, recipient_totals
+from notifier.domain.delivery.ledger import Fact, LedgerEntry, burst_progress
 from notifier.domain.delivery.slice import Step
 from tests.support.examples import NOON, entry, plan_of, slice_of, tally
 
 TALLIES = [tally(0, p0=1, p1=20, p2=300, suppressed=4), tally(1, p0=2, p1=30, p2=500, suppressed=1)]
 
 
-def of(*entries: LedgerEntry, sealed: int = 2, later: timedelta = timedelta(0)) -> Books:
+def of(*entries: LedgerEntry, sealed: int = 2, later: timedelta = timedelta(0)) -> RecipientTotals:
     plan = plan_of(shards=2, pushed=(Tier.P0,))
-    return books(account(plan, entries, ()), TALLIES[:sealed], throttles=["t1"], now=NOON + later)
+    return recipient_totals(burst_progress(plan, entries, ()), TALLIES[:sealed], throttles=["t1"], now=NOON + later)
 
 
 def test_before_anything_is_sealed_nobody_is_expected() -> None:
-    assert (of(sealed=0).expected, of(sealed=0).balanced) == (0, True)
+    assert (of(sealed=0).expected, of(sealed=0).is_balanced) == (0, True)
 
 
 def test_what_nobody_began_is_in_flight() -> None:
-    assert of() == Books(expected=858, delivered=0, suppressed=5, parked=0, pulled=0, dead=0, in_flight=853)
+    assert of() == RecipientTotals(expected=858, delivered=0, suppressed=5, parked=0, pulled=0, dead=0, in_flight=853)
 
 
 def test_everybody_is_where_the_facts_say() -> None:
@@ -34,13 +34,15 @@ def test_everybody_is_where_the_facts_say() -> None:
         entry(slice_of(Tier.P2, 0), Fact.PARKED, note="t1"),
         entry(slice_of(Tier.P2, 1), Fact.PARKED, note="lifted"),
     )
-    assert found == Books(expected=858, delivered=1, suppressed=5, parked=300, pulled=20, dead=30, in_flight=502)
-    assert found.balanced
+    assert found == RecipientTotals(
+        expected=858, delivered=1, suppressed=5, parked=300, pulled=20, dead=30, in_flight=502
+    )
+    assert found.is_balanced
 
 
 def test_once_the_seals_have_expired_there_is_nothing_to_check_against() -> None:
-    assert not of(later=KEPT_FOR - timedelta(seconds=1)).expired
-    assert of(sealed=0, later=KEPT_FOR).expired
+    assert not of(later=SNAPSHOT_KEPT_FOR - timedelta(seconds=1)).expired
+    assert of(sealed=0, later=SNAPSHOT_KEPT_FOR).expired
 
 
 def test_alerts_are_no_deliveries() -> None:
@@ -48,5 +50,5 @@ def test_alerts_are_no_deliveries() -> None:
 
 
 def test_one_person_too_many_or_too_few_is_noticed() -> None:
-    assert not of(entry(slice_of(Tier.P1, 0), Fact.DONE, people=19)).balanced
-    assert not of(entry(slice_of(Tier.P1, 0), Fact.PULLED, people=21)).balanced
+    assert not of(entry(slice_of(Tier.P1, 0), Fact.DONE, people=19)).is_balanced
+    assert not of(entry(slice_of(Tier.P1, 0), Fact.PULLED, people=21)).is_balanced

@@ -6,7 +6,15 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.delivery.slice import Pool
-from notifier.domain.delivery.throttle import CROWDED, FULL, LATE, SLOW_STORE, STUCK_STORE, Readings, pressure
+from notifier.domain.delivery.throttle import (
+    FULL_QUEUE,
+    LATE_AFTER,
+    LONG_QUEUE,
+    SLOW_STORE,
+    STUCK_STORE,
+    Readings,
+    backpressure,
+)
 
 NOBODY: Mapping[Pool, timedelta] = {}
 CALM = SLOW_STORE / 10
@@ -16,18 +24,18 @@ CALM = SLOW_STORE / 10
     ("latency", "queued", "behind", "taken"),
     [
         (CALM, 0, NOBODY, 0.0),
-        (SLOW_STORE, CROWDED, LATE, 0.0),
+        (SLOW_STORE, LONG_QUEUE, LATE_AFTER, 0.0),
         ((SLOW_STORE + STUCK_STORE) / 2, 0, NOBODY, 0.5),
         (STUCK_STORE, 0, NOBODY, 1.0),
-        (100 * STUCK_STORE, 100 * CROWDED, {Pool.P1: 100 * LATE[Pool.P1]}, 1.0),
-        (CALM, (CROWDED + FULL) // 2, NOBODY, 0.5),
-        (CALM, FULL, NOBODY, 1.0),
-        (CALM, 0, {Pool.P0: 2 * LATE[Pool.P0]}, 0.5),
-        (CALM, 0, {Pool.P1: 3 * LATE[Pool.P1], Pool.P0: CALM}, 1.0),
+        (100 * STUCK_STORE, 100 * LONG_QUEUE, {Pool.P1: 100 * LATE_AFTER[Pool.P1]}, 1.0),
+        (CALM, (LONG_QUEUE + FULL_QUEUE) // 2, NOBODY, 0.5),
+        (CALM, FULL_QUEUE, NOBODY, 1.0),
+        (CALM, 0, {Pool.P0: 2 * LATE_AFTER[Pool.P0]}, 0.5),
+        (CALM, 0, {Pool.P1: 3 * LATE_AFTER[Pool.P1], Pool.P0: CALM}, 1.0),
         (CALM, 0, {Pool.P2: timedelta(hours=5), Pool.FCM: timedelta(hours=5)}, 0.0),
     ],
 )
 def test_the_worst_of_the_readings_takes_its_share(
     latency: timedelta, queued: int, behind: Mapping[Pool, timedelta], taken: float
 ) -> None:
-    assert pressure(Readings(store_latency=latency, queued=queued, behind=behind)) == pytest.approx(taken)
+    assert backpressure(Readings(store_latency=latency, queued=queued, backlog_ages=behind)) == pytest.approx(taken)

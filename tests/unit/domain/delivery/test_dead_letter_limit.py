@@ -1,7 +1,7 @@
 """Dead-letter limit: what is counted, when a lane stops, and what a resume forgets."""
 
 from notifier.domain.delivery.dead_letter_limit import (
-    LONGEST_CAUSE,
+    MAX_CAUSE_LENGTH,
     DeadLetterLimit,
     LaneTally,
     LimitKind,
@@ -18,7 +18,7 @@ FRESH = LaneTally(lane="mentions")
 
 def dies(tally: LaneTally, *records: str, limit: DeadLetterLimit = LIMIT) -> LaneTally:
     for record in records:
-        tally = count_death(tally, limit, record=record, cause="ValueError: no", who="pump-1", at=NOON)
+        tally = count_death(tally, limit, record=record, cause="ValueError: no", stopped_by="pump-1", at=NOON)
     return tally
 
 
@@ -35,7 +35,7 @@ def test_next_death_in_a_row_stops_the_lane_and_is_not_counted() -> None:
     tally = dies(FRESH, "r1", "r2", "r3", "r4")
     assert tally.stop is not None
     assert (tally.stop.kind, tally.stop.limit, tally.stop.record) == (LimitKind.IN_A_ROW, 3, "r4")
-    assert (tally.stop.at, tally.stop.who, tally.stop.cause) == (NOON, "pump-1", "ValueError: no")
+    assert (tally.stop.at, tally.stop.stopped_by, tally.stop.cause) == (NOON, "pump-1", "ValueError: no")
     assert [death.record for death in tally.deaths] == ["r1", "r2", "r3"]
 
 
@@ -104,9 +104,9 @@ def test_without_limits_nothing_is_counted() -> None:
 
 def test_long_cause_is_cut() -> None:
     limit = DeadLetterLimit(in_a_row=1)
-    tally = count_death(dies(FRESH, "r1", limit=limit), limit, record="r2", cause="x" * 9_000, who="p", at=NOON)
+    tally = count_death(dies(FRESH, "r1", limit=limit), limit, record="r2", cause="x" * 9_000, stopped_by="p", at=NOON)
     assert tally.stop is not None
-    assert tally.stop.cause == "x" * LONGEST_CAUSE
+    assert tally.stop.cause == "x" * MAX_CAUSE_LENGTH
 
 
 def test_default_row_is_stricter_than_the_default_window() -> None:

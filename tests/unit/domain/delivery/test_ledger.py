@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.ledger import Fact, LedgerEntry, SliceState, State, account
+from notifier.domain.delivery.ledger import Fact, LedgerEntry, SliceState, State, burst_progress
 from notifier.domain.delivery.slice import Step
 from tests.support.examples import HOUR, NOON, SECOND, claim, entry, plan_of, slice_of
 
@@ -14,18 +14,18 @@ QUEUED = entry(P1, Fact.DISPATCHED, n=1)
 
 
 def standing(*entries: LedgerEntry) -> SliceState:
-    return account(plan_of(), entries, ()).standings[P1]
+    return burst_progress(plan_of(), entries, ()).slice_states[P1]
 
 
 def test_every_planned_slice_has_a_standing() -> None:
     plan = plan_of(pushed=(Tier.P0,))
-    assert list(account(plan, (), ()).standings) == list(plan.slices())
+    assert list(burst_progress(plan, (), ()).slice_states) == list(plan.slices())
 
 
 def test_a_fact_about_a_slice_that_was_never_planned_is_no_concern() -> None:
     stranger = slice_of(Tier.P1, 99)
-    found = account(plan_of(), [entry(stranger, Fact.DONE)], [claim(stranger, at=NOON, until=NOON)])
-    assert stranger not in found.standings
+    found = burst_progress(plan_of(), [entry(stranger, Fact.DONE)], [claim(stranger, at=NOON, until=NOON)])
+    assert stranger not in found.slice_states
 
 
 @pytest.mark.parametrize(
@@ -62,15 +62,15 @@ def test_a_slice_that_was_never_queued_may_be() -> None:
 
 
 def test_a_dispatch_that_nobody_claimed_counts_as_lost_after_the_deadline() -> None:
-    assert standing(QUEUED).busy_until() == NOON + P1.terms.unclaimed
-    assert standing(QUEUED).in_flight(NOON + P1.terms.unclaimed) is False
+    assert standing(QUEUED).busy_until() == NOON + P1.terms.requeue_after
+    assert standing(QUEUED).is_in_flight(NOON + P1.terms.requeue_after) is False
 
 
 def claimed(*, at: int, until: int, queued: int = 0) -> SliceState:
     """By seconds after noon."""
     again = [entry(P1, Fact.DISPATCHED, n=2, at=NOON + queued * SECOND)] if queued else []
     hold = claim(P1, at=NOON + at * SECOND, until=NOON + until * SECOND)
-    return account(plan_of(), [QUEUED, *again], [hold]).standings[P1]
+    return burst_progress(plan_of(), [QUEUED, *again], [hold]).slice_states[P1]
 
 
 def test_a_claim_answers_the_dispatch_before_it() -> None:
@@ -78,11 +78,11 @@ def test_a_claim_answers_the_dispatch_before_it() -> None:
 
 
 def test_a_slice_that_was_handed_back_may_be_queued_at_once() -> None:
-    assert claimed(at=2, until=3).in_flight(NOON + 3 * SECOND) is False
+    assert claimed(at=2, until=3).is_in_flight(NOON + 3 * SECOND) is False
 
 
 def test_a_claim_of_before_doesn_t_answer_a_new_dispatch() -> None:
-    assert claimed(at=2, until=3, queued=4).busy_until() == NOON + 4 * SECOND + P1.terms.unclaimed
+    assert claimed(at=2, until=3, queued=4).busy_until() == NOON + 4 * SECOND + P1.terms.requeue_after
 
 
 def test_a_worker_who_renewed_an_older_claim_late_is_left_to_finish() -> None:
@@ -90,18 +90,18 @@ def test_a_worker_who_renewed_an_older_claim_late_is_left_to_finish() -> None:
 
 
 def test_an_ended_slice_is_never_in_flight() -> None:
-    assert standing(QUEUED, entry(P1, Fact.DONE)).in_flight(NOON) is False
+    assert standing(QUEUED, entry(P1, Fact.DONE)).is_in_flight(NOON) is False
 
 
 def test_phones_wait_for_the_rows_of_the_same_people() -> None:
     phones = slice_of(Tier.P1, step=Step.FCM)
-    before = account(plan_of(pushed=(Tier.P1,)), [entry(slice_of(Tier.P1, 1), Fact.DONE)], ())
-    assert not before.rows_done(phones)
-    assert before.with_entry(entry(P1, Fact.DONE)).rows_done(phones)
+    before = burst_progress(plan_of(pushed=(Tier.P1,)), [entry(slice_of(Tier.P1, 1), Fact.DONE)], ())
+    assert not before.are_rows_finished(phones)
+    assert before.with_entry(entry(P1, Fact.DONE)).are_rows_finished(phones)
 
 
 def worth_until(*facts: LedgerEntry, step: Step) -> datetime:
-    return account(plan_of(pushed=(Tier.P1,)), facts, ()).worth_until(slice_of(Tier.P1, step=step))
+    return burst_progress(plan_of(pushed=(Tier.P1,)), facts, ()).expires_at(slice_of(Tier.P1, step=step))
 
 
 def test_rows_are_worth_their_term_from_the_opening() -> None:
@@ -114,8 +114,8 @@ def test_alerts_are_worth_a_day_whatever_became_of_their_rows(fact: Fact) -> Non
 
 
 def phones_of(*facts: LedgerEntry, pushed: tuple[Tier, ...] = (Tier.P1, Tier.P2, Tier.DORMANT)) -> set[Tier]:
-    found = account(plan_of(shards=1, pushed=pushed), facts, ())
-    return {one.tier for one in found.standings if one.step is not Step.ROWS}
+    found = burst_progress(plan_of(shards=1, pushed=pushed), facts, ())
+    return {one.tier for one in found.slice_states if one.step is not Step.ROWS}
 
 
 @pytest.mark.parametrize(
@@ -132,24 +132,26 @@ def test_rows_whose_people_have_no_phones_have_nothing_behind_them(
 ) -> None:
     done = entry(slice_of(tier), Fact.DONE, phones=phones)
     assert phones_of(done) == left
-    before = account(plan_of(shards=1, pushed=(Tier.P1, Tier.P2, Tier.DORMANT)), (), ())
-    assert {one.tier for one in before.with_entry(done).standings if one.step is not Step.ROWS} == left
+    before = burst_progress(plan_of(shards=1, pushed=(Tier.P1, Tier.P2, Tier.DORMANT)), (), ())
+    assert {one.tier for one in before.with_entry(done).slice_states if one.step is not Step.ROWS} == left
 
 
 PHONES_OF_P1 = slice_of(Tier.P1, step=Step.FCM)
 
 
 def waiting(*facts: LedgerEntry, now: datetime) -> SliceState:
-    found = account(plan_of(pushed=(Tier.P1,)), [entry(P1, Fact.DONE), *facts], ())
-    assert found.awake(found.standings[PHONES_OF_P1], now) is not found.standings[PHONES_OF_P1].waits(now)
-    return found.standings[PHONES_OF_P1]
+    found = burst_progress(plan_of(pushed=(Tier.P1,)), [entry(P1, Fact.DONE), *facts], ())
+    assert found.is_active(found.slice_states[PHONES_OF_P1], now) is not found.slice_states[PHONES_OF_P1].is_deferred(
+        now
+    )
+    return found.slice_states[PHONES_OF_P1]
 
 
 def test_what_waits_for_a_moment_is_not_in_flight_and_may_be_queued_when_it_comes() -> None:
     queued = entry(PHONES_OF_P1, Fact.DISPATCHED, n=1)
     until = entry(PHONES_OF_P1, Fact.WAITS, n=1, at=NOON + HOUR)
     found = waiting(queued, until, now=NOON + SECOND)
-    assert (found.state(NOON + SECOND, throttles=()), found.in_flight(NOON + SECOND)) == (State.WAITING, False)
+    assert (found.state(NOON + SECOND, throttles=()), found.is_in_flight(NOON + SECOND)) == (State.WAITING, False)
     assert waiting(queued, until, now=NOON + HOUR).busy_until() is None
 
 
@@ -157,12 +159,12 @@ def test_of_several_waits_the_last_counts_and_who_is_queued_behind_it_is_in_flig
     waits = [entry(PHONES_OF_P1, Fact.WAITS, n=n, at=NOON + at) for n, at in ((2, HOUR), (1, 9 * HOUR))]
     again = entry(PHONES_OF_P1, Fact.DISPATCHED, n=2, at=NOON + HOUR)
     found = waiting(*waits, again, now=NOON + HOUR)
-    assert (found.waited, found.in_flight(NOON + HOUR)) == (2, True)
+    assert (found.times_deferred, found.is_in_flight(NOON + HOUR)) == (2, True)
 
 
 def test_a_burst_is_settled_when_every_slice_has_ended() -> None:
     plan = plan_of(shards=1)
     ends = [entry(one, fact) for one, fact in zip(plan.slices(), (Fact.DONE, Fact.PULLED, Fact.DEAD), strict=True)]
-    assert account(plan, ends, ()).settled
-    assert not account(plan, ends[:-1], ()).settled
-    assert account(plan_of(shards=0), (), ()).settled
+    assert burst_progress(plan, ends, ()).is_finished
+    assert not burst_progress(plan, ends[:-1], ()).is_finished
+    assert burst_progress(plan_of(shards=0), (), ()).is_finished

@@ -4,30 +4,30 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from notifier.domain.audience.tiers import TIERS, Tier
-from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry, account
-from notifier.domain.delivery.plan import EXPECTED_SHARE, WIDEST, Plan
+from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry, burst_progress
+from notifier.domain.delivery.plan import EXPECTED_SHARE, MAX_SHARDS_PER_SLICE, Plan
 from notifier.domain.delivery.scheduling import (
-    CREDITS,
-    GIVES_WAY,
-    LATE,
+    MAX_YIELD_TIME,
+    P0_LATE_AFTER,
+    POOL_CREDITS,
     Credit,
     DispatchDecision,
     decide,
     expected_people,
-    expired,
+    is_expired,
 )
-from notifier.domain.delivery.slice import PHONES, Pool, Slice, Step
+from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Slice, Step
 from notifier.domain.delivery.throttle import TierLimit
 from tests.support.examples import HOUR, NOON, SECOND, claim, entry, plan_of, slice_of
 
-PAUSED = {Tier.P2: TierLimit(rate=0.0, by="t1")}
-P1_SLOWED = {Tier.P1: TierLimit(rate=1_000.0, by="t1")}
-SLOWED = {Tier.P2: TierLimit(rate=1_000.0, by="t1")}
+PAUSED = {Tier.P2: TierLimit(rate=0.0, throttle_id="t1")}
+P1_SLOWED = {Tier.P1: TierLimit(rate=1_000.0, throttle_id="t1")}
+SLOWED = {Tier.P2: TierLimit(rate=1_000.0, throttle_id="t1")}
 NO_CREDIT = Credit(slices=0, shards=0)
 
 
 def of(plan: Plan, *entries: LedgerEntry) -> BurstProgress:
-    return account(plan, entries, ())
+    return burst_progress(plan, entries, ())
 
 
 def chosen(
@@ -40,8 +40,8 @@ def chosen(
     return decide(
         accounts,
         now=now,
-        credits={**CREDITS, **(credits or {})},
-        allowances=allowances or {},
+        credits={**POOL_CREDITS, **(credits or {})},
+        limits=allowances or {},
         people_left={Tier.P2: left},
     )
 
@@ -81,36 +81,38 @@ def test_p2_gives_way_again_while_a_slice_of_p1_that_was_lost_waits() -> None:
 
 def test_p2_gives_way_to_no_p1_for_long_nor_to_one_that_a_throttle_holds_nor_to_another_bursts() -> None:
     plan = plan_of(shards=2)
-    assert len(in_pool(chosen(of(plan), now=NOON + GIVES_WAY[Pool.P2], credits={Pool.P1: NO_CREDIT}), Pool.P2)) == 2
+    assert (
+        len(in_pool(chosen(of(plan), now=NOON + MAX_YIELD_TIME[Pool.P2], credits={Pool.P1: NO_CREDIT}), Pool.P2)) == 2
+    )
     assert len(in_pool(chosen(of(plan), allowances=P1_SLOWED), Pool.P2)) == 2
     other = plan_of(seq=2, shards=1)
     assert [one.burst for one in in_pool(chosen(of(plan), led(other)), Pool.P2)] == [other.burst]
 
 
 def test_p1_and_p2_of_all_give_way_while_anybody_s_p0_is_late() -> None:
-    others, late = led(plan_of(seq=2, shards=1, opened_at=NOON + LATE)), of(plan_of(shards=1))
-    soon = chosen(others, late, now=NOON + LATE - SECOND / 10)
+    others, late = led(plan_of(seq=2, shards=1, opened_at=NOON + P0_LATE_AFTER)), of(plan_of(shards=1))
+    soon = chosen(others, late, now=NOON + P0_LATE_AFTER - SECOND / 10)
     assert {Pool.P1, Pool.P2} <= {one.pool for one in soon.queue}
-    assert {one.pool for one in chosen(others, late, now=NOON + LATE).queue} == {Pool.P0}
+    assert {one.pool for one in chosen(others, late, now=NOON + P0_LATE_AFTER).queue} == {Pool.P0}
     p0 = entry(slice_of(Tier.P0), Fact.DONE)
-    stands = chosen(others, of(late.plan, p0), now=NOON + LATE)
+    stands = chosen(others, of(late.plan, p0), now=NOON + P0_LATE_AFTER)
     assert {(one.burst.seq, one.pool) for one in stands.queue} == {(1, Pool.P1), (2, Pool.P0), (2, Pool.P2)}
 
 
 def test_p1_gives_way_for_two_seconds_and_to_no_p0_of_a_large_burst_nor_to_one_held_or_late_for_long() -> None:
-    late, paused = of(plan_of(shards=1)), {Tier.P0: TierLimit(rate=0.0, by="t1")}
-    assert in_pool(chosen(late, now=NOON + GIVES_WAY[Pool.P1] - SECOND / 10), Pool.P1) == []
-    assert in_pool(chosen(late, now=NOON + GIVES_WAY[Pool.P1]), Pool.P1) == [slice_of(Tier.P1)]
-    assert in_pool(chosen(late, now=NOON + LATE, allowances=paused), Pool.P1) == [slice_of(Tier.P1)]
-    large = of(plan_of(shards=WIDEST[Tier.P0] + 1))
-    assert in_pool(chosen(large, now=NOON + LATE), Pool.P1)
-    new = of(plan_of(seq=2, shards=1, opened_at=NOON + GIVES_WAY[Pool.P2]))
-    assert len(in_pool(chosen(late, new, now=NOON + GIVES_WAY[Pool.P2]), Pool.P1)) == 2
+    late, paused = of(plan_of(shards=1)), {Tier.P0: TierLimit(rate=0.0, throttle_id="t1")}
+    assert in_pool(chosen(late, now=NOON + MAX_YIELD_TIME[Pool.P1] - SECOND / 10), Pool.P1) == []
+    assert in_pool(chosen(late, now=NOON + MAX_YIELD_TIME[Pool.P1]), Pool.P1) == [slice_of(Tier.P1)]
+    assert in_pool(chosen(late, now=NOON + P0_LATE_AFTER, allowances=paused), Pool.P1) == [slice_of(Tier.P1)]
+    large = of(plan_of(shards=MAX_SHARDS_PER_SLICE[Tier.P0] + 1))
+    assert in_pool(chosen(large, now=NOON + P0_LATE_AFTER), Pool.P1)
+    new = of(plan_of(seq=2, shards=1, opened_at=NOON + MAX_YIELD_TIME[Pool.P2]))
+    assert len(in_pool(chosen(late, new, now=NOON + MAX_YIELD_TIME[Pool.P2]), Pool.P1)) == 2
 
 
 def test_a_burst_that_a_clock_set_back_has_yet_to_open_gives_way_to_nobody() -> None:
     late, ahead = of(plan_of(shards=1)), of(plan_of(seq=2, shards=1, opened_at=NOON + 86_400 * SECOND))
-    found = chosen(late, ahead, now=NOON + LATE).queue
+    found = chosen(late, ahead, now=NOON + P0_LATE_AFTER).queue
     assert {(one.burst.seq, one.pool) for one in found if one.pool is not Pool.P0} == {(2, Pool.P1), (2, Pool.P2)}
 
 
@@ -163,7 +165,7 @@ def test_phones_wait_until_the_rows_of_the_same_slice_stand() -> None:
     plan = plan_of(shards=2, pushed=(Tier.P0,))
     assert in_pool(chosen(of(plan)), Pool.WEB) == []
     rows = entry(slice_of(Tier.P0, 1), Fact.DONE)
-    for step in PHONES:
+    for step in PUSH_STEPS:
         assert in_pool(chosen(of(plan, rows)), Pool(step)) == [slice_of(Tier.P0, 1, step=step)]
 
 
@@ -180,7 +182,7 @@ def test_p0_s_phones_come_before_everybody_else_s_whosever_burst() -> None:
 
 def test_a_crowd_s_phones_leave_room_for_p0() -> None:
     crowd, vips = (with_rows(plan_of(seq=seq, shards=9, pushed=(tier,))) for seq, tier in ((1, Tier.P1), (2, Tier.P0)))
-    credits = {Pool.FCM: Credit(slices=99, shards=7, reserved=5)}
+    credits = {Pool.FCM: Credit(slices=99, shards=7, reserved_shards=5)}
     assert len(in_pool(chosen(crowd, credits=credits), Pool.FCM)) == 2
     assert [one.tier for one in in_pool(chosen(crowd, vips, credits=credits), Pool.FCM)] == [Tier.P0] * 7
 
@@ -253,11 +255,11 @@ def test_what_is_past_its_worth_and_waits_for_credit_is_held_by_no_throttle() ->
 
 def test_a_throttle_on_rows_parks_no_phones() -> None:
     rows = entry(slice_of(Tier.P0), Fact.DONE)
-    paused = {Tier.P0: TierLimit(rate=0.0, by="t1")}
+    paused = {Tier.P0: TierLimit(rate=0.0, throttle_id="t1")}
     found = chosen(
         of(plan_of(shards=1, pushed=(Tier.P0,)), rows),
         allowances=paused,
-        credits=dict.fromkeys(map(Pool, PHONES), NO_CREDIT),
+        credits=dict.fromkeys(map(Pool, PUSH_STEPS), NO_CREDIT),
     )
     assert found.park == ()
 
@@ -270,15 +272,15 @@ def test_no_pressure_on_p2_touches_the_others() -> None:
 
 def test_a_slice_is_worth_its_pool_s_term_from_the_opening() -> None:
     late = of(plan_of())
-    assert [expired(late, slice_of(t), NOON + 2 * HOUR) for t in TIERS] == [True, True, False]
-    assert not expired(late, slice_of(Tier.P1), NOON + 2 * HOUR - timedelta(milliseconds=1))
+    assert [is_expired(late, slice_of(t), NOON + 2 * HOUR) for t in TIERS] == [True, True, False]
+    assert not is_expired(late, slice_of(Tier.P1), NOON + 2 * HOUR - timedelta(milliseconds=1))
 
 
 def test_phones_are_worth_a_day() -> None:
     rows = entry(slice_of(Tier.P0), Fact.DONE, at=NOON + HOUR)
     parked, phones = of(plan_of(shards=1, pushed=(Tier.P0,)), rows), slice_of(Tier.P0, step=Step.APNS)
-    assert not expired(parked, phones, NOON + 24 * HOUR - timedelta(milliseconds=1))
-    assert expired(parked, phones, NOON + 24 * HOUR)
+    assert not is_expired(parked, phones, NOON + 24 * HOUR - timedelta(milliseconds=1))
+    assert is_expired(parked, phones, NOON + 24 * HOUR)
 
 
 def test_the_guess_follows_the_followers_until_a_slice_has_ended() -> None:
@@ -303,6 +305,6 @@ def test_the_dead_say_nothing_about_how_many_there_are() -> None:
 def test_a_worker_s_claim_counts_against_the_credit_of_its_pool() -> None:
     plan = plan_of(shards=2)
     queued = [entry(slice_of(Tier.P2, 1), Fact.DISPATCHED, n=1)]
-    held = account(plan, queued, [claim(slice_of(Tier.P2, 1), at=NOON, until=NOON + 900 * SECOND)])
+    held = burst_progress(plan, queued, [claim(slice_of(Tier.P2, 1), at=NOON, until=NOON + 900 * SECOND)])
     found = chosen(held, now=NOON + 300 * SECOND, credits={Pool.P2: Credit(slices=1, shards=9)})
     assert in_pool(found, Pool.P2) == []

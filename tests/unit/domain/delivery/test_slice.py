@@ -3,7 +3,7 @@
 import pytest
 
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.slice import HAND_BACK_AFTER, PHONES, TERMS, Pool, Slice, Step
+from notifier.domain.delivery.slice import POOL_TERMS, PUSH_STEPS, TIME_SHARE, Pool, Slice, Step
 from notifier.domain.errors import BadSubject
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from tests.support.examples import slice_of
@@ -25,7 +25,7 @@ def test_what_is_no_slice_is_refused(text: str) -> None:
 
 def test_rows_go_to_the_pool_of_their_tier_and_phones_to_that_of_their_provider() -> None:
     assert [slice_of(tier).pool for tier in (Tier.P0, Tier.P1, Tier.P2)] == [Pool.P0, Pool.P1, Pool.P2]
-    for step, pool in zip(PHONES, (Pool.APNS, Pool.FCM, Pool.WEB), strict=True):
+    for step, pool in zip(PUSH_STEPS, (Pool.APNS, Pool.FCM, Pool.WEB), strict=True):
         assert {slice_of(tier, step=step).pool for tier in Tier} == {pool}
         assert str(pool) == f"push.{step.platform}"
 
@@ -36,9 +36,9 @@ def test_both_ends_of_a_slice_belong_to_it() -> None:
 
 
 def test_a_lost_task_is_found_within_its_tier_s_deadline() -> None:
-    assert [TERMS[pool].unclaimed.total_seconds() for pool in (Pool.P0, Pool.P1, Pool.P2)] == [3, 5, 60]
-    assert all(terms.claim <= HAND_BACK_AFTER < terms.worth for terms in TERMS.values())
+    assert [POOL_TERMS[pool].requeue_after.total_seconds() for pool in (Pool.P0, Pool.P1, Pool.P2)] == [3, 5, 60]
+    assert all(terms.claim <= TIME_SHARE < terms.expires_after for terms in POOL_TERMS.values())
 
 
 def test_p2_is_worth_six_hours() -> None:
-    assert TERMS[Pool.P2].worth.total_seconds() == 6 * 3600
+    assert POOL_TERMS[Pool.P2].expires_after.total_seconds() == 6 * 3600

@@ -22,7 +22,7 @@ def written(some: bytes) -> str:
 
 def test_a_token_of_apple_s_is_hexadecimal_in_whichever_letters() -> None:
     for size in (64, 160, 200):
-        found = forms.apple("Ab" * (size // 2), "com.example.app", "sandbox")
+        found = forms.apple_token("Ab" * (size // 2), "com.example.app", "sandbox")
         assert found == AppleToken(
             token="ab" * (size // 2), topic="com.example.app", environment=ApnsEnvironment.SANDBOX
         )
@@ -32,17 +32,17 @@ def test_a_token_of_apple_s_is_hexadecimal_in_whichever_letters() -> None:
     "token", ["", "ab" * 31, "ab" * 32 + "a", "ab" * 101, "zz" * 32, " " + "ab" * 32, "ab" * 32 + "\n", "０" * 64]
 )
 def test_what_is_no_token_of_apple_s_is_refused(token: str) -> None:
-    refused(lambda: forms.apple(token, "com.example.app", "production"))
+    refused(lambda: forms.apple_token(token, "com.example.app", "production"))
 
 
 @pytest.mark.parametrize("topic", ["", "com example", "com..app", ".app", "a" * 256, "com.example.app\n", "com/app"])
 def test_what_is_no_bundle_is_refused(topic: str) -> None:
-    refused(lambda: forms.apple("ab" * 32, topic, "production"))
+    refused(lambda: forms.apple_token("ab" * 32, topic, "production"))
 
 
 @pytest.mark.parametrize("environment", ["", "development", "PRODUCTION", "x" * 10_000])
 def test_what_is_no_environment_is_refused_with_those_that_there_are(environment: str) -> None:
-    assert "production, sandbox" in refused(lambda: forms.apple("ab" * 32, "app", environment))
+    assert "production, sandbox" in refused(lambda: forms.apple_token("ab" * 32, "app", environment))
 
 
 def test_tokens_and_installations_of_firebase_are_told_apart_by_their_form() -> None:
@@ -63,7 +63,7 @@ def test_what_is_no_installation_is_refused(fid: str) -> None:
 @pytest.mark.parametrize("padded", [True, False])
 def test_a_subscription_is_read_as_browsers_write_it(padded: bool) -> None:
     key, secret = (written(some) if padded else written(some).rstrip("=") for some in (KEY, b"s" * 16))
-    found = forms.web(ENDPOINT, key, secret)
+    found = forms.web_subscription(ENDPOINT, key, secret)
     assert (found.endpoint, found.key, found.secret) == (ENDPOINT, KEY, b"s" * 16)
 
 
@@ -95,26 +95,26 @@ def test_a_subscription_is_read_as_browsers_write_it(padded: bool) -> None:
     ],
 )
 def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
-    refused(lambda: forms.web(endpoint, written(KEY), written(b"s" * 16)))
+    refused(lambda: forms.web_subscription(endpoint, written(KEY), written(b"s" * 16)))
 
 
 @pytest.mark.parametrize("host", ["push.example", "mozilla.com", "updates.push.services.mozilla.com.evil.example"])
 def test_a_browser_of_a_service_that_nobody_knows_is_foreign(host: str) -> None:
     with pytest.raises(ForeignDevice, match="no push service that is known here"):
-        forms.web(f"https://{host}/1", written(KEY), written(b"s" * 16))
+        forms.web_subscription(f"https://{host}/1", written(KEY), written(b"s" * 16))
 
 
 def test_a_service_of_this_machine_counts_where_it_is_said() -> None:
     near = PushServices(loopback=True, production=False)
-    found = forms.web("http://127.0.0.1:9000/wpush/v2/1", written(KEY), written(b"s" * 16), services=near)
+    found = forms.web_subscription("http://127.0.0.1:9000/wpush/v2/1", written(KEY), written(b"s" * 16), services=near)
     assert found.endpoint == "http://127.0.0.1:9000/wpush/v2/1"
 
 
 def test_a_device_of_an_app_that_isn_t_named_is_foreign() -> None:
     named = {"com.example.app", "com.example.other"}
-    assert forms.apple("ab" * 32, "com.example.other", "sandbox", topics=named).topic == "com.example.other"
+    assert forms.apple_token("ab" * 32, "com.example.other", "sandbox", topics=named).topic == "com.example.other"
     with pytest.raises(ForeignDevice):
-        forms.apple("ab" * 32, "com.example.third", "sandbox", topics=named)
+        forms.apple_token("ab" * 32, "com.example.third", "sandbox", topics=named)
 
 
 @pytest.mark.parametrize(
@@ -133,12 +133,12 @@ def test_a_device_of_an_app_that_isn_t_named_is_foreign() -> None:
     ],
 )
 def test_what_is_no_key_is_refused(key: str) -> None:
-    refused(lambda: forms.web(ENDPOINT, key, written(b"s" * 16)))
+    refused(lambda: forms.web_subscription(ENDPOINT, key, written(b"s" * 16)))
 
 
 @pytest.mark.parametrize("secret", ["", written(b"s" * 15), written(b"s" * 17), "not base64!!!!!!!!!!!!"])
 def test_what_is_no_secret_is_refused(secret: str) -> None:
-    assert "auth" in refused(lambda: forms.web(ENDPOINT, written(KEY), secret))
+    assert "auth" in refused(lambda: forms.web_subscription(ENDPOINT, written(KEY), secret))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.domain.errors import BadSetting
-from notifier.domain.push.device_address import KNOWN, LONGEST, Endpoint, PushServices
+from notifier.domain.push.device_address import KNOWN_HOSTS, MAX_ENDPOINT_LENGTH, Endpoint, PushServices
 
 SERVICES = PushServices()
 NEARBY = PushServices(loopback=True, production=False)
@@ -74,7 +74,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("url", HOSTILE)
-@pytest.mark.parametrize("services", [SERVICES, PushServices(hosts=("*.push.example.org", *KNOWN))])
+@pytest.mark.parametrize("services", [SERVICES, PushServices(hosts=("*.push.example.org", *KNOWN_HOSTS))])
 def test_what_only_looks_like_one_is_refused_and_never_repeated(url: str, services: PushServices) -> None:
     with pytest.raises(ValueError, match=r"^it(s host)? is ") as refused:
         services.endpoint(url)
@@ -83,9 +83,9 @@ def test_what_only_looks_like_one_is_refused_and_never_repeated(url: str, servic
 
 def test_one_that_is_too_long_is_refused() -> None:
     url = f"https://{HOST}/"
-    assert SERVICES.endpoint(url.ljust(LONGEST, "x")).host == HOST
+    assert SERVICES.endpoint(url.ljust(MAX_ENDPOINT_LENGTH, "x")).host == HOST
     with pytest.raises(ValueError, match="2048"):
-        SERVICES.endpoint(url.ljust(LONGEST + 1, "x"))
+        SERVICES.endpoint(url.ljust(MAX_ENDPOINT_LENGTH + 1, "x"))
 
 
 @given(st.text(), st.sampled_from(["", "https://", f"https://{HOST}", f"https://{HOST}/", f"https://x@{HOST}/"]))
@@ -139,7 +139,7 @@ def test_production_refuses_the_development_setting() -> None:
 )  # fmt: skip
 def test_a_list_of_anything_but_names_of_hosts_is_refused(host: str) -> None:
     with pytest.raises(BadSetting, match="no name of a push service"):
-        PushServices(hosts=(*KNOWN, host))
+        PushServices(hosts=(*KNOWN_HOSTS, host))
 
 
 def test_a_list_may_be_another() -> None:

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from notifier.codec.push import pack_history, unpack_history
 from notifier.domain.ids import BurstKey, Subject
 from notifier.domain.push.frequency_cap import (
-    ASKEW,
+    CLOCK_TOLERANCE,
     DAY,
     HOUR,
-    LAST,
+    MIN_REMEMBERED_ALERTS,
+    AlertHistory,
     CapLimits,
     CountedAlert,
-    History,
     Ruling,
-    judged,
-    spent,
+    ruling_on,
+    with_alert,
 )
 from tests.support.examples import MINUTE, NOON
 
@@ -29,53 +29,53 @@ def cause(number: int, tweet: str = "", *, subject: Subject = NOVA) -> CountedAl
     return CountedAlert.of(BurstKey(subject, number), tweet or f"t{number}")
 
 
-def alerted(*moments: datetime, caps: CapLimits | None = None) -> History:
-    history: History = ()
+def alerted(*moments: datetime, caps: CapLimits | None = None) -> AlertHistory:
+    history: AlertHistory = ()
     for number, at in enumerate(moments):
-        history = spent(history, cause(number), at, caps or CapLimits())
+        history = with_alert(history, cause(number), at, caps or CapLimits())
     return history
 
 
 def test_the_first_alert_is_new_and_the_same_burst_is_there_again() -> None:
-    assert judged((), cause(1), NOON, CapLimits()) is Ruling.NEW
-    history = spent((), cause(1), NOON, CapLimits())
-    assert judged(history, cause(1), NOON + MINUTE, CapLimits()) is Ruling.AGAIN
-    assert judged(history, cause(2), NOON + MINUTE, CapLimits()) is Ruling.NEW
+    assert ruling_on((), cause(1), NOON, CapLimits()) is Ruling.NEW
+    history = with_alert((), cause(1), NOON, CapLimits())
+    assert ruling_on(history, cause(1), NOON + MINUTE, CapLimits()) is Ruling.AGAIN
+    assert ruling_on(history, cause(2), NOON + MINUTE, CapLimits()) is Ruling.NEW
 
 
 def test_of_two_celebrities_in_one_tweet_a_person_is_alerted_once() -> None:
-    history = spent((), cause(1, "t"), NOON, CapLimits())
-    assert judged(history, cause(1, "t", subject=LUNA), NOON, CapLimits()) is Ruling.SAME_TWEET
-    assert judged(history, cause(1, "u", subject=LUNA), NOON, CapLimits()) is Ruling.NEW
+    history = with_alert((), cause(1, "t"), NOON, CapLimits())
+    assert ruling_on(history, cause(1, "t", subject=LUNA), NOON, CapLimits()) is Ruling.SAME_TWEET
+    assert ruling_on(history, cause(1, "u", subject=LUNA), NOON, CapLimits()) is Ruling.NEW
 
 
 def test_five_an_hour_and_the_hour_slides() -> None:
     history = alerted(*(NOON + 10 * minutes * MINUTE for minutes in range(5)))
-    assert judged(history, cause(9), NOON + 59 * MINUTE, CapLimits()) is Ruling.HOURLY
-    assert judged(history, cause(9), NOON + HOUR, CapLimits()) is Ruling.NEW
-    assert judged(history, cause(0), NOON + 59 * MINUTE, CapLimits()) is Ruling.AGAIN
+    assert ruling_on(history, cause(9), NOON + 59 * MINUTE, CapLimits()) is Ruling.HOURLY
+    assert ruling_on(history, cause(9), NOON + HOUR, CapLimits()) is Ruling.NEW
+    assert ruling_on(history, cause(0), NOON + 59 * MINUTE, CapLimits()) is Ruling.AGAIN
 
 
 def test_twenty_a_day_and_the_day_slides() -> None:
     history = alerted(*(NOON + hours * HOUR for hours in range(20)))
-    assert judged(history, cause(99), NOON + 23 * HOUR, CapLimits()) is Ruling.DAILY
-    assert judged(history, cause(99), NOON + DAY, CapLimits()) is Ruling.NEW
+    assert ruling_on(history, cause(99), NOON + 23 * HOUR, CapLimits()) is Ruling.DAILY
+    assert ruling_on(history, cause(99), NOON + DAY, CapLimits()) is Ruling.NEW
 
 
 def test_nothing_is_no_limit_and_what_is_remembered_stays_small() -> None:
     caps = CapLimits(hourly=0, daily=0)
     history = alerted(*(NOON + number * timedelta(seconds=1) for number in range(500)), caps=caps)
-    assert judged(history, cause(999), NOON + 10 * MINUTE, caps) is Ruling.NEW
-    assert judged(history, cause(499), NOON + 10 * MINUTE, caps) is Ruling.AGAIN
-    assert len(history) == LAST
+    assert ruling_on(history, cause(999), NOON + 10 * MINUTE, caps) is Ruling.NEW
+    assert ruling_on(history, cause(499), NOON + 10 * MINUTE, caps) is Ruling.AGAIN
+    assert len(history) == MIN_REMEMBERED_ALERTS
 
 
 def test_what_another_clock_said_of_the_near_future_counts_and_of_the_far_one_does_not() -> None:
     caps = CapLimits(hourly=1)
-    assert judged(alerted(NOON + MINUTE), cause(9), NOON, caps) is Ruling.HOURLY
+    assert ruling_on(alerted(NOON + MINUTE), cause(9), NOON, caps) is Ruling.HOURLY
     far = alerted(NOON + 2 * HOUR)
-    assert judged(far, cause(9), NOON, caps) is Ruling.NEW
-    assert [rung.at for rung in spent(far, cause(9), NOON, caps)] == [NOON]
+    assert ruling_on(far, cause(9), NOON, caps) is Ruling.NEW
+    assert [rung.at for rung in with_alert(far, cause(9), NOON, caps)] == [NOON]
 
 
 SMALL = CapLimits(hourly=2, daily=4)
@@ -83,17 +83,17 @@ SMALL = CapLimits(hourly=2, daily=4)
 
 @given(st.lists(st.tuples(st.integers(-20, 90), st.integers(0, 30), st.integers(0, 12)), max_size=80))
 def test_no_hour_and_no_day_has_more_and_said_again_it_is_not_counted_again(steps: list[tuple[int, int, int]]) -> None:
-    history: History = ()
+    history: AlertHistory = ()
     latest, rung = NOON, list[tuple[datetime, CountedAlert]]()
     for minutes, number, tweet in steps:
         # Some clocks are behind the others, by less than they may.
         latest += max(0, minutes) * MINUTE
         now = latest + min(0, minutes) * MINUTE
         why = cause(number, f"t{tweet}")
-        if judged(history, why, now, SMALL) is Ruling.NEW:
-            history = unpack_history(pack_history(spent(history, why, now, SMALL)))
+        if ruling_on(history, why, now, SMALL) is Ruling.NEW:
+            history = unpack_history(pack_history(with_alert(history, why, now, SMALL)))
             rung.append((now, why))
-            assert judged(history, why, now, SMALL) is Ruling.AGAIN
+            assert ruling_on(history, why, now, SMALL) is Ruling.AGAIN
     for at, why in rung:
         of_the_day = [other for when, other in rung if at <= when < at + DAY]
         assert len(of_the_day) <= SMALL.daily
@@ -101,4 +101,4 @@ def test_no_hour_and_no_day_has_more_and_said_again_it_is_not_counted_again(step
         assert sum(other.burst == why.burst for other in of_the_day) == 1
         assert sum(other.tweet == why.tweet for other in of_the_day) == 1
     assert len(history) <= SMALL.daily * 2
-    assert 20 * MINUTE < ASKEW
+    assert 20 * MINUTE < CLOCK_TOLERANCE

@@ -8,17 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.config.push import SLOWEST
+from notifier.config.push import MIN_PER_MINUTE
 from notifier.domain.ids import Platform
-from notifier.domain.push.rate_limit import LEAST_SHARE, TERMS, Pace, Terms, drawn, told
+from notifier.domain.push.rate_limit import (
+    MIN_SHARE,
+    PROVIDER_LIMITS,
+    ProviderLimit,
+    ProviderRate,
+    draw,
+    report_results,
+)
 from notifier.domain.token_bucket import TokenBucket
-from notifier.flow.push.rate_limiter import ALONE
+from notifier.flow.push.rate_limiter import LOCAL_DIVISOR
 from tests.support.examples import MINUTE, NOON, SECOND
 
-GOOGLE = TERMS[Platform.FCM]
-SMALL = Terms(per_minute=611)
+GOOGLE = PROVIDER_LIMITS[Platform.FCM]
+SMALL = ProviderLimit(per_minute=611)
 """Ten a second."""
-FULL = Pace(bucket=TokenBucket(tokens=10.0, at=NOON), since=NOON - 2 * MINUTE)
+FULL = ProviderRate(bucket=TokenBucket(tokens=10.0, at=NOON), since=NOON - 2 * MINUTE)
 LOTS = 1_000_000
 
 Step = tuple[float, int, bool, float, int, bool]
@@ -31,24 +38,26 @@ STEPS = st.lists(
 )
 
 
-def total(pace: Pace | None, terms: Terms, start: datetime, seconds: float, *, urgent: bool = False) -> int:
+def total(
+    pace: ProviderRate | None, terms: ProviderLimit, start: datetime, seconds: float, *, urgent: bool = False
+) -> int:
     """What one gets who asks for everything, twenty times a second."""
     granted = 0
     for tick in range(int(seconds * 20) + 1):
-        pace, some = drawn(pace, terms, start + SECOND * tick / 20, LOTS, urgent=urgent)
+        pace, some = draw(pace, terms, start + SECOND * tick / 20, LOTS, urgent=urgent)
         granted += some
     return granted
 
 
-def granted(steps: Sequence[Step], terms: Terms) -> list[tuple[datetime, int]]:
+def granted(steps: Sequence[Step], terms: ProviderLimit) -> list[tuple[datetime, int]]:
     pace, now, found = FULL, NOON, list[tuple[datetime, int]]()
     for seconds, wanted, urgent, ease, refused, slow in steps:
         now += timedelta(seconds=seconds)
-        pace, some = drawn(pace, terms, now, wanted, urgent=urgent, ease=ease)
+        pace, some = draw(pace, terms, now, wanted, urgent=urgent, slowdown_factor=ease)
         assert 0 <= some <= wanted
         found.append((pace.bucket.at, some))
-        pace = told(pace, terms, now, refused=refused, slow=slow)
-        assert LEAST_SHARE <= pace.share <= 1
+        pace = report_results(pace, terms, now, refused=refused, slow=slow)
+        assert MIN_SHARE <= pace.share <= 1
     return found
 
 
@@ -76,37 +85,37 @@ def test_time_never_goes_backwards(steps: list[Step]) -> None:
 
 def test_a_thousand_are_out_within_two_seconds_of_its_beginning() -> None:
     assert 1_000 <= total(None, GOOGLE, NOON, 2, urgent=True) < 2_000
-    idle = Pace(bucket=TokenBucket(tokens=0.0, at=NOON - 6 * MINUTE), since=NOON - 20 * MINUTE)
+    idle = ProviderRate(bucket=TokenBucket(tokens=0.0, at=NOON - 6 * MINUTE), since=NOON - 20 * MINUTE)
     assert 1_000 <= total(idle, GOOGLE, NOON, 2, urgent=True) < 2_000
 
 
 def test_it_rises_for_a_minute_and_then_gives_all() -> None:
     assert total(None, GOOGLE, NOON, 30) < 0.3 * 30 * GOOGLE.per_second
     assert total(None, GOOGLE, NOON, 60) < 0.55 * GOOGLE.per_minute
-    risen, last = drawn(None, GOOGLE, NOON, 0, urgent=False)
+    risen, last = draw(None, GOOGLE, NOON, 0, urgent=False)
     for second in range(120):
-        risen, last = drawn(risen, GOOGLE, NOON + second * SECOND, LOTS, urgent=True)
+        risen, last = draw(risen, GOOGLE, NOON + second * SECOND, LOTS, urgent=True)
     assert last == int(GOOGLE.per_second)
 
 
 def test_a_pause_of_four_minutes_begins_nothing_anew_and_one_of_six_does() -> None:
-    _, after_four = drawn(FULL, SMALL, NOON + 4 * MINUTE, LOTS, urgent=True)
-    _, after_six = drawn(FULL, SMALL, NOON + 6 * MINUTE, LOTS, urgent=True)
+    _, after_four = draw(FULL, SMALL, NOON + 4 * MINUTE, LOTS, urgent=True)
+    _, after_six = draw(FULL, SMALL, NOON + 6 * MINUTE, LOTS, urgent=True)
     assert (after_four, after_six) == (10, 1)
 
 
 def test_under_a_flood_the_urgent_find_a_quarter_of_a_second_and_all_that_comes() -> None:
-    pace: Pace | None = None
+    pace: ProviderRate | None = None
     for tick in range(2_400):
-        pace, _ = drawn(pace, GOOGLE, NOON + SECOND * tick / 20, LOTS, urgent=False)
+        pace, _ = draw(pace, GOOGLE, NOON + SECOND * tick / 20, LOTS, urgent=False)
     now = NOON + 120 * SECOND
-    pace, at_once = drawn(pace, GOOGLE, now, LOTS, urgent=True)
+    pace, at_once = draw(pace, GOOGLE, now, LOTS, urgent=True)
     assert at_once >= 0.25 * GOOGLE.per_second
     others = urgent = 0
     for tick in range(1, 21):
-        pace, some = drawn(pace, GOOGLE, now + SECOND * tick / 20, LOTS, urgent=False)
+        pace, some = draw(pace, GOOGLE, now + SECOND * tick / 20, LOTS, urgent=False)
         others += some
-        pace, some = drawn(pace, GOOGLE, now + SECOND * tick / 20, LOTS, urgent=True)
+        pace, some = draw(pace, GOOGLE, now + SECOND * tick / 20, LOTS, urgent=True)
         urgent += some
     assert others == 0
     assert urgent == pytest.approx(GOOGLE.per_second, rel=0.01)
@@ -116,32 +125,32 @@ def test_under_a_flood_the_urgent_find_a_quarter_of_a_second_and_all_that_comes(
 def test_ease_slows_the_urgent_less(urgent: bool, share: float) -> None:
     pace, granted = FULL, 0
     for tick in range(20 * 60):
-        pace, some = drawn(pace, SMALL, NOON + SECOND * tick / 20, LOTS, urgent=urgent, ease=0.05)
+        pace, some = draw(pace, SMALL, NOON + SECOND * tick / 20, LOTS, urgent=urgent, slowdown_factor=0.05)
         granted += some
     assert granted == pytest.approx(600 * share, abs=10 * share + 1)
 
 
 def test_with_an_ease_of_nothing_nobody_but_the_urgent_goes() -> None:
-    assert drawn(FULL, SMALL, NOON, 5, urgent=False, ease=0.0)[1] == 0
-    assert drawn(FULL, SMALL, NOON, 5, urgent=True, ease=0.0)[1] == 5
+    assert draw(FULL, SMALL, NOON, 5, urgent=False, slowdown_factor=0.0)[1] == 0
+    assert draw(FULL, SMALL, NOON, 5, urgent=True, slowdown_factor=0.0)[1] == 5
 
 
 def test_a_refusal_halves_it_at_most_once_a_second() -> None:
     pace = FULL
     for _ in range(5):
-        pace = told(pace, SMALL, NOON, refused=100, slow=True)
+        pace = report_results(pace, SMALL, NOON, refused=100, slow=True)
     assert (pace.share, pace.bucket.tokens) == (0.5, 5.0)
-    assert told(pace, SMALL, NOON + SECOND, refused=1, slow=False).share == pytest.approx(0.275)
+    assert report_results(pace, SMALL, NOON + SECOND, refused=1, slow=False).share == pytest.approx(0.275)
 
 
 def test_slowness_takes_a_fifth_and_all_else_nothing() -> None:
-    assert told(FULL, SMALL, NOON, refused=0, slow=True).share == 0.8
-    assert told(FULL, SMALL, NOON, refused=0, slow=False) == FULL
+    assert report_results(FULL, SMALL, NOON, refused=0, slow=True).share == 0.8
+    assert report_results(FULL, SMALL, NOON, refused=0, slow=False) == FULL
 
 
 def test_it_comes_back_by_a_twentieth_a_second() -> None:
-    pace = told(FULL, SMALL, NOON, refused=1, slow=False)
-    shares = [drawn(pace, SMALL, NOON + second * SECOND, 0, urgent=False)[0].share for second in (0, 1, 5, 10, 60)]
+    pace = report_results(FULL, SMALL, NOON, refused=1, slow=False)
+    shares = [draw(pace, SMALL, NOON + second * SECOND, 0, urgent=False)[0].share for second in (0, 1, 5, 10, 60)]
     assert shares == pytest.approx([0.5, 0.55, 0.75, 1, 1])
 
 
@@ -149,15 +158,15 @@ def test_however_much_is_refused_some_may_always_try() -> None:
     pace, now = FULL, NOON
     for _ in range(200):
         now += 1.1 * SECOND
-        pace = told(pace, SMALL, now, refused=1, slow=True)
+        pace = report_results(pace, SMALL, now, refused=1, slow=True)
     assert total(pace, SMALL, now, 30) > 10
 
 
 def test_a_clock_that_is_a_little_behind_brings_nothing_and_takes_nothing() -> None:
-    empty, _ = drawn(FULL, SMALL, NOON, LOTS, urgent=True)
-    behind, some = drawn(empty, SMALL, NOON - 3 * SECOND, LOTS, urgent=True)
+    empty, _ = draw(FULL, SMALL, NOON, LOTS, urgent=True)
+    behind, some = draw(empty, SMALL, NOON - 3 * SECOND, LOTS, urgent=True)
     assert (behind, some) == (empty, 0)
-    assert drawn(behind, SMALL, NOON + SECOND, LOTS, urgent=True)[1] == 10
+    assert draw(behind, SMALL, NOON + SECOND, LOTS, urgent=True)[1] == 10
 
 
 def test_clocks_that_are_hours_apart_never_let_more_go_and_never_stop_it() -> None:
@@ -165,12 +174,15 @@ def test_clocks_that_are_hours_apart_never_let_more_go_and_never_stop_it() -> No
     for tick in range(20 * 30):
         for ahead in (timedelta(), 2 * 60 * MINUTE):
             for _ in range(2):
-                pace, some = drawn(pace, SMALL, NOON + ahead + SECOND * tick / 20, 1, urgent=True)
+                pace, some = draw(pace, SMALL, NOON + ahead + SECOND * tick / 20, 1, urgent=True)
                 here += some
     assert here <= 2 * 30 * SMALL.per_second + 10
     assert total(pace, SMALL, NOON + 40 * SECOND, 60) > 100
 
 
 def test_the_slowest_pace_that_can_be_set_sends_something_also_alone() -> None:
-    for terms in (Terms(per_minute=SLOWEST), Terms(per_minute=SLOWEST).shared(ALONE)):
+    for terms in (
+        ProviderLimit(per_minute=MIN_PER_MINUTE),
+        ProviderLimit(per_minute=MIN_PER_MINUTE).shared(LOCAL_DIVISOR),
+    ):
         assert 0 < total(None, terms, NOON, 600) <= 10 * terms.per_minute

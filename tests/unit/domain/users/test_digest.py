@@ -7,9 +7,18 @@ import pytest
 
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.ids import BurstKey, Kind, Subject
-from notifier.domain.users.account_preferences import Overall
-from notifier.domain.users.digest import GATHERED, INSIDE, Digest, Schedule, date_in, digest_of, gathered, named
-from notifier.domain.users.quiet_hours import wall_of
+from notifier.domain.users.account_preferences import AccountPreferences
+from notifier.domain.users.digest import (
+    MAX_COUNTED_BURSTS,
+    MAX_LISTED_BURSTS,
+    Digest,
+    DigestSchedule,
+    date_of,
+    digest_key,
+    digest_of,
+    is_in_digest,
+)
+from notifier.domain.users.quiet_hours import time_zone_of
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from tests.support.examples import ADA, BOB, EVE, HOUR, NOON, NOVA, OF_NOVA, SECOND, SELF_NOVA, burst, viewer
@@ -22,8 +31,8 @@ def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def schedule(zone: str = "UTC", hour: int = 18) -> Schedule:
-    return Schedule.of(Overall(zone=zone, digest_hour=hour))
+def schedule(zone: str = "UTC", hour: int = 18) -> DigestSchedule:
+    return DigestSchedule.of(AccountPreferences(zone=zone, digest_hour=hour))
 
 
 def digesting(**with_: object) -> Viewer:
@@ -59,7 +68,7 @@ def test_it_is_due_when_the_wall_s_clock_first_shows_the_hour(zone: str, hour: i
 def test_a_date_that_a_zone_has_left_out_has_none_and_what_opened_then_is_the_next_one_s() -> None:
     samoa, left_out = schedule("Pacific/Apia"), date(2011, 12, 30)
     assert samoa.due(left_out) is None
-    assert samoa.before(date(2011, 12, 31)) == date(2011, 12, 29)
+    assert samoa.previous_date(date(2011, 12, 31)) == date(2011, 12, 29)
     assert samoa.day_of(utc("2011-12-30T04:00")) == samoa.day_of(utc("2011-12-31T03:59")) == date(2011, 12, 31)
     assert samoa.day_of(utc("2011-12-30T03:59:59")) == date(2011, 12, 29)
 
@@ -68,33 +77,33 @@ def test_what_opens_at_the_very_moment_is_tomorrow_s() -> None:
     due = schedule().moment(TODAY)
     assert schedule().day_of(due - timedelta(milliseconds=1)) == TODAY
     assert schedule().day_of(due) == date(2026, 1, 6)
-    assert (schedule().last(due), schedule().last(due - SECOND)) == (TODAY, date(2026, 1, 4))
-    assert (schedule().due_of(due - SECOND), schedule().due_of(due)) == (due, due + timedelta(days=1))
+    assert (schedule().latest_due_date(due), schedule().latest_due_date(due - SECOND)) == (TODAY, date(2026, 1, 4))
+    assert (schedule().next_due(due - SECOND), schedule().next_due(due)) == (due, due + timedelta(days=1))
 
 
 def test_it_tells_of_what_its_volume_alone_hides() -> None:
     to, now = digesting(), NOON + HOUR
-    assert gathered(burst(), to, now)
-    assert not gathered(burst(), viewer(), now)
-    assert not gathered(burst(), viewer(volume=Volume.OFF), now)
-    assert not gathered(burst(first_of_day=False), viewer(volume=Volume.FIRST), now)
-    assert not gathered(burst(subject=SELF_NOVA), to, now)
-    assert not gathered(burst(opened_at=NOON - 2 * HOUR), to, now)
-    assert not gathered(burst(restricted_to=ADA), to, now)
-    assert gathered(burst(restricted_to=EVE), to, now)
-    assert not gathered(burst(), replace(to, blocked=[ADA]), now)
-    assert not gathered(burst(), replace(to, marks=Marks(by_burst={burst().key: Mark.HIDDEN})), now)
-    assert not gathered(burst(), to, NOON + RETENTION)
-    assert not gathered(replace(burst(), count=0), to, now)  # it was taken back
-    assert not gathered(burst(), replace(to, overall=Overall(volume=Volume.OFF)), now)
+    assert is_in_digest(burst(), to, now)
+    assert not is_in_digest(burst(), viewer(), now)
+    assert not is_in_digest(burst(), viewer(volume=Volume.OFF), now)
+    assert not is_in_digest(burst(first_of_day=False), viewer(volume=Volume.FIRST), now)
+    assert not is_in_digest(burst(subject=SELF_NOVA), to, now)
+    assert not is_in_digest(burst(opened_at=NOON - 2 * HOUR), to, now)
+    assert not is_in_digest(burst(restricted_to=ADA), to, now)
+    assert is_in_digest(burst(restricted_to=EVE), to, now)
+    assert not is_in_digest(burst(), replace(to, blocked=[ADA]), now)
+    assert not is_in_digest(burst(), replace(to, marks=Marks(by_burst={burst().key: Mark.HIDDEN})), now)
+    assert not is_in_digest(burst(), to, NOON + RETENTION)
+    assert not is_in_digest(replace(burst(), count=0), to, now)  # it was taken back
+    assert not is_in_digest(burst(), replace(to, account_preferences=AccountPreferences(volume=Volume.OFF)), now)
 
 
 def test_who_says_so_of_everything_has_it_of_all_that_has_no_volume_of_its_own() -> None:
-    to = replace(viewer(), overall=Overall(volume=Volume.DIGEST))
-    assert (list(to.digested), gathered(burst(), to, NOON)) == ([OF_NOVA], True)
-    loud = replace(viewer(volume=Volume.ALL), overall=to.overall)
-    assert (list(loud.digested), gathered(burst(), loud, NOON)) == ([], False)
-    assert list(viewer(user=NOVA).digested) == []
+    to = replace(viewer(), account_preferences=AccountPreferences(volume=Volume.DIGEST))
+    assert (list(to.digest_subjects), is_in_digest(burst(), to, NOON)) == ([OF_NOVA], True)
+    loud = replace(viewer(volume=Volume.ALL), account_preferences=to.account_preferences)
+    assert (list(loud.digest_subjects), is_in_digest(burst(), loud, NOON)) == ([], False)
+    assert list(viewer(user=NOVA).digest_subjects) == []
 
 
 def test_it_adds_up_the_mentions_of_each_account() -> None:
@@ -105,7 +114,7 @@ def test_it_adds_up_the_mentions_of_each_account() -> None:
     ]
     digest = digest_of(digesting(), TODAY, some, NOON + HOUR)
     assert digest == Digest(
-        key=named(BOB, TODAY),
+        key=digest_key(BOB, TODAY),
         opened_at=utc("2026-01-05T18:00"),
         count=4,
         accounts=((NOVA, 3), (EVE, 1)),
@@ -116,13 +125,15 @@ def test_it_adds_up_the_mentions_of_each_account() -> None:
 
 
 def test_a_busy_day_is_told_by_its_newest_and_says_that_there_are_more() -> None:
-    opened = [burst(seq=seq) for seq in range(GATHERED + 1, 0, -1)]
+    opened = [burst(seq=seq) for seq in range(MAX_COUNTED_BURSTS + 1, 0, -1)]
     whole, busy = (digest_of(digesting(), TODAY, some, NOON) for some in (opened[1:], opened))
     assert whole is not None
     assert busy is not None
-    assert (whole.count, whole.more) == (GATHERED, False)
-    assert (busy.count, busy.more) == (GATHERED, True)
-    assert [each.key.seq for each in busy.newest] == [*range(GATHERED + 1, GATHERED + 1 - INSIDE, -1)]
+    assert (whole.count, whole.more) == (MAX_COUNTED_BURSTS, False)
+    assert (busy.count, busy.more) == (MAX_COUNTED_BURSTS, True)
+    assert [each.key.seq for each in busy.newest] == [
+        *range(MAX_COUNTED_BURSTS + 1, MAX_COUNTED_BURSTS + 1 - MAX_LISTED_BURSTS, -1)
+    ]
 
 
 def test_where_nothing_would_be_seen_there_is_none() -> None:
@@ -133,16 +144,16 @@ def test_where_nothing_would_be_seen_there_is_none() -> None:
 def test_it_is_hidden_and_expires_as_a_burst_does() -> None:
     digest = digest_of(digesting(), TODAY, [burst()], NOON)
     assert digest is not None
-    assert digest.stands(digesting(), digest.opened_at + RETENTION - SECOND)
-    assert not digest.stands(digesting(), digest.opened_at + RETENTION)
-    assert not digest.stands(digesting(marks=Marks(by_burst={digest.key: Mark.HIDDEN})), NOON)
+    assert digest.is_visible(digesting(), digest.opened_at + RETENTION - SECOND)
+    assert not digest.is_visible(digesting(), digest.opened_at + RETENTION)
+    assert not digest.is_visible(digesting(marks=Marks(by_burst={digest.key: Mark.HIDDEN})), NOON)
 
 
 @pytest.mark.parametrize("seq", [0, 1, 10101, 20260230, 20261301, 99990101, 10**17])
 def test_a_number_that_is_no_date_names_none(seq: int) -> None:
-    assert date_in(BurstKey(Subject(Kind.DIGEST, BOB), seq)) is None
-    assert date_in(named(BOB, TODAY)) == TODAY
+    assert date_of(BurstKey(Subject(Kind.DIGEST, BOB), seq)) is None
+    assert date_of(digest_key(BOB, TODAY)) == TODAY
 
 
 def test_a_wall_that_is_known_no_more_is_utc_s() -> None:
-    assert wall_of("Nowhere/At_All") is UTC
+    assert time_zone_of("Nowhere/At_All") is UTC

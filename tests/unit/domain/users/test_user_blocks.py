@@ -6,34 +6,44 @@ from datetime import timedelta
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import Member
 from notifier.domain.users.subject_preferences import NEVER
-from notifier.domain.users.user_blocks import Half, Parting, PartingChange, Side, apart, parted, reunited
+from notifier.domain.users.user_blocks import (
+    BlockDirection,
+    UserBlock,
+    UserBlockChange,
+    UserBlockSide,
+    block_ends,
+    blocked_accounts,
+    visible_after_unblock,
+)
 from tests.support.examples import ADA, BOB, EVE, NOON, NOVA, OF_NOVA
 
 LATER = NOON + timedelta(hours=1)
-BLOCK = PartingChange(id=EventId("graph", "1"), blocker=ADA, blocked=EVE, blocks=True, sequence=3, at=NOON)
+BLOCK = UserBlockChange(id=EventId("graph", "1"), blocker=ADA, blocked=EVE, blocks=True, sequence=3, at=NOON)
 MEMBERS = {ADA: Member(1), EVE: Member(2)}
 
 
 def test_each_of_the_two_has_it_from_its_own_side() -> None:
-    assert BLOCK.word(MEMBERS).halves == (
-        Half(member=Member(1), other=EVE, side=Side.BLOCKS, until=NEVER, sequence=3),
-        Half(member=Member(2), other=ADA, side=Side.BLOCKED_BY, until=NEVER, sequence=3),
+    assert BLOCK.user_block(MEMBERS).sides == (
+        UserBlockSide(member=Member(1), other_account=EVE, direction=BlockDirection.BLOCKS, until=NEVER, sequence=3),
+        UserBlockSide(
+            member=Member(2), other_account=ADA, direction=BlockDirection.BLOCKED_BY, until=NEVER, sequence=3
+        ),
     )
 
 
 def test_a_block_ends_at_the_moment_of_its_end() -> None:
-    ended: Parting = replace(BLOCK, blocks=False, at=LATER).word(MEMBERS)
+    ended: UserBlock = replace(BLOCK, blocks=False, at=LATER).user_block(MEMBERS)
     assert ended.until == LATER
 
 
 def test_of_both_sides_the_later_counts() -> None:
-    assert apart([(ADA, NOON), (EVE, NEVER), (ADA, LATER), (EVE, NOON)]) == {ADA: LATER, EVE: NEVER}
-    assert parted({ADA: LATER, EVE: NEVER}) == {EVE}
+    assert block_ends([(ADA, NOON), (EVE, NEVER), (ADA, LATER), (EVE, NOON)]) == {ADA: LATER, EVE: NEVER}
+    assert blocked_accounts({ADA: LATER, EVE: NEVER}) == {EVE}
 
 
 def test_what_is_followed_is_seen_from_the_later_of_both_moments() -> None:
     follows = {OF_NOVA: NOON}
-    assert reunited(follows, {BOB: NEVER}) == follows
-    assert reunited(follows, {NOVA: LATER}) == {OF_NOVA: LATER}
-    assert reunited(follows, {NOVA: NOON - timedelta(hours=1)}) == follows
-    assert reunited(follows, {NOVA: NEVER}) == {OF_NOVA: NEVER}
+    assert visible_after_unblock(follows, {BOB: NEVER}) == follows
+    assert visible_after_unblock(follows, {NOVA: LATER}) == {OF_NOVA: LATER}
+    assert visible_after_unblock(follows, {NOVA: NOON - timedelta(hours=1)}) == follows
+    assert visible_after_unblock(follows, {NOVA: NEVER}) == {OF_NOVA: NEVER}

@@ -7,7 +7,16 @@ import pytest
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Kind, Subject
 from notifier.domain.users.subject_preferences import NEVER, Volume
-from notifier.domain.users.visibility import HiddenReason, Mark, Marks, Viewer, denied, pushable, unread, visible
+from notifier.domain.users.visibility import (
+    HiddenReason,
+    Mark,
+    Marks,
+    Viewer,
+    hidden_reason,
+    is_unread,
+    is_visible,
+    may_push,
+)
 from tests.support.examples import ADA, BOB, EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst, viewer
 
 NOW = NOON + HOUR
@@ -16,17 +25,17 @@ BY_EVE = burst(mentioners=(EVE,), restricted_to=EVE, first_of_day=False)
 
 
 def why(shown: Burst, to: Viewer) -> HiddenReason | None:
-    return denied(shown, to, now=NOW)
+    return hidden_reason(shown, to, now=NOW)
 
 
 def test_a_follower_sees_what_opened_since() -> None:
     assert why(burst(), viewer()) is None
-    assert visible(burst(), viewer(), now=NOW)
+    assert is_visible(burst(), viewer(), now=NOW)
 
 
 def test_a_retraction_wins_over_every_other_reason() -> None:
     nobody = viewer(follows={}, blocked=(ADA,), volume=Volume.OFF)
-    assert denied(burst(count=0), nobody, now=NOW) is HiddenReason.RETRACTED
+    assert hidden_reason(burst(count=0), nobody, now=NOW) is HiddenReason.RETRACTED
     assert why(burst(), nobody) is HiddenReason.NOT_FOLLOWED
 
 
@@ -63,12 +72,12 @@ def test_who_mutes_a_protected_author_is_still_a_follower_of_hers() -> None:
 def test_what_is_muted_for_a_while_is_not_seen_and_neither_is_what_opened_in_the_while() -> None:
     until = viewer(follows={OF_NOVA: NOW + HOUR})
     assert why(burst(), until) is HiddenReason.MUTED
-    assert denied(burst(), until, now=NOW + HOUR) is HiddenReason.BEFORE_FOLLOW
-    assert denied(burst(opened_at=NOW + HOUR), until, now=NOW + HOUR) is None
+    assert hidden_reason(burst(), until, now=NOW + HOUR) is HiddenReason.BEFORE_FOLLOW
+    assert hidden_reason(burst(opened_at=NOW + HOUR), until, now=NOW + HOUR) is None
 
 
 def test_only_what_is_muted_for_good_is_not_even_asked_for() -> None:
-    assert list(viewer(follows={OF_NOVA: NEVER, OF_EVE: NOW + HOUR}).heard) == [OF_EVE]
+    assert list(viewer(follows={OF_NOVA: NEVER, OF_EVE: NOW + HOUR}).listed_subjects) == [OF_EVE]
 
 
 def test_the_personal_subject_is_its_owner_s_alone() -> None:
@@ -129,17 +138,17 @@ def test_only_a_hidden_mark_hides(mark: Mark | None, reason: HiddenReason | None
 )
 def test_a_mark_outweighs_what_was_seen(mark: Mark | None, wins: bool | None, seen: bool) -> None:
     marks = Marks(seen_at=NOON if seen else None, by_burst={burst().key: mark} if mark else {})
-    assert unread(burst(), viewer(marks=marks)) is (not seen if wins is None else wins)
+    assert is_unread(burst(), viewer(marks=marks)) is (not seen if wins is None else wins)
 
 
 def rings(shown: Burst, to: Viewer) -> bool:
-    return pushable(shown, to, now=NOW)
+    return may_push(shown, to, now=NOW)
 
 
 def test_a_phone_rings_for_what_is_visible_and_new() -> None:
     assert rings(burst(), viewer())
     assert not rings(burst(), viewer(follows={OF_NOVA: NOON + timedelta(milliseconds=1)}))
-    assert not pushable(burst(count=0), viewer(), now=NOW)
+    assert not may_push(burst(count=0), viewer(), now=NOW)
 
 
 def test_no_phone_rings_for_a_blocked_opener_though_others_joined() -> None:

@@ -1,4 +1,4 @@
-"""Command `notifier tab`: shows the inbox of a user as the user's app would."""
+"""Command `notifier inbox`: shows the inbox of a user as the user's app would."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -9,59 +9,69 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import cell, console, distance, grid, print_json, print_sentence, stamp, styled, watched
+from notifier.cli.output import (
+    cell,
+    console,
+    grid,
+    is_terminal,
+    print_json,
+    print_sentence,
+    relative_time,
+    stamp,
+    styled,
+)
 from notifier.config import Settings
 from notifier.domain.ids import UserId
-from notifier.domain.users.digest import Digest, date_in
+from notifier.domain.users.digest import Digest, date_of
 from notifier.flow.inbox.gap_fetch import seq_of
-from notifier.flow.inbox.page import Badge, DigestItem, Page, Shown
+from notifier.flow.inbox.page import Badge, DigestItem, InboxItem, Page
 from notifier.ports.all_ports import ReadPorts
 
-LONG_ENOUGH = timedelta(minutes=1)
+TOKEN_LIFETIME = timedelta(minutes=1)
 """Lifetime of the token for one request."""
 
 
-@click.command(epilog=example("notifier tab u7", "notifier tab u7 --limit 5 --json"))
+@click.command(epilog=example("notifier inbox u7", "notifier inbox u7 --limit 5 --json"))
 @click.argument("user")
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="How many items.")
 @click.option("--url", default=None, help="Ask the service there, instead of the data folder itself.")
 @click.option("--token", default=None, help="The person's token for it.  [default: one made with the folder's secret]")
 @data_option
 @json_option
-def tab(*, user: str, limit: int, url: str | None, token: str | None, data: Path | None, as_json: bool) -> None:
+def inbox(*, user: str, limit: int, url: str | None, token: str | None, data: Path | None, as_json: bool) -> None:
     """Show the first page of a user's inbox, and the badge count."""
     from notifier.cli.context import opened
 
     settings = settings_for(data)
     if url:
-        result = _asked(url, token or _token(settings, UserId(user)), user, limit)
+        result = _page_over_http(url, token or _token(settings, UserId(user)), user, limit)
     else:
         with opened(settings) as folder:
-            result = folder.ask(look(folder.reads, UserId(user), limit))
+            result = folder.run_query(read_first_page(folder.reads, UserId(user), limit))
     if as_json:
         print_json(result)
     else:
         _print(result)
 
 
-async def look(connect: Callable[[], ReadPorts], user: UserId, limit: int) -> dict[str, object]:
-    from notifier.wiring.inbox import build_tab
+async def read_first_page(connect: Callable[[], ReadPorts], user: UserId, limit: int) -> dict[str, object]:
+    from notifier.wiring.inbox import build_uncached_inbox
 
-    page, badge = await build_tab(connect()).open(user, limit=limit)
-    return facts(user, page, badge)
+    page, badge = await build_uncached_inbox(connect()).open(user, limit=limit)
+    return page_facts(user, page, badge)
 
 
-def facts(user: str, page: Page, badge: Badge | None) -> dict[str, object]:
+def page_facts(user: str, page: Page, badge: Badge | None) -> dict[str, object]:
     return {
         "user": user,
         "badge": {"count": badge.count, "more": badge.more} if badge else None,
-        "items": [_item(item, page.look.now) for item in page.items],
+        "items": [_item(item, page.view.now) for item in page.items],
         "more": page.next is not None,
         "partial": page.partial,
     }
 
 
-def _item(item: Shown, now: datetime) -> Mapping[str, object]:
+def _item(item: InboxItem, now: datetime) -> Mapping[str, object]:
     """Return an item with the keys of the HTTP API, but with the key of its burst instead of the opaque id."""
     from notifier.api.schemas.items import digest_sentence, sentence
 
@@ -98,7 +108,7 @@ def _item(item: Shown, now: datetime) -> Mapping[str, object]:
 
 def digest_facts(digest: Digest) -> Mapping[str, object]:
     return {
-        "date": str(date_in(digest.key)),
+        "date": str(date_of(digest.key)),
         "accounts": [{"account": name, "count": count} for name, count in digest.accounts],
         "inside": [str(burst.key) for burst in digest.newest],
         "more": digest.more,
@@ -107,37 +117,37 @@ def digest_facts(digest: Digest) -> Mapping[str, object]:
 
 def _line(item: Mapping[str, Any]) -> tuple[str, str, str]:
     opened_at = datetime.fromisoformat(item["opened_at"])
-    return "*" if item["unread"] else " ", distance(opened_at), item["text"]
+    return "*" if item["unread"] else " ", relative_time(opened_at), item["text"]
 
 
 def _token(settings: Settings, user: UserId) -> str:
     from datetime import UTC
 
-    from notifier.cli.commands.token import token_of_ours
+    from notifier.cli.commands.token import own_token
     from notifier.cli.context import require_folder
 
     require_folder(settings.data)
-    return token_of_ours(settings, user, datetime.now(UTC), LONG_ENOUGH)
+    return own_token(settings, user, datetime.now(UTC), TOKEN_LIFETIME)
 
 
-def _asked(url: str, token: str, user: str, limit: int) -> dict[str, object]:
-    from notifier.cli.http import ask
+def _page_over_http(url: str, token: str, user: str, limit: int) -> dict[str, object]:
+    from notifier.cli.http import request_json
 
-    answer = ask(f"{url.rstrip('/')}/v1/inbox?limit={limit}", token)
+    answer = request_json(f"{url.rstrip('/')}/v1/inbox?limit={limit}", token)
     return {"user": user, **{key: answer[key] for key in ("badge", "items", "partial")}, "more": bool(answer["next"])}
 
 
-def _print(found: Mapping[str, object]) -> None:
-    badge, items = found["badge"], found["items"]
+def _print(shown: Mapping[str, object]) -> None:
+    badge, items = shown["badge"], shown["items"]
     assert isinstance(items, list)
     unread = f"{badge['count']}{'+' if badge['more'] else ''} unread" if isinstance(badge, dict) else "badge unknown"
-    click.echo(f"{found['user']}: {unread}")
-    if watched():
+    click.echo(f"{shown['user']}: {unread}")
+    if is_terminal():
         console().print(grid([styled(text) for text in _line(item)] for item in items))
     else:
         for item in items:
             click.echo(f"{'*' if item['unread'] else ' '} {item['opened_at']}  {cell(item['text'])}")
-    if found["partial"]:
+    if shown["partial"]:
         print_sentence("The store doesn't answer completely; some may be missing.")
-    elif found["more"]:
+    elif shown["more"]:
         print_sentence("There are older ones.")
