@@ -61,7 +61,7 @@ def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) 
         print_sentence(f"{user} has no device.")
     if is_in_bitmap is not bool(registered):
         print_sentence(
-            f"Fan-out takes {user} as {'with' if is_in_bitmap else 'without'} a device: {MISMATCH_REASONS[is_in_bitmap]}."
+            f"Fan-out sees {user} {'with' if is_in_bitmap else 'without'} a device: {MISMATCH_REASONS[is_in_bitmap]}."
         )
 
 

@@ -1,4 +1,4 @@
-"""The demo's mentions: of several API processes one makes them."""
+"""Demo traffic: exactly one of several API processes creates the mentions."""
 
 import asyncio
 import json
@@ -16,11 +16,11 @@ from tests.support.fakes.coordination import MemoryLeases
 
 @dataclass
 class Store:
-    """What the processes share."""
+    """State shared by the processes."""
 
     clock: ManualClock = field(default_factory=ManualClock)
     leases: MemoryLeases = field(default_factory=MemoryLeases)
-    away: bool = False
+    unavailable: bool = False
 
 
 @dataclass
@@ -33,8 +33,8 @@ class Process:
     mentioned: list[str] = field(default_factory=list)
 
     async def hold(self, name: str, term: timedelta) -> bool:
-        await asyncio.sleep(0)  # as the thread that asks the store
-        if self.store.away:
+        await asyncio.sleep(0)  # as if a thread asked the store
+        if self.store.unavailable:
             raise StoreUnavailable("it is away")
         return self.store.leases.acquire(name, self.name, self.store.clock.now(), term)
 
@@ -55,17 +55,17 @@ async def never(_: float) -> None:
 
 def test_storm_mentions_the_star_at_a_hundred_times_the_usual_rate() -> None:
     async def run() -> list[str]:
-        one = Process("api-1", Store(), at_once)
-        storming = one.storming()
+        process = Process("api-1", Store(), at_once)
+        storming = process.storming()
         assert await storming.start_storm(STARS[1])
         assert storming.storm_task
         await storming.storm_task
-        return one.mentioned
+        return process.mentioned
 
     assert asyncio.run(run()) == [STARS[1]] * (STORM_RATE * STORM_SECONDS + 1)
 
 
-def test_storm_of_another_process_is_still_going_on() -> None:
+def test_storm_of_another_process_blocks_a_second_one() -> None:
     async def run() -> None:
         store = Store()
         first, second = (Process(name, store, never).storming() for name in ("api-1", "api-2"))
@@ -90,13 +90,13 @@ def test_two_requests_at_once_begin_one_storm() -> None:
     assert sorted(asyncio.run(run())) == [False, True]
 
 
-def test_storm_without_a_store_says_so() -> None:
-    storming = Process("api-1", Store(away=True), never).storming()
+def test_storm_without_a_store_fails() -> None:
+    storming = Process("api-1", Store(unavailable=True), never).storming()
     with pytest.raises(StoreUnavailable):
         asyncio.run(storming.start_storm(STARS[1]))
 
 
-def test_one_process_makes_the_mentions_of_an_ordinary_day() -> None:
+def test_one_process_creates_the_ordinary_mentions() -> None:
     async def run() -> None:
         store, second_long = Store(), Ticks()
         processes = [Process(name, store, second_long.wait) for name in ("api-1", "api-2")]
@@ -118,15 +118,15 @@ def test_one_process_makes_the_mentions_of_an_ordinary_day() -> None:
     asyncio.run(run())
 
 
-def test_an_ordinary_day_goes_on_after_the_store_was_away() -> None:
+def test_ordinary_mentions_resume_after_a_store_outage() -> None:
     async def run() -> list[str]:
-        store, second_long = Store(away=True), Ticks()
+        store, second_long = Store(unavailable=True), Ticks()
         process = Process("api-1", store, second_long.wait)
         storming = process.storming()
         storming.start_trickle()
         await second_long.pass_by(store)
         assert process.mentioned == []
-        store.away = False
+        store.unavailable = False
         await second_long.pass_by(store)
         storming.stop()
         return process.mentioned
@@ -136,7 +136,7 @@ def test_an_ordinary_day_goes_on_after_the_store_was_away() -> None:
 
 @dataclass
 class Ticks:
-    """A second passes when the test says so."""
+    """Clock whose seconds pass when the test advances it."""
 
     waiting: list["asyncio.Future[None]"] = field(default_factory=list)
 
@@ -147,13 +147,13 @@ class Ticks:
     async def pass_by(self, store: Store) -> None:
         await settled()
         store.clock.advance(timedelta(seconds=1))
-        over, self.waiting = [one for one in self.waiting if not one.done()], []
-        for one in over:
-            one.set_result(None)
+        over, self.waiting = [future for future in self.waiting if not future.done()], []
+        for future in over:
+            future.set_result(None)
         await settled()
 
 
 async def settled() -> None:
-    """Returns once every task waits for the test."""
+    """Return once every task waits for the test."""
     for _ in range(20):
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Fetching the issuer's keys is bounded: in size, in time, and to the address that was named."""
+"""Fetching an issuer's keys is limited in size, in time, and to the configured address."""
 
 import asyncio
 from collections.abc import Iterator
@@ -15,16 +15,16 @@ from notifier.domain.errors import IssuerUnavailable
 
 @contextmanager
 def server() -> Iterator[tuple[str, Event]]:
-    """Its address, and what lets its slow answer end."""
+    """Yield the address, and an event that ends the slow answer."""
     done = Event()
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             match self.path:
                 case "/keys":
-                    self.say(200, b"k" * MAX_KEY_SET)
+                    self.respond(200, b"k" * MAX_KEY_SET)
                 case "/large":
-                    self.say(200, b"k" * (MAX_KEY_SET + 1))
+                    self.respond(200, b"k" * (MAX_KEY_SET + 1))
                 case "/elsewhere":
                     self.send_response(302)
                     self.send_header("Location", "/keys")
@@ -35,9 +35,9 @@ def server() -> Iterator[tuple[str, Event]]:
                     while not done.wait(0.2):
                         self.wfile.write(b"k")
                 case _:
-                    self.say(500, b"")
+                    self.respond(500, b"")
 
-        def say(self, status: int, body: bytes) -> None:
+        def respond(self, status: int, body: bytes) -> None:
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -46,45 +46,45 @@ def server() -> Iterator[tuple[str, Event]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as found:
-        thread = Thread(target=found.serve_forever, args=(0.01,))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as http_server:
+        thread = Thread(target=http_server.serve_forever, args=(0.01,))
         thread.start()
         try:
-            yield f"http://127.0.0.1:{found.server_port}", done
+            yield f"http://127.0.0.1:{http_server.server_port}", done
         finally:
             done.set()
-            found.shutdown()
+            http_server.shutdown()
             thread.join()
 
 
-def test_what_is_there_is_brought() -> None:
+def test_keys_up_to_the_size_limit_are_fetched() -> None:
     with server() as (url, _):
         assert fetch(f"{url}/keys") == b"k" * MAX_KEY_SET
 
 
 @pytest.mark.parametrize(
-    ("path", "says"),
+    ("path", "message"),
     [("/large", "more than 65536 bytes"), ("/elsewhere", "answered 302"), ("/broken", "answered 500")],
 )
-def test_what_is_too_large_elsewhere_or_broken_is_not(path: str, says: str) -> None:
-    with server() as (url, _), pytest.raises(IssuerUnavailable, match=says):
+def test_oversized_redirected_or_failed_answer_is_refused(path: str, message: str) -> None:
+    with server() as (url, _), pytest.raises(IssuerUnavailable, match=message):
         fetch(f"{url}{path}")
 
 
-def test_where_nobody_answers_is_said() -> None:
+def test_refused_connection_is_reported() -> None:
     with pytest.raises(IssuerUnavailable, match="refused"):
         fetch("http://127.0.0.1:1/keys")
 
 
-def test_an_answer_that_drips_holds_nobody_for_longer_than_it_may() -> None:
+def test_slow_answer_ends_at_the_time_limit() -> None:
     with server() as (url, done):
-        before = monotonic()
+        start = monotonic()
         with pytest.raises(IssuerUnavailable, match="didn't answer within 5 s"):
-            asyncio.run(asked(f"{url}/drips", done))
-        assert monotonic() - before < FETCH_TIMEOUT.total_seconds() + 2
+            asyncio.run(fetch_and_release(f"{url}/drips", done))
+        assert monotonic() - start < FETCH_TIMEOUT.total_seconds() + 2
 
 
-async def asked(url: str, done: Event) -> bytes:
+async def fetch_and_release(url: str, done: Event) -> bytes:
     try:
         return await fetching(url)()
     finally:

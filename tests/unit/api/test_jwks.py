@@ -1,4 +1,4 @@
-"""Which public keys are taken, and that a set with strange ones is taken without them."""
+"""Public keys: which are accepted, and that unusable keys of a set are skipped."""
 
 import json
 
@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from notifier.api.auth.issuer_keys import public_key, public_keys
 from tests.support.token_issuer import ed, jwk, pem, rsa
 
-STRANGE = [
+UNUSABLE = [
     {"kty": "oct", "k": "c2VjcmV0", "kid": "s", "alg": "HS256"},
     {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "kid": "s"},
     {"kty": "OKP", "crv": "X25519", "x": "AA", "kid": "s"},
@@ -32,34 +32,34 @@ STRANGE = [
 ]
 
 
-def test_a_set_is_taken_by_the_names_of_its_keys() -> None:
-    found = public_keys(published(jwk(ed(), kid="a", alg="EdDSA", use="sig"), jwk(rsa(), kid="b", alg="RS256")))
-    assert {kid: key.algorithm for kid, key in found.items()} == {"a": "EdDSA", "b": "RS256"}
+def test_key_set_is_read_by_key_id() -> None:
+    keys = public_keys(published(jwk(ed(), kid="a", alg="EdDSA", use="sig"), jwk(rsa(), kid="b", alg="RS256")))
+    assert {kid: key.algorithm for kid, key in keys.items()} == {"a": "EdDSA", "b": "RS256"}
     assert public_keys(published(jwk(ed(), kid="a", alg="Ed25519")))["a"].algorithm == "EdDSA"
 
 
-@pytest.mark.parametrize("strange", STRANGE, ids=range(len(STRANGE)))  # keys are made anew in each process
-def test_a_strange_key_is_passed_over_and_spoils_no_other(strange: object) -> None:
-    assert public_keys(published(strange, jwk(ed(), kid="a"))).keys() == {"a"}
+@pytest.mark.parametrize("unusable", UNUSABLE, ids=range(len(UNUSABLE)))  # keys differ in each process
+def test_unusable_key_is_skipped(unusable: object) -> None:
+    assert public_keys(published(unusable, jwk(ed(), kid="a"))).keys() == {"a"}
     with pytest.raises(ValueError, match="no key for EdDSA or RS256"):
-        public_keys(published(strange))
+        public_keys(published(unusable))
 
 
 @pytest.mark.parametrize(
     "text", [b"", b"{}", b"[]", b"<html>", b'{"keys": 1}', b"[" * 100_000, b'{"keys":[]}', b"\xff"]
 )
-def test_what_is_no_set_is_refused(text: bytes) -> None:
+def test_invalid_key_set_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"it is no JWK set|it has no key"):
         public_keys(text)
 
 
-def test_a_file_may_be_pem_or_a_jwk() -> None:
+def test_key_file_may_be_pem_or_jwk() -> None:
     assert public_key(pem(rsa())).algorithm == "RS256"
     assert public_key(b"\n" + pem(ed())).algorithm == "EdDSA"
     assert public_key(json.dumps(jwk(ed())).encode()).algorithm == "EdDSA"
 
 
-def test_a_private_key_an_elliptic_curve_and_a_short_key_are_no_public_key_of_an_issuer() -> None:
+def test_private_elliptic_or_short_key_is_refused() -> None:
     curve = ec.generate_private_key(ec.SECP256R1()).public_key()
     for text in (
         ed().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),

@@ -1,4 +1,4 @@
-"""Metering: nobody waits, several processes add up, and without Redis each goes on alone."""
+"""Metering: requests never wait, processes share counts, and work without Redis."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,16 +16,16 @@ from tests.support.fakes.threads import InlineThreads
 
 
 @dataclass(slots=True)
-class Town:
+class SharedRedis:
     """Processes that share a Redis."""
 
     clock: ManualClock = field(default_factory=ManualClock)
     metrics: Metrics = field(default_factory=Metrics)
-    away: bool = False
-    trips: int = 0
-    told: set[str] = field(default_factory=set)
+    unavailable: bool = False
+    round_trips: int = 0
+    reported: set[str] = field(default_factory=set)
     meanwhile: Callable[[], object] = lambda: None
-    """Done once Redis has counted, before it is heard."""
+    """Runs after Redis has counted and before its answer arrives."""
     buckets: MemoryBuckets = field(init=False)
 
     def __post_init__(self) -> None:
@@ -40,135 +40,135 @@ class Town:
         return self.buckets.take(name, limit)
 
     def spend(self, spent: Mapping[str, int], limit: BucketLimit) -> Mapping[str, float]:
-        self.trips += 1
-        self.told |= {name.partition(":")[2] for name in spent}
-        if self.away:
+        self.round_trips += 1
+        self.reported |= {name.partition(":")[2] for name in spent}
+        if self.unavailable:
             raise CacheUnavailable
-        left = self.buckets.spend(spent, limit)
+        remaining = self.buckets.spend(spent, limit)
         self.meanwhile()
-        return left
+        return remaining
 
     async def pause(self, _: float) -> None:
         await asyncio.sleep(0)
 
     async def settled(self) -> None:
-        """The second has passed in all processes, and their round trip."""
+        """Wait until the second and the round trip have passed in all processes."""
         for _ in range(5):
             await asyncio.sleep(0)
 
 
-def test_of_two_processes_none_gives_what_the_other_gave() -> None:
-    async def play(town: Town) -> None:
-        here, there = (town.process(RequestLimits(writes=10)) for _ in range(2))
-        assert grants(here, "zoe", 6) == 6
-        await town.settled()
-        assert grants(there, "zoe", 1) == 1
-        await town.settled()
-        assert (grants(there, "zoe", 9), grants(there, "ada", 1)) == (3, 1)
-        await town.settled()
-        assert grants(here, "zoe", 9) == 4  # it can't know yet
-        await town.settled()
-        assert (grants(here, "zoe", 1), grants(there, "zoe", 1)) == (0, 0)
-        town.clock.advance(timedelta(hours=3) / 10 * 4)
-        assert grants(here, "zoe", 9) == 0  # what was given twice is earned back first
-        town.clock.advance(timedelta(hours=3) / 10)
-        assert grants(here, "zoe", 9) == 1
+def test_two_processes_share_one_limit() -> None:
+    async def play(shared: SharedRedis) -> None:
+        first, second = (shared.process(RequestLimits(writes=10)) for _ in range(2))
+        assert grants(first, "zoe", 6) == 6
+        await shared.settled()
+        assert grants(second, "zoe", 1) == 1
+        await shared.settled()
+        assert (grants(second, "zoe", 9), grants(second, "ada", 1)) == (3, 1)
+        await shared.settled()
+        assert grants(first, "zoe", 9) == 4  # it does not know the other grants yet
+        await shared.settled()
+        assert (grants(first, "zoe", 1), grants(second, "zoe", 1)) == (0, 0)
+        shared.clock.advance(timedelta(hours=3) / 10 * 4)
+        assert grants(first, "zoe", 9) == 0  # the debt of double grants is earned back first
+        shared.clock.advance(timedelta(hours=3) / 10)
+        assert grants(first, "zoe", 9) == 1
 
     played(play)
 
 
-def test_who_asks_now_and_then_is_never_told_of() -> None:
-    async def play(town: Town) -> None:
-        here = town.process(RequestLimits(writes=300))
+def test_occasional_client_is_not_reported_to_redis() -> None:
+    async def play(shared: SharedRedis) -> None:
+        process = shared.process(RequestLimits(writes=300))
         for name in ("zoe", "ada"):
-            assert grants(here, name, 2) == 2
-        await town.settled()
-        assert town.trips == 0
-        assert grants(here, "zoe", 1) == 1
-        await town.settled()
-        assert (town.trips, town.told) == (1, {"zoe"})
+            assert grants(process, name, 2) == 2
+        await shared.settled()
+        assert shared.round_trips == 0
+        assert grants(process, "zoe", 1) == 1
+        await shared.settled()
+        assert (shared.round_trips, shared.reported) == (1, {"zoe"})
 
     played(play)
 
 
-def test_all_who_asked_for_much_are_told_of_in_one_round_trip() -> None:
-    async def play(town: Town) -> None:
-        here = town.process(RequestLimits(writes=10))
+def test_busy_clients_are_reported_in_one_round_trip() -> None:
+    async def play(shared: SharedRedis) -> None:
+        process = shared.process(RequestLimits(writes=10))
         for number in range(50):
-            grants(here, str(number), 2)
-        await town.settled()
-        assert (town.trips, len(town.told)) == (1, 50)
+            grants(process, str(number), 2)
+        await shared.settled()
+        assert (shared.round_trips, len(shared.reported)) == (1, 50)
 
     played(play)
 
 
-def test_what_is_given_while_it_is_settled_counts_too() -> None:
-    async def play(town: Town) -> None:
-        here, there = (town.process(RequestLimits(writes=10)) for _ in range(2))
-        assert grants(there, "zoe", 5) == 5
-        await town.settled()
-        town.meanwhile = lambda: grants(here, "zoe", 1) if town.trips == 2 else None
-        assert grants(here, "zoe", 4) == 4
+def test_grant_during_a_round_trip_is_counted() -> None:
+    async def play(shared: SharedRedis) -> None:
+        first, second = (shared.process(RequestLimits(writes=10)) for _ in range(2))
+        assert grants(second, "zoe", 5) == 5
+        await shared.settled()
+        shared.meanwhile = lambda: grants(first, "zoe", 1) if shared.round_trips == 2 else None
+        assert grants(first, "zoe", 4) == 4
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert (town.trips, grants(here, "zoe", 1)) == (2, 0)
-        await town.settled()
+        assert (shared.round_trips, grants(first, "zoe", 1)) == (2, 0)
+        await shared.settled()
 
     played(play)
 
 
-def test_without_redis_a_process_holds_its_own_limit() -> None:
-    async def play(town: Town) -> None:
-        here = town.process(RequestLimits(writes=10))
-        town.away = True
-        assert grants(here, "zoe", 7) == 7
-        await town.settled()
-        assert grants(here, "zoe", 7) == 3
-        await town.settled()
-        assert town.metrics.outages.labels("cache")._value.get() == 2
-        town.away = False
-        town.clock.advance(timedelta(hours=3))
-        assert grants(here, "zoe", 20) == 10
-        await town.settled()
-        assert town.buckets.held["writes:zoe"].tokens == 0
+def test_process_without_redis_keeps_its_own_limit() -> None:
+    async def play(shared: SharedRedis) -> None:
+        process = shared.process(RequestLimits(writes=10))
+        shared.unavailable = True
+        assert grants(process, "zoe", 7) == 7
+        await shared.settled()
+        assert grants(process, "zoe", 7) == 3
+        await shared.settled()
+        assert shared.metrics.outages.labels("cache")._value.get() == 2
+        shared.unavailable = False
+        shared.clock.advance(timedelta(hours=3))
+        assert grants(process, "zoe", 20) == 10
+        await shared.settled()
+        assert shared.buckets.held["writes:zoe"].tokens == 0
 
     played(play)
 
 
-def test_an_emptied_redis_gives_nobody_more() -> None:
-    async def play(town: Town) -> None:
-        here = town.process(RequestLimits(writes=10))
-        grants(here, "zoe", 9)
-        await town.settled()
-        town.buckets.wipe()
-        assert grants(here, "zoe", 1) == 1
-        await town.settled()
-        assert grants(here, "zoe", 1) == 0
+def test_flushed_redis_grants_no_more() -> None:
+    async def play(shared: SharedRedis) -> None:
+        process = shared.process(RequestLimits(writes=10))
+        grants(process, "zoe", 9)
+        await shared.settled()
+        shared.buckets.wipe()
+        assert grants(process, "zoe", 1) == 1
+        await shared.settled()
+        assert grants(process, "zoe", 1) == 0
 
     played(play)
 
 
-def test_a_crowd_takes_bounded_memory_and_who_asked_last_is_known() -> None:
-    async def play(town: Town) -> None:
-        here = town.process(RequestLimits(writes=3))
-        assert grants(here, "zoe", 9) == 3
+def test_memory_is_bounded_and_recent_clients_are_kept() -> None:
+    async def play(shared: SharedRedis) -> None:
+        process = shared.process(RequestLimits(writes=3))
+        assert grants(process, "zoe", 9) == 3
         for number in range(MAX_LOCAL_BUCKETS - 1):
-            grants(here, str(number), 1)
-        assert grants(here, "zoe", 1) == 0
-        grants(here, "one more", 1)
-        assert len(here.local_buckets) == MAX_LOCAL_BUCKETS
-        await town.settled()
+            grants(process, str(number), 1)
+        assert grants(process, "zoe", 1) == 0
+        grants(process, "one more", 1)
+        assert len(process.local_buckets) == MAX_LOCAL_BUCKETS
+        await shared.settled()
 
     played(play)
 
 
-def grants(process: RequestMeter, who: str, times: int) -> int:
+def grants(process: RequestMeter, client: str, times: int) -> int:
     assert process.writes
-    return sum(process.take(process.writes, who)[0] for _ in range(times))
+    return sum(process.take(process.writes, client)[0] for _ in range(times))
 
 
-def played(play: Callable[[Town], Awaitable[None]]) -> None:
+def played(play: Callable[[SharedRedis], Awaitable[None]]) -> None:
     async def run() -> None:
-        await play(Town())
+        await play(SharedRedis())
 
     asyncio.run(run())

@@ -1,4 +1,4 @@
-"""Ids, cursors and seen tokens: readable with the key alone, for one purpose and one person, and of one length."""
+"""Opaque ids, cursors and seen tokens are bound to key, purpose and user."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from notifier.ports.inbox import InboxPosition
 from tests.support.examples import ADA, BOB, NOON, OF_NOVA, SELF_NOVA
 
 OPAQUE = OpaqueIds.of(Keys(secret="s" * 32, service_key="k"))
-OTHER = OpaqueIds.of(Keys(secret="t" * 32, service_key="k"))
+OTHER_KEYS = OpaqueIds.of(Keys(secret="t" * 32, service_key="k"))
 LARGEST = 10**LONGEST_SEQ - 1
 
 
@@ -24,7 +24,7 @@ def token(*seqs: int) -> SeenToken:
 
 
 @pytest.mark.parametrize("seq", [0, 1, 255, 65_536, LARGEST])
-def test_what_was_issued_is_read_back(seq: int) -> None:
+def test_issued_texts_are_read_back(seq: int) -> None:
     assert OPAQUE.burst(ADA, OPAQUE.id(ADA, key(seq))) == key(seq)
     assert OPAQUE.inbox_position(ADA, OPAQUE.cursor(ADA, InboxPosition(NOON, key(seq)))) == InboxPosition(
         NOON, key(seq)
@@ -35,7 +35,7 @@ def test_what_was_issued_is_read_back(seq: int) -> None:
     assert OPAQUE.seen_token(ADA, OPAQUE.encode_seen(token(seq))) == token(seq)
 
 
-def test_a_large_number_is_as_long_as_a_small_one() -> None:
+def test_length_does_not_depend_on_the_number() -> None:
     assert len({len(OPAQUE.id(ADA, key(seq))) for seq in (1, 200, 70_000, LARGEST)}) == 1
     assert len({len(OPAQUE.cursor(ADA, InboxPosition(NOON, key(seq)))) for seq in (1, 200, 70_000, LARGEST)}) == 1
     assert len({len(OPAQUE.gap_cursor(ADA, InboxPosition(NOON, key(seq)))) for seq in (1, 200, 70_000, LARGEST)}) == 1
@@ -49,7 +49,7 @@ def test_gap_cursor_is_bound_to_viewer_subject_and_purpose() -> None:
         (BOB, OF_NOVA, cursor),
         (ADA, SELF_NOVA, cursor),
         (ADA, OF_NOVA, OPAQUE.cursor(ADA, place)),
-        (ADA, OF_NOVA, OTHER.gap_cursor(ADA, place)),
+        (ADA, OF_NOVA, OTHER_KEYS.gap_cursor(ADA, place)),
     ):
         with pytest.raises(BadCursor):
             OPAQUE.gap_position(viewer, subject, text)
@@ -57,18 +57,28 @@ def test_gap_cursor_is_bound_to_viewer_subject_and_purpose() -> None:
         OPAQUE.inbox_position(ADA, cursor)
 
 
-def test_the_same_is_always_spelled_the_same() -> None:
+def test_encoding_is_deterministic() -> None:
     assert OPAQUE.id(ADA, key(7)) == OPAQUE.id(ADA, key(7))
     assert OPAQUE.encode_seen(token(*range(20))) == OPAQUE.encode_seen(token(*reversed(range(20))))
 
 
-def test_nobody_else_nothing_else_and_no_other_key_can_use_it() -> None:
+def test_text_of_other_user_purpose_or_key_is_refused() -> None:
     id, cursor, seen = (
         OPAQUE.id(ADA, key(1)),
         OPAQUE.cursor(ADA, InboxPosition(NOON, key(1))),
         OPAQUE.encode_seen(token(1)),
     )
-    for text in (cursor, seen, OPAQUE.id(BOB, key(1)), OTHER.id(ADA, key(1)), id + "=", id + "!", id[:-4], "", "ü"):
+    for text in (
+        cursor,
+        seen,
+        OPAQUE.id(BOB, key(1)),
+        OTHER_KEYS.id(ADA, key(1)),
+        id + "=",
+        id + "!",
+        id[:-4],
+        "",
+        "ü",
+    ):
         with pytest.raises(BadMark):
             OPAQUE.burst(ADA, text)
     for text in (id, seen, OPAQUE.cursor(BOB, InboxPosition(NOON, key(1)))):

@@ -1,4 +1,4 @@
-"""The description of the API is made by the first who asks for it, and by nobody else."""
+"""OpenAPI description: it is built once, on the first request."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -6,24 +6,24 @@ from typing import Any
 
 from notifier.api.schemas.openapi import Description
 
-ASKERS = 4
+CALLERS = 4
 
 
-def test_it_is_made_once_however_many_ask_at_once() -> None:
-    made, together = list[dict[str, Any]](), Barrier(ASKERS)
+def test_description_is_built_once_for_concurrent_callers() -> None:
+    built, together = list[dict[str, Any]](), Barrier(CALLERS)
 
-    def make() -> dict[str, Any]:
-        made.append({"openapi": "3.1.0"})
-        return made[-1]
+    def build() -> dict[str, Any]:
+        built.append({"openapi": "3.1.0"})
+        return built[-1]
 
-    description = Description(generate=make)
-    assert made == []
+    description = Description(generate=build)
+    assert built == []
 
     def ask(_: int) -> dict[str, Any]:
         together.wait(10)
         return description.document()
 
-    with ThreadPoolExecutor(ASKERS) as threads:
-        told = [*threads.map(ask, range(ASKERS))]
-    assert len(made) == 1
-    assert all(one is made[0] for one in told)
+    with ThreadPoolExecutor(CALLERS) as threads:
+        documents = [*threads.map(ask, range(CALLERS))]
+    assert len(built) == 1
+    assert all(document is built[0] for document in documents)

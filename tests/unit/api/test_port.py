@@ -14,18 +14,18 @@ from notifier.domain.errors import BadSetting, PortTaken
 HOST = "127.0.0.1"
 SHARING = (socket.SO_REUSEADDR, socket.SO_REUSEPORT)
 
-on_linux = pytest.mark.skipif(not SHARED_EVENLY, reason="several processes share a port on Linux alone")
+on_linux = pytest.mark.skipif(not SHARED_EVENLY, reason="several processes share a port on Linux only")
 
 
 @contextmanager
 def listening(port: int, *options: int) -> Iterator[socket.socket]:
-    """As another program of the same user does, with these socket options."""
-    with socket.socket() as one:
+    """Listen as another program of the same user does, with these socket options."""
+    with socket.socket() as listener:
         for option in options:
-            one.setsockopt(socket.SOL_SOCKET, option, 1)
-        one.bind((HOST, port))
-        one.listen()
-        yield one
+            listener.setsockopt(socket.SOL_SOCKET, option, 1)
+        listener.bind((HOST, port))
+        listener.listen()
+        yield listener
 
 
 def is_reserved(port: int) -> bool:
@@ -77,12 +77,12 @@ def test_processes_of_one_service_listen_on_reserved_port_together() -> None:
 
 
 def accepted_by(stack: ExitStack, port: int) -> str:
-    found = stack.enter_context(socket.create_connection((HOST, port), timeout=5.0))
-    return str(found.getpeername()[0])
+    connection = stack.enter_context(socket.create_connection((HOST, port), timeout=5.0))
+    return str(connection.getpeername()[0])
 
 
 @on_linux
-def test_reserved_port_answers_nobody_until_a_process_listens() -> None:
+def test_reserved_port_refuses_connections_until_a_process_listens() -> None:
     with reserved(HOST, 0) as address, pytest.raises(ConnectionRefusedError):
         socket.create_connection((HOST, address.port), timeout=5.0)
 
@@ -97,8 +97,8 @@ def test_joining_fails_on_port_of_another_program(options: tuple[int, ...]) -> N
 @on_linux
 def test_connections_in_time_wait_do_not_keep_the_port() -> None:
     port = free_port(HOST, 0)
-    with listening(port, socket.SO_REUSEADDR) as one, socket.create_connection((HOST, port)) as client:
-        accepted, _ = one.accept()
+    with listening(port, socket.SO_REUSEADDR) as listener, socket.create_connection((HOST, port)) as client:
+        accepted, _ = listener.accept()
         accepted.close()  # the side that closes first waits
         with suppress(OSError):
             client.recv(1)
@@ -115,12 +115,12 @@ with socket.create_server(("127.0.0.1", 0)) as one:
 
 def test_listener_of_another_process_is_not_ours() -> None:
     command = [sys.executable, "-c", LISTENS]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout
-        port = int(other.stdout.readline())
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        port = int(process.stdout.readline())
         socket.create_connection((HOST, port), timeout=5.0).close()
         assert not is_listening(port)
-        other.communicate("\n")
+        process.communicate("\n")
 
 
 def test_own_listener_is_ours_once_it_listens() -> None:
@@ -132,8 +132,8 @@ def test_own_listener_is_ours_once_it_listens() -> None:
 
 
 def test_same_port_on_another_address_is_free() -> None:
-    with reserved(HOST, 0) as address, reserved("127.0.0.2", address.port) as other:
-        assert other.port == address.port
+    with reserved(HOST, 0) as address, reserved("127.0.0.2", address.port) as second:
+        assert second.port == address.port
 
 
 def test_unknown_host_is_a_bad_setting() -> None:

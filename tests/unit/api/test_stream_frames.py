@@ -1,4 +1,4 @@
-"""A frame is one event whatever people are called and write."""
+"""A stream frame is one event, whatever its names and texts contain."""
 
 from datetime import timedelta
 
@@ -46,5 +46,5 @@ def test_hostile_text_stays_text(text: str) -> None:
     assert not {b"\r", b"\x00"} & {bytes([byte]) for byte in whole}
 
 
-def test_a_reset_has_data_too_because_without_it_no_client_hears_of_it() -> None:
+def test_reset_has_data_because_clients_ignore_events_without() -> None:
     assert frame(StreamEvent.RESET, "one", None) == b"id: one\nevent: reset\ndata: {}\n\n"

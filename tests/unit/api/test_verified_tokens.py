@@ -1,4 +1,4 @@
-"""Tokens that were verified before take a bounded memory, whatever clients send."""
+"""Verified tokens use bounded memory, whatever clients send."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def tokens() -> VerifiedTokens:
     return VerifiedTokens(CacheHits(Metrics().inbox_cache, "tokens"))
 
 
-def test_oldest_tokens_leave_when_their_text_takes_too_much(
+def test_oldest_tokens_are_evicted_when_their_text_is_too_large(
     tokens: VerifiedTokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verified_tokens, "MOST_BYTES", 2 * (HOLDER_BYTES + 1_000))
@@ -26,7 +26,7 @@ def test_oldest_tokens_leave_when_their_text_takes_too_much(
     assert tokens.size == 2 * (HOLDER_BYTES + 1_000)
 
 
-def test_token_that_is_kept_twice_or_has_ended_counts_no_more_than_it_takes(tokens: VerifiedTokens) -> None:
+def test_repeated_or_expired_token_takes_no_extra_space(tokens: VerifiedTokens) -> None:
     tokens.remember("token", KIM)
     tokens.remember("token", KIM)
     assert tokens.size == HOLDER_BYTES + len("token")

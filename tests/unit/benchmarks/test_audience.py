@@ -1,4 +1,4 @@
-"""The bench of audiences measures what it says: everybody is found, and the ways of others find the same."""
+"""Audience benchmark: it finds every follower, and alternatives find the same."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -31,53 +31,51 @@ def sets(tmp_path: Path) -> Iterator[SqliteMemberSets]:
     files.close()
 
 
-def test_all_followers_of_a_universe_are_found(tmp_path: Path) -> None:
-    found = measure_case(tmp_path / "store", UniverseCase(followers=1, universe=2), 1)
-    assert found.shards == 16
-    assert [one.finding.name for one in figures(found)] == [
+def test_all_followers_of_universe_are_found(tmp_path: Path) -> None:
+    audience = measure_case(tmp_path / "store", UniverseCase(followers=1, universe=2), 1)
+    assert audience.shards == 16
+    assert [figure.finding.name for figure in figures(audience)] == [
         f"{name}{{1m_of_2m}}" for name in ("plan_s", "audience_algebra_s", "audience_s", "audience_mb")
     ]
 
 
-def test_the_table_finds_whom_the_bitmaps_find_and_a_lost_bitmap_is_noticed(
-    sets: SqliteMemberSets, tmp_path: Path
-) -> None:
-    ours, table = BitmapSource.filled(sets, WORLD), FollowerTable.filled(tmp_path / "table.db", WORLD)
+def test_table_and_bitmaps_agree_until_bitmap_is_lost(sets: SqliteMemberSets, tmp_path: Path) -> None:
+    bitmaps, table = BitmapSource.filled(sets, WORLD), FollowerTable.filled(tmp_path / "table.db", WORLD)
     with closing(table.db):
         assert sum(table.tiers().values()) == WORLD.followers
-        assert ours.tiers() == table.tiers()
+        assert bitmaps.tiers() == table.tiers()
         sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=WORLD.subject(0), shard=0, bits=no_members())])
-        assert ours.tiers() != table.tiers()
+        assert bitmaps.tiers() != table.tiers()
 
 
-def test_a_filter_forgets_nobody_and_takes_one_stranger_in_a_hundred_for_a_member() -> None:
-    everybody = np.arange(200_000, dtype=np.int64)
-    found = BloomFilter.of(everybody[::10]).may_have(everybody)
-    assert found[::10].all()
-    strangers = np.delete(found, np.s_[::10])
-    assert 0.003 < strangers.mean() < 0.02
+def test_bloom_filter_has_no_misses_and_one_percent_false_hits() -> None:
+    users = np.arange(200_000, dtype=np.int64)
+    hits = BloomFilter.of(users[::10]).may_have(users)
+    assert hits[::10].all()
+    false_hits = np.delete(hits, np.s_[::10])
+    assert 0.003 < false_hits.mean() < 0.02
 
 
-def test_filters_put_people_into_higher_tiers_alone(tmp_path: Path) -> None:
+def test_bloom_filters_move_members_to_higher_tiers_only(tmp_path: Path) -> None:
     table = FollowerTable.filled(tmp_path / "table.db", WORLD)
     with closing(table.db):
-        right, found = table.tiers(), BloomFilters.filled(table, WORLD).tiers()
-    assert sum(found.values()) == WORLD.followers
-    assert found[Tier.DORMANT] < right[Tier.DORMANT]
+        expected, actual = table.tiers(), BloomFilters.filled(table, WORLD).tiers()
+    assert sum(actual.values()) == WORLD.followers
+    assert actual[Tier.DORMANT] < expected[Tier.DORMANT]
 
 
 @pytest.mark.parametrize(("last", "ok"), [(100.0, True), (100.0 + 2 * GROWTH_MB, False)], ids=["flat", "grows"])
-def test_memory_that_grows_with_the_slices_is_no_flat_one(last: float, ok: bool) -> None:
+def test_memory_growing_with_slices_is_not_flat(last: float, ok: bool) -> None:
     rss, flat = of_slices([80.0, *[100.0] * (LOOKS - 2), last], 10_000)
     assert rss.finding.ok
     assert flat.finding.ok is ok
 
 
-def test_the_directory_is_asked_for_people_who_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directory_benchmark_looks_up_existing_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"PEOPLE_QUICK": 3_000, "BATCHES_QUICK": 1, "BATCH": 256, "ROUNDS": 1}.items():
         monkeypatch.setattr(naming, name, value)
-    found = {figure.finding.name: figure.finding for figure in naming.run(tmp_path, quick=True, tell=lambda _: None)}
-    assert [*found] == [*naming.PARTS["directory"][1]]
-    assert 20 < float(found["directory_bytes_per_user"].value or 0) < 500
+    findings = {figure.finding.name: figure.finding for figure in naming.run(tmp_path, quick=True, tell=lambda _: None)}
+    assert [*findings] == [*naming.PARTS["directory"][1]]
+    assert 20 < float(findings["directory_bytes_per_user"].value or 0) < 500
     with pytest.raises(AssertionError, match="not all were found"):
-        naming._rate(lambda lot: {lot[0]: None}, [["ann", "bob"]])
+        naming._rate(lambda ids: {ids[0]: None}, [["ann", "bob"]])

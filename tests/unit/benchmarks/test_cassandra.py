@@ -1,4 +1,4 @@
-"""The benches on real engines, without them: what is compared is the same, and counted right."""
+"""Cassandra and Kafka benchmarks, without servers: they compare equal work and count it correctly."""
 
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ from benchmarks.cassandra.suite import PARTS
 from benchmarks.cassandra.turns import Turn, cheaper, faster
 from benchmarks.cassandra.writers import LIFE, values
 from benchmarks.kafka import records
-from benchmarks.report import __main__ as made
+from benchmarks.report import __main__ as report
 from notifier.adapters.cassandra.bulk.encoding import PreencodedBatchProtocol, RowBatch, messages
 from notifier.consumer_loop import BATCH_SIZE
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
@@ -37,12 +37,12 @@ def rows(share: float) -> list[InboxRows]:
     return SyntheticBursts(shards=range(2), share=share).rows(NOW)
 
 
-def some_messages(share: float) -> list[RowBatch]:
-    return [message for one in rows(share) for message in messages(one, LIFE, QUERY_ID)]
+def row_messages(share: float) -> list[RowBatch]:
+    return [message for inbox_rows in rows(share) for message in messages(inbox_rows, LIFE, QUERY_ID)]
 
 
-def test_the_leanest_writers_frames_are_the_drivers_own_of_version_4() -> None:
-    both = [*some_messages(0.05)[:2], *some_messages(0.01)[:2]]
+def test_leanest_writer_sends_same_frames_as_driver() -> None:
+    row_batches = [*row_messages(0.05)[:2], *row_messages(0.01)[:2]]
     drivers = [
         PreencodedBatchProtocol.encode_message(
             BatchMessage(BatchType.UNLOGGED, message, ConsistencyLevel.LOCAL_QUORUM),
@@ -51,14 +51,14 @@ def test_the_leanest_writers_frames_are_the_drivers_own_of_version_4() -> None:
             compressor=None,
             allow_beta_protocol_version=False,
         )
-        for stream, message in enumerate(both)
+        for stream, message in enumerate(row_batches)
     ]
-    assert batches(both) == [b"".join(drivers)]
+    assert batches(row_batches) == [b"".join(drivers)]
 
 
 @dataclass
 class Server:
-    """Answers each frame once it has as many as it waits for, in pieces that end anywhere."""
+    """Answers all waiting frames once there are enough of them, in pieces of any length."""
 
     together: int
     opcode: int = VOID
@@ -70,11 +70,13 @@ class Server:
         with peer:
             peer.recv(1 << 16)
             peer.sendall(HEADER.pack(0x84, 0, 0, 0x02, 0))
-            rest, waiting = b"", 0
+            unread, waiting = b"", 0
             while data := peer.recv(1 << 20):
-                rest += data
-                while len(rest) >= HEADER.size and len(rest) >= (size := HEADER.size + HEADER.unpack_from(rest)[4]):
-                    rest, waiting = rest[size:], waiting + 1
+                unread += data
+                while len(unread) >= HEADER.size and len(unread) >= (
+                    size := HEADER.size + HEADER.unpack_from(unread)[4]
+                ):
+                    unread, waiting = unread[size:], waiting + 1
                 self.most = max(self.most, waiting)
                 if waiting >= self.together:
                     answer = HEADER.pack(0x84, 0, 0, self.opcode, 4) + b"\0\0\0\1"
@@ -93,12 +95,12 @@ def server() -> Iterator[Callable[..., tuple[Server, FrameConnection]]]:
     threads: list[Thread] = []
 
     def start(window: int, together: int, opcode: int = VOID) -> tuple[Server, FrameConnection]:
-        one = Server(together, opcode)
-        threads.append(Thread(target=one.serve))
+        created = Server(together, opcode)
+        threads.append(Thread(target=created.serve))
         threads[-1].start()
-        opened.append(FrameConnection("127.0.0.1", one.listener.getsockname()[1], window))
-        one.listener.close()
-        return one, opened[-1]
+        opened.append(FrameConnection("127.0.0.1", created.listener.getsockname()[1], window))
+        created.listener.close()
+        return created, opened[-1]
 
     yield start
     for frames in opened:
@@ -107,68 +109,68 @@ def server() -> Iterator[Callable[..., tuple[Server, FrameConnection]]]:
         thread.join()
 
 
-def test_all_frames_are_answered_when_it_returns_and_never_more_are_on_their_way(
+def test_send_keeps_one_window_in_flight_and_waits_for_all_answers(
     server: Callable[..., tuple[Server, FrameConnection]],
 ) -> None:
-    """A server that waits for a whole window would wait for ever if there were less."""
-    found, frames = server(window=2 * CHUNK, together=2 * CHUNK)
-    each = some_messages(0.05)[:1] * (6 * CHUNK)
-    frames.send(batches(each), len(each))
-    assert found.most == 2 * CHUNK
+    """The server answers only a full window, so the test would hang if fewer frames were in flight."""
+    peer, frames = server(window=2 * CHUNK, together=2 * CHUNK)
+    row_batches = row_messages(0.05)[:1] * (6 * CHUNK)
+    frames.send(batches(row_batches), len(row_batches))
+    assert peer.most == 2 * CHUNK
 
 
-def test_an_error_of_the_node_is_no_answer(server: Callable[..., tuple[Server, FrameConnection]]) -> None:
+def test_node_error_fails_the_send(server: Callable[..., tuple[Server, FrameConnection]]) -> None:
     _, frames = server(window=CHUNK, together=1, opcode=ERROR)
     with pytest.raises(ConnectionError, match="The node says"):
-        frames.send(batches(some_messages(0.05)[:1]), 1)
+        frames.send(batches(row_messages(0.05)[:1]), 1)
 
 
 @pytest.mark.parametrize("share", [0.001, 0.25])
-def test_stock_writes_one_row_for_each_member_of_each_row(share: float) -> None:
-    found = rows(share)
-    numbers = [value[0] for value in values(found)]
-    assert len(numbers) == len(set(numbers)) == sum(one.deliveries for one in found)
+def test_stock_writer_writes_one_row_per_delivery(share: float) -> None:
+    bursts = rows(share)
+    numbers = [value[0] for value in values(bursts)]
+    assert len(numbers) == len(set(numbers)) == sum(burst.deliveries for burst in bursts)
     assert numbers == sorted(numbers)
     assert share * 0.8 < len(numbers) / (2 << 17) < share * 1.2
 
 
 @pytest.mark.parametrize("share", [0.001, 0.25])
-def test_first_rows_reach_as_many_members_as_asked_with_the_last_row_whole(share: float) -> None:
-    found = rows(share)
-    many = found[0].deliveries + 10
-    some = first(found, many)
-    assert len(some) == 2
-    assert some[0] == found[0]
-    reached = sum(one.deliveries for one in some)
-    assert reached == len(list(values(some)))
-    assert many <= reached < many + RANGE_MEMBERS * share * 2
+def test_first_rows_reach_requested_members_and_keep_last_row_whole(share: float) -> None:
+    bursts = rows(share)
+    wanted = bursts[0].deliveries + 10
+    selected = first(bursts, wanted)
+    assert len(selected) == 2
+    assert selected[0] == bursts[0]
+    reached = sum(burst.deliveries for burst in selected)
+    assert reached == len(list(values(selected)))
+    assert wanted <= reached < wanted + RANGE_MEMBERS * share * 2
 
 
-def test_no_two_bursts_write_the_same_row() -> None:
+def test_each_burst_has_its_own_number() -> None:
     bursts = SyntheticBursts(shards=range(1), share=0.05)
     assert [bursts.rows(NOW)[0].burst.seq for _ in range(3)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("now", [NOW, NOW + timedelta(hours=71, minutes=59)])
-def test_history_fills_each_inbox_window_and_nothing_is_to_come(now: datetime) -> None:
-    found = list(openings(now, 3, 40))
-    assert found[-1] < now
-    assert all(before <= after for before, after in pairwise(found))
-    assert [window_of(at) for at in found] == [window_of(now) - back for back in (2, 1, 0) for _ in range(40)]
+def test_history_fills_each_inbox_window_before_now(now: datetime) -> None:
+    times = list(openings(now, 3, 40))
+    assert times[-1] < now
+    assert all(before <= after for before, after in pairwise(times))
+    assert [window_of(at) for at in times] == [window_of(now) - back for back in (2, 1, 0) for _ in range(40)]
 
 
 def turn(deliveries: int, seconds: float, processor: float) -> Turn:
     return Turn(rows=deliveries, deliveries=deliveries, seconds=seconds, processor=processor)
 
 
-def test_speed_is_counted_in_deliveries_however_many_of_them_a_row_stands_for() -> None:
+def test_speed_counts_deliveries_not_rows() -> None:
     ours = Turn(rows=1, deliveries=100, seconds=2.0, processor=0.1)
     assert faster("a", [ours], [turn(25, 1.0, 0.1)], 1.0).finding.value == 2.0
 
 
-def test_ours_is_compared_round_by_round_also_with_who_reaches_fewer() -> None:
-    ours, others = [turn(100, 1.0, 0.2), turn(100, 4.0, 0.4)], [turn(10, 1.0, 0.01), turn(10, 1.0, 0.08)]
-    speed, thrift = faster("a", ours, others, 6.0), cheaper("b", ours, others, 0.85)
+def test_comparison_is_per_delivery_and_round() -> None:
+    ours, baseline = [turn(100, 1.0, 0.2), turn(100, 4.0, 0.4)], [turn(10, 1.0, 0.01), turn(10, 1.0, 0.08)]
+    speed, thrift = faster("a", ours, baseline, 6.0), cheaper("b", ours, baseline, 0.85)
     assert (speed.finding.value, speed.finding.ok) == (6.25, True)
     assert (thrift.finding.value, thrift.finding.ok) == (1.25, True)
     assert speed.finding.detail.startswith("2.50 to 10.00 in 2 rounds")
@@ -181,56 +183,56 @@ class Time:
     def now(self) -> float:
         return self.passed
 
-    def rest(self, seconds: float) -> None:
+    def sleep(self, seconds: float) -> None:
         self.passed += seconds
 
 
-def held(takes: float, each: float = 0.0) -> tuple[mentions.HeldRate, list[int]]:
-    """A lane whose stage takes so many seconds for a batch, and more for each record."""
+def held_lane(takes: float, per_record: float = 0.0) -> tuple[mentions.HeldRate, list[int]]:
+    """Run a lane whose stage takes `takes` seconds per batch and `per_record` more per record."""
     time, sizes = Time(), list[int]()
 
     def stage(records: Sequence[Logged]) -> None:
         sizes.append(len(records))
-        time.rest(takes + each * len(records))
+        time.sleep(takes + per_record * len(records))
 
     arrivals = mentions.LaneRecords(subjects=[Subject(Kind.MENTION, UserId("nova"))], lane=Lane.CELEBRITY)
-    return mentions.hold(stage, arrivals, 10, time.now, time.rest), sizes
+    return mentions.hold(stage, arrivals, 10, time.now, time.sleep), sizes
 
 
-def test_a_lane_that_keeps_up_has_done_all() -> None:
-    found, sizes = held(0.1)
-    assert found.done == sum(sizes) == 5_000
-    assert max(found.halves()) < 0.3
+def test_lane_that_keeps_up_finishes_all_records() -> None:
+    lane, sizes = held_lane(0.1)
+    assert lane.done == sum(sizes) == 5_000
+    assert max(lane.halves()) < 0.3
 
 
-def test_a_lane_that_falls_behind_has_done_less_and_says_how_long_was_waited() -> None:
-    found, sizes = held(0.0, 0.004)
-    assert found.done < 3_000
+def test_slow_lane_finishes_fewer_records_and_reports_waits() -> None:
+    lane, sizes = held_lane(0.0, 0.004)
+    assert lane.done < 3_000
     assert max(sizes) == BATCH_SIZE
-    early, late = found.halves()
+    early, late = lane.halves()
     assert late > 1.5 * early > 0
 
 
-def test_each_record_of_a_lane_has_its_subjects_partition_and_a_later_offset() -> None:
+def test_lane_records_have_partition_by_subject_and_rising_offsets() -> None:
     subjects = [Subject(Kind.MENTION, UserId(f"star{number}")) for number in range(7)]
     arrivals = mentions.LaneRecords(subjects=subjects, lane=Lane.CELEBRITY)
-    found = [*arrivals.batch(20), *arrivals.batch(20)]
-    assert len({(one.partition, one.record.key) for one in found}) == 7
-    assert [one.offset for one in found] == sorted({one.offset for one in found})
+    logged = [*arrivals.batch(20), *arrivals.batch(20)]
+    assert len({(entry.partition, entry.record.key) for entry in logged}) == 7
+    assert [entry.offset for entry in logged] == sorted({entry.offset for entry in logged})
 
 
-def test_without_java_make_bench_says_what_it_leaves_out(
+def test_make_bench_lists_parts_skipped_without_java(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert made.possible(["fanout", "cql", "log"]) == ["fanout"]
+    assert report.possible(["fanout", "cql", "log"]) == ["fanout"]
     assert capsys.readouterr().out.startswith("left out: cql, log; its engines need Java 17 and Maven")
-    assert made.possible(["fanout"]) == ["fanout"]
+    assert report.possible(["fanout"]) == ["fanout"]
     assert capsys.readouterr().out == ""
 
 
-def test_the_document_says_how_each_figure_is_taken() -> None:
+def test_document_describes_every_figure() -> None:
     document = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    brought = [figure for parts in (PARTS, records.PARTS) for _, brings in parts.values() for figure in brings]
-    assert len(brought) == len(set(brought))
-    assert [figure for figure in brought if f"`{figure.partition('{')[0]}" not in document] == []
+    names = [figure for parts in (PARTS, records.PARTS) for _, brings in parts.values() for figure in brings]
+    assert len(names) == len(set(names))
+    assert [figure for figure in names if f"`{figure.partition('{')[0]}" not in document] == []

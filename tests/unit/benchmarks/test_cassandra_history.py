@@ -1,4 +1,4 @@
-"""The history of the benches on Cassandra is as inboxes have it, and is cut as the product cuts it."""
+"""History of the Cassandra benchmarks: realistic inboxes, cut as the product cuts them."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -47,12 +47,12 @@ def test_each_inbox_window_has_bursts_of_all_subjects(windows: list[list[OpenedB
     assert len(keys) == len(set(keys))
 
 
-def test_reader_is_reached_by_nearly_all_bursts_of_her_subjects_in_one_tier(
+def test_reader_gets_nearly_all_bursts_of_followed_subjects_in_one_tier(
     history: InboxHistory, windows: list[list[OpenedBurst]]
 ) -> None:
     for reader in READERS:
         subjects = set(history.subjects(Member(reader)))
-        opened = [burst for some in windows for burst in some if burst.burst.subject in subjects]
+        opened = [burst for window in windows for burst in window if burst.burst.subject in subjects]
         tiers = [tier for burst in opened for tier, members in burst.tiers.items() if reader in members]
         assert len(opened) >= 3 * 30
         assert 0.9 * len(opened) < len(tiers) <= len(opened)
@@ -64,7 +64,7 @@ def test_bursts_of_a_subject_reach_nearly_the_same_members(windows: list[list[Op
     for opened in windows:
         for burst in opened:
             by_subject.setdefault(burst.burst.subject, []).append(burst)
-    large = [some for some in by_subject.values() if some[0].deliveries > 300]
+    large = [bursts for bursts in by_subject.values() if bursts[0].deliveries > 300]
     assert large
     for first, second, *_ in large:
         both = sum(len(np.intersect1d(first.tiers[tier], second.tiers[tier])) for tier in TIERS)
@@ -85,10 +85,10 @@ def test_rows_of_each_width_reach_the_same_members(width: int) -> None:
     [rows] = opened.rows(width, first=1_000)
     assert rows.deliveries == opened.deliveries == len(members)
     assert {len(named) == width // 8 for named in rows.members} == {True, False}
-    found = [
+    reached = [
         (number - 1_000) * width + place
         for number, named in zip(rows.ranges, rows.members, strict=True)
         for place in range(width)
         if reaches(named, place, width)
     ]
-    assert found == members.tolist()
+    assert reached == members.tolist()

@@ -1,4 +1,4 @@
-"""What was seen on the demo's page is judged by what was promised, and what can't be true is no figure."""
+"""Demo page benchmark: observations are judged by promises, and impossible ones keep no limit."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from tests.support.browser.storm_watcher import BURST, TOOK
 SEEN = StormTimes(burst="mention:nova#2", followers=FOLLOWERS, people=9_000_000, reported_s=6.3, shown_s=7.9)
 
 
-def test_the_slowest_storm_is_judged_by_what_the_page_said() -> None:
+def test_slowest_storm_is_judged_by_time_shown_on_page() -> None:
     figure = storm_figure([SEEN, replace(SEEN, reported_s=8.1, shown_s=9.4)])
     assert (figure.finding.ok, figure.finding.value, figure.finding.limit) == (False, 8.1, 8.0)
     assert "9.4 s at most from the press" in figure.finding.detail
@@ -23,7 +23,7 @@ def test_the_slowest_storm_is_judged_by_what_the_page_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "words"),
+    ("seen", "message"),
     [
         (replace(SEEN, followers=20_000_000), "The page speaks of 20,000,000 followers."),
         (replace(SEEN, people=0), "The page says that P1 is nobody."),
@@ -31,28 +31,28 @@ def test_the_slowest_storm_is_judged_by_what_the_page_said() -> None:
     ],
     ids=["another world", "nobody", "too late to be true"],
 )
-def test_a_page_that_can_not_be_right_keeps_no_limit(seen: StormTimes, words: str) -> None:
+def test_impossible_observation_keeps_no_limit(seen: StormTimes, message: str) -> None:
     finding = storm_figure([SEEN, seen]).finding
-    assert (finding.ok, finding.detail.endswith(words)) == (False, True)
+    assert (finding.ok, finding.detail.endswith(message)) == (False, True)
 
 
-def test_a_rounded_tenth_is_no_lie() -> None:
+def test_time_rounded_to_a_tenth_is_accepted() -> None:
     assert storm_figure([replace(SEEN, reported_s=6.3, shown_s=6.25)]).finding.ok
 
 
-def test_the_slowest_start_of_each_kind_is_judged() -> None:
+def test_slowest_start_of_each_kind_is_judged() -> None:
     fresh, again = (figure.finding for figure in ready_figures([3.0, 10.1], [5.9, 4.0], []))
     assert (fresh.name, fresh.ok, fresh.value) == ("demo_ready_s{fresh}", False, 10.1)
     assert (again.name, again.ok, again.value) == ("demo_ready_s{again}", True, 5.9)
 
 
-def test_a_fast_start_that_forgot_something_keeps_no_limit() -> None:
+def test_start_that_lost_data_keeps_no_limit() -> None:
     fresh, again = (figure.finding for figure in ready_figures([3.0], [2.0], ["It forgot mention:nova#1."]))
     assert (fresh.ok, again.ok, again.value) == (True, False, 2.0)
     assert again.detail.endswith("It forgot mention:nova#1.")
 
 
-def test_the_page_weighs_all_it_loads_and_the_system_what_is_not_the_inbox() -> None:
+def test_page_weight_is_reported_with_and_without_inbox() -> None:
     inbox = {"/static/notifier-inbox.js": 1_000, "/static/notifier-inbox/row.js": 40_000, "/v1/inbox": 9_000}
     system = {"/": 4_000, "/static/demo/main.js": 40_000, "/demo/people": 6_500}
     whole, part = (figure.finding for figure in weight_figures({**inbox, **system}))
@@ -61,18 +61,18 @@ def test_the_page_weighs_all_it_loads_and_the_system_what_is_not_the_inbox() -> 
     assert part.detail == "without the inbox: 44,000 bytes in 2 files, 6,500 in answers of the API"
 
 
-def test_one_rule_that_one_state_breaks_is_told_with_its_place() -> None:
+def test_axe_violation_is_reported_with_state_and_element() -> None:
     finding = axe_figure({"demo, dark, 390, delivered": ["color-contrast at ['#sum']"], "demo, loading": []}).finding
     assert (finding.ok, finding.value, finding.n) == (False, 1, 2)
     assert finding.detail == "demo, dark, 390, delivered: color-contrast at ['#sum']"
     assert axe_figure({"demo, loading": []}).finding.ok
 
 
-def test_a_page_that_nobody_looked_at_is_not_fine() -> None:
+def test_unchecked_page_fails() -> None:
     assert not axe_figure({}).finding.ok
 
 
-def test_what_the_page_says_is_read_whole() -> None:
+def test_page_texts_are_parsed_completely() -> None:
     took = TOOK.fullmatch("9,321,402 people, within 1,203 s of the tweet")
     assert took
     assert took.groups() == ("9,321,402", "1,203")
@@ -89,7 +89,7 @@ def test_only_burst_of_star_counts_as_delivered() -> None:
     assert not STAR_DELIVERED.search(line.format("u3", "Delivered; whoever was away sees it by pull."))
 
 
-def test_the_document_says_how_each_figure_is_taken() -> None:
+def test_document_describes_every_figure() -> None:
     document = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    brought = [figure for parts in (PARTS, live.PARTS) for _, brings in parts.values() for figure in brings]
-    assert [figure for figure in brought if f"`{figure}`" not in document] == []
+    names = [figure for parts in (PARTS, live.PARTS) for _, brings in parts.values() for figure in brings]
+    assert [figure for figure in names if f"`{figure}`" not in document] == []

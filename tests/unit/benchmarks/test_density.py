@@ -1,4 +1,4 @@
-"""The bench by density: former rows reach the same people, and the picture has a curve for each way."""
+"""Density benchmark: former rows reach the same members, and each writer has a curve."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,7 +32,7 @@ ENVELOPE = {
 }
 
 
-def test_former_rows_reach_the_same_people(tmp_path: Path) -> None:
+def test_former_rows_reach_the_same_members(tmp_path: Path) -> None:
     many, few = [*range(FORMER_FROM)], [BLOCK_MEMBERS + 5, BLOCK_MEMBERS + 9]
     files = Files.at(tmp_path)
     files.migrate()
@@ -49,17 +49,17 @@ def test_former_rows_reach_the_same_people(tmp_path: Path) -> None:
     assert single == [(first + 1, 5, None), (first + 1, 9, None)]
 
 
-def test_every_density_brings_the_same_figures() -> None:
+def test_every_density_has_the_same_figures() -> None:
     assert len(names()) == 4 * len(DENSITIES)
     assert "density_gain{0.5%}" in names()
 
 
-def test_a_way_that_was_measured_at_two_densities_has_a_curve() -> None:
+def test_writer_measured_at_two_densities_has_a_curve() -> None:
     assert [curve.name for curve in curves(ENVELOPE)] == ["ours", "leanest writer", "rows as before"]
     assert curves(ENVELOPE)[0].points == [(0.5, 2e6), (25.0, 2e7)]
 
 
-def test_the_picture_is_drawn_and_told_in_words() -> None:
+def test_density_plot_has_a_text_alternative() -> None:
     assert ElementTree.fromstring(density_plot(ENVELOPE)).tag.endswith("svg")
     assert "ours: 2,000,000 at 0.5 %, 20,000,000 at 25 %" in density_words(ENVELOPE)
     assert density_plot({"checks": [], "ours": {}, "baseline": {}}) == ""

@@ -1,4 +1,4 @@
-"""The figures say what was measured: the worst is judged where a promise is, and a part that fails loses no other's."""
+"""Fan-out figures: promises are judged by the worst round, and parts fail independently."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,31 +19,31 @@ def costs(*seconds: float) -> list[Cost]:
     return [Cost(seconds=s, processor=s / 2) for s in seconds]
 
 
-def test_one_burst_of_three_beyond_the_limit_fails_and_all_are_told() -> None:
+def test_one_slow_burst_of_three_fails_the_figure() -> None:
     figure = worst_at_most("burst_200m_p1_s", [3.0, 9.0, 4.0], 8.0)
     assert (figure.finding.ok, figure.finding.value, figure.finding.n) == (False, 9.0, 3)
     assert figure.ours == Spread(min=3.0, median=4.0, max=9.0, n=3)
 
 
-def test_what_is_a_mean_already_is_judged_by_its_median() -> None:
+def test_figure_of_means_is_judged_by_its_median() -> None:
     figure = median_at_most("seal_shard_ms", [0.5, 2.5, 0.6], 2.0, unit="ms")
     assert (figure.finding.ok, figure.finding.value) == (True, 0.6)
 
 
-def test_a_ratio_is_the_median_of_the_rounds_own_and_tells_both_sides() -> None:
-    """The medians of the sides would say 1.0 here."""
+def test_ratio_is_the_median_of_ratios_per_round() -> None:
+    """The ratio of the two medians would be 1.0 here."""
     figure = ratio("fanout_ratio_prefilled{5%}", costs(1.0, 2.0, 4.0), costs(2.0, 1.0, 2.0), 0.8, rows=10)
     assert (figure.finding.value, figure.finding.ok) == (0.5, False)
     assert figure.ours == Spread(min=1.0, median=2.0, max=4.0, n=3)
     assert figure.baseline == Spread(min=1.0, median=2.0, max=2.0, n=3)
 
 
-def test_a_ratio_that_nothing_was_promised_of_has_no_limit() -> None:
+def test_ratio_without_a_promise_has_no_limit() -> None:
     figure = ratio("fanout_ratio_with_seal{5%}", costs(9.0), costs(1.0), None, rows=10)
     assert (figure.finding.ok, figure.finding.limit) == (True, None)
 
 
-def test_memory_is_judged_by_the_role_that_grew_most_from_the_fewest_followers_to_the_most() -> None:
+def test_memory_is_judged_by_the_role_that_grew_most() -> None:
     peaks = {1: {"p0": 60.0, "push": 61.0}, 10: {"p0": 99.0, "push": 62.0}, 200: {"p0": 70.0, "push": 106.0}}
     figure = growth(peaks)
     assert (figure.finding.value, figure.finding.ok, figure.finding.n) == (45.0, False, 2)
@@ -51,28 +51,28 @@ def test_memory_is_judged_by_the_role_that_grew_most_from_the_fewest_followers_t
     assert most(peaks).finding.value == 106.0
 
 
-def test_memory_that_nobody_could_look_into_proves_nothing() -> None:
+def test_missing_memory_readings_fail() -> None:
     nothing: dict[int, dict[str, float]] = {1: {}, 200: {}}
     assert not growth(nothing).finding.ok
     assert not most(nothing).finding.ok
 
 
 @pytest.mark.parametrize("followers", [1, 1_000_000, 200_000_000])
-def test_the_shards_of_a_planned_celebrity_hold_all_followers(followers: int) -> None:
+def test_shards_of_planned_celebrity_hold_all_followers(followers: int) -> None:
     assert sum(shard_counts(followers)) == followers
 
 
-def test_no_two_parts_bring_the_same_figure_and_each_may_be_asked_for() -> None:
+def test_figures_are_unique_and_can_be_selected() -> None:
     for parts in (PARTS, audience.PARTS, audience.OF_CLUSTER, transport.PARTS, promises.PARTS):
-        brought = [figure for _, brings in parts.values() for figure in brings]
-        assert len(brought) == len(set(brought))
-        assert {*brought, *parts} <= set(names(parts))
+        figures = [figure for _, brings in parts.values() for figure in brings]
+        assert len(figures) == len(set(figures))
+        assert {*figures, *parts} <= set(names(parts))
 
 
-def test_the_document_says_how_each_figure_is_taken() -> None:
+def test_document_describes_every_figure() -> None:
     document = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    brought = [figure for parts in (PARTS, audience.PARTS) for _, brings in parts.values() for figure in brings]
-    assert [figure for figure in brought if f"`{figure.partition('{')[0]}`" not in document.replace("{", "`{")] == []
+    documented = [figure for parts in (PARTS, audience.PARTS) for _, brings in parts.values() for figure in brings]
+    assert [figure for figure in documented if f"`{figure.partition('{')[0]}`" not in document.replace("{", "`{")] == []
 
 
 def good(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -88,24 +88,24 @@ def raises(error: Exception) -> Part:
     return part
 
 
-def test_a_part_that_raises_fails_its_own_figures_with_the_cause_and_the_next_part_goes_on() -> None:
+def test_failed_part_fails_its_figures_and_next_part_runs() -> None:
     parts = {"bad": (raises(TimeoutError("no burst\nafter 9 s.")), ("one", "two{x}")), "good": (good, ("fine",))}
-    told: list[str] = []
-    found = [figure.finding for figure in run(quick=True, only=(), tell=told.append, parts=parts)]
-    assert [(finding.name, finding.ok) for finding in found] == [("one", False), ("two{x}", False), ("fine", True)]
-    assert found[0].detail == "The part bad ended with TimeoutError: no burst after 9 s."
-    assert told == [found[0].detail, "2/2 good: measuring"]
+    lines: list[str] = []
+    findings = [figure.finding for figure in run(quick=True, only=(), tell=lines.append, parts=parts)]
+    assert [(finding.name, finding.ok) for finding in findings] == [("one", False), ("two{x}", False), ("fine", True)]
+    assert findings[0].detail == "The part bad ended with TimeoutError: no burst after 9 s."
+    assert lines == [findings[0].detail, "2/2 good: measuring"]
 
 
-def test_of_a_part_that_raises_only_what_was_asked_for_is_told() -> None:
+def test_failed_part_reports_selected_figures_only() -> None:
     parts = {"bad": (raises(AssertionError()), ("one", "two{x}")), "good": (good, ("fine",))}
-    found = [figure.finding for figure in run(quick=True, only=("two",), tell=lambda _: None, parts=parts)]
-    assert [(finding.name, finding.detail) for finding in found] == [
+    findings = [figure.finding for figure in run(quick=True, only=("two",), tell=lambda _: None, parts=parts)]
+    assert [(finding.name, finding.detail) for finding in findings] == [
         ("two{x}", "The part bad ended with AssertionError: no words")
     ]
 
 
-def test_an_interruption_ends_the_bench_and_leaves_no_folder() -> None:
+def test_interrupted_benchmark_leaves_no_folder() -> None:
     folders: list[Path] = []
 
     def part(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:

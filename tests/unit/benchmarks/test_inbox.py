@@ -1,4 +1,4 @@
-"""The bench of the inbox counts what it says: latency from the due moment, ratios of one round, every wrong answer."""
+"""Inbox benchmark: latency from the due time, ratios per round, every wrong answer counted."""
 
 import json
 from collections.abc import Mapping
@@ -63,30 +63,30 @@ def a_slice(
     return LoadSlice(reading=reading, processor_s=cpu_s, counters=counters or {})
 
 
-def test_percentile_is_the_latency_that_the_share_does_not_exceed() -> None:
-    found = percentiles([number / 1000 for number in range(1000, 0, -1)])
-    assert found == {"p50": 0.501, "p95": 0.951, "p99": 0.991, "p999": 1.0}
+def test_percentile_is_the_latency_not_exceeded_by_its_share() -> None:
+    latencies = percentiles([number / 1000 for number in range(1000, 0, -1)])
+    assert latencies == {"p50": 0.501, "p95": 0.951, "p99": 0.991, "p999": 1.0}
 
 
 def test_percentiles_without_requests_keep_no_limit() -> None:
     assert {*percentiles([]).values()} == {float("inf")}
 
 
-def test_due_times_have_the_rate_and_are_the_same_for_a_seed() -> None:
-    first, again, other = (list(due_times(1_000.0, 10.0, seed)) for seed in (1, 1, 2))
+def test_due_times_have_the_rate_and_repeat_for_a_seed() -> None:
+    first, again, other_seed = (list(due_times(1_000.0, 10.0, seed)) for seed in (1, 1, 2))
     assert first == again
-    assert first != other
+    assert first != other_seed
     assert 9_500 < len(first) < 10_500
     assert first == sorted(first)
     assert first[-1] < 10.0
 
 
-def test_due_times_of_a_rate_are_lazy() -> None:
+def test_due_times_are_generated_lazily() -> None:
     assert len([*islice(due_times(1e6, 1e6, 1), 3)]) == 3
 
 
-def test_ratio_is_made_within_a_round() -> None:
-    """The medians of the sides alone would be equal here."""
+def test_ratio_is_taken_per_round() -> None:
+    """The two medians would be equal here."""
     ours, bare = [a_slice(100), a_slice(50), a_slice(25)], [a_slice(50), a_slice(100), a_slice(50)]
     assert ratios(ours, bare) == [2.0, 0.5, 0.5]
     figure = ratio("inbox_warm_ratio{embedded}", ours, bare, 0.6)
@@ -110,13 +110,13 @@ def test_ratio_without_a_limit_is_not_judged() -> None:
     assert (figure.finding.ok, figure.finding.limit) == (True, None)
 
 
-def test_ratio_to_a_peer_has_the_peer_on_the_other_side() -> None:
+def test_ratio_to_peer_reports_the_peer_rate() -> None:
     figure = ratio_to_peer("inbox_vs_redis_by_hand_ratio{embedded}", [a_slice(200)], [a_slice(100)], 1.0)
     assert (figure.finding.ok, figure.baseline) == (True, None)
     assert figure.peers == Spread(min=100.0, median=100.0, max=100.0, unit="opens/s", n=1)
 
 
-def test_processor_time_is_per_answer() -> None:
+def test_processor_time_is_counted_per_answer() -> None:
     ours, bare = [a_slice(100, cpu_s=0.1)], [a_slice(1_000, cpu_s=0.1)]
     assert cpu("inbox_cpu_us{embedded,warm}", ours, bare).ours == Spread(
         min=1_000.0, median=1_000.0, max=1_000.0, unit="us", n=1
@@ -124,20 +124,20 @@ def test_processor_time_is_per_answer() -> None:
     assert cpu_ratio(ours, bare) == pytest.approx(0.1)
 
 
-def test_round_trips_are_told_as_missing_while_the_product_does_not_count_them() -> None:
-    judged, told = (calls("inbox_store_calls{embedded,warm}", [a_slice()], STORE, limit) for limit in (0.01, None))
+def test_uncounted_round_trips_are_reported_as_missing() -> None:
+    judged, unjudged = (calls("inbox_store_calls{embedded,warm}", [a_slice()], STORE, limit) for limit in (0.01, None))
     assert (judged.finding.ok, judged.finding.value, judged.finding.n) == (False, "-", 0)
-    assert (told.finding.ok, told.finding.value) == (True, "-")
+    assert (unjudged.finding.ok, unjudged.finding.value) == (True, "-")
 
 
-def test_round_trips_are_per_answer() -> None:
+def test_round_trips_are_counted_per_answer() -> None:
     slices = [a_slice(1_000, counters={STORE: 5.0, REDIS: 300.0}), a_slice(1_000, counters={STORE: 7.0, REDIS: 100.0})]
     store, cache = (calls("x", slices, counter, limit) for counter, limit in ((STORE, 0.01), (REDIS, 0.1)))
     assert (store.finding.value, store.finding.ok, store.finding.n) == (0.006, True, 2_000)
     assert (cache.finding.value, cache.finding.ok) == (0.2, False)
 
 
-def test_counters_are_summed_over_their_labels_and_others_are_left_out() -> None:
+def test_counters_are_summed_over_labels_and_unrelated_ones_ignored() -> None:
     text = """\
 # HELP notifier_inbox_store_calls_total Round trips.
 # TYPE notifier_inbox_store_calls_total counter
@@ -150,7 +150,7 @@ notifier_events_total{status="accepted"} 9.0
     assert parsed(text) == {STORE: 12.0, REDIS: 7.0}
 
 
-def test_every_unexpected_answer_is_told() -> None:
+def test_every_unexpected_answer_is_reported() -> None:
     slices = {
         WARM.name: [a_slice(), a_slice(100, statuses={200: 98, 503: 2}, failed=1)],
         NOT_MODIFIED.name: [a_slice(100, statuses={304: 100}, busy=0.9)],
@@ -162,47 +162,47 @@ def test_every_unexpected_answer_is_told() -> None:
     )
 
 
-def test_no_answer_at_all_is_not_right() -> None:
+def test_case_without_answers_fails() -> None:
     assert not right_answers("inbox_right_answers{embedded,pages}", [WARM], {WARM.name: []}).finding.ok
 
 
 @pytest.mark.parametrize(("counted", "ok"), [([1.0, 1.0], True), ([1.0, 2.0], False)])
-def test_a_herd_may_cause_one_load(counted: list[float], ok: bool) -> None:
+def test_herd_may_cause_one_load(counted: list[float], ok: bool) -> None:
     herds = [a_slice(counters={"notifier_inbox_burst_loads_total": number}) for number in counted]
     finding = loads("inbox_herd_one_load{embedded}", herds).finding
     assert (finding.ok, finding.value) == (ok, max(counted))
 
 
-def test_a_herd_without_a_counter_proves_nothing() -> None:
+def test_herd_without_a_counter_fails() -> None:
     finding = loads("inbox_herd_one_load{embedded}", [a_slice()]).finding
     assert (finding.ok, finding.value) == (False, "-")
 
 
-def test_growth_is_that_of_the_last_third() -> None:
+def test_growth_is_measured_over_the_last_third() -> None:
     assert growth([100.0, 200.0, 250.0, 260.0, 261.0, 259.0]) == 2.0
     assert growth([100.0]) == 0.0
 
 
 def test_passes_of_one_round_are_added_up() -> None:
     passes = [a_slice(100, seconds=1.0, counters={STORE: 1.0}), a_slice(300, seconds=1.0, counters={STORE: 3.0})]
-    whole = merged([replace(each, processor_s=0.5) for each in passes])
+    whole = merged([replace(slice_, processor_s=0.5) for slice_ in passes])
     assert (whole.reading.opens, whole.per_s, whole.processor_s) == (400, 200.0, 1.0)
     assert whole.reading.statuses == {200: 400}
     assert whole.per_open(STORE) == 0.01
 
 
-def test_each_case_begins_a_round_in_its_turn() -> None:
+def test_cases_take_turns_to_begin_a_round() -> None:
     assert [turned(PAGES, number)[0] for number in range(len(PAGES))] == [*PAGES]
     assert {*turned(PAGES, 3)} == {*PAGES}
 
 
-def test_popularity_halves_from_the_first_rank_to_the_second() -> None:
-    found = zipf(3_000)
-    assert found.sum() == pytest.approx(1.0)
-    assert found[0] == pytest.approx(2 * found[1])
+def test_second_rank_is_half_as_popular_as_the_first() -> None:
+    weights = zipf(3_000)
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights[0] == pytest.approx(2 * weights[1])
 
 
-def test_every_user_follows_the_exact_number_of_different_subjects() -> None:
+def test_every_user_follows_the_requested_number_of_subjects() -> None:
     picks = zipf_picks(np.random.default_rng(1), lines=200, subjects=300, picked=30)
     assert picks.shape == (200, 30)
     assert {len({*line}) for line in picks.tolist()} == {30}
@@ -211,7 +211,7 @@ def test_every_user_follows_the_exact_number_of_different_subjects() -> None:
     assert followers[1:10].mean() > 3 * followers[-100:].mean()
 
 
-def test_who_follows_everything_follows_each_subject_once() -> None:
+def test_user_who_follows_everything_follows_each_subject_once() -> None:
     [line] = zipf_picks(np.random.default_rng(1), lines=1, subjects=50, picked=50).tolist()
     assert sorted(line) == [*range(50)]
 
@@ -226,24 +226,24 @@ def test_groups_share_no_block_and_fit_into_a_shard() -> None:
         Population(groups=(Group(name="warm", users=131_073, follows=1),))
 
 
-def test_the_users_of_a_shared_block_follow_the_same_subjects() -> None:
+def test_users_of_shared_block_follow_the_same_subjects() -> None:
     assert SMALL.picks(SMALL.group("crowd")).shape == (2, 2)
     assert SMALL.picks(SMALL.group("warm")).shape == (1_500, 3)
 
 
-def test_every_mention_of_the_background_is_an_event_of_its_own_and_the_award_show_leads() -> None:
+def test_background_mentions_are_distinct_and_favor_the_award_show() -> None:
     sent = [*batches(SMALL, "key", 40)]
     events = [event for request in sent for event in json.loads(request.partition(b"\r\n\r\n")[2])]
     assert len({event["id"] for event in events}) == len(events) == 40 * IN_A_BATCH
-    named = [event["data"]["mentions"][0] for event in events]
-    assert named.count(SMALL.award) > len(named) * 0.3
-    assert {*named} <= {*SMALL.names}
+    accounts = [event["data"]["mentions"][0] for event in events]
+    assert accounts.count(SMALL.award) > len(accounts) * 0.3
+    assert {*accounts} <= {*SMALL.names}
     head, _, body = sent[0].partition(b"\r\n\r\n")
     assert b"Authorization: Bearer key" in head
     assert f"Content-Length: {len(body)}".encode() in head
 
 
-def test_answers_come_back_in_the_order_of_their_requests(tmp_path: Path) -> None:
+def test_answers_are_read_in_request_order(tmp_path: Path) -> None:
     file = tmp_path / "answers"
     lines = [[2, 304, 'HTTP/1.1 304 Not Modified\r\nETag: W/"b"', ""], [1, 200, "HTTP/1.1 200 OK", '{"items":[]}']]
     file.write_text("\n".join(json.dumps(line) for line in lines))
@@ -252,11 +252,11 @@ def test_answers_come_back_in_the_order_of_their_requests(tmp_path: Path) -> Non
     assert (second.status, second.headers) == (304, {"etag": 'W/"b"'})
 
 
-def test_a_request_ends_with_an_empty_line() -> None:
+def test_request_ends_with_an_empty_line() -> None:
     assert get("/v1/inbox", "t", {"If-None-Match": "x"}) == (
         b"GET /v1/inbox HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer t\r\nIf-None-Match: x\r\n\r\n"
     )
 
 
-def test_a_herd_is_of_the_group_that_follows_one_subject_alone() -> None:
+def test_herd_is_of_the_group_that_follows_one_subject() -> None:
     assert Population().group(HERD.requests).follows == 1

@@ -1,4 +1,4 @@
-"""The load generator against a server that stalls, breaks off, or answers in pieces."""
+"""Load generator against a server that stalls, disconnects, or answers in pieces."""
 
 import socket
 import threading
@@ -19,10 +19,10 @@ from benchmarks.inbox.other_process import HelperFailed, HelperProcess, LoadClie
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 STALLS, STALL_S = 20, 0.4
-"""The request that the server stalls at, and how long."""
+"""Number of the request at which the server stalls, and the seconds."""
 
 Answers = Callable[[int, bytes], list[bytes]]
-"""The pieces of an answer, by its number and request; none closes the connection."""
+"""Return the pieces of an answer by its number and request; no pieces close the connection."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Server:
     listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0), backlog=64))
     numbers: Iterator[int] = field(default_factory=count)
     turn: threading.Lock = field(default_factory=threading.Lock)
-    """One request at a time, as in one loop: who stalls keeps everybody waiting."""
+    """One request at a time, as in one event loop: a stalled request delays all clients."""
     connections: int = 0
 
     @property
@@ -51,10 +51,10 @@ class Server:
         with link:
             while request := link.recv(65_536):
                 with self.turn:
-                    pieces = self.answers(next(self.numbers), request)
-                for piece in pieces:
-                    link.sendall(piece)
-                if not pieces:
+                    chunks = self.answers(next(self.numbers), request)
+                for chunk in chunks:
+                    link.sendall(chunk)
+                if not chunks:
                     return
 
 
@@ -99,8 +99,8 @@ def test_closed_loop_ends_with_its_time() -> None:
         assert tally.statuses[200] == len(tally.latencies) > 2
 
 
-def test_open_loop_counts_the_wait_of_all_requests_that_were_due_in_a_stall() -> None:
-    """A closed loop of two connections would have seen the stall twice."""
+def test_open_loop_counts_waits_of_all_requests_due_in_a_stall() -> None:
+    """A closed loop of two connections would record the stall only twice."""
     rate, seconds = 200.0, 1.0
     with serving(stalling) as server, loop_to(server, tally := Tally(), exact=True) as loop:
         due = [*due_times(rate, seconds, seed=1)]
@@ -110,7 +110,7 @@ def test_open_loop_counts_the_wait_of_all_requests_that_were_due_in_a_stall() ->
     assert kept_waiting >= rate * STALL_S / 2 * 0.6
 
 
-def test_open_loop_sends_when_a_request_is_due_and_not_when_a_connection_is_free() -> None:
+def test_open_loop_sends_when_due_not_when_a_connection_is_free() -> None:
     with serving(lambda number, request: [OK]) as server, loop_to(server, tally := Tally(), exact=True) as loop:
         assert open_loop(loop, requests(), connections=8, due=[0.0, 0.15, 0.3]) >= 0.3
     assert len(tally.latencies) == 3
@@ -143,7 +143,7 @@ def test_answer_in_pieces_is_one_answer() -> None:
         (b"HTTP/1.1 204 No Content\r\n\r\n", Answer(204, b"HTTP/1.1 204 No Content", b"")),
     ],
 )
-def test_answer_is_complete_with_its_length(data: bytes, answer: Answer | None) -> None:
+def test_answer_is_complete_when_its_length_is_reached(data: bytes, answer: Answer | None) -> None:
     assert parsed(data) == answer
 
 
@@ -152,7 +152,7 @@ def test_answer_without_a_length_is_broken() -> None:
         parsed(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
 
 
-def test_job_goes_on_from_a_request_and_keeps_the_answers(tmp_path: Path) -> None:
+def test_job_starts_at_a_request_and_keeps_the_answers(tmp_path: Path) -> None:
     sent = [get(f"/{number}", "t") for number in range(5)]
     write_requests(tmp_path / "requests", sent)
     assert read_requests(tmp_path / "requests") == sent
@@ -170,8 +170,8 @@ def test_job_goes_on_from_a_request_and_keeps_the_answers(tmp_path: Path) -> Non
             count=3,
             answers=str(tmp_path / "answers"),
         )
-        said = done(job, RequestFiles())
-    assert (said["opens"], said["statuses"], said["failed"], said["body"]) == (3, {200: 3}, 0, 2.0)
+        summary = done(job, RequestFiles())
+    assert (summary["opens"], summary["statuses"], summary["failed"], summary["body"]) == (3, {200: 3}, 0, 2.0)
     assert [(answer.number, answer.body) for answer in read_answers(tmp_path / "answers")] == [
         (0, "/0"),
         (3, "/3"),
@@ -191,10 +191,10 @@ def test_client_is_a_process_that_ends_with_its_input(tmp_path: Path) -> None:
     assert running.poll() is not None
 
 
-def test_process_that_ends_early_says_its_last_words(tmp_path: Path) -> None:
-    words = ["-c", "import sys; print(1, flush=True); sys.exit('no room')"]
+def test_process_that_ends_early_reports_its_last_output(tmp_path: Path) -> None:
+    arguments = ["-c", "import sys; print(1, flush=True); sys.exit('no room')"]
     with (
-        HelperProcess(arguments=words, log=tmp_path / "log") as process,
+        HelperProcess(arguments=arguments, log=tmp_path / "log") as process,
         pytest.raises(HelperFailed, match="no room"),
     ):
         process.ask({"any": "job"})

@@ -1,4 +1,4 @@
-"""Ours against the peers: a ratio is made within a round, the worse density is judged, a failed peer fails alone."""
+"""Peer benchmark: ratios are per round, and the worse density decides."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,46 +29,48 @@ def rounds(density: str, ours: list[float], peer: list[float], *, judged: bool =
     )
 
 
-def test_the_worse_of_the_judged_densities_decides_and_all_are_told() -> None:
-    """The medians of the sides would say 8 at 5%; the rounds' own ratios say 4."""
+def test_worst_judged_density_decides() -> None:
+    """The ratio of medians would be 8 at 5%; the median of ratios per round is 4."""
     five = rounds("5%", [80, 40, 80], [10, 10, 20])
     many, few = rounds("25%", [900, 900, 900], [10, 10, 10]), rounds("1%", [1], [10], judged=False)
-    worst, *told = [figure.finding for figure in figures({PEER: [five, many, few]}, ["5%", "25%", "1%"])]
+    worst, *by_density = [figure.finding for figure in figures({PEER: [five, many, few]}, ["5%", "25%", "1%"])]
     assert (worst.name, worst.value, worst.limit, worst.ok, worst.n) == ("peer_ratio{slow}", 4.0, 5.0, False, 3)
     assert "4.0 at 5% (4.0 to 8.0)" in worst.detail
     assert "90.0 at 25%" in worst.detail
-    assert [(one.name, one.value, one.limit, one.ok) for one in told] == [
+    assert [(finding.name, finding.value, finding.limit, finding.ok) for finding in by_density] == [
         ("peer_ratio_at{slow,5%}", 4.0, None, True),
         ("peer_ratio_at{slow,25%}", 90.0, None, True),
         ("peer_ratio_at{slow,1%}", 0.1, None, True),
     ]
-    assert "45.0 with sealing on our side" in told[1].detail
+    assert "45.0 with sealing on our side" in by_density[1].detail
 
 
 @pytest.mark.parametrize(("rate", "ok"), [(20, True), (5, False)])
 def test_density_with_its_own_limit_is_judged_by_it(rate: float, ok: bool) -> None:
     peer = replace(PEER, limits_at=(("1%", 1.0),))
     few = rounds("1%", [rate], [10], judged=False)
-    _, five, one = [figure.finding for figure in figures({peer: [rounds("5%", [80], [10]), few]}, ["5%", "1%"])]
-    assert (one.name, one.limit, one.ok) == ("peer_ratio_at{slow,1%}", 1.0, ok)
-    assert (five.limit, five.ok) == (None, True)
+    _, five_percent, one_percent = [
+        figure.finding for figure in figures({peer: [rounds("5%", [80], [10]), few]}, ["5%", "1%"])
+    ]
+    assert (one_percent.name, one_percent.limit, one_percent.ok) == ("peer_ratio_at{slow,1%}", 1.0, ok)
+    assert (five_percent.limit, five_percent.ok) == (None, True)
 
 
-def test_the_speeds_are_told_of_the_density_that_was_judged() -> None:
-    found = figures({PEER: [rounds("5%", [60, 40, 50], [10, 12, 14]), rounds("25%", [900], [10])]}, ["5%", "25%"])[0]
-    assert found.ours == Spread(min=40, median=50, max=60, unit="deliveries/s", n=3)
-    assert found.peers == Spread(min=10, median=12, max=14, unit="deliveries/s", n=3)
+def test_speeds_are_those_of_the_deciding_density() -> None:
+    figure = figures({PEER: [rounds("5%", [60, 40, 50], [10, 12, 14]), rounds("25%", [900], [10])]}, ["5%", "25%"])[0]
+    assert figure.ours == Spread(min=40, median=50, max=60, unit="deliveries/s", n=3)
+    assert figure.peers == Spread(min=10, median=12, max=14, unit="deliveries/s", n=3)
 
 
-def test_a_peer_that_failed_fails_all_its_figures_with_the_cause() -> None:
-    found = [figure.finding for figure in figures({PEER: "slow ended."}, ["5%"])]
-    assert [(one.name, one.ok, one.value, one.n, one.detail) for one in found] == [
+def test_failed_peer_fails_all_its_figures() -> None:
+    findings = [figure.finding for figure in figures({PEER: "slow ended."}, ["5%"])]
+    assert [(finding.name, finding.ok, finding.value, finding.n, finding.detail) for finding in findings] == [
         ("peer_ratio{slow}", False, None, 0, "slow ended."),
         ("peer_ratio_at{slow,5%}", False, None, 0, "slow ended."),
     ]
 
 
-def test_the_figures_that_were_promised_are_brought_with_their_limits() -> None:
+def test_promised_figures_have_their_limits() -> None:
     assert {peer.figure: peer.limit for peer in PEERS} == {
         "peer_ratio{stream_framework_notification}": 100.0,
         "peer_ratio{stream_framework_flat}": 30.0,
@@ -77,29 +79,29 @@ def test_the_figures_that_were_promised_are_brought_with_their_limits() -> None:
     }
     assert len(names()) == len(PEERS) * (1 + len(DENSITIES))
     assert [density.per_cent for density in DENSITIES if density.judged] == [5, 25]
-    assert {peer.figure_at(at): limit for peer in PEERS for at, limit in peer.limits_at} == {
+    assert {peer.figure_at(density): limit for peer in PEERS for density, limit in peer.limits_at} == {
         "peer_ratio_at{stream_framework_notification,1%}": 70.0,
         "peer_ratio_at{pipelined_zadd,1%}": 1.0,
     }
 
 
-def test_the_document_says_what_each_peer_does() -> None:
+def test_document_describes_every_peer() -> None:
     document = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert [peer.name for peer in PEERS if f"| `{peer.name}` |" not in document] == []
 
 
 @pytest.mark.parametrize("density", DENSITIES, ids=lambda density: density.name)
-def test_the_audience_is_as_dense_as_its_name_says(density: PeerDensity) -> None:
+def test_audience_density_matches_its_name(density: PeerDensity) -> None:
     world = density.world(quick=True)
     active = count(WorldBitmaps(world).account_wide_set(SetKind.ACTIVE_24H, 0))
     assert active / SHARD_MEMBERS == pytest.approx(density.per_cent / 100, abs=0.001)
     assert world.followers == world.universe
 
 
-def test_a_sample_is_spread_evenly_and_never_larger_than_the_audience(tmp_path: Path) -> None:
-    everybody = np.arange(0, 1000, 2)
-    assert sample(everybody, 5).tolist() == [0, 200, 400, 600, 800]
-    assert sample(everybody, 9999).tolist() == everybody.tolist()
-    files = written(tmp_path, everybody, [5, 9999])
+def test_sample_is_spread_evenly_within_the_audience(tmp_path: Path) -> None:
+    audience = np.arange(0, 1000, 2)
+    assert sample(audience, 5).tolist() == [0, 200, 400, 600, 800]
+    assert sample(audience, 9999).tolist() == audience.tolist()
+    files = written(tmp_path, audience, [5, 9999])
     assert {size: held for size, (_, held) in files.items()} == {5: 5, 9999: 500}
     assert np.fromfile(files[5][0], dtype="=i8").tolist() == [0, 200, 400, 600, 800]

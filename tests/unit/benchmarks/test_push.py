@@ -1,4 +1,4 @@
-"""The bench of alerts measures what it says: what is told twice, lost or guessed is wrong, and all sides do send."""
+"""Push transport benchmark: repeated, lost and guessed alerts are wrong, and all sides send."""
 
 import json
 from base64 import urlsafe_b64decode
@@ -24,7 +24,7 @@ UNKNOWN, SAFE = (NoReply(reason="cut", may_have_arrived=left) for left in (True,
 
 
 @pytest.mark.parametrize("cuts", [False, True])
-def test_partings_are_survived(cuts: bool) -> None:
+def test_transport_survives_goaway(cuts: bool) -> None:
     finding = parting(cuts=cuts).finding
     assert (finding.ok, finding.n) == (True, 3_000), finding.detail
     assert ("3,000 of 3,000 accepted" in finding.detail) == (not cuts)
@@ -44,17 +44,15 @@ def test_partings_are_survived(cuts: bool) -> None:
         (SAFE, 1, True, False),
     ],
 )
-def test_what_is_told_twice_lost_or_guessed_is_wrong(
-    answer: Reply | NoReply, times: int, cuts: bool, right: bool
-) -> None:
+def test_repeated_lost_or_guessed_alert_is_wrong(answer: Reply | NoReply, times: int, cuts: bool, right: bool) -> None:
     assert ([*wrong({"/a": answer}, {"/a": times}, cuts=cuts)] == []) == right
 
 
-def test_who_was_rung_and_is_told_of_by_nobody_is_wrong() -> None:
+def test_unrequested_alert_is_wrong() -> None:
     assert [*wrong({}, {"/a": 1}, cuts=True)] == ["/a was rung, and nobody told"]
 
 
-def test_the_leanest_sender_sends_as_many_as_it_is_told_to() -> None:
+def test_leanest_sender_sends_the_requested_number() -> None:
     arrived = ArrivalCount()
     with serving(arrived) as server:
         [first] = posts(server.origin, 1)
@@ -69,22 +67,22 @@ def test_each_post_has_its_own_device_and_id() -> None:
 
 
 @pytest.mark.parametrize("rival", RIVALS, ids=lambda rival: rival.part)
-def test_each_of_our_senders_has_every_alert_accepted_and_an_error_where_one_is_not(rival: Rival) -> None:
+def test_sender_reports_alerts_that_are_not_accepted(rival: Rival) -> None:
     with serving(answers) as server, closing(Http2Transport(clear=True)) as transport:
         place = Place(origin=server.origin, authority=Path())
-        sender, given = rival.sender(place, transport), devices(rival.address, place, 50)
-        sent(sender, alert(), given)
+        sender, targets = rival.sender(place, transport), devices(rival.address, place, 50)
+        sent(sender, alert(), targets)
         assert server.counts.processed == 50 + (rival.part == "fcm")  # one more asked for a token
     with closing(Http2Transport(clear=True)) as transport, pytest.raises(AssertionError, match="got RetryAt"):
-        sent(rival.sender(place, transport), alert(), given)
+        sent(rival.sender(place, transport), alert(), targets)
 
 
 def took(processor: float, seconds: float = 1e-3) -> Cost:
     return Cost(seconds=seconds, processor=processor)
 
 
-def test_the_ratio_is_made_within_a_round_and_against_the_cheapest_way_of_it() -> None:
-    """The medians of the sides would say 0.2; the rounds' own ratios say 0.1."""
+def test_ratio_is_per_round_against_the_cheapest_variant() -> None:
+    """The ratio of the medians would be 0.2; the ratios per round give 0.1."""
     rounds = [
         SendRound(ours=took(20e-6), theirs={"one": took(200e-6), "each": took(400e-6), "async": took(1.0)}),
         SendRound(ours=took(20e-6), theirs={"one": took(900e-6), "each": took(100e-6), "async": took(1.0)}),
@@ -103,14 +101,14 @@ def test_the_ratio_is_made_within_a_round_and_against_the_cheapest_way_of_it() -
     assert (per_s.finding.name, per_s.finding.value, per_s.finding.limit) == ("sends_per_s{fcm}", 1_000.0, None)
 
 
-def test_ours_may_take_a_fifth_of_aioapns_an_eighth_of_firebase_admin_and_a_quarter_of_pywebpush() -> None:
+def test_shares_of_other_libraries_are_the_promised_ones() -> None:
     assert {rival.name: rival.share for rival in RIVALS} == {"aioapns": 5, "firebase-admin": 8, "pywebpush": 4}
 
 
-def test_the_letters_that_others_are_to_read_are_ours_one_for_each_browser(tmp_path: Path) -> None:
-    shown = alert()
-    given = letters(Place(origin="https://127.0.0.1:1", authority=tmp_path), shown)
-    bodies = [urlsafe_b64decode(one["body"] + "==") for one in given]
+def test_messages_for_other_libraries_decrypt_to_our_alert(tmp_path: Path) -> None:
+    sample = alert()
+    messages = letters(Place(origin="https://127.0.0.1:1", authority=tmp_path), sample)
+    bodies = [urlsafe_b64decode(message["body"] + "==") for message in messages]
     read = [decrypted(body, private(n), subscriptions()[n].secret) for n, body in enumerate(bodies)]
-    assert [json.loads(text)["title"] for text in read] == [shown.text] * READ
-    assert {one["authorization"].partition(" ")[0] for one in given} == {"vapid"}
+    assert [json.loads(text)["title"] for text in read] == [sample.text] * READ
+    assert {message["authorization"].partition(" ")[0] for message in messages} == {"vapid"}

@@ -1,4 +1,4 @@
-"""The checks of alerts' promises can fail: who is missing, told twice, or told though spared is found."""
+"""Checks of push promises detect missing, repeated and unwanted alerts."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -8,9 +8,7 @@ from socket import create_connection
 
 import pytest
 
-from benchmarks.push import kill_workers as killing
-from benchmarks.push import quiet_hours as night
-from benchmarks.push import vip_latency as vips
+from benchmarks.push import kill_workers, quiet_hours, vip_latency
 from benchmarks.push.arrivals import ExpectedAlerts
 from benchmarks.push.dropped_tokens import is_gone
 from benchmarks.push.kill_workers import Kill, differences
@@ -23,70 +21,72 @@ from notifier.domain.push.alert import burst_alert
 from tests.support.contract_examples import burst
 from tests.unit.devkit.test_check_alerts import address_of
 
-TOLD = ExpectedAlerts(burst=burst(), due=frozenset(map(Member, range(1, 7))))
-RIGHT = [
-    ArrivedAlert(at=TOLD.burst.accepted_at, platform="fcm", address=address_of(m), collapse_id=TOLD.place)
-    for m in sorted(TOLD.due)
+SAMPLE = ExpectedAlerts(burst=burst(), due=frozenset(map(Member, range(1, 7))))
+EXPECTED = [
+    ArrivedAlert(at=SAMPLE.burst.accepted_at, platform="fcm", address=address_of(m), collapse_id=SAMPLE.place)
+    for m in sorted(SAMPLE.due)
 ]
-KILL = Kill(role="push.fcm", expected=TOLD, before=2)
-AGAIN = replace(RIGHT[0], is_repeat=True)
-STRANGER = replace(RIGHT[0], address=address_of(Member(9)))
-ELSEWHERE = replace(RIGHT[0], collapse_id="elsewhere")
+KILL = Kill(role="push.fcm", expected=SAMPLE, before=2)
+REPEATED = replace(EXPECTED[0], is_repeat=True)
+STRANGER = replace(EXPECTED[0], address=address_of(Member(9)))
+ELSEWHERE = replace(EXPECTED[0], collapse_id="elsewhere")
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("lines", "message"),
     [
-        pytest.param(RIGHT, None, id="right"),
-        pytest.param([*RIGHT, AGAIN], None, id="the same once more"),
-        pytest.param(RIGHT[1:], "u1 was never told", id="missing"),
-        pytest.param([*RIGHT[1:], AGAIN], "u1 was never told", id="only once more"),
-        pytest.param([*RIGHT, RIGHT[0]], "u1 got 2 different alerts", id="twice"),
-        pytest.param([*RIGHT, STRANGER], "rang, and nobody is to be told there", id="a stranger"),
-        pytest.param([*RIGHT, ELSEWHERE], "which is no burst's", id="another place"),
+        pytest.param(EXPECTED, None, id="right"),
+        pytest.param([*EXPECTED, REPEATED], None, id="the same once more"),
+        pytest.param(EXPECTED[1:], "u1 was never told", id="missing"),
+        pytest.param([*EXPECTED[1:], REPEATED], "u1 was never told", id="only once more"),
+        pytest.param([*EXPECTED, EXPECTED[0]], "u1 got 2 different alerts", id="twice"),
+        pytest.param([*EXPECTED, STRANGER], "rang, and nobody is to be told there", id="a stranger"),
+        pytest.param([*EXPECTED, ELSEWHERE], "which is no burst's", id="another place"),
     ],
 )
-def test_each_phone_shows_a_burst_once(lines: Sequence[ArrivedAlert], says: str | None) -> None:
-    found = killing.finding([KILL], lines)
-    assert found.ok is (says is None)
-    assert says is None or says in found.detail
+def test_each_phone_shows_a_burst_once(lines: Sequence[ArrivedAlert], message: str | None) -> None:
+    finding = kill_workers.finding([KILL], lines)
+    assert finding.ok is (message is None)
+    assert message is None or message in finding.detail
 
 
-def test_kills_that_hit_nothing_prove_nothing() -> None:
-    found = killing.finding([replace(KILL, before=len(RIGHT))], RIGHT)
-    assert (found.ok, found.detail) == (False, "only 0 of 1 were killed amid a burst")
-    assert list(differences(TOLD, RIGHT)) == []
+def test_kill_after_the_burst_fails() -> None:
+    finding = kill_workers.finding([replace(KILL, before=len(EXPECTED))], EXPECTED)
+    assert (finding.ok, finding.detail) == (False, "only 0 of 1 were killed amid a burst")
+    assert list(differences(SAMPLE, EXPECTED)) == []
 
 
-def test_the_night_is_one_alert_and_without_quiet_hours_it_isn_t() -> None:
-    assert [*night.quiet(), *night.stale()] == []
+def test_quiet_hours_need_exactly_one_alert() -> None:
+    assert [*quiet_hours.quiet(), *quiet_hours.stale()] == []
     evening = SimulatedEvening()
     evening.mentions()
-    assert list(evening.differences(SLEEPER, [night.BURSTS])) == ["kim was told of [1, 1, 1], and [3] was to be told"]
+    assert list(evening.differences(SLEEPER, [quiet_hours.BURSTS])) == [
+        "kim was told of [1, 1, 1], and [3] was to be told"
+    ]
 
 
 WORLD = World(universe=300, followers=300, celebrities=1, seed=1)
 
 
 @pytest.mark.parametrize(("late", "ok"), [(1.0, True), (9.0, False), (None, False)])
-def test_a_vip_who_is_told_late_or_never_is_counted(late: float | None, ok: bool) -> None:
-    one = burst()
-    due = vips.vips(WORLD, one)
+def test_late_or_missing_vip_alert_is_counted(late: float | None, ok: bool) -> None:
+    mention_burst = burst()
+    due = vip_latency.vips(WORLD, mention_burst)
     lines = [
         ArrivedAlert(
-            at=one.accepted_at + timedelta(seconds=late or 0),
+            at=mention_burst.accepted_at + timedelta(seconds=late or 0),
             platform="fcm",
             address=address_of(member),
-            collapse_id=burst_alert(one).collapse_id,
+            collapse_id=burst_alert(mention_burst).collapse_id,
         )
         for member in (due if late is not None else ())
     ]
-    found = vips.figure(WORLD, [one], lines).finding
-    assert (found.ok, found.n) == (ok, len(due))
+    finding = vip_latency.figure(WORLD, [mention_burst], lines).finding
+    assert (finding.ok, finding.n) == (ok, len(due))
     assert due
 
 
-def test_nothing_goes_into_our_own_networks_and_who_comes_there_is_caught() -> None:
+def test_pushes_avoid_own_networks_and_trap_detects_connections() -> None:
     trap = Trap()
     with closing(trap.line):
         assert [*rebound(burst_alert(burst())), *redirected(burst_alert(burst()), trap.port)] == []
@@ -95,5 +95,5 @@ def test_nothing_goes_into_our_own_networks_and_who_comes_there_is_caught() -> N
         assert trap.caught() == 1
 
 
-def test_some_of_the_fixture_s_devices_are_gone_and_most_are_not() -> None:
+def test_few_devices_of_the_fixture_are_gone() -> None:
     assert 50 < sum(map(is_gone, range(1_000))) < 200

@@ -1,4 +1,4 @@
-"""The written part of docs/benchmarks.md: a figure that missed its limit says so, and the rest of the page is kept."""
+"""Generated part of docs/benchmarks.md: missed limits are marked, and other text is kept."""
 
 from typing import Any
 from xml.etree import ElementTree
@@ -65,35 +65,37 @@ GOLDEN = """\
 """.replace("{ALTERNATIVE}", ALTERNATIVE)
 
 
-def test_a_page_tells_every_figure_of_an_envelope_with_its_verdict() -> None:
+def test_page_lists_every_figure_with_its_verdict() -> None:
     assert results({"fanout": FANOUT}) == GOLDEN
 
 
-def test_what_stands_around_the_written_part_is_kept_and_writing_twice_changes_nothing() -> None:
+def test_text_around_generated_part_is_kept_on_every_write() -> None:
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    once = with_results(page, GOLDEN)
-    assert once == f"before\n{BEGIN}\n\n{GOLDEN}\n{END}\nafter\n"
-    assert with_results(once, GOLDEN) == once
+    written = with_results(page, GOLDEN)
+    assert written == f"before\n{BEGIN}\n\n{GOLDEN}\n{END}\nafter\n"
+    assert with_results(written, GOLDEN) == written
 
 
 @pytest.mark.parametrize("page", ["", BEGIN, END, f"{END} {BEGIN}"])
-def test_a_page_that_lost_its_marks_is_not_written(page: str) -> None:
+def test_page_without_markers_is_not_written(page: str) -> None:
     with pytest.raises(ValueError, match="needs the lines"):
         with_results(page, GOLDEN)
 
 
-def test_a_picture_is_well_formed_follows_the_readers_mode_and_says_in_words_what_was_missed() -> None:
+def test_picture_supports_dark_mode_and_marks_missed_limits() -> None:
     drawn = pictures({"fanout": FANOUT})
     assert [*drawn] == ["bench-fanout-limits.svg"]
     svg = drawn["bench-fanout-limits.svg"]
-    texts = ["".join(each.itertext()) for each in ElementTree.fromstring(svg).iter() if each.tag.endswith("}text")]
+    texts = [
+        "".join(element.itertext()) for element in ElementTree.fromstring(svg).iter() if element.tag.endswith("}text")
+    ]
     assert "12%" in texts
     assert "113%, missed" in texts
     assert "prefers-color-scheme: dark" in svg
     assert pictures({"fanout": FANOUT}) == drawn
 
 
-def test_peers_are_drawn_beside_ours_and_told_to_who_cannot_see_it() -> None:
+def test_peer_plot_has_a_text_alternative() -> None:
     name = "peer_ratio_at{zadd,5%}"
     ours, peer = spread(10, 1000, 2000, "deliveries/s"), spread(1, 100, 300, "deliveries/s")
     measured = run(check(name, value=10, unit="ratio"), ours={name: ours}, peers={name: peer})
@@ -105,14 +107,14 @@ def test_peers_are_drawn_beside_ours_and_told_to_who_cannot_see_it() -> None:
     )
 
 
-def test_judged_speed_is_drawn_beside_the_others() -> None:
+def test_judged_peer_speed_is_drawn() -> None:
     name = "peer_ratio_at{zadd,1%}"
     side = {name: spread(10, 1000, 2000, "deliveries/s")}
     measured = run(check(name, value=10, unit="ratio", limit=1.0), ours=side, peers=side)
     assert "zadd at 1%" in pictures({"peers": measured})["bench-peers-speeds.svg"]
 
 
-def test_growth_is_drawn_as_multiples_of_the_smallest_and_told_to_who_cannot_see_it() -> None:
+def test_growth_plot_shows_multiples_and_has_a_text_alternative() -> None:
     sizes = {"10m_of_10m": (0.1, 100), "200m_of_200m": (2.0, 104), "1m_of_200m": (9.0, 900)}
     seconds = {f"audience_s{{{name}}}": spread(took, took, took) for name, (took, _) in sizes.items()}
     memory = {f"audience_mb{{{name}}}": spread(mb, mb, mb, "MB") for name, (_, mb) in sizes.items()}
@@ -120,17 +122,19 @@ def test_growth_is_drawn_as_multiples_of_the_smallest_and_told_to_who_cannot_see
     drawn = pictures({"audience": grown})
     assert [*drawn] == ["bench-audience-growth.svg"]
     svg = drawn["bench-audience-growth.svg"]
-    texts = ["".join(each.itertext()) for each in ElementTree.fromstring(svg).iter() if each.tag.endswith("}text")]
+    texts = [
+        "".join(element.itertext()) for element in ElementTree.fromstring(svg).iter() if element.tag.endswith("}text")
+    ]
     assert {"time × 20", "memory × 1.04", "10 million", "200 million", "× 100"} <= {*texts}
     assert "time × 20; memory × 1.04](pictures/bench-audience-growth.svg)" in results({"audience": grown})
 
 
 def texts(svg: str) -> set[str]:
-    found = ElementTree.fromstring(svg)
-    return {"".join(each.itertext()) for each in found.iter() if each.tag.endswith("}text")}
+    root = ElementTree.fromstring(svg)
+    return {"".join(element.itertext()) for element in root.iter() if element.tag.endswith("}text")}
 
 
-def test_opens_are_drawn_by_case_beside_a_bare_handler_and_a_redis_inbox() -> None:
+def test_opens_plot_compares_bare_handler_and_redis_inbox() -> None:
     warm, deep, by_hand = (f"inbox_{name}_ratio{{embedded}}" for name in ("warm", "deep_page", "vs_redis_by_hand"))
     rate = {name: spread(value, value, value, "opens/s") for name, value in ((warm, 900), (deep, 300), (by_hand, 900))}
     bare = {name: spread(1800, 1800, 1800, "opens/s") for name in (warm, deep)}
@@ -139,11 +143,11 @@ def test_opens_are_drawn_by_case_beside_a_bare_handler_and_a_redis_inbox() -> No
     drawn = pictures(measured)
     assert [*drawn] == ["bench-inbox-opens.svg"]
     assert {"warm", "deep page", "900", "300", "1,800", "600"} <= texts(drawn["bench-inbox-opens.svg"])
-    words = "warm: ours 900, bare handler 1,800, Redis by hand 600; deep page: ours 300, bare handler 1,800"
-    assert f"![Inboxes opened in a second: {words}](pictures/bench-inbox-opens.svg)" in results(measured)
+    alternative = "warm: ours 900, bare handler 1,800, Redis by hand 600; deep page: ours 300, bare handler 1,800"
+    assert f"![Inboxes opened in a second: {alternative}](pictures/bench-inbox-opens.svg)" in results(measured)
 
 
-def test_latency_is_drawn_against_the_rate_once_two_rates_were_measured() -> None:
+def test_latency_is_drawn_when_two_rates_were_measured() -> None:
     names = {f"inbox_latency_ms{{embedded,{share}%,p99}}": ms for share, ms in ((10, 2), (50, 8), (90, 40))}
     ours = {name: spread(ms, ms, ms, "ms") for name, ms in names.items()}
     rates = {name: f"at {share}00 opens/s" for name, share in zip(names, (1, 5, 9), strict=True)}
@@ -170,13 +174,13 @@ def test_latency_is_drawn_against_the_rate_once_two_rates_were_measured() -> Non
         (1.0, None, True, None),
     ],
 )
-def test_the_verdict_says_on_which_side_of_a_limit_it_is_good_to_be(
+def test_share_of_limit_knows_whether_more_is_better(
     value: float | None, limit: float | None, ok: bool, share: LimitShare | None
 ) -> None:
     assert share_of_limit({"value": value, "limit": limit, "ok": ok}) == share
 
 
-def test_numbers_are_as_long_as_they_need_to_be() -> None:
+def test_numbers_have_three_significant_digits() -> None:
     assert [number(value) for value in (0.12345, 12.345, 0, 3.0, 1234567.8, None, "x")] == [
         *("0.123", "12.3", "0", "3", "1,234,568", "–", "x")
     ]

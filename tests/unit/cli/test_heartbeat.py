@@ -1,4 +1,4 @@
-"""Who gives no sign of life hangs, unless nobody could listen; a process is alive only while all of its loops are."""
+"""Heartbeats: a silent process hangs, and each of its loops must make progress."""
 
 import os
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from notifier.cli.supervisor.heartbeat import (
 from notifier.consumer_loop import BACKOFF
 from notifier.domain.errors import StoreUnavailable
 
-LOOK = CLOCK_GAP / 2
+CHECK_INTERVAL = CLOCK_GAP / 2
 
 
 @dataclass
-class Watch:
-    """A clock turned by hand."""
+class ManualWatch:
+    """A clock that the test advances."""
 
     at: float = 1000.0
 
@@ -34,18 +34,18 @@ class Watch:
 @dataclass
 class Watched:
     pulse: HeartbeatWatch
-    watch: Watch
+    watch: ManualWatch
 
     def beat(self) -> None:
-        """Some time or other: the file's times are of no interest, only that they change."""
+        """Change the file's time; only a change matters, not the time itself."""
         self.pulse.file.touch()
         os.utime(self.pulse.file, ns=(0, self.pulse.touched_at + 1))
 
     def hung_within(self, seconds: float) -> bool:
-        """Whether it hangs at one of the looks from now on."""
+        """Return whether a check within these seconds finds it hung."""
         end = self.watch.at + seconds
         while self.watch.at < end:
-            self.watch.at += LOOK
+            self.watch.at += CHECK_INTERVAL
             if self.pulse.is_hung():
                 return True
         return False
@@ -53,25 +53,25 @@ class Watched:
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Watched:
-    watch = Watch()
+    watch = ManualWatch()
     pulse = HeartbeatWatch(file=tmp_path / "p0", limits=HeartbeatLimits(silent_for=60, starts_within=120), now=watch)
     pulse.restart()
     return Watched(pulse, watch)
 
 
-def test_a_role_that_beats_never_hangs(watched: Watched) -> None:
+def test_role_with_heartbeats_does_not_hang(watched: Watched) -> None:
     for _ in range(10):
         watched.beat()
         assert not watched.hung_within(50)
 
 
-def test_a_role_that_stops_beating_hangs_after_its_limit_and_not_before(watched: Watched) -> None:
+def test_role_without_heartbeats_hangs_after_its_limit(watched: Watched) -> None:
     watched.beat()
     assert not watched.hung_within(60)
-    assert watched.hung_within(LOOK)
+    assert watched.hung_within(CHECK_INTERVAL)
 
 
-def test_a_role_that_starts_has_longer_whatever_its_predecessor_left(watched: Watched) -> None:
+def test_starting_role_has_a_longer_limit(watched: Watched) -> None:
     watched.beat()
     assert watched.hung_within(70)
     watched.pulse.restart()
@@ -79,7 +79,7 @@ def test_a_role_that_starts_has_longer_whatever_its_predecessor_left(watched: Wa
     assert watched.hung_within(8)
 
 
-def test_a_watcher_that_was_away_begins_counting_anew(watched: Watched) -> None:
+def test_suspended_watcher_restarts_its_count(watched: Watched) -> None:
     watched.beat()
     assert not watched.hung_within(55)
     watched.watch.at += 3600
@@ -88,18 +88,18 @@ def test_a_watcher_that_was_away_begins_counting_anew(watched: Watched) -> None:
     assert watched.hung_within(10)
 
 
-def test_a_disk_that_takes_no_beat_proves_nothing(watched: Watched) -> None:
+def test_missing_heartbeat_folder_does_not_count_as_hung(watched: Watched) -> None:
     watched.beat()
     assert not watched.hung_within(50)
-    away = watched.pulse.file.parent / "gone"
-    watched.pulse.file = away / "p0"
+    missing = watched.pulse.file.parent / "gone"
+    watched.pulse.file = missing / "p0"
     assert not watched.hung_within(500)
-    away.mkdir()
+    missing.mkdir()
     assert watched.hung_within(70)
 
 
-def test_a_beat_touches_its_file_at_most_once_a_second_and_bears_a_missing_folder(tmp_path: Path) -> None:
-    watch, file = Watch(), tmp_path / "run" / "p0"
+def test_heartbeat_is_written_once_a_second_and_tolerates_no_folder(tmp_path: Path) -> None:
+    watch, file = ManualWatch(), tmp_path / "run" / "p0"
     beat = HeartbeatSender(file=file, now=watch)
     beat()
     file.parent.mkdir()
@@ -110,8 +110,8 @@ def test_a_beat_touches_its_file_at_most_once_a_second_and_bears_a_missing_folde
     assert file.exists()
 
 
-def test_one_loop_that_is_stuck_in_its_step_makes_the_process_absent() -> None:
-    watch = Watch()
+def test_process_with_a_stuck_loop_is_incomplete() -> None:
+    watch = ManualWatch()
     attendance = ThreadProgress(now=watch)
     quick = attendance.reporting("router", lambda: 1, 0)
     seen: list[bool] = []
@@ -128,8 +128,8 @@ def test_one_loop_that_is_stuck_in_its_step_makes_the_process_absent() -> None:
     assert attendance.is_complete()
 
 
-def test_a_loop_that_never_began_or_ended_makes_the_process_absent() -> None:
-    watch = Watch()
+def test_process_with_a_loop_that_never_runs_is_incomplete() -> None:
+    watch = ManualWatch()
     attendance = ThreadProgress(now=watch)
     attendance.reporting("router", lambda: 1, 0)
     assert attendance.is_complete()
@@ -137,8 +137,8 @@ def test_a_loop_that_never_began_or_ended_makes_the_process_absent() -> None:
     assert not attendance.is_complete()
 
 
-def test_a_loop_that_idles_or_waits_out_an_outage_is_there() -> None:
-    watch = Watch()
+def test_idle_loop_or_loop_in_an_outage_is_alive() -> None:
+    watch = ManualWatch()
     attendance = ThreadProgress(now=watch)
 
     def outage() -> None:

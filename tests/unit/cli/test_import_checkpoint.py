@@ -1,4 +1,4 @@
-"""What an import keeps beside its rows: the file of those that can't be taken, whole again after any end."""
+"""Import checkpoint: the reject file is complete after any crash."""
 
 import json
 import os
@@ -11,12 +11,12 @@ from notifier.domain.errors import BadImport, Full
 from tests.support.full_disk import limited_file_size
 
 
-def told(path: Path) -> list[int]:
+def rejected_lines(path: Path) -> list[int]:
     return [json.loads(line)["line"] for line in path.read_text().splitlines()]
 
 
 @pytest.mark.parametrize("torn", [b'{"line": 3, "rea', b'{"line": 3, "reason": "No', b"\0" * 40, b"\xff\xfe"])
-def test_a_line_that_was_torn_is_told_again_and_nothing_twice(torn: bytes, tmp_path: Path) -> None:
+def test_torn_line_is_written_again_and_no_line_twice(torn: bytes, tmp_path: Path) -> None:
     path = tmp_path / "rejects.ndjson"
     path.write_bytes(b'{"line": 2, "reason": "No."}\n' + torn)
     reject = Rejects(path)
@@ -24,10 +24,10 @@ def test_a_line_that_was_torn_is_told_again_and_nothing_twice(torn: bytes, tmp_p
         reject(line, "No.")
     reject.keep()
     reject.close()
-    assert (told(path), reject.count) == ([2, 3, 5], 3)
+    assert (rejected_lines(path), reject.count) == ([2, 3, 5], 3)
 
 
-def test_a_full_disk_is_said_and_what_was_told_before_stands(tmp_path: Path) -> None:
+def test_full_disk_is_reported_and_earlier_rejects_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "rejects.ndjson"
     first = Rejects(path)
     first(2, "No.")
@@ -38,20 +38,20 @@ def test_a_full_disk_is_said_and_what_was_told_before_stands(tmp_path: Path) -> 
     for line in (2, 3, 4):
         second(line, "No.")
     second.close()
-    assert (told(path), second.count) == ([2, 3, 4], 3)
+    assert (rejected_lines(path), second.count) == ([2, 3, 4], 3)
 
 
-def test_a_place_where_no_file_can_be_is_refused(tmp_path: Path) -> None:
+def test_invalid_reject_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadImport, match=r"nowhere/no\.ndjson is for the rows that can't be taken: No such file"):
         Rejects(tmp_path / "nowhere" / "no.ndjson")
 
 
-def test_what_comes_by_a_pipe_never_comes_again(tmp_path: Path) -> None:
+def test_import_from_a_pipe_is_not_resumed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "graph.csv")
     (tmp_path / "real.csv").touch()
     pipe, real = (Checkpoint.of(tmp_path, "followers", tmp_path / name) for name in ("graph.csv", "real.csv"))
-    for one in (pipe, real):
-        with one.held():
-            one.begin("csv")
+    for checkpoint in (pipe, real):
+        with checkpoint.held():
+            checkpoint.begin("csv")
     assert (pipe.can_resume("csv"), real.can_resume("csv")) == (False, True)
     assert pipe.file_version() == pipe.file_version()

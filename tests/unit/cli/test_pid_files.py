@@ -1,4 +1,4 @@
-"""The room for metrics is taken beforehand and once a role: no count falls into a hole, and no death leaves a file."""
+"""Metric files: preallocated, one set per role, and reused after a crash."""
 
 import signal
 import subprocess
@@ -34,14 +34,14 @@ from notifier.metrics import Metrics
 share(Path(sys.argv[1]), sys.argv[2])
 metrics = Metrics()
 metrics.events.labels("accepted").inc(10)
-metrics.delivery.labels("p0").observe(1)
+metrics.delivery_latency.labels("p0").observe(1)
 metrics.lag.labels("mentions").set(3)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_a_process_with_every_series_stays_within_files_that_have_no_holes(tmp_path: Path) -> None:
-    done = ran(COUNTS_EVERYTHING, str(tmp_path))
+def test_every_series_fits_into_preallocated_files(tmp_path: Path) -> None:
+    done = run_code(COUNTS_EVERYTHING, str(tmp_path))
     assert done.returncode == 0, done.stderr
     files = {file.name: file.stat() for file in tmp_path.iterdir()}
     assert set(files) == {f"{kind}_p0.db" for kind in KINDS}
@@ -50,10 +50,10 @@ def test_a_process_with_every_series_stays_within_files_that_have_no_holes(tmp_p
         assert stat.st_blocks * 512 >= ROOM
 
 
-def test_who_replaces_a_killed_process_counts_on_in_its_files(tmp_path: Path) -> None:
+def test_replacement_of_killed_process_continues_its_counters(tmp_path: Path) -> None:
     for round in range(1, 5):
         for role in ("p0", "p1"):
-            assert ran(COUNTS_AND_IS_KILLED, str(tmp_path), role).returncode == -signal.SIGKILL
+            assert run_code(COUNTS_AND_IS_KILLED, str(tmp_path), role).returncode == -signal.SIGKILL
         assert len(list(tmp_path.iterdir())) == 2 * len(KINDS)
         assert total(tmp_path, "notifier_events_total", status="accepted") == 2 * 10 * round
         assert total(tmp_path, "notifier_delivery_seconds_count", tier="p0") == 2 * round
@@ -74,21 +74,21 @@ run_live(play)
 """
 
 
-def test_the_streams_of_all_processes_are_added_and_a_new_process_has_none(tmp_path: Path) -> None:
+def test_open_streams_are_summed_and_start_at_zero_per_process(tmp_path: Path) -> None:
     for role, streams in (("api", "2"), ("api-2", "3")):
-        assert ran(OPENS_STREAMS_AND_IS_KILLED, str(tmp_path), role, streams).returncode == -signal.SIGKILL
+        assert run_code(OPENS_STREAMS_AND_IS_KILLED, str(tmp_path), role, streams).returncode == -signal.SIGKILL
     assert total(tmp_path, "notifier_streams") == 5
-    assert ran(OPENS_STREAMS_AND_IS_KILLED, str(tmp_path), "api", "0").returncode == -signal.SIGKILL
+    assert run_code(OPENS_STREAMS_AND_IS_KILLED, str(tmp_path), "api", "0").returncode == -signal.SIGKILL
     assert total(tmp_path, "notifier_streams") == 3
 
 
-def ran(code: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def run_code(code: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
 
 
 def total(folder: Path, name: str, **labels: str) -> float | None:
-    """What /metrics says."""
+    """Return the value that /metrics reports."""
     registry = CollectorRegistry()
     MultiProcessCollector(registry, path=str(folder))  # type: ignore[no-untyped-call] # the library's constructor is untyped
     return registry.get_sample_value(name, labels)

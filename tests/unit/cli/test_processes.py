@@ -1,4 +1,4 @@
-"""Which processes `notifier up` runs, and how many of the API."""
+"""Processes that `notifier up` runs, and the number of API processes."""
 
 import os
 from pathlib import Path
@@ -16,8 +16,8 @@ def test_one_process_runs_per_role_by_default() -> None:
 
 
 def test_further_processes_are_numbered() -> None:
-    found = processes(api=3, pools={Pool.P1: 2})
-    assert {name: words for name, words in found.items() if name not in ROLES} == {
+    commands = processes(api=3, pools={Pool.P1: 2})
+    assert {name: arguments for name, arguments in commands.items() if name not in ROLES} == {
         "api-2": ("api", "--number", "2"),
         "api-3": ("api", "--number", "3"),
         "p1-2": ("worker", "p1", "--number", "2"),
@@ -25,8 +25,8 @@ def test_further_processes_are_numbered() -> None:
 
 
 def test_start_waits_for_the_first_api_process_and_every_worker() -> None:
-    found = processes(api=3, pools={Pool.P1: 2})
-    assert {name for name in found if not is_awaited(name)} == {"api-2", "api-3"}
+    commands = processes(api=3, pools={Pool.P1: 2})
+    assert {name for name in commands if not is_awaited(name)} == {"api-2", "api-3"}
 
 
 def test_setting_decides_the_number_of_api_processes() -> None:

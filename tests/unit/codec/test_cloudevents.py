@@ -1,4 +1,4 @@
-"""The tweet service's events, well and badly written."""
+"""Events of the tweet service: valid ones are read, invalid ones refused with a reason."""
 
 import json
 import sys
@@ -38,7 +38,7 @@ def read(body: object) -> UpstreamEvent | NotifierError:
     return read_event(body if isinstance(body, bytes) else json.dumps(body).encode(), NOON).event
 
 
-def test_an_event_is_read() -> None:
+def test_event_is_read() -> None:
     event = read(raw())
     assert isinstance(event, Event)
     assert event.id == EventId("tweets", "e1")
@@ -76,18 +76,18 @@ def test_text_and_protection_may_be_missing_and_unknown_fields_are_ignored() -> 
         (raw(data={"protected": "no"}), "data.protected"),
     ],
 )
-def test_a_bad_event_is_refused_with_what_is_wrong(body: object, named: str) -> None:
+def test_invalid_event_is_refused_with_the_reason(body: object, named: str) -> None:
     error = read(body)
     assert isinstance(error, BadEvent)
     assert named in str(error)
 
 
-def test_a_missing_field_is_named() -> None:
+def test_missing_field_is_named_in_the_error() -> None:
     without_time = {name: value for name, value in raw().items() if name != "time"}
     assert "`time`" in str(read(without_time))
 
 
-def test_an_event_that_is_too_large_isn_t_even_parsed() -> None:
+def test_oversized_event_is_not_parsed() -> None:
     assert isinstance(read(b"x" * (LARGEST_EVENT + 1)), TooLarge)
     assert isinstance(read(b"x" * LARGEST_EVENT), BadEvent)
 
@@ -96,25 +96,25 @@ def change(**data: object) -> dict[str, object]:
     return raw(type="notifier.account.followed.v1") | {"data": {"follower": "ada", "followed": "nova", **data}}
 
 
-def test_a_follow_is_read_and_what_ends_it() -> None:
-    found = read(change(sequence=7))
-    assert isinstance(found, GraphChange)
-    assert (found.follower, found.followed, found.action, found.sequence) == ("ada", "nova", FollowAction.FOLLOW, 7)
-    assert (found.id, found.at) == (EventId("tweets", "e1"), NOON)
-    ended = read(change(sequence=8) | {"type": "notifier.account.unfollowed.v1"})
-    assert isinstance(ended, GraphChange)
-    assert (ended.action, ended.sequence) == (FollowAction.UNFOLLOW, 8)
+def test_follow_and_unfollow_are_read() -> None:
+    follow = read(change(sequence=7))
+    assert isinstance(follow, GraphChange)
+    assert (follow.follower, follow.followed, follow.action, follow.sequence) == ("ada", "nova", FollowAction.FOLLOW, 7)
+    assert (follow.id, follow.at) == (EventId("tweets", "e1"), NOON)
+    unfollow = read(change(sequence=8) | {"type": "notifier.account.unfollowed.v1"})
+    assert isinstance(unfollow, GraphChange)
+    assert (unfollow.action, unfollow.sequence) == (FollowAction.UNFOLLOW, 8)
 
 
-def test_a_follow_by_a_clock_that_is_ahead_hides_nothing_that_comes_meanwhile() -> None:
-    found = read(change(sequence=7) | {"time": (NOON + timedelta(minutes=4)).isoformat()})
-    assert isinstance(found, GraphChange)
-    assert found.at == NOON
+def test_follow_dated_slightly_ahead_takes_effect_now() -> None:
+    follow = read(change(sequence=7) | {"time": (NOON + timedelta(minutes=4)).isoformat()})
+    assert isinstance(follow, GraphChange)
+    assert follow.at == NOON
 
 
-def test_a_follow_of_long_ago_is_read() -> None:
-    found = read(change(sequence=7) | {"time": "2011-01-05T12:00:00Z"})
-    assert isinstance(found, GraphChange)
+def test_old_follow_is_read() -> None:
+    follow = read(change(sequence=7) | {"time": "2011-01-05T12:00:00Z"})
+    assert isinstance(follow, GraphChange)
 
 
 @pytest.mark.parametrize(
@@ -132,37 +132,37 @@ def test_a_follow_of_long_ago_is_read() -> None:
         (raw(type="notifier.account.followed.v1"), "follower"),
     ],
 )
-def test_a_bad_follow_is_refused_with_what_is_wrong(body: object, named: str) -> None:
+def test_invalid_follow_is_refused_with_the_reason(body: object, named: str) -> None:
     error = read(body)
     assert isinstance(error, BadEvent)
     assert named in str(error)
 
 
-def test_an_approved_request_is_a_follow_from_then_on() -> None:
-    found = read(change(sequence=7) | {"type": "notifier.account.approved.v1"})
-    assert isinstance(found, GraphChange)
-    assert (found.follower, found.followed, found.action, found.at) == ("ada", "nova", FollowAction.FOLLOW, NOON)
+def test_approved_request_is_a_follow_from_its_approval() -> None:
+    follow = read(change(sequence=7) | {"type": "notifier.account.approved.v1"})
+    assert isinstance(follow, GraphChange)
+    assert (follow.follower, follow.followed, follow.action, follow.at) == ("ada", "nova", FollowAction.FOLLOW, NOON)
 
 
 BLOCKED, UNBLOCKED = "notifier.account.blocked.v1", "notifier.account.unblocked.v1"
 
 
-def parting(type: str = BLOCKED, **data: object) -> dict[str, object]:
+def block_event(type: str = BLOCKED, **data: object) -> dict[str, object]:
     return raw(type=type) | {"data": {"blocker": "ada", "blocked": "eve", **data}}
 
 
 @pytest.mark.parametrize(("type", "blocks"), [(BLOCKED, True), (UNBLOCKED, False)])
-def test_a_block_is_read_and_what_ends_it(type: str, blocks: bool) -> None:
-    found = read(parting(type, sequence=7))
-    assert isinstance(found, UserBlockChange)
-    assert (found.blocker, found.blocked, found.blocks, found.sequence) == ("ada", "eve", blocks, 7)
-    assert (found.id, found.at) == (EventId("tweets", "e1"), NOON)
+def test_block_and_unblock_are_read(type: str, blocks: bool) -> None:
+    user_block = read(block_event(type, sequence=7))
+    assert isinstance(user_block, UserBlockChange)
+    assert (user_block.blocker, user_block.blocked, user_block.blocks, user_block.sequence) == ("ada", "eve", blocks, 7)
+    assert (user_block.id, user_block.at) == (EventId("tweets", "e1"), NOON)
 
 
-def test_an_unblock_by_a_clock_that_is_ahead_hides_nothing_that_comes_meanwhile() -> None:
-    found = read(parting(UNBLOCKED, sequence=7) | {"time": (NOON + timedelta(minutes=4)).isoformat()})
-    assert isinstance(found, UserBlockChange)
-    assert found.at == NOON
+def test_unblock_dated_slightly_ahead_takes_effect_now() -> None:
+    unblock = read(block_event(UNBLOCKED, sequence=7) | {"time": (NOON + timedelta(minutes=4)).isoformat()})
+    assert isinstance(unblock, UserBlockChange)
+    assert unblock.at == NOON
 
 
 @pytest.mark.parametrize("type", [BLOCKED, UNBLOCKED])
@@ -180,8 +180,8 @@ def test_an_unblock_by_a_clock_that_is_ahead_hides_nothing_that_comes_meanwhile(
         ({"sequence": 7, "blocked": 5}, "data.blocked"),
     ],
 )
-def test_a_bad_block_is_refused_with_what_is_wrong(type: str, data: dict[str, object], named: str) -> None:
-    error = read(parting(type, **data))
+def test_invalid_block_is_refused_with_the_reason(type: str, data: dict[str, object], named: str) -> None:
+    error = read(block_event(type, **data))
     assert isinstance(error, BadEvent)
     assert named in str(error)
 
@@ -189,8 +189,8 @@ def test_a_bad_block_is_refused_with_what_is_wrong(type: str, data: dict[str, ob
 @pytest.mark.parametrize(
     ("time", "named"), [((NOON + timedelta(minutes=6)).isoformat(), "future"), ("2026-01-05T12:00:00", "zone")]
 )
-def test_a_block_has_a_time(time: str, named: str) -> None:
-    error = read(parting(sequence=7) | {"time": time})
+def test_block_needs_a_valid_time(time: str, named: str) -> None:
+    error = read(block_event(sequence=7) | {"time": time})
     assert isinstance(error, BadEvent)
     assert named in str(error)
 
@@ -199,11 +199,11 @@ def account(**data: object) -> dict[str, object]:
     return raw(type="notifier.account.changed.v1") | {"data": {"user": "ada", **data}}
 
 
-def test_what_is_said_of_an_account_is_read_and_what_is_not_said_stays() -> None:
-    found = read(account(sequence=7, vip=True, deleted=False))
-    assert isinstance(found, AccountChange)
-    assert (found.id, found.user, found.sequence) == (EventId("tweets", "e1"), "ada", 7)
-    assert found.flags == {Flag.VIP: True, Flag.DELETED: False}
+def test_account_change_has_only_the_flags_it_names() -> None:
+    account_change = read(account(sequence=7, vip=True, deleted=False))
+    assert isinstance(account_change, AccountChange)
+    assert (account_change.id, account_change.user, account_change.sequence) == (EventId("tweets", "e1"), "ada", 7)
+    assert account_change.flags == {Flag.VIP: True, Flag.DELETED: False}
 
 
 @pytest.mark.parametrize(
@@ -220,37 +220,37 @@ def test_what_is_said_of_an_account_is_read_and_what_is_not_said_stays() -> None
         (raw(type="notifier.account.changed.v1"), "user"),
     ],
 )
-def test_a_bad_word_of_an_account_is_refused_with_what_is_wrong(body: object, named: str) -> None:
+def test_invalid_account_change_is_refused_with_the_reason(body: object, named: str) -> None:
     error = read(body)
     assert isinstance(error, BadEvent)
     assert named in str(error)
 
 
-def test_one_bad_event_doesn_t_spoil_its_batch() -> None:
+def test_invalid_event_does_not_affect_its_batch() -> None:
     body = json.dumps([raw(id="a"), raw(id=""), 5, raw(id="b"), raw(data={"text": "x" * LARGEST_EVENT})]).encode()
-    found = read_batch(body, NOON)
-    assert [type(each.event) for each in found] == [Event, BadEvent, BadEvent, Event, TooLarge]
+    parsed = read_batch(body, NOON)
+    assert [type(entry.event) for entry in parsed] == [Event, BadEvent, BadEvent, Event, TooLarge]
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[1", b"5"])
-def test_what_is_no_batch_is_refused_whole(body: bytes) -> None:
+def test_invalid_batch_is_refused_as_a_whole(body: bytes) -> None:
     with pytest.raises(BadEvent):
         read_batch(body, NOON)
 
 
-def test_a_batch_has_a_size() -> None:
+def test_batch_size_is_limited() -> None:
     assert read_batch(b"[]", NOON) == []
     assert len(read_batch(b"[" + b"0," * (LARGEST_BATCH - 1) + b"0]", NOON)) == LARGEST_BATCH
     with pytest.raises(TooLarge):
         read_batch(b"[" + b"0," * LARGEST_BATCH + b"0]", NOON)
 
 
-def test_type_is_known_of_an_event_that_is_invalid_otherwise() -> None:
+def test_type_of_an_otherwise_invalid_event_is_known() -> None:
     """Scopes are checked by type, so an invalid event of a forbidden type is forbidden."""
     body = json.dumps([raw(), sighting(user=""), raw(type="another"), 5]).encode()
-    found = read_batch(body, NOON)
-    assert [each.type for each in found] == ["notifier.tweet.mentioned.v1", "notifier.account.seen.v1", None, None]
-    assert [isinstance(each.event, BadEvent) for each in found] == [False, True, True, True]
+    parsed = read_batch(body, NOON)
+    assert [entry.type for entry in parsed] == ["notifier.tweet.mentioned.v1", "notifier.account.seen.v1", None, None]
+    assert [isinstance(entry.event, BadEvent) for entry in parsed] == [False, True, True, True]
 
 
 @pytest.mark.parametrize("body", [b"", b'"a","b"', b'"a"] ,["b"', b"[", b'"a" x', b"{" * 10_000])
@@ -259,7 +259,7 @@ def test_body_that_is_not_one_value_is_refused(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("extra", [b",", b",{}", b"]", b" x", b"{}"])
-def test_event_followed_by_more_is_refused(extra: bytes) -> None:
+def test_event_followed_by_more_data_is_refused(extra: bytes) -> None:
     assert isinstance(read(json.dumps(raw()).encode() + extra), BadEvent)
 
 
@@ -290,10 +290,10 @@ def sighting(**data: object) -> dict[str, object]:
     return raw(type="notifier.account.seen.v1") | {"data": data}
 
 
-def test_who_was_seen_is_read() -> None:
-    found = read(sighting(user="ada"))
-    assert isinstance(found, Sighting)
-    assert (found.id, found.user) == (EventId("tweets", "e1"), "ada")
+def test_sighting_is_read() -> None:
+    seen = read(sighting(user="ada"))
+    assert isinstance(seen, Sighting)
+    assert (seen.id, seen.user) == (EventId("tweets", "e1"), "ada")
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_who_was_seen_is_read() -> None:
         (sighting(user="ada") | {"time": (NOON + timedelta(minutes=6)).isoformat()}, "future"),
     ],
 )
-def test_a_bad_sighting_is_refused_with_what_is_wrong(body: object, named: str) -> None:
+def test_invalid_sighting_is_refused_with_the_reason(body: object, named: str) -> None:
     error = read(body)
     assert isinstance(error, BadEvent)
     assert named in str(error)

@@ -1,4 +1,4 @@
-"""Stored values: read as they were written, or poison."""
+"""Stored values are read as written, or are poison."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ EVENT = checked_event(
 HEAD = advance(
     Head.empty(OF_NOVA), numbered(mention(1), mention(2, protected=True)), known=(), now=NOON, nonce="n", collapse=None
 )
-SEAL = AudienceSnapshot(
+SNAPSHOT = AudienceSnapshot(
     shard=7,
     opened_at=NOON,
     tiers=dict(zip(TIERS, (from_offsets([1]), from_offsets(range(9_000)), no_members()), strict=True)),
@@ -57,22 +57,22 @@ SEAL = AudienceSnapshot(
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_value_is_read_as_it_was_written(value: Event | Mention | Head | Burst | Plan) -> None:
+def test_stored_value_is_read_as_written(value: Event | Mention | Head | Burst | Plan) -> None:
     assert unpack(type(value), pack(value)) == value
 
 
-def test_a_time_is_stored_as_a_moment_whatever_zone_it_was_told_in() -> None:
+def test_time_is_stored_in_utc_from_any_zone() -> None:
     read = unpack(Event, pack(EVENT))
     assert (read.happened_at, read.happened_at.utcoffset()) == (NOON, timedelta(0))
     assert isinstance(read.happened_at, datetime)
 
 
-def test_a_seal_is_read_as_it_was_written() -> None:
-    read = unpack_snapshot(7, pack_snapshot(SEAL))
-    assert [bits.tobytes() for bits in read.tiers.values()] == [bits.tobytes() for bits in SEAL.tiers.values()]
-    assert read.to_alert.tobytes() == SEAL.to_alert.tobytes()
+def test_snapshot_is_read_as_written() -> None:
+    read = unpack_snapshot(7, pack_snapshot(SNAPSHOT))
+    assert [bits.tobytes() for bits in read.tiers.values()] == [bits.tobytes() for bits in SNAPSHOT.tiers.values()]
+    assert read.to_alert.tobytes() == SNAPSHOT.to_alert.tobytes()
     assert (read.shard, read.dormant, read.suppressed) == (7, 3, {"muted": 2})
-    assert read.counts() == SEAL.counts()
+    assert read.counts() == SNAPSHOT.counts()
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_seal_is_read_as_it_was_written() -> None:
         pack(burst()),
     ],
 )
-def test_bytes_that_are_no_event_are_poison(blob: bytes) -> None:
+def test_invalid_event_bytes_are_poison(blob: bytes) -> None:
     with pytest.raises(Poison):
         unpack(Event, blob)
 
@@ -101,12 +101,12 @@ def test_bytes_that_are_no_event_are_poison(blob: bytes) -> None:
         [[b"N", b"N", b"N"], b"R", 0, {}],
     ],
 )
-def test_a_seal_with_a_tier_too_few_or_a_bitmap_that_is_none_is_poison(value: object) -> None:
+def test_snapshot_with_wrong_tiers_or_bitmap_is_poison(value: object) -> None:
     with pytest.raises(Poison):
         unpack_snapshot(0, pack(value))
 
 
-def test_heads_and_bursts_from_before_there_was_a_purse_are_still_read() -> None:
+def test_heads_stored_before_the_restricted_budget_are_read() -> None:
     head = advance(Head.empty(OF_NOVA), numbered(mention(protected=True), mention(2)), known=(), now=NOON, nonce="n")
     assert unpack(Head, pack(head)) == head
     plain = msgspec.msgpack.decode(pack(head))

@@ -1,4 +1,4 @@
-"""One address of a Redis with TLS: both libraries look at its certificate, and nothing told shows a password."""
+"""Redis URLs with TLS: certificates are checked, and no output shows a password."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from notifier.profiles.data_folder import checked_redis_url
 
 
 @pytest.mark.parametrize(
-    ("given", "taken"),
+    ("url", "expected"),
     [
         ("redis://:pw@one:6379/3", "redis://:pw@one:6379/3"),
         ("unix:///run/redis.sock?db=1", "unix:///run/redis.sock?db=1"),
@@ -18,32 +18,32 @@ from notifier.profiles.data_folder import checked_redis_url
         ("rediss://one/0?ssl_cert_reqs=none", "rediss://one/0?ssl_cert_reqs=none"),
     ],
 )
-def test_what_a_library_would_guess_is_said(given: str, taken: str) -> None:
-    assert checked_redis_url(given) == taken
-    assert checked_redis_url(taken) == taken
+def test_certificate_requirement_is_explicit(url: str, expected: str) -> None:
+    assert checked_redis_url(url) == expected
+    assert checked_redis_url(expected) == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("url", "message"),
     [
         ("rediss://one/0?ssl_cert_reqs=perhaps", "must be required or none"),
         ("rediss://one/0?ssl_ca_certs=/nowhere/ca.pem", "/nowhere/ca.pem, can't be read"),
         ("redis://:hu/sh@one:6379/0", "%2F"),
     ],
 )
-def test_what_cant_be_used_is_a_bad_setting_without_its_password(given: str, words: str) -> None:
-    with pytest.raises(BadSetting, match=words) as caught:
-        checked_redis_url(given)
+def test_unusable_url_is_refused_without_showing_its_password(url: str, message: str) -> None:
+    with pytest.raises(BadSetting, match=message) as caught:
+        checked_redis_url(url)
     assert "hu" not in repr(caught.value)
     assert caught.value.__cause__ is None or "hu" not in repr(caught.value.__cause__)
 
 
-def test_a_password_shows_neither_before_the_host_nor_among_the_options() -> None:
-    told = without_password("rediss://u:hush@one/0?password=hush&ssl_password=hush&ssl_cert_reqs=none")
-    assert told == "rediss://…@one/0?password=…&ssl_password=…&ssl_cert_reqs=none"
+def test_password_is_hidden_before_the_host_and_in_options() -> None:
+    shown = without_password("rediss://u:hush@one/0?password=hush&ssl_password=hush&ssl_cert_reqs=none")
+    assert shown == "rediss://…@one/0?password=…&ssl_password=…&ssl_cert_reqs=none"
 
 
-def test_settings_and_what_is_made_of_them_print_no_password() -> None:
+def test_settings_and_client_options_print_no_password() -> None:
     environment = {f"NOTIFIER_{name}_PASSWORD": "hush" for name in ("KAFKA", "CASSANDRA")}
     environment |= {"NOTIFIER_REDIS_URL": "redis://:hush@one", "NOTIFIER_SECRET": "hush" * 8}
     assert "hush" not in repr(Settings.read(environment))

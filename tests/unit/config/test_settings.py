@@ -1,4 +1,4 @@
-"""The settings, as the environment gives them."""
+"""Settings from the environment and from files."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -9,11 +9,11 @@ from notifier.config import KafkaSettings, Settings, refusal_of, setting_entries
 from notifier.domain.errors import BadSetting
 
 
-def test_without_an_environment_every_setting_has_its_default() -> None:
+def test_empty_environment_gives_the_defaults() -> None:
     assert Settings.read({}) == Settings()
 
 
-def test_names_of_others_are_ignored() -> None:
+def test_unrelated_variables_are_ignored() -> None:
     assert Settings.read({"PATH": "/bin", "PORT": "1", "_NOTIFIER_COMPLETE": "bash_source"}) == Settings()
 
 
@@ -21,19 +21,19 @@ def test_names_of_others_are_ignored() -> None:
     ("name", "near"),
     [("NOTIFIER_THRESHHOLD", "NOTIFIER_THRESHOLD"), ("NOTIFIER_KAFKA_SERVER", "NOTIFIER_KAFKA_SERVERS")],
 )
-def test_a_setting_that_nobody_knows_is_refused_with_the_nearest_one(name: str, near: str) -> None:
+def test_unknown_setting_is_refused_with_the_nearest_name(name: str, near: str) -> None:
     with pytest.raises(BadSetting) as caught:
         Settings.read({name: "1"})
     assert caught.value.detail == f"There is no setting {name}; did you mean {near}?"
 
 
-def test_one_that_is_like_none_is_refused_with_the_page_of_all() -> None:
+def test_unknown_setting_without_a_near_name_refers_to_the_docs() -> None:
     with pytest.raises(BadSetting, match=r"There is no setting NOTIFIER_QQQ; docs/settings\.md has them all\."):
         Settings.read({"NOTIFIER_QQQ": "1"})
 
 
-def test_a_setting_is_read_by_its_type() -> None:
-    found = Settings.read(
+def test_setting_is_read_by_its_type() -> None:
+    settings = Settings.read(
         {
             "NOTIFIER_DATA": "/var/lib/n",
             "NOTIFIER_PORT": "0",
@@ -41,26 +41,26 @@ def test_a_setting_is_read_by_its_type() -> None:
             "NOTIFIER_REDIS_URL": "redis://cache/1",
         }
     )
-    assert found == Settings(data=Path("/var/lib/n"), port=0, threshold=5_000, redis_url="redis://cache/1")
+    assert settings == Settings(data=Path("/var/lib/n"), port=0, threshold=5_000, redis_url="redis://cache/1")
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "https://app.example", "http://localhost:3000", "http://[::1]:8080,https://a.b-c.example:80,http://127.0.0.1"],
 )
-def test_origins_are_taken_as_browsers_write_them(text: str) -> None:
+def test_valid_origins_are_accepted(text: str) -> None:
     assert Settings.read({"NOTIFIER_ORIGINS": text}).origins == text
 
 
 @pytest.mark.parametrize(
     "url", ["https://id.example/jwks", "https://id.example:8443/a?b=c", "http://localhost:1/", "http://[::1]:8080/jwks"]
 )
-def test_an_issuer_s_keys_are_fetched_over_tls_or_from_this_machine(url: str) -> None:
+def test_issuer_keys_url_uses_tls_or_loopback(url: str) -> None:
     assert Settings.read({"NOTIFIER_ISSUER_NAME": "x", "NOTIFIER_ISSUER_JWKS": url}).issuer.jwks == url
 
 
 @pytest.mark.parametrize(
-    ("said", "names"),
+    ("values", "message"),
     [
         ({"ISSUER_NAME": "x"}, "NOTIFIER_ISSUER_JWKS"),
         ({"ISSUER_KEY": "file"}, "NOTIFIER_ISSUER_NAME"),
@@ -70,9 +70,9 @@ def test_an_issuer_s_keys_are_fetched_over_tls_or_from_this_machine(url: str) ->
     ],
     ids=str,
 )
-def test_half_an_issuer_is_refused_and_so_is_one_of_a_demo(said: dict[str, str], names: str) -> None:
-    with pytest.raises(BadSetting, match=names):
-        Settings.read({f"NOTIFIER_{name}": value for name, value in said.items()})
+def test_incomplete_issuer_or_issuer_in_a_demo_is_refused(values: dict[str, str], message: str) -> None:
+    with pytest.raises(BadSetting, match=message):
+        Settings.read({f"NOTIFIER_{name}": value for name, value in values.items()})
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("60", 60), ("0.25", 0.25)])
@@ -80,7 +80,7 @@ def test_durations_are_in_seconds(text: str, seconds: float) -> None:
     assert Settings.read({"NOTIFIER_COLLAPSE": text}).collapse == timedelta(seconds=seconds)
 
 
-NONSENSE = {
+INVALID = {
     "DATA": ["", " "],
     "PROFILE": ["", "em bedded"],
     "HOST": ["", " ", "a b"],
@@ -108,15 +108,15 @@ NONSENSE = {
 }
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in NONSENSE.items() for text in texts])
-def test_nonsense_is_refused_in_one_sentence_with_the_variable_and_the_value(name: str, text: str) -> None:
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in INVALID.items() for text in texts])
+def test_invalid_value_is_refused_with_its_variable_and_value(name: str, text: str) -> None:
     with pytest.raises(BadSetting) as caught:
         Settings.read({f"NOTIFIER_{name}": text})
     assert caught.value.detail.startswith(f"NOTIFIER_{name} is {text!r}; it must be ")
     assert caught.value.detail.count(". ") == 0
 
 
-def test_a_refusal_shows_neither_a_secret_nor_a_password() -> None:
+def test_refusal_shows_no_secret_and_no_password() -> None:
     for name, text in (
         ("SECRET", "hunter2"),
         ("REDIS_URL", "http://me:hunter2@cache"),
@@ -128,8 +128,8 @@ def test_a_refusal_shows_neither_a_secret_nor_a_password() -> None:
         assert "hunter2" not in str(caught.value)
 
 
-def test_every_default_keeps_its_rule() -> None:
-    assert [one.key for one in setting_entries(Settings) if refusal_of(one, one.default)] == []
+def test_every_default_is_valid() -> None:
+    assert [setting.key for setting in setting_entries(Settings) if refusal_of(setting, setting.default)] == []
 
 
 @pytest.fixture
@@ -139,19 +139,19 @@ def file(tmp_path: Path) -> Path:
     return written
 
 
-def test_a_file_says_what_the_environment_doesn_t(file: Path) -> None:
-    found = Settings.read({"NOTIFIER_SETTINGS": str(file), "NOTIFIER_KAFKA_PREFIX": "mine."})
-    assert found == Settings(
+def test_file_sets_what_the_environment_does_not(file: Path) -> None:
+    settings = Settings.read({"NOTIFIER_SETTINGS": str(file), "NOTIFIER_KAFKA_PREFIX": "mine."})
+    assert settings == Settings(
         port=9_000, collapse=timedelta(seconds=90), kafka=KafkaSettings(servers="a:9092,b:9092", prefix="mine.")
     )
 
 
-def test_what_is_given_wins_over_both(file: Path) -> None:
+def test_explicit_argument_wins_over_environment_and_file(file: Path) -> None:
     assert Settings.read({"NOTIFIER_SETTINGS": str(file), "NOTIFIER_PORT": "1"}, port=2).port == 2
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("prot = 1", "There is no setting prot; did you mean port?"),
         ("[kafka]\nserver = 'a:1'", "There is no setting kafka.server; did you mean kafka.servers?"),
@@ -161,21 +161,21 @@ def test_what_is_given_wins_over_both(file: Path) -> None:
         ("port = ", "can't be read: "),
     ],
 )
-def test_a_file_with_nonsense_is_refused_with_its_name(tmp_path: Path, content: str, said: str) -> None:
+def test_invalid_file_is_refused_with_its_name(tmp_path: Path, content: str, message: str) -> None:
     written = tmp_path / "mine.toml"
     written.write_text(content)
     with pytest.raises(BadSetting) as caught:
         Settings.read({"NOTIFIER_SETTINGS": str(written)})
     assert str(written) in caught.value.detail
-    assert said in caught.value.detail
+    assert message in caught.value.detail
 
 
-def test_a_file_that_isn_t_there_is_refused(tmp_path: Path) -> None:
+def test_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match=r"none\.toml can't be read"):
         Settings.read({"NOTIFIER_SETTINGS": str(tmp_path / "none.toml")})
 
 
-def test_the_cluster_profile_alone_finds_the_services_of_the_data_folder(tmp_path: Path) -> None:
+def test_only_the_cluster_profile_reads_services_of_the_data_folder(tmp_path: Path) -> None:
     (tmp_path / "services").mkdir()
     (tmp_path / "services" / "settings.toml").write_text("redis_url = 'redis://here:1'")
     assert Settings.read({}, data=tmp_path).redis_url == ""
@@ -183,7 +183,7 @@ def test_the_cluster_profile_alone_finds_the_services_of_the_data_folder(tmp_pat
     assert Settings.read({"NOTIFIER_PROFILE": "cluster"}, data=tmp_path).redis_url == "redis://here:1"
 
 
-def test_what_isn_t_said_is_the_profile_of_the_service_that_runs_there(tmp_path: Path) -> None:
+def test_profile_defaults_to_that_of_the_running_service(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "profile").write_text("cluster")
     assert Settings.read({}, data=tmp_path).profile == "cluster"
@@ -193,6 +193,6 @@ def test_what_isn_t_said_is_the_profile_of_the_service_that_runs_there(tmp_path:
 
 
 @pytest.mark.parametrize("url", ["amqp://u:p/q@h/v", "redis://me:p@ss@cache:1/0", "me:hunter2@x", "rediss://:pw@h"])
-def test_a_password_with_whatever_in_it_is_hidden_whole(url: str) -> None:
+def test_password_with_special_characters_is_hidden_completely(url: str) -> None:
     shown = without_password(url)
-    assert not any(piece in shown for piece in ("p/q", "u:p", "p@ss", "me:", "hunter2", "pw"))
+    assert not any(fragment in shown for fragment in ("p/q", "u:p", "p@ss", "me:", "hunter2", "pw"))

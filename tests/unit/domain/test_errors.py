@@ -1,4 +1,4 @@
-"""The tree of errors: drawn as it is, with a code and a sentence for each."""
+"""Error tree: its drawing is complete, and every error has a code and a sentence."""
 
 import inspect
 import re
@@ -15,34 +15,34 @@ TREE = (errors.__doc__ or "").partition("\n\n")[2]
 
 
 def drawn() -> dict[str, str]:
-    """Each class of the drawing with the one above it."""
-    found, above = {"NotifierError": "Exception"}, ["NotifierError"]
+    """Return each class of the drawing with its parent."""
+    parents, ancestors = {"NotifierError": "Exception"}, ["NotifierError"]
     for line in TREE.splitlines()[1:]:
         branch, _, names = line.partition("── ")
-        below = above[: len(branch) // 4 + 1]
+        path = ancestors[: len(branch) // 4 + 1]
         for name in re.findall(r"[A-Z]\w+(?=  |$)", names):
-            found[name] = below[-1]
-            above = [*below, name]
-    return found
+            parents[name] = path[-1]
+            ancestors = [*path, name]
+    return parents
 
 
-def test_the_drawing_names_every_class_under_its_parent() -> None:
+def test_drawing_has_every_class_below_its_parent() -> None:
     assert drawn() == {name: kind.__bases__[0].__name__ for name, kind in CLASSES.items()}
 
 
-def test_the_drawing_names_no_class_twice() -> None:
-    words = re.findall(r"\b[A-Z]\w+", re.sub(r"\(.*?\)|  +[a-z].*", "", TREE))
-    assert sorted(words) == sorted(set(words))
+def test_drawing_has_each_class_once() -> None:
+    class_names = re.findall(r"\b[A-Z]\w+", re.sub(r"\(.*?\)|  +[a-z].*", "", TREE))
+    assert sorted(class_names) == sorted(set(class_names))
 
 
-def test_every_code_is_one_error_s_own() -> None:
+def test_error_codes_are_unique() -> None:
     codes = [kind.code for kind in CLASSES.values()]
     assert sorted(codes) == sorted(set(codes))
     assert all("code" in vars(kind) and re.fullmatch("[a-z_]+", kind.code) for kind in CLASSES.values())
 
 
 @pytest.mark.parametrize("name", sorted(CLASSES))
-def test_an_error_s_docstring_is_its_message(name: str) -> None:
+def test_error_message_is_the_docstring_of_its_class(name: str) -> None:
     error = CLASSES[name]("The detail.")
     assert isinstance(error, NotifierError)
     assert vars(CLASSES[name])["__doc__"]
@@ -50,5 +50,5 @@ def test_an_error_s_docstring_is_its_message(name: str) -> None:
     assert error.title.endswith(".")
 
 
-def test_without_a_detail_the_message_is_the_title() -> None:
+def test_error_message_without_detail_is_the_title() -> None:
     assert str(StoreUnavailable()) == "The durable store doesn't answer right now."

@@ -33,10 +33,10 @@ def test_delay_stays_within_its_limits(failures: int, chance: float) -> None:
 
 
 @given(FAILURES, CHANCES, CHANCES)
-def test_delay_grows_with_failures_and_chance(failures: int, chance: float, other: float) -> None:
+def test_delay_grows_with_failures_and_chance(failures: int, chance: float, other_chance: float) -> None:
     delay = PROVIDER_BACKOFF.delay(failures, chance)
     assert delay <= PROVIDER_BACKOFF.delay(failures + 1, chance)
-    assert (delay < PROVIDER_BACKOFF.delay(failures, other)) <= (chance < other)
+    assert (delay < PROVIDER_BACKOFF.delay(failures, other_chance)) <= (chance < other_chance)
 
 
 def test_negative_failures_count_as_none() -> None:

@@ -1,4 +1,4 @@
-"""Token buckets: what a bucket earns and spends, and what a client's allowance reports."""
+"""Token buckets: what a bucket earns and spends, and what an allowance reports."""
 
 from datetime import timedelta
 
@@ -25,19 +25,23 @@ def test_spent_tokens_come_back_one_by_one() -> None:
     assert spent.refilled(LIMIT, START + timedelta(days=1)) == TokenBucket.full(LIMIT, START + timedelta(days=1))
 
 
-def test_allowance_reports_what_is_left_and_when_it_is_full() -> None:
-    left = RequestAllowance(limit=READS, bucket=FULL.spent().spent())
-    assert (left.remaining, left.full_after, left.retry_after) == (8, timedelta(seconds=20), timedelta(0))
+def test_allowance_reports_remaining_tokens_and_refill_time() -> None:
+    allowance = RequestAllowance(limit=READS, bucket=FULL.spent().spent())
+    assert (allowance.remaining, allowance.full_after, allowance.retry_after) == (
+        8,
+        timedelta(seconds=20),
+        timedelta(0),
+    )
 
 
 def test_bucket_in_debt_takes_longer_to_afford_a_token() -> None:
-    owing = FULL.lowered(-3)
-    left = RequestAllowance(limit=READS, bucket=owing)
-    assert (owing.has_token, left.remaining, left.retry_after) == (False, 0, timedelta(seconds=40))
-    assert owing.refilled(LIMIT, START + timedelta(seconds=40)).has_token
+    in_debt = FULL.lowered(-3)
+    allowance = RequestAllowance(limit=READS, bucket=in_debt)
+    assert (in_debt.has_token, allowance.remaining, allowance.retry_after) == (False, 0, timedelta(seconds=40))
+    assert in_debt.refilled(LIMIT, START + timedelta(seconds=40)).has_token
 
 
-def test_clock_behind_the_latest_earns_and_costs_nothing() -> None:
+def test_clock_behind_the_latest_time_changes_no_tokens() -> None:
     spent = FULL.spent()
     assert spent.refilled(LIMIT, START - HOUR) == spent
     assert spent.refilled(LIMIT, START - HOUR).refilled(LIMIT, START - HOUR + TEN_SECONDS).tokens == 9
@@ -59,7 +63,7 @@ def test_wait_is_reported_in_whole_seconds_and_never_too_short(span: float, whol
 
 
 @given(st.lists(st.floats(0, 50), max_size=200))
-def test_no_interval_grants_more_than_the_capacity_and_what_was_earned(gaps: list[float]) -> None:
+def test_no_interval_grants_more_than_capacity_plus_refill(gaps: list[float]) -> None:
     now, bucket, granted = START, FULL, 0
     for gap in gaps:
         now += timedelta(seconds=gap)

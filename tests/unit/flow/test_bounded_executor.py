@@ -1,4 +1,4 @@
-"""Bounded executor: a limited number of calls at a time, and bounded waits."""
+"""Bounded executor: limited concurrent calls and bounded waits."""
 
 import asyncio
 from collections.abc import Iterator
@@ -17,22 +17,22 @@ SHORT, LONG = timedelta(milliseconds=10), timedelta(seconds=30)
 
 @pytest.fixture
 def threads() -> Iterator[Threads]:
-    with closing(RequestThreads()) as made:
-        yield made
+    with closing(RequestThreads()) as request_threads:
+        yield request_threads
 
 
 class Calls:
-    """Blocking calls that hang until they are let go."""
+    """Blocking calls that hang until they are released."""
 
     def __init__(self) -> None:
-        self.let_go, self._lock = Event(), Lock()
+        self.release, self._lock = Event(), Lock()
         self.running = self.most = self.ended = 0
 
     def hang(self) -> None:
         with self._lock:
             self.running += 1
             self.most = max(self.most, self.running)
-        self.let_go.wait()
+        self.release.wait()
         with self._lock:
             self.running -= 1
             self.ended += 1
@@ -50,11 +50,11 @@ async def started(calls: Calls, count: int) -> None:
 def test_calls_beyond_the_limit_wait_for_a_slot(threads: Threads) -> None:
     async def run() -> None:
         calls, executor = Calls(), bounded(threads)
-        asked = [asyncio.create_task(executor.run(calls.hang)) for _ in range(6)]
+        tasks = [asyncio.create_task(executor.run(calls.hang)) for _ in range(6)]
         await started(calls, 2)
         assert executor.bulkhead.waiting == 4
-        calls.let_go.set()
-        await asyncio.gather(*asked)
+        calls.release.set()
+        await asyncio.gather(*tasks)
         assert (calls.most, calls.ended) == (2, 6)
 
     asyncio.run(run())
@@ -63,12 +63,12 @@ def test_calls_beyond_the_limit_wait_for_a_slot(threads: Threads) -> None:
 def test_call_that_waits_too_long_is_refused(threads: Threads) -> None:
     async def run() -> None:
         calls, executor = Calls(), bounded(threads, SHORT)
-        asked = [asyncio.create_task(executor.run(calls.hang)) for _ in range(2)]
+        tasks = [asyncio.create_task(executor.run(calls.hang)) for _ in range(2)]
         await started(calls, 2)
         with pytest.raises(TooManyWaiting, match=r"All 2 slots were taken for 0\.01 s\."):
             await executor.run(calls.hang)
-        calls.let_go.set()
-        await asyncio.gather(*asked)
+        calls.release.set()
+        await asyncio.gather(*tasks)
         assert await executor.run(len, "abc") == 3
 
     asyncio.run(run())
@@ -89,15 +89,15 @@ def test_cancelled_caller_holds_its_slot_until_the_call_ends(threads: Threads) -
 
     async def run() -> None:
         calls, executor = Calls(), bounded(threads, SHORT)
-        asked = [asyncio.create_task(executor.run(calls.hang)) for _ in range(2)]
+        tasks = [asyncio.create_task(executor.run(calls.hang)) for _ in range(2)]
         await started(calls, 2)
-        for task in asked:
+        for task in tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
         with pytest.raises(TooManyWaiting):
             await executor.run(len, "abc")
-        calls.let_go.set()
+        calls.release.set()
         async with asyncio.timeout(10):
             while executor.bulkhead.is_full:
                 await asyncio.sleep(0.001)

@@ -1,4 +1,4 @@
-"""The pump commits last and buries one at a time; its loop outlives everything."""
+"""Pump and loop: commits come last, bad records die singly, errors never end the loop."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ def logged(offset: int, partition: str = P0) -> Logged:
 
 @dataclass
 class Batches:
-    """A consumer that gives these batches, and remembers what was committed."""
+    """Consumer that returns these batches and records what was committed."""
 
     batches: list[list[Logged]]
     lost: bool = False
@@ -60,7 +60,7 @@ class Letters:
 
 @dataclass
 class Stage:
-    """Notes every call, and fails where a record has a failure left."""
+    """Records every call, and fails while a record has a failure left."""
 
     failures: dict[int, list[Exception]] = field(default_factory=dict)
     calls: list[list[int]] = field(default_factory=list)
@@ -87,7 +87,7 @@ def pump(
         metrics=metrics,
         owner="pump-1",
     )
-    built = Pump(
+    router = Pump(
         name="router",
         consumer=consumer,
         stage=stage,
@@ -96,153 +96,153 @@ def pump(
         clock=clock,
         metrics=metrics,
     )
-    return built, consumer, letters
+    return router, consumer, letters
 
 
-def test_an_empty_log_is_no_work_and_no_commit() -> None:
-    built, consumer, _ = pump(Stage())
-    assert (built.step(), consumer.committed) == (0, [])
+def test_empty_log_is_no_work_and_no_commit() -> None:
+    router, consumer, _ = pump(Stage())
+    assert (router.step(), consumer.committed) == (0, [])
 
 
-def test_the_newest_offset_of_each_partition_is_committed_after_the_stage() -> None:
+def test_newest_offset_per_partition_is_committed_after_the_stage() -> None:
     batch = [logged(3), logged(4), logged(9, P1)]
     consumer = Batches([batch])
-    before: list[int] = []
-    built, _, _ = pump(lambda records: before.append(len(consumer.committed)))
-    built.consumer = consumer
-    assert built.step() == 3
-    assert (before, consumer.committed) == ([0], [{P0: 4, P1: 9}])
+    commits_before: list[int] = []
+    router, _, _ = pump(lambda records: commits_before.append(len(consumer.committed)))
+    router.consumer = consumer
+    assert router.step() == 3
+    assert (commits_before, consumer.committed) == ([0], [{P0: 4, P1: 9}])
 
 
 @pytest.mark.parametrize("outage", [StoreUnavailable(), LogUnavailable(), Full(), SchemaOlder()])
-def test_an_outage_holds_the_same_batch_and_commits_nothing(outage: Exception) -> None:
+def test_outage_keeps_the_batch_and_commits_nothing(outage: Exception) -> None:
     stage = Stage(failures={1: [outage]})
-    built, consumer, letters = pump(stage, [logged(1), logged(2)], [logged(3)])
+    router, consumer, letters = pump(stage, [logged(1), logged(2)], [logged(3)])
     with pytest.raises(type(outage)):
-        built.step()
+        router.step()
     assert (consumer.committed, letters.letters) == ([], [])
-    assert [built.step(), built.step()] == [2, 1]
+    assert [router.step(), router.step()] == [2, 1]
     assert stage.calls == [[1, 2], [1, 2], [3]]
     assert consumer.committed == [{P0: 2}, {P0: 3}]
 
 
-def test_what_somebody_else_took_over_during_an_outage_is_left_to_him() -> None:
+def test_partitions_lost_during_an_outage_are_dropped() -> None:
     stage = Stage(failures={1: [StoreUnavailable()]})
-    built, consumer, _ = pump(stage, [logged(1), logged(2)], [logged(3)])
+    router, consumer, _ = pump(stage, [logged(1), logged(2)], [logged(3)])
     with pytest.raises(StoreUnavailable):
-        built.step()
+        router.step()
     consumer.lost = True
-    assert built.step() == 1
+    assert router.step() == 1
     assert (stage.calls, consumer.committed) == ([[1, 2], [3]], [{P0: 3}])
 
 
-def test_an_outage_between_the_single_records_holds_the_batch_too() -> None:
+def test_outage_between_single_records_keeps_the_batch() -> None:
     stage = Stage(failures={1: [ValueError()], 2: [StoreUnavailable()]})
-    built, consumer, _ = pump(stage, [logged(1), logged(2)])
+    router, consumer, _ = pump(stage, [logged(1), logged(2)])
     with pytest.raises(StoreUnavailable):
-        built.step()
-    assert built.step() == 2
+        router.step()
+    assert router.step() == 2
     assert (stage.calls, consumer.committed) == ([[1, 2], [1], [2], [1, 2]], [{P0: 2}])
 
 
-def test_a_poisoned_record_is_buried_at_once_and_holds_up_nobody() -> None:
+def test_poison_record_becomes_dead_letter_and_others_go_on() -> None:
     stage = Stage(failures={2: [Poison("x")] * 9})
-    built, consumer, letters = pump(stage, [logged(1), logged(2), logged(3)])
-    assert built.step() == 3
+    router, consumer, letters = pump(stage, [logged(1), logged(2), logged(3)])
+    assert router.step() == 3
     assert (stage.done, stage.calls[1:]) == ([1, 3], [[1], [2], [3]])
     assert [(letter.id, letter.stage, letter.body) for letter in letters.letters] == [("mentions/0/2", "router", b"2")]
     assert "Poison" in letters.letters[0].cause
     assert consumer.committed == [{P0: 3}]
 
 
-def test_a_record_that_fails_for_another_reason_is_tried_three_times() -> None:
+def test_failing_record_is_tried_three_times() -> None:
     stage = Stage(failures={1: [ValueError("no")] * 9})
-    built, _, letters = pump(stage, [logged(1)])
-    assert built.step() == 1
+    router, _, letters = pump(stage, [logged(1)])
+    assert router.step() == 1
     assert stage.calls == [[1]] * MAX_TRIES
     assert letters.letters[0].cause == "ValueError: no"
 
 
-def test_a_record_that_succeeds_at_the_last_try_is_no_dead_letter() -> None:
+def test_record_that_succeeds_at_the_last_try_is_no_dead_letter() -> None:
     stage = Stage(failures={1: [ValueError()] * (MAX_TRIES - 1)})
-    built, consumer, letters = pump(stage, [logged(1)])
-    assert (built.step(), stage.done, letters.letters, consumer.committed) == (1, [1], [], [{P0: 1}])
+    router, consumer, letters = pump(stage, [logged(1)])
+    assert (router.step(), stage.done, letters.letters, consumer.committed) == (1, [1], [], [{P0: 1}])
 
 
 TWO_IN_A_ROW = DeadLetterLimit(in_a_row=2)
 
 
-def test_lane_stops_before_it_buries_one_record_more_than_allowed() -> None:
+def test_lane_stops_before_it_exceeds_the_dead_letter_limit() -> None:
     stage = Stage(failures={n: [Poison("x")] * 9 for n in (2, 3, 4)})
-    built, consumer, letters = pump(stage, [logged(n) for n in range(1, 7)], limit=TWO_IN_A_ROW)
+    router, consumer, letters = pump(stage, [logged(n) for n in range(1, 7)], limit=TWO_IN_A_ROW)
     with pytest.raises(LaneStopped, match="It is mentions"):
-        built.step()
+        router.step()
     assert [letter.id for letter in letters.letters] == ["mentions/0/2", "mentions/0/3"]
     assert (stage.done, consumer.committed) == ([1], [{P0: 3}])
 
 
 def test_stopped_lane_handles_and_commits_nothing() -> None:
     stage = Stage(failures={n: [Poison("x")] * 9 for n in (1, 2, 3)})
-    built, consumer, letters = pump(stage, [logged(n) for n in (1, 2, 3)], [logged(4)], limit=TWO_IN_A_ROW)
+    router, consumer, letters = pump(stage, [logged(n) for n in (1, 2, 3)], [logged(4)], limit=TWO_IN_A_ROW)
     for _ in range(5):
         with pytest.raises(LaneStopped):
-            built.step()
+            router.step()
     assert (len(letters.letters), stage.done, consumer.committed) == (2, [], [{P0: 2}])
     assert stage.calls == [[1, 2, 3], [1], [2], [3]]
 
 
 def test_record_that_stopped_the_lane_is_tried_first_after_a_resume() -> None:
     stage = Stage(failures={1: [Poison("x")] * 9, 2: [Poison("x")] * 9, 3: [Poison("x")]})
-    built, consumer, letters = pump(stage, [logged(n) for n in (1, 2, 3)], [logged(4)], limit=TWO_IN_A_ROW)
+    router, consumer, letters = pump(stage, [logged(n) for n in (1, 2, 3)], [logged(4)], limit=TWO_IN_A_ROW)
     with pytest.raises(LaneStopped):
-        built.step()
-    built.guard.tallies.resume("mentions", "ada", "fixed", built.clock.now())
-    assert isinstance(built.clock, ManualClock)
-    built.clock.advance(timedelta(seconds=1))
-    assert [built.step(), built.step()] == [1, 1]
+        router.step()
+    router.guard.tallies.resume("mentions", "ada", "fixed", router.clock.now())
+    assert isinstance(router.clock, ManualClock)
+    router.clock.advance(timedelta(seconds=1))
+    assert [router.step(), router.step()] == [1, 1]
     assert stage.calls[4:] == [[3], [4]]
     assert (stage.done, len(letters.letters), consumer.committed) == ([3, 4], 2, [{P0: 2}, {P0: 3}, {P0: 4}])
 
 
 def test_stop_at_the_first_record_of_a_batch_commits_nothing() -> None:
     stage = Stage(failures={n: [Poison("x")] * 9 for n in (1, 2, 3)})
-    built, consumer, _ = pump(stage, [logged(1)], [logged(2)], [logged(3)], limit=TWO_IN_A_ROW)
-    assert [built.step(), built.step()] == [1, 1]
+    router, consumer, _ = pump(stage, [logged(1)], [logged(2)], [logged(3)], limit=TWO_IN_A_ROW)
+    assert [router.step(), router.step()] == [1, 1]
     with pytest.raises(LaneStopped):
-        built.step()
+        router.step()
     assert consumer.committed == [{P0: 1}, {P0: 2}]
 
 
 def test_success_between_deaths_keeps_the_lane_running() -> None:
     stage = Stage(failures={n: [Poison("x")] * 9 for n in (1, 2, 4, 5)})
-    built, _, letters = pump(stage, [logged(n) for n in range(1, 7)], limit=TWO_IN_A_ROW)
-    assert built.step() == 6
+    router, _, letters = pump(stage, [logged(n) for n in range(1, 7)], limit=TWO_IN_A_ROW)
+    assert router.step() == 6
     assert (stage.done, len(letters.letters)) == ([3, 6], 4)
 
 
 def test_batch_repeated_by_an_outage_counts_its_deaths_once() -> None:
     stage = Stage(failures={1: [Poison("x")] * 99, 2: [Poison("x")] * 99, 3: [ValueError(), *[StoreUnavailable()] * 3]})
-    built, _, letters = pump(stage, [logged(n) for n in (1, 2, 3)], limit=TWO_IN_A_ROW)
+    router, _, letters = pump(stage, [logged(n) for n in (1, 2, 3)], limit=TWO_IN_A_ROW)
     for _ in range(3):
         stage.failures[3].insert(0, ValueError())
         with pytest.raises(StoreUnavailable):
-            built.step()
+            router.step()
     stage.failures[3].clear()
-    assert built.step() == 3
+    assert router.step() == 3
     assert {letter.id for letter in letters.letters} == {"mentions/0/1", "mentions/0/2"}
 
 
-def test_stopped_lane_of_an_idle_stream_is_no_work() -> None:
+def test_stopped_lane_of_idle_stream_does_nothing() -> None:
     stage = Stage(failures={n: [Poison("x")] * 9 for n in (1, 2, 3)})
-    built, consumer, _ = pump(stage, [logged(n) for n in (1, 2, 3)], limit=TWO_IN_A_ROW)
+    router, consumer, _ = pump(stage, [logged(n) for n in (1, 2, 3)], limit=TWO_IN_A_ROW)
     with pytest.raises(LaneStopped):
-        built.step()
+        router.step()
     consumer.lost = True
-    assert built.step() == 0
+    assert router.step() == 0
 
 
 class Waits(Signal):
-    """Stops the loop when the steps are over; nobody really waits."""
+    """Stop signal that records each wait and returns at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -254,12 +254,12 @@ class Waits(Signal):
 
 
 def waits(*steps: object) -> list[float]:
-    """How long a loop waits after each of these: a result, or an exception."""
-    stopping, left = Waits(), list(steps)
+    """Return how long a loop waits after each of these results or exceptions."""
+    stopping, remaining = Waits(), list(steps)
 
     def step() -> object:
-        result = left.pop(0)
-        if not left:
+        result = remaining.pop(0)
+        if not remaining:
             stopping.set()
         if isinstance(result, Exception):
             raise result
@@ -269,15 +269,15 @@ def waits(*steps: object) -> list[float]:
     return stopping.waited
 
 
-def test_a_loop_goes_on_at_once_while_there_is_work_and_then_idles() -> None:
+def test_loop_waits_only_when_there_is_no_work() -> None:
     assert waits(3, 1, 0) == [0.0, 0.0, 9.0]
 
 
-def test_an_outage_slows_a_loop_more_and_more_and_success_forgets_it() -> None:
+def test_outage_backs_off_exponentially_until_success() -> None:
     assert waits(*[StoreUnavailable()] * 7, 1, Full()) == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0, 0.0, 0.1]
 
 
-def test_stopped_lane_is_looked_at_once_a_second_and_is_no_failure() -> None:
+def test_stopped_lane_is_checked_every_second_without_backoff() -> None:
     assert waits(Full(), LaneStopped(), LaneStopped(), Full()) == [
         0.1,
         STOPPED_CHECK,
@@ -286,11 +286,11 @@ def test_stopped_lane_is_looked_at_once_a_second_and_is_no_failure() -> None:
     ]
 
 
-def test_nothing_ends_a_loop_but_the_signal() -> None:
+def test_errors_do_not_end_the_loop() -> None:
     assert waits(ValueError("a bug"), ZeroDivisionError(), 0) == [0.1, 0.2, 9.0]
 
 
-def test_a_loop_that_is_told_to_stop_before_it_began_does_nothing() -> None:
+def test_loop_stopped_before_its_start_does_nothing() -> None:
     stopping = Waits()
     stopping.set()
     Loop(name="x", step=lambda: 1 / 0, idle=timedelta(), stop_signal=stopping, metrics=Metrics()).run()

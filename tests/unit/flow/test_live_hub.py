@@ -1,4 +1,4 @@
-"""A shift: begun once for all who come, anew after a failure, and over at once."""
+"""Shift of the live hub: started once for all callers, and again after a failure."""
 
 import asyncio
 
@@ -7,8 +7,8 @@ import pytest
 from notifier.flow.live.hub import BackgroundTasks
 
 
-def test_whoever_comes_after_a_failed_beginning_tries_anew() -> None:
-    async def told() -> None:
+def test_start_is_retried_after_a_failure() -> None:
+    async def run() -> None:
         tries: list[int] = []
 
         async def begin() -> None:
@@ -25,17 +25,17 @@ def test_whoever_comes_after_a_failed_beginning_tries_anew() -> None:
         assert shift.is_running()
         assert tries == [0, 1]
 
-    asyncio.run(told())
+    asyncio.run(run())
 
 
-def test_it_is_begun_once_for_all_who_come_and_outlives_the_one_who_began_it() -> None:
-    async def told() -> None:
+def test_shared_start_survives_cancellation_of_first_caller() -> None:
+    async def run() -> None:
         tries: list[int] = []
-        go = asyncio.Event()
+        may_start = asyncio.Event()
 
         async def begin() -> None:
             tries.append(len(tries))
-            await go.wait()
+            await may_start.wait()
 
         shift = BackgroundTasks(startup=begin)
         first, second = asyncio.create_task(shift.ensure_started()), asyncio.create_task(shift.ensure_started())
@@ -43,9 +43,9 @@ def test_it_is_begun_once_for_all_who_come_and_outlives_the_one_who_began_it() -
         first.cancel()
         await asyncio.sleep(0)
         assert not shift.is_running()
-        go.set()
+        may_start.set()
         await second
         assert tries == [0]
         assert shift.is_running()
 
-    asyncio.run(told())
+    asyncio.run(run())

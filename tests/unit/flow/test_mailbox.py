@@ -1,4 +1,4 @@
-"""What other threads hand over to an event loop."""
+"""Mailbox: calls that other threads hand over to an event loop."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from notifier.mailbox import Mailbox
 
 
 class CountedLoop(asyncio.SelectorEventLoop):
-    """Counts how often another thread wakes it."""
+    """Counts how often another thread wakes the loop."""
 
     wakings = 0
 
-    def call_soon_threadsafe(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]  # of many types
+    def call_soon_threadsafe(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]  # overloaded in typeshed
         self.wakings += 1
         return super().call_soon_threadsafe(*args, **kwargs)
 
@@ -28,7 +28,7 @@ def loop() -> Iterator[CountedLoop]:
     loop.close()
 
 
-def test_loop_is_woken_once_for_all_that_arrived(loop: CountedLoop) -> None:
+def test_loop_is_woken_once_for_all_waiting_calls(loop: CountedLoop) -> None:
     mailbox, arrived = Mailbox(loop), list[int]()
     for n in range(5):
         mailbox.put(partial(arrived.append, n))
@@ -42,29 +42,29 @@ def test_loop_is_woken_once_for_all_that_arrived(loop: CountedLoop) -> None:
     assert (loop.wakings, arrived[-1]) == (2, 5)
 
 
-def test_nothing_is_left_behind_by_threads_that_race_with_the_loop(loop: CountedLoop) -> None:
-    mailbox, arrived, many = Mailbox(loop), list[int](), 2_000
+def test_threads_that_race_with_the_loop_lose_no_call(loop: CountedLoop) -> None:
+    mailbox, arrived, per_sender = Mailbox(loop), list[int](), 2_000
     ended = loop.create_future()
 
     def arrive(n: int) -> None:
         arrived.append(n)
-        if len(arrived) == 4 * many:
+        if len(arrived) == 4 * per_sender:
             ended.set_result(None)
 
     def send(sender: int) -> None:
-        for n in range(many):
-            mailbox.put(partial(arrive, sender * many + n))
+        for n in range(per_sender):
+            mailbox.put(partial(arrive, sender * per_sender + n))
             mailbox.wake()
 
     with ThreadPoolExecutor(4) as threads:
         sending = [threads.submit(send, sender) for sender in range(4)]
         loop.run_until_complete(asyncio.wait_for(ended, 60))
-        for one in sending:
-            one.result()
-    assert sorted(arrived) == list(range(4 * many))
+        for future in sending:
+            future.result()
+    assert sorted(arrived) == list(range(4 * per_sender))
 
 
-def test_what_arrives_after_the_end_of_the_loop_is_dropped() -> None:
+def test_call_after_the_loop_has_closed_is_dropped() -> None:
     loop = CountedLoop()
     mailbox = Mailbox(loop)
     loop.close()

@@ -1,4 +1,4 @@
-"""Admission: which members of a batch are left out while circuit breakers are open."""
+"""Admission: members of a batch that are left out while circuit breakers are open."""
 
 from collections.abc import Sequence
 
@@ -28,13 +28,13 @@ def attempt(member: int, line: str) -> SendAttempt:
 
 def breakers(open_for: float = 0.0) -> CircuitBreakers:
     clock = ManualClock(NOON)
-    found = CircuitBreakers(clock=clock, circuit_report=MemoryLineReport(clock), metrics=Metrics())
-    found.lines[OPEN] = Open(since=NOON - open_for * SECOND, reason="503")
-    return found
+    created = CircuitBreakers(clock=clock, circuit_report=MemoryLineReport(clock), metrics=Metrics())
+    created.lines[OPEN] = Open(since=NOON - open_for * SECOND, reason="503")
+    return created
 
 
 def first_alerts(*attempts: SendAttempt, capped: int | None = None) -> Draft:
-    people = from_offsets({one.state.member for one in attempts})
+    people = from_offsets({entry.state.member for entry in attempts})
     silent = {} if capped is None else {SilentReason.DAILY: from_offsets([capped])}
     for bits in silent.values():
         people = people | bits
@@ -43,12 +43,12 @@ def first_alerts(*attempts: SendAttempt, capped: int | None = None) -> Draft:
 
 
 def recipients(draft: Draft) -> Sequence[int]:
-    return [one.state.member for one in draft.attempts]
+    return [entry.state.member for entry in draft.attempts]
 
 
 def test_member_without_reachable_device_is_left_out_of_the_window() -> None:
-    both = [attempt(2, OPEN), attempt(2, CLOSED)]
-    batch = [first_alerts(attempt(1, OPEN), *both, attempt(3, CLOSED), capped=9)]
+    devices = [attempt(2, OPEN), attempt(2, CLOSED)]
+    batch = [first_alerts(attempt(1, OPEN), *devices, attempt(3, CLOSED), capped=9)]
     admission = admit(breakers(), batch)
     [draft] = admission.drafts
     assert (recipients(draft), members(draft.window.members, 0)) == ([2, 2, 3], [2, 3, 9])
@@ -61,8 +61,8 @@ def test_draft_without_members_is_dropped_unless_a_crash_left_its_window() -> No
     assert admit(breakers(), [first_alerts(attempt(1, OPEN)), broken]).drafts == [broken]
 
 
-def test_half_open_breaker_admits_as_many_members_as_it_has_room_for() -> None:
-    batch = [first_alerts(*(attempt(n, OPEN) for n in run)) for run in (range(2), range(2, 9))]
+def test_half_open_breaker_admits_members_within_its_room() -> None:
+    batch = [first_alerts(*(attempt(n, OPEN) for n in numbers)) for numbers in (range(2), range(2, 9))]
     admission = admit(breakers(open_for=31), batch)
     first, second = admission.drafts
     assert (recipients(first), recipients(second)) == ([0, 1], [2])
@@ -71,15 +71,15 @@ def test_half_open_breaker_admits_as_many_members_as_it_has_room_for() -> None:
 
 
 def test_blocked_retry_keeps_waiting_and_expired_one_stays_in_the_window() -> None:
-    waiting, going = attempt(1, OPEN), attempt(2, CLOSED)
+    waiting, admitted = attempt(1, OPEN), attempt(2, CLOSED)
     expired = AttemptState(device=attempt(3, OPEN).device.id, member=Member(3), first_at=NOON)
-    window = SendWindow(number=4, at=NOON, retries=(waiting.state, going.state, expired))
-    [draft] = admit(breakers(), [Draft(log_key=SENDING, window=window, attempts=[waiting, going])]).drafts
-    assert (recipients(draft), draft.window.retries) == ([2], (going.state, expired))
+    window = SendWindow(number=4, at=NOON, retries=(waiting.state, admitted.state, expired))
+    [draft] = admit(breakers(), [Draft(log_key=SENDING, window=window, attempts=[waiting, admitted])]).drafts
+    assert (recipients(draft), draft.window.retries) == ([2], (admitted.state, expired))
 
 
-def test_batch_is_admitted_unexamined_while_all_breakers_are_closed() -> None:
+def test_batch_is_unchanged_while_all_breakers_are_closed() -> None:
     batch = [first_alerts(attempt(1, OPEN))]
-    well = breakers()
-    well.lines.clear()
-    assert admit(well, batch).drafts is batch
+    closed = breakers()
+    closed.lines.clear()
+    assert admit(closed, batch).drafts is batch

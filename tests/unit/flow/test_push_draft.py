@@ -37,12 +37,12 @@ def state(*alerted: int) -> ShardState:
     return ShardState(log_key=SENDING, alerted=from_offsets(alerted))
 
 
-def draft(*of: int, number: int = 0) -> Draft:
-    return first_alert_draft(state(*of), burst(), [device(member) for member in of], number, NOON)
+def draft(*numbers: int, number: int = 0) -> Draft:
+    return first_alert_draft(state(*numbers), burst(), [device(member) for member in numbers], number, NOON)
 
 
-def recipients(of: Draft) -> Sequence[int]:
-    return [attempt.state.member for attempt in of.attempts]
+def recipients(sent: Draft) -> Sequence[int]:
+    return [attempt.state.member for attempt in sent.attempts]
 
 
 def waiting(member: int, *, after: timedelta, tries: int = 1) -> FailedAttempt:
@@ -50,20 +50,20 @@ def waiting(member: int, *, after: timedelta, tries: int = 1) -> FailedAttempt:
     return FailedAttempt(state=tried, outcome=AlertOutcome.RETRY, at=NOON + after, reason="busy")
 
 
-def with_waiting(of: ShardState, *missed: FailedAttempt) -> ShardState:
-    return replace(of, progress=SendProgress(pending_retries={one.state.device: one for one in missed}))
+def with_waiting(shard: ShardState, *missed: FailedAttempt) -> ShardState:
+    return replace(shard, progress=SendProgress(pending_retries={attempt.state.device: attempt for attempt in missed}))
 
 
-def test_shard_is_ready_for_members_in_no_window_who_are_not_held_back() -> None:
-    found = replace(
+def test_shard_is_ready_for_members_neither_sent_to_nor_held_back() -> None:
+    shard = replace(
         state(1, 2, 3, 4, 5),
         progress=SendProgress(in_windows=from_offsets([1])),
         suppressed=from_offsets([2]),
         quiet=from_offsets([3]),
         deferred=from_offsets([4]),
     )
-    assert members(found.ready, 0) == [5]
-    assert members(found.unsent, 0) == [3, 4, 5]
+    assert members(shard.ready, 0) == [5]
+    assert members(shard.unsent, 0) == [3, 4, 5]
 
 
 def test_shard_wakes_for_retries_and_for_the_end_of_quiet_hours() -> None:
@@ -78,7 +78,7 @@ def test_shard_wakes_for_a_retry_that_waits_for_quiet_hours_only() -> None:
     assert [*with_waiting(quiet, waiting(2, after=-SECOND)).wake_times(NOON)] == [NOON + HOUR]
 
 
-def test_due_retry_waits_in_quiet_hours_until_its_half_hour_is_over() -> None:
+def test_due_retry_waits_in_quiet_hours_until_its_window_closes() -> None:
     quiet = replace(state(), quiet=from_offsets([2]), quiet_until=NOON + 8 * HOUR)
     shard = with_waiting(quiet, waiting(2, after=SECOND), waiting(1, after=SECOND), waiting(3, after=HOUR))
     assert [tried.member for tried in shard.due_retries(NOON)] == []
@@ -90,26 +90,26 @@ def test_due_retry_waits_in_quiet_hours_until_its_half_hour_is_over() -> None:
 
 def test_collapsed_member_is_in_the_window_and_gets_nothing() -> None:
     audience = LateAudience.of_members(from_offsets([1, 2])).collapse(from_offsets([2])).cover(7, from_offsets([1]))
-    found = first_alert_draft(state(1, 2).after_catch_up(audience), burst(), [device(1), device(2)], 0, LATE)
-    assert (recipients(found), found.attempts[0].state.covered_bursts) == ([1], 2)
-    assert members(found.window.silent[SilentReason.COLLAPSED], 0) == [2]
-    assert found.window.covered_by_alert(Member(1)) == (7,)
-    assert found.window.covered_by_alert(Member(2)) == ()
+    summary = first_alert_draft(state(1, 2).after_catch_up(audience), burst(), [device(1), device(2)], 0, LATE)
+    assert (recipients(summary), summary.attempts[0].state.covered_bursts) == ([1], 2)
+    assert members(summary.window.silent[SilentReason.COLLAPSED], 0) == [2]
+    assert summary.window.covered_by_alert(Member(1)) == (7,)
+    assert summary.window.covered_by_alert(Member(2)) == ()
 
 
 def test_capped_member_stays_in_the_window_and_loses_all_devices() -> None:
-    of = first_alert_draft(state(1, 2), burst(), [device(1), device(1, 1), device(2)], 0, NOON)
-    found = of.capped({Member(1): Ruling.HOURLY, Member(2): Ruling.AGAIN})
-    assert (recipients(found), members(found.window.members, 0)) == ([2], [1, 2])
-    assert {why: members(bits, 0) for why, bits in found.window.silent.items()} == {SilentReason.HOURLY: [1]}
-    assert of.capped({Member(1): Ruling.NEW, Member(2): Ruling.NEW}) is of
+    original = first_alert_draft(state(1, 2), burst(), [device(1), device(1, 1), device(2)], 0, NOON)
+    capped = original.capped({Member(1): Ruling.HOURLY, Member(2): Ruling.AGAIN})
+    assert (recipients(capped), members(capped.window.members, 0)) == ([2], [1, 2])
+    assert {why: members(bits, 0) for why, bits in capped.window.silent.items()} == {SilentReason.HOURLY: [1]}
+    assert original.capped({Member(1): Ruling.NEW, Member(2): Ruling.NEW}) is original
 
 
-def test_capped_member_is_named_in_no_summary() -> None:
+def test_capped_member_is_in_no_summary() -> None:
     audience = LateAudience.of_members(from_offsets([1, 2])).cover(7, from_offsets([1, 2]))
-    of = first_alert_draft(state(1, 2).after_catch_up(audience), burst(), [device(1), device(2)], 0, LATE)
-    found = of.capped({Member(1): Ruling.DAILY})
-    assert {olders: members(bits, 0) for olders, bits in found.window.summaries.items()} == {(7,): [2]}
+    original = first_alert_draft(state(1, 2).after_catch_up(audience), burst(), [device(1), device(2)], 0, LATE)
+    capped = original.capped({Member(1): Ruling.DAILY})
+    assert {olders: members(bits, 0) for olders, bits in capped.window.summaries.items()} == {(7,): [2]}
 
 
 def test_caps_apply_to_first_alerts_only() -> None:
@@ -120,16 +120,16 @@ def test_caps_apply_to_first_alerts_only() -> None:
 
 
 def test_cut_never_splits_the_devices_of_one_member() -> None:
-    of = first_alert_draft(state(1, 2), burst(), [device(1), device(1, 1), device(2)], 0, NOON)
-    assert recipients(of.cut(1)) == [1, 1]
-    assert members(of.cut(1).window.members, 0) == [1]
-    assert of.cut(3) is of
+    original = first_alert_draft(state(1, 2), burst(), [device(1), device(1, 1), device(2)], 0, NOON)
+    assert recipients(original.cut(1)) == [1, 1]
+    assert members(original.cut(1).window.members, 0) == [1]
+    assert original.cut(3) is original
 
 
 def test_rate_limit_keeps_the_first_drafts_and_cuts_the_last_one() -> None:
     batch = [draft(1, 2), draft(3, 4, number=1), draft(5, number=2)]
-    assert [recipients(one) for one in within_rate(batch, 3)] == [[1, 2], [3]]
-    assert [recipients(one) for one in within_rate(batch, 99)] == [[1, 2], [3, 4], [5]]
+    assert [recipients(kept) for kept in within_rate(batch, 3)] == [[1, 2], [3]]
+    assert [recipients(kept) for kept in within_rate(batch, 99)] == [[1, 2], [3, 4], [5]]
     assert within_rate(batch, 0) == []
     assert count_attempts(batch) == 5
 
@@ -142,9 +142,9 @@ def test_rate_limit_does_not_hold_back_drafts_that_send_nothing() -> None:
 def test_crash_leaves_every_device_of_the_window_in_doubt() -> None:
     again = AttemptState(device=device(2).id, member=Member(2), first_at=NOON, failures=2)
     window = SendWindow(number=0, at=NOON, members=from_offsets([1]), retries=(again,))
-    found = in_doubt_draft(state(1), burst(), window, [device(1)], NOON + HOUR)
-    assert (found.is_in_doubt, recipients(found), found.is_empty) == (True, [], False)
-    assert {one.state.member: one.outcome for one in found.unsent()} == {
+    in_doubt = in_doubt_draft(state(1), burst(), window, [device(1)], NOON + HOUR)
+    assert (in_doubt.is_in_doubt, recipients(in_doubt), in_doubt.is_empty) == (True, [], False)
+    assert {attempt.state.member: attempt.outcome for attempt in in_doubt.unsent()} == {
         1: AlertOutcome.UNKNOWN,
         2: AlertOutcome.GIVEN_UP,
     }
@@ -154,5 +154,5 @@ def test_retry_that_is_not_sent_is_closed_with_the_reason() -> None:
     fresh = AttemptState(device=device(1).id, member=Member(1), first_at=NOON)
     expired = AttemptState(device=device(2).id, member=Member(2), first_at=NOON - HOUR, failures=1)
     window = SendWindow(number=1, at=NOON, retries=(fresh, expired))
-    found = Draft(log_key=SENDING, window=window, attempts=())
-    assert [one.outcome for one in found.unsent()] == [AlertOutcome.SPARED, AlertOutcome.GIVEN_UP]
+    unsent = Draft(log_key=SENDING, window=window, attempts=())
+    assert [attempt.outcome for attempt in unsent.unsent()] == [AlertOutcome.SPARED, AlertOutcome.GIVEN_UP]

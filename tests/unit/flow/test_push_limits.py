@@ -1,4 +1,4 @@
-"""Without Redis: each worker keeps a tenth of the pace, and remembers by itself whom it alerted."""
+"""Push limits without Redis: each worker keeps a tenth of the rate and its own caps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,31 +21,31 @@ from tests.support.fakes.push import MemoryCaps, MemoryPaces, MemoryTabReport
 ZOE, ADA = Member(1), Member(2)
 
 
-def a_burst(seq: int) -> Burst:
+def tweet_burst(seq: int) -> Burst:
     return replace(burst(seq=seq), tweet=f"t{seq}")
 
 
 @dataclass(slots=True)
-class Paces(MemoryPaces):
-    away: bool = False
+class BreakablePaces(MemoryPaces):
+    unavailable: bool = False
 
     def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
-        if self.away:
+        if self.unavailable:
             raise CacheUnavailable
         return MemoryPaces.draw(self, platform, wanted, urgent=urgent, slowdown=slowdown, now=now)
 
     def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
-        if self.away:
+        if self.unavailable:
             raise CacheUnavailable
         MemoryPaces.report_results(self, platform, refused=refused, slow=slow, now=now)
 
 
 @dataclass(slots=True)
-class Remembering(MemoryCaps):
-    away: bool = False
+class BreakableCaps(MemoryCaps):
+    unavailable: bool = False
 
     def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
-        if self.away:
+        if self.unavailable:
             raise CacheUnavailable
         return MemoryCaps.spend(self, burst, tweet, people, now)
 
@@ -54,8 +54,8 @@ class Remembering(MemoryCaps):
 class Worker:
     clock: ManualClock = field(default_factory=ManualClock)
     metrics: Metrics = field(default_factory=Metrics)
-    paces: Paces = field(default_factory=Paces)
-    caps: Remembering = field(default_factory=Remembering)
+    paces: BreakablePaces = field(default_factory=BreakablePaces)
+    caps: BreakableCaps = field(default_factory=BreakableCaps)
     pressure: MemoryPressure = field(init=False)
     pacing: RateLimiter = field(init=False)
     frequency_caps: FrequencyCaps = field(init=False)
@@ -80,26 +80,26 @@ class Worker:
         return self.metrics.registry.get_sample_value("notifier_outages_total", {"part": "cache"})
 
 
-def test_alone_ten_workers_stay_below_the_limit_together() -> None:
+def test_ten_workers_without_redis_stay_below_the_rate_limit() -> None:
     worker = Worker()
-    worker.paces.away = True
+    worker.paces.unavailable = True
     assert 0 < worker.drawn(120) <= 2 * PROVIDER_LIMITS[Platform.FCM].per_minute // LOCAL_DIVISOR
     assert worker.outages == 20 * 120
-    worker.paces.away = False
+    worker.paces.unavailable = False
     assert worker.drawn(1) > 0
     assert worker.outages == 20 * 120
 
 
-def test_alone_a_worker_gives_way_to_a_provider_that_refuses() -> None:
+def test_worker_without_redis_slows_down_when_provider_refuses() -> None:
     worker = Worker()
-    worker.paces.away = True
+    worker.paces.unavailable = True
     worker.drawn(60)
     before = worker.drawn(1)
     worker.pacing.report_results(worker.clock.now(), refused=3, slow=False)
     assert worker.drawn(1) < 0.75 * before
 
 
-def test_the_urgent_are_held_back_less() -> None:
+def test_urgent_tier_is_slowed_down_less() -> None:
     worker = Worker()
     worker.pressure.set_level(1.0, MINUTE)
     slow = worker.drawn(1)
@@ -107,24 +107,26 @@ def test_the_urgent_are_held_back_less() -> None:
     assert worker.drawn(1, Tier.P0) > 5 * slow
 
 
-def test_alone_a_worker_keeps_the_caps_by_what_it_did_itself() -> None:
+def test_worker_without_redis_applies_caps_to_its_own_alerts() -> None:
     worker = Worker()
-    worker.caps.away = True
-    found = [worker.frequency_caps.spend(a_burst(seq), [ZOE], START)[ZOE] for seq in (1, 1)]
-    assert found == [Ruling.NEW, Ruling.AGAIN]
-    rest = [worker.frequency_caps.spend(a_burst(seq), [ZOE, ADA], START) for seq in range(2, 8)]
-    assert [one[ZOE] for one in rest] == [Ruling.NEW] * 4 + [Ruling.HOURLY] * 2
-    assert [one[ADA] for one in rest] == [Ruling.NEW] * 5 + [Ruling.HOURLY]
+    worker.caps.unavailable = True
+    repeated = [worker.frequency_caps.spend(tweet_burst(seq), [ZOE], START)[ZOE] for seq in (1, 1)]
+    assert repeated == [Ruling.NEW, Ruling.AGAIN]
+    rulings = [worker.frequency_caps.spend(tweet_burst(seq), [ZOE, ADA], START) for seq in range(2, 8)]
+    assert [ruling[ZOE] for ruling in rulings] == [Ruling.NEW] * 4 + [Ruling.HOURLY] * 2
+    assert [ruling[ADA] for ruling in rulings] == [Ruling.NEW] * 5 + [Ruling.HOURLY]
     assert worker.outages == 8
-    worker.caps.away = False
-    assert worker.frequency_caps.spend(a_burst(9), [ZOE], START)[ZOE] is Ruling.NEW
+    worker.caps.unavailable = False
+    assert worker.frequency_caps.spend(tweet_burst(9), [ZOE], START)[ZOE] is Ruling.NEW
 
 
-def test_alone_a_worker_s_memory_is_bounded_and_who_was_alerted_last_is_known() -> None:
+def test_worker_memory_is_bounded_and_keeps_recent_members() -> None:
     worker = Worker()
-    worker.caps.away = True
-    worker.frequency_caps.spend(a_burst(1), [Member(number) for number in range(MAX_REMEMBERED_MEMBERS)], START)
-    worker.frequency_caps.spend(a_burst(2), [ZOE], START)
-    worker.frequency_caps.spend(a_burst(2), [Member(MAX_REMEMBERED_MEMBERS), Member(MAX_REMEMBERED_MEMBERS + 1)], START)
+    worker.caps.unavailable = True
+    worker.frequency_caps.spend(tweet_burst(1), [Member(number) for number in range(MAX_REMEMBERED_MEMBERS)], START)
+    worker.frequency_caps.spend(tweet_burst(2), [ZOE], START)
+    worker.frequency_caps.spend(
+        tweet_burst(2), [Member(MAX_REMEMBERED_MEMBERS), Member(MAX_REMEMBERED_MEMBERS + 1)], START
+    )
     assert len(worker.frequency_caps.local_histories) == MAX_REMEMBERED_MEMBERS
     assert len(worker.frequency_caps.local_histories[ZOE]) == 2

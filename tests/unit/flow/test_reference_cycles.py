@@ -1,4 +1,4 @@
-"""Reads that fail leave no cycles: an API process sets aside what lives, and collects cycles among it seldom."""
+"""Failed reads create no reference cycles, which an API process collects only seldom."""
 
 import asyncio
 import gc
@@ -16,8 +16,10 @@ from notifier.ports.inbox_versions import VersionLookup
 
 FAILURES = 50
 ROUNDS = 5
-"""A failure that leaves a cycle does so in every round. The first also makes what is made once, and threads that other
-tests left in this process may leave cycles of their own in any."""
+"""A failure that leaves a cycle does so in every round. The first round also creates one-time objects.
+
+Threads left by other tests in this process may leave cycles of their own in any round.
+"""
 
 
 class FailingLooks:
@@ -35,34 +37,34 @@ def failing_read() -> None:
     raise StoreUnavailable("on purpose")
 
 
-def of_reader() -> Callable[[], Awaitable[object]]:
+def failing_reader() -> Callable[[], Awaitable[object]]:
     reader = SqliteReader()
     return lambda: reader(failing_read)
 
 
-def of_loads() -> Callable[[], Awaitable[object]]:
+def failing_singleflight() -> Callable[[], Awaitable[object]]:
     loads: Singleflight[int, int] = Singleflight()
     return lambda: loads.load([1, 2], failing_load)
 
 
-def of_looks() -> Callable[[], Awaitable[object]]:
+def failing_shared_looks() -> Callable[[], Awaitable[object]]:
     looks = SharedVersionLookups(lookups=FailingLooks(), within=timedelta(seconds=60))
     return lambda: looks.look_up((), may_wait=False)
 
 
-@pytest.mark.parametrize("made", [of_reader, of_loads, of_looks])
-def test_failures_leave_no_cycles(made: Callable[[], Callable[[], Awaitable[object]]]) -> None:
+@pytest.mark.parametrize("failing_call", [failing_reader, failing_singleflight, failing_shared_looks])
+def test_failed_reads_leave_no_cycles(failing_call: Callable[[], Callable[[], Awaitable[object]]]) -> None:
     async def fail() -> int:
-        ask, found = made(), list[int]()
+        read, collected = failing_call(), list[int]()
         for _ in range(ROUNDS):
             gc.collect()
             gc.disable()
             for _ in range(FAILURES):
                 with suppress(StoreUnavailable):
-                    await ask()
+                    await read()
             await asyncio.sleep(0)
-            found.append(gc.collect())
+            collected.append(gc.collect())
             gc.enable()
-        return min(found)
+        return min(collected)
 
     assert asyncio.run(fail()) < FAILURES

@@ -1,4 +1,4 @@
-"""What a look at the tab is worth, hour by hour: never less than a set says, and hardly more."""
+"""Activity: how long a visit keeps a user in each active set."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -31,7 +31,7 @@ KINDS = st.sampled_from(ACTIVE_SET_KINDS)
 
 
 @given(KINDS, HOURS, st.floats(0, 0.999), st.integers(0, 40 * DAY), st.floats(0, 0.999))
-def test_whoever_looked_is_in_a_set_for_as_long_as_it_says_and_less_than_a_day_more(
+def test_visit_keeps_user_in_set_for_its_days_and_less_than_one_more(
     kind: SetKind, hour: int, minute: float, later: int, minute_later: float
 ) -> None:
     idle = max(0.0, later + minute_later - minute)
@@ -43,7 +43,7 @@ def test_whoever_looked_is_in_a_set_for_as_long_as_it_says_and_less_than_a_day_m
 
 
 @given(st.sampled_from(P2_REACH_DAYS), HOURS, st.integers(0, 40 * DAY))
-def test_p2_reaches_as_far_as_it_is_told(reach: int, hour: int, later: int) -> None:
+def test_p2_reaches_as_far_as_configured(reach: int, hour: int, later: int) -> None:
     kind = SetKind.ACTIVE_30D
     inside = earliest_expiry_hour(kind, hour + later, reach) <= expiry_hour(kind, hour)
     if later < reach * DAY:
@@ -55,34 +55,34 @@ def test_p2_reaches_as_far_as_it_is_told(reach: int, hour: int, later: int) -> N
 
 
 @given(KINDS, HOURS, HOURS, st.integers(0, 60 * DAY))
-def test_nobody_leaves_a_set_unless_it_turned(kind: SetKind, looked: int, last: int, by: int) -> None:
-    was, stays = last <= expiry_hour(kind, looked), last + by <= expiry_hour(kind, looked)
-    assert was == stays or may_have_expired(kind, last, last + by)
+def test_member_leaves_set_only_when_it_turns(kind: SetKind, looked: int, last: int, hours: int) -> None:
+    before, after = last <= expiry_hour(kind, looked), last + hours <= expiry_hour(kind, looked)
+    assert before == after or may_have_expired(kind, last, last + hours)
 
 
-def test_everything_turns_for_who_begins() -> None:
+def test_every_set_turns_in_the_first_round() -> None:
     assert all(may_have_expired(kind, None, HOUR) for kind in ACTIVE_SET_KINDS)
 
 
-def test_a_round_reads_the_hour_and_for_a_while_the_one_before_it() -> None:
+def test_round_reads_current_hour_and_briefly_the_previous_one() -> None:
     assert hours_to_read(NOON, HOUR, KEPT) == range(HOUR, HOUR + 1)
     assert hours_to_read(NOON - 26 * MINUTE, HOUR, KEPT) == range(HOUR - 1, HOUR + 1)
 
 
-def test_the_first_round_and_one_after_an_outage_read_what_is_kept() -> None:
+def test_first_round_and_round_after_outage_read_all_kept_hours() -> None:
     assert hours_to_read(NOON, None, KEPT) == hours_to_read(NOON, HOUR - 40, KEPT) == range(HOUR - 8, HOUR + 1)
     assert hours_to_read(NOON, HOUR - 3, KEPT) == range(HOUR - 3, HOUR + 1)
 
 
 @given(st.integers(0, 1_000_000), st.integers(0, 1_000_000))
-def test_wherever_a_clock_is_set_there_is_an_hour_to_read(last: int, hour: int) -> None:
+def test_round_has_an_hour_to_read_after_any_clock_change(last: int, hour: int) -> None:
     now = datetime(1970, 1, 2, tzinfo=UTC) + timedelta(hours=hour)
     assert hour_of(now) in hours_to_read(now, last, KEPT)
     assert min(hours_to_read(now, last, KEPT)) >= 0
 
 
 @pytest.mark.parametrize(
-    ("last", "every", "found"),
+    ("last", "every", "expected"),
     [
         (NOON - 3 * MINUTE, MINUTE, ActiveSetFreshness.CURRENT),
         (NOON + 60 * MINUTE, MINUTE, ActiveSetFreshness.CURRENT),
@@ -91,7 +91,7 @@ def test_wherever_a_clock_is_set_there_is_an_hour_to_read(last: int, hour: int) 
         (None, timedelta(0), ActiveSetFreshness.HELD),
     ],
 )
-def test_what_is_published_is_a_snapshot_once_three_rounds_are_missed(
-    last: datetime | None, every: timedelta, found: ActiveSetFreshness
+def test_published_sets_become_a_snapshot_after_three_missed_rounds(
+    last: datetime | None, every: timedelta, expected: ActiveSetFreshness
 ) -> None:
-    assert active_set_freshness(last, NOON, every) is found
+    assert active_set_freshness(last, NOON, every) is expected

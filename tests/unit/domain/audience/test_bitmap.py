@@ -1,4 +1,4 @@
-"""Bitmaps: the form of their bytes, and what is no bitmap."""
+"""Bitmaps: their byte formats, and rejection of damaged blobs."""
 
 from zlib import crc32
 
@@ -25,14 +25,14 @@ from notifier.domain.errors import Poison
 from notifier.domain.ids import Member
 
 
-def summed(form: bytes, body: bytes) -> bytes:
+def with_checksum(form: bytes, body: bytes) -> bytes:
     return form + body + crc32(body).to_bytes(CHECKSUM_BYTES, "little")
 
 
-TOO_MANY_LOW = summed(b"L", (2).to_bytes(4, "little") + b"ab")
-ODD = summed(b"L", bytes(4) + b"abc")
-NO_COUNT = summed(b"L", b"x")
-TOO_SHORT = summed(b"D", b"123")
+TOO_MANY_LOW = with_checksum(b"L", (2).to_bytes(4, "little") + b"ab")
+ODD = with_checksum(b"L", bytes(4) + b"abc")
+NO_COUNT = with_checksum(b"L", b"x")
+TOO_SHORT = with_checksum(b"D", b"123")
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ TOO_SHORT = summed(b"D", b"123")
         (SHARD_MEMBERS, b"A"),
     ],
 )
-def test_the_form_follows_from_the_number_of_members(n: int, form: bytes) -> None:
+def test_format_depends_on_the_number_of_members(n: int, form: bytes) -> None:
     bits = from_offsets(range(n))
     assert encode(bits)[:1] == form
     assert np.array_equal(decode(encode(bits)), bits)
 
 
 @pytest.mark.parametrize("step", [1, 63, 128, 256, 257, 5_000, SHARD_MEMBERS])
-def test_people_are_found_where_they_are_however_many_they_are(step: int) -> None:
+def test_offsets_are_read_back_at_every_density(step: int) -> None:
     places = range(step // 2, SHARD_MEMBERS, step)
     assert offsets(from_offsets(places)).tolist() == list(places)
     assert offsets(no_members()).tolist() == []
@@ -63,30 +63,30 @@ def test_people_are_found_where_they_are_however_many_they_are(step: int) -> Non
     "blob",
     [b"", b"L", b"Lx", b"L1234", NO_COUNT, ODD, TOO_SHORT, b"Nx", b"Ax", b"Z", TOO_MANY_LOW, encode(all_members()) * 2],
 )
-def test_what_is_no_bitmap_is_poison_and_never_a_guess(blob: bytes) -> None:
+def test_invalid_blob_is_poison(blob: bytes) -> None:
     with pytest.raises(Poison):
         decode(blob)
 
 
 @pytest.mark.parametrize("n", [1, LISTED_BELOW - 1, LISTED_BELOW, SHARD_MEMBERS - 1])
 @pytest.mark.parametrize("at", [1, 20, -CHECKSUM_BYTES - 1, -1])
-def test_a_single_bit_that_isn_t_as_it_was_written_is_found(n: int, at: int) -> None:
+def test_flipped_bit_is_detected(n: int, at: int) -> None:
     blob = bytearray(encode(from_offsets(range(n))))
     blob[at if at < len(blob) else 1] ^= 0x10
     with pytest.raises(Poison):
         decode(bytes(blob))
 
 
-def test_nobody_can_t_be_written_to() -> None:
+def test_empty_bitmap_is_read_only() -> None:
     with pytest.raises(ValueError, match="read-only"):
         no_members()[0] = 1
 
 
-def test_everybody_is_a_shard() -> None:
+def test_full_bitmap_has_all_members_of_a_shard() -> None:
     assert (count(all_members()), count(no_members())) == (SHARD_MEMBERS, 0)
 
 
-def test_members_are_numbered_through_all_shards() -> None:
+def test_members_are_numbered_across_shards() -> None:
     member = Member(3 * SHARD_MEMBERS + 1_025)
     assert (shard_of(member), block_of(member)) == (3, 3 * 128 + 1)
     bits = from_offsets([1_025])

@@ -1,4 +1,4 @@
-"""Edges of an import: sorted, joined and cut, they are the edges that came, and each once."""
+"""Follow import: sorting, joining and cutting keep every edge exactly once."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -32,34 +32,34 @@ PAIRS = st.lists(
 
 
 def keys_of(pairs: Iterable[Pair]) -> Keys:
-    some = list(pairs)
-    return edge_keys((Member(followed) for followed, _ in some), (Member(follower) for _, follower in some))
+    edges = list(pairs)
+    return edge_keys((Member(followed) for followed, _ in edges), (Member(follower) for _, follower in edges))
 
 
 def pairs_of(crowds: Iterable[FollowRowChunk]) -> list[Pair]:
-    found: list[Pair] = []
-    for each in crowds:
-        found += each.member_rows
-        for followed, block, members in each.block_rows:
+    pairs: list[Pair] = []
+    for crowd in crowds:
+        pairs += crowd.member_rows
+        for followed, block, members in crowd.block_rows:
             slots = [n for n in range(BLOCK_MEMBERS) if members[n // 8] >> n % 8 & 1]
             assert len(slots) >= 8
-            found += [(followed, block * BLOCK_MEMBERS + slot) for slot in slots]
-    return sorted(found)
+            pairs += [(followed, block * BLOCK_MEMBERS + slot) for slot in slots]
+    return sorted(pairs)
 
 
 @given(PAIRS)
-def test_what_is_cut_is_what_came_without_who_follows_himself(pairs: list[Pair]) -> None:
+def test_cut_keeps_all_edges_except_self_follows(pairs: list[Pair]) -> None:
     assert pairs_of(cut_follow_rows(keys_of(pairs))) == sorted({(a, b) for a, b in pairs if a != b})
 
 
-def test_many_of_a_block_share_a_row_and_few_have_one_each() -> None:
+def test_many_followers_of_a_block_share_a_row() -> None:
     many = [(7, BLOCK_MEMBERS * 3 + n) for n in range(8)]
-    [found] = cut_follow_rows(keys_of([*many, (7, 12), (9, 12)]))
-    assert [(followed, block) for followed, block, _ in found.block_rows] == [(7, 3)]
-    assert found.member_rows == [(Member(7), Member(12)), (Member(9), Member(12))]
+    [crowds] = cut_follow_rows(keys_of([*many, (7, 12), (9, 12)]))
+    assert [(followed, block) for followed, block, _ in crowds.block_rows] == [(7, 3)]
+    assert crowds.member_rows == [(Member(7), Member(12)), (Member(9), Member(12))]
 
 
-def test_of_nothing_there_is_nothing() -> None:
+def test_no_edges_give_no_rows() -> None:
     assert list(cut_follow_rows(keys_of([]))) == []
     assert merge_runs([]).tolist() == []
     assert merge_limit([]) == 1 << 2 * HALF_KEY_BITS
@@ -67,39 +67,39 @@ def test_of_nothing_there_is_nothing() -> None:
 
 @given(st.lists(PAIRS, min_size=1, max_size=5), st.integers(1, 3), st.integers(2, 6))
 @settings(max_examples=60, deadline=None)
-def test_runs_are_one_sorted_line_that_cuts_no_block(
-    tmp_path_factory: pytest.TempPathFactory, runs: list[list[Pair]], piece: int, alike: int
+def test_runs_are_read_as_one_sorted_line_without_split_blocks(
+    tmp_path_factory: pytest.TempPathFactory, runs: list[list[Pair]], chunk_size: int, alike: int
 ) -> None:
-    edges = SpilledEdges(tmp_path_factory.mktemp("runs"), piece, alike)
+    edges = SpilledEdges(tmp_path_factory.mktemp("runs"), chunk_size, alike)
     for n, pairs in enumerate(runs, 1):
         edges.add(keys_of(pairs), n * 100)
     assert edges.rows_read() == 100 * len(runs)
-    found = list(edges.remaining_chunks())
+    chunks = list(edges.remaining_chunks())
     assert (
-        np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in found)]).tolist()
+        np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in chunks)]).tolist()
         == merge_runs([keys_of(pairs) for pairs in runs]).tolist()
     )
-    assert all(mark % BLOCK_MEMBERS == 0 and int(keys[-1]) < mark for keys, mark in found)
+    assert all(mark % BLOCK_MEMBERS == 0 and int(keys[-1]) < mark for keys, mark in chunks)
 
 
-def test_what_was_taken_is_not_given_again_and_the_rest_is(tmp_path: Path) -> None:
+def test_taken_edges_are_not_read_again(tmp_path: Path) -> None:
     pairs = [(owner, member) for owner in range(4) for member in range(0, 90_000, 7)]
     edges = SpilledEdges(tmp_path, 1)
     edges.add(keys_of(pairs[::2]), 1)
     edges.add(keys_of(pairs[1::2]), 2)
-    given_before: list[int] = []
+    taken: list[int] = []
     for number, (keys, mark) in enumerate(edges.remaining_chunks()):
         if number == 5:
             break
-        given_before += keys.tolist()
+        taken += keys.tolist()
         edges.mark_done(mark)
-    rest = [key for keys, _ in SpilledEdges(tmp_path, 1).remaining_chunks() for key in keys.tolist()]
-    assert given_before + rest == keys_of(pairs).tolist()
+    remaining = [key for keys, _ in SpilledEdges(tmp_path, 1).remaining_chunks() for key in keys.tolist()]
+    assert taken + remaining == keys_of(pairs).tolist()
     edges.clear()
     assert (edges.rows_read(), list(edges.remaining_chunks()), list(tmp_path.iterdir())) == (0, [], [])
 
 
-def test_a_run_that_was_cut_off_while_it_was_written_was_never_there(tmp_path: Path) -> None:
+def test_half_written_run_is_ignored(tmp_path: Path) -> None:
     edges = SpilledEdges(tmp_path)
     edges.add(keys_of([(1, 2)]), 10)
     (tmp_path / "20.run.new").write_bytes(b"half")
@@ -107,7 +107,7 @@ def test_a_run_that_was_cut_off_while_it_was_written_was_never_there(tmp_path: P
     assert [keys.tolist() for keys, _ in SpilledEdges(tmp_path).remaining_chunks()] == [keys_of([(1, 2)]).tolist()]
 
 
-def test_a_full_disk_refuses_a_run_and_has_nothing_of_it(tmp_path: Path) -> None:
+def test_full_disk_refuses_a_run_and_keeps_no_part_of_it(tmp_path: Path) -> None:
     edges = SpilledEdges(tmp_path)
     edges.add(keys_of([(1, 2)]), 10)
     with limited_file_size(16), pytest.raises(Full):
@@ -117,7 +117,7 @@ def test_a_full_disk_refuses_a_run_and_has_nothing_of_it(tmp_path: Path) -> None
     assert edges.count() == 2
 
 
-def test_many_runs_of_a_size_become_one_and_few_files_stay(tmp_path: Path) -> None:
+def test_runs_of_equal_size_are_merged(tmp_path: Path) -> None:
     edges, pairs = SpilledEdges(tmp_path, merged_runs=4), [(7, n) for n in range(300)]
     for n in range(100):
         edges.add(keys_of(pairs[n::100]), n + 1)
@@ -126,7 +126,7 @@ def test_many_runs_of_a_size_become_one_and_few_files_stay(tmp_path: Path) -> No
     assert [key for keys, _ in edges.remaining_chunks() for key in keys.tolist()] == keys_of(pairs).tolist()
 
 
-def test_cut_off_while_runs_become_one_nothing_is_there_twice(tmp_path: Path) -> None:
+def test_crash_while_merging_runs_duplicates_no_edge(tmp_path: Path) -> None:
     edges = SpilledEdges(tmp_path, merged_runs=2)
     edges.add(keys_of([(1, 2)]), 10)
     small = (tmp_path / "10.run").read_bytes()

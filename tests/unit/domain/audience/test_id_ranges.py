@@ -1,4 +1,4 @@
-"""Outside ids that end in a number, and ranges of them."""
+"""External ids that end in a number, and ranges of them."""
 
 from collections.abc import Sequence
 
@@ -36,21 +36,21 @@ from notifier.domain.ids import Member, UserId
         ("", None),
     ],
 )
-def test_an_id_is_split_where_its_number_begins(user: str, parts: tuple[str, int] | None) -> None:
+def test_id_is_split_where_its_number_begins(user: str, parts: tuple[str, int] | None) -> None:
     assert split_id(UserId(user)) == parts
 
 
 @pytest.mark.parametrize(("prefix", "first", "count"), [("u1", 0, 10), ("u", -1, 5), ("u", 0, 0), ("", 2**63 - 2, 5)])
-def test_a_range_of_ids_that_nobody_would_find_is_refused(prefix: str, first: int, count: int) -> None:
+def test_unreachable_id_range_is_refused(prefix: str, first: int, count: int) -> None:
     with pytest.raises(ValueError, match="no range of ids"):
         IdRange(prefix=prefix, first=first, count=count, member=Member(0))
 
 
-def test_runs_of_ids_that_follow_one_another_are_found_in_any_order() -> None:
+def test_successive_ids_are_found_in_any_order() -> None:
     ids = ["u3", "u1", "u2", "v7", "u9", "u8", "u2", "ada", "u07", "u10", "x1", "x2", "u09", "u08"]
-    found = {*consecutive_runs(map(UserId, ids), 2)}
-    assert found == {("u", 1, 3), ("u", 8, 3), ("x", 1, 2), ("u0", 7, 3)}
-    assert {*consecutive_runs(map(UserId, ids), 3)} == found - {("x", 1, 2)}
+    runs = {*consecutive_runs(map(UserId, ids), 2)}
+    assert runs == {("u", 1, 3), ("u", 8, 3), ("x", 1, 2), ("u0", 7, 3)}
+    assert {*consecutive_runs(map(UserId, ids), 3)} == runs - {("x", 1, 2)}
     assert [*consecutive_runs([], 1)] == []
 
 
@@ -58,26 +58,28 @@ RANGES = [
     IdRange(prefix=f"r{n}x", first=first, count=count, member=Member(member))
     for n, (first, count, member) in enumerate([(0, 7, 5), (9, 1, 12), (3, 2 * SHARD_MEMBERS, 20)])
 ]
-EVERYBODY = st.sets(st.integers(0, 3 * SHARD_MEMBERS) | st.integers(0, 30))
+MEMBER_SETS = st.sets(st.integers(0, 3 * SHARD_MEMBERS) | st.integers(0, 30))
 
 
-@given(EVERYBODY)
-def test_the_way_back_is_the_range_s_own_whoever_is_asked_for(members: set[int]) -> None:
+@given(MEMBER_SETS)
+def test_members_are_named_by_their_range(members: set[int]) -> None:
     questions: list[int] = []
 
     def below(asked: Sequence[Member]) -> list[IdRange | None]:
         questions.extend(asked)
-        return [next((one for one in reversed(RANGES) if one.member <= member), None) for member in asked]
+        return [
+            next((id_range for id_range in reversed(RANGES) if id_range.member <= member), None) for member in asked
+        ]
 
-    found = users_in_ranges(map(Member, members), below)
-    assert found == {m: user for m in members for one in RANGES if (user := one.user_of(Member(m)))}
+    names = users_in_ranges(map(Member, members), below)
+    assert names == {m: user for m in members for id_range in RANGES if (user := id_range.user_of(Member(m)))}
     assert len(questions) <= len({m // SHARD_MEMBERS for m in members}) + len(RANGES)
 
 
-def test_range_that_many_read_at_once_is_remembered_once() -> None:
-    """Else a range that all users of a process belong to would take the places of all others."""
-    first, other = (IdRange(prefix=prefix, first=0, count=10, member=Member(0)) for prefix in "uv")
+def test_range_read_concurrently_is_remembered_once() -> None:
+    """Otherwise one range shared by all users of a process would evict every other range."""
+    shared, rare = (IdRange(prefix=prefix, first=0, count=10, member=Member(0)) for prefix in "uv")
     known = RangeCache()
-    for found in (first, *[other] * MAX_CACHED_RANGES):
-        known.remember(found)
+    for id_range in (shared, *[rare] * MAX_CACHED_RANGES):
+        known.remember(id_range)
     assert (known.member_of(UserId("u3")), known.member_of(UserId("v3"))) == (3, 3)

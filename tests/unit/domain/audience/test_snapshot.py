@@ -1,4 +1,4 @@
-"""What a seal fixes of an audience, beyond its tiers."""
+"""Audience snapshot: tiers, members to alert, and counts that it fixes."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Lane
 from tests.support.examples import EVE, SELF_NOVA, burst
 
-ONE = from_offsets([7])
+ONE_MEMBER = from_offsets([7])
 
 SETS = {
     SetKind.FOLLOWERS: from_offsets(range(100)),
@@ -24,52 +24,50 @@ SETS = {
 LIVE = ShardSets(sets=SETS)
 
 
-def test_a_seal_remembers_tiers_devices_and_numbers() -> None:
+def test_snapshot_records_tiers_devices_and_counts() -> None:
     sealed = take_snapshot(burst(first_of_day=False), 5, LIVE)
     assert [sealed.reached_count(tier) for tier in TIERS] == [2, 2, 4]
     assert [m % 1_000 for m in members(sealed.to_alert, 0)] == [2, 4]
     assert (sealed.dormant, sealed.suppressed) == (90, {"muted": 1, "first": 1})
 
 
-def test_alerts_are_for_the_pushed_tiers_and_for_whoever_asked_the_dormant_among_them() -> None:
+def test_pushed_tiers_and_members_who_asked_are_alerted() -> None:
     asked = SETS | {SetKind.ASKED: from_offsets([6, 8, 50]), SetKind.NO_PUSH: from_offsets([4])}
     sealed = take_snapshot(burst(first_of_day=False), 0, ShardSets(sets=asked))
-    found = {tier: [int(m) for m in members(sealed.members_to_alert(tier), 0)] for tier in Tier}
-    assert found == {Tier.P0: [2], Tier.P1: [], Tier.P2: [6], Tier.DORMANT: [50]}
+    alerted = {tier: [int(m) for m in members(sealed.members_to_alert(tier), 0)] for tier in Tier}
+    assert alerted == {Tier.P0: [2], Tier.P1: [], Tier.P2: [6], Tier.DORMANT: [50]}
     assert [sealed.for_tier(tier).alert_count for tier in TIERS] == [1, 0, 2]
     wider = take_snapshot(burst(first_of_day=False), 0, LIVE, pushed=TIERS)
     assert [wider.for_tier(tier).alert_count for tier in TIERS] == [1, 1, 1]
 
 
-def test_a_tally_expects_those_reached_and_those_suppressed_and_not_the_dormant() -> None:
+def test_tally_expects_reached_and_suppressed_but_not_dormant() -> None:
     tally = take_snapshot(burst(first_of_day=False), 5, LIVE).counts()
     assert (tally.shard, tally.expected, tally.suppressed, tally.dormant) == (5, 10, 2, 90)
 
 
 @pytest.mark.parametrize("verdict", [Verdict.ROW, Verdict.HOLD])
-def test_a_burst_that_may_wake_no_phone_has_nobody_to_push_to(verdict: Verdict) -> None:
+def test_burst_without_push_verdict_alerts_no_member(verdict: Verdict) -> None:
     sealed = take_snapshot(burst(verdict=verdict), 0, LIVE)
     assert count(sealed.to_alert) == 0
     assert sealed.reached_count(Tier.P0) == 2
 
 
-def test_the_standard_lane_gives_everybody_a_row() -> None:
+def test_standard_lane_gives_every_follower_a_row() -> None:
     sealed = take_snapshot(burst(lane=Lane.STANDARD), 0, LIVE)
     assert (sealed.dormant, sealed.reached_count(Tier.P2)) == (0, 95)
 
 
-def test_the_one_of_a_personal_subject_comes_first_whatever_the_rules_for_followers_say() -> None:
-    sets = ShardSets(sets={SetKind.FOLLOWERS: ONE, SetKind.MUTED: ONE, SetKind.PUSH: ONE})
+def test_owner_of_personal_subject_is_p0_despite_follower_rules() -> None:
+    sets = ShardSets(sets={SetKind.FOLLOWERS: ONE_MEMBER, SetKind.MUTED: ONE_MEMBER, SetKind.PUSH: ONE_MEMBER})
     sealed = take_snapshot(burst(subject=SELF_NOVA), 0, sets)
     assert [sealed.reached_count(tier) for tier in TIERS] == [1, 0, 0]
     assert count(sealed.to_alert) == 1
     assert sealed.counts().expected == 1
 
 
-@pytest.mark.parametrize(("author", "reached"), [(ONE, 1), (no_members(), 0), (None, 0)])
-def test_a_protected_author_reaches_the_mentioned_account_only_if_it_surely_follows(
-    author: Bits | None, reached: int
-) -> None:
-    sets = ShardSets(sets={SetKind.FOLLOWERS: ONE, SetKind.PUSH: ONE}, mentioner_followers=author)
+@pytest.mark.parametrize(("author", "reached"), [(ONE_MEMBER, 1), (no_members(), 0), (None, 0)])
+def test_protected_author_reaches_only_confirmed_follower(author: Bits | None, reached: int) -> None:
+    sets = ShardSets(sets={SetKind.FOLLOWERS: ONE_MEMBER, SetKind.PUSH: ONE_MEMBER}, mentioner_followers=author)
     sealed = take_snapshot(burst(subject=SELF_NOVA, restricted_to=EVE), 0, sets)
     assert (sealed.reached_count(Tier.P0), count(sealed.to_alert)) == (reached, reached)

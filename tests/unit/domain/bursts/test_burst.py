@@ -1,4 +1,4 @@
-"""What a burst remembers of those it is made of."""
+"""Burst: what it keeps of the mentions that it contains."""
 
 from dataclasses import replace
 
@@ -13,28 +13,28 @@ def opened(*, protected: bool = False) -> Burst:
     )
 
 
-def test_the_opener_gives_the_burst_its_text_and_first_name() -> None:
+def test_opening_mention_gives_the_burst_its_text_and_first_name() -> None:
     assert (opened().opener, opened().text, opened().count) == (ADA, "text 1", 1)
 
 
-def test_a_protected_author_restricts_the_burst_to_the_authors_followers() -> None:
+def test_protected_author_restricts_the_burst_to_own_followers() -> None:
     assert opened(protected=True).restricted_to == ADA
     assert opened().restricted_to is None
 
 
-def test_growth_changes_count_names_and_version_and_never_the_place() -> None:
+def test_growth_changes_count_names_and_version_only() -> None:
     before = opened()
     after = before.joined_by(mention(2, author=BOB), 4)
     assert (after.count, after.mentioners, after.version) == (2, (ADA, BOB), 4)
     assert replace(after, count=1, mentioners=(ADA,), version=3) == before
 
 
-def test_one_who_mentions_twice_is_named_once_and_counted_twice() -> None:
+def test_repeated_mentioner_is_named_once_and_counted_twice() -> None:
     after = opened().joined_by(mention(2), 4)
     assert (after.count, after.mentioners, after.more_mentioners) == (2, (ADA,), False)
 
 
-def test_of_more_mentioners_than_are_kept_a_burst_knows_that_there_are_more() -> None:
+def test_burst_knows_that_it_has_more_mentioners_than_it_keeps() -> None:
     full = burst(mentioners=tuple(UserId(f"u{n}") for n in range(MAX_MENTIONERS)))
     known = full.joined_by(mention(author=UserId("u3")), 2)
     stranger = full.joined_by(mention(author=UserId("stranger")), 2)
@@ -43,5 +43,5 @@ def test_of_more_mentioners_than_are_kept_a_burst_knows_that_there_are_more() ->
     assert stranger.joined_by(mention(author=UserId("u3")), 3).more_mentioners
 
 
-def test_a_burst_expires_after_90_days() -> None:
+def test_burst_expires_after_90_days() -> None:
     assert (expires_at(NOON) - NOON).days == 90

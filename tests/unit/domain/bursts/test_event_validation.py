@@ -1,4 +1,4 @@
-"""The limits that the gateway holds the tweet service to."""
+"""Event validation: limits that the gateway applies to the tweet service."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -37,27 +37,27 @@ def event(
     )
 
 
-def test_an_event_is_accepted_when_it_comes() -> None:
+def test_event_is_accepted_at_its_arrival() -> None:
     assert event().accepted_at == NOON
 
 
-def test_an_account_named_twice_is_mentioned_once_in_the_order_of_the_tweet() -> None:
+def test_account_named_twice_is_mentioned_once_in_tweet_order() -> None:
     assert event(mentioned=("nova", "bob", "nova")).mentioned == ("nova", "bob")
 
 
-def test_the_limits_themselves_are_within() -> None:
+def test_values_at_the_limits_are_accepted() -> None:
     assert event(id="i" * MAX_ID_LENGTH).id.id == "i" * MAX_ID_LENGTH
     assert len(event(mentioned=tuple(f"u{n}" for n in range(MAX_MENTIONED))).mentioned) == MAX_MENTIONED
     assert event(happened_at=NOON + UPSTREAM_CLOCK_SKEW).happened_at > NOON
 
 
-def test_a_long_text_is_cut_and_loses_what_no_screen_can_show() -> None:
+def test_text_is_truncated_and_loses_unprintable_characters() -> None:
     assert event(text="x" * 2_000).text == "x" * MAX_TEXT_LENGTH
     assert event(text="a\x00b\x1b[1m\nc\ud800").text == "ab[1m\nc"
 
 
 @pytest.mark.parametrize("name", ["", "x" * (MAX_ID_LENGTH + 1), "a\x00", "a\nb", "\ud800"])
-def test_a_name_that_can_t_be_one_is_refused_with_its_field(name: str) -> None:
+def test_invalid_name_is_refused_with_its_field(name: str) -> None:
     with pytest.raises(BadEvent, match=r"data\.author"):
         event(author=name)
     with pytest.raises(BadEvent, match=r"data\.mentions"):
@@ -67,7 +67,7 @@ def test_a_name_that_can_t_be_one_is_refused_with_its_field(name: str) -> None:
 
 
 @pytest.mark.parametrize("names", [(), tuple(f"u{n}" for n in range(MAX_MENTIONED + 1))])
-def test_nobody_and_too_many_can_t_be_mentioned(names: tuple[str, ...]) -> None:
+def test_event_with_no_or_too_many_mentions_is_refused(names: tuple[str, ...]) -> None:
     with pytest.raises(BadEvent, match=r"data\.mentions"):
         event(mentioned=names)
 
@@ -82,6 +82,6 @@ def test_nobody_and_too_many_can_t_be_mentioned(names: tuple[str, ...]) -> None:
         datetime.max.replace(tzinfo=UTC),
     ],
 )
-def test_a_time_without_zone_in_the_future_or_past_retention_is_refused(when: datetime) -> None:
+def test_time_without_zone_in_future_or_past_retention_is_refused(when: datetime) -> None:
     with pytest.raises(BadEvent, match="time"):
         event(happened_at=when)

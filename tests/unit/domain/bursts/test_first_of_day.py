@@ -1,4 +1,4 @@
-"""The first of a day: which burst is it once others of the day were taken back, or moved past midnight."""
+"""First burst of a day: after retractions, and after a move past midnight."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,11 +24,11 @@ def opened(head: Head) -> Burst:
 
 
 def emptied(head: Head, burst: Burst) -> Head:
-    """Once all of the burst was taken back."""
+    """Return the head after all of the burst was retracted."""
     return after_publishing(after_retraction(head, [replace(burst, count=0)], [], nonce="t"), nonce="p")
 
 
-def test_where_the_day_s_first_is_taken_back_the_next_to_open_is_it_also_while_a_later_one_is_open() -> None:
+def test_next_opened_burst_is_first_after_a_retraction() -> None:
     head = advanced(FRESH, mention(1))
     first, head = opened(head), advanced(head, mention(2), now=NOON + MINUTE)
     head = advanced(emptied(head, first), mention(3), now=NOON + MINUTE + SECOND)
@@ -39,7 +39,7 @@ def test_where_the_day_s_first_is_taken_back_the_next_to_open_is_it_also_while_a
     assert not opened(head).first_of_day
 
 
-def test_a_first_that_was_taken_back_before_takes_nothing_from_the_one_that_stands() -> None:
+def test_burst_narrowed_earlier_does_not_cost_the_current_first() -> None:
     head = advanced(FRESH, mention(1))
     first = opened(head)
     narrowed = replace(first, restricted_to=ADA)
@@ -49,7 +49,7 @@ def test_a_first_that_was_taken_back_before_takes_nothing_from_the_one_that_stan
     assert not opened(advanced(emptied(head, narrowed), mention(3), now=NOON + 2 * MINUTE)).first_of_day
 
 
-def test_yesterday_s_first_is_taken_back_and_today_s_stands() -> None:
+def test_retracting_yesterdays_first_keeps_todays_first() -> None:
     head = advanced(FRESH, mention(1), now=MIDNIGHT - MINUTE)
     first, head = opened(head), advanced(head, mention(2), now=MIDNIGHT)
     second, head = opened(head), advanced(head, mention(3), now=MIDNIGHT + MINUTE)
@@ -58,7 +58,7 @@ def test_yesterday_s_first_is_taken_back_and_today_s_stands() -> None:
     assert (second.first_of_day, opened(head).first_of_day) == (True, False)
 
 
-def test_a_first_that_is_moved_stays_it_behind_one_of_the_day_that_isn_t() -> None:
+def test_restamped_first_stays_first_behind_another_burst() -> None:
     head = advanced(FRESH, mention(1))
     first, head = opened(head), advanced(head, mention(2, verdict=Verdict.ROW), now=NOON + MINUTE)
     records = numbered(mention(3, verdict=Verdict.ROW), mention(4), first=2)

@@ -1,4 +1,4 @@
-"""How far one mentioner's mentions carry, and whose an account wants."""
+"""Moderation: how far the mentions of an author carry, and whose mentions an account allows."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -19,17 +19,17 @@ from notifier.domain.errors import BadReach
 from notifier.domain.ids import UserId
 from tests.support.fakes.clock import START
 
-WORD = ReachLimit(user=UserId("bob"), verdict=Verdict.HOLD, reason="a flood", operator="grace", at=START)
+DECISION = ReachLimit(user=UserId("bob"), verdict=Verdict.HOLD, reason="a flood", operator="grace", at=START)
 SECOND = timedelta(seconds=1)
 
 
-@pytest.mark.parametrize("standing", list(Verdict))
-def test_within_the_cap_the_standing_decides(standing: Verdict) -> None:
-    assert by_operator_verdict(Mentioner(operator_verdict=standing)) is standing
+@pytest.mark.parametrize("author_verdict", list(Verdict))
+def test_standing_decides_within_the_cap(author_verdict: Verdict) -> None:
+    assert by_operator_verdict(Mentioner(operator_verdict=author_verdict)) is author_verdict
 
 
 @pytest.mark.parametrize(
-    ("standing", "reach"),
+    ("author_verdict", "reach"),
     [
         (Verdict.ALL, Verdict.ROW),
         (Verdict.ROW, Verdict.ROW),
@@ -37,12 +37,12 @@ def test_within_the_cap_the_standing_decides(standing: Verdict) -> None:
         (Verdict.DENY, Verdict.DENY),
     ],
 )
-def test_over_the_cap_no_phone_is_woken_and_nothing_gets_wider(standing: Verdict, reach: Verdict) -> None:
-    assert by_operator_verdict(Mentioner(operator_verdict=standing, within_cap=False)) is reach
+def test_exceeded_cap_prevents_alerts_and_widens_no_verdict(author_verdict: Verdict, reach: Verdict) -> None:
+    assert by_operator_verdict(Mentioner(operator_verdict=author_verdict, within_cap=False)) is reach
 
 
 @pytest.mark.parametrize(
-    ("standing", "within", "reach"),
+    ("author_verdict", "within", "reach"),
     [
         (Verdict.HOLD, True, Verdict.ALL),
         (Verdict.HOLD, False, Verdict.ROW),
@@ -51,13 +51,14 @@ def test_over_the_cap_no_phone_is_woken_and_nothing_gets_wider(standing: Verdict
         (Verdict.ALL, False, Verdict.ROW),
     ],
 )
-def test_what_was_let_go_passes_the_hold_and_nothing_else(standing: Verdict, *, within: bool, reach: Verdict) -> None:
+def test_released_mention_passes_the_hold_only(author_verdict: Verdict, *, within: bool, reach: Verdict) -> None:
     assert (
-        apply_rule(by_operator_verdict, Mentioner(operator_verdict=standing, within_cap=within), released=True) is reach
+        apply_rule(by_operator_verdict, Mentioner(operator_verdict=author_verdict, within_cap=within), released=True)
+        is reach
     )
 
 
-def test_another_rule_may_go_by_what_the_platform_says() -> None:
+def test_custom_rule_can_use_platform_flags() -> None:
     def careful(mentioner: Mentioner) -> Verdict:
         return Verdict.ALL if mentioner.verified else Verdict.HOLD
 
@@ -68,8 +69,8 @@ def test_another_rule_may_go_by_what_the_platform_says() -> None:
 
 @pytest.mark.parametrize("followed", [False, True])
 @pytest.mark.parametrize("verified", [False, True])
-def test_an_account_lets_through_whom_it_says(*, followed: bool, verified: bool) -> None:
-    admitted = {each: each.admits(followed=followed, verified=verified) for each in MentionsAllowed}
+def test_account_admits_mentions_by_its_setting(*, followed: bool, verified: bool) -> None:
+    admitted = {setting: setting.admits(followed=followed, verified=verified) for setting in MentionsAllowed}
     assert admitted == {
         MentionsAllowed.ALL: True,
         MentionsAllowed.FOLLOWED: followed,
@@ -79,12 +80,12 @@ def test_an_account_lets_through_whom_it_says(*, followed: bool, verified: bool)
 
 
 @pytest.mark.parametrize("reason", ["", " \t", "x" * (MAX_REASON_LENGTH + 1)])
-def test_a_word_has_a_reason(reason: str) -> None:
+def test_decision_needs_a_valid_reason(reason: str) -> None:
     with pytest.raises(BadReach, match=r"\w+\.$"):
-        validated_limit(replace(WORD, reason=reason), None)
+        validated_limit(replace(DECISION, reason=reason), None)
 
 
-def test_a_word_comes_after_the_one_that_stands_also_by_a_clock_that_is_behind() -> None:
-    assert validated_limit(WORD, None) == WORD
-    assert validated_limit(WORD, replace(WORD, at=START - SECOND)) == WORD
-    assert validated_limit(WORD, replace(WORD, at=START + SECOND)).at > START + SECOND
+def test_new_decision_is_later_than_current_one_despite_slow_clock() -> None:
+    assert validated_limit(DECISION, None) == DECISION
+    assert validated_limit(DECISION, replace(DECISION, at=START - SECOND)) == DECISION
+    assert validated_limit(DECISION, replace(DECISION, at=START + SECOND)).at > START + SECOND

@@ -1,4 +1,4 @@
-"""The head: which burst a mention falls into, what a redelivery changes, and when a late burst moves."""
+"""Sequence head: which burst a mention joins, redelivery, and late bursts."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -50,37 +50,37 @@ def decided(*mentions: Mention, head: Head = FRESH, now: datetime = NOON, collap
     return advance(head, numbered(*mentions), known=(), now=now, nonce="n", collapse=collapse)
 
 
-def test_the_first_mention_opens_a_burst() -> None:
+def test_first_mention_opens_a_burst() -> None:
     after = decided(mention())
     assert (after.seq, after.version, after.is_published) == (1, 1, False)
     assert after.outbox == (opened(after),)
     assert [s.seq for s in after.sequenced] == [1]
 
 
-def test_mentions_within_the_window_join_and_the_next_one_opens_another() -> None:
+def test_mention_joins_within_the_window_and_then_opens_another() -> None:
     head = advanced(FRESH, mention(1), mention(2, author=BOB))
     head = advanced(head, mention(3), now=NOON + MINUTE - TICK)
     assert (head.seq, opened(head).count, opened(head).mentioners) == (1, 3, (ADA, BOB))
     assert advanced(head, mention(4), now=NOON + MINUTE).seq == 2
 
 
-def test_growth_of_an_announced_burst_is_written_and_not_announced_again() -> None:
+def test_growth_of_announced_burst_is_written_but_not_announced() -> None:
     after = decided(mention(2), head=replace(advanced(FRESH, mention(1)), applied={}), now=NOON + SECOND)
     assert [burst.key.seq for burst in after.outbox] == [1]
     assert after.outbox[0].key.seq <= after.announced
 
 
-def test_an_applied_record_changes_nothing() -> None:
+def test_applied_record_changes_nothing() -> None:
     head = advanced(FRESH, mention(1))
     assert advance(head, numbered(mention(2)), known=(), now=NOON, nonce="n") is head
 
 
-def test_an_applied_record_is_left_out_of_a_batch_that_goes_on_behind_it() -> None:
+def test_applied_record_is_skipped_in_a_longer_batch() -> None:
     after = advance(advanced(FRESH, mention(1)), numbered(mention(1), mention(2)), known=(), now=NOON, nonce="n")
     assert (opened(after).count, after.applied) == (2, {LANE: 1})
 
 
-def test_a_subject_goes_on_in_another_partition_when_the_log_has_grown() -> None:
+def test_subject_continues_in_another_partition() -> None:
     head = advanced(FRESH, mention(1), mention(2))
     moved = numbered(mention(3), partition="mentions.celebrity/5")
     after = advance(head, moved, known=(), now=NOON, nonce="n")
@@ -88,18 +88,18 @@ def test_a_subject_goes_on_in_another_partition_when_the_log_has_grown() -> None
     assert advance(after_publishing(after, nonce="n"), moved, known=(), now=NOON, nonce="n").outbox == ()
 
 
-def test_a_known_event_moves_the_offset_alone() -> None:
+def test_known_event_moves_only_the_offset() -> None:
     head = advanced(FRESH, mention(1))
     after = advance(head, numbered(mention(1), first=7), known=[mention(1).event], now=NOON, nonce="n")
     assert after.applied == {LANE: 7}
     assert (after.seq, after.open, after.is_published) == (head.seq, head.open, True)
 
 
-def test_an_event_twice_in_a_batch_counts_once() -> None:
+def test_event_repeated_in_a_batch_counts_once() -> None:
     assert opened(advanced(FRESH, mention(1), mention(1))).count == 1
 
 
-def test_each_partition_has_an_offset_of_its_own() -> None:
+def test_each_partition_has_its_own_offset() -> None:
     head = advanced(FRESH, mention(1))
     after = advance(head, numbered(mention(2), partition="mentions.standard/3"), known=(), now=NOON, nonce="n")
     assert after.applied == {LANE: 0, "mentions.standard/3": 0}
@@ -107,26 +107,26 @@ def test_each_partition_has_an_offset_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("verdict", [Verdict.DENY, Verdict.HOLD])
-def test_a_denied_or_held_mention_reaches_nobody(verdict: Verdict) -> None:
+def test_denied_or_held_mention_opens_no_burst(verdict: Verdict) -> None:
     after = decided(mention(verdict=verdict))
     assert (after.seq, after.is_published, after.applied) == (0, True, {LANE: 0})
 
 
-def test_an_unpublished_head_is_finished_before_it_is_advanced() -> None:
+def test_unpublished_head_cannot_be_advanced() -> None:
     with pytest.raises(AssertionError):
         advance(decided(mention(1)), numbered(mention(2), first=1), known=(), now=NOON, nonce="n")
 
 
-def test_without_collapsing_every_mention_is_a_burst_and_no_two_share_a_moment() -> None:
+def test_each_mention_is_a_burst_with_its_own_time_without_collapsing() -> None:
     after = decided(*(mention(n, followers=SMALL) for n in range(5)), collapse=OFF)
     assert [burst.opened_at for burst in after.outbox] == [NOON + n * TICK for n in range(5)]
 
 
-def test_a_large_subject_collapses_whatever_is_wished() -> None:
+def test_large_subject_collapses_even_if_turned_off() -> None:
     assert advanced(FRESH, mention(1), mention(2), collapse=OFF).seq == 1
 
 
-def test_a_large_subject_mentioned_all_the_time_opens_as_many_bursts_as_its_budget_has_tokens() -> None:
+def test_budget_limits_the_bursts_of_a_large_subject() -> None:
     head = FRESH
     for n in range(60):
         head = advanced(head, mention(n), now=NOON + n * MINUTE)
@@ -135,7 +135,7 @@ def test_a_large_subject_mentioned_all_the_time_opens_as_many_bursts_as_its_budg
     assert advanced(head, mention(99), now=NOON + 2 * HOUR).seq == capacity + 1
 
 
-def test_a_subject_that_was_small_for_a_while_has_still_spent_its_budget() -> None:
+def test_budget_stays_spent_while_a_subject_is_small() -> None:
     head = FRESH
     for n in range(10):
         head = advanced(head, mention(n), now=NOON + n * MINUTE)
@@ -144,14 +144,14 @@ def test_a_subject_that_was_small_for_a_while_has_still_spent_its_budget() -> No
     assert advanced(head, mention(11), now=NOON + 13 * MINUTE).seq == before
 
 
-def test_a_personal_subject_has_no_budget() -> None:
+def test_personal_subject_has_no_budget() -> None:
     head = Head.empty(SELF_NOVA)
     for n in range(30):
         head = advanced(head, mention(n, subject=SELF_NOVA, followers=1), now=NOON + n * MINUTE)
     assert (head.seq, head.budget) == (30, None)
 
 
-def test_a_protected_mention_neither_joins_nor_is_joined_nor_spends() -> None:
+def test_protected_mention_has_its_own_burst_and_spends_no_budget() -> None:
     shared = advanced(FRESH, mention(1))
     alone = advanced(shared, mention(2, author=EVE, protected=True), now=NOON + SECOND)
     after = advanced(alone, mention(3, author=BOB), now=NOON + 2 * SECOND)
@@ -161,14 +161,14 @@ def test_a_protected_mention_neither_joins_nor_is_joined_nor_spends() -> None:
     assert alone.budget == shared.budget
 
 
-def test_restricted_fan_outs_have_a_purse_of_their_own_and_beyond_it_bursts_are_pulled() -> None:
+def test_restricted_bursts_beyond_their_own_budget_are_pull_only() -> None:
     capacity = POLICIES[OF_NOVA.kind].budget_capacity
     after = decided(*(mention(n, author=UserId(f"p{n}"), protected=True) for n in range(capacity + 2)), mention(99))
     assert [burst.pull_only for burst in after.outbox] == [False] * capacity + [True, True, False]
     assert [burst.restricted_to for burst in after.outbox][-2:] == [f"p{capacity + 1}", None]
 
 
-def test_a_purse_fills_up_again_while_mentions_go_on_beyond_it() -> None:
+def test_restricted_budget_refills_while_it_is_exceeded() -> None:
     head, fanned_out = FRESH, 0
     for n in range(45):
         after = decided(mention(n, protected=True), head=replace(head, applied={}), now=NOON + n * 6 * MINUTE)
@@ -177,10 +177,10 @@ def test_a_purse_fills_up_again_while_mentions_go_on_beyond_it() -> None:
     assert fanned_out in (6 + 3, 6 + 4)
 
 
-def test_a_small_subject_s_restricted_bursts_are_all_fanned_out_and_so_is_one_s_own() -> None:
+def test_small_and_personal_subjects_fan_out_all_restricted_bursts() -> None:
     for subject, followers in ((OF_NOVA, SMALL), (SELF_NOVA, 1)):
-        many = [mention(n, subject=subject, followers=followers, protected=True) for n in range(50)]
-        after = decided(*many, head=Head.empty(subject))
+        mentions = [mention(n, subject=subject, followers=followers, protected=True) for n in range(50)]
+        after = decided(*mentions, head=Head.empty(subject))
         assert (len(after.outbox), any(burst.pull_only for burst in after.outbox), after.restricted_budget) == (
             50,
             False,
@@ -188,12 +188,12 @@ def test_a_small_subject_s_restricted_bursts_are_all_fanned_out_and_so_is_one_s_
         )
 
 
-def test_a_protected_mention_never_takes_the_day_s_first_from_the_public() -> None:
+def test_protected_mention_is_never_first_of_the_day() -> None:
     after = decided(mention(1, protected=True), mention(2, author=BOB))
     assert [burst.first_of_day for burst in after.outbox] == [False, True]
 
 
-def test_the_first_public_burst_of_each_day_is_its_first() -> None:
+def test_first_public_burst_of_each_day_is_its_first() -> None:
     head = advanced(FRESH, mention(1), now=MIDNIGHT - 2 * MINUTE)
     assert opened(head).first_of_day
     head = advanced(head, mention(2), now=MIDNIGHT - MINUTE)
@@ -201,36 +201,36 @@ def test_the_first_public_burst_of_each_day_is_its_first() -> None:
     assert opened(advanced(head, mention(3), now=MIDNIGHT)).first_of_day
 
 
-def test_a_clock_that_goes_back_opens_no_burst_before_the_last_one() -> None:
+def test_burst_opens_after_the_last_one_when_the_clock_goes_back() -> None:
     head = advanced(FRESH, mention(1, followers=SMALL), collapse=OFF)
     assert opened(advanced(head, mention(2, followers=SMALL), now=NOON - HOUR, collapse=OFF)).opened_at == NOON + TICK
 
 
-def test_what_could_still_be_visible_in_time_is_not_restamped() -> None:
+def test_burst_that_is_not_late_is_not_restamped() -> None:
     head = decided(mention())
     assert with_late_bursts_restamped(head, written=(), now=NOON + VISIBILITY_DEADLINE, nonce="r") is head
 
 
-def test_a_late_burst_opens_when_it_is_restamped() -> None:
+def test_late_burst_opens_when_it_is_restamped() -> None:
     head = with_late_bursts_restamped(decided(mention()), written=(), now=LATE, nonce="r")
     assert (opened(head).opened_at, head.last_opened_at, head.version, head.nonce) == (LATE, LATE, 2, "r")
     assert head.outbox == (opened(head),)
 
 
-def test_what_was_written_or_announced_keeps_its_time() -> None:
+def test_written_or_announced_burst_keeps_its_time() -> None:
     unwritten = decided(mention())
     assert with_late_bursts_restamped(unwritten, written=[1], now=LATE, nonce="r") is unwritten
     grown = decided(mention(2), head=replace(advanced(FRESH, mention(1)), applied={}))
     assert with_late_bursts_restamped(grown, written=(), now=LATE, nonce="r") is grown
 
 
-def test_bursts_behind_a_late_one_move_along() -> None:
+def test_bursts_after_a_late_one_are_restamped_too() -> None:
     head = decided(*(mention(n, followers=SMALL) for n in range(3)), collapse=OFF)
     after = with_late_bursts_restamped(head, written=(), now=LATE, nonce="r")
     assert [burst.opened_at for burst in after.outbox] == [LATE, LATE + TICK, LATE + 2 * TICK]
 
 
-def test_a_restamped_burst_shares_no_moment_with_one_that_was_written() -> None:
+def test_restamped_burst_never_has_the_time_of_a_written_one() -> None:
     head = decided(*(mention(n, followers=SMALL) for n in range(3)), collapse=OFF)
     slow = tuple(replace(b, opened_at=LATE) if b.key.seq == 3 else b for b in head.outbox)
     after = with_late_bursts_restamped(replace(head, outbox=slow), written=[3], now=LATE, nonce="r")
@@ -238,13 +238,13 @@ def test_a_restamped_burst_shares_no_moment_with_one_that_was_written() -> None:
     assert after.last_opened_at == LATE + 2 * TICK
 
 
-def test_the_next_burst_opens_after_a_restamped_one() -> None:
+def test_next_burst_opens_after_a_restamped_one() -> None:
     head = after_publishing(with_late_bursts_restamped(decided(mention(1)), written=(), now=LATE, nonce="r"), nonce="p")
     assert opened(advanced(head, mention(2), now=NOON + MINUTE)).key.seq == 1
     assert opened(advanced(head, mention(2), now=LATE + MINUTE)).opened_at == LATE + MINUTE
 
 
-def test_a_burst_restamped_past_midnight_is_the_new_day_s_first() -> None:
+def test_burst_restamped_past_midnight_is_first_of_the_new_day() -> None:
     head = advanced(FRESH, mention(1, followers=SMALL), now=MIDNIGHT - HOUR, collapse=OFF)
     records = numbered(*(mention(n, followers=SMALL) for n in (2, 3)), first=1)
     head = advance(head, records, known=(), now=MIDNIGHT - TICK, nonce="n", collapse=OFF)
@@ -253,24 +253,24 @@ def test_a_burst_restamped_past_midnight_is_the_new_day_s_first() -> None:
     assert [burst.first_of_day for burst in after.outbox] == [True, False]
 
 
-def test_publishing_empties_the_outbox_and_announces_all() -> None:
+def test_publishing_empties_the_outbox_and_announces_all_bursts() -> None:
     head = after_publishing(decided(mention(1)), nonce="p")
     assert (head.outbox, head.sequenced, head.announced, head.is_published) == ((), (), 1, True)
     assert (head.version, head.nonce) == (2, "p")
 
 
-def test_a_mention_that_may_ring_phones_does_not_join_a_burst_that_may_not() -> None:
+def test_mention_with_push_does_not_join_a_burst_without() -> None:
     after = decided(mention(1, verdict=Verdict.ROW), mention(2), mention(3, verdict=Verdict.ROW))
     assert [burst.verdict for burst in after.outbox] == [Verdict.ROW, Verdict.ALL]
     assert [burst.count for burst in after.outbox] == [1, 2]
 
 
-@pytest.mark.parametrize("behind", [3 * SECOND, MAX_CLOCK_SKEW])
-def test_a_clock_that_is_behind_opens_no_burst_before_its_mention_was_accepted(behind: timedelta) -> None:
-    head = decided(replace(mention(), accepted_at=NOON), now=NOON - behind)
+@pytest.mark.parametrize("lag", [3 * SECOND, MAX_CLOCK_SKEW])
+def test_burst_opens_no_earlier_than_its_mention_was_accepted(lag: timedelta) -> None:
+    head = decided(replace(mention(), accepted_at=NOON), now=NOON - lag)
     assert opened(head).opened_at == NOON
 
 
-def test_a_clock_of_another_that_is_far_ahead_opens_no_burst_far_in_the_future() -> None:
+def test_burst_time_follows_a_fast_gateway_clock_only_to_a_limit() -> None:
     head = decided(replace(mention(), accepted_at=NOON + HOUR), now=NOON)
     assert opened(head).opened_at == NOON + MAX_CLOCK_SKEW

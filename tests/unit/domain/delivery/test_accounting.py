@@ -1,4 +1,4 @@
-"""The books: where everybody who was expected is."""
+"""Delivery accounting: where every expected recipient is."""
 
 from datetime import timedelta
 
@@ -12,21 +12,23 @@ from tests.support.examples import NOON, entry, plan_of, slice_of, tally
 TALLIES = [tally(0, p0=1, p1=20, p2=300, suppressed=4), tally(1, p0=2, p1=30, p2=500, suppressed=1)]
 
 
-def of(*entries: LedgerEntry, sealed: int = 2, later: timedelta = timedelta(0)) -> RecipientTotals:
+def books_of(*entries: LedgerEntry, sealed: int = 2, later: timedelta = timedelta(0)) -> RecipientTotals:
     plan = plan_of(shards=2, pushed=(Tier.P0,))
     return recipient_totals(burst_progress(plan, entries, ()), TALLIES[:sealed], throttles=["t1"], now=NOON + later)
 
 
-def test_before_anything_is_sealed_nobody_is_expected() -> None:
-    assert (of(sealed=0).expected, of(sealed=0).is_balanced) == (0, True)
+def test_no_recipient_is_expected_before_the_first_snapshot() -> None:
+    assert (books_of(sealed=0).expected, books_of(sealed=0).is_balanced) == (0, True)
 
 
-def test_what_nobody_began_is_in_flight() -> None:
-    assert of() == RecipientTotals(expected=858, delivered=0, suppressed=5, parked=0, pulled=0, dead=0, in_flight=853)
+def test_slices_not_yet_begun_are_in_flight() -> None:
+    assert books_of() == RecipientTotals(
+        expected=858, delivered=0, suppressed=5, parked=0, pulled=0, dead=0, in_flight=853
+    )
 
 
-def test_everybody_is_where_the_facts_say() -> None:
-    found = of(
+def test_recipients_are_counted_by_the_facts_of_their_slices() -> None:
+    result = books_of(
         entry(slice_of(Tier.P0, 0), Fact.DONE, people=1),
         entry(slice_of(Tier.P0, 1), Fact.DISPATCHED, n=1),
         entry(slice_of(Tier.P1, 0), Fact.PULLED, people=20),
@@ -34,21 +36,21 @@ def test_everybody_is_where_the_facts_say() -> None:
         entry(slice_of(Tier.P2, 0), Fact.PARKED, note="t1"),
         entry(slice_of(Tier.P2, 1), Fact.PARKED, note="lifted"),
     )
-    assert found == RecipientTotals(
+    assert result == RecipientTotals(
         expected=858, delivered=1, suppressed=5, parked=300, pulled=20, dead=30, in_flight=502
     )
-    assert found.is_balanced
+    assert result.is_balanced
 
 
-def test_once_the_seals_have_expired_there_is_nothing_to_check_against() -> None:
-    assert not of(later=SNAPSHOT_KEPT_FOR - timedelta(seconds=1)).expired
-    assert of(sealed=0, later=SNAPSHOT_KEPT_FOR).expired
+def test_accounts_expire_with_their_snapshots() -> None:
+    assert not books_of(later=SNAPSHOT_KEPT_FOR - timedelta(seconds=1)).expired
+    assert books_of(sealed=0, later=SNAPSHOT_KEPT_FOR).expired
 
 
-def test_alerts_are_no_deliveries() -> None:
-    assert of(entry(slice_of(Tier.P0, 0, step=Step.FCM), Fact.DONE, people=1)).delivered == 0
+def test_alerts_do_not_count_as_deliveries() -> None:
+    assert books_of(entry(slice_of(Tier.P0, 0, step=Step.FCM), Fact.DONE, people=1)).delivered == 0
 
 
-def test_one_person_too_many_or_too_few_is_noticed() -> None:
-    assert not of(entry(slice_of(Tier.P1, 0), Fact.DONE, people=19)).is_balanced
-    assert not of(entry(slice_of(Tier.P1, 0), Fact.PULLED, people=21)).is_balanced
+def test_difference_of_one_recipient_is_detected() -> None:
+    assert not books_of(entry(slice_of(Tier.P1, 0), Fact.DONE, people=19)).is_balanced
+    assert not books_of(entry(slice_of(Tier.P1, 0), Fact.PULLED, people=21)).is_balanced

@@ -1,4 +1,4 @@
-"""How much of P2 gives way."""
+"""Backpressure: how much credit is taken from p2."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -16,26 +16,26 @@ from notifier.domain.delivery.throttle import (
     backpressure,
 )
 
-NOBODY: Mapping[Pool, timedelta] = {}
+NO_DELAYS: Mapping[Pool, timedelta] = {}
 CALM = SLOW_STORE / 10
 
 
 @pytest.mark.parametrize(
-    ("latency", "queued", "behind", "taken"),
+    ("latency", "queued", "delays", "taken"),
     [
-        (CALM, 0, NOBODY, 0.0),
+        (CALM, 0, NO_DELAYS, 0.0),
         (SLOW_STORE, LONG_QUEUE, LATE_AFTER, 0.0),
-        ((SLOW_STORE + STUCK_STORE) / 2, 0, NOBODY, 0.5),
-        (STUCK_STORE, 0, NOBODY, 1.0),
+        ((SLOW_STORE + STUCK_STORE) / 2, 0, NO_DELAYS, 0.5),
+        (STUCK_STORE, 0, NO_DELAYS, 1.0),
         (100 * STUCK_STORE, 100 * LONG_QUEUE, {Pool.P1: 100 * LATE_AFTER[Pool.P1]}, 1.0),
-        (CALM, (LONG_QUEUE + FULL_QUEUE) // 2, NOBODY, 0.5),
-        (CALM, FULL_QUEUE, NOBODY, 1.0),
+        (CALM, (LONG_QUEUE + FULL_QUEUE) // 2, NO_DELAYS, 0.5),
+        (CALM, FULL_QUEUE, NO_DELAYS, 1.0),
         (CALM, 0, {Pool.P0: 2 * LATE_AFTER[Pool.P0]}, 0.5),
         (CALM, 0, {Pool.P1: 3 * LATE_AFTER[Pool.P1], Pool.P0: CALM}, 1.0),
         (CALM, 0, {Pool.P2: timedelta(hours=5), Pool.FCM: timedelta(hours=5)}, 0.0),
     ],
 )
-def test_the_worst_of_the_readings_takes_its_share(
-    latency: timedelta, queued: int, behind: Mapping[Pool, timedelta], taken: float
+def test_worst_reading_decides_the_share(
+    latency: timedelta, queued: int, delays: Mapping[Pool, timedelta], taken: float
 ) -> None:
-    assert backpressure(Readings(store_latency=latency, queued=queued, backlog_ages=behind)) == pytest.approx(taken)
+    assert backpressure(Readings(store_latency=latency, queued=queued, backlog_ages=delays)) == pytest.approx(taken)

@@ -1,4 +1,4 @@
-"""The plan: how wide its slices are, in which order they start, and who gets alerts."""
+"""Plan: width of its slices, their order, and which get alerts."""
 
 import pytest
 
@@ -20,35 +20,35 @@ from tests.support.examples import EVE, SELF_NOVA, burst, plan_of
 FULL = FollowerCounts(total=1_526 * SHARD_MEMBERS, by_shard=[SHARD_MEMBERS] * 1_526)
 
 
-def runs(of: Plan, step: Step, tier: Tier) -> list[tuple[int, int]]:
-    return [(one.first, one.last) for one in of.slices() if (one.step, one.tier) == (step, tier)]
+def runs(planned: Plan, step: Step, tier: Tier) -> list[tuple[int, int]]:
+    return [(slice_.first, slice_.last) for slice_ in planned.slices() if (slice_.step, slice_.tier) == (step, tier)]
 
 
-def test_nobody_s_plan_has_no_slices() -> None:
+def test_plan_without_followers_has_no_slices() -> None:
     assert list(make_plan(burst(), NO_FOLLOWERS).slices()) == []
 
 
 def test_two_hundred_million_followers_are_a_few_hundred_slices() -> None:
-    found = list(make_plan(burst(), FULL).slices())
-    assert 100 < len(found) < 700
-    assert all(one.width <= MAX_SHARDS_PER_SLICE[one.rows.tier] for one in found)
+    slices = list(make_plan(burst(), FULL).slices())
+    assert 100 < len(slices) < 700
+    assert all(slice_.width <= MAX_SHARDS_PER_SLICE[slice_.rows.tier] for slice_ in slices)
 
 
-def test_an_audience_of_one_has_rows_and_an_alert_of_p0_alone() -> None:
-    found = make_plan(burst(subject=SELF_NOVA), FollowerCounts(total=1, by_shard=[0, 0, 1]))
-    assert [(one.step, one.tier, one.shards) for one in found.slices()] == [
+def test_personal_subject_has_slices_of_p0_only() -> None:
+    planned = make_plan(burst(subject=SELF_NOVA), FollowerCounts(total=1, by_shard=[0, 0, 1]))
+    assert [(slice_.step, slice_.tier, slice_.shards) for slice_ in planned.slices()] == [
         (Step.ROWS, Tier.P0, range(2, 3)),
         *((step, Tier.P0, range(2, 3)) for step in PUSH_STEPS),
     ]
 
 
 def test_shards_without_followers_are_left_out() -> None:
-    found = make_plan(burst(), FollowerCounts(total=3, by_shard=[0, 1, 1, 0, 0, 1, 0]))
-    assert found.ranges == ((1, 2), (5, 5))
-    assert runs(found, Step.ROWS, Tier.P0) == [(1, 2), (5, 5)]
+    planned = make_plan(burst(), FollowerCounts(total=3, by_shard=[0, 1, 1, 0, 0, 1, 0]))
+    assert planned.ranges == ((1, 2), (5, 5))
+    assert runs(planned, Step.ROWS, Tier.P0) == [(1, 2), (5, 5)]
 
 
-def test_a_restricted_burst_is_planned_where_both_its_subject_and_its_author_have_followers() -> None:
+def test_restricted_burst_is_planned_for_shards_of_common_followers() -> None:
     of_subject, of_author = (
         FollowerCounts(total=33, by_shard=[9, 9, 9, 0, 6]),
         FollowerCounts(total=8, by_shard=[0, 5, 0, 3]),
@@ -58,35 +58,35 @@ def test_a_restricted_burst_is_planned_where_both_its_subject_and_its_author_hav
     assert make_plan(burst(restricted_to=EVE), common).ranges == ((1, 1),)
 
 
-def test_p0_starts_at_the_front_and_p1_at_the_back_so_that_they_share_the_sealing() -> None:
-    found = plan_of(shards=3)
-    assert runs(found, Step.ROWS, Tier.P0) == [(0, 0), (1, 1), (2, 2)]
-    assert runs(found, Step.ROWS, Tier.P1) == [(2, 2), (1, 1), (0, 0)]
+def test_p0_and_p1_start_at_opposite_ends_to_share_snapshots() -> None:
+    planned = plan_of(shards=3)
+    assert runs(planned, Step.ROWS, Tier.P0) == [(0, 0), (1, 1), (2, 2)]
+    assert runs(planned, Step.ROWS, Tier.P1) == [(2, 2), (1, 1), (0, 0)]
 
 
-def test_alerts_go_to_the_same_slices_as_the_rows_for_each_provider_and_after_all_rows() -> None:
-    found = make_plan(burst(), FULL)
-    rows = {tier: runs(found, Step.ROWS, tier) for tier in TIERS}
+def test_alert_slices_match_the_row_slices_and_follow_them() -> None:
+    planned = make_plan(burst(), FULL)
+    rows = {tier: runs(planned, Step.ROWS, tier) for tier in TIERS}
     for step in PUSH_STEPS:
-        assert {tier: runs(found, step, tier) for tier in TIERS} == rows
-    assert [one.step is Step.ROWS for one in found.slices()] == sorted(
-        (one.step is Step.ROWS for one in found.slices()), reverse=True
+        assert {tier: runs(planned, step, tier) for tier in TIERS} == rows
+    assert [slice_.step is Step.ROWS for slice_ in planned.slices()] == sorted(
+        (slice_.step is Step.ROWS for slice_ in planned.slices()), reverse=True
     )
 
 
-def test_who_is_served_by_pull_alone_shares_the_slices_of_p2() -> None:
-    found = make_plan(burst(), FULL)
-    assert runs(found, Step.FCM, Tier.DORMANT) == runs(found, Step.ROWS, Tier.P2)
+def test_dormant_alerts_have_the_slices_of_p2() -> None:
+    planned = make_plan(burst(), FULL)
+    assert runs(planned, Step.FCM, Tier.DORMANT) == runs(planned, Step.ROWS, Tier.P2)
     assert runs(make_plan(burst(lane=Lane.STANDARD), FULL), Step.FCM, Tier.DORMANT) == []
 
 
-def test_alerts_go_nowhere_but_to_the_platforms_that_are_served() -> None:
-    found = make_plan(burst(), FULL, [Platform.WEB])
-    assert {one.step for one in found.slices()} == {Step.ROWS, Step.WEB}
+def test_only_served_platforms_have_alert_slices() -> None:
+    planned = make_plan(burst(), FULL, [Platform.WEB])
+    assert {slice_.step for slice_ in planned.slices()} == {Step.ROWS, Step.WEB}
 
 
 @pytest.mark.parametrize("verdict", [Verdict.ROW, Verdict.HOLD, Verdict.DENY])
-def test_who_may_wake_no_phone_gets_no_push_slices(verdict: Verdict) -> None:
-    found = make_plan(burst(verdict=verdict), FULL)
-    assert {one.step for one in found.slices()} == {Step.ROWS}
-    assert {one.tier for one in found.slices()} == set(TIERS)
+def test_burst_without_push_verdict_has_no_alert_slices(verdict: Verdict) -> None:
+    planned = make_plan(burst(verdict=verdict), FULL)
+    assert {slice_.step for slice_ in planned.slices()} == {Step.ROWS}
+    assert {slice_.tier for slice_ in planned.slices()} == set(TIERS)

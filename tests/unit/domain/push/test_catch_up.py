@@ -1,4 +1,4 @@
-"""What is late: which slices are waited for, which may still ring, and what of all of it one alert tells whom."""
+"""Catch-up: late slices, those that may still send, and what each summary covers."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -28,71 +28,73 @@ from tests.support.examples import HOUR, NOON, SECOND, burst, entry, plan_of, sl
 FCM = slice_of(Tier.P1, 2, step=Step.FCM)
 
 
-def of(*entries: LedgerEntry) -> BurstProgress:
+def progress(*entries: LedgerEntry) -> BurstProgress:
     return burst_progress(plan_of(pushed=(Tier.P0, Tier.P1)), entries, ())
 
 
-def rows_done(phones: Slice) -> LedgerEntry:
-    return entry(phones.rows, Fact.DONE)
+def rows_done(alerts: Slice) -> LedgerEntry:
+    return entry(alerts.rows, Fact.DONE)
 
 
-def test_after_a_quarter_of_an_hour_it_is_late() -> None:
+def test_burst_is_late_after_a_quarter_of_an_hour() -> None:
     assert not is_late(burst(), NOON + LATE_AFTER)
     assert is_late(burst(), NOON + LATE_AFTER + SECOND)
 
 
-def test_what_never_rings_is_known_from_the_burst() -> None:
+def test_burst_without_push_verdict_sends_no_alerts() -> None:
     assert sends_alerts(burst())
     assert not sends_alerts(burst(verdict=Verdict.ROW))
 
 
-def test_nobody_is_told_of_a_day_that_no_slice_outlives() -> None:
+def test_reach_of_summaries_is_the_term_of_alert_slices() -> None:
     assert {POOL_TERMS[Pool(step)].expires_after for step in PUSH_STEPS} == {PUSH_LIFETIME}
 
 
-def test_pauses_grow_to_a_minute_and_are_no_longer_than_one_is_waited_for() -> None:
+def test_recheck_pauses_grow_to_a_minute() -> None:
     pauses = [recheck_after(waited) for waited in range(20)]
     assert pauses[:4] == [SECOND, 2 * SECOND, 4 * SECOND, 8 * SECOND]
     assert pauses == sorted(pauses)
     assert pauses[-1] == timedelta(minutes=1) < NEWER_DUE_WITHIN
 
 
-def test_a_slice_is_coming_once_its_rows_stand_until_it_has_ended() -> None:
-    for done, found in [((), {}), ((rows_done(FCM),), {Tier.P1: {2}})]:
-        assert due_soon(of(*done), Platform.FCM, NOON) == found
+def test_slice_is_due_from_the_end_of_its_rows_to_its_own_end() -> None:
+    for done, due in [((), {}), ((rows_done(FCM),), {Tier.P1: {2}})]:
+        assert due_soon(progress(*done), Platform.FCM, NOON) == due
     for fact in (Fact.DONE, Fact.PULLED, Fact.DEAD):
-        assert due_soon(of(rows_done(FCM), entry(FCM, fact)), Platform.FCM, NOON) == {}
-    assert due_soon(of(rows_done(FCM)), Platform.WEB, NOON) == {Tier.P1: {2}}
+        assert due_soon(progress(rows_done(FCM), entry(FCM, fact)), Platform.FCM, NOON) == {}
+    assert due_soon(progress(rows_done(FCM)), Platform.WEB, NOON) == {Tier.P1: {2}}
 
 
-def test_a_slice_that_waits_is_coming_if_it_goes_on_soon() -> None:
+def test_deferred_slice_is_due_shortly_before_its_wake_time() -> None:
     waits = entry(FCM, Fact.WAITS, n=1, at=NOON + HOUR)
     at = NOON + HOUR - NEWER_DUE_WITHIN
-    assert due_soon(of(rows_done(FCM), waits), Platform.FCM, at - SECOND) == {}
-    assert due_soon(of(rows_done(FCM), waits), Platform.FCM, at) == {Tier.P1: {2}}
+    assert due_soon(progress(rows_done(FCM), waits), Platform.FCM, at - SECOND) == {}
+    assert due_soon(progress(rows_done(FCM), waits), Platform.FCM, at) == {Tier.P1: {2}}
 
 
-def test_a_provider_without_slices_has_none_that_come_or_owe() -> None:
+def test_provider_without_slices_has_none_due_or_unfinished() -> None:
     plan = plan_of(pushed=())
-    found = burst_progress(plan, [rows_done(FCM)], ())
-    assert (due_soon(found, Platform.FCM, NOON), unfinished(found, Platform.FCM)) == ({}, {})
+    without_alerts = burst_progress(plan, [rows_done(FCM)], ())
+    assert (due_soon(without_alerts, Platform.FCM, NOON), unfinished(without_alerts, Platform.FCM)) == ({}, {})
 
 
-@pytest.mark.parametrize(("fact", "owes"), [(Fact.DONE, False), (Fact.PULLED, False), (Fact.DEAD, True)])
-def test_a_slice_may_still_ring_until_it_has_ended_and_of_one_that_died_others_tell(fact: Fact, owes: bool) -> None:
-    others = {Tier.P0: {0, 1, 2, 3}, Tier.P1: {0, 1, 3}}
-    assert unfinished(of(), Platform.FCM) == {**others, Tier.P1: {0, 1, 2, 3}}
-    assert unfinished(of(entry(FCM, fact)), Platform.FCM)[Tier.P1] == ({0, 1, 2, 3} if owes else {0, 1, 3})
+@pytest.mark.parametrize(("fact", "is_unfinished"), [(Fact.DONE, False), (Fact.PULLED, False), (Fact.DEAD, True)])
+def test_slice_is_unfinished_until_done_or_pulled(fact: Fact, is_unfinished: bool) -> None:
+    all_others = {Tier.P0: {0, 1, 2, 3}, Tier.P1: {0, 1, 3}}
+    assert unfinished(progress(), Platform.FCM) == {**all_others, Tier.P1: {0, 1, 2, 3}}
+    assert unfinished(progress(entry(FCM, fact)), Platform.FCM)[Tier.P1] == (
+        {0, 1, 2, 3} if is_unfinished else {0, 1, 3}
+    )
 
 
-def test_whom_slices_alert_is_by_the_tier_in_which_people_were() -> None:
+def test_members_alerted_by_slices_follow_the_snapshot_tiers() -> None:
     tiers = {Tier.P0: from_offsets([1]), Tier.P1: from_offsets([2, 3]), Tier.P2: from_offsets([4])}
-    seal = AudienceSnapshot(
+    snapshot = AudienceSnapshot(
         shard=2, opened_at=NOON, tiers=tiers, to_alert=from_offsets([1, 2, 4, 5]), dormant=1, suppressed={}
     )
-    assert people(alerted_in(seal, {Tier.P0: {2}, Tier.P1: {1}})) == {1}
-    assert people(alerted_in(seal, {Tier.P1: {2}, Tier.DORMANT: {2}})) == {2, 5}
-    assert people(alerted_in(seal, {})) == set()
+    assert people(alerted_in(snapshot, {Tier.P0: {2}, Tier.P1: {1}})) == {1}
+    assert people(alerted_in(snapshot, {Tier.P1: {2}, Tier.DORMANT: {2}})) == {2, 5}
+    assert people(alerted_in(snapshot, {})) == set()
 
 
 def people(bits: Bits) -> set[int]:
@@ -103,28 +105,28 @@ def bits(*places: int) -> Bits:
     return from_offsets(places)
 
 
-def told(tells: Mapping[OlderBursts, Bits]) -> dict[OlderBursts, set[int]]:
-    return {olders: people(some) for olders, some in tells.items()}
+def by_covered(covers: Mapping[OlderBursts, Bits]) -> dict[OlderBursts, set[int]]:
+    return {olders: people(covered) for olders, covered in covers.items()}
 
 
 def summary(olders: OlderBursts, *places: int) -> SendWindow:
     return SendWindow(number=0, at=NOON, members=bits(*places), summaries={olders: bits(*places)})
 
 
-def test_each_is_told_of_what_was_still_to_come_to_them() -> None:
+def test_summary_covers_the_bursts_still_due_to_each_member() -> None:
     audience = LateAudience.of_members(bits(1, 2, 3))
     audience = audience.cover(7, bits(1, 2)).cover(5, bits(1, 9)).cover(4, bits(1, 2))
-    assert told(audience.covers) == {(4, 5, 7): {1}, (4, 7): {2}, (): {3}}
+    assert by_covered(audience.covers) == {(4, 5, 7): {1}, (4, 7): {2}, (): {3}}
 
 
-def test_who_was_told_by_a_newer_one_is_left_out_and_who_may_be_is_held() -> None:
+def test_member_summarized_by_newer_burst_is_collapsed_or_deferred() -> None:
     audience = LateAudience.of_members(bits(1, 2, 3)).with_sibling_windows([summary((5, 6), 1, 9), summary((5,), 2)])
     assert people(audience.already_covered(6)) == {1}
     audience = audience.collapse(audience.already_covered(6)).defer(bits(1, 2))
     assert (people(audience.collapsed), people(audience.deferred), people(audience.remaining)) == ({1}, {2}, {3})
-    assert told(audience.covers) == {(): {3}}
+    assert by_covered(audience.covers) == {(): {3}}
 
 
-def test_nobody_is_told_what_another_alert_told() -> None:
+def test_members_told_by_another_summary_are_known() -> None:
     audience = LateAudience.of_members(bits(1, 2)).with_sibling_windows([summary((3, 4), 1)])
     assert [people(audience.already_covered(seq)) for seq in (3, 4, 5)] == [{1}, {1}, set()]

@@ -1,4 +1,4 @@
-"""A breaker opens when it should, lets a few through after a rest, and never stays open for good."""
+"""Circuit breaker: when it opens, how it probes after a rest, and how it closes."""
 
 from datetime import datetime, timedelta
 
@@ -29,105 +29,106 @@ GOOD, BAD, OURS = Succeeded(), Failed(reason="503"), Misconfigured(reason="the k
 RESTED = NOON + TERMS.open_for
 
 
-def after(breaker: Breaker, *what: LineResult, now: datetime = NOON) -> Breaker:
-    for one in what:
-        breaker = record(breaker, TERMS, one, now)
+def after(breaker: Breaker, *results: LineResult, now: datetime = NOON) -> Breaker:
+    for result in results:
+        breaker = record(breaker, TERMS, result, now)
     return breaker
 
 
-def let_through(breaker: Breaker, many: int, now: datetime) -> tuple[Breaker, list[bool]]:
+def let_through(breaker: Breaker, attempts: int, now: datetime) -> tuple[Breaker, list[bool]]:
     answers = []
-    for _ in range(many):
-        breaker, may = allow(breaker, TERMS, now)
-        answers.append(may)
+    for _ in range(attempts):
+        breaker, allowed = allow(breaker, TERMS, now)
+        answers.append(allowed)
     return breaker, answers
 
 
 OPENED = after(CLOSED, *[BAD] * 5)
 
 
-def test_it_opens_with_the_fifth_failure_in_a_row_and_says_why() -> None:
+def test_breaker_opens_with_the_fifth_failure_in_a_row() -> None:
     assert after(CLOSED, *[BAD] * 4) == Closed(failures=4)
     assert after(CLOSED, *[BAD] * 5) == Open(since=NOON, reason="503")
 
 
-def test_a_success_between_failures_begins_the_count_anew() -> None:
+def test_success_resets_the_count_of_failures() -> None:
     assert after(CLOSED, *[BAD] * 4, GOOD, *[BAD] * 4) == Closed(failures=4)
 
 
-def test_one_mistake_of_ours_opens_it_at_once() -> None:
+def test_misconfiguration_opens_the_breaker_at_once() -> None:
     assert after(CLOSED, OURS) == Open(since=NOON, reason="the key is gone")
 
 
-def test_while_it_is_open_nobody_goes_through_and_everybody_knows_until_when() -> None:
+def test_open_breaker_allows_no_attempt_until_its_retry_time() -> None:
     assert let_through(OPENED, 3, RESTED - SECOND) == (OPENED, [False] * 3)
     assert retry_at(OPENED, TERMS, NOON) == RESTED
 
 
-def test_after_a_rest_three_go_through_and_the_fourth_waits_for_what_they_tell() -> None:
+def test_breaker_allows_three_attempts_after_a_rest() -> None:
     half, answers = let_through(OPENED, 4, RESTED)
     assert answers == [True, True, True, False]
     assert half == HalfOpen(since=RESTED, reason="503", trial_calls=3)
     assert retry_at(half, TERMS, RESTED) == RESTED + TERMS.open_for
 
 
-def test_three_successes_close_it() -> None:
+def test_three_successes_close_the_breaker() -> None:
     half, _ = let_through(OPENED, 3, RESTED)
     assert isinstance(after(half, GOOD, GOOD), HalfOpen)
     assert after(half, GOOD, GOOD, GOOD) == CLOSED
 
 
-def test_who_has_succeeded_makes_no_room_for_more_than_it_takes() -> None:
+def test_successes_do_not_allow_more_than_three_probes() -> None:
     half, _ = let_through(OPENED, 3, RESTED)
     assert let_through(after(half, GOOD, GOOD), 1, RESTED)[1] == [False]
 
 
-def test_where_there_is_room_for_one_more_who_asks_nobody_waits() -> None:
+def test_half_open_breaker_with_room_allows_a_retry_now() -> None:
     half, _ = let_through(OPENED, 1, RESTED)
     assert retry_at(half, TERMS, RESTED) == retry_at(after(half, GOOD), TERMS, RESTED) == RESTED
     full, _ = let_through(after(half, GOOD), 2, RESTED)
     assert retry_at(full, TERMS, RESTED) == RESTED + TERMS.open_for
 
 
-def test_of_three_who_try_two_successes_count_although_the_third_never_tells() -> None:
+def test_two_successes_count_when_the_third_result_is_lost() -> None:
     half, _ = let_through(OPENED, 3, RESTED)
     later, answers = let_through(after(half, GOOD, GOOD), 2, RESTED + TERMS.open_for)
     assert answers == [True, False]
     assert after(later, GOOD) == CLOSED
 
 
-@pytest.mark.parametrize("what", [BAD, OURS])
-def test_a_single_failure_of_those_who_try_opens_it_for_another_rest(what: LineResult) -> None:
+@pytest.mark.parametrize("result", [BAD, OURS])
+def test_failed_probe_opens_the_breaker_again(result: LineResult) -> None:
     half, _ = let_through(OPENED, 3, RESTED)
-    again = after(half, GOOD, GOOD, what, now=RESTED + SECOND)
-    assert again == Open(since=RESTED + SECOND, reason=what.reason)  # type: ignore[union-attr]  # both have one
-    assert allow(again, TERMS, RESTED + TERMS.open_for) == (again, False)
+    reopened = after(half, GOOD, GOOD, result, now=RESTED + SECOND)
+    assert reopened == Open(since=RESTED + SECOND, reason=result.reason)  # type: ignore[union-attr]  # both have one
+    assert allow(reopened, TERMS, RESTED + TERMS.open_for) == (reopened, False)
 
 
-def test_who_tries_and_never_tells_is_waited_for_no_longer_than_a_rest() -> None:
+def test_probes_without_result_block_no_longer_than_a_rest() -> None:
     half, _ = let_through(OPENED, 3, RESTED)
     assert allow(half, TERMS, RESTED + TERMS.open_for - SECOND) == (half, False)
     assert let_through(half, 4, RESTED + TERMS.open_for)[1] == [True, True, True, False]
 
 
-@pytest.mark.parametrize("what", [GOOD, BAD, OURS])
-def test_what_was_sent_before_it_opened_neither_closes_it_nor_puts_the_next_try_off(what: LineResult) -> None:
-    assert record(OPENED, TERMS, what, NOON + 20 * SECOND) == OPENED
+@pytest.mark.parametrize("result", [GOOD, BAD, OURS])
+def test_results_of_earlier_attempts_do_not_change_an_open_breaker(result: LineResult) -> None:
+    assert record(OPENED, TERMS, result, NOON + 20 * SECOND) == OPENED
 
 
-def test_a_clock_that_was_set_back_by_hours_keeps_nobody_out() -> None:
+def test_clock_set_back_by_hours_does_not_block_attempts() -> None:
     long_before = NOON - timedelta(hours=5)
     assert allow(OPENED, TERMS, long_before) == (HalfOpen(since=long_before, reason="503"), True)
     assert retry_at(OPENED, TERMS, long_before) == long_before
 
 
 @pytest.mark.parametrize(
-    ("asked_for", "rest"), [(SECOND, TERMS.open_for), (5 * MINUTE, 5 * MINUTE), (timedelta(days=1), TERMS.max_open_for)]
+    ("requested", "granted"),
+    [(SECOND, TERMS.open_for), (5 * MINUTE, 5 * MINUTE), (timedelta(days=1), TERMS.max_open_for)],
 )
-def test_who_asks_for_a_longer_rest_has_it_within_reason(asked_for: timedelta, rest: timedelta) -> None:
-    """For himself alone: the next one who only fails is left alone for the usual time."""
-    opened = after(CLOSED, *[BAD] * 4, Failed(reason="429", until=NOON + asked_for))
-    over = NOON + rest
+def test_provider_may_ask_for_a_longer_rest_up_to_a_limit(requested: timedelta, granted: timedelta) -> None:
+    """The longer rest applies once: after the next failure the usual rest applies."""
+    opened = after(CLOSED, *[BAD] * 4, Failed(reason="429", until=NOON + requested))
+    over = NOON + granted
     assert retry_at(opened, TERMS, over - SECOND) == over
     assert open_circuit(opened, TERMS, NOON) == OpenCircuit(until=over, reason="429")
     assert let_through(opened, 4, over - SECOND)[1] == [False] * 4
@@ -136,18 +137,18 @@ def test_who_asks_for_a_longer_rest_has_it_within_reason(asked_for: timedelta, r
     assert retry_at(after(half, BAD, now=over), TERMS, over) == over + TERMS.open_for
 
 
-def test_closed_it_holds_up_nobody() -> None:
+def test_closed_breaker_allows_every_attempt() -> None:
     assert let_through(Closed(failures=4), 100, NOON) == (Closed(failures=4), [True] * 100)
     assert retry_at(CLOSED, TERMS, NOON) == NOON
 
 
-def test_as_many_as_it_says_are_let_through_and_nobody_is_put_off_while_one_more_may_be() -> None:
+def test_room_matches_the_attempts_that_are_allowed() -> None:
     opened, (half, _) = OPENED, let_through(OPENED, 1, RESTED)
-    one_worked, lost = after(half, GOOD, now=RESTED), let_through(OPENED, 3, RESTED)[0]
-    for breaker, now in [(opened, NOON), (opened, RESTED), (half, RESTED), (one_worked, RESTED), (lost, RESTED)]:
-        many = remaining_calls(breaker, TERMS, now)
-        assert many == sum(let_through(breaker, 9, now)[1])
-        assert (retry_at(breaker, TERMS, now) == now) == bool(many)
+    one_succeeded, lost = after(half, GOOD, now=RESTED), let_through(OPENED, 3, RESTED)[0]
+    for breaker, now in [(opened, NOON), (opened, RESTED), (half, RESTED), (one_succeeded, RESTED), (lost, RESTED)]:
+        free = remaining_calls(breaker, TERMS, now)
+        assert free == sum(let_through(breaker, 9, now)[1])
+        assert (retry_at(breaker, TERMS, now) == now) == bool(free)
     assert remaining_calls(lost, TERMS, RESTED + TERMS.open_for) == sum(
         let_through(lost, 9, RESTED + TERMS.open_for)[1]
     )

@@ -1,4 +1,4 @@
-"""Addresses that browsers give are used, and nothing that only looks like one: the first half of `ssrf_blocked`."""
+"""Web Push endpoints: real ones are accepted, hostile ones refused (first half of `ssrf_blocked`)."""
 
 import pytest
 from hypothesis import given
@@ -21,17 +21,17 @@ NEARBY = PushServices(loopback=True, production=False)
         ("https://wns2-par02p.notify.windows.com/w/?token=BQYAAAC%2fKLk%3d", "wns2-par02p.notify.windows.com"),
     ],
 )
-def test_what_browsers_give_is_taken_as_it_is(url: str, host: str) -> None:
-    found = SERVICES.endpoint(url)
-    assert (found.host, found.port, found.scheme) == (host, 443, "https")
-    assert found.origin + found.path == url
-    assert found.line == f"https://{host}:443"
+def test_browser_endpoint_is_accepted_unchanged(url: str, host: str) -> None:
+    endpoint = SERVICES.endpoint(url)
+    assert (endpoint.host, endpoint.port, endpoint.scheme) == (host, 443, "https")
+    assert endpoint.origin + endpoint.path == url
+    assert endpoint.line == f"https://{host}:443"
 
 
-def test_a_port_that_goes_without_saying_may_be_said_and_isn_t_part_of_the_origin() -> None:
-    found = SERVICES.endpoint("https://fcm.googleapis.com:443/wp/x")
-    assert found == SERVICES.endpoint("https://fcm.googleapis.com/wp/x")
-    assert found.origin == "https://fcm.googleapis.com"
+def test_default_port_is_accepted_and_left_out_of_the_origin() -> None:
+    endpoint = SERVICES.endpoint("https://fcm.googleapis.com:443/wp/x")
+    assert endpoint == SERVICES.endpoint("https://fcm.googleapis.com/wp/x")
+    assert endpoint.origin == "https://fcm.googleapis.com"
 
 
 HOST = "fcm.googleapis.com"
@@ -46,42 +46,42 @@ HOSTILE = [
     # other ports
     f"https://{HOST}:80/x", f"https://{HOST}:8443/x", f"https://{HOST}:/x", f"https://{HOST}:0443/x",
     f"https://{HOST}:443443/x", f"https://{HOST}:-443/x",
-    # a user, and what parsers disagree about
+    # user names, and URLs that parsers read differently
     f"https://user@{HOST}/x", f"https://user:pass@{HOST}/x", f"https://{HOST}@127.0.0.1/x", f"https://{HOST}:443@evil/x",
     f"https://127.0.0.1\\@{HOST}/x", f"https://127.0.0.1#@{HOST}/x", f"https://127.0.0.1?@{HOST}/x",
     f"https://127.0.0.1;{HOST}/x", f"https://127.0.0.1,{HOST}/x", f"https://127.0.0.1 {HOST}/x",
     f"https://{HOST}#x", f"https://{HOST}/x#fragment", f"https://{HOST}\\x", f"https://{HOST}/x\\y", f"https://{HOST}",
     f"https://{HOST}?x", f"https://{HOST}%2f@127.0.0.1/x", f"https://{HOST}%00.evil.com/x",
-    # spaces, line ends, other alphabets
+    # spaces, line breaks, other alphabets
     f" https://{HOST}/x", f"https://{HOST}/x ", f"https://{HOST}/a b", f"https://{HOST}/x\r\nhost: evil", f"https://{HOST}\t/x",
     f"https://{HOST}/x\n", f"ht\ntps://{HOST}/x", f"https://{HOST}/\x00", f"https://{HOST}/é", "https://fcm.googleapis。com/x",
     "https://ｆcm.googleapis.com/x", "https://fcm.googleapıs.com/x", "https://fcm.googleapis.com\u200b/x", "https://⑯⑨。②⑤④/x",
-    # not in the form that browsers write
+    # forms that browsers do not write
     f"HTTPS://{HOST}/x", "https://FCM.googleapis.com/x", "https://fcm.GoogleAPIs.com/x", f"https://{HOST}./x",
     f"https://.{HOST}/x", "https://fcm..googleapis.com/x", "https://fcm.googleapis.com../x",
-    # somebody else's hosts
+    # hosts of others
     "https://evil.com/x", f"https://{HOST}.evil.com/x", f"https://evil{HOST}/x", f"https://x.{HOST}/x",
     "https://googleapis.com/x", "https://push.apple.com/x", "https://evilpush.apple.com.evil/x", "https://notify.windows.com/x",
     "https://evilnotify.windows.com/x", "https://xn--fcm-googleapis-com.com/x", "https://xn--80ak6aa92e.com/x",
     "https://-.notify.windows.com/x", "https://a-.notify.windows.com/x", "https://a_b.notify.windows.com/x",
-    # numbers, in every spelling
+    # IP addresses in every notation
     "https://127.0.0.1/x", "https://127.1/x", "https://2130706433/x", "https://0x7f000001/x", "https://0x7f.0.0.1/x",
     "https://0177.0.0.1/x", "https://017700000001/x", "https://0/x", "https://[::1]/x", "https://[::ffff:127.0.0.1]/x",
     "https://[fe80::1%25eth0]/x", "https://169.254.169.254/latest/meta-data/", "https://10.0.0.1/x", "https://127.0.0.1.nip.io/x",
-    # names of this machine and its neighbours
+    # names of this machine and its neighbors
     "https://localhost/x", "https://localhost.localdomain/x", "https://metadata.google.internal/x", "https://cassandra/x",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("url", HOSTILE)
 @pytest.mark.parametrize("services", [SERVICES, PushServices(hosts=("*.push.example.org", *KNOWN_HOSTS))])
-def test_what_only_looks_like_one_is_refused_and_never_repeated(url: str, services: PushServices) -> None:
+def test_hostile_endpoint_is_refused_and_not_repeated_in_the_error(url: str, services: PushServices) -> None:
     with pytest.raises(ValueError, match=r"^it(s host)? is ") as refused:
         services.endpoint(url)
     assert str(refused.value) in SENTENCES
 
 
-def test_one_that_is_too_long_is_refused() -> None:
+def test_overlong_endpoint_is_refused() -> None:
     url = f"https://{HOST}/"
     assert SERVICES.endpoint(url.ljust(MAX_ENDPOINT_LENGTH, "x")).host == HOST
     with pytest.raises(ValueError, match="2048"):
@@ -89,15 +89,15 @@ def test_one_that_is_too_long_is_refused() -> None:
 
 
 @given(st.text(), st.sampled_from(["", "https://", f"https://{HOST}", f"https://{HOST}/", f"https://x@{HOST}/"]))
-def test_whatever_is_taken_is_at_a_push_service(text: str, before: str) -> None:
+def test_every_accepted_endpoint_is_at_a_push_service(text: str, prefix: str) -> None:
     try:
-        found = SERVICES.endpoint(before + text)
+        endpoint = SERVICES.endpoint(prefix + text)
     except ValueError:
         return
-    assert found.host == HOST
-    assert (found.scheme, found.port) == ("https", 443)
-    assert found.path.isascii()
-    assert found.path.isprintable()
+    assert endpoint.host == HOST
+    assert (endpoint.scheme, endpoint.port) == ("https", 443)
+    assert endpoint.path.isascii()
+    assert endpoint.path.isprintable()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_whatever_is_taken_is_at_a_push_service(text: str, before: str) -> None:
         ("https://localhost:9443/x", "https://localhost:9443"),
     ],
 )
-def test_a_fake_of_this_machine_counts_in_development_alone(url: str, line: str) -> None:
+def test_loopback_endpoint_is_accepted_in_development_only(url: str, line: str) -> None:
     assert NEARBY.endpoint(url).line == line
     with pytest.raises(ValueError, match="https://"):
         SERVICES.endpoint(url)
@@ -122,7 +122,7 @@ def test_a_fake_of_this_machine_counts_in_development_alone(url: str, line: str)
         "http://localhost:80/x\\y", "http://localhost:80/x#y", "http://10.0.0.1/x", "http://localhost:/x",
     ],
 )  # fmt: skip
-def test_development_opens_no_other_door(url: str) -> None:
+def test_development_accepts_no_other_hosts(url: str) -> None:
     with pytest.raises(ValueError, match=r"^it"):
         NEARBY.endpoint(url)
 
@@ -137,16 +137,16 @@ def test_production_refuses_the_development_setting() -> None:
     ["", "*", "*.com.", "*.", "com", "*.*.com", "fcm.*.com", "FCM.googleapis.com", "https://x.y", "x.y:443", "x.y/z",
      "localhost", "127.0.0.1", "10.0.0.1", "[::1]", " x.y", "x..y", "-x.y"],
 )  # fmt: skip
-def test_a_list_of_anything_but_names_of_hosts_is_refused(host: str) -> None:
+def test_host_list_with_an_invalid_name_is_refused(host: str) -> None:
     with pytest.raises(BadSetting, match="no name of a push service"):
         PushServices(hosts=(*KNOWN_HOSTS, host))
 
 
-def test_a_list_may_be_another() -> None:
-    ours = PushServices(hosts=("push.example.org", "*.push.example.net"))
-    assert ours.endpoint("https://push.example.org/x").host == "push.example.org"
-    assert ours.endpoint("https://a.b.push.example.net/x") == Endpoint(
+def test_host_list_can_be_replaced() -> None:
+    services = PushServices(hosts=("push.example.org", "*.push.example.net"))
+    assert services.endpoint("https://push.example.org/x").host == "push.example.org"
+    assert services.endpoint("https://a.b.push.example.net/x") == Endpoint(
         scheme="https", host="a.b.push.example.net", port=443, path="/x"
     )
     with pytest.raises(ValueError, match="known"):
-        ours.endpoint("https://fcm.googleapis.com/x")
+        services.endpoint("https://fcm.googleapis.com/x")

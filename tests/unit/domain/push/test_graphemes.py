@@ -1,4 +1,4 @@
-"""Where a text may be cut: never within what a person takes for one character."""
+"""Graphemes: text is never cut within a user-perceived character."""
 
 import pytest
 
@@ -31,17 +31,17 @@ def utf8(text: str) -> int:
     ],
     ids=ascii,
 )
-def test_what_a_person_takes_for_one_character_is_one(parts: list[str]) -> None:
+def test_grapheme_is_one_visible_character(parts: list[str]) -> None:
     assert [*graphemes("".join(parts))] == parts
 
 
-def test_a_text_that_fits_stays_as_it_is() -> None:
+def test_text_that_fits_is_unchanged() -> None:
     assert shortened("中文", 6, utf8) == "中文"
     assert shortened("", 0, utf8) == ""
 
 
 @pytest.mark.parametrize(
-    ("text", "most", "left"),
+    ("text", "limit", "shortened_text"),
     [
         ("中文字", 8, "中…"),
         ("中文字", 5, "…"),
@@ -51,6 +51,6 @@ def test_a_text_that_fits_stays_as_it_is() -> None:
         ("a bcdef", 5, "a…"),
     ],
 )
-def test_what_does_not_fit_ends_behind_a_whole_character_and_with_an_ellipsis(text: str, most: int, left: str) -> None:
-    assert shortened(text, most, utf8) == left
-    assert utf8(left) <= most
+def test_long_text_is_cut_after_a_character_and_gets_an_ellipsis(text: str, limit: int, shortened_text: str) -> None:
+    assert shortened(text, limit, utf8) == shortened_text
+    assert utf8(shortened_text) <= limit

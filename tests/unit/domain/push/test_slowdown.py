@@ -1,4 +1,4 @@
-"""Ease: what slow tabs and a store under pressure leave of the pace of alerts."""
+"""Slowdown: how much slow inboxes and store backpressure reduce the alert rate."""
 
 from datetime import datetime, timedelta
 
@@ -15,7 +15,7 @@ from tests.support.fakes.push import MemoryTabReport
 
 
 @pytest.mark.parametrize(
-    ("tab", "pressure", "left"),
+    ("tab", "pressure", "ratio"),
     [
         (None, 0, 1),
         (SLOW_INBOX, 0, 1),
@@ -27,33 +27,33 @@ from tests.support.fakes.push import MemoryTabReport
         (SLOW_INBOX * 2.5, 0.1, 0.525),
     ],
 )
-def test_the_worse_of_both_decides(tab: timedelta | None, pressure: float, left: float) -> None:
-    assert slowdown(tab, pressure) == pytest.approx(left)
+def test_worse_reading_decides(tab: timedelta | None, pressure: float, ratio: float) -> None:
+    assert slowdown(tab, pressure) == pytest.approx(ratio)
 
 
-class Away(MemoryTabReport):
+class UnavailableTabReport(MemoryTabReport):
     def worst(self) -> timedelta | None:
         raise CacheUnavailable
 
 
-def easing(clock: ManualClock, tabs: MemoryTabReport) -> Slowdown:
+def make_slowdown(clock: ManualClock, tabs: MemoryTabReport) -> Slowdown:
     return Slowdown(inbox_latency=tabs, backpressure=MemoryPressure(clock), metrics=Metrics())
 
 
-def test_it_is_asked_once_a_second_and_told_to_operators() -> None:
+def test_slowdown_is_read_once_a_second_and_measured() -> None:
     clock = ManualClock()
     tabs = MemoryTabReport(clock)
-    left = easing(clock, tabs)
-    assert left(clock.now()) == 1
+    current_slowdown = make_slowdown(clock, tabs)
+    assert current_slowdown(clock.now()) == 1
     tabs.publish("a", STUCK_INBOX, 10 * SECOND)
-    assert left(clock.now() + 0.9 * SECOND) == 1
-    assert left(clock.now() + SECOND) == MIN_SLOWDOWN
-    assert left.metrics.registry.get_sample_value("notifier_push_ease_ratio") == MIN_SLOWDOWN
+    assert current_slowdown(clock.now() + 0.9 * SECOND) == 1
+    assert current_slowdown(clock.now() + SECOND) == MIN_SLOWDOWN
+    assert current_slowdown.metrics.registry.get_sample_value("notifier_push_slowdown_ratio") == MIN_SLOWDOWN
 
 
-def test_where_nobody_can_be_asked_nothing_is_held_back() -> None:
+def test_unavailable_report_causes_no_slowdown() -> None:
     clock = ManualClock()
-    left = easing(clock, Away(clock))
-    left.factor = MIN_SLOWDOWN
-    assert left(clock.now()) == 1
-    assert isinstance(left.read_at, datetime)
+    current_slowdown = make_slowdown(clock, UnavailableTabReport(clock))
+    current_slowdown.factor = MIN_SLOWDOWN
+    assert current_slowdown(clock.now()) == 1
+    assert isinstance(current_slowdown.read_at, datetime)

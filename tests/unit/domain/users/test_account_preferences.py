@@ -1,4 +1,4 @@
-"""What a person says of everything: how a wish changes it, and how it goes with what is said of one subject."""
+"""Account preferences: how a change applies, and how they combine with a subject's own."""
 
 from dataclasses import replace
 from datetime import datetime, time, timedelta
@@ -32,41 +32,39 @@ MEMBER = Member(7)
 LATER = NOON + HOUR
 NIGHT = QuietHours(start=time(22), end=time(7))
 TOKYO = AccountPreferences(quiet=NIGHT, zone="Asia/Tokyo")
-"""There it is 21:00 at noon."""
+"""Local time is 21:00 at noon UTC."""
 ALL, FIRST, DIGEST, OFF, DEFAULT = Volume.ALL, Volume.FIRST, Volume.DIGEST, Volume.OFF, Volume.DEFAULT
 
 
-def then(before: AccountPreferences, wish: AccountPreferencesPatch, now: datetime = NOON) -> AccountPreferences:
-    return before.apply(wish.change_for(MEMBER, before, now))
+def changed(before: AccountPreferences, patch: AccountPreferencesPatch, now: datetime = NOON) -> AccountPreferences:
+    return before.apply(patch.change_for(MEMBER, before, now))
 
 
-def own(volume: Volume = DEFAULT, visible_from: datetime = ALWAYS) -> SubjectPreference:
+def own_preference(volume: Volume = DEFAULT, visible_from: datetime = ALWAYS) -> SubjectPreference:
     return SubjectPreference(subject=OF_NOVA, member=MEMBER, at=ALWAYS, volume=volume, visible_from=visible_from)
 
 
 @pytest.mark.parametrize(
-    ("overall", "own", "found"),
+    ("account", "subject", "expected"),
     [
-        *((OFF, own, OFF) for own in Volume),
-        *((overall, DEFAULT, overall) for overall in (ALL, FIRST, DIGEST)),
-        *((overall, own, own) for overall in (ALL, FIRST, DIGEST) for own in (ALL, FIRST, DIGEST, OFF)),
+        *((OFF, subject, OFF) for subject in Volume),
+        *((account, DEFAULT, account) for account in (ALL, FIRST, DIGEST)),
+        *((account, subject, subject) for account in (ALL, FIRST, DIGEST) for subject in (ALL, FIRST, DIGEST, OFF)),
     ],
 )
-def test_the_subject_s_own_word_goes_first_and_off_of_everything_silences_all(
-    overall: Volume, own: Volume, found: Volume
-) -> None:
-    assert effective_volume(overall, own) is found
+def test_own_volume_wins_unless_account_volume_is_off(account: Volume, subject: Volume, expected: Volume) -> None:
+    assert effective_volume(account, subject) is expected
 
 
-def test_a_wish_changes_what_it_names_and_nothing_else() -> None:
-    said = then(DEFAULT_ACCOUNT_PREFERENCES, AccountPreferencesPatch(push=False, zone="Asia/Tokyo"))
-    assert said == AccountPreferences(at=NOON, push=False, zone="Asia/Tokyo")
-    again = then(said, AccountPreferencesPatch(quiet=NIGHT, push=True, digest_hour=7), LATER)
-    assert again == AccountPreferences(at=LATER, push=True, zone="Asia/Tokyo", quiet=NIGHT, digest_hour=7)
+def test_patch_changes_only_its_own_fields() -> None:
+    first = changed(DEFAULT_ACCOUNT_PREFERENCES, AccountPreferencesPatch(push=False, zone="Asia/Tokyo"))
+    assert first == AccountPreferences(at=NOON, push=False, zone="Asia/Tokyo")
+    second = changed(first, AccountPreferencesPatch(quiet=NIGHT, push=True, digest_hour=7), LATER)
+    assert second == AccountPreferences(at=LATER, push=True, zone="Asia/Tokyo", quiet=NIGHT, digest_hour=7)
 
 
-def test_every_word_is_later_than_the_one_before_though_the_clock_is_not() -> None:
-    before = then(DEFAULT_ACCOUNT_PREFERENCES, AccountPreferencesPatch(push=False))
+def test_change_is_later_than_the_previous_one_despite_slow_clock() -> None:
+    before = changed(DEFAULT_ACCOUNT_PREFERENCES, AccountPreferencesPatch(push=False))
     assert AccountPreferencesPatch(push=True).change_for(MEMBER, before, NOON - HOUR).at == NOON + timedelta(
         milliseconds=1
     )
@@ -89,47 +87,49 @@ def test_every_word_is_later_than_the_one_before_though_the_clock_is_not() -> No
         (ALL, OFF, False, False),
     ],
 )
-def test_who_leaves_off_or_begins_or_leaves_a_digest_is_told_what_opens_from_then_on(
+def test_leaving_off_or_changing_digest_hides_past_bursts(
     before: Volume, after: Volume, left_off: bool, digests: bool
 ) -> None:
-    said = then(AccountPreferences(volume=before), AccountPreferencesPatch(volume=after))
-    assert (said.visible_from == NOON, said.default_from == NOON) == (left_off, digests)
-    silent = then(AccountPreferences(volume=before), AccountPreferencesPatch(push=False))
+    loud = changed(AccountPreferences(volume=before), AccountPreferencesPatch(volume=after))
+    assert (loud.visible_from == NOON, loud.default_from == NOON) == (left_off, digests)
+    silent = changed(AccountPreferences(volume=before), AccountPreferencesPatch(push=False))
     assert (silent.visible_from, silent.default_from) == (ALWAYS, ALWAYS)
 
 
-def since(overall: AccountPreferences, want: SubjectPreference | None) -> datetime:
-    wants = {} if want is None else {OF_NOVA: want}
-    return visible_from({OF_NOVA: NOON - HOUR}, wants, overall)[OF_NOVA]
+def since(overall: AccountPreferences, preference: SubjectPreference | None) -> datetime:
+    preferences = {} if preference is None else {OF_NOVA: preference}
+    return visible_from({OF_NOVA: NOON - HOUR}, preferences, overall)[OF_NOVA]
 
 
-def test_what_off_silenced_stays_gone_everywhere_and_what_digest_did_where_nothing_else_was_said() -> None:
-    left = AccountPreferences(visible_from=NOON, default_from=LATER)
+def test_silenced_bursts_stay_hidden_after_off_and_digest() -> None:
+    overall = AccountPreferences(visible_from=NOON, default_from=LATER)
     assert since(DEFAULT_ACCOUNT_PREFERENCES, None) == NOON - HOUR
-    assert (since(left, None), since(left, own()), since(left, own(ALL))) == (LATER, LATER, NOON)
-    assert since(left, own(visible_from=LATER + HOUR)) == LATER + HOUR
-    assert since(left, own(ALL, NEVER)) == NEVER
+    assert (since(overall, None), since(overall, own_preference()), since(overall, own_preference(ALL))) == (
+        LATER,
+        LATER,
+        NOON,
+    )
+    assert since(overall, own_preference(visible_from=LATER + HOUR)) == LATER + HOUR
+    assert since(overall, own_preference(ALL, NEVER)) == NEVER
 
 
-def test_the_first_word_of_a_subject_brings_nothing_back_that_everything_s_had_silenced() -> None:
+def test_first_own_volume_keeps_silenced_bursts_hidden() -> None:
     for volume in (ALL, FIRST):
-        assert (
-            PreferencePatch(volume=volume).change_for(own(), LATER, DIGEST).visible_from == LATER
-        )  # it leaves the digest
-        assert (
-            PreferencePatch(volume=volume).change_for(own(), LATER, ALL, NOON).visible_from == NOON
-        )  # it was left for all before
-    assert PreferencePatch(volume=ALL).change_for(own(FIRST), LATER, ALL, NOON).visible_from is None
-    assert PreferencePatch(muted_until=NEVER).change_for(own(), NOON, ALL, NOON).visible_from == NEVER
+        # Leaves the digest.
+        assert PreferencePatch(volume=volume).change_for(own_preference(), LATER, DIGEST).visible_from == LATER
+        # The digest was left account-wide before.
+        assert PreferencePatch(volume=volume).change_for(own_preference(), LATER, ALL, NOON).visible_from == NOON
+    assert PreferencePatch(volume=ALL).change_for(own_preference(FIRST), LATER, ALL, NOON).visible_from is None
+    assert PreferencePatch(muted_until=NEVER).change_for(own_preference(), NOON, ALL, NOON).visible_from == NEVER
 
 
-def test_a_word_that_is_taken_back_leaves_a_subject_as_everything_is() -> None:
-    assert PreferencePatch(volume=DEFAULT).change_for(own(OFF), LATER).visible_from == LATER
+def test_removed_own_volume_restores_the_account_volume() -> None:
+    assert PreferencePatch(volume=DEFAULT).change_for(own_preference(OFF), LATER).visible_from == LATER
     assert (
-        PreferencePatch(volume=DEFAULT).change_for(own(OFF), LATER, DIGEST).visible_from == LATER
-    )  # it enters the digest
-    assert PreferencePatch(volume=DEFAULT).change_for(own(OFF), LATER, OFF).visible_from is None
-    assert own(DEFAULT).member_sets == []
+        PreferencePatch(volume=DEFAULT).change_for(own_preference(OFF), LATER, DIGEST).visible_from == LATER
+    )  # enters the digest
+    assert PreferencePatch(volume=DEFAULT).change_for(own_preference(OFF), LATER, OFF).visible_from is None
+    assert own_preference(DEFAULT).member_sets == []
 
 
 @pytest.mark.parametrize(
@@ -143,19 +143,19 @@ def test_a_word_that_is_taken_back_leaves_a_subject_as_everything_is() -> None:
         (AccountPreferences(quiet=NIGHT), []),
     ],
 )
-def test_the_sets_that_fan_out_goes_by(overall: AccountPreferences, kinds: list[SetKind]) -> None:
+def test_member_sets_follow_account_preferences(overall: AccountPreferences, kinds: list[SetKind]) -> None:
     assert [*overall.member_sets] == kinds
 
 
-def test_nothing_of_everything_is_nothing_but_what_is_about_oneself() -> None:
-    nothing = replace(viewer(), account_preferences=AccountPreferences(volume=OFF, visible_from=LATER))
-    assert hidden_reason(burst(), nothing, now=LATER) is HiddenReason.VOLUME
-    assert list(nothing.listed_subjects) == []
-    oneself = replace(viewer(user=NOVA), account_preferences=nothing.account_preferences)
-    assert hidden_reason(burst(subject=SELF_NOVA), oneself, now=LATER) is None
+def test_account_volume_off_hides_all_but_own_mentions() -> None:
+    silent = replace(viewer(), account_preferences=AccountPreferences(volume=OFF, visible_from=LATER))
+    assert hidden_reason(burst(), silent, now=LATER) is HiddenReason.VOLUME
+    assert list(silent.listed_subjects) == []
+    owner = replace(viewer(user=NOVA), account_preferences=silent.account_preferences)
+    assert hidden_reason(burst(subject=SELF_NOVA), owner, now=LATER) is None
 
 
-def test_who_said_nothing_of_alerts_gets_them_and_has_not_asked_for_them() -> None:
+def test_alerts_are_on_by_default_without_being_asked_for() -> None:
     assert [
         overall.allows_alerts
         for overall in (DEFAULT_ACCOUNT_PREFERENCES, AccountPreferences(push=True), AccountPreferences(push=False))
@@ -164,14 +164,14 @@ def test_who_said_nothing_of_alerts_gets_them_and_has_not_asked_for_them() -> No
         True,
         False,
     ]
-    asked = then(DEFAULT_ACCOUNT_PREFERENCES, AccountPreferencesPatch(push=True))
+    asked = changed(DEFAULT_ACCOUNT_PREFERENCES, AccountPreferencesPatch(push=True))
     assert SetKind.ASKED in asked.member_sets
-    assert SetKind.ASKED in then(asked, AccountPreferencesPatch(quiet=NIGHT)).member_sets
-    assert [*then(asked, AccountPreferencesPatch(push=False)).member_sets] == [SetKind.NO_PUSH]
+    assert SetKind.ASKED in changed(asked, AccountPreferencesPatch(quiet=NIGHT)).member_sets
+    assert [*changed(asked, AccountPreferencesPatch(push=False)).member_sets] == [SetKind.NO_PUSH]
 
 
 @pytest.mark.parametrize(
-    ("overall", "now", "how"),
+    ("overall", "now", "suppression"),
     [
         (TOKYO, NOON, None),
         (TOKYO, LATER, AlertDeferred(until=NOON + 10 * HOUR)),
@@ -180,13 +180,13 @@ def test_who_said_nothing_of_alerts_gets_them_and_has_not_asked_for_them() -> No
         (replace(TOKYO, volume=OFF), LATER, AlertSuppressed()),
     ],
 )
-def test_no_phone_rings_of_who_wants_no_alerts_and_of_who_sleeps_once_the_night_is_over(
-    overall: AccountPreferences, now: datetime, how: AlertSuppressed | AlertDeferred | None
+def test_unwanted_alerts_are_dropped_and_quiet_hours_defer_them(
+    overall: AccountPreferences, now: datetime, suppression: AlertSuppressed | AlertDeferred | None
 ) -> None:
-    to = replace(viewer(), account_preferences=overall)
-    assert suppression_of(overall, DEFAULT, burst(), now) == how
-    assert may_push(burst(), to, now=now) is (how is None)
-    assert may_push_after_quiet_hours(burst(), to, now=now) is (how != AlertSuppressed())
+    recipient = replace(viewer(), account_preferences=overall)
+    assert suppression_of(overall, DEFAULT, burst(), now) == suppression
+    assert may_push(burst(), recipient, now=now) is (suppression is None)
+    assert may_push_after_quiet_hours(burst(), recipient, now=now) is (suppression != AlertSuppressed())
 
 
 @pytest.mark.parametrize(
@@ -194,25 +194,25 @@ def test_no_phone_rings_of_who_wants_no_alerts_and_of_who_sleeps_once_the_night_
     [
         (QuietHours(start=time(9), end=time(12, 40)), 0, 45),
         (QuietHours(start=time(9), end=time(12, 45)), 0, 45),
-        # Awake for five minutes a day, and between two quarters.
+        # Awake for only five minutes a day, between two quarter hours.
         (QuietHours(start=time(12, 35), end=time(12, 30)), 0, 30),
         (QuietHours(start=time(12, 37), end=time(12, 32)), 0, 32),
-        # Its day is over at 12:43.
+        # The alert expires at 12:43.
         (QuietHours(start=time(9), end=time(12, 40)), 24 * 60 - 43, 40),
         (QuietHours(start=time(9), end=time(12, 40)), 24 * 60 - 46, 45),
     ],
 )
-def test_who_sleeps_is_looked_for_at_a_quarter_where_the_alert_is_worth_one_then_and_nobody_sleeps_again(
+def test_wake_time_is_a_quarter_hour_while_awake_and_not_expired(
     quiet: QuietHours, after_opening: int, at: int
 ) -> None:
-    of = burst(opened_at=NOON - timedelta(minutes=after_opening))
-    assert AccountPreferences(quiet=quiet).alert_time_after_quiet(of, NOON) == NOON + timedelta(minutes=at)
+    deferred = burst(opened_at=NOON - timedelta(minutes=after_opening))
+    assert AccountPreferences(quiet=quiet).alert_time_after_quiet(deferred, NOON) == NOON + timedelta(minutes=at)
 
 
-def test_who_is_awake_is_not_looked_for_later() -> None:
+def test_user_outside_quiet_hours_has_no_wake_time() -> None:
     assert AccountPreferences(quiet=NIGHT).alert_time_after_quiet(burst(), NOON) is None
 
 
-def test_the_list_is_the_same_whatever_is_said_of_alerts() -> None:
+def test_alert_preferences_do_not_change_the_inbox() -> None:
     for overall in (AccountPreferences(push=False), TOKYO):
         assert hidden_reason(burst(), replace(viewer(), account_preferences=overall), now=LATER) is None

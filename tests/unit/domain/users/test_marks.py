@@ -1,4 +1,4 @@
-"""What counts as seen."""
+"""Marks: which bursts count as seen."""
 
 from notifier.domain.ids import BurstKey
 from notifier.domain.users.visibility import Marks
@@ -7,17 +7,17 @@ from tests.support.examples import NOON, OF_NOVA, SECOND
 FIRST, SECOND_BURST = BurstKey(OF_NOVA, 1), BurstKey(OF_NOVA, 2)
 
 
-def test_to_one_who_never_looked_everything_is_new() -> None:
+def test_everything_is_unseen_before_the_first_visit() -> None:
     assert Marks().is_unseen(FIRST, NOON)
 
 
-def test_what_opened_up_to_seen_at_was_seen_and_what_opened_later_was_not() -> None:
+def test_bursts_opened_until_seen_at_are_seen() -> None:
     marks = Marks(seen_at=NOON)
     assert not marks.is_unseen(FIRST, NOON)
     assert marks.is_unseen(FIRST, NOON + SECOND)
 
 
-def test_a_newer_burst_that_was_on_the_page_was_seen_and_its_neighbour_was_not() -> None:
+def test_newer_burst_on_the_page_is_seen_but_not_its_neighbor() -> None:
     marks = Marks(seen_at=NOON, also_seen=frozenset({FIRST}))
     assert not marks.is_unseen(FIRST, NOON + SECOND)
     assert marks.is_unseen(SECOND_BURST, NOON + SECOND)

@@ -1,4 +1,4 @@
-"""Quiet hours by the clock on the wall, also where that is moved."""
+"""Quiet hours in local time, including daylight saving changes."""
 
 from datetime import UTC, datetime, time, timedelta
 
@@ -38,25 +38,25 @@ def utc(text: str) -> datetime:
         ("UTC", NO_QUIET_HOURS, "2026-01-05T00:00:00", False),
     ],
 )
-def test_they_are_the_wall_s(zone: str, hours: QuietHours, now: str, silent: bool) -> None:
+def test_quiet_hours_follow_local_time(zone: str, hours: QuietHours, now: str, silent: bool) -> None:
     assert is_quiet(zone, hours, utc(now)) is silent
 
 
 @pytest.mark.parametrize(
     ("hours", "day", "first", "last"),
     [
-        # Berlin, the night to 2026-03-29: at 01:00Z the hand leaps from 02:00 to 03:00.
+        # Berlin, the night before 2026-03-29: at 01:00Z the clock jumps from 02:00 to 03:00.
         (NIGHT, "2026-03-28", "2026-03-28T21:00", "2026-03-29T05:00"),
         (QuietHours(start=time(22), end=time(2, 30)), "2026-03-28", "2026-03-28T21:00", "2026-03-29T01:30"),
         (QuietHours(start=time(2, 30), end=time(7)), "2026-03-29", "2026-03-29T00:30", "2026-03-29T05:00"),
-        # The night to 2026-10-25: at 01:00Z it goes back from 03:00 to 02:00.
+        # The night before 2026-10-25: at 01:00Z the clock goes back from 03:00 to 02:00.
         (NIGHT, "2026-10-24", "2026-10-24T20:00", "2026-10-25T06:00"),
         (QuietHours(start=time(22), end=time(2, 30)), "2026-10-24", "2026-10-24T20:00", "2026-10-25T01:30"),
         (QuietHours(start=time(2, 30), end=time(7)), "2026-10-25", "2026-10-25T00:30", "2026-10-25T06:00"),
         (QuietHours(start=time(2, 15), end=time(2, 45)), "2026-10-25", "2026-10-25T00:15", "2026-10-25T01:45"),
     ],
 )
-def test_where_the_clock_is_moved_they_are_one_stretch(hours: QuietHours, day: str, first: str, last: str) -> None:
+def test_quiet_hours_are_contiguous_across_clock_changes(hours: QuietHours, day: str, first: str, last: str) -> None:
     minute = timedelta(minutes=1)
     start = utc(f"{day}T00:00") - timedelta(hours=2)
     silent = [now for n in range(36 * 60) if is_quiet(BERLIN, hours, now := start + n * minute)]
@@ -80,35 +80,35 @@ def test_where_the_clock_is_moved_they_are_one_stretch(hours: QuietHours, day: s
         (BERLIN, NIGHT, "2026-03-28T21:00", "2026-03-29T05:00"),
         (BERLIN, NIGHT, "2026-10-24T20:00", "2026-10-25T06:00"),
         (BERLIN, QuietHours(start=time(22), end=time(2, 30)), "2026-10-25T00:45", "2026-10-25T01:30"),
-        # They begin again before they end, because the hand goes back in between.
+        # Quiet hours begin again before they end, because the clock goes back in between.
         (BERLIN, QuietHours(start=time(2, 30), end=time(2, 15)), "2026-10-25T00:00", "2026-10-26T01:15"),
         ("Atlantis/Poseidonis", NIGHT, "2026-01-05T23:00", "2026-01-06T07:00"),
         ("UTC", NO_QUIET_HOURS, "2026-01-05T00:00", None),
     ],
 )
-def test_they_last_until_the_first_moment_that_is_not_quiet(
+def test_quiet_until_is_the_first_time_that_is_not_quiet(
     zone: str, hours: QuietHours, now: str, until: str | None
 ) -> None:
-    found = quiet_until(zone, hours, utc(now))
-    assert found == (None if until is None else utc(until))
-    assert found is None or not is_quiet(zone, hours, found)
+    end = quiet_until(zone, hours, utc(now))
+    assert end == (None if until is None else utc(until))
+    assert end is None or not is_quiet(zone, hours, end)
 
 
-def test_half_an_hour_of_summer_is_heard_too() -> None:
+def test_quiet_hours_follow_a_clock_change_of_half_an_hour() -> None:
     hours = QuietHours(start=time(1, 45), end=time(3))
-    assert is_quiet(LORD_HOWE, hours, utc("2026-04-04T14:45"))  # 01:45 the first time, half an hour before it goes back
-    assert is_quiet(LORD_HOWE, hours, utc("2026-04-04T15:05"))  # 01:35 for the second time
+    assert is_quiet(LORD_HOWE, hours, utc("2026-04-04T14:45"))  # 01:45, before the clock goes back
+    assert is_quiet(LORD_HOWE, hours, utc("2026-04-04T15:05"))  # 01:35, after the clock went back
     assert not is_quiet(LORD_HOWE, hours, utc("2026-04-04T16:30"))
 
 
-def test_a_zone_is_one_of_the_iana_s_names() -> None:
+def test_only_iana_zone_names_are_known() -> None:
     assert all(map(is_known_zone, ("UTC", BERLIN, "America/Argentina/Buenos_Aires")))
     assert not any(
         map(is_known_zone, ("", "Berlin", "../etc/passwd", "/etc/localtime", "Europe", "a\0b", "Europe/Berlin "))
     )
 
 
-def test_where_a_zone_is_known_no_more_utc_counts() -> None:
+def test_quiet_hours_of_unknown_zone_use_utc() -> None:
     assert is_quiet("Atlantis/Poseidonis", NIGHT, utc("2026-01-05T22:00"))
     assert not is_quiet("Atlantis/Poseidonis", NIGHT, utc("2026-01-05T21:00"))
 
@@ -122,12 +122,12 @@ def test_where_a_zone_is_known_no_more_utc_counts() -> None:
         ("2026-01-06T23:46:00", "2026-01-07T00:00:00"),
     ],
 )
-def test_who_wakes_is_looked_for_at_a_quarter_and_never_before(wakes: str, at: str) -> None:
+def test_wake_time_is_rounded_up_to_a_quarter_hour(wakes: str, at: str) -> None:
     assert next_quarter_hour(utc(wakes)) == utc(at)
 
 
 @pytest.mark.parametrize("zone", [BERLIN, NEW_YORK, "Asia/Kathmandu", "Australia/Eucla", LORD_HOWE])
-def test_whose_night_ends_at_a_quarter_waits_for_nobody_else(zone: str) -> None:
+def test_quiet_hours_ending_at_a_quarter_hour_add_no_wait(zone: str) -> None:
     until = quiet_until(zone, QuietHours(start=time(0, 30), end=time(0, 15)), utc("2026-01-05T12:00:00"))
     assert until is not None
     assert next_quarter_hour(until) == until

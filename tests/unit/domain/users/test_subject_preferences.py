@@ -1,4 +1,4 @@
-"""What a person wants of a subject: how a wish changes it, and in which sets it puts the person."""
+"""Subject preferences: how a patch changes them, and which member sets they imply."""
 
 from datetime import datetime, timedelta
 
@@ -16,94 +16,106 @@ from notifier.domain.users.subject_preferences import (
 )
 from tests.support.examples import HOUR, NOON, OF_NOVA, burst
 
-EVERYTHING = SubjectPreference(subject=OF_NOVA, member=Member(7), at=ALWAYS)
+DEFAULT_PREFERENCE = SubjectPreference(subject=OF_NOVA, member=Member(7), at=ALWAYS)
 LATER = NOON + HOUR
 
 
-def heard(*wishes: PreferencePatch, now: datetime = NOON) -> SubjectPreference:
-    want = EVERYTHING
-    for wish in wishes:
-        want = want.apply(wish.change_for(want, now))
-    return want
+def preference_after(*patches: PreferencePatch, now: datetime = NOON) -> SubjectPreference:
+    preference = DEFAULT_PREFERENCE
+    for patch in patches:
+        preference = preference.apply(patch.change_for(preference, now))
+    return preference
 
 
-def then(before: SubjectPreference, wish: PreferencePatch, now: datetime = NOON) -> SubjectPreference:
-    return before.apply(wish.change_for(before, now))
+def changed(before: SubjectPreference, patch: PreferencePatch, now: datetime = NOON) -> SubjectPreference:
+    return before.apply(patch.change_for(before, now))
 
 
-def test_a_wish_changes_what_it_names_and_nothing_else() -> None:
-    said = heard(PreferencePatch(volume=Volume.FIRST))
-    assert (said.volume, said.visible_from, said.at) == (Volume.FIRST, ALWAYS, NOON)
-    muted = then(said, PreferencePatch(muted_until=LATER), NOON + timedelta(minutes=1))
+def test_patch_changes_only_its_own_fields() -> None:
+    first_only = preference_after(PreferencePatch(volume=Volume.FIRST))
+    assert (first_only.volume, first_only.visible_from, first_only.at) == (Volume.FIRST, ALWAYS, NOON)
+    muted = changed(first_only, PreferencePatch(muted_until=LATER), NOON + timedelta(minutes=1))
     assert (muted.volume, muted.visible_from, muted.at) == (Volume.FIRST, LATER, NOON + timedelta(minutes=1))
 
 
-def test_a_word_says_no_more_than_the_wish() -> None:
-    before = heard(PreferencePatch(volume=Volume.FIRST), PreferencePatch(muted_until=NEVER))
+def test_change_has_only_the_fields_of_its_patch() -> None:
+    before = preference_after(PreferencePatch(volume=Volume.FIRST), PreferencePatch(muted_until=NEVER))
     assert PreferencePatch(volume=Volume.OFF).change_for(before, LATER).visible_from is None
     assert PreferencePatch(muted_until=LATER).change_for(before, NOON).volume is None
-    assert PreferencePatch(muted_until=ALWAYS).change_for(heard(), NOON).visible_from is None
+    assert PreferencePatch(muted_until=ALWAYS).change_for(preference_after(), NOON).visible_from is None
 
 
-def test_every_word_is_later_than_the_one_before_though_the_clock_is_not() -> None:
-    first = heard(PreferencePatch(volume=Volume.OFF))
+def test_change_is_later_than_the_previous_one_despite_slow_clock() -> None:
+    first = preference_after(PreferencePatch(volume=Volume.OFF))
     second = PreferencePatch(volume=Volume.ALL).change_for(first, NOON - HOUR)
     assert second.at == NOON + timedelta(milliseconds=1)
 
 
-def test_who_leaves_off_or_digest_sees_what_opens_from_then_on() -> None:
+def test_leaving_off_or_digest_hides_past_bursts() -> None:
     for silent in (Volume.OFF, Volume.DIGEST):
         assert (
-            then(heard(PreferencePatch(volume=silent)), PreferencePatch(volume=Volume.FIRST), LATER).visible_from
+            changed(
+                preference_after(PreferencePatch(volume=silent)), PreferencePatch(volume=Volume.FIRST), LATER
+            ).visible_from
             == LATER
         )
         assert (
-            then(heard(PreferencePatch(volume=silent)), PreferencePatch(volume=Volume.OFF), LATER).visible_from <= NOON
+            changed(
+                preference_after(PreferencePatch(volume=silent)), PreferencePatch(volume=Volume.OFF), LATER
+            ).visible_from
+            <= NOON
         )
     assert (
-        then(heard(PreferencePatch(volume=Volume.FIRST)), PreferencePatch(volume=Volume.ALL), LATER).visible_from
+        changed(
+            preference_after(PreferencePatch(volume=Volume.FIRST)), PreferencePatch(volume=Volume.ALL), LATER
+        ).visible_from
         == ALWAYS
     )
 
 
 @pytest.mark.parametrize("before", [Volume.DEFAULT, Volume.ALL, Volume.FIRST, Volume.OFF])
-def test_a_digest_tells_what_opens_once_it_is_wanted_and_nothing_that_was_shown_or_silent_before(
+def test_digest_volume_hides_bursts_opened_before(
     before: Volume,
 ) -> None:
     assert (
-        then(heard(PreferencePatch(volume=before)), PreferencePatch(volume=Volume.DIGEST), LATER).visible_from == LATER
+        changed(
+            preference_after(PreferencePatch(volume=before)), PreferencePatch(volume=Volume.DIGEST), LATER
+        ).visible_from
+        == LATER
     )
-    again = heard(PreferencePatch(volume=before), PreferencePatch(volume=Volume.DIGEST))
-    assert then(again, PreferencePatch(volume=Volume.DIGEST), LATER).visible_from == NOON
-    muted = heard(PreferencePatch(volume=before), PreferencePatch(muted_until=NEVER))
-    assert then(muted, PreferencePatch(volume=Volume.DIGEST), LATER).visible_from == NEVER
+    digest = preference_after(PreferencePatch(volume=before), PreferencePatch(volume=Volume.DIGEST))
+    assert changed(digest, PreferencePatch(volume=Volume.DIGEST), LATER).visible_from == NOON
+    muted = preference_after(PreferencePatch(volume=before), PreferencePatch(muted_until=NEVER))
+    assert changed(muted, PreferencePatch(volume=Volume.DIGEST), LATER).visible_from == NEVER
 
 
-def test_who_leaves_off_while_it_is_muted_has_not_unmuted() -> None:
+def test_leaving_off_does_not_end_a_mute() -> None:
     assert (
-        heard(
+        preference_after(
             PreferencePatch(volume=Volume.OFF), PreferencePatch(muted_until=NEVER), PreferencePatch(volume=Volume.ALL)
         ).visible_from
         == NEVER
     )
 
 
-def test_a_mute_ends_when_it_is_taken_back_or_by_itself() -> None:
+def test_mute_ends_when_removed_or_expired() -> None:
     for until in (LATER, NEVER):
-        muted = heard(PreferencePatch(muted_until=until))
+        muted = preference_after(PreferencePatch(muted_until=until))
         assert muted.is_muted(NOON)
-        unmuted = then(muted, PreferencePatch(muted_until=ALWAYS))
+        unmuted = changed(muted, PreferencePatch(muted_until=ALWAYS))
         assert (unmuted.is_muted(NOON), unmuted.visible_from) == (False, NOON)
-    assert not heard(PreferencePatch(muted_until=LATER)).is_muted(LATER)
-    assert heard(PreferencePatch(muted_until=ALWAYS)).visible_from == ALWAYS
+    assert not preference_after(PreferencePatch(muted_until=LATER)).is_muted(LATER)
+    assert preference_after(PreferencePatch(muted_until=ALWAYS)).visible_from == ALWAYS
 
 
-def test_a_shorter_mute_takes_the_place_of_a_longer_one() -> None:
-    assert heard(PreferencePatch(muted_until=NEVER), PreferencePatch(muted_until=LATER)).visible_from == LATER
+def test_shorter_mute_replaces_a_longer_one() -> None:
+    assert (
+        preference_after(PreferencePatch(muted_until=NEVER), PreferencePatch(muted_until=LATER)).visible_from == LATER
+    )
 
 
 @pytest.mark.parametrize(
-    ("wishes", "kinds"),
+    ("patches", "kinds"),
     [
         ((), []),
         ((PreferencePatch(volume=Volume.OFF),), [SetKind.OFF]),
@@ -112,11 +124,11 @@ def test_a_shorter_mute_takes_the_place_of_a_longer_one() -> None:
         ((PreferencePatch(muted_until=NEVER), PreferencePatch(muted_until=ALWAYS)), []),
     ],
 )
-def test_the_sets_that_fan_out_goes_by(wishes: tuple[PreferencePatch, ...], kinds: list[SetKind]) -> None:
-    assert [*heard(*wishes).member_sets] == kinds
+def test_member_sets_follow_subject_preferences(patches: tuple[PreferencePatch, ...], kinds: list[SetKind]) -> None:
+    assert [*preference_after(*patches).member_sets] == kinds
 
 
-def test_a_phone_is_spared_what_opened_before_and_what_the_volume_leaves_out() -> None:
+def test_alert_is_suppressed_for_hidden_past_and_by_volume() -> None:
     assert not suppresses_alert(Volume.ALL, NOON, burst())
     assert suppresses_alert(Volume.ALL, NOON + timedelta(milliseconds=1), burst())
     assert suppresses_alert(Volume.FIRST, ALWAYS, burst(first_of_day=False))

@@ -1,4 +1,4 @@
-"""What a block and its end mean, before any store."""
+"""User blocks: the meaning of a block and of its end, without any store."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -22,7 +22,7 @@ BLOCK = UserBlockChange(id=EventId("graph", "1"), blocker=ADA, blocked=EVE, bloc
 MEMBERS = {ADA: Member(1), EVE: Member(2)}
 
 
-def test_each_of_the_two_has_it_from_its_own_side() -> None:
+def test_block_has_a_side_for_each_account() -> None:
     assert BLOCK.user_block(MEMBERS).sides == (
         UserBlockSide(member=Member(1), other_account=EVE, direction=BlockDirection.BLOCKS, until=NEVER, sequence=3),
         UserBlockSide(
@@ -31,17 +31,17 @@ def test_each_of_the_two_has_it_from_its_own_side() -> None:
     )
 
 
-def test_a_block_ends_at_the_moment_of_its_end() -> None:
+def test_block_ends_at_the_time_of_the_unblock() -> None:
     ended: UserBlock = replace(BLOCK, blocks=False, at=LATER).user_block(MEMBERS)
     assert ended.until == LATER
 
 
-def test_of_both_sides_the_later_counts() -> None:
+def test_later_end_of_both_sides_counts() -> None:
     assert block_ends([(ADA, NOON), (EVE, NEVER), (ADA, LATER), (EVE, NOON)]) == {ADA: LATER, EVE: NEVER}
     assert blocked_accounts({ADA: LATER, EVE: NEVER}) == {EVE}
 
 
-def test_what_is_followed_is_seen_from_the_later_of_both_moments() -> None:
+def test_follow_is_visible_from_the_later_of_follow_and_unblock() -> None:
     follows = {OF_NOVA: NOON}
     assert visible_after_unblock(follows, {BOB: NEVER}) == follows
     assert visible_after_unblock(follows, {NOVA: LATER}) == {OF_NOVA: LATER}

@@ -1,4 +1,4 @@
-"""The predicate, rule by rule."""
+"""Predicate: whether a user sees a burst, rule by rule."""
 
 from datetime import datetime, timedelta
 
@@ -24,90 +24,88 @@ OF_EVE = Subject(Kind.MENTION, EVE)
 BY_EVE = burst(mentioners=(EVE,), restricted_to=EVE, first_of_day=False)
 
 
-def why(shown: Burst, to: Viewer) -> HiddenReason | None:
-    return hidden_reason(shown, to, now=NOW)
+def reason_for(shown: Burst, reader: Viewer) -> HiddenReason | None:
+    return hidden_reason(shown, reader, now=NOW)
 
 
-def test_a_follower_sees_what_opened_since() -> None:
-    assert why(burst(), viewer()) is None
+def test_follower_sees_bursts_opened_since_the_follow() -> None:
+    assert reason_for(burst(), viewer()) is None
     assert is_visible(burst(), viewer(), now=NOW)
 
 
-def test_a_retraction_wins_over_every_other_reason() -> None:
-    nobody = viewer(follows={}, blocked=(ADA,), volume=Volume.OFF)
-    assert hidden_reason(burst(count=0), nobody, now=NOW) is HiddenReason.RETRACTED
-    assert why(burst(), nobody) is HiddenReason.NOT_FOLLOWED
+def test_retraction_wins_over_every_other_reason() -> None:
+    stranger = viewer(follows={}, blocked=(ADA,), volume=Volume.OFF)
+    assert hidden_reason(burst(count=0), stranger, now=NOW) is HiddenReason.RETRACTED
+    assert reason_for(burst(), stranger) is HiddenReason.NOT_FOLLOWED
 
 
 @pytest.mark.parametrize(
-    ("age", "gone"), [(RETENTION - timedelta(milliseconds=1), None), (RETENTION, HiddenReason.EXPIRED)]
+    ("age", "reason"), [(RETENTION - timedelta(milliseconds=1), None), (RETENTION, HiddenReason.EXPIRED)]
 )
-def test_a_burst_is_visible_for_90_days(age: timedelta, gone: HiddenReason | None) -> None:
+def test_burst_is_visible_for_90_days(age: timedelta, reason: HiddenReason | None) -> None:
     follower = viewer(follows={OF_NOVA: NOON - 2 * RETENTION})
-    assert why(burst(opened_at=NOW - age), follower) is gone
+    assert reason_for(burst(opened_at=NOW - age), follower) is reason
 
 
 @pytest.mark.parametrize(
     ("since", "reason"), [(NOON, None), (NOON + timedelta(milliseconds=1), HiddenReason.BEFORE_FOLLOW)]
 )
-def test_the_burst_that_opens_at_the_moment_of_the_follow_belongs_to_the_follower(
-    since: datetime, reason: HiddenReason | None
-) -> None:
-    assert why(burst(), viewer(follows={OF_NOVA: since})) is reason
+def test_burst_opened_at_the_time_of_the_follow_is_visible(since: datetime, reason: HiddenReason | None) -> None:
+    assert reason_for(burst(), viewer(follows={OF_NOVA: since})) is reason
 
 
-def test_a_restricted_burst_is_for_the_author_s_followers_alone() -> None:
+def test_restricted_burst_is_visible_to_followers_of_the_author_only() -> None:
     both = viewer(follows={OF_NOVA: NOON, OF_EVE: NOW})
-    assert why(BY_EVE, viewer()) is HiddenReason.RESTRICTED
-    assert why(BY_EVE, both) is None
-    assert why(BY_EVE, viewer(user=EVE)) is HiddenReason.RESTRICTED
-    assert why(BY_EVE, viewer(follows={OF_EVE: NOON})) is HiddenReason.NOT_FOLLOWED
+    assert reason_for(BY_EVE, viewer()) is HiddenReason.RESTRICTED
+    assert reason_for(BY_EVE, both) is None
+    assert reason_for(BY_EVE, viewer(user=EVE)) is HiddenReason.RESTRICTED
+    assert reason_for(BY_EVE, viewer(follows={OF_EVE: NOON})) is HiddenReason.NOT_FOLLOWED
 
 
-def test_who_mutes_a_protected_author_is_still_a_follower_of_hers() -> None:
-    assert why(BY_EVE, viewer(follows={OF_NOVA: NOON, OF_EVE: NEVER})) is None
-    assert why(BY_EVE, viewer(follows={OF_NOVA: NEVER, OF_EVE: NEVER})) is HiddenReason.MUTED
+def test_muted_protected_author_still_counts_as_followed() -> None:
+    assert reason_for(BY_EVE, viewer(follows={OF_NOVA: NOON, OF_EVE: NEVER})) is None
+    assert reason_for(BY_EVE, viewer(follows={OF_NOVA: NEVER, OF_EVE: NEVER})) is HiddenReason.MUTED
 
 
-def test_what_is_muted_for_a_while_is_not_seen_and_neither_is_what_opened_in_the_while() -> None:
-    until = viewer(follows={OF_NOVA: NOW + HOUR})
-    assert why(burst(), until) is HiddenReason.MUTED
-    assert hidden_reason(burst(), until, now=NOW + HOUR) is HiddenReason.BEFORE_FOLLOW
-    assert hidden_reason(burst(opened_at=NOW + HOUR), until, now=NOW + HOUR) is None
+def test_temporary_mute_also_hides_bursts_opened_during_it() -> None:
+    muted = viewer(follows={OF_NOVA: NOW + HOUR})
+    assert reason_for(burst(), muted) is HiddenReason.MUTED
+    assert hidden_reason(burst(), muted, now=NOW + HOUR) is HiddenReason.BEFORE_FOLLOW
+    assert hidden_reason(burst(opened_at=NOW + HOUR), muted, now=NOW + HOUR) is None
 
 
-def test_only_what_is_muted_for_good_is_not_even_asked_for() -> None:
+def test_only_permanently_muted_subjects_are_not_queried() -> None:
     assert list(viewer(follows={OF_NOVA: NEVER, OF_EVE: NOW + HOUR}).listed_subjects) == [OF_EVE]
 
 
-def test_the_personal_subject_is_its_owner_s_alone() -> None:
+def test_personal_subject_is_visible_to_its_owner_only() -> None:
     own = burst(subject=SELF_NOVA)
-    assert why(own, viewer(user=NOVA, follows={})) is None
-    assert why(own, viewer(user=BOB, follows={SELF_NOVA: NOON})) is HiddenReason.NOT_FOLLOWED
+    assert reason_for(own, viewer(user=NOVA, follows={})) is None
+    assert reason_for(own, viewer(user=BOB, follows={SELF_NOVA: NOON})) is HiddenReason.NOT_FOLLOWED
 
 
-def test_a_protected_author_s_mention_reaches_the_mentioned_account_only_if_it_follows() -> None:
+def test_mention_by_protected_author_needs_a_follow_by_the_mentioned() -> None:
     own = burst(subject=SELF_NOVA, mentioners=(EVE,), restricted_to=EVE)
-    assert why(own, viewer(user=NOVA, follows={})) is HiddenReason.RESTRICTED
-    assert why(own, viewer(user=NOVA, follows={OF_EVE: NOON})) is None
+    assert reason_for(own, viewer(user=NOVA, follows={})) is HiddenReason.RESTRICTED
+    assert reason_for(own, viewer(user=NOVA, follows={OF_EVE: NOON})) is None
 
 
-def test_a_burst_is_hidden_when_all_its_mentioners_are_blocked_and_there_are_no_more() -> None:
+def test_burst_is_hidden_when_all_its_mentioners_are_blocked() -> None:
     two = (ADA, EVE)
-    assert why(burst(mentioners=two), viewer(blocked=(ADA,))) is None
-    assert why(burst(mentioners=two), viewer(blocked=two)) is HiddenReason.BLOCKED
-    assert why(burst(mentioners=two, more_mentioners=True), viewer(blocked=two)) is None
+    assert reason_for(burst(mentioners=two), viewer(blocked=(ADA,))) is None
+    assert reason_for(burst(mentioners=two), viewer(blocked=two)) is HiddenReason.BLOCKED
+    assert reason_for(burst(mentioners=two, more_mentioners=True), viewer(blocked=two)) is None
 
 
-def test_a_block_hides_what_the_account_is_mentioned_by_also_where_its_follow_would_show_it() -> None:
-    assert why(burst(), viewer(blocked=(NOVA,))) is HiddenReason.BLOCKED
-    assert why(burst(), viewer(blocked=(NOVA,), follows={OF_NOVA: NEVER})) is HiddenReason.BLOCKED
-    assert why(burst(), viewer(blocked=(NOVA,), follows={})) is HiddenReason.NOT_FOLLOWED
-    assert not rings(burst(), viewer(blocked=(NOVA,)))
+def test_block_of_mentioned_account_hides_bursts_despite_follow() -> None:
+    assert reason_for(burst(), viewer(blocked=(NOVA,))) is HiddenReason.BLOCKED
+    assert reason_for(burst(), viewer(blocked=(NOVA,), follows={OF_NOVA: NEVER})) is HiddenReason.BLOCKED
+    assert reason_for(burst(), viewer(blocked=(NOVA,), follows={})) is HiddenReason.NOT_FOLLOWED
+    assert not is_alerted(burst(), viewer(blocked=(NOVA,)))
 
 
-def test_a_block_of_oneself_hides_nothing_of_one_s_own() -> None:
-    assert why(burst(subject=SELF_NOVA), viewer(user=NOVA, follows={}, blocked=(NOVA,))) is None
+def test_block_of_oneself_does_not_hide_own_mentions() -> None:
+    assert reason_for(burst(subject=SELF_NOVA), viewer(user=NOVA, follows={}, blocked=(NOVA,))) is None
 
 
 @pytest.mark.parametrize(
@@ -120,8 +118,8 @@ def test_a_block_of_oneself_hides_nothing_of_one_s_own() -> None:
         (Volume.OFF, True, HiddenReason.VOLUME),
     ],
 )
-def test_the_volume_decides_how_much_is_seen(volume: Volume, first: bool, reason: HiddenReason | None) -> None:
-    assert why(burst(first_of_day=first), viewer(volume=volume)) is reason
+def test_volume_decides_visibility(volume: Volume, first: bool, reason: HiddenReason | None) -> None:
+    assert reason_for(burst(first_of_day=first), viewer(volume=volume)) is reason
 
 
 @pytest.mark.parametrize(
@@ -129,33 +127,33 @@ def test_the_volume_decides_how_much_is_seen(volume: Volume, first: bool, reason
 )
 def test_only_a_hidden_mark_hides(mark: Mark | None, reason: HiddenReason | None) -> None:
     marks = Marks(by_burst={burst().key: mark} if mark else {BurstKey(OF_NOVA, 2): Mark.HIDDEN})
-    assert why(burst(), viewer(marks=marks)) is reason
+    assert reason_for(burst(), viewer(marks=marks)) is reason
 
 
 @pytest.mark.parametrize("seen", [True, False])
 @pytest.mark.parametrize(
     ("mark", "wins"), [(Mark.UNREAD, True), (Mark.READ, False), (Mark.HIDDEN, False), (None, None)]
 )
-def test_a_mark_outweighs_what_was_seen(mark: Mark | None, wins: bool | None, seen: bool) -> None:
+def test_mark_takes_precedence_over_seen(mark: Mark | None, wins: bool | None, seen: bool) -> None:
     marks = Marks(seen_at=NOON if seen else None, by_burst={burst().key: mark} if mark else {})
     assert is_unread(burst(), viewer(marks=marks)) is (not seen if wins is None else wins)
 
 
-def rings(shown: Burst, to: Viewer) -> bool:
-    return may_push(shown, to, now=NOW)
+def is_alerted(shown: Burst, reader: Viewer) -> bool:
+    return may_push(shown, reader, now=NOW)
 
 
-def test_a_phone_rings_for_what_is_visible_and_new() -> None:
-    assert rings(burst(), viewer())
-    assert not rings(burst(), viewer(follows={OF_NOVA: NOON + timedelta(milliseconds=1)}))
+def test_alert_is_sent_for_visible_new_burst() -> None:
+    assert is_alerted(burst(), viewer())
+    assert not is_alerted(burst(), viewer(follows={OF_NOVA: NOON + timedelta(milliseconds=1)}))
     assert not may_push(burst(count=0), viewer(), now=NOW)
 
 
-def test_no_phone_rings_for_a_blocked_opener_though_others_joined() -> None:
+def test_alert_is_suppressed_when_the_opener_is_blocked() -> None:
     joined = burst(mentioners=(ADA, EVE))
-    assert why(joined, viewer(blocked=(ADA,))) is None
-    assert not rings(joined, viewer(blocked=(ADA,)))
-    assert rings(joined, viewer(blocked=(EVE,)))
+    assert reason_for(joined, viewer(blocked=(ADA,))) is None
+    assert not is_alerted(joined, viewer(blocked=(ADA,)))
+    assert is_alerted(joined, viewer(blocked=(EVE,)))
 
 
 @pytest.mark.parametrize(
@@ -166,10 +164,10 @@ def test_no_phone_rings_for_a_blocked_opener_though_others_joined() -> None:
         *(Marks(by_burst={burst().key: mark}) for mark in Mark),
     ],
 )
-def test_no_phone_rings_for_what_was_dealt_with(marks: Marks) -> None:
-    assert not rings(burst(), viewer(marks=marks))
+def test_alert_is_suppressed_for_seen_or_marked_burst(marks: Marks) -> None:
+    assert not is_alerted(burst(), viewer(marks=marks))
 
 
-def test_what_was_seen_before_it_opened_silences_nothing() -> None:
+def test_earlier_visit_does_not_suppress_a_later_alert() -> None:
     earlier = Marks(seen_at=NOON - timedelta(milliseconds=1), by_burst={BurstKey(OF_NOVA, 2): Mark.HIDDEN})
-    assert rings(burst(), viewer(marks=earlier))
+    assert is_alerted(burst(), viewer(marks=earlier))
