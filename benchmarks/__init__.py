@@ -1,1 +1,1 @@
-"""Measure what is promised about speed. Not part of the product: nothing in `notifier` or `workers` imports it."""
+"""Measure the product's speed. Not part of the product: neither notifier nor workers import it."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks NAME`: measure what is promised about speed, against a baseline in the same rounds."""
+"""`python -m benchmarks NAME`: measure the promised speed, against a baseline in the same rounds."""
 
 import tempfile
 import time
@@ -27,7 +27,7 @@ environments_option = click.option(
     default=Path("build/peers"),
     show_default=True,
     metavar="DIR",
-    help="Where the peers are installed, from hashed pins, when they aren't yet; that needs a package registry.",
+    help="Folder for the peers. Missing ones are installed from hashed pins, which needs a package registry.",
 )
 
 
@@ -37,7 +37,7 @@ environments_option = click.option(
     epilog=example("python -m benchmarks fanout --quick"),
 )
 def bench() -> None:
-    """Measure what is promised about speed; nothing else should run on the machine meanwhile."""
+    """Measure the promised speed. Nothing else should run on the machine meanwhile."""
 
 
 @bench.command(
@@ -46,7 +46,7 @@ def bench() -> None:
     )
 )
 @click.option("--quick", is_flag=True, help="Fewer rounds: under four minutes.")
-@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part. May be repeated.")
 @json_option
 @click.pass_context
 def fanout(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
@@ -59,13 +59,13 @@ def fanout(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool
 @bench.command(
     epilog=example("python -m benchmarks density --quick", "python -m benchmarks density --only density_gain --json")
 )
-@click.option("--quick", is_flag=True, help="Fewer rounds of fewer users: two minutes.")
-@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
+@click.option("--quick", is_flag=True, help="Fewer rounds with fewer users: two minutes.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part. May be repeated.")
 @environments_option
 @json_option
 @click.pass_context
 def density(ctx: click.Context, quick: bool, only: tuple[str, ...], environments: Path, as_json: bool) -> None:
-    """Measure how fast people are reached when a burst is for few or many of them, ours and others in turns."""
+    """Measure how fast bursts reach few or many users of a range, against other designs in turns."""
     from benchmarks.fanout.density import DensityBench, names
     from benchmarks.peers.virtualenvs import Environments
 
@@ -76,19 +76,19 @@ def density(ctx: click.Context, quick: bool, only: tuple[str, ...], environments
 @bench.command(
     epilog=example("python -m benchmarks audience --quick", "python -m benchmarks audience --only universe --json")
 )
-@click.option("--quick", is_flag=True, help="Fewer rounds of less: under two minutes.")
-@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
+@click.option("--quick", is_flag=True, help="Fewer and smaller rounds: under two minutes.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part. May be repeated.")
 @click.option(
     "--profile",
     type=click.Choice(["embedded", "cluster"]),
     default="embedded",
     show_default=True,
-    help="In the cluster profile what Cassandra changes; it is started with Java and Maven.",
+    help="The cluster profile measures only the parts that use Cassandra. It needs Java and Maven.",
 )
 @json_option
 @click.pass_context
 def audience(ctx: click.Context, quick: bool, only: tuple[str, ...], profile: str, as_json: bool) -> None:
-    """Measure what it costs to know whom a burst is for: import, universe, activity, and the ways of others."""
+    """Measure the work on audiences: imports, universes, activity, and alternative designs."""
     from benchmarks.audience.suite import OF_CLUSTER, PARTS
 
     parts = OF_CLUSTER if profile == "cluster" else PARTS
@@ -97,11 +97,11 @@ def audience(ctx: click.Context, quick: bool, only: tuple[str, ...], profile: st
 
 @bench.command(epilog=example("python -m benchmarks live --quick", "python -m benchmarks live --json"))
 @click.option("--quick", is_flag=True, help="Fewer rounds: half a minute.")
-@click.option("--only", multiple=True, metavar="NAME", help="A figure; may be given several times.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure. May be repeated.")
 @json_option
 @click.pass_context
 def live(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
-    """Measure how soon those who look are told: one alone, and 1,000 open streams of one API process."""
+    """Measure how soon live updates arrive: on one stream, and on 1,000 streams of one API process."""
     from benchmarks.live import PARTS
 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
@@ -111,11 +111,11 @@ def live(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) 
     epilog=example("python -m benchmarks startup --quick", "python -m benchmarks startup --only up_restart_s --json")
 )
 @click.option("--quick", is_flag=True, help="Fewer rounds: two minutes.")
-@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part. May be repeated.")
 @json_option
 @click.pass_context
 def startup(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
-    """Measure a start of `notifier up` with our fork server, with that of multiprocessing, and without any."""
+    """Measure the start of `notifier up` with our fork server, with multiprocessing's, and without one."""
     from benchmarks.startup.suite import PARTS
 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
@@ -125,24 +125,24 @@ def startup(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: boo
     epilog=example("python -m benchmarks page --quick", "python -m benchmarks page --only demo_ready_s --json")
 )
 @click.option("--quick", is_flag=True, help="Fewer rounds: three minutes.")
-@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part. May be repeated.")
 @json_option
 @click.pass_context
 def page(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
-    """Measure the demo's page as its visitor has it; all but its start needs a Chromium and what drives it."""
+    """Measure the demo's page as a visitor sees it. All figures but its start need Chromium and its driver."""
     from benchmarks.demo_page import PARTS
 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
 
 
 @bench.command(epilog=example("python -m benchmarks push --quick", "python -m benchmarks push --only promises --json"))
-@click.option("--quick", is_flag=True, help="Fewer rounds of less: six minutes.")
-@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
+@click.option("--quick", is_flag=True, help="Fewer and smaller rounds: six minutes.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part. May be repeated.")
 @environments_option
 @json_option
 @click.pass_context
 def push(ctx: click.Context, quick: bool, only: tuple[str, ...], environments: Path, as_json: bool) -> None:
-    """Measure what an alert costs its sender, ours and other people's, and try what alerts promise."""
+    """Measure the cost of sending an alert, against other libraries, and check the promises of alerts."""
     from benchmarks.peers.virtualenvs import Environments
     from benchmarks.push.suite import parts
 
@@ -151,11 +151,11 @@ def push(ctx: click.Context, quick: bool, only: tuple[str, ...], environments: P
 
 @bench.command(epilog=example("python -m benchmarks cql --quick", "python -m benchmarks cql --only rows --json"))
 @click.option("--quick", is_flag=True, help="Fewer rounds: six minutes.")
-@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part. May be repeated.")
 @json_option
 @click.pass_context
 def cql(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
-    """Measure rows, pages, widths of a range, mentions and large bursts on Cassandra, started with Java and Maven."""
+    """Measure rows, pages, range widths, mentions and large bursts on Cassandra. Needs Java and Maven."""
     from benchmarks.cassandra.suite import PARTS
 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json, profile="cluster")
@@ -163,11 +163,11 @@ def cql(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -
 
 @bench.command(epilog=example("python -m benchmarks log --quick", "python -m benchmarks log --json"))
 @click.option("--quick", is_flag=True, help="Fewer rounds: half a minute.")
-@click.option("--only", multiple=True, metavar="NAME", help="A figure; may be given several times.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure. May be repeated.")
 @json_option
 @click.pass_context
 def log(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
-    """Measure what Kafka costs its clients, ours and others'; it is started with Java and Maven."""
+    """Measure the cost of Kafka for our client and for another one. Needs Java and Maven."""
     from benchmarks.kafka.records import PARTS
 
     _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json, profile="cluster")
@@ -176,15 +176,19 @@ def log(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -
 @bench.command(
     epilog=example("python -m benchmarks chaos --quick", "python -m benchmarks chaos --only takeover_s --json")
 )
-@click.option("--quick", is_flag=True, help="Without what takes longest: three nodes, and a topic that is deleted.")
-@click.option("--only", multiple=True, metavar="NAME", help="A figure; may be given several times.")
+@click.option("--quick", is_flag=True, help="Leave out the longest scenarios: three nodes, and a deleted topic.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure. May be repeated.")
 @click.option(
-    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Another one, other storms and moments."
+    "--seed",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="Seed of the storms and of the times of faults.",
 )
 @json_option
 @click.pass_context
 def chaos(ctx: click.Context, quick: bool, only: tuple[str, ...], seed: int, as_json: bool) -> None:
-    """Break the cluster profile on purpose, under load, and check that nothing is lost; needs Java and Maven."""
+    """Break the cluster profile under load, and check that nothing is lost. Needs Java and Maven."""
     from benchmarks.chaos.scenarios import parts, quickly
 
     temporary = tempfile.TemporaryDirectory(prefix="notifier-cluster-", ignore_cleanup_errors=True)
@@ -201,13 +205,13 @@ def chaos(ctx: click.Context, quick: bool, only: tuple[str, ...], seed: int, as_
     )
 )
 @click.option("--quick", is_flag=True, help="Fewer and shorter rounds: six minutes.")
-@click.option("--only", multiple=True, metavar="PART", help="A part or a figure; may be given several times.")
+@click.option("--only", multiple=True, metavar="PART", help="A figure or a part. May be repeated.")
 @click.option(
     "--profile",
     type=click.Choice(["embedded", "cluster"]),
     default="embedded",
     show_default=True,
-    help="The cluster profile runs on engines that are started with Java and Maven.",
+    help="The cluster profile starts engines of its own. It needs Java and Maven.",
 )
 @environments_option
 @json_option
@@ -215,7 +219,7 @@ def chaos(ctx: click.Context, quick: bool, only: tuple[str, ...], seed: int, as_
 def inbox(
     ctx: click.Context, *, quick: bool, only: tuple[str, ...], profile: str, environments: Path, as_json: bool
 ) -> None:
-    """Measure what opening the inbox costs: warm, first, deep, unchanged, and with a store or Redis in trouble."""
+    """Measure inbox opens: warm, first, deep, unchanged, and with a store or Redis in trouble."""
     from benchmarks.inbox.suite import asks_for_peer, parts
     from benchmarks.peers.virtualenvs import Environments
 
@@ -240,7 +244,7 @@ def _bench(
     known = names(parts)
     for name in only:
         if name not in known:
-            raise click.UsageError(f"There is no figure {name!r}; there are {', '.join(known)}.")
+            raise click.UsageError(f"unknown figure {name!r}; choose from {', '.join(known)}")
     if profile == "cluster":
         _require_engines()
     figures = run(quick=quick, only=only, tell=_progress(), parts=parts)
@@ -253,7 +257,7 @@ def _bench(
 @json_option
 @click.pass_context
 def peers(ctx: click.Context, quick: bool, environments: Path, as_json: bool) -> None:
-    """Measure other people's ways of reaching the same followers, and ours, in turns."""
+    """Measure how fast other designs and ours reach the same followers, in turns."""
     from benchmarks.fanout.suite import run
     from benchmarks.peers.contest import Contest, names
     from benchmarks.peers.virtualenvs import Environments
@@ -264,7 +268,7 @@ def peers(ctx: click.Context, quick: bool, environments: Path, as_json: bool) ->
 
 
 def _progress() -> Callable[[str], None]:
-    """Tells what happens, and when since now, on standard error."""
+    """Return a function that prints progress on standard error, with the time since this call."""
     began = time.monotonic()
 
     def tell(message: str) -> None:
@@ -275,11 +279,11 @@ def _progress() -> Callable[[str], None]:
 
 
 def _require_engines() -> None:
-    """Before a minute has been spent on failing each figure. Raises Environment."""
+    """Check for the engines before time is spent on figures that would all fail. Raises Environment."""
     from notifier.devkit.engines.maven import REMEDY, missing
 
     if lacking := missing():
-        raise Environment(f"There is no {' and no '.join(lacking)} here. {REMEDY}")
+        raise Environment(f"{' and '.join(lacking)} not found. {REMEDY}")
 
 
 def _report(
@@ -295,7 +299,7 @@ def _report(
 
 
 def _measured(figures: "Sequence[Figure]") -> dict[str, object]:
-    """By figure: the least, the middle and the most of what was measured."""
+    """Return the minimum, median and maximum of the measurements, by figure."""
     return {
         "ours": {figure.finding.name: asdict(figure.ours) for figure in figures if figure.ours},
         "baseline": {figure.finding.name: asdict(figure.baseline) for figure in figures if figure.baseline},

@@ -1,4 +1,4 @@
-"""`python -m benchmarks page`: the demo as its visitor has it: its start, its weight, and what it says of a storm."""
+"""`python -m benchmarks page`: measures the demo's start, its page's weight and accessibility, and storms."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -16,17 +16,17 @@ from tests.support.demo_process import Demo
 
 FRESH_S, AGAIN_S = 10.0, 6.0
 PAGE_KB, SYSTEM_KB = 100.0, 50.0
-"""Of 1,000 bytes."""
+"""kB of 1,000 bytes."""
 STARTS, STARTS_QUICK = 5, 2
 STORMS, STORMS_QUICK = 4, 2
-"""With the burst that the demo begins with, and one to spare, these are the six that the subject's budget affords."""
+"""With the demo's first burst and one in reserve, these are the six bursts of the subject's budget."""
 SMALL = 1_000_000
-"""Followers, where a page is looked at and not waited for."""
+"""Followers in a demo whose page is only looked at."""
 SCHEMES = ("light", "dark")
 DEMO_WIDTHS, INBOX_WIDTHS = (1440, 390), (600, 360)
-"""Pixels: wide, and a phone."""
+"""Pixels: a wide screen and a phone."""
 ROUNDED_S = 0.1
-"""The page tells tenths of a second."""
+"""Rounding of the page's times: it shows tenths of a second."""
 
 
 def ready(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -34,7 +34,7 @@ def ready(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Fig
 
 
 def starts(folder: Path, *, rounds: int, tell: Callable[[str], None], arguments: Sequence[str] = ()) -> list[Figure]:
-    """On empty folders, all ended at once but the last, whose first burst is delivered; then on the folder of that."""
+    """Start on empty folders, and let only the last deliver its first burst. Then start on the last folder again."""
     fresh: list[float] = []
     again: list[float] = []
     known: list[str] = []
@@ -49,7 +49,7 @@ def starts(folder: Path, *, rounds: int, tell: Callable[[str], None], arguments:
                 demo.delivered()
                 known = demo.bursts()
     for number in range(rounds):
-        tell(f"start {number + 1} of {rounds} on the folder of the last one")
+        tell(f"start {number + 1} of {rounds} on the last folder")
         os.sync()
         with Demo(data=folder / f"fresh{rounds - 1}", words=arguments) as demo:
             again.append(demo.ready_s)
@@ -59,23 +59,23 @@ def starts(folder: Path, *, rounds: int, tell: Callable[[str], None], arguments:
 
 def _forgotten(demo: Demo, known: Sequence[str]) -> list[str]:
     if not known:
-        return ["There was nothing to remember."]
+        return ["the inbox was empty before the restart"]
     bursts = demo.bursts()
-    return [f"It forgot {burst}." for burst in known if burst not in bursts or not demo.remembers]
+    return [f"the inbox lost {burst}" for burst in known if burst not in bursts or not demo.remembers]
 
 
 def ready_figures(fresh: Sequence[float], again: Sequence[float], lost: Sequence[str]) -> list[Figure]:
-    """A start that forgot something was fast for nothing."""
-    detail = lost[0] if lost else "The world is the old one, and the inbox has what it had."
+    """Make the figures. A start that lost something fails, however fast it was."""
+    detail = lost[0] if lost else "World and inbox are the same as before."
     second = worst_at_most("demo_ready_s{again}", again, AGAIN_S, detail=detail)
     return [
-        worst_at_most("demo_ready_s{fresh}", fresh, FRESH_S, detail="From the command until its page answers."),
+        worst_at_most("demo_ready_s{fresh}", fresh, FRESH_S, detail="From the command until its page responds."),
         replace(second, finding=replace(second.finding, ok=second.finding.ok and not lost)),
     ]
 
 
 def accessibility(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-    """All states of both pages, light and dark, wide and on a phone; none can be left out where it must be `quick`."""
+    """Measure all states of both pages, in light and dark, wide and on a phone. `quick` leaves out none of them."""
     executable = chromium()
     from tests.support.browser.accessibility import demo_violations, inbox_violations
     from tests.support.browser.chromium import headless
@@ -85,7 +85,7 @@ def accessibility(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> 
     with Demo(data=folder / "demo", words=("--followers", str(SMALL))) as demo, headless(executable) as browser:
         demo.whole()
         demo.delivered()
-        tell("what the page weighs")
+        tell("weighing the page")
         sizes = weighed(browser, demo.url)
         for scheme in SCHEMES:
             for width in DEMO_WIDTHS:
@@ -98,29 +98,29 @@ def accessibility(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> 
 
 
 def weight_figures(sizes: Mapping[str, int]) -> list[Figure]:
-    """Of all that was loaded, and of what is left without the inbox."""
+    """Return the weight of everything that was loaded, and the weight without the inbox."""
     return [
-        _weight("page_kb", sizes, PAGE_KB, "with the inbox and what it asks for"),
+        _weight("page_kb", sizes, PAGE_KB, "with the inbox and its requests"),
         _weight("page_kb{system}", without_inbox(sizes), SYSTEM_KB, "without the inbox"),
     ]
 
 
 def axe_figure(violations: Mapping[str, Sequence[str]]) -> Figure:
-    """By state what is wrong there; a state that is fine is in it, too, because it was looked at."""
+    """Report the violations by state. States without violations are included, because they were checked."""
     wrong = [f"{state}: {rule}" for state, rules in violations.items() for rule in rules]
     finding = agreement("axe_violations", wrong, n=len(violations))
-    return Figure(finding=finding, ours=Spread.of([len(rules) for rules in violations.values()] or [0], "a look"))
+    return Figure(finding=finding, ours=Spread.of([len(rules) for rules in violations.values()] or [0], "per state"))
 
 
 def storm(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-    """In the world that the demo has by default."""
+    """Measure storms in the demo's default world."""
     executable = chromium()
     from tests.support.browser.chromium import headless
     from tests.support.browser.storm_watcher import Watcher
 
     seen: list[StormTimes] = []
     with Demo(data=folder / "demo") as demo, headless(executable) as browser:
-        tell("the world is being loaded")
+        tell("loading the world")
         demo.whole()
         with Watcher.on(browser, demo.url) as watcher:
             for number in range(rounds := STORMS_QUICK if quick else STORMS):
@@ -130,29 +130,29 @@ def storm(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Fig
 
 
 def storm_figure(seen: Sequence[StormTimes]) -> Figure:
-    """The page's own word is judged; that it can't be true, or is of another world, fails the figure."""
+    """Judge the time that the page shows. An impossible time, or another world, fails the figure."""
     delivered_s = [watched.reported_s for watched in seen]
     wrong = [detail for watched in seen if (detail := _contradiction(watched))]
     slowest = max(watched.shown_s for watched in seen)
-    detail = f"P1 is {seen[0].people:,} people; {slowest:.1f} s at most from the press until the page said so."
+    detail = f"P1 is {seen[0].people:,} users; at most {slowest:.1f} s from the press until the page showed it."
     figure = worst_at_most("demo_200m_p1_s", delivered_s, P1_S, detail=wrong[0] if wrong else detail)
     return replace(figure, finding=replace(figure.finding, ok=figure.finding.ok and not wrong))
 
 
 def _contradiction(seen: StormTimes) -> str:
     if seen.followers != FOLLOWERS:
-        return f"The page speaks of {seen.followers:,} followers."
+        return f"The page shows {seen.followers:,} followers."
     if not seen.people:
-        return "The page says that P1 is nobody."
+        return "The page shows an empty P1."
     if seen.reported_s > seen.shown_s + ROUNDED_S:
-        return f"The page said {seen.reported_s:g} s when {seen.shown_s:.1f} s had passed."
+        return f"The page showed {seen.reported_s:g} s after only {seen.shown_s:.1f} s."
     return ""
 
 
 def _weight(name: str, sizes: Mapping[str, int], limit: float, title: str) -> Figure:
     files = [size for path, size in sizes.items() if path == "/" or path.startswith("/static/")]
     answers = sum(sizes.values()) - sum(files)
-    detail = f"{title}: {sum(files):,} bytes in {len(files)} files, {answers:,} in answers of the API"
+    detail = f"{title}: {sum(files):,} bytes in {len(files)} files, {answers:,} in API responses"
     kb = sum(sizes.values()) / 1000
     finding = at_most(name, kb, limit, unit="kB", n=len(sizes), detail=detail)
     return Figure(finding=finding, ours=Spread.of([kb], "kB"))

@@ -1,4 +1,4 @@
-"""How soon a mention is a row on the page that somebody has open, in a real browser."""
+"""Measures how soon a mention is a row on an open page in Chromium."""
 
 import asyncio
 import time
@@ -32,13 +32,13 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         tell("one page")
         with headless(executable) as browser, visit(browser) as page:
             shown = InboxPage(page=page, address=f"{stage.instance.url}/static/inbox.html").open(token=token)
-            _round(stage, shown)  # then its stream is open, too
+            _round(stage, shown)  # opens the page's stream, too
             seconds = [_round(stage, shown) for _ in range(ROUNDS_QUICK if quick else ROUNDS)]
     return [worst_at_most("live_visible_s{page}", seconds, VISIBLE_S, detail="From the 202 to the row on the page.")]
 
 
 def _round(stage: FanoutStage, shown: "InboxPage") -> float:
-    """Seconds from the 202 of a mention until there is one row more."""
+    """Return the seconds from the 202 of a mention until the page has one more row."""
     before = shown.rows.count()
     stage.mention(WORLD.names[0])
     accepted = time.monotonic()

@@ -1,4 +1,4 @@
-"""`python -m benchmarks live`: how soon those who look are told of a mention: one alone, and a thousand at once."""
+"""`python -m benchmarks live`: measures how soon a mention reaches one stream and a thousand."""
 
 import asyncio
 import time
@@ -21,18 +21,19 @@ from notifier.ports.live_bus import LiveReader
 LISTENERS = 1_000
 LIVE_S, ALL_S = 1.0, 1.0
 ALONE, ALONE_QUICK, TOGETHER, TOGETHER_QUICK = 30, 10, 5, 3
-"""Rounds."""
+"""Numbers of rounds."""
 OPENS_AT_ONCE = 50
 WITHIN = 30.0
 APART = 0.5
-"""Seconds between two rounds: in them a second message about a burst would have come."""
+"""Seconds between two rounds, in which a second message about a burst would arrive."""
 FILES = LISTENERS + 200
-"""A connection is a file here and one in the API, which inherits the limit. What can't be had fails by itself."""
+"""Each connection is a file here and another one in the API, which inherits the limit. If the limit is too low, the
+benchmark fails."""
 
 
 @dataclass(slots=True, kw_only=True)
 class OpenStream:
-    """One open stream over a connection of its own, which keeps when its rows came."""
+    """One open stream over its own connection, which records when its rows arrive."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -54,7 +55,7 @@ class StreamAudience:
     bus: LiveReader
     subject: Subject
     messages: list[tuple[int, int]] = field(default_factory=list)
-    """By burst and version: two publishers may finish one head, and say the same twice."""
+    """Burst and version of each message. Two publishers may finish one head and send the same message twice."""
 
     @asynccontextmanager
     async def listening(self, users: Sequence[UserId]) -> AsyncIterator[list[OpenStream]]:
@@ -70,7 +71,7 @@ class StreamAudience:
             await _ended({counting, *(stream.task for stream in ears if stream.task)})
 
     async def round(self, ears: Sequence[OpenStream]) -> float:
-        """Seconds from the 202 of a mention until the last of them has its row."""
+        """Return the seconds from the 202 of a mention until the last stream has its row."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.stage.mention, self.subject.owner)
         accepted = time.monotonic()
@@ -78,7 +79,7 @@ class StreamAudience:
             return max(await asyncio.gather(*(stream.rows.get() for stream in ears))) - accepted
 
     async def spaced_round(self, ears: Sequence[OpenStream]) -> float:
-        """Far enough from the next that what straggles is counted, and no stream is at its pace."""
+        """Run a round and pause, so that late messages are counted and no stream reaches its rate limit."""
         latency = await self.round(ears)
         await asyncio.sleep(APART)
         return latency
@@ -97,7 +98,7 @@ class StreamAudience:
         return stream
 
     async def _count(self) -> None:
-        """A listener on the bus beside the API's: it hears what the API hears."""
+        """Listen on the bus like the API, and count the messages."""
         async with aclosing(self.bus.listen()) as updates:
             async for update in updates:
                 if isinstance(update, Burst) and update.key.subject == self.subject:
@@ -146,7 +147,8 @@ async def _measure(stage: FanoutStage, *, quick: bool, tell: Callable[[str], Non
 
 
 async def _ended(tasks: "set[asyncio.Task[None]]") -> None:
-    """Cancelled until they end: a bench was once seen to wait for them for ever, and nobody knows why."""
+    """Cancel the tasks until all have ended. Without repetition a benchmark once waited forever, for an unknown
+    reason."""
     while tasks:
         for task in tasks:
             task.cancel()

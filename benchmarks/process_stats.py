@@ -1,4 +1,4 @@
-"""What the operating system says of a process: its memory, the most it ever held, and its processor time."""
+"""Reads memory, peak memory and CPU time of a process from the operating system."""
 
 import ctypes
 import gc
@@ -16,26 +16,26 @@ def resident_mb(pid: int | str = "self") -> float:
 
 
 def peak_mb(pid: int | str = "self") -> float:
-    """Since the process began, or since the peak was forgotten."""
+    """Return the peak memory since the process began, or since the last reset."""
     return _status(pid, "VmHWM")
 
 
 def forget_peak() -> None:
-    """From now on the peak counts anew, without what was let go of before; only Linux can."""
+    """Reset the peak, after returning free memory to the system. Works on Linux only."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def processor_s(pid: int) -> float:
-    """Seconds that it computed since it began, all threads together, in hundredths."""
+    """Return the CPU seconds of all threads since the process began, in hundredths of a second."""
     text = Path(f"/proc/{pid}/stat").read_text()
-    fields = text[text.rindex(")") + 2 :].split()  # the name before may hold blanks
+    fields = text[text.rindex(")") + 2 :].split()  # the name before may contain spaces
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def allow_files(count: int) -> None:
-    """Raise the limit of open files for this process and its children, as far as the system lets it."""
+    """Raise the limit of open files for this process and its children, as far as the system permits."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < count:
         with suppress(ValueError, OSError):
@@ -43,7 +43,7 @@ def allow_files(count: int) -> None:
 
 
 def _status(pid: int | str, name: str) -> float:
-    """0 for a process that is no more."""
+    """Return a value in MB, or 0 if the process has ended."""
     try:
         text = Path(f"/proc/{pid}/status").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""Rounds of measuring: ours and the baseline take turns, so that a busy machine slows both alike."""
+"""Rounds of measurements: ours and the baseline in turns, so a busy machine slows both."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A finding with what was measured for it."""
+    """A finding with its measurements."""
 
     finding: Finding
     ours: Spread | None = None
@@ -34,7 +34,7 @@ class Figure:
 
 
 def unjudged(name: str, spread: Spread, n: int, detail: str = "", value: float | None = None) -> Figure:
-    """What nobody judges; the median, unless another value is given."""
+    """Return a figure that is not judged: the median, unless another value is given."""
     shown = round(spread.median if value is None else value, 3)
     finding = Finding(name=name, ok=True, value=shown, unit=spread.unit, n=n, detail=detail)
     return Figure(finding=finding, ours=spread)
@@ -42,11 +42,11 @@ def unjudged(name: str, spread: Spread, n: int, detail: str = "", value: float |
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one run of some work took."""
+    """Cost of one run of some work."""
 
     seconds: float
     processor: float
-    """Seconds of this process; other processes of a busy machine don't lengthen it."""
+    """CPU seconds of this process, which other processes of a busy machine don't lengthen."""
 
     def __add__(self, more: "Cost") -> "Cost":
         return Cost(seconds=self.seconds + more.seconds, processor=self.processor + more.processor)
@@ -63,13 +63,13 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def ratio(name: str, mine: Sequence[Cost], theirs: Sequence[Cost], limit: float | None, *, rows: int) -> Figure:
-    """How much of the baseline's speed is ours: the median of the rounds' own ratios; without a limit only told."""
+    """Judge our speed divided by the baseline's: the median of the rounds' ratios. Without a limit only report it."""
     our_seconds, their_seconds = [run.seconds for run in mine], [run.seconds for run in theirs]
     ratios = [b / a for a, b in zip(our_seconds, their_seconds, strict=True)]
     busy = median(b.processor / a.processor for a, b in zip(mine, theirs, strict=True))
     speed = f"{rows / median(our_seconds):,.0f} rows/s against {rows / median(their_seconds):,.0f}"
     spread = f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} rounds of {rows:,} rows"
-    detail = f"{spread}; {busy:.2f} by processor time; {speed}"
+    detail = f"{spread}; {busy:.2f} by CPU time; {speed}"
     finding = at_least(name, median(ratios), limit or 0.0, unit="ratio", n=len(ratios), detail=detail)
     return Figure(
         finding=finding if limit is not None else replace(finding, limit=None),
@@ -79,14 +79,14 @@ def ratio(name: str, mine: Sequence[Cost], theirs: Sequence[Cost], limit: float 
 
 
 def worst_at_most(name: str, values: Sequence[float], limit: float, *, unit: str = "s", detail: str = "") -> Figure:
-    """Judged by the greatest: a promise that one burst of three breaks is broken."""
+    """Judge the greatest value: a promise that one burst of three breaks is broken."""
     spread = Spread.of(values, unit)
-    summary = f"the worst; least {spread.min:g}, median {spread.median:g}. {detail}".strip()
+    summary = f"worst; min {spread.min:g}, median {spread.median:g}. {detail}".strip()
     return Figure(finding=at_most(name, spread.max, limit, unit=unit, n=len(values), detail=summary), ours=spread)
 
 
 def median_at_most(name: str, values: Sequence[float], limit: float, *, unit: str = "s", detail: str = "") -> Figure:
-    """Judged by the middle of the rounds, for what is a mean over many things already."""
+    """Judge the median of the rounds, for values that are means already."""
     spread = Spread.of(values, unit)
-    summary = f"the median; least {spread.min:g}, most {spread.max:g}. {detail}".strip()
+    summary = f"median; min {spread.min:g}, max {spread.max:g}. {detail}".strip()
     return Figure(finding=at_most(name, spread.median, limit, unit=unit, n=len(values), detail=summary), ours=spread)

@@ -1,4 +1,4 @@
-"""Rounds that pay for all they write: each begins and ends with empty write-ahead logs."""
+"""Rounds that include all of their writes: each begins and ends with empty write-ahead logs."""
 
 import os
 import sqlite3
@@ -26,13 +26,13 @@ class SettledFiles:
             yield cls(files=files, _connections=tuple(connections))
 
     def __call__(self, work: Callable[[], object]) -> Cost:
-        """What the work took until its last page was in its file.
+        """Measure the work until its last page is in its file.
 
-        Who writes in many transactions empties the logs several times on the way; who writes in a few may do so after
-        the end, or just before. Where that edge fell made ours and the baseline's ratio swing between 0.7 and 1.1.
+        A writer with many transactions empties the logs several times meanwhile. One with few transactions may do so
+        just before the end, or after it. Without this rule the ratio varied between 0.7 and 1.1.
         """
         self.settle()
-        os.sync()  # nor does one pay for what the other left in the system's cache
+        os.sync()  # neither side pays for writes of the other one in the system's cache
 
         def whole() -> None:
             work()
@@ -42,6 +42,7 @@ class SettledFiles:
 
     def settle(self) -> None:
         for connection in self._connections:
-            # The log is begun anew and not cut: making it long again would be a cost that a running service hasn't.
+            # RESTART reuses the log instead of truncating it: growing it again would be a cost that a running service
+            # doesn't have.
             busy, _, _ = connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
-            assert not busy, "Somebody reads in a file that only the benchmark should have."
+            assert not busy, "another process reads a file of the benchmark"

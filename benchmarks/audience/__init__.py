@@ -1,1 +1,1 @@
-"""What it costs to know whom a burst is for."""
+"""Benchmarks of audiences: sets of followers, tiers, imports and the directory."""

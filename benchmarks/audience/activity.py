@@ -1,4 +1,4 @@
-"""What it costs that whoever looks becomes active: processor time of an opening, and the memory of Redis."""
+"""Measures activity tracking: CPU time per inbox open, and memory of Redis."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,10 +29,10 @@ REDIS_MB = 500.0
 PEOPLE = 200_000_000
 OPENINGS, OPENINGS_QUICK = 200_000, 40_000
 GATHERED = int(2_000 * BATCH_INTERVAL)
-"""Openings of one process that are told in one round trip: of the 2,000 a second that it may have."""
+"""Opens of one process that are sent in one round trip, at the expected 2,000 opens a second."""
 ROUNDS, ROUNDS_QUICK = 5, 3
 HOURS = ACTIVITY_KEPT_FOR // timedelta(hours=1) + 1
-"""That are kept at a time."""
+"""Hours that are kept at a time."""
 AT_ONCE = 10_000
 MB = 1024 * 1024
 
@@ -42,12 +42,12 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     try:
         server.start()
         count = OPENINGS_QUICK if quick else OPENINGS
-        tell(f"{count:,} openings")
+        tell(f"{count:,} inbox opens")
         times = [asyncio.run(_openings(server.url(), count, seed)) for seed in range(ROUNDS_QUICK if quick else ROUNDS)]
-        tell(f"all of {NEIGHBOURS * SHARD_MEMBERS:,} people look within an hour")
+        tell(f"all {NEIGHBOURS * SHARD_MEMBERS:,} users of one string open within an hour")
         filled = asyncio.run(_filled(server.url()))
         return [
-            median_at_most("activity_cpu_us_per_open", times, CPU_US, unit="us", detail=f"{count:,} openings a round"),
+            median_at_most("activity_cpu_us_per_open", times, CPU_US, unit="us", detail=f"{count:,} opens per round"),
             _memory(filled),
         ]
     finally:
@@ -55,8 +55,8 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 
 async def _openings(url: str, count: int, seed: int) -> float:
-    """Microseconds of processor time that an opening takes longer for it; hardly anybody looks twice, which is the
-    dearest."""
+    """Return the microseconds of CPU time that activity adds to an open. Hardly any user opens twice, which is the most
+    expensive case."""
     people = np.random.default_rng(seed).integers(PEOPLE, size=count).tolist()
     openings = [_opened(Member(member)) for member in people]
     async with connect_async(url) as client:
@@ -71,7 +71,7 @@ async def _openings(url: str, count: int, seed: int) -> float:
 
 
 async def _filled(url: str) -> float:
-    """MB that the server holds for the neighbours of a string, as openings fill it: a few of them each time."""
+    """Return the MB that the server uses for the members of one string, filled in batches of opens."""
     with connect(url) as server:
         before = int(server.info("memory")["used_memory"])
         order = np.random.default_rng(1).permutation(NEIGHBOURS * SHARD_MEMBERS)
@@ -92,7 +92,7 @@ def _opened(member: Member) -> OpenedInbox:
 def _memory(of_one: float) -> Figure:
     whole = of_one * HOURS * PEOPLE / (NEIGHBOURS * SHARD_MEMBERS)
     detail = (
-        f"{PEOPLE:,} people who all look in each of {HOURS} hours, by {NEIGHBOURS * SHARD_MEMBERS:,} of them in one"
+        f"all {PEOPLE:,} users open in each of {HOURS} hours, from {NEIGHBOURS * SHARD_MEMBERS:,} users in one hour"
     )
     finding = at_most("activity_redis_mb", whole, REDIS_MB, unit="MB", n=NEIGHBOURS, detail=detail)
     return Figure(finding=finding, ours=Spread.of([whole], "MB"))

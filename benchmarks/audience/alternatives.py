@@ -1,4 +1,4 @@
-"""Whom a burst is for, by the ways of others: followers in a table or a sorted set, page by page, and Bloom filters."""
+"""Alternative designs of audiences: followers in a table, a sorted set, or Bloom filters."""
 
 import sqlite3
 from collections import Counter
@@ -16,7 +16,7 @@ from notifier.domain.audience.tiers import Tier
 
 PAGE = 100_000
 Tiers = Counter[Tier]
-"""A tier that isn't there has nobody."""
+"""Number of followers by tier. A tier without followers is missing."""
 
 _TABLES = """
     CREATE TABLE followers (followed INTEGER, follower INTEGER, PRIMARY KEY (followed, follower)) WITHOUT ROWID;
@@ -31,17 +31,17 @@ _IDS = f"SELECT follower FROM followers WHERE followed = 1 AND follower > ? ORDE
 
 class AudienceSource(Protocol):
     def tiers(self) -> Tiers:
-        """Everybody in a list of a tier, and how many are in each; lists of a page are given away with the page."""
+        """Put each follower into the list of a tier, and count them. The lists of a page are dropped with the page."""
         ...
 
     def size(self) -> int:
-        """Bytes that the followers take, without what is said of them."""
+        """Return the bytes that the followers take, without the facts about each user."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowerTable:
-    """Pages by key, joined with what is known of each follower."""
+    """Pages by key, joined with the facts about each follower."""
 
     db: sqlite3.Connection
 
@@ -81,7 +81,7 @@ class FollowerTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowerSortedSet:
-    """Pages by rank, and each page asked for in the sets of the VIPs and the active."""
+    """Pages by rank; each page is looked up in the sets of VIPs and active users."""
 
     redis: RedisClient
 
@@ -110,7 +110,7 @@ class FollowerSortedSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BloomFilters:
-    """A filter for each set of people, one in a hundred wrong; the followers come from the table."""
+    """A filter for each set of users, with one false positive in a hundred. The followers come from the table."""
 
     table: FollowerTable
     filters: "Sequence[BloomFilter]"
@@ -141,7 +141,7 @@ class BloomFilter:
 
     HASHES = 7
     BITS_EACH = 9.6
-    """With seven hashes one in a hundred strangers is taken for a member."""
+    """Seven hashes give one false positive in a hundred."""
 
     @classmethod
     def of(cls, members: Members) -> "BloomFilter":
@@ -187,7 +187,7 @@ def _tier_of(vip: int, day: int, week: int, month: int) -> Tier:
 
 
 def _numbers(world: World) -> Iterator[Members]:
-    """Everybody's, a page at a time."""
+    """Yield all member numbers, a page at a time."""
     for first in range(0, world.universe, PAGE):
         yield np.arange(first, min(first + PAGE, world.universe), dtype=np.int64)
 

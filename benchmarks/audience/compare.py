@@ -1,4 +1,4 @@
-"""Our way from followers to tiers, beside the ways of others, in turns on the same people."""
+"""Compares our sorting of followers into tiers with alternative designs, in turns."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -63,7 +63,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         server.start()
         with closing(choose(settings)) as profile, connect(server.url()) as redis:
             profile.prepare()
-            tell(f"{people:,} followers, four ways")
+            tell(f"{people:,} followers, four designs")
             table = FollowerTable.filled(folder / "table.db", world)
             with closing(table.db):
                 sources: dict[str, AudienceSource] = {
@@ -96,25 +96,23 @@ def _ask(source: AudienceSource, name: str, tiers: dict[str, Tiers]) -> None:
 
 
 def _require_same(tiers: Mapping[str, Tiers]) -> None:
-    """Of all that may not err."""
+    """Require the same tiers from every exact design."""
     for name in ("table", "sorted_set"):
         if tiers[name] != tiers["ours"]:
-            raise AssertionError(f"Ours are {tiers['ours']}, and {tiers[name]} by the {name}.")
+            raise AssertionError(f"tiers differ: {tiers['ours']} by ours, {tiers[name]} by {name}")
 
 
 def _size(name: str, source: AudienceSource, people: int) -> Figure:
     bits = 8 * source.size() / people
-    return unjudged(f"audience_bits{{{name}}}", Spread.of([bits], "bits"), people, "a follower")
+    return unjudged(f"audience_bits{{{name}}}", Spread.of([bits], "bits"), people, "per follower")
 
 
 def _wrong(tiers: Mapping[str, Tiers], people: int) -> Figure:
-    """Whom a filter puts into a higher tier than is theirs; the dormant are fewer by as many at least."""
+    """Count users that a filter puts into too high a tier. At least as many are missing from the dormant."""
     wrong = (
         tiers["ours"][Tier.DORMANT] - tiers["bloom"][Tier.DORMANT] + tiers["bloom"][Tier.P0] - tiers["ours"][Tier.P0]
     )
-    return unjudged(
-        "bloom_false_positives", Spread.of([wrong], "people"), people, "get rows, or come first, by mistake"
-    )
+    return unjudged("bloom_false_positives", Spread.of([wrong], "users"), people, "users put into too high a tier")
 
 
 def _bytes(blob: ShardBlob) -> int:

@@ -1,4 +1,4 @@
-"""What the directory takes and gives: bytes of a person, and look-ups a second, both ways, of names and of ranges."""
+"""Measures the directory: bytes per user, and look-ups per second of names and ranges."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -22,15 +22,15 @@ from notifier.profiles import choose
 LOOKUPS_PER_S = 200_000.0
 PEOPLE, PEOPLE_QUICK = 10_000_000, 200_000
 ON_CASSANDRA, ON_CASSANDRA_QUICK = 200_000, 20_000
-"""Each name of its own is decided there by a round of Paxos."""
+"""Smaller, because each name is decided by a round of Paxos."""
 AT_ONCE = 65_536
-"""That are given numbers in one call."""
+"""Users that get numbers in one call."""
 BATCH = 4_096
-"""That are looked up in one: as many as a poll of events may name."""
+"""Users of one look-up: as many as a poll of events may name."""
 BATCHES, BATCHES_QUICK = 50, 10
 ROUNDS = 3
 CACHED_USERS = 65_536
-"""Whom a process is asked for again and again: where it remembers numbers it remembers theirs."""
+"""Users that a process reads repeatedly. A directory with a cache of numbers holds all of them."""
 UNIVERSE = 200_000_000
 SINGLE_LOOKUPS = 512
 MB = 1024 * 1024
@@ -45,13 +45,13 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None], profile: str 
     embedded = profile == "embedded"
     full, short = (PEOPLE, PEOPLE_QUICK) if embedded else (ON_CASSANDRA, ON_CASSANDRA_QUICK)
     many = short if quick else full
-    read = partial(Settings.read, data=folder, profile=profile)  # once the engines have their addresses
+    read = partial(Settings.read, data=folder, profile=profile)  # after the engines have their addresses
     with engines(folder, profile, Sync.PERIODIC):
         with closing(choose(read())) as chosen:
             chosen.migrate()
-            tell(f"{many:,} people get their numbers, in random order")
+            tell(f"{many:,} users get numbers, in random order")
             taken = seconds(partial(_fill, chosen.ports().directory, many))
-        with closing(choose(read())) as chosen:  # that remembers nobody
+        with closing(choose(read())) as chosen:  # a new process's directory: its cache is empty
             tell("looking up")
             directory = chosen.ports().directory
             first_rates = _first(directory, many, BATCHES if embedded and not quick else BATCHES_QUICK)
@@ -59,7 +59,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None], profile: str 
     first = [_figure(way, rates, judged=embedded and way in CACHED_WAYS) for way, rates in first_rates.items()]
     known = [_figure(f"{way},again", rates, judged=True) for way, rates in again.items()]
     figures = [*first, *known, _assigned_figure(many, taken)]
-    return [*figures, _bytes(_size(folder), many)] if embedded else figures  # the file is whole once it is closed
+    return [*figures, _bytes(_size(folder), many)] if embedded else figures  # closing the directory completes the file
 
 
 def _fill(directory: Directory, count: int) -> None:
@@ -70,7 +70,7 @@ def _fill(directory: Directory, count: int) -> None:
 
 
 def _first(directory: Directory, count: int, batches: int) -> dict[str, list[float]]:
-    """Of each way the look-ups a second of each round, of people whom this process wasn't asked for before."""
+    """Return the look-ups per second of each round, by way, for users that this process has not read before."""
     random = np.random.default_rng(2)
     rates: dict[str, list[float]] = {way: [] for way in WAYS}
     for numbers in np.array_split(random.permutation(count)[: ROUNDS * batches * BATCH], ROUNDS):
@@ -86,7 +86,7 @@ def _first(directory: Directory, count: int, batches: int) -> dict[str, list[flo
 
 
 def _again(directory: Directory, often: int, batches: int) -> dict[str, list[float]]:
-    """The same, of people whom it was asked for: anybody among them."""
+    """Return the same for random users among those that the process has read before."""
     random = np.random.default_rng(3)
     members = [*directory.assign_numbers([_name(n) for n in range(often)]).values()]
     directory.users(members)
@@ -101,17 +101,17 @@ def _again(directory: Directory, often: int, batches: int) -> dict[str, list[flo
 
 
 def _random_batches(random: np.random.Generator, count: int, batches: int) -> list[list[int]]:
-    """Nobody twice in a batch."""
+    """Draw users for each batch, without duplicates in a batch."""
     return [np.unique(random.integers(count, size=BATCH)).tolist() for _ in range(batches)]
 
 
 def _rate(look_up: Callable[[list[T]], Mapping[T, object]], batches: Sequence[list[T]]) -> float:
-    """Raises AssertionError where somebody isn't found."""
+    """Raises AssertionError if a user isn't found."""
 
     def every() -> None:
         for batch in batches:
             if len(look_up(batch)) != len(batch):
-                raise AssertionError(f"{len(batch)} were looked up, and not all were found.")
+                raise AssertionError(f"some of {len(batch)} users were not found")
 
     return sum(map(len, batches)) / seconds(every)
 
@@ -121,16 +121,14 @@ def _name(number: int) -> UserId:
 
 
 def _id(number: int) -> UserId:
-    """In the range."""
+    """Return an id of the range."""
     return UserId(str(number + 1))
 
 
 def _figure(way: str, rates: list[float], *, judged: bool) -> Figure:
     spread, name = Spread.of(rates, "1/s"), f"directory_lookups_per_s{{{way}}}"
-    of_whom = (
-        f"anybody of {CACHED_USERS:,} whom it was asked for before" if way.endswith("again") else "each asked for once"
-    )
-    detail = f"in batches of {BATCH:,}, {of_whom}" if way != "one" else "one in a question"
+    of_whom = f"random users among {CACHED_USERS:,} read before" if way.endswith("again") else "each user read once"
+    detail = f"batches of {BATCH:,}, {of_whom}" if way != "one" else "one name per query"
     if not judged:
         return unjudged(name, spread, spread.n, detail)
     return Figure(
@@ -139,14 +137,14 @@ def _figure(way: str, rates: list[float], *, judged: bool) -> Figure:
 
 
 def _assigned_figure(count: int, taken: float) -> Figure:
-    return unjudged("directory_numbers_per_s", Spread.of([count / taken], "1/s"), count, "given to names that are new")
+    return unjudged("directory_numbers_per_s", Spread.of([count / taken], "1/s"), count, "assigned to new names")
 
 
 def _bytes(size: int, count: int) -> Figure:
     bytes_per_user = size / count
     detail = (
         f"{count:,} names of 15 letters took {size / MB:,.0f} MB; {UNIVERSE:,} would take "
-        f"{bytes_per_user * UNIVERSE / 1e9:,.1f} GB. A range of ids that are numbers takes one row"
+        f"{bytes_per_user * UNIVERSE / 1e9:,.1f} GB. A range of numeric ids takes one row"
     )
     return unjudged("directory_bytes_per_user", Spread.of([bytes_per_user], "B"), count, detail)
 

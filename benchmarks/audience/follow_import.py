@@ -1,6 +1,6 @@
-"""What an import of follows costs, from the file to the bitmaps, against the leanest writer of the same tables.
+"""Measures an import of follows against the leanest writer of the same tables.
 
-Rows in random order, as an export by follower brings them: every second person follows each of two accounts.
+The rows are in random order, as in an export sorted by follower. Every second user follows each of two accounts.
 """
 
 import shutil
@@ -38,7 +38,7 @@ from notifier.metrics import Metrics
 from notifier.profiles import choose
 from notifier.wiring.system import System, build_system
 
-# The leanest import of the same tables: everything in memory, one transaction, and gone when it is killed.
+# The leanest import of the same tables: everything in memory and one transaction, so a SIGKILL loses all of it.
 
 _USER = "INSERT INTO users (user, member, account, deleted) VALUES (?, ?, x'', 0)"
 _MEMBER = "INSERT INTO members (member, user) VALUES (?, ?)"
@@ -48,7 +48,7 @@ _HEAD = "INSERT INTO set_heads (subject, total, counts, stamp) VALUES (?, ?, ?, 
 
 
 def lean_import(files: Files, file: Path) -> None:
-    """Of a file of names, into an empty store."""
+    """Import a file of names into an empty store."""
     table = pq.read_table(file, columns=["followed", "follower"])
     followed, followers = (table.column(name).to_pylist() for name in ("followed", "follower"))
     members = {UserId(user): Member(n) for n, user in enumerate(dict.fromkeys((*followers, *followed)))}
@@ -93,11 +93,11 @@ def _subject(user: UserId) -> str:
 
 NUMBERED, NUMBERED_QUICK = 20_000_000, 2_000_000
 NAMED, NAMED_QUICK = 2_000_000, 200_000
-"""Rows; two of each follower."""
+"""Rows: two for each follower."""
 ROUNDS, ROUNDS_QUICK = 3, 1
 STARS = (1, 2)
 SPARSE, SPARSE_QUICK = 100_000, 10_000
-"""Rows, of accounts that have two followers each."""
+"""Rows of accounts with two followers each."""
 AT_ONCE = 1 << 18
 
 
@@ -106,7 +106,7 @@ class Export:
     file: Path
     rows: int
     named: bool
-    """Ids are `u7`; else 7, of a range that the directory has."""
+    """Ids are strings such as `u7`. Otherwise they are numbers such as 7, of a range in the directory."""
     stars: Sequence[int] = STARS
 
     def write(self) -> None:
@@ -153,7 +153,7 @@ def _figures(costs: Mapping[str, Sequence[Cost]], exports: Mapping[str, Export])
     rows = {name: export.rows for name, export in exports.items()}
     core = Spread.of([rows["numbers"] / run_cost.processor for run_cost in costs["numbers"]], "1/s")
     took = Spread.of([run_cost.seconds for run_cost in costs["numbers"]])
-    detail = f"rows a second of processor time; {rows['numbers']:,} rows took {took.median:g} s"
+    detail = f"rows per second of CPU time; {rows['numbers']:,} rows took {took.median:g} s"
     judged = at_least("import_numbered_edges_per_s", core.median, 1e6, unit="1/s", n=core.n, detail=detail)
     return [
         Figure(finding=judged, ours=core),
@@ -170,7 +170,7 @@ def _figures(costs: Mapping[str, Sequence[Cost]], exports: Mapping[str, Export])
 
 
 def _ours(data: Path, export: Export) -> Cost:
-    """Into an empty store."""
+    """Import into an empty store."""
     settings = Settings(data=data)
     data.mkdir()
     profile = choose(settings)
@@ -215,11 +215,11 @@ def _lean(data: Path, export: Export) -> Cost:
 def _require_counted(system: System, export: Export) -> None:
     heads = [system.ports.sets.follower_counts(Subject(Kind.MENTION, user)).total for user in export.users()]
     if sum(heads) != export.rows:
-        raise AssertionError(f"{sum(heads)} of {export.rows} follows were counted.")
+        raise AssertionError(f"only {sum(heads)} of {export.rows} follows were counted")
 
 
 def _unexpected(line: int, why: str) -> None:
-    raise AssertionError(f"Row {line} isn't taken: {why}")
+    raise AssertionError(f"row {line} was rejected: {why}")
 
 
 PARTS: Parts = {

@@ -1,4 +1,4 @@
-"""Audiences by the size of the universe: planned, and sealed shard by shard, of many followers and of few."""
+"""Measures plans and audience snapshots in universes of different sizes, for many followers and few."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -31,16 +31,17 @@ from notifier.profiles import choose
 PLAN_S = 1.0
 ALGEBRA_S, ALGEBRA_FEW_S = 2.0, 1.0
 GROWTH_MB = 15.0
-"""A run of 64 shards is 7 MB, and a connection keeps 2; a bitmap for each shard of the largest would be 125."""
+"""A run of 64 shards is 7 MB, and a connection keeps 2. A bitmap for each shard of the largest universe would be 125
+MB."""
 GROWTH_ON_CASSANDRA_MB = 30.0
-"""A run's answers stand beside its bitmaps while they are decoded: some 20 MB were measured."""
+"""A run's responses stay in memory beside its bitmaps while they are decoded: about 20 MB were measured."""
 ROUNDS, ROUNDS_QUICK = 3, 1
 MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniverseCase:
-    """Millions."""
+    """A number of followers and a size of the universe, both in millions."""
 
     followers: int
     universe: int
@@ -55,7 +56,7 @@ class UniverseCase:
 
 
 GROWING = tuple(UniverseCase(followers=n, universe=n) for n in (10, 50, 100, 200))
-"""From the smallest to the largest audience: time grows with it, memory doesn't."""
+"""From the smallest to the largest audience: time grows with the audience, memory doesn't."""
 WIDE = tuple(UniverseCase(followers=200, universe=n) for n in (500, 1_000))
 FEW = tuple(UniverseCase(followers=1, universe=n) for n in (200, 1_000))
 CASES = (*GROWING, *WIDE, *FEW)
@@ -64,16 +65,16 @@ CASES_QUICK = (*GROWING[:2], FEW[0])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniverseResult:
-    """At one case."""
+    """Measurements of one case."""
 
     case: UniverseCase
     shards: int
     planned: Sequence[float]
     """Seconds of each round."""
     sealed: Sequence[Cost]
-    """All shards, from the store's bytes to seals."""
+    """Cost of all shards, from the store's bytes to audience snapshots."""
     algebra: Sequence[Cost]
-    """Of these, what isn't reading."""
+    """The part of it that isn't reading."""
     peak: float
     """MB of this process."""
 
@@ -83,10 +84,11 @@ class UniverseResult:
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None], profile: str = "embedded") -> list[Figure]:
-    """A world at a time, each in a store of its own that is thrown away: the largest has a gigabyte."""
+    """Measure one world at a time. Each is in its own store, which is deleted afterwards: the largest has a
+    gigabyte."""
     results = []
     for case in CASES_QUICK if quick else CASES:
-        tell(f"{case.followers:,} million followers among {case.universe:,} million people")
+        tell(f"{case.followers:,} million followers among {case.universe:,} million users")
         results.append(measure_case(folder / case.name, case, ROUNDS_QUICK if quick else ROUNDS, profile))
         shutil.rmtree(folder / case.name)
     return [*(figure for result in results for figure in figures(result)), _growth(results, profile)]
@@ -94,7 +96,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None], profile: str 
 
 def measure_case(folder: Path, case: UniverseCase, rounds: int, profile: str = "embedded") -> UniverseResult:
     folder.mkdir()
-    read = partial(Settings.read, data=folder, profile=profile)  # once the engines have their addresses
+    read = partial(Settings.read, data=folder, profile=profile)  # after the engines have their addresses
     with engines(folder, profile, Sync.PERIODIC), closing(choose(read())) as chosen:
         chosen.migrate()
         sets = chosen.ports().sets
@@ -124,13 +126,13 @@ def _measured(sets: MemberSets, case: UniverseCase, rounds: int) -> UniverseResu
 
 
 def _plan(sets: MemberSets, burst: Burst) -> None:
-    """Down to the last slice."""
+    """Plan the burst down to the last slice."""
     made = make_plan(burst, sets.follower_counts(burst.key.subject))
     assert sum(slice_.width for slice_ in made.slices()) >= made.shards
 
 
 def _seal_all(sets: MemberSets, burst: Burst, world: World, divided: list[Cost]) -> None:
-    """As workers do, a run of shards at a time; nothing is kept of one when the next begins."""
+    """Compute the snapshots as workers do, a run of shards at a time. Nothing is kept of a run when the next begins."""
     reached = 0
     for first in range(0, world.shards, SHARDS_AT_ONCE):
         shards = range(first, min(first + SHARDS_AT_ONCE, world.shards))
@@ -139,7 +141,7 @@ def _seal_all(sets: MemberSets, burst: Burst, world: World, divided: list[Cost])
         divided.append(cost(partial(_seal, burst, shards, live, counts)))
         reached += sum(counts)
     if reached != world.followers:
-        raise AssertionError(f"{reached:,} of {world.followers:,} followers were found.")
+        raise AssertionError(f"found {reached:,} of {world.followers:,} followers")
 
 
 def _seal(burst: Burst, shards: Sequence[int], live: Sequence[ShardSets], counts: list[int]) -> None:
@@ -158,17 +160,15 @@ def figures(result: UniverseResult) -> list[Figure]:
             f"audience_algebra_s{inside}",
             [run_cost.processor for run_cost in result.algebra],
             limit,
-            detail=f"Processor time for {result.shards:,} shards.",
+            detail=f"CPU time for {result.shards:,} shards.",
         ),
-        unjudged(f"audience_s{inside}", whole, result.shards, "with reading"),
-        unjudged(
-            f"audience_mb{inside}", Spread.of([result.peak], "MB"), result.shards, "the most that the process held"
-        ),
+        unjudged(f"audience_s{inside}", whole, result.shards, "including reads from the store"),
+        unjudged(f"audience_mb{inside}", Spread.of([result.peak], "MB"), result.shards, "peak memory of the process"),
     ]
 
 
 def _growth(results: Sequence[UniverseResult], profile: str) -> Figure:
-    """Every audience's memory beside the smallest one's."""
+    """Compare the memory of every audience with that of the smallest one."""
     least, most = results[0].peak, max(result.peak for result in results)
     held = ", ".join(f"{result.peak:.1f} for {result.case.name}" for result in results)
     limit = GROWTH_ON_CASSANDRA_MB if profile == "cluster" else GROWTH_MB

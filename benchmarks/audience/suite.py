@@ -1,4 +1,4 @@
-"""`python -m benchmarks audience`: what it costs to know whom a burst is for, however many there are to choose from."""
+"""`python -m benchmarks audience`: imports, tiers, activity and the directory, by part."""
 
 from benchmarks.audience import activity as noticing
 from benchmarks.audience import compare as beside
@@ -16,7 +16,7 @@ PARTS: Parts = {
     **beside.PARTS,
     **importing.PARTS,
 }
-"""Universes first, while the process is small and its growth shows."""
+"""Universes come first, while the process is small and its growth is visible."""
 
 OF_CLUSTER: Parts = {**universe.OF_CLUSTER, **naming.OF_CLUSTER}
-"""What another store changes."""
+"""Parts that use the cluster profile's store."""

@@ -1,4 +1,4 @@
-"""Rows of bursts to a share of every range, made without a world: what is measured is how they are written."""
+"""Makes rows of bursts for a share of every range, and measures large bursts."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,14 +21,14 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 
 SUBJECT = Subject(Kind.MENTION, UserId("nova"))
 DIFFERENT = 8
-"""Bitmaps, which the shards share."""
+"""Number of different bitmaps, which the shards share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticBursts:
     shards: range
     share: float
-    """Of a range's members."""
+    """Share of a range's members that a burst reaches."""
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
 
@@ -46,13 +46,13 @@ class SyntheticBursts:
 
 
 def single(rows: InboxRows) -> Iterator[InboxRow]:
-    """Return each row as a reader finds it."""
+    """Yield each row as a reader gets it."""
     for members in rows.members:
         yield InboxRow(burst=rows.burst, opened_at=rows.opened_at, tier=rows.tier, members=members)
 
 
 def first(rows: Sequence[InboxRows], deliveries: int) -> list[InboxRows]:
-    """Return the first rows that reach so many members, the last row whole. A slow writer gets no more than these."""
+    """Return the first rows that reach this many members, the last row whole. Slow writers get only these."""
     rows_taken: list[InboxRows] = []
     left = deliveries
     for group in rows:
@@ -69,16 +69,17 @@ def first(rows: Sequence[InboxRows], deliveries: int) -> list[InboxRows]:
     return rows_taken
 
 
-# One mention of a celebrity with 200,000,000 followers, through the whole running system on engines of its own.
+# One mention of a celebrity with 200,000,000 followers, through the whole system on engines of its own.
 
 P1_S, P2_S = 8.0, 12.0
 P1_DURABLE_S, P2_DURABLE_S = 20.0, 35.0
 """With a commit log that survives the SIGKILL of its only node."""
 WARMING, BURSTS, BURSTS_QUICK = 4, 4, 2
-"""A cold node takes twice as long: until the fourth, its compiler has most of a core."""
+"""A cold node takes twice as long: up to the fourth burst its compiler uses most of a core."""
 WITHIN = 180.0
 RESTS_FOR = 5.0
-"""Seconds, after the last alert of the burst before, in which the node puts its rows in order: it is one mention."""
+"""Seconds after the last alert of the previous burst, so that the node can finish its flushes. In production one
+mention comes alone."""
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -96,13 +97,13 @@ def _bursts(
     with staged(folder, world, tell=tell, profile="cluster", sync=sync, collapse="PT1S", refill="1") as stage:
         tell(f"loaded after {stage.loaded_s:.0f} s")
         for number in range(WARMING):
-            tell(f"warming: one mention, {number + 1} of {WARMING}")
+            tell(f"warm-up: mention {number + 1} of {WARMING}")
             large_burst(stage, WITHIN)
         accounts = []
         for number in range(BURSTS_QUICK if quick else BURSTS):
             stage.await_idle(WITHIN)
             time.sleep(RESTS_FOR)
-            tell(f"one mention, {FOLLOWERS:,} followers, {number + 1}")
+            tell(f"mention {number + 1}, {FOLLOWERS:,} followers")
             accounts.append(large_burst(stage, WITHIN))
     return [
         last_row(f"burst_200m_p1{suffix}_s", accounts, Tier.P1, limits[0]),

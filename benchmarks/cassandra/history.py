@@ -1,4 +1,4 @@
-"""A history as inboxes have it: subjects of every density, each of which reaches nearly the same members every time."""
+"""A realistic inbox history: subjects of every density, with nearly constant members."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 
 GROUPS = (1_000, 200, 100, 50, 20, 4) * 5
-"""Subjects of each group. A member follows one of each group, 30 in all, so that a subject of a group of 1,000 reaches
-0.1 % of all members, and one of a group of 4 reaches 25 %."""
+"""Number of subjects in each group. A member follows one subject per group, 30 in all. So a subject of a group of 1,000
+reaches 0.1 % of all members, and a subject of a group of 4 reaches 25 %."""
 TIERS = {Tier.P0: 0.01, Tier.P1: 0.2, Tier.P2: 0.79}
 """Shares of the members. A member's tier is the same for all subjects."""
 LEFT_OUT = 0.02
-"""Share of a subject's followers whom a burst does not reach: another share in each burst."""
+"""Share of a subject's followers that a burst does not reach. Each burst leaves out different followers."""
 MOST = 1_000
-"""Subjects of a group, from the first on, that have bursts."""
+"""Number of subjects per group that have bursts: the first ones."""
 
 Members = npt.NDArray[np.int64]
-"""In ascending order."""
+"""Member numbers in ascending order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedBurst:
-    """A burst, and whom of each tier it reaches."""
+    """A burst with the members that it reaches, by tier."""
 
     burst: BurstKey
     opened_at: datetime
@@ -40,7 +40,7 @@ class OpenedBurst:
         return sum(map(len, self.tiers.values()))
 
     def rows(self, width: int, first: int = 0) -> list[InboxRows]:
-        """Return its rows for ranges of this width; the numbers of the ranges begin with the first."""
+        """Return its rows for ranges of this width. The first range gets the number `first`."""
         return [
             _rows(self, tier, members, width=width, first=first) for tier, members in self.tiers.items() if len(members)
         ]
@@ -49,9 +49,9 @@ class OpenedBurst:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxHistory:
     follows: npt.NDArray[np.int64]
-    """Of each group, the number of the subject that each member follows."""
+    """The number of the subject that each member follows, by group."""
     tiers: npt.NDArray[np.int64]
-    """Each member's place in TIERS."""
+    """Index into TIERS of each member's tier."""
     most: int = MOST
 
     @classmethod
@@ -64,11 +64,11 @@ class InboxHistory:
         return cls(follows=follows, tiers=random.choice(len(TIERS), size=people, p=[*TIERS.values()]), most=most)
 
     def subjects(self, member: Member) -> list[Subject]:
-        """Return what the member follows."""
+        """Return the subjects that the member follows."""
         return [_subject(group, number) for group, number in enumerate(self.follows[:, member].tolist())]
 
     def windows(self, now: datetime, windows: int) -> Iterator[list[OpenedBurst]]:
-        """Return the bursts of each inbox window, the oldest window first: of three subjects one opens two bursts."""
+        """Yield the bursts of each inbox window, the oldest window first. Every third subject opens two bursts."""
         random = np.random.default_rng(2)
         followers = dict(self._followers())
         subjects, sequence = [*followers], dict.fromkeys(followers, 0)
@@ -98,7 +98,7 @@ class InboxHistory:
 
 
 def cut_into(members: Members, width: int) -> tuple[Sequence[int], Sequence[bytes]]:
-    """Return the ranges of this width, and whom of each range: as the product cuts them, except for the width."""
+    """Return the ranges of this width and the members of each, cut as the product does, except for the width."""
     numbers, places = np.divmod(members, width)
     begins = np.flatnonzero(np.diff(numbers, prepend=-1))
     listed, packed = places.astype("<u2").tobytes(), list[bytes]()
@@ -109,14 +109,14 @@ def cut_into(members: Members, width: int) -> tuple[Sequence[int], Sequence[byte
 
 
 def reaches(members: bytes, place: int, width: int) -> bool:
-    """Return whether a row of a range of this width names the place."""
+    """Return whether a row of a range of this width contains the place."""
     if len(members) == width // 8:
         return bool(members[place // 8] >> (place % 8) & 1)
     return place in np.frombuffer(members, dtype="<u2")
 
 
 def openings(now: datetime, windows: int, bursts: int) -> Iterator[datetime]:
-    """Evenly over each inbox window, and over what has passed of the newest."""
+    """Yield opening times, evenly spread over each inbox window and over the elapsed part of the newest."""
     begun = now - (now - datetime(1970, 1, 1, tzinfo=now.tzinfo)) % INBOX_WINDOW
     for back in range(windows - 1, -1, -1):
         begin = begun - back * INBOX_WINDOW

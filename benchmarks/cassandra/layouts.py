@@ -1,4 +1,4 @@
-"""One history in three layouts: inbox rows, a row for each member, and a partition for each member."""
+"""One history in three layouts: inbox rows, row per member, partition per member."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from notifier.domain.ids import Member
 
 LIMIT = 20
 READERS = 2 * BLOCK_MEMBERS
-"""The first members: those who have rows in every layout."""
+"""Number of readers: the first members, who have rows in every layout."""
 PEOPLE = max(READERS, RANGE_MEMBERS)
-"""Everybody of the ranges that the readers are in."""
+"""All members of the ranges that contain the readers."""
 TOGETHER = 500
 """Rows of one block in a batch."""
 
@@ -48,7 +48,7 @@ class TableLayout:
 
 
 def fill(cluster: Cluster, history: InboxHistory, windows: int, tell: Callable[[str], None]) -> None:
-    """Write the history's inbox windows, the oldest first, in every layout."""
+    """Write the history's inbox windows in every layout, the oldest window first."""
     inbox, stock = CassandraInbox(cluster, SystemClock()), DriverDefaults(cluster.access)
     try:
         stock.session.execute(_TABLE)
@@ -65,7 +65,7 @@ def fill(cluster: Cluster, history: InboxHistory, windows: int, tell: Callable[[
 
 
 def layouts(cluster: Cluster, reader: CassandraReader, history: InboxHistory, windows: int) -> Sequence[TableLayout]:
-    """Return a way to read each of them; the last two ask window by window until they have enough."""
+    """Return a reader for each layout. The last two query one inbox window after another until the page is full."""
     clock = SystemClock()
     timeline = CassandraTimeline(reader, clock)
     newest = window_of(clock.now())
@@ -95,6 +95,6 @@ async def _newest(reader: CassandraReader, statement: str, places: Sequence[Valu
 
 
 def _of_blocks(deliveries: Sequence[Delivery]) -> Iterator[Values]:
-    """Return the same rows as `member_rows` has them."""
+    """Yield the same rows in the format of `member_rows`."""
     for member, window, *columns in deliveries:
         yield (member // BLOCK_MEMBERS, window, member % BLOCK_MEMBERS, *columns)

@@ -1,7 +1,7 @@
-"""Mentions by the coordinator on Cassandra: how many of one celebrity a second, and 500 a second of as many.
+"""Measures the coordinator on Cassandra: mentions of one celebrity, and of 500 celebrities.
 
-The stage is called as its pump calls it, with records as the router makes them. Log, pull index and live bus are left
-out: what is measured is the store's part.
+The coordinator is called as its pump calls it, with records as the router makes them. Log, pull index and live bus are
+left out, so that only the store's part is measured.
 """
 
 import time
@@ -46,18 +46,18 @@ from tests.support.fakes.pull_index import MemoryPullIndex
 HOT_PER_S, MANY_PER_S = 2_000.0, 500
 CELEBRITIES = 500
 ROUNDS, BATCHES, BATCHES_QUICK = 5, 20, 6
-"""Of the one celebrity, after as many that aren't counted."""
+"""Rounds of the single celebrity, after a warm-up of the same number of batches."""
 WARMING, WARMING_QUICK = 100, 5
-"""Batches of each lane before the clock: a cold node takes five times as long for a conditional write, and until then
-its compiler has a third of it."""
+"""Batches of each lane before measuring. A cold node takes five times as long for a conditional write, because its
+compiler uses a third of it."""
 HELD_S, HELD_QUICK_S = 60, 10
 BEHIND_S = 1.0
-"""What waits for longer than that when the time is over isn't done."""
+"""Records that have waited for longer than this at the end are not counted."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LaneRecords:
-    """A lane's records, of its subjects in turns, each in the partition of its subject."""
+    """A lane's records: its subjects in turns, each in the partition of its subject."""
 
     subjects: Sequence[Subject]
     lane: Lane
@@ -91,14 +91,14 @@ class LaneRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldRate:
-    """How a lane went on while its records came at an even pace."""
+    """Progress of a lane while its records arrived at a constant rate."""
 
     done: int
     lags: Sequence[float]
-    """Seconds that the oldest record had waited, whenever a batch was done."""
+    """Seconds that the oldest record had waited at the end of each batch."""
 
     def halves(self) -> tuple[float, float]:
-        """The longest of the first half of the batches, and of the second."""
+        """Return the longest waits of the first half of the batches, and of the second half."""
         middle = len(self.lags) // 2
         return max(self.lags[:middle], default=0.0), max(self.lags[middle:], default=0.0)
 
@@ -110,7 +110,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         tell("mentions of one celebrity")
         figures = [_hot(coordinator(node.cluster), BATCHES_QUICK if quick else BATCHES)]
         seconds = HELD_QUICK_S if quick else HELD_S
-        tell(f"{MANY_PER_S} mentions a second of {CELEBRITIES} celebrities, for {seconds} s")
+        tell(f"{MANY_PER_S} mentions per second of {CELEBRITIES} celebrities, for {seconds} s")
         return [*figures, _many(node.cluster, names, seconds, WARMING_QUICK if quick else WARMING)]
 
 
@@ -152,14 +152,14 @@ def _hot(stage: Coordinator, batches: int) -> Figure:
             stage(batch)
         if number:
             rates.append(batches * BATCH_SIZE / (time.perf_counter() - began))
-    spread, detail = Spread.of(rates, "1/s"), f"the median; the stage alone, {BATCH_SIZE} records a batch"
+    spread, detail = Spread.of(rates, "1/s"), f"median; coordinator only, {BATCH_SIZE} records per batch"
     name, n = "hot_celebrity_mentions_per_s", len(rates) * batches * BATCH_SIZE
     return Figure(finding=at_least(name, spread.median, HOT_PER_S, unit="1/s", n=n, detail=detail), ours=spread)
 
 
 def _many(cluster: Cluster, names: Sequence[UserId], seconds: int, warming: int) -> Figure:
-    """Each event is a record of the followers' subject and one of the celebrity's own, in two lanes, as it is routed;
-    the lanes' coordinators are two threads of one process, as in the pump."""
+    """Measure both lanes. As the router does, each event becomes a record of the followers' subject and one of the
+    celebrity's own. The coordinators of both lanes are threads of one process, as in the pump."""
     lanes = {Lane.CELEBRITY: Kind.MENTION, Lane.STANDARD: Kind.SELF}
     lanes_and_arrivals = [
         (coordinator(cluster), LaneRecords(subjects=[Subject(kind, name) for name in names], lane=lane))
@@ -174,8 +174,8 @@ def _many(cluster: Cluster, names: Sequence[UserId], seconds: int, warming: int)
         for lanes_and_arrivals in zip(*(item.halves() for item in results), strict=True)
     )
     detail = (
-        f"the stage alone, both lanes' for {seconds} s; of what was done in time the oldest had waited "
-        f"{early:.2f} s at most in the first half of the batches and {late:.2f} s in the second"
+        f"coordinator only, both lanes for {seconds} s; longest wait of a record at the end of a batch: "
+        f"{early:.2f} s in the first half of the batches, {late:.2f} s in the second"
     )
     n = sum(item.done for item in results)
     return Figure(
@@ -191,7 +191,7 @@ def hold(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> HeldRate:
-    """Takes what has arrived, a batch at most, until all of it is done or it is too late."""
+    """Process the records that have arrived, at most a batch at a time, until all are done or the time is over."""
     began, done, every = now(), 0, MANY_PER_S * seconds
     lags = []
     while done < every:

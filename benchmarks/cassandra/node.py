@@ -1,4 +1,4 @@
-"""A Cassandra node of the bench's own: in its folder, with our schema, watched from /proc, gone with the block."""
+"""Runs the benchmark's own Cassandra node with our schema, and measures it through /proc."""
 
 import ctypes
 import os
@@ -18,7 +18,7 @@ from notifier.domain.errors import Environment
 
 LOOKS_EVERY = 0.1
 IDLE = 0.1
-"""Of one core: a node that flushes, compacts or compiles takes more."""
+"""Share of one core. A node that flushes, compacts or compiles uses more."""
 SETTLES_WITHIN = 20.0
 
 
@@ -28,12 +28,12 @@ class BenchNode:
     cluster: Cluster
 
     def processor(self) -> float:
-        """Seconds that it computed since it began."""
+        """Return the node's CPU time in seconds since its start."""
         assert self.engine.pid is not None, self.engine.last_log_lines()
         return processor_s(self.engine.pid)
 
     def await_idle(self) -> None:
-        """Returns once it has done what earlier writes left it to do, or never comes to rest."""
+        """Wait until the node has finished the work of earlier writes. Return anyway if it never becomes idle."""
         deadline = time.monotonic() + SETTLES_WITHIN
         before, quiet = self.processor(), False
         while not quiet and time.monotonic() < deadline:
@@ -42,7 +42,7 @@ class BenchNode:
             before, quiet = now, now - before <= IDLE * LOOKS_EVERY
 
     def restart(self) -> None:
-        """Stopped and started: what was in its memory is in its files."""
+        """Restart the node, so that the data in its memory is in its files."""
         self.cluster.close()
         self.engine.stop()
         self.engine.start()
@@ -51,7 +51,7 @@ class BenchNode:
 
 @contextmanager
 def running_node(folder: Path, sync: Sync = Sync.PERIODIC) -> Iterator[BenchNode]:
-    """Raises Environment where there is no Java, or no Maven to get the jars."""
+    """Start a node and stop it afterwards. Raises Environment if Java is missing, or Maven is needed and missing."""
     engine = node(folder.absolute() / "cassandra", Settings.read().jars.expanduser(), port=free_port(), sync=sync)
     cluster = Cluster(CassandraAccess(hosts=[engine.host], port=engine.port))
     with watched(folder):
@@ -63,13 +63,13 @@ def running_node(folder: Path, sync: Sync = Sync.PERIODIC) -> Iterator[BenchNode
             yield BenchNode(engine=engine, cluster=cluster)
         finally:
             cluster.close()
-            engine.kill()  # nobody needs what it has stored
+            engine.kill()  # its data is not needed any more
 
 
-# Takes an engine's files out of memory, as if it had less than it stores. Linux, and who may do so.
+# Drops an engine's files from memory, as if it stored more than its memory. Needs Linux and the permission to do so.
 
 _PROCESS_MADVISE, _PAGEOUT = 440, 21
-"""Linux's number of the call, and what is asked for."""
+"""Linux's number of the system call, and the advice given to it."""
 
 
 class _Range(ctypes.Structure):
@@ -77,7 +77,7 @@ class _Range(ctypes.Structure):
 
 
 def page_out(engine: Engine) -> None:
-    """What the engine has mapped of its tables. Raises Environment where that isn't allowed."""
+    """Page out the tables that the engine has mapped. Raises Environment if that isn't permitted."""
     assert engine.pid is not None, engine.last_log_lines()
     libc, process = ctypes.CDLL(None, use_errno=True), os.pidfd_open(engine.pid)
     try:
@@ -85,7 +85,7 @@ def page_out(engine: Engine) -> None:
             range_ = _Range(begin, end - begin)
             if libc.syscall(_PROCESS_MADVISE, process, ctypes.byref(range_), 1, _PAGEOUT, 0) < 0:
                 error_text = os.strerror(ctypes.get_errno())
-                raise Environment(f"Pages of {engine.name} can't be taken out of memory: {error_text}.")
+                raise Environment(f"cannot page out the memory of {engine.name}: {error_text}")
     finally:
         os.close(process)
 

@@ -1,4 +1,4 @@
-"""A page of 20 read from the store alone: what it costs the node, and how long its reader waits, by layout."""
+"""Measures reading a page of 20 from Cassandra, by layout: node CPU time and latency."""
 
 import asyncio
 import time
@@ -24,29 +24,29 @@ RATIO, LIMIT = "newest_20_ratio", 2.5
 FIGURES = (*(f"newest_20_{what}{{{name}}}" for name in LAYOUTS for what in ("us", "p99_ms")), RATIO)
 WINDOWS, WINDOWS_QUICK = 30, 3
 READS, READS_QUICK = 2_000, 400
-"""Of a layout in a round, of people at random."""
+"""Reads per layout and round, of random members."""
 ROUNDS, ROUNDS_QUICK = 5, 3
 WARMING = 2
-"""Rounds that aren't counted."""
+"""Rounds that are not counted."""
 AT_ONCE = 16
-"""While the node's time is taken: what it does beside reading is then a small part."""
+"""Concurrent reads while CPU time is measured: the node's background work is then a small part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRound:
     cost: float
-    """Microseconds of the node for each page."""
+    """Microseconds of the node's CPU time per page."""
     seconds: Sequence[float]
-    """Of each page, alone."""
+    """Latency of each page, read by a single reader."""
     rows: float
-    """Rows of a page, the mean."""
+    """Mean number of rows per page."""
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     windows, history = WINDOWS_QUICK if quick else WINDOWS, InboxHistory.made(PEOPLE)
     with running_node(folder) as node:
         fill(node.cluster, history, windows, tell)
-        tell("stopping and starting the node, so that pages come from its files")
+        tell("restarting the node, so that pages come from its files")
         node.restart()
         with closing(Cluster(node.cluster.access)) as cluster:
             tell("reading pages")
@@ -59,7 +59,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 async def _measure(
     node: BenchNode, layouts: Sequence[TableLayout], *, quick: bool
 ) -> Mapping[str, Sequence[PageRound]]:
-    """The layouts in turns."""
+    """Measure the layouts in turns."""
     rounds: dict[str, list[PageRound]] = {}
     random, reads = np.random.default_rng(2), READS_QUICK if quick else READS
     for number in range((ROUNDS_QUICK if quick else ROUNDS) + WARMING):
@@ -91,7 +91,7 @@ def _figures(name: str, rounds: Sequence[PageRound], windows: int) -> list[Figur
     costs = Spread.of([round_.cost for round_ in rounds], "us")
     waits = Spread.of([quantile(round_.seconds, 0.99) * 1e3 for round_ in rounds], "ms")
     n = sum(len(round_.seconds) for round_ in rounds)
-    detail = f"the median; {mean(round_.rows for round_ in rounds):.1f} rows a page, of {windows} inbox windows"
+    detail = f"median; {mean(round_.rows for round_ in rounds):.1f} rows per page, from {windows} inbox windows"
     return [
         unjudged(f"newest_20_us{{{name}}}", costs, n, detail),
         unjudged(f"newest_20_p99_ms{{{name}}}", waits, n, detail),
@@ -99,9 +99,9 @@ def _figures(name: str, rounds: Sequence[PageRound], windows: int) -> list[Figur
 
 
 def _ratio(ours: Sequence[PageRound], baseline: Sequence[PageRound]) -> Figure:
-    """Judge the node's time for a page of ours, divided by that for a page of member rows."""
+    """Judge the node's CPU time for a page of ours, divided by that for a page of member rows."""
     mine, theirs = [round_.cost for round_ in ours], [round_.cost for round_ in baseline]
     ratios = [a / b for a, b in zip(mine, theirs, strict=True)]
-    detail = f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} rounds; the node's time for a page"
+    detail = f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} rounds; CPU time of the node per page"
     finding = at_most(RATIO, median(ratios), LIMIT, unit="ratio", n=len(ratios), detail=detail)
     return Figure(finding=finding, ours=Spread.of(mine, "us"), baseline=Spread.of(theirs, "us"))

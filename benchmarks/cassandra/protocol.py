@@ -1,6 +1,6 @@
-"""CQL's native protocol, version 4, as far as the leanest writer needs it: frames made beforehand, answers counted.
+"""CQL's native protocol for the leanest writer: frames encoded in advance, responses only counted.
 
-Version 4 has no checksums around its frames, which spares both sides some work.
+Version 4 has no checksums around its frames, which saves both sides some work.
 """
 
 import socket
@@ -18,17 +18,17 @@ UNLOGGED = 1
 LOCAL_QUORUM = 6
 WITHIN = 30.0
 CHUNK = 16
-"""Frames that go to the socket at once."""
+"""Frames written to the socket in one call."""
 
 
 @dataclass(slots=True)
 class FrameConnection:
-    """One connection. What it sends is answered in any order, so that only the number of answers counts."""
+    """One connection. Responses come in any order, so only their number counts."""
 
     host: str
     port: int
     window: int
-    """Frames on their way at most."""
+    """Maximum number of frames in flight."""
     _socket: socket.socket = field(init=False)
     _incomplete: bytes = b""
 
@@ -44,7 +44,7 @@ class FrameConnection:
         self._socket.close()
 
     def send(self, chunks: Sequence[bytes], frames: int) -> None:
-        """Returns when as many frames are answered. Raises ConnectionError with the words of an error."""
+        """Send the frames and wait for as many responses. Raises ConnectionError with the text of an error response."""
         underway, left = 0, frames
         for chunk in chunks:
             many = min(CHUNK, left)
@@ -59,17 +59,17 @@ class FrameConnection:
         taken = 0
         for opcode, body in self._answers():
             if opcode == ERROR:
-                raise ConnectionError(f"The node says: {body!r}")
+                raise ConnectionError(f"the node returned an error: {body!r}")
             taken += 1
         return taken
 
     def _answers(self) -> Iterator[tuple[int, bytes]]:
-        """All that are here; at least one."""
+        """Yield all responses that have arrived, at least one."""
         has_answer = False
         while not has_answer:
             chunk = self._socket.recv(1 << 18)
             if not chunk:
-                raise ConnectionError("The node has closed the connection.")
+                raise ConnectionError("the node closed the connection")
             data, at = self._incomplete + chunk, 0
             while len(data) - at >= HEADER.size:
                 _, _, _, opcode, length = HEADER.unpack_from(data, at)
@@ -82,7 +82,7 @@ class FrameConnection:
 
 
 def batches(messages: Sequence[RowBatch]) -> list[bytes]:
-    """As frames, several in a chunk, with nothing left to do but to send them."""
+    """Encode the messages as frames, several in a chunk, ready to be sent."""
     frames = [_batch(number % STREAMS, message) for number, message in enumerate(messages)]
     return [b"".join(frames[at : at + CHUNK]) for at in range(0, len(frames), CHUNK)]
 

@@ -1,4 +1,4 @@
-"""How long tabs read Cassandra alone after Redis was emptied: as `bench fanout` measures it of SQLite."""
+"""Measures the rebuild of the pull index from Cassandra, as fanout does on SQLite."""
 
 from collections.abc import Callable
 from pathlib import Path

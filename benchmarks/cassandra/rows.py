@@ -1,4 +1,4 @@
-"""How fast rows are written, by density: against the leanest writer, and against the driver as everybody has it."""
+"""Measures writing inbox rows, by density, against the leanest writer and the stock driver."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,29 +23,30 @@ from notifier.domain.audience.inbox_rows import InboxRows
 from workers.watchdog import make_gc_rare
 
 DENSITIES = (0.1, 0.5, 1, 2, 5, 25)
-"""Percent of a range that a burst reaches."""
+"""Percentages of a range that a burst reaches."""
 RATIO, CPU_RATIO = 0.75, 0.85
 STOCK: Mapping[float, Mapping[str, float]] = {
     0.5: {"single": 10.0, "batch": 2.5},
     5: {"single": 10.0, "batch": 2.5},
     25: {"single": 15.0, "batch": 4.0},
 }
-"""Densities at which the driver's own statements and batches are measured, and how often ours must reach as many."""
+"""Densities at which the driver's own statements and batches are measured, and how many times as many users ours must
+reach."""
 WINDOW = 128
-"""Messages of the leanest writer on their way: with 32 the node waits for it, with 512 it isn't faster."""
+"""Messages of the leanest writer in flight: with 32 the node waits for the writer, with 512 it isn't faster."""
 APART = timedelta(hours=12)
-"""Between bursts that the inboxes hold already: six an inbox window."""
+"""Interval between the bursts that the inboxes already hold: six per inbox window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
     shards: int
     filled: int
-    """Bursts that the inboxes hold before."""
+    """Bursts that the inboxes hold at the start."""
     rounds: int
     singles: int
     batched: int
-    """Deliveries of a turn of the driver's own ways."""
+    """Deliveries per turn of the driver's own statements and batches."""
 
 
 QUICK = Size(shards=512, filled=6, rounds=4, singles=4_000, batched=12_000)
@@ -69,7 +70,7 @@ class RowBench:
     size: Size
 
     def fill(self) -> None:
-        """Write bursts of every density in turns, so that the inboxes hold some."""
+        """Write bursts of every density in turns, so that the inboxes are not empty."""
         bursts = [self.bursts(percent) for percent in DENSITIES]
         for number in range(self.size.filled, 0, -1):
             self.inbox.write(bursts[number % len(bursts)].rows(self.clock.now() - number * APART))
@@ -78,7 +79,8 @@ class RowBench:
         return SyntheticBursts(shards=range(self.size.shards), share=percent / 100)
 
     def figures(self, percent: float) -> list[Figure]:
-        """Ours and the leanest write all rows of a burst each, the driver's own ways as many as they are given."""
+        """Measure one density. Ours and the leanest writer write all rows of a burst, the stock driver only its
+        share."""
         ratio, cpu_ratio, deliveries, *stock = figures_at(percent)
         bursts = self.bursts(percent)
         whole: Rounds = lambda _: bursts.rows(self.clock.now())  # noqa: E731
@@ -119,9 +121,9 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 @contextmanager
 def _bench(folder: Path, size: Size) -> Iterator[RowBench]:
     clock = SystemClock()
-    # The node warns of every batch of 50 that it is of too many partitions: what everybody does all the same.
+    # The node warns about every batch of 50 that it has too many partitions. It is what most applications do.
     logging.getLogger("cassandra").setLevel(logging.ERROR)
-    make_gc_rare()  # as workers do
+    make_gc_rare()  # fewer garbage collections, as in workers
     with running_node(folder) as node:
         access, bulk = node.cluster.access, BulkWriter(node.cluster)
         with (
@@ -139,9 +141,9 @@ def _bench(folder: Path, size: Size) -> Iterator[RowBench]:
 
 
 def _rate(name: str, turns: Sequence[Turn]) -> Figure:
-    """Tell how many members are reached in a second, and by how many rows."""
+    """Report how many users are reached per second, and by how many rows."""
     spread = Spread.of([turn.rate for turn in turns], "1/s")
     rows = sum(turn.rows for turn in turns) / sum(turn.deliveries for turn in turns)
-    detail = f"the median; {rows:.4f} rows for each person"
+    detail = f"median; {rows:.4f} rows per user"
     finding = Finding(name=name, ok=True, value=round(spread.median), unit="1/s", n=len(turns), detail=detail)
     return Figure(finding=finding, ours=spread)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks cql`: rows, pages, widths of a range, mentions and large bursts on Cassandra, by part."""
+"""`python -m benchmarks cql`: rows, pages, range widths, mentions and large bursts, by part."""
 
 from benchmarks.cassandra import bursts as large
 from benchmarks.cassandra import mentions, pages, rebuild, rows, widths
@@ -13,4 +13,4 @@ PARTS: Parts = {
     "large": (large.run, ("burst_200m_p1_s", "burst_200m_p2_s")),
     "durable": (large.durable, ("burst_200m_p1_durable_s", "burst_200m_p2_durable_s")),
 }
-"""Each on engines of its own."""
+"""Each part runs on its own engines."""

@@ -1,4 +1,4 @@
-"""Turns of writers on one node: what each took, by the clock and by the node's own processor time."""
+"""Measures writers in turns on one node: wall time, and the node's CPU time."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,17 +12,17 @@ from notifier.devkit.check.finding import Finding, at_least
 from notifier.domain.audience.inbox_rows import InboxRows
 
 WARMING = 2
-"""Rounds that aren't counted: a cold machine of the node's language takes twice as long."""
+"""Rounds that are not counted: a JVM that has just started takes twice as long."""
 
 
 class Writer(Protocol):
     def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
-        """All that may be done before the clock starts; what is returned does the rest."""
+        """Do the preparation that may be done before measuring. The returned function does the rest."""
         ...
 
 
 Rounds = Callable[[int], Sequence[InboxRows]]
-"""The rows of a turn, by its number: no two turns write the same ones."""
+"""The rows of a turn, by its number. No two turns write the same rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,21 +31,21 @@ class Turn:
     deliveries: int
     seconds: float
     processor: float
-    """Seconds of the node."""
+    """Seconds of the node's CPU time."""
 
     @property
     def rate(self) -> float:
-        """Deliveries a second: a row of ours stands for many, and one of the driver's own for one."""
+        """Deliveries per second: a row of ours stands for many deliveries, a row of the stock driver for one."""
         return self.deliveries / self.seconds
 
     @property
     def cost(self) -> float:
-        """Microseconds of the node for a row; the system tells its time in hundredths of a second."""
+        """Microseconds of the node's CPU time per row. The system reports CPU time in hundredths of a second."""
         return max(self.processor, 0.005) / self.rows * 1e6
 
 
 def turns(node: BenchNode, sides: Mapping[str, tuple[Writer, Rounds]], rounds: int) -> Mapping[str, Sequence[Turn]]:
-    """Each writer once in a round, and each as often the first as the others."""
+    """Run each writer once per round. Each goes first equally often."""
     by_writer: dict[str, list[Turn]] = {name: [] for name in sides}
     names = [*sides]
     for number in range(rounds + WARMING):
@@ -69,7 +69,7 @@ def _turn(node: BenchNode, writer: Writer, rows: Sequence[InboxRows]) -> Turn:
 
 
 def faster(name: str, mine: Sequence[Turn], theirs: Sequence[Turn], limit: float) -> Figure:
-    """Return our deliveries in a second divided by the others': the median of the rounds' own ratios."""
+    """Return our deliveries per second divided by the other side's: the median of the rounds' ratios."""
     our_rates, their_rates = [turn.rate for turn in mine], [turn.rate for turn in theirs]
     ratios = [a / b for a, b in zip(our_rates, their_rates, strict=True)]
     detail = f"{median(our_rates):,.0f} deliveries/s against {median(their_rates):,.0f}"
@@ -80,10 +80,10 @@ def faster(name: str, mine: Sequence[Turn], theirs: Sequence[Turn], limit: float
 
 
 def cheaper(name: str, mine: Sequence[Turn], theirs: Sequence[Turn], limit: float) -> Figure:
-    """How much of the node's time for one of our rows theirs takes: the median of the rounds' own ratios."""
+    """Return the other side's CPU time of the node per row divided by ours: the median of the rounds' ratios."""
     our_costs, their_costs = [turn.cost for turn in mine], [turn.cost for turn in theirs]
     ratios = [b / a for a, b in zip(our_costs, their_costs, strict=True)]
-    detail = f"{median(our_costs):.2f} us of the node a row against {median(their_costs):.2f}"
+    detail = f"{median(our_costs):.2f} us of node CPU per row against {median(their_costs):.2f}"
     judged = _judged(name, ratios, limit, detail)
     return Figure(finding=judged, ours=Spread.of(our_costs, "us"), baseline=Spread.of(their_costs, "us"))
 

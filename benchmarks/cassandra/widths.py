@@ -1,6 +1,6 @@
-"""What the width of a member range costs: one history written, pages of it read, and read from the disk.
+"""Measures the width of a member range: writing a history, reading pages, reading from disk.
 
-Each width has range numbers of its own in the one table; people, bursts and inbox windows are the same.
+Each width has its own range numbers in the one table. Users, bursts and inbox windows are the same.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,11 +24,11 @@ from notifier.domain.audience.inbox_rows import window_of
 from notifier.domain.ids import Member
 
 PEOPLE = SHARD_MEMBERS
-"""As many as the product cuts at once: how many rows share a message depends on it."""
+"""The number that the product cuts at once, because it decides how many rows share a message."""
 MOST = 32
-"""Subjects of a group that have bursts; with all of them it would take hours."""
+"""Subjects per group that have bursts. With all of them the benchmark would take hours."""
 SOME = 128
-"""People who follow only subjects that have bursts: those whose pages are read."""
+"""Readers: members who follow only subjects that have bursts."""
 WINDOWS, WINDOWS_QUICK = 30, 4
 UNCOUNTED = 2
 """Windows that are written while the node is cold."""
@@ -44,15 +44,15 @@ _READ = statement("inbox_rows")
 class RangeWidth:
     members: int
     first: int
-    """The number of its first range."""
+    """Number of its first range."""
     write_us: list[float] = field(default_factory=list)
     rows: list[float] = field(default_factory=list)
-    """For 1,000 people who are reached, as the times are."""
+    """Rows per 1,000 users reached, as for the times."""
     newest_us: list[float] = field(default_factory=list)
     whole_us: list[float] = field(default_factory=list)
     disk_ms: list[float] = field(default_factory=list)
     rows_per_reader: list[float] = field(default_factory=list)
-    """Rows of everything that a reader has."""
+    """Number of all rows of a reader."""
 
 
 WIDTHS = (1_024, 4_096, 8_192, 16_384)
@@ -70,7 +70,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     widths = [RangeWidth(members=members, first=number * PEOPLE) for number, members in enumerate(WIDTHS)]
     with running_node(folder) as node:
         _fill(node, history, widths, windows, tell)
-        tell("stopping and starting the node, so that pages come from its files")
+        tell("restarting the node, so that pages come from its files")
         node.restart()
         newest = window_of(SystemClock().now())
         reading = WidthReading(
@@ -96,7 +96,7 @@ def page(
     windows: Sequence[int],
     limit: int | None,
 ) -> int:
-    """Read a member's rows of so many windows, newest first, until there are enough. Return how many."""
+    """Read a member's rows of these windows, newest first, up to the limit. Return their number."""
     number, place = divmod(member, width.members)
     count = 0
     for window_group in _growing(windows):
@@ -115,7 +115,7 @@ class WidthReading:
     members: Sequence[Member]
     windows: Sequence[int]
     from_disk: int
-    """Pages that are read from the disk in a round."""
+    """Pages per round that are read from disk."""
 
     def round(self, width: RangeWidth, *, counted: bool) -> None:
         members_ = self.members[: len(self.members) // 4]
@@ -129,7 +129,8 @@ class WidthReading:
             width.rows_per_reader.append(mean(row_counts))
 
     def _read(self, width: RangeWidth, members: Sequence[Member], limit: int | None) -> tuple[float, Sequence[int]]:
-        """Return seconds of the node and rows; several read, so that what the node does while it waits is little."""
+        """Return the node's CPU seconds and the rows found. Several threads read, so that background work is a small
+        part."""
         self.node.await_idle()
         busy = self.node.processor()
         with ThreadPoolExecutor(THREADS) as threads:
@@ -150,7 +151,7 @@ def _sample(readers: Sequence[int], reads: int) -> Sequence[Member]:
 
 
 def _growing(windows: Sequence[int]) -> Iterator[Sequence[int]]:
-    """The first alone, then ever more side by side, as the product asks."""
+    """Yield the first window alone, then more and more windows at once, as the product does."""
     begin, many = 0, 1
     while begin < len(windows):
         yield windows[begin : begin + many]
@@ -160,7 +161,7 @@ def _growing(windows: Sequence[int]) -> Iterator[Sequence[int]]:
 def _fill(
     node: BenchNode, history: InboxHistory, widths: Sequence[RangeWidth], windows: int, tell: Callable[[str], None]
 ) -> None:
-    """Window by window, the widths in turns."""
+    """Write the history window by window, with the widths in turns."""
     inbox = CassandraInbox(node.cluster, SystemClock())
     for number, opened in enumerate(history.windows(SystemClock().now(), windows)):
         tell(f"writing inbox window {number + 1} of {windows}")
@@ -176,24 +177,24 @@ def _write(
     node.await_idle()
     busy = node.processor()
     inbox.write(rows)
-    node.await_idle()  # what the rows left it to do belongs to them
+    node.await_idle()  # flushes and compactions of these rows are part of their cost
     if counted:
         width.write_us.append((node.processor() - busy) / thousands * 1e6)
         width.rows.append(sum(group.row_count for group in rows) / thousands)
 
 
 def _figures(width: RangeWidth, windows: int) -> list[Figure]:
-    whole = f"of the node for all {mean(width.rows_per_reader):,.0f} rows that a reader has in {windows} windows"
+    whole = f"CPU time of the node for all {mean(width.rows_per_reader):,.0f} rows of a user in {windows} windows"
     figures = (
         (
             "write_us",
             width.write_us,
             "us",
-            f"of the node for 1,000 people who are reached, in {mean(width.rows):.0f} rows",
+            f"CPU time of the node per 1,000 users reached, in {mean(width.rows):.0f} rows",
         ),
-        ("newest_20_us", width.newest_us, "us", "of the node for a newest page"),
+        ("newest_20_us", width.newest_us, "us", "CPU time of the node per newest page"),
         ("30_windows_us", width.whole_us, "us", whole),
-        ("disk_ms", width.disk_ms, "ms", "for a newest page of which no byte is in memory"),
+        ("disk_ms", width.disk_ms, "ms", "time for a newest page without any of it in memory"),
     )
     return [
         unjudged(f"width_{name}{{{width.members}}}", Spread.of(values, unit), len(values), text)

@@ -1,4 +1,4 @@
-"""Writers of the same deliveries: ours, the leanest there can be, and the driver as everybody has it."""
+"""Writers of the same deliveries: ours, the leanest possible, and the stock driver."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -21,9 +21,9 @@ from notifier.domain.bursts.burst import RETENTION
 
 LIFE = int(RETENTION.total_seconds())
 BATCH = 50
-"""Rows of the driver's own batches: what is usual. Of 500 it writes as many rows a second."""
+"""Rows per batch of the stock driver, a usual size. With 500 it writes as many rows per second."""
 SINGLES_AT_ONCE, BATCHES_AT_ONCE = 128, 32
-"""On their way; with more it isn't faster."""
+"""Requests in flight. More are not faster."""
 
 TABLE = (Path(__file__).parent / "one_per_partition.cql").read_text()
 INSERT = (
@@ -33,7 +33,7 @@ INSERT = (
 
 Values = tuple[object, ...]
 Delivery = tuple[int, int, int, str, int, str, int]
-"""As `one_per_partition` has it: member, inbox window, opened at, subject, seq, tier, life."""
+"""A row of `one_per_partition`: member, inbox window, opened at, subject, seq, tier, TTL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ProductWriter:
 
 @dataclass(frozen=True, slots=True)
 class LeanestWriter:
-    """The same statements in the same messages, encoded before the clock starts, and a socket."""
+    """The same statements in the same messages, encoded before measuring and sent by a socket."""
 
     frames: FrameConnection
     query_id: bytes
@@ -57,7 +57,7 @@ class LeanestWriter:
 
 
 class DriverDefaults:
-    """A session with the driver's defaults, and a table with a partition for each member."""
+    """A session with the driver's defaults, and a table with a partition per member."""
 
     def __init__(self, access: CassandraAccess) -> None:
         self._driver = Driver(contact_points=list(access.hosts), port=access.port)
@@ -75,7 +75,7 @@ class DriverDefaults:
 
 @dataclass(frozen=True, slots=True)
 class Singles:
-    """One prepared statement a delivery."""
+    """One prepared statement per delivery."""
 
     stock: DriverDefaults
 
@@ -89,7 +89,7 @@ class Singles:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Unlogged batches, as people write them who want to be fast."""
+    """Unlogged batches, as applications use them for speed."""
 
     stock: DriverDefaults
 
@@ -98,7 +98,7 @@ class Batches:
 
 
 def values(rows: Sequence[InboxRows]) -> Iterator[Delivery]:
-    """Return a row of `one_per_partition` for each member of each inbox row."""
+    """Yield a row of `one_per_partition` for each member of each inbox row."""
     for group in rows:
         tail = (
             window_of(group.opened_at),

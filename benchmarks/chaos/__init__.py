@@ -1,1 +1,1 @@
-"""The cluster profile, broken on purpose under load."""
+"""Fault tests: the cluster profile under load, with engines and processes that fail."""

@@ -1,4 +1,4 @@
-"""An archive of a small world whose rows are read in one go: a question a block and burst would take minutes."""
+"""An archive that reads all rows at once, because a query per burst is slow."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from notifier.ports.ledger import Archive, StoredRow
 
 @dataclass(slots=True, kw_only=True)
 class ArchiveSnapshot:
-    """Of one moment: what is stored later isn't in it."""
+    """A snapshot: rows stored after the first read are not in it."""
 
     archive: Archive
     rows_by_burst: dict[BurstKey, list[StoredRow]] = field(default_factory=dict)

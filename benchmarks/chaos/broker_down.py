@@ -1,4 +1,4 @@
-"""`log_down_503`: the broker dies; events are refused in time, with a reason, and may be sent again."""
+"""`log_down_503`: the broker dies. Events are rejected quickly with a reason, and a retry succeeds."""
 
 import json
 import time
@@ -16,7 +16,7 @@ from notifier.devkit.check.traffic import Tweet, request_body
 NAME = "log_down_503"
 AWAY = 10.0
 ANSWERED_WITHIN = 4.0
-"""Seconds: 3 for the log, and one for a machine that has other things to do."""
+"""Seconds: 3 for the log's timeout, and one for a busy machine."""
 BACK_WITHIN = 60.0
 EVENTS = 6
 
@@ -30,8 +30,8 @@ class EventResponse:
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    """Each event is sent while the log is away, and again when it is back: by the same id."""
-    stage.send(3)  # the service has a connection, as in the middle of its life
+    """Send each event while the log is down, and again with the same id when it is back."""
+    stage.send(3)  # connects the API, as in normal operation
     written = stage.written(EVENTS)
     striking = Thread(target=lambda: stage.engines.kill("kafka", AWAY))
     striking.start()
@@ -52,21 +52,21 @@ def wrong_refusal(response: EventResponse) -> list[str]:
     if (response.status, code) != (503, "log_unavailable"):
         wrong.append(f"answered with {response.status} {response.body}")
     elif not response.headers.get("retry-after", "").isdigit():
-        wrong.append("the refusal doesn't say when to come again")
+        wrong.append("the rejection has no valid Retry-After header")
     if response.seconds > ANSWERED_WITHIN:
-        wrong.append(f"refused after {response.seconds:.1f} s")
+        wrong.append(f"rejected after {response.seconds:.1f} s")
     return wrong
 
 
 def _taken(stage: Stage, tweet: Tweet) -> list[str]:
-    """A claim that was left behind would make it a duplicate of nothing."""
+    """Send the event until it is accepted. A claim left behind by the failed attempt would reject it as a duplicate."""
     deadline = time.monotonic() + BACK_WITHIN
     while (response := post(stage, tweet)).status != 202:
         if time.monotonic() > deadline:
-            return [f"{tweet.id} isn't accepted afterwards: {response.status} {response.body}"]
+            return [f"{tweet.id} is not accepted after the outage: {response.status} {response.body}"]
         time.sleep(0.2)
     stage.accepted.append(tweet)
-    return [] if response.body.get("status") == "accepted" else [f"{tweet.id} is taken for {response.body}"]
+    return [] if response.body.get("status") == "accepted" else [f"{tweet.id} was answered with {response.body}"]
 
 
 def post(stage: Stage, tweet: Tweet) -> EventResponse:

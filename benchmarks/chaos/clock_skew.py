@@ -1,4 +1,4 @@
-"""`clock_off`: a pump and workers whose clocks are 3 s ahead, or behind, work beside those whose clocks are right."""
+"""`clock_off`: a pump and workers with clocks 3 s off run beside correct ones."""
 
 import os
 import signal
@@ -18,7 +18,8 @@ POOLS = tuple(Pool)
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    """In the middle the one with the right clock dies, and comes back: subjects go from clock to clock, both ways."""
+    """Kill the pump with the correct clock halfway. It is restarted, so subjects move between the clocks in both
+    directions."""
     wrong: list[str] = []
     for number, off in enumerate(OFF):
         with ExitStack() as askew_roles:

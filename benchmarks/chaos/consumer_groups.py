@@ -1,4 +1,4 @@
-"""The groups of the log's readers, as the broker knows them."""
+"""Reads the state of the log's consumer groups from the broker."""
 
 import time
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ from notifier.profiles.cluster_connections import kafka_access
 from notifier.topics import GROUPS
 
 JOINS_WITHIN = 60.0
-"""Seconds, of a process that is started at the same time."""
+"""Seconds that a process started at the same time may take to join."""
 LOOKS_EVERY = 0.5
 
 Commits = Mapping[tuple[str, int], int]
-"""By stream and partition."""
+"""Committed offsets by stream and partition."""
 
 
 def await_members(stage: Stage, count: int) -> None:
-    """Of every group, at rest: nobody waits for partitions any more. Raises NotRunning."""
+    """Wait until each group is stable with this many members. Raises NotRunning."""
     deadline, members = time.monotonic() + JOINS_WITHIN, dict[str, tuple[str, int]]()
     while set(members.values()) != {("Stable", count)}:
         if time.monotonic() > deadline:
-            raise NotRunning(f"The log's readers don't get together: {members}")
+            raise NotRunning(f"the consumer groups are not stable: {members}")
         time.sleep(LOOKS_EVERY)
         members = _members(kafka_access(stage.settings))
 
@@ -32,7 +32,7 @@ def await_members(stage: Stage, count: int) -> None:
 def _members(access: Access) -> dict[str, tuple[str, int]]:
     groups = [access.group(stream, group) for stream, group in GROUPS.items()]
     try:
-        with translated("The groups aren't known"), admin_client(access) as admin:
+        with translated("cannot describe the consumer groups"), admin_client(access) as admin:
             descriptions = admin.describe_groups(groups)
     except Unavailable:
         return {}
@@ -44,7 +44,7 @@ def _members(access: Access) -> dict[str, tuple[str, int]]:
 
 def commits(stage: Stage) -> Commits:
     access, offsets = kafka_access(stage.settings), dict[tuple[str, int], int]()
-    with translated("The commits aren't known"), admin_client(access) as admin:
+    with translated("cannot read the committed offsets"), admin_client(access) as admin:
         for stream, group in GROUPS.items():
             name = access.group(stream, group)
             group_offsets: Mapping[TopicPartition, object] = admin.list_group_offsets({name: None})[name]
@@ -55,7 +55,7 @@ def commits(stage: Stage) -> Commits:
 
 
 def gone_back(before: Commits, after: Commits) -> list[str]:
-    """Where somebody who had lost a partition committed what had been done long ago."""
+    """Report commits that went back: a consumer that had lost its partition committed old offsets."""
     return [
         f"the commit of {stream}/{number} went back from {at} to {after[stream, number]}"
         for (stream, number), at in before.items()

@@ -1,4 +1,4 @@
-"""`disk_full`: no file of Cassandra may grow any more, in a storm; then there is room, and it is started anew."""
+"""`disk_full`: Cassandra's files cannot grow during a storm. Then there is space, and it restarts."""
 
 import resource
 import time
@@ -17,24 +17,24 @@ MENTIONS, LASTING = 40, 16.0
 FULL_FOR = 6.0
 """Seconds."""
 CHUNK, CHUNKS = 64 * 1024, 2_000
-"""Of another tenant's data, which fills what is left: the files of a commit log are of 32 MiB, made beforehand."""
+"""Size and number of rows of another tenant that fill the preallocated space. Commit log files have 32 MiB."""
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
     with stage.storming(MENTIONS, LASTING) as storm:
         time.sleep(LASTING / 8)
         with _full(stage):
-            wrong = [] if _fill(stage) else ["it took everything: the disk was never full"]
+            wrong = [] if _fill(stage) else ["every write succeeded: the disk was never full"]
             time.sleep(FULL_FOR)
         stage.engines.kill("cassandra")
     if storm.sent.retries:
-        wrong.append(f"{storm.sent.retries} requests of the tweet service had to be sent again")
+        wrong.append(f"the tweet service retried {storm.sent.retries} requests")
     return agreement(NAME, wrong + stage.wrong(), n=MENTIONS)
 
 
 @contextmanager
 def _full(stage: Stage) -> Iterator[None]:
-    """To the process as a full disk is: what is opened can be read, and nothing is taken."""
+    """Make the disk look full to the process: open files can be read, and no file can grow."""
     pid = stage.engines.fleet.records()["cassandra"].pid
     assert pid is not None
     before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
@@ -46,7 +46,7 @@ def _full(stage: Stage) -> Iterator[None]:
 
 
 def _fill(stage: Stage) -> bool:
-    """Whether it was refused in the end."""
+    """Write until a write fails. Return whether one did."""
     access = replace(cassandra_access(stage.settings), keyspace="filler")
     with closing(Cluster(access)) as cluster:
         try:

@@ -1,4 +1,4 @@
-"""`cas_unknown_resolved`: the answer to a conditional write is lost with its connection; it took effect, once."""
+"""`cas_unknown_resolved`: the response to a conditional write is lost, and the write took effect once."""
 
 import time
 from dataclasses import replace
@@ -13,13 +13,13 @@ from notifier.domain.ids import Kind, Subject, UserId
 NAME = "cas_unknown_resolved"
 MENTIONS, LASTING = 60, 14.0
 LOST_FOR = 0.5
-"""Seconds of answers, of everything that is asked by everybody."""
+"""Seconds in which all responses of the store are lost."""
 SUBJECT, ANOTHER = (Subject(Kind.MENTION, UserId(name)) for name in ("nobody", "nobody-else"))
 ANSWERED_WITHIN = 30.0
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    """Once alone, where it is seen what the writer was told; then in a storm."""
+    """Lose the response of a single swap, whose result can be checked, and then responses in a storm."""
     wrong, proxy = _swapped_once(stage), stage.engines.proxies["cassandra"]
     with stage.storming(MENTIONS, LASTING) as storm:
         for _ in range(3 if quick else 6):
@@ -29,15 +29,15 @@ def run(stage: Stage, *, quick: bool) -> Finding:
             proxy.drops_responses = False
             proxy.reset_all()
     if not proxy.dropped_bytes:
-        wrong.append("no answer was lost")
+        wrong.append("no response was lost")
     return agreement(NAME, wrong + stage.wrong(), n=1 + len(storm.sent.accepted))
 
 
 def _swapped_once(stage: Stage) -> list[str]:
-    """Who was told that nobody knows asks again with the same swap, as a pump does with the same records."""
+    """Retry the same swap after an unknown result, as a pump does with the same records."""
     heads, proxy = stage.ports.heads, stage.engines.proxies["cassandra"]
     heads.load([SUBJECT])  # connects
-    heads.swap([_first(stage, ANOTHER)])  # prepares: what is lost is to be the answer to the swap itself
+    heads.swap([_first(stage, ANOTHER)])  # prepares the statement, so that the lost response is that of the swap itself
     next_one = _first(stage, SUBJECT)
     swapping = Thread(target=_swap, args=(stage, next_one))
     proxy.drops_responses, before = True, proxy.dropped_bytes
@@ -51,8 +51,8 @@ def _swapped_once(stage: Stage) -> list[str]:
     swapping.join()
     again = _swap(stage, next_one)
     stored = heads.load([SUBJECT])[SUBJECT]
-    problems = [] if again else ["the writer isn't told that the swap was its own"]
-    return problems + ([] if stored == next_one else [f"stored is {stored}"])
+    problems = [] if again else ["the retried swap is not recognized as the writer's own"]
+    return problems + ([] if stored == next_one else [f"the stored head is {stored}"])
 
 
 def _first(stage: Stage, subject: Subject) -> Head:

@@ -1,4 +1,4 @@
-"""`one_node_down`: of three nodes one is killed in a storm; nothing is lost, and nobody is told of it."""
+"""`one_node_down`: one of three nodes is killed in a storm, and nothing is lost."""
 
 import time
 from collections.abc import Iterator
@@ -32,12 +32,12 @@ TRIES = 8
 def run(folder: Path, *, quick: bool, tell: Report, seed: int) -> Finding:
     with _ring(folder, tell, seed) as (stage, victims):
         wrong = _storm_problems(stage, victims[-1])
-        tell("comparing everything with the formulas")
+        tell("comparing everything with the expected result")
         return agreement(NAME, wrong + stage.wrong(), n=len(stage.accepted))
 
 
 def _storm_problems(stage: Stage, victim: Engine) -> list[str]:
-    """What anybody was told besides what they asked for. Events are never refused, not even once."""
+    """Run the storm and kill the node. Return all wrong responses; no event may be rejected, not even once."""
     keys, wrong = keys_of(stage.settings), list[str]()
     viewers, now = people.sample(WORLD, 1), stage.ports.clock.now()
     with stage.storming(MENTIONS, LASTING) as storm:
@@ -52,14 +52,15 @@ def _storm_problems(stage: Stage, victim: Engine) -> list[str]:
             wire.close()
             requests += 1
             if answer.status != 200 or answer.body["partial"]:
-                wrong.append(f"a tab was answered with {answer.status} after {answer.seconds:.1f} s")
+                wrong.append(f"an inbox was answered with {answer.status} after {answer.seconds:.1f} s")
             time.sleep(LOOKS_EVERY)
-    stage.tell(f"{requests} tabs were opened, {storm.sent.retries} requests were sent again")
-    return wrong + [f"{storm.sent.retries} requests were refused at first"] * bool(storm.sent.retries)
+    stage.tell(f"opened {requests} inboxes, retried {storm.sent.retries} requests")
+    return wrong + [f"{storm.sent.retries} requests were rejected at first"] * bool(storm.sent.retries)
 
 
 def _start(engine: Engine) -> None:
-    """A node that doesn't find the others within a tenth of a second ends: so short is it for idle machines."""
+    """Start a node, with retries. A node exits if it doesn't find the others within a tenth of a second, which is meant
+    for idle machines."""
     for more in range(TRIES, 0, -1):
         engine.start()
         try:
@@ -86,7 +87,7 @@ def _ring(folder: Path, tell: Report, seed: int) -> Iterator[tuple[Stage, list[E
             _start(engine)
         hosts = ",".join(engine_.host for engine_ in ring)
         settings = data / "services" / "settings.toml"
-        settings.touch(mode=0o600)  # it holds a password
+        settings.touch(mode=0o600)  # it contains a password
         settings.write_text(
             f'redis_url = "redis://:{password}@{redis.address}"\n\n[kafka]\nservers = "{log.address}"\n\n'
             f'[cassandra]\nhosts = "{hosts}"\nport = {port}\nreplicas = 3\n'

@@ -1,4 +1,4 @@
-"""`partitions_grown_live`: a topic grows while mentions go through it, and every subject's order stays."""
+"""`partitions_grown_live`: a topic gets more partitions under load, and each subject keeps its order."""
 
 import time
 from collections import defaultdict
@@ -20,7 +20,7 @@ NAME = "partitions_grown_live"
 STREAM = topics.MENTIONS_CELEBRITY
 PARTITIONS = 2 * topics.PARTITIONS[STREAM]
 MENTIONS, LASTING = 75, 25.0
-"""Longer than new partitions are held."""
+"""Longer than new partitions are on hold."""
 READ_WITHIN = 60.0
 
 
@@ -35,17 +35,18 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     by_subject = _by_subject(stage)
     moved = sum(len({_number(record) for record in records}) > 1 for records in by_subject.values())
     if not moved:
-        wrong.append("no subject came to another partition: nothing was tried")
+        wrong.append("no subject moved to another partition: nothing was tested")
     for subject, records in by_subject.items():
         numbers = list(_numbers(stage, subject, records))
         if numbers != sorted(numbers):
             wrong.append(f"{subject}: {numbers}")
-    stage.tell(f"{moved} of {len(by_subject)} subjects came to a new partition")
+    stage.tell(f"{moved} of {len(by_subject)} subjects moved to a new partition")
     return agreement(NAME, wrong, n=sum(map(len, by_subject.values())))
 
 
 def _by_subject(stage: Stage) -> Mapping[Subject, list[Logged]]:
-    """All that the topic holds, as a reader of its own has it; in the order of the log: old partitions come first."""
+    """Read the whole topic with a separate consumer group. Order the records by partition and offset: old partitions
+    come first."""
     reader = stage.ports.log.subscribe(STREAM, "check", "check")
     by_subject: dict[Subject, list[Logged]] = defaultdict(list)
     quiet = time.monotonic() + READ_WITHIN
@@ -62,7 +63,7 @@ def _by_subject(stage: Stage) -> Mapping[Subject, list[Logged]]:
 
 
 def _numbers(stage: Stage, subject: Subject, records: list[Logged]) -> Iterator[int]:
-    """Those that the mentions were given; of one that is in the log twice, by its first place."""
+    """Yield the burst numbers of the mentions. A mention that is in the log twice counts at its first place."""
     for id in dict.fromkeys(unpack(Mention, record.record.value).event for record in records):
         for outcome in stage.ports.bursts.outcomes(id.source, id.id):
             if outcome.burst is not None and outcome.burst.subject == subject:

@@ -1,4 +1,4 @@
-"""`poison_record`: a record that nobody can read, on every topic, becomes a dead letter; everything else flows."""
+"""`poison_record`: an unreadable record on every topic becomes a dead letter, and everything else continues."""
 
 import time
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ BURIED_WITHIN = 30.0
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    ours = {stream: f"no record of {stream} at all" for stream in topics.PARTITIONS}
-    strange = {stream: f"nothing of ours, and without a key, in {stream}" for stream in topics.PARTITIONS}
+    ours = {stream: f"not a record of {stream}" for stream in topics.PARTITIONS}
+    strange = {stream: f"foreign record without a key in {stream}" for stream in topics.PARTITIONS}
     bodies = {*ours.values(), *strange.values()}
     stage.expected_letters |= bodies
     with stage.storming(MENTIONS, LASTING):
@@ -32,11 +32,11 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     deadline = time.monotonic() + BURIED_WITHIN
     while (missing := bodies - _buried(stage)) and time.monotonic() < deadline:
         time.sleep(0.2)
-    return agreement(NAME, wrong + [f"no dead letter of {body!r}" for body in sorted(missing)], n=len(bodies))
+    return agreement(NAME, wrong + [f"no dead letter for {body!r}" for body in sorted(missing)], n=len(bodies))
 
 
 def _write(access: Access, bodies: Mapping[str, str]) -> None:
-    """As a stranger would: our own log gives every record a key."""
+    """Write records as another application would: our own log gives every record a key."""
     with closing(KafkaProducer(**access.options())) as producer:
         for stream, body in bodies.items():
             producer.send(access.topic(stream), value=body.encode()).get(BURIED_WITHIN)

@@ -1,4 +1,4 @@
-"""`redis_wiped_recovers`: Redis is emptied in a storm; seconds until the pull index is whole, and no tab is wrong."""
+"""`redis_wiped_recovers`: Redis is emptied in a storm. Measures the rebuild of the pull index."""
 
 import time
 
@@ -9,7 +9,7 @@ from notifier.domain.errors import CacheUnavailable
 
 NAME = "redis_wiped_recovers"
 LIMIT = 30.0
-"""Seconds; of some hundred bursts. That of many is `redis_rebuild_s`."""
+"""Seconds, for a hundred bursts or so. `redis_rebuild_s` measures the rebuild with many."""
 MENTIONS, LASTING = 60, 12.0
 
 

@@ -1,4 +1,4 @@
-"""One role of another instance: a process like those of `notifier up`, with nobody who starts it again."""
+"""One role process of another instance, as in `notifier up`, but without a supervisor."""
 
 import subprocess
 import sys
@@ -37,7 +37,7 @@ class Role:
                 stdout=log,
                 stderr=log,
                 env=environment_with(self.environment),
-                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
+                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call without a lock
             )
 
     def end(self) -> None:
@@ -51,7 +51,7 @@ class Role:
             self.process.wait()
 
     def ended(self, within: float) -> int | None:
-        """Its exit code; None while it runs on."""
+        """Return its exit code, or None while it runs."""
         assert self.process is not None
         try:
             return self.process.wait(within)

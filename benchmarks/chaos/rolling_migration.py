@@ -1,4 +1,4 @@
-"""`migrate_with_old_code_running`: a newer version adds to the schema while this one works; nobody notices."""
+"""`migrate_with_old_code_running`: a newer version extends the schema while the old code works."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from notifier.profiles.cluster_connections import cassandra_access
 NAME = "migrate_with_old_code_running"
 MENTIONS, LASTING = 60, 14.0
 ADDED = """\
--- A trial's.
+-- Trial migration.
 ALTER TABLE bursts ADD IF NOT EXISTS trial text;
 ALTER TABLE mentions ADD IF NOT EXISTS trial text;
 ALTER TABLE inbox ADD IF NOT EXISTS trial text;
@@ -26,7 +26,7 @@ _FORGET = "DELETE FROM migrations WHERE book = 'schema' AND phase = 'pre' AND nu
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    """A role that dies meanwhile is started by the old code, and so is one that starts by itself."""
+    """Kill roles meanwhile. The old code restarts them, and another role of the old code starts separately."""
     folder = newer(stage.data.parent / "newer", ADDED)
     with closing(Cluster(cassandra_access(stage.settings))) as cluster, stage.storming(MENTIONS, LASTING):
         time.sleep(LASTING / 4)
@@ -35,17 +35,15 @@ def run(stage: Stage, *, quick: bool) -> Finding:
             os.kill(stage.role(role), signal.SIGKILL)
         with stage.another("worker", "p1", name="late") as late:
             time.sleep(LASTING / 2)
-            wrong = (
-                [f"a role that starts by itself ended: {late.output()[-300:]}"] if late.ended(0.1) is not None else []
-            )
+            wrong = [f"a separately started role ended: {late.output()[-300:]}"] if late.ended(0.1) is not None else []
     wrong += stage.wrong()
     with closing(Cluster(cassandra_access(stage.settings))) as cluster:
-        cluster.execute(_FORGET)  # else a notifier that is started from here refuses to migrate
+        cluster.execute(_FORGET)  # otherwise a notifier started from this repository refuses to migrate
     return agreement(NAME, wrong, n=MENTIONS)
 
 
 def newer(folder: Path, added: str, phase: Phase = Phase.PRE) -> Path:
-    """The migrations of a version that has one more."""
+    """Write the migrations of a version with one more migration."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(FOLDER, folder)
     (folder / phase / "0999_trial.cql").write_text(added)

@@ -1,4 +1,4 @@
-"""The scenarios in their order, as parts of a bench: most share a stage, and one that failed leaves it to nobody."""
+"""Runs the scenarios in order. Most share a stage, which is replaced after a failure."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -43,9 +43,9 @@ SHARING = (
     disk_full,
     deleted,
 )
-"""What changes the stage for good comes last."""
+"""Scenarios that change the stage for good come last."""
 SLOW = (deleted, ring)
-"""Minutes each."""
+"""Scenarios that take minutes each."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,10 +79,10 @@ class Scenario:
         sound = False
         try:
             stage = self.shared.stage(tell)
-            # Anew for each: how often one draws, its moments decide.
+            # A new generator for each scenario, so that its times don't depend on the scenarios before it.
             stage.random = Random(f"{self.module.NAME} {self.shared.seed}")
             finding = self.module.run(stage, quick=quick)
-            sound = finding.ok or finding.unit != "wrong"  # what is only late leaves nothing wrong behind
+            sound = finding.ok or finding.unit != "wrong"  # a result that is only late leaves the stage correct
         finally:
             if not sound:
                 self.shared.leave()
@@ -92,7 +92,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class IsolatedScenario:
-    """On engines of its own, when those of the others have ended."""
+    """A scenario with engines of its own, after the shared stage has ended."""
 
     module: ModuleType
     shared: SharedStage

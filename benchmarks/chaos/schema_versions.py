@@ -1,4 +1,4 @@
-"""`schema_ahead_and_behind`: what was added hinders no role; what is missing or taken away ends it in a sentence."""
+"""`schema_ahead_and_behind`: roles accept additions to the schema, and report missing or removed parts."""
 
 import shutil
 from contextlib import closing
@@ -14,13 +14,13 @@ from notifier.profiles.cluster_connections import cassandra_access
 NAME = "schema_ahead_and_behind"
 ADDED = "CREATE TABLE IF NOT EXISTS trial (id text, PRIMARY KEY ((id))) WITH default_time_to_live = 86400;\n"
 LIVES_FOR = 20.0
-"""Seconds; a role that refuses to start has done so by then."""
+"""Seconds in which a role that refuses to start has ended."""
 ENVIRONMENT = 3
-"""The exit code of what this machine, or its stores, can't do."""
+"""Exit code for a problem of the machine or its stores."""
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    """Keyspaces of their own, each as another version left it."""
+    """Start a role on keyspaces that are as other versions left them."""
     folder = stage.data.parent
     older_folder = _older(folder / "older")
     added, taken = newer(folder / "added", ADDED), newer(folder / "taken", ADDED, Phase.POST)
@@ -40,9 +40,9 @@ def _role(stage: Stage, name: str, folder: Path, phases: tuple[Phase, ...], refu
         code = role.ended(LIVES_FOR)
         output = role.output()
     if refusal is None:
-        return [] if code is None else [f"{name}: it ended with {code}: {output[-300:]}"]
+        return [] if code is None else [f"{name}: role ended with {code}: {output[-300:]}"]
     right = code == ENVIRONMENT and refusal in output and "Traceback" not in output
-    return [] if right else [f"{name}: it ended with {code}: {output[-300:]}"]
+    return [] if right else [f"{name}: role ended with {code}: {output[-300:]}"]
 
 
 def _made(access: CassandraAccess, folder: Path, phases: tuple[Phase, ...]) -> None:
@@ -52,7 +52,7 @@ def _made(access: CassandraAccess, folder: Path, phases: tuple[Phase, ...]) -> N
 
 
 def _older(folder: Path) -> Path:
-    """Write the migrations of a version that has none of the current ones."""
+    """Write the migrations of a version that has none of the current migrations."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / Phase.PRE).mkdir(parents=True)
     # Number 0: a shipped file with the same number would count as applied.

@@ -1,4 +1,4 @@
-"""The stage of the scenarios: engines of its own, a small world, a running notifier, and the check of everything."""
+"""The stage of the scenarios: own engines, a small world, a notifier, and checks."""
 
 import os
 import shutil
@@ -33,15 +33,15 @@ from notifier.ports.all_ports import Ports
 from notifier.ports.coordination import Clock
 from notifier.profiles import Profile, choose
 
-# What people see after a scenario: some of every class open their tabs, page by page.
+# Check of what users see after a scenario: some users of every class open their inboxes, page by page.
 
 TOKENS_LAST = timedelta(hours=1)
 ONE_IN = 4
-"""Of the people of a trial's sample: a scenario's world is small, and there are many scenarios."""
+"""Take one user in four of the sample: a scenario's world is small, and there are many scenarios."""
 
 
 def wrong_inboxes(url: str, settings: Settings, clock: Clock, world: World, truth: ExpectedResult) -> list[str]:
-    """Lists that aren't as the formulas say, badges that aren't as their lists, and what is shown twice."""
+    """Return inboxes that differ from the expected ones, badges that differ from their lists, and duplicates."""
     keys, now = keys_of(settings), clock.now()
     viewers = people.sample(world, 1)[::ONE_IN]
     tabs = InboxCheck(url=url, token=lambda user: issue_token(keys, user, now, TOKENS_LAST), users=viewers)
@@ -50,7 +50,7 @@ def wrong_inboxes(url: str, settings: Settings, clock: Clock, world: World, trut
 
 
 WORLD = World(universe=120_000, followers=60_000, celebrities=12, seed=1)
-"""Nobody has too many followers for a wish not to be collapsed: what is done twice is a row too many."""
+"""No user follows so many accounts that bursts collapse, so any duplicated work is an extra row."""
 THRESHOLD = 1_000
 ENVIRONMENT = {
     **NO_ROLL_UP,
@@ -60,7 +60,7 @@ ENVIRONMENT = {
     "NOTIFIER_COLLAPSE": "0",
 }
 SETTLES_WITHIN = 300.0
-"""Seconds; a slice that was lost with its worker is back within a minute."""
+"""Seconds. A slice that was lost with its worker is reissued within a minute."""
 LOOKS_EVERY = 0.1
 LETTERS_SHOWN = 1_000
 
@@ -69,20 +69,20 @@ LETTERS_SHOWN = 1_000
 class Stage:
     data: Path
     fault_engines: Engines | None
-    """Where they can be struck by their names."""
+    """The engines, if scenarios can disturb them by name."""
     profile: Profile
     ports: Ports
     instance: Instance
     tell: Report
     settings: Settings
     random: Random
-    """Of the storms and the moments of the faults."""
+    """Random generator for the storms and for the times of faults."""
     world: World = WORLD
     accepted: list[Tweet] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
-    """By the service, for good: there must be none."""
+    """Tweets that the API rejected for good. There must be none."""
     expected_letters: set[str] = field(default_factory=set)
-    """Bodies of what was meant to become a dead letter."""
+    """Bodies of records that are expected to become dead letters."""
 
     @property
     def engines(self) -> Engines:
@@ -91,7 +91,7 @@ class Stage:
 
     @contextmanager
     def storming(self, mentions: int, lasting: float) -> Iterator[Storm]:
-        """A storm that goes on while the block does; all of it was accepted or refused when it is left."""
+        """Run a storm during the block. All of its tweets are accepted or rejected when the block ends."""
         storm = self._storm(mentions, lasting)
         thread = Thread(target=storm, name="storm", daemon=True)
         thread.start()
@@ -102,7 +102,7 @@ class Stage:
             self._noted(storm)
 
     def send(self, mentions: int) -> list[Tweet]:
-        """At once; returns when they are accepted."""
+        """Send all at once, and return when they are accepted."""
         storm = self._storm(mentions, 0.0)
         storm()
         self._noted(storm)
@@ -119,16 +119,17 @@ class Stage:
         self.refused += storm.sent.refused
 
     def sequenced(self, sent: Sequence[Tweet], within: float = SETTLES_WITHIN) -> float:
-        """Seconds until all of them have their bursts. Raises NotRunning when it takes too long."""
+        """Return the seconds until all tweets have their bursts. Raises NotRunning when it takes too long."""
         began, waiting = time.monotonic(), {tweet.id: tweet for tweet in sent}
         while not _sequenced(self.ports, waiting):
             if time.monotonic() > began + within:
-                raise NotRunning(f"{len(waiting)} events have no burst after {within:g} s.")
+                raise NotRunning(f"{len(waiting)} events have no burst after {within:g} s")
             time.sleep(LOOKS_EVERY)
         return time.monotonic() - began
 
     def wrong(self) -> list[str]:
-        """Waits until everything is delivered; then whatever isn't as the formulas say, of all storms so far."""
+        """Wait until everything is delivered. Then return all differences from the expected result, for all storms so
+        far."""
         waiting, deadline = {tweet.id: tweet for tweet in self.accepted}, time.monotonic() + SETTLES_WITHIN
         while not is_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, waiting):
             if time.monotonic() > deadline:
@@ -139,7 +140,7 @@ class Stage:
         while True:
             try:
                 return self._compared()
-            except StoreUnavailable:  # one that was just started anew is slow to read a whole keyspace
+            except StoreUnavailable:  # a store that has just restarted is slow to read a whole keyspace
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(LOOKS_EVERY)
@@ -151,7 +152,7 @@ class Stage:
         truth = outside.truth(self.accepted)
         findings = [outside.nothing_lost(truth, self.refused), outside.rows_equal_oracle(truth)]
         findings += [outside.totals_balance(truth), outside.distinct_rows(truth)]
-        # Those of other instances, too, some of which were killed.
+        # Includes alerts of other instances, even of killed ones.
         alerts = list(read_alerts(self.data.parent.glob("*/alerts.ndjson")))
         promised = AlertGuarantees(hourly_cap=Settings().push.hourly, is_once=False, caps_are_exact=False)
         findings.append(outside.alerts_equal_oracle(alerts, promised))
@@ -166,7 +167,7 @@ class Stage:
     def _letters(self) -> list[str]:
         letters = self.ports.dead_letters.list(LETTERS_SHOWN)
         return [
-            f"a dead letter of {letter.stage}: {letter.cause}"
+            f"unexpected dead letter of {letter.stage}: {letter.cause}"
             for letter in letters
             if letter.body.decode(errors="replace") not in self.expected_letters
         ]
@@ -179,7 +180,7 @@ class Stage:
         environment: Mapping[str, str] | None = None,
         clock: timedelta = timedelta(0),
     ) -> Iterator[Role]:
-        """A role of another instance, with a folder of its own, on the same engines; ended with the block."""
+        """Run a role of another instance on the same engines, with its own folder, until the block ends."""
         folder = self.data.parent / name
         (folder / "services").mkdir(parents=True, exist_ok=True)
         shutil.copy(self.data / "services" / "settings.toml", folder / "services" / "settings.toml")
@@ -193,7 +194,7 @@ class Stage:
 
     @contextmanager
     def stopped(self, pid: int) -> Iterator[None]:
-        """A process that does nothing, notices nothing and holds on to everything, until the block ends."""
+        """Suspend the process until the block ends. It keeps everything that it holds."""
         os.kill(pid, signal.SIGSTOP)
         try:
             yield
@@ -203,17 +204,17 @@ class Stage:
 
     @contextmanager
     def unattended(self) -> Iterator[None]:
-        """Nobody starts again what dies."""
+        """Suspend the supervisor, so that roles that die are not restarted."""
         assert self.instance.process is not None
         with self.stopped(self.instance.process.pid):
             yield
 
     def role(self, name: str, within: float = 20.0) -> int:
-        """The process that has the role now, or gets it soon. Raises NotRunning."""
+        """Return the pid of the role, and wait for it if necessary. Raises NotRunning."""
         deadline = time.monotonic() + within
         while (pid := self.instance.pid(name)) is None or not _alive(pid):
             if time.monotonic() > deadline:
-                raise NotRunning(f"There is no {name}.")
+                raise NotRunning(f"role {name} is not running")
             time.sleep(LOOKS_EVERY)
         return pid
 
@@ -238,7 +239,7 @@ def _alive(pid: int) -> bool:
 
 @contextmanager
 def stage(folder: Path, tell: Report, seed: int) -> Iterator[Stage]:
-    """Everything that was started has ended, and everything that was written is gone, when the block is left."""
+    """Yield a running stage. Afterwards all of its processes have ended and its files are deleted."""
     data = folder / "data"
     data.mkdir(parents=True, exist_ok=True)
     tell("starting engines and a notifier")
@@ -254,7 +255,7 @@ def stage(folder: Path, tell: Report, seed: int) -> Iterator[Stage]:
 
 @contextmanager
 def running_stage(data: Path, struck: Engines | None, tell: Report, seed: int) -> Iterator[Stage]:
-    """On engines that run, as the folder's settings name them."""
+    """Yield a stage on running engines, which the folder's settings name."""
     settings = Settings.read(data=data, profile="cluster", threshold=THRESHOLD)
     instance = Instance(data=data, environment=ENVIRONMENT)
     with closing(choose(settings)) as profile:

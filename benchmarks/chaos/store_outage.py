@@ -1,4 +1,4 @@
-"""`store_outage`: Cassandra is frozen in a storm; events are accepted, tabs answer what they can, nothing dies."""
+"""`store_outage`: Cassandra is frozen in a storm. Events are accepted, and inboxes degrade."""
 
 import time
 from datetime import timedelta
@@ -20,7 +20,7 @@ LOOKS_EVERY = 0.5
 def run(stage: Stage, *, quick: bool) -> Finding:
     keys, now = keys_of(stage.settings), stage.ports.clock.now()
     stage.send(MENTIONS)
-    wrong = stage.wrong()  # and everybody has something to see
+    wrong = stage.wrong()  # every user has something to see
     onlooker = InboxObserver(
         instance=stage.instance,
         token=lambda user: issue_token(keys, user, now, TOKENS_LAST),
@@ -34,10 +34,10 @@ def run(stage: Stage, *, quick: bool) -> Finding:
             onlooker()
             time.sleep(LOOKS_EVERY)
     onlooker_finding = onlooker.finding()
-    stage.tell(f"tabs: {onlooker_finding.detail}")
+    stage.tell(f"inboxes: {onlooker_finding.detail}")
     wrong += [] if onlooker_finding.ok else [onlooker_finding.detail]
     if "partial" not in onlooker_finding.detail:
-        wrong.append("nobody was shown again what they were shown before")
+        wrong.append("no user got the last known page again")
     if storm.sent.retries:
-        wrong.append(f"{storm.sent.retries} requests of the tweet service had to be sent again")
+        wrong.append(f"the tweet service retried {storm.sent.retries} requests")
     return agreement(NAME, wrong + stage.wrong(), n=2 * MENTIONS)

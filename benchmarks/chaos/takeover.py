@@ -1,4 +1,4 @@
-"""`takeover_s`: a router and coordinator dies, and another instance goes on with its partitions."""
+"""`takeover_s`: a router and coordinator dies, and another instance takes over its partitions."""
 
 import os
 import signal
@@ -9,13 +9,13 @@ from notifier.devkit.check.finding import Finding, agreement, at_most
 
 NAME = "takeover_s"
 LIMIT = 10.0
-"""Seconds until events flow again; a reader's lease is 5 of them."""
+"""Seconds until events flow again. A consumer's lease takes 5 of them."""
 EVENTS = 12
-"""Enough that every partition has some."""
+"""Enough for every partition to get some."""
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    """Nobody starts the dead one again meanwhile: its name doesn't come back."""
+    """Measure with a suspended supervisor, so that the killed process is not restarted."""
     with stage.another("pump", name="second"):
         await_members(stage, 2)
         with stage.unattended():

@@ -1,4 +1,4 @@
-"""`topic_deleted`: a topic is deleted under a running service; `notifier migrate` brings it back, and all goes on."""
+"""`topic_deleted`: a topic is deleted under a running service, and `notifier migrate` restores it."""
 
 import time
 
@@ -15,7 +15,8 @@ GONE_FOR = 3.0
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    """What it held is gone with it, so that it is deleted when all of that is done: events are refused from then on."""
+    """Delete a topic after all of its records are processed, because they are lost. Events are rejected from then
+    on."""
     stage.send(MENTIONS)
     wrong = stage.wrong()
     for stream in (topics.MENTIONS, topics.MENTIONS_CELEBRITY):

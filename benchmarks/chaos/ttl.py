@@ -1,4 +1,4 @@
-"""`ttl_never_null`: after a storm every cell of every table that must end some day says when."""
+"""`ttl_never_null`: after a storm every cell of every table with a default TTL has one."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -24,7 +24,7 @@ def run(stage: Stage, *, quick: bool) -> Finding:
                 filled = [life for value, life in cells if value is not None]
                 looked += len(filled)
                 if lasting := sum(life is None for life in filled):
-                    wrong.append(f"{table}.{column}: {lasting} of {len(filled)} cells never end")
+                    wrong.append(f"{table}.{column}: {lasting} of {len(filled)} cells have no TTL")
     return agreement(NAME, wrong, n=looked)
 
 

@@ -1,4 +1,4 @@
-"""`workers_killed_mid_slice`: Celery workers die again and again while they hold a slice, in a storm."""
+"""`workers_killed_mid_slice`: Celery workers are killed repeatedly while they hold a slice."""
 
 import os
 import signal
@@ -16,21 +16,21 @@ KILLS, QUICK_KILLS = 20, 4
 POOLS = tuple(Pool)
 MENTIONS_A_KILL, SECONDS_A_KILL = 27, 9.0
 WITHIN = 30.0
-"""Seconds until one is caught with a slice; while a storm goes on some have one most of the time."""
+"""Seconds until a worker holds a slice. During a storm some worker does most of the time."""
 ARRIVES_AFTER = 0.2
-"""Seconds in which what a stopped worker has sent already is done."""
+"""Seconds until requests that a suspended worker had sent are processed."""
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
     kills = QUICK_KILLS if quick else KILLS
     with stage.storming(kills * MENTIONS_A_KILL, kills * SECONDS_A_KILL):
         caught = [_kill(stage, pool) for pool in islice(cycle(POOLS), kills)]
-    wrong = [] if all(caught) else [f"only {sum(caught)} of {kills} were caught with a slice"]
+    wrong = [] if all(caught) else [f"only {sum(caught)} of {kills} killed workers held a slice"]
     return agreement(NAME, [*wrong, *stage.wrong()], n=kills)
 
 
 def _kill(stage: Stage, pool: Pool) -> bool:
-    """All of the pool are stopped first, so that what one holds then is what it dies with."""
+    """Suspend all workers of the pool first, so that the killed worker still holds the slice that was found."""
     deadline = time.monotonic() + WITHIN
     while time.monotonic() < deadline:
         time.sleep(stage.random.uniform(0.05, 0.3))
@@ -47,7 +47,7 @@ def _kill(stage: Stage, pool: Pool) -> bool:
 
 
 def _holding(stage: Stage, owner: str) -> bool:
-    """Whether the worker whose name begins so has claimed what hasn't ended."""
+    """Return whether this worker holds the claim of an unfinished slice."""
     with suppress(Unavailable):
         ledger = stage.ports.ledger
         return any(

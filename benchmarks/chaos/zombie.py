@@ -1,4 +1,4 @@
-"""`zombie_fenced`: a pump is silent for longer than its lease, another takes over, and the first one awakes."""
+"""`zombie_fenced`: a pump pauses for longer than its lease, another takes over, and it resumes."""
 
 import time
 
@@ -9,11 +9,12 @@ from notifier.devkit.check.finding import Finding, agreement
 NAME = "zombie_fenced"
 MENTIONS, LASTING = 90, 24.0
 AWAY = 8.0
-"""Seconds; the lease is 5."""
+"""Seconds. The lease is 5."""
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    """It awakes in the middle of a batch that was done by somebody else, and commits what isn't its own any more."""
+    """The pump resumes in the middle of a batch that the other one has processed, and commits partitions it has
+    lost."""
     with stage.another("pump", name="other"):
         await_members(stage, 2)
         with stage.storming(MENTIONS, LASTING):
@@ -28,5 +29,5 @@ def run(stage: Stage, *, quick: bool) -> Finding:
         wrong += gone_back(before, commits(stage))
     finding = agreement(NAME, wrong, n=MENTIONS)
     if finding.ok:
-        stage.tell(f"while it slept, events were sequenced within {took:.1f} s")
+        stage.tell(f"during the pause, events were sequenced within {took:.1f} s")
     return finding

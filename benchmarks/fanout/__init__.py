@@ -1,1 +1,1 @@
-"""How fast a burst reaches its audience."""
+"""Benchmarks of the fan-out, from a mention to the rows of its audience."""

@@ -1,4 +1,4 @@
-"""The delivery stage against the leanest writer of the same rows, in pre-filled inboxes; and what sealing costs."""
+"""Measures the delivery stage against the leanest writer in pre-filled inboxes, and audience snapshots."""
 
 import shutil
 from collections import defaultdict, deque
@@ -45,16 +45,16 @@ from notifier.flow.indexing.bitmaps import SelfRepairingSets
 from notifier.flow.lane_guard import LaneGuards
 from notifier.metrics import Metrics
 
-# The leanest SQLite writer of the same rows: values made beforehand, one transaction a file, and nothing else.
+# The leanest SQLite writer of the same rows: values made in advance, and one transaction per file.
 
 _INSERT = "INSERT INTO inbox VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 Values = tuple[int, int, str, int, int, str, bytes]
-"""As the columns are: range, inbox window, subject, opened at, seq, tier, members."""
+"""The columns: range, inbox window, subject, opened at, seq, tier, members."""
 
 
 class LeanestRowWriter:
-    """Writes into files of its own, with the same pragmas, in the key's order."""
+    """Writes into files of its own with the same pragmas, in the order of the key."""
 
     def __init__(self, files: Files, rows: Iterable[InboxRows]) -> None:
         self._files = files
@@ -83,18 +83,18 @@ SEAL_SHARD_MS = 2.0
 SEALS_WITHIN = timedelta(hours=1)
 RATIO = 0.8
 WARMING = 2
-"""Rounds that aren't counted: the first one lengthens the write-ahead logs."""
+"""Rounds that are not counted: the first one lengthens the write-ahead logs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DensityCase:
-    """One density: what to load, and how many rounds."""
+    """One density: the world to load, and the number of rounds."""
 
     percent: float
-    """Of a range that P1 reaches."""
+    """Percentage of a range that P1 reaches."""
     shards: int
     rounds: int
-    """An even number, so that either side is the first equally often."""
+    """An even number, so that each side goes first equally often."""
 
     @property
     def name(self) -> str:
@@ -107,7 +107,7 @@ class DensityCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryBed:
-    """A data folder with a world, and the stage on it."""
+    """A data folder with a world, and the delivery stage on it."""
 
     files: Files
     world: World
@@ -157,7 +157,7 @@ class DeliveryBed:
         return cls(files=files, world=world, clock=clock, work=work, delivery=delivery)
 
     def burst(self, seq: int) -> tuple[Burst, list[Slice]]:
-        """A new burst with its plan, and its P1 slices."""
+        """Return a new burst with its plan, and its P1 slices."""
         burst = opened(BurstKey(self.world.subject(0), seq), self.clock.now())
         planned = make_plan(burst, self.delivery.sets.port.follower_counts(burst.key.subject))
         self.work.bursts.write([burst], [])
@@ -165,11 +165,11 @@ class DeliveryBed:
         return burst, [slice_ for slice_ in planned.slices() if slice_.step is Step.ROWS and slice_.tier is Tier.P1]
 
     def seal(self, burst: Burst, slices: list[Slice]) -> Cost:
-        """As a worker does it on its way to the rows; what it took, claims left out."""
+        """Write the audience snapshots as a worker does before its rows. Return the cost without claims."""
         took = Cost(seconds=0.0, processor=0.0)
         for slice_ in slices:
             now = self.clock.now()
-            # Of nobody, and too long to be renewed: the slice's first claim is still to come.
+            # A claim outside the ledger that is too long to need renewal: the slice's first claim is still to come.
             claim = Claim(slice=slice_, attempt=1, owner="sealer", claimed_at=now, until=now + SEALS_WITHIN)
             hold = SliceLease(claim, self.work.claims, self.clock)
             took += cost(partial(deque, self.delivery.parts(burst, slice_.shards, slice_.tier, hold), 0))
@@ -209,7 +209,7 @@ def opened(key: BurstKey, now: datetime) -> Burst:
 
 
 DENSITIES = (0.5, 5, 25)
-"""Percent of a range that a burst reaches."""
+"""Percentages of a range that a burst reaches."""
 
 
 def cases(*, quick: bool) -> Sequence[DensityCase]:
@@ -232,7 +232,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 @contextmanager
 def _beds(folder: Path, case: DensityCase) -> Iterator[tuple[DeliveryBed, Files]]:
-    """Ours and the baseline's files, filled alike."""
+    """Yield our files and the baseline's, with the same content."""
     shards = range(case.shards)
     prefill(folder / "ours", shards, window=window_of(SystemClock().now()))
     shutil.copytree(folder / "ours", folder / "lean")
@@ -247,7 +247,7 @@ def _beds(folder: Path, case: DensityCase) -> Iterator[tuple[DeliveryBed, Files]
 
 @dataclass(slots=True, kw_only=True)
 class Timings:
-    """What each round took."""
+    """Cost of each round."""
 
     sealing: list[Cost] = field(default_factory=list)
     ours: list[Cost] = field(default_factory=list)
@@ -263,7 +263,8 @@ class Timings:
 
 
 def _measure(bed: DeliveryBed, lean: Files, case: DensityCase) -> Timings:
-    """The seals alone, then the rows of both in turns; the first two rounds warm both up, one in either order."""
+    """Write the snapshots alone, then the rows of both sides in turns. The first two rounds are a warm-up, one in each
+    order."""
     timings = Timings()
     with SettledFiles.of(bed.files) as ours, SettledFiles.of(lean) as theirs:
         for number in range(case.rounds + WARMING):
@@ -278,7 +279,7 @@ def _measure(bed: DeliveryBed, lean: Files, case: DensityCase) -> Timings:
 def _round(
     bed: DeliveryBed, ours: SettledFiles, lean: SettledFiles, number: int, timings: Timings
 ) -> tuple[Cost, Cost, Cost]:
-    """Both write the same rows into files that hold the same, so that pages split in the same rounds."""
+    """Write the same rows into files with the same content, so that pages split in the same rounds."""
     burst, slices = bed.burst(number + 1)
     sealing = bed.seal(burst, slices)
     writer = LeanestRowWriter(lean.files, bed.rows(burst, slices))

@@ -1,4 +1,4 @@
-"""Densities: the share of a member range that a burst reaches, and worlds in which a burst reaches such a share."""
+"""Densities: the share of a range that a burst reaches, and worlds with it."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from notifier.devkit.fixture.world import ACTIVE_24H, Members, World
 
 @dataclass(frozen=True, kw_only=True)
 class Lively(World):
-    """The fixture's world, except for how many are active within 24 hours."""
+    """The fixture's world with another number of users who are active within 24 hours."""
 
     active: int
-    """Of 1,000 people."""
+    """Active users of 1,000."""
 
     def idleness(self, m: Members) -> Members:
         return super().idleness(m) * ACTIVE_24H // self.active
@@ -22,5 +22,5 @@ def everybody_follows(universe: int, percent: float) -> Lively:
 
 
 def shown(percent: float) -> str:
-    """Return a density as names of figures have it."""
+    """Return a density as the names of figures show it."""
     return f"{percent:g}%"

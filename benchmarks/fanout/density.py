@@ -1,4 +1,4 @@
-"""People reached in a second by density: ours, the leanest writer, the rows as they were before, and a peer."""
+"""Measures users reached per second by density, against three other writers."""
 
 import shutil
 from collections import defaultdict
@@ -35,21 +35,21 @@ WARMING = 2
 UNIT = "deliveries/s"
 LEAN = 0.8
 PEER_PEOPLE = 60_000
-"""Whom the peer reaches in a round, at most: it takes a second."""
+"""Maximum number of users that the peer reaches in a round, which takes it a second."""
 ZADD = next(peer for peer in PEERS if peer.name == "pipelined_zadd")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstDensity:
     per_mille: int
-    """People of 1,000 whom a burst reaches."""
+    """Users of 1,000 that a burst reaches."""
     shards: int
     gain: float
-    """Least multiple of the speed with the rows as they were before."""
+    """Least multiple of the speed with the previous row layout."""
     peer: float | None = None
-    """Least multiple of the peer's speed; None is told and not judged."""
+    """Least multiple of the peer's speed. None means reported, not judged."""
     bytes: float | None = None
-    """Most bytes on disk for a delivery."""
+    """Maximum bytes on disk per delivery."""
 
     @property
     def name(self) -> str:
@@ -71,7 +71,7 @@ DENSITIES = (
     BurstDensity(per_mille=50, shards=512, gain=1),
     BurstDensity(per_mille=250, shards=512, gain=1),
 )
-"""Fewer shards where the rows as they were before take seconds."""
+"""Fewer shards where the previous row layout takes seconds."""
 
 
 def names() -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class DensityPeer:
     folder: Path
 
     def rate(self, everybody: np.ndarray[tuple[int], np.dtype[np.int64]], number: int) -> float:
-        """A sample takes as long for each person as all of them would."""
+        """Measure the peer with a sample. It takes as long per user as with the whole audience."""
         people, path = sample(everybody, PEER_PEOPLE), self.folder / "people"
         people.astype("=i8").tofile(path)
         self.valkey.forget()
@@ -115,26 +115,26 @@ class DensityPeer:
 
 @dataclass(slots=True, kw_only=True)
 class DensityRates:
-    """Deliveries a second, by round."""
+    """Deliveries per second, by round."""
 
     ours: list[float] = field(default_factory=list)
     lean: list[float] = field(default_factory=list)
     before: list[float] = field(default_factory=list)
     peer: list[float] = field(default_factory=list)
     bytes: float = 0.0
-    """On disk for a delivery."""
+    """Bytes on disk per delivery."""
     people: int = 0
 
 
 def _measure(folder: Path, density: BurstDensity, peer: DensityPeer, *, quick: bool, tell: Report) -> DensityRates:
-    """All begin with empty files, and each in turn is the first."""
+    """Measure all sides on files that are empty at the start. Each goes first in turn."""
     tell(f"{density.name}: loading {density.world(quick=quick).universe:,} users")
     rates, rounds = DensityRates(), ROUNDS_QUICK if quick else ROUNDS
     with _beds(folder, density, quick=quick) as (bed, lean, before):
         held = _bytes(lean.files)
         delivered = 0
         for number in range(rounds + WARMING):
-            tell(f"{density.name}: round {number - WARMING + 1} of {rounds}" if number >= WARMING else "warming up")
+            tell(f"{density.name}: round {number - WARMING + 1} of {rounds}" if number >= WARMING else "warm-up")
             burst, slices = bed.burst(number + 1)
             bed.seal(burst, slices)
             reached = _reached(bed, burst, slices)
@@ -182,7 +182,7 @@ def _beds(
 
 
 def _reached(bed: DeliveryBed, burst: Burst, slices: Sequence[Slice]) -> Mapping[int, Bits]:
-    """By shard."""
+    """Return the members that are reached, by shard."""
     return {
         shard: part.members
         for slice_ in slices
@@ -201,7 +201,7 @@ def _pages(inbox: Database) -> int:
 
 
 FORMER_FROM = 32
-"""People of a block of 1,024 from whom on they shared a row."""
+"""Members of a block of 1,024 from which on they shared a row."""
 FORMER = """
 CREATE TABLE former_inbox (
     block INTEGER NOT NULL, inbox_window INTEGER NOT NULL, slot INTEGER NOT NULL, opened_at INTEGER NOT NULL,
@@ -215,9 +215,9 @@ Values = tuple[int, int, int, int, str, int, str, bytes | None]
 
 
 class FormerRows:
-    """The leanest writer of rows as they were before: one for each person, or for each block where they are many.
+    """The leanest writer of the previous row layout: a row per user, or per block if many of it are reached.
 
-    It is a bound: the product itself was slower.
+    It is a lower bound: the product itself was slower.
     """
 
     def __init__(self, files: Files, burst: Burst, reached: Mapping[int, Bits]) -> None:
@@ -249,11 +249,11 @@ def _former(burst: Burst, shard: int, bits: Bits) -> Iterator[Values]:
 
 def _figures(density: BurstDensity, rates: DensityRates) -> list[Figure]:
     case = f"{{{density.name}}}"
-    of = f"{rates.people:,} people a round"
+    of = f"{rates.people:,} users per round"
     return [
-        _ratio(f"density_gain{case}", rates.ours, rates.before, density.gain, f"{of}; the rows as they were before"),
+        _ratio(f"density_gain{case}", rates.ours, rates.before, density.gain, f"{of}; the previous row layout"),
         _ratio(f"density_lean{case}", rates.ours, rates.lean, LEAN, f"{of}; the leanest writer of the same rows"),
-        _ratio(f"density_zadd{case}", rates.ours, rates.peer, density.peer, f"{of}; a pipelined ZADD for each person"),
+        _ratio(f"density_zadd{case}", rates.ours, rates.peer, density.peer, f"{of}; a pipelined ZADD per user"),
         Figure(finding=_size(f"density_bytes{case}", density, rates)),
     ]
 
@@ -271,6 +271,6 @@ def _ratio(
 
 
 def _size(name: str, density: BurstDensity, rates: DensityRates) -> Finding:
-    detail = "on disk for a delivery, of files that held nothing else"
+    detail = "on disk per delivery, in files without other rows"
     finding = at_most(name, rates.bytes, density.bytes or 0.0, unit="bytes", n=rates.people, detail=detail)
     return finding if density.bytes is not None else replace(finding, limit=None, ok=True)

@@ -1,4 +1,4 @@
-"""The way to the ledger: how fast events are accepted, routed and numbered, and what a storm of 10,000 costs."""
+"""Measures accepting, routing and numbering events, and the fan-outs of a storm of 10,000 mentions."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -25,9 +25,11 @@ P0_P95_S, ACCEPT_MS, ROUTER_MS, MENTIONS_PER_S, STORM_FANOUTS = 1.0, 10.0, 10.0,
 
 BURSTS = 5
 STEADY, STEADY_QUICK, STEADY_EVERY = 2_500, 1_500, 0.02
-"""Single events at an even pace, once the deliveries of what came before are done: a minute of them, which is what such
-a celebrity's collapse window lasts. The first opens a burst, as one of each minute's events does, and for the 0.3 s of
-its fan-out each event waits longer; of a few hundred events the 99th percentile would be of that time alone.
+"""Single events at a constant pace, after earlier deliveries are done. They take a minute, which is the collapse window
+of such a celebrity.
+
+The first event opens a burst, as one event of every minute does. During the 0.3 s of its fan-out each event waits
+longer. With only a few hundred events the 99th percentile would measure nothing else.
 """
 STORM = 10_000
 BATCH = 100
@@ -40,9 +42,9 @@ _RECORDS = "SELECT appended_at, value FROM records WHERE partition LIKE ?"
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     world = World(universe=LARGEST_USUAL, followers=LARGEST_USUAL, celebrities=1, seed=1)
     with staged(folder / "usual", world, tell=tell, collapse="PT1S") as stage:
-        tell("one mention, 10,000,000 followers")
+        tell("one mention with 10,000,000 followers")
         figures = [_p0(stage)]
-        tell("events at an even pace")
+        tell("events at a constant pace")
         figures += _steady(stage, folder / "usual", STEADY_QUICK if quick else STEADY)
     with staged(folder / "storm", world, tell=tell) as stage:
         tell(f"{STORM:,} mentions of one celebrity")
@@ -73,7 +75,7 @@ def _steady(stage: FanoutStage, folder: Path, events: int) -> list[Figure]:
         body, kind = request_body([_tweet(f"steady-{number}", number, stage.world.names[0])])
         seconds.append(stage.wire.post("/v1/events", body, kind).seconds)
         time.sleep(STEADY_EVERY)
-    time.sleep(1.0)  # for the last to be routed
+    time.sleep(1.0)  # time to route the last event
     routed = _routed(folder)
     return [_p99("accept_p99_ms", seconds, ACCEPT_MS), _p99("router_p99_ms", routed, ROUTER_MS)]
 
@@ -85,7 +87,7 @@ def _p99(name: str, seconds: Sequence[float], limit: float) -> Figure:
 
 
 def _routed(folder: Path) -> list[float]:
-    """Seconds from an event's record to the last record made of it, as the log itself stamped them."""
+    """Return the seconds from each event's record to the last record made from it, by the log's time stamps."""
     files = Files.at(folder)
     with files.log.read() as c:
         accepted = c.execute(_RECORDS, (f"{topics.MENTIONS}/%",)).fetchall()
@@ -113,7 +115,7 @@ def _storm(stage: FanoutStage) -> Figure:
 
 
 def _throughput(stage: FanoutStage, mentions: int) -> Figure:
-    """From the first request to the last mention that has its burst; deliveries go on meanwhile."""
+    """Measure from the first request to the last mention that has its burst. Deliveries go on meanwhile."""
     names = stage.world.names
     tweets = [_tweet(f"many-{i}", i, names[i % len(names)]) for i in range(mentions)]
     began = time.monotonic()
@@ -140,11 +142,11 @@ def _send(stage: FanoutStage, tweets: Sequence[Tweet], *, threads: int) -> None:
 
 
 def _numbered(stage: FanoutStage, tweets: Sequence[Tweet]) -> None:
-    """Returns when every mention has a burst of its account's followers and one of the account's own."""
+    """Wait until every mention has a burst for the account's followers and one for the account itself."""
     deadline, waiting = time.monotonic() + WITHIN, list(tweets)
     while waiting:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(waiting)} mentions have no burst after {WITHIN:g} s.")
+            raise TimeoutError(f"{len(waiting)} mentions have no burst after {WITHIN:g} s")
         while waiting and len(stage.ports.bursts.outcomes(SOURCE, waiting[-1].id)) == 2:
             waiting.pop()
         time.sleep(0.05)

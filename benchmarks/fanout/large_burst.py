@@ -1,4 +1,4 @@
-"""One mention of a celebrity with 200,000,000 followers: how long each tier takes, and who feels it."""
+"""Measures mentions of a celebrity with 200,000,000 followers: each tier's time, and isolation of P0."""
 
 import os
 import signal
@@ -28,20 +28,21 @@ ISOLATION, ISOLATION_FLOOR_S = 1.5, 0.3
 REISSUED_S = {Tier.P0: 3.0, Tier.P1: 5.0}
 
 BURSTS = 2
-"""In each of a world's lives: two in a quick run, four in a full one, and the worst of them is judged."""
+"""Bursts per start of the world: two in a quick run, four in a full one. The worst is judged."""
 FLOOD = 3
-"""Bursts at once."""
+"""Number of concurrent bursts."""
 BETWEEN = 1.2
-"""Seconds between two bursts of a subject: its collapse window here is one, and each second affords it a fan-out."""
+"""Seconds between two bursts of a subject: its collapse window here is one second, and its budget gains one fan-out per
+second."""
 KILLS = 3
 
 VIPS = tuple(UserId(f"spica{i}") for i in range(10))
-"""Small subjects that VIPs alone follow."""
+"""Small subjects whose followers are all VIPs."""
 VIP_SHARDS = 8
 PROBES, PROBE_EVERY = 40, 0.15
 WITHIN = 90.0
 CLAIMED_WITHIN = 30.0
-"""Far beyond any limit: who waits for so long has failed."""
+"""Far beyond any limit: a slice without a claim for so long has failed."""
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -52,7 +53,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     for number in range(1 if quick else 2):
         with staged(folder / f"large{number}", world, tell=tell, collapse="PT1S", refill="1") as stage:
             _enrol_vips(stage)
-            tell("one mention, 200,000,000 followers")
+            tell("one mention with 200,000,000 followers")
             accounts += [large_burst(stage) for _ in range(BURSTS)]
             tell("P0 alone, then under a flood of P2")
             isolation.append(_isolation(stage))
@@ -63,7 +64,8 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 
 def large_burst(stage: FanoutStage, within: float = WITHIN) -> BurstProgress:
-    """One mention of the first celebrity, and all rows of its burst; the next may begin a burst of its own."""
+    """Send one mention of the first celebrity and wait for all rows of its burst. The next mention may open another
+    burst."""
     event, _ = stage.mention(stage.world.names[0])
     account = stage.wait(stage.burst_of(event), TIERS, within)
     time.sleep(BETWEEN)
@@ -80,14 +82,14 @@ def _times(accounts: Sequence[BurstProgress]) -> list[Figure]:
 
 
 def last_row(name: str, accounts: Sequence[BurstProgress], tier: Tier, limit: float) -> Figure:
-    """From the 202's stamp to the last row of the tier, by the ledger; the worst of the bursts."""
+    """Judge the time from the 202's time stamp to the last row of the tier in the ledger, for the worst burst."""
     seconds = [latency.last(latency.waits([account], [tier])) for account in accounts]
     people = sum(s.final_entry.people for s in rows_of(accounts[0], [tier]) if s.final_entry)
-    return worst_at_most(name, seconds, limit, detail=f"{people:,} people")
+    return worst_at_most(name, seconds, limit, detail=f"{people:,} users")
 
 
 def _enrol_vips(stage: FanoutStage) -> None:
-    """Subjects whose followers are the VIPs of the first shards."""
+    """Create subjects whose followers are the VIPs of the first shards."""
     crowd, ports = WorldBitmaps(stage.world), stage.ports
     vips: list[Bits] = [crowd.account_wide_set(SetKind.VIP, shard) for shard in range(VIP_SHARDS)]
     counts = [count(bits) for bits in vips]
@@ -109,7 +111,7 @@ def _enrol_vips(stage: FanoutStage) -> None:
 
 
 def _isolation(stage: FanoutStage) -> tuple[float, float, int]:
-    """P0's p95 of the small subjects, idle and while P2 and P1 are flooded; and how many bursts the latter is of."""
+    """Return P0's p95 of the small subjects when idle, P0's p95 under load, and the number of bursts under load."""
     idle = latency.p95(_p0(stage, _probe(stage, lambda: False)))
     flood = []
     for _ in range(FLOOD):
@@ -154,7 +156,7 @@ def _opened(stage: FanoutStage, burst: BurstKey) -> datetime:
 
 
 def _isolated(rounds: Sequence[tuple[float, float, int]]) -> Figure:
-    """The worst of the rounds."""
+    """Judge the worst round."""
     idle, flooded, n = max(rounds, key=lambda round_: round_[1])
     limit = max(ISOLATION * idle, ISOLATION_FLOOR_S)
     finding = at_most(
@@ -168,12 +170,12 @@ def _isolated(rounds: Sequence[tuple[float, float, int]]) -> Figure:
 
 
 def _reissued(stage: FanoutStage) -> dict[Tier, list[float]]:
-    """Seconds from a worker's death to the next claim on the slice it held."""
+    """Return the seconds from the death of a worker to the next claim of its slice."""
     return {tier: list(_kills(stage, tier)) for tier in REISSUED_S}
 
 
 def _kills(stage: FanoutStage, tier: Tier) -> Iterator[float]:
-    """Of a burst of the tier's own: while one tier's workers are killed, the others end what they have."""
+    """Kill workers during a burst of its own for the tier, because other tiers finish their slices meanwhile."""
     burst = stage.burst_of(stage.mention(stage.world.names[0])[0])
     for _ in range(KILLS):
         if (seconds := _kill(stage, burst, tier)) is not None:
@@ -183,7 +185,7 @@ def _kills(stage: FanoutStage, tier: Tier) -> Iterator[float]:
 
 
 def _kill(stage: FanoutStage, burst: BurstKey, tier: Tier) -> float | None:
-    """None when the tier had no more work."""
+    """Return None if the tier had no more work."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         account = stage.account(burst)
@@ -208,7 +210,7 @@ def _claimed_again(stage: FanoutStage, first: int, tier: Tier, burst: BurstKey, 
             if slice_state.slice.first == first and slice_state.claim and slice_state.claim.claimed_at > killed:
                 return (slice_state.claim.claimed_at - killed).total_seconds()
             if slice_state.slice.first == first and slice_state.final_entry:
-                return None  # it had ended before the signal came
+                return None  # it ended before the signal arrived
         time.sleep(0.01)
     return CLAIMED_WITHIN
 
@@ -218,6 +220,6 @@ def _lost(seconds_by_tier: dict[Tier, list[float]]) -> list[Figure]:
     for tier, seconds in seconds_by_tier.items():
         name, limit = f"lost_slice_reissued_s{{{tier}}}", REISSUED_S[tier]
         worst = max(seconds, default=float("inf"))
-        finding = at_most(name, worst, limit, unit="s", n=len(seconds), detail="the worst of the kills")
+        finding = at_most(name, worst, limit, unit="s", n=len(seconds), detail="worst kill")
         figures.append(Figure(finding=finding, ours=Spread.of(seconds) if seconds else None))
     return figures

@@ -1,4 +1,4 @@
-"""What memory the processes hold while a burst is delivered: for 1,000,000, 10,000,000 and 200,000,000 followers."""
+"""Measures memory of the processes during bursts to 1, 10 and 200 million followers."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,12 +11,15 @@ from notifier.devkit.fixture.world import World
 
 SIZES = (1_000_000, 10_000_000, 200_000_000)
 BURSTS = 3
-"""Of each: the first ones fill what is kept."""
+"""Bursts per size: the first ones fill the caches."""
 
 WORKER_MB = 150.0
 GROWTH_MB = 40.0
-"""What a small world is too small to fill, whatever a large one's size: a connection keeps 2 MB of pages of each of the
-eight inbox files, and a slice's seals are 8 MB. Anything held for each shard would be more: 25 MB a bitmap."""
+"""A small world does not fill the caches, however large they are in a large one. A connection keeps 2 MB of pages of
+each of the eight inbox files, and a slice's snapshots are 8 MB.
+
+Anything kept for each shard would be more: 25 MB per bitmap.
+"""
 
 Peaks = Mapping[int, Mapping[str, float]]
 """MB by followers and role."""
@@ -28,7 +31,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 
 def _peaks(folder: Path, followers: int, tell: Callable[[str], None]) -> Mapping[str, float]:
-    """In processes of their own: a peak never sinks."""
+    """Measure each size in new processes, because a peak never falls."""
     world = World(universe=followers, followers=followers, celebrities=1, seed=1)
     with staged(folder, world, tell=tell, collapse="PT1S") as stage:
         tell(f"memory with {followers:,} followers")
@@ -38,22 +41,22 @@ def _peaks(folder: Path, followers: int, tell: Callable[[str], None]) -> Mapping
 
 
 def most(peaks: Peaks) -> Figure:
-    """The most that any process held at any size, with the pages of files that it looked into."""
+    """Judge the highest peak of any process at any size, including mapped pages of files."""
     peaks_found = [(mb, role, followers) for followers, by_role in peaks.items() for role, mb in by_role.items()]
-    mb, role, followers = max(peaks_found, default=(0.0, "nobody", 0))
-    detail = f"the most, of {role} with {followers:,} followers"
+    mb, role, followers = max(peaks_found, default=(0.0, "no process", 0))
+    detail = f"maximum, {role} with {followers:,} followers"
     return _figure("worker_rss_mb", [peak_found[0] for peak_found in peaks_found], mb, WORKER_MB, detail)
 
 
 def growth(peaks: Peaks) -> Figure:
-    """How much more the same role holds for the most followers than for the fewest; the role that grew most."""
+    """Judge the role whose memory grows most from the fewest to the most followers."""
     few, many = peaks[min(peaks)], peaks[max(peaks)]
     grown = {role: many[role] - few[role] for role in many if role in few}
-    role = max(grown, key=lambda role_name: grown[role_name], default="nobody")
+    role = max(grown, key=lambda role_name: grown[role_name], default="no process")
     held = ", ".join(
         f"{by_role[role]:.0f} with {followers:,}" for followers, by_role in peaks.items() if role in by_role
     )
-    detail = f"the most, of {role}: {held} followers"
+    detail = f"maximum, {role}: {held} followers"
     return _figure("worker_rss_independent_mb", [*grown.values()], grown.get(role, 0.0), GROWTH_MB, detail)
 
 

@@ -1,4 +1,4 @@
-"""Planning a burst to 200,000,000 followers: the head read, the plan made, written, and read back with every slice."""
+"""Measures planning a burst to 200,000,000 followers, until every slice is read back."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from notifier.domain.delivery.plan import FollowerCounts, make_plan
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 
 FEW, MANY = 1_000_000, 200_000_000
-"""Followers."""
+"""Numbers of followers."""
 PLAN_S = 1.0
 PLAN_MB = 20.0
 GROWTH_MB = 5.0
-"""1,526 counts and the 150 slices that are read back are less than one; whatever is held for a block would be 25."""
+"""1,526 counts and the 150 slices that are read back are less than 1 MB. Anything kept per block would be 25 MB."""
 ROUNDS = 5
 
 
@@ -37,8 +37,10 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     files.close()
     return [
         worst_at_most("plan_200m_s", many.took, PLAN_S),
-        _memory("plan_200m_rss_mb", many.peak - before, PLAN_MB, "how far the peak rose above the start"),
-        _memory("plan_rss_independent_mb", many.peak - few.peak, GROWTH_MB, "how far it is above that for 1,000,000"),
+        _memory("plan_200m_rss_mb", many.peak - before, PLAN_MB, "rise of the peak above the start"),
+        _memory(
+            "plan_rss_independent_mb", many.peak - few.peak, GROWTH_MB, "rise of the peak above that for 1,000,000"
+        ),
     ]
 
 
@@ -47,7 +49,7 @@ class Planned:
     took: list[float]
     """Seconds of each round."""
     peak: float
-    """MB of this process."""
+    """Peak memory of this process in MB."""
 
 
 def _planned(files: Files, name: str, followers: int) -> Planned:

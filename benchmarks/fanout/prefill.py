@@ -1,4 +1,4 @@
-"""Inboxes as they are after a month: 96 rows a range, of many densities and subjects, in files of their own."""
+"""Creates inboxes as after a month: 96 rows per range, of several densities and subjects."""
 
 import json
 import os
@@ -10,13 +10,13 @@ from notifier.adapters.sqlite.files import Files
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, SHARD_RANGES
 
 ROWS = 96
-"""In each range."""
+"""Number of rows per range."""
 WINDOWS = 10
-"""Inbox windows that the old rows lie in, the last of them today's."""
+"""Number of inbox windows that the old rows are in. The last one is today's."""
 SUBJECTS = ("mention:atlas", "mention:juno", "mention:pallas", "mention:vesta")
-"""New rows come before, between and behind theirs."""
+"""New rows sort before, between and after theirs."""
 LENGTHS = (8, 40, 82, 164, RANGE_BYTES)
-"""Bytes of members, in turns: from 0.1 % of a range to so many that it has a bitmap."""
+"""Bytes of members, in turns: from 0.1 % of a range to enough for a bitmap."""
 
 DAY = 86_400_000
 """Milliseconds."""
@@ -27,7 +27,7 @@ _PRAGMAS = ("synchronous = OFF", "cache_size = -200000", "temp_store = MEMORY")
 
 
 def prefill(folder: Path, shards: Iterable[int], *, window: int) -> None:
-    """Make the files of a data folder and fill the shards.
+    """Create the files of a data folder and fill the shards.
 
     Without syncs, because nothing is lost when a benchmark crashes.
     """
@@ -54,7 +54,7 @@ def _fill(path: Path, shard: int, *, window: int) -> None:
 
 
 def _old(window: int) -> Iterator[tuple[int, str, int, int, bytes]]:
-    """Return each inbox window's share of the rows, a minute apart, as the columns are."""
+    """Yield each inbox window's share of the rows, a minute apart, as tuples of the columns."""
     for i in range(ROWS):
         turn, back = divmod(i, WINDOWS)
         number, subject, length = window - back, SUBJECTS[turn % len(SUBJECTS)], LENGTHS[turn % len(LENGTHS)]

@@ -1,4 +1,4 @@
-"""How long tabs read the store alone after Redis was emptied: the pull index rebuilt from all that opened lately."""
+"""Measures the rebuild of the pull index from the store after Redis was emptied."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ from notifier.ports.bursts import Bursts, RecentBursts
 
 SUBJECTS = 2_000
 BURSTS, BURSTS_QUICK = 60_000, 10_000
-"""In the three days that the index reaches back: ten a day of each subject, a third of what the budgets allow."""
+"""Bursts of the three days in the index: ten a day for each subject, a third of what the budgets allow."""
 ROUNDS, ROUNDS_QUICK = 5, 3
 AT_ONCE = 5_000
 
@@ -39,12 +39,12 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 def measured(
     name: str, bursts: Bursts, recent: RecentBursts, folder: Path, *, quick: bool, tell: Callable[[str], None]
 ) -> Figure:
-    """Stated, for a store that is empty yet."""
+    """Report the time of a rebuild from a store that is empty at the start."""
     clock, server = SystemClock(), ValkeyServer(folder / "run")
     many = BURSTS_QUICK if quick else BURSTS
     try:
         server.start()
-        tell(f"a store with {many:,} bursts of {SUBJECTS:,} subjects")
+        tell(f"filling a store with {many:,} bursts of {SUBJECTS:,} subjects")
         _fill(bursts, many, clock.now())
         with connect(server.url()) as redis:
             index, took = RedisPullIndex(redis, UuidNonces()), []
@@ -64,7 +64,7 @@ def _fill(bursts: Bursts, count: int, now: datetime) -> None:
 
 
 def _made(many: int, now: datetime) -> Iterator[Burst]:
-    """Evenly over the time, the oldest first."""
+    """Yield bursts evenly spread over the time, the oldest first."""
     begin, step = now - REBUILD_WINDOW, REBUILD_WINDOW / (many + 1)
     for number in range(many):
         opened = begin + step * (number + 1)
@@ -81,7 +81,7 @@ def _made(many: int, now: datetime) -> Iterator[Burst]:
             first_of_day=False,
             restricted_to=None,
             tweet=f"tweet-{number}",
-            text="a tweet of the usual length, in which somebody is mentioned whom many follow",
+            text="a tweet of the usual length, which mentions an account that many people read",
         )
 
 
@@ -90,13 +90,14 @@ def _subject(number: int) -> Subject:
 
 
 def _rebuild(index: RedisPullIndex, recent: RecentBursts, now: datetime) -> None:
-    """As the reconciler does."""
+    """Rebuild as the reconciler does."""
     index.generation()
     index.record_rebuild(pages(recent, now - REBUILD_WINDOW), now - REBUILD_WINDOW, now)
 
 
 async def _require_whole(url: str, clock: SystemClock) -> None:
-    """A rebuild that proves nothing is no rebuild. Of ten subjects: of more the newest alone fill an answer."""
+    """Require that the rebuilt index proves its horizon. Ten subjects are enough: with more, the newest bursts fill the
+    response."""
     subjects = [_subject(number) for number in range(10)]
     async with connect_async(url) as redis:
         pulled = await RedisPullReader(redis, clock).read_newest(subjects)

@@ -1,4 +1,4 @@
-"""What a worker holds after ten thousand slices: in a process of its own, which does nothing else."""
+"""Measures a worker's memory during ten thousand slices, in a process of its own."""
 
 import json
 import subprocess
@@ -20,15 +20,15 @@ from notifier.domain.ids import BurstKey
 SLICES, SLICES_QUICK = 10_000, 2_000
 SHARDS = 64
 LOOKS, FILLED = 20, 2
-"""As often the memory is looked at; by the third time all that is kept was filled."""
+"""Number of samples, and the index of the first sample with full caches."""
 RSS_MB = 150.0
 GROWTH_MB = 5.0
-"""A byte kept of each person whom the slices reach would be 65."""
+"""One byte kept per user that the slices reach would be 65 MB."""
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     many = SLICES_QUICK if quick else SLICES
-    tell(f"{many:,} slices of one shard, one after the other")
+    tell(f"{many:,} slices of one shard in sequence")
     command = [sys.executable, "-m", "benchmarks.fanout.slices", str(folder), str(many)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return figures(json.loads(done.stdout), many)
@@ -45,7 +45,7 @@ def figures(samples: Sequence[float], slice_count: int) -> list[Figure]:
 
 
 def held(folder: Path, slice_count: int) -> list[float]:
-    """MB, after so many slices each time."""
+    """Deliver slices and return the samples of resident memory in MB."""
     world = World(universe=SHARDS * SHARD_MEMBERS, followers=SHARDS * SHARD_MEMBERS, celebrities=1, seed=1)
     bed, samples = DeliveryBed.make(folder, world), list[float]()
     for number in range(slice_count):

@@ -1,4 +1,4 @@
-"""A running notifier to measure: a loaded folder, a sender of single mentions, and a reader of its ledger."""
+"""A running notifier for measurements: loads a world, sends single mentions, and reads the ledger."""
 
 import json
 import time
@@ -30,8 +30,8 @@ from notifier.profiles import Profile, choose
 
 MENTIONS = (topics.MENTIONS, topics.MENTIONS_CELEBRITY, topics.MENTIONS_STANDARD)
 LOOKS_EVERY, SETTLES_EVERY = 0.05, 0.5
-"""Seconds; for what is to be seen at once, and for the end of something large, of which the ledger says when it came:
-looking costs the store and the machine that are measured."""
+"""Seconds between polls: for what is visible at once, and for the end of a large burst, whose time is in the ledger.
+Polling costs the store and the machine that are measured."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,38 +42,38 @@ class FanoutStage:
     instance: Instance
     wire: HttpClient
     loaded_s: float
-    """What loading the world took."""
+    """Seconds that loading the world took."""
     _numbers: Iterator[int] = field(default_factory=count)
 
     def mention(self, name: UserId) -> tuple[str, datetime]:
-        """One mention of the account, accepted; its event's id, and when the 202 came."""
+        """Send one mention of the account. Return its event's id, and the time of the 202."""
         number = next(self._numbers)
         tweet = Tweet(id=f"bench-{number}", author=user(number), mentioned=(name,), protected=False)
         body = json.dumps(tweet.event()).encode()
         answer = self.wire.post("/v1/events", body, ONE)
-        if not answer.status:  # the connection had been idle for longer than a server keeps one
+        if not answer.status:  # the connection was idle for longer than the server keeps one
             answer = self.wire.post("/v1/events", body, ONE)
         assert answer.status == 202, answer
         return tweet.id, self.ports.clock.now()
 
     def token(self, user_id: UserId) -> str:
-        """Opens their tab for longer than any bench lasts."""
+        """Issue a token for the user's inbox that is valid for longer than any benchmark takes."""
         return issue_token(
             keys_of(Settings(data=self.instance.data)), user_id, self.ports.clock.now(), timedelta(hours=1)
         )
 
     async def followers(self, people: People, subject: Subject, most: int) -> list[UserId]:
-        """Those who are told of the subject: who muted it would be waited for in vain."""
+        """Return users who follow the subject and have not muted it. Muted ones would never get its bursts."""
         users: list[UserId] = []
         for number in range(self.world.universe):
             viewer = await people.viewer(user(number), Member(number))
             users += [viewer.user] if subject in viewer.follows else []
             if len(users) == most:
                 return users
-        raise LookupError(f"The world has {len(users)} followers to listen, not {most}.")
+        raise LookupError(f"the world has only {len(users)} followers who can listen; needed: {most}")
 
     def burst_of(self, event: str, within: float = 20.0) -> BurstKey:
-        """The burst of the account's followers that the mention is in."""
+        """Return the mention's burst for the account's followers."""
         deadline = time.monotonic() + within
         while time.monotonic() < deadline:
             with suppress(Unavailable):
@@ -81,23 +81,23 @@ class FanoutStage:
                     if outcome.burst and outcome.burst.subject.kind is Kind.MENTION:
                         return outcome.burst
             time.sleep(LOOKS_EVERY)
-        raise TimeoutError(f"The event {event} has no burst after {within:g} s.")
+        raise TimeoutError(f"event {event} has no burst after {within:g} s")
 
     def account(self, burst: BurstKey) -> BurstProgress | None:
-        """None while it has no plan, or the store is busy."""
+        """Return None while the burst has no plan, or the store is busy."""
         with suppress(Unavailable):
             return self.ports.ledger.read([burst]).get(burst)
         return None
 
     def wait(self, burst: BurstKey, tiers: Sequence[Tier], within: float) -> BurstProgress:
-        """Its account once all rows of the tiers stand."""
+        """Return the burst's progress once all rows of the tiers are written."""
         deadline = time.monotonic() + within
         while time.monotonic() < deadline:
             account = self.account(burst)
             if account and all(slice_state.final_entry for slice_state in rows_of(account, tiers)):
                 return account
             time.sleep(SETTLES_EVERY)
-        raise TimeoutError(f"The burst {burst} has work left after {within:g} s.")
+        raise TimeoutError(f"burst {burst} has unfinished slices after {within:g} s")
 
     def await_idle(self, within: float) -> None:
         """Return once no mention waits for its burst and no burst has work left, alerts included.
@@ -107,20 +107,21 @@ class FanoutStage:
         deadline = time.monotonic() + within
         while not is_at_rest(self.ports):
             if time.monotonic() >= deadline:
-                raise TimeoutError(f"There is work left after {within:g} s.")
+                raise TimeoutError(f"work is left after {within:g} s")
             time.sleep(SETTLES_EVERY)
 
     def peaks(self) -> Mapping[str, float]:
-        """By role the most MB that its process ever held; without those that can't be looked into."""
+        """Return the peak memory in MB of each role's process, without processes that can't be inspected."""
         peak_by_role = {role: peak_mb(pid) for role, pid in self.instance.pids().items()}
         return {role: peak for role, peak in peak_by_role.items() if peak}
 
 
 def is_at_rest(ports: Ports) -> bool:
-    """Return whether no mention or burst has work left; False while a store or the log is unavailable.
+    """Return whether no mention or burst has work left. False while a store or the log is unavailable.
 
-    Asked in the order of the data: work is written to the next place before it leaves the one before. The ledger alone
-    proves nothing: a burst is readable before its plan is written, and isn't open until then.
+    Stores are read in the order of the data: work is written to the next one before it leaves the previous one.
+
+    The ledger alone proves nothing: a burst is readable before its plan is written, and isn't open until then.
     """
     with suppress(Unavailable):
         waiting = any(True for stream in MENTIONS for _ in ports.log.read_uncommitted(stream, topics.GROUPS[stream], 1))
@@ -144,12 +145,12 @@ def staged(
     sync: Sync = Sync.PERIODIC,
     **settings: object,
 ) -> Iterator[FanoutStage]:
-    """Loaded and up, on engines of its own in the cluster profile; stopped when the block is left."""
+    """Yield a running notifier with a loaded world, on its own engines in the cluster profile. Stop it afterwards."""
     folder.mkdir(parents=True, exist_ok=True)
     with engines(folder, profile, sync), closing(choose(Settings.read(data=folder, profile=profile))) as chosen:
         chosen.migrate()
         ports = chosen.ports()
-        tell(f"loading {world.universe:,} people, {world.celebrities:,} celebrities")
+        tell(f"loading {world.universe:,} users, {world.celebrities:,} celebrities")
         began = time.monotonic()
         WorldLoader.into(ports)(world)
         loaded_s = time.monotonic() - began

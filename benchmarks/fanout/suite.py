@@ -1,4 +1,4 @@
-"""`python -m benchmarks fanout`: how fast a burst reaches its audience, each figure against a limit or baseline."""
+"""`python -m benchmarks fanout`: speed of a burst, each figure against a limit or baseline."""
 
 import os
 import shutil
@@ -50,17 +50,17 @@ PARTS: Parts = {
         ),
     ),
 }
-"""Each part with the figures that it brings; planning first, while the process is small and its growth shows."""
+"""Each part with its figures. Planning comes first, while the process is small and its growth is visible."""
 
 
 def names(parts: Parts = PARTS) -> list[str]:
-    """What may be asked for: a figure or a part, or what some of them are called without the braces."""
+    """Return all names that `--only` accepts: figures and parts, with or without their braces."""
     figures = [figure for _, brings in parts.values() for figure in brings]
     return [*dict.fromkeys([*map(_bare, parts), *parts, *figures, *map(_bare, figures)])]
 
 
 def run(*, quick: bool, only: Collection[str], tell: Callable[[str], None], parts: Parts = PARTS) -> list[Figure]:
-    """In a folder of its own, which is thrown away. A part that can't be measured fails all that it should bring."""
+    """Run the parts in a temporary folder. A part that can't be measured fails all of its figures."""
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="notifier-bench-", ignore_cleanup_errors=True) as folder:
         for part, (_, brings) in parts.items():
@@ -73,17 +73,17 @@ def run(*, quick: bool, only: Collection[str], tell: Callable[[str], None], part
 def _measured(parts: Parts, part: str, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     measure, brings = parts[part]
     folder.mkdir()
-    os.sync()  # what an earlier part left to be written would be in this one's times
+    os.sync()  # otherwise writes of an earlier part would be in this part's times
     place = f"{[*parts].index(part) + 1}/{len(parts)} {part}"
     try:
         return measure(folder, quick=quick, tell=lambda message: tell(f"{place}: {message}"))
     except Exception as cause:
-        # What the other parts measured is told all the same.
-        why = f"The part {part} ended with {type(cause).__name__}: {' '.join(str(cause).split()) or 'no words'}"
+        # Report the other parts' measurements anyway.
+        why = f"part {part} failed with {type(cause).__name__}: {' '.join(str(cause).split()) or 'no message'}"
         tell(why)
         return [Figure(finding=Finding(name=name, ok=False, n=0, detail=why)) for name in brings]
     finally:
-        shutil.rmtree(folder, ignore_errors=True)  # the next one may need the room
+        shutil.rmtree(folder, ignore_errors=True)  # the next part may need the space
 
 
 def _wanted(figure: Figure, only: Collection[str], parts: Parts) -> bool:
@@ -93,5 +93,5 @@ def _wanted(figure: Figure, only: Collection[str], parts: Parts) -> bool:
 
 
 def _bare(name: str) -> str:
-    """Without the braces."""
+    """Return the name without its braces."""
     return name.partition("{")[0]

@@ -1,1 +1,1 @@
-"""What opening the inbox costs."""
+"""Benchmarks of opening the inbox."""

@@ -1,7 +1,7 @@
-"""The baseline's process: a bare handler, and an inbox in Redis as a team would write it, on the API's own server.
+"""Serves the baselines: a bare handler, and a typical inbox in Redis.
 
-`python -m benchmarks.inbox.baseline WORDS`, where WORDS are the Stored pages as JSON. Writes its port once
-it answers.
+`python -m benchmarks.inbox.baseline WORDS` runs on the API's own server. WORDS are the Stored pages as JSON. Writes its
+port once it answers.
 """
 
 import sys
@@ -17,19 +17,19 @@ from litestar.types import ControllerRouterHandler
 from notifier.api.processes import HUB, exit_now, listen
 
 PAGE = 20
-"""Items."""
+"""Items per page."""
 INBOX, MENTION = "inbox:{}", "mention:{}"
 """Redis keys: a sorted set of a user's mentions, newest highest, and the JSON of one mention."""
 COMMAND = ("-m", "benchmarks.inbox.baseline")
 
 
 class BaselineFiles(msgspec.Struct, kw_only=True):
-    """What the process serves."""
+    """Files and the socket that the process serves."""
 
     page: str
-    """File of a page's JSON."""
+    """File with a page's JSON."""
     unread: str
-    """File of a badge's JSON."""
+    """File with a badge's JSON."""
     cache: str
     """Path of the socket of a Redis that holds the inboxes."""
 
@@ -55,7 +55,7 @@ class StoredPage(msgspec.Struct, kw_only=True):
 
 
 class NoStreams:
-    """Stands where the API has its hub of live streams: `listen` closes it."""
+    """Replaces the API's live hub, which `listen` closes."""
 
     def close(self) -> None:
         return
@@ -89,7 +89,8 @@ def _bare(stored: BaselineFiles) -> list[ControllerRouterHandler]:
 
 
 def _by_hand(stored: BaselineFiles) -> ControllerRouterHandler:
-    """A page of 20: ZREVRANGE, MGET, msgspec. It verifies no token and counts nothing unread, which spares it both."""
+    """Serve a page of 20 by ZREVRANGE, MGET and msgspec. It verifies no token and counts nothing unread, which makes it
+    faster."""
     client = redis.asyncio.Redis(unix_socket_path=stored.cache)
     decoder = msgspec.json.Decoder(StoredMention)
 

@@ -1,4 +1,4 @@
-"""Bursts that opened before the bench begins: written through the store's ports, in the order of the write path."""
+"""Writes bursts opened before the benchmark, through the store's ports in the write path's order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ from notifier.ports.all_ports import Ports
 
 COLLAPSE = timedelta(minutes=1)
 APART = timedelta(hours=10)
-"""The bursts of one place opened within so long, and those of the place before them as long before."""
+"""Period in which the bursts of one place opened. The bursts of the previous place opened in the period before it."""
 SETTLED = timedelta(minutes=5)
-"""Age of the youngest: every reader has seen it settle."""
+"""Age of the youngest burst: every reader has seen it settle."""
 AT_ONCE = 100
-"""Subjects in one write."""
+"""Subjects per write."""
 PARTITION = "bench-0"
 MOST_MENTIONS = 4
-"""In one burst; the bursts have one to four in turn."""
+"""Maximum number of mentions per burst. The bursts have one to four in turns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class BurstHistory:
     seed: int = 1
 
     def write(self, bursts: Mapping[Subject, int]) -> int:
-        """Write so many bursts of each subject; return how many. Every follower of a subject gets a row."""
+        """Write this many bursts of each subject and return their number. Every follower of a subject gets a row."""
         heads = {subject: Head.empty(subject) for subject in bursts}
         offsets, turns = count(), max(bursts.values())
         for turn in range(turns):
@@ -50,7 +50,7 @@ class BurstHistory:
         return sum(bursts.values())
 
     def _opened(self, subjects: Sequence[Subject], place: int) -> Sequence[tuple[Subject, datetime]]:
-        """When each subject's burst opened; bursts of the first place from the end are the youngest."""
+        """Return when each subject's burst opened. The bursts at place 1 are the youngest."""
         newest = self.ports.clock.now() - SETTLED - APART * (place - 1)
         longest = APART // timedelta(milliseconds=1)  # stores keep milliseconds
         ages = np.random.default_rng([self.seed, place]).integers(0, longest, size=len(subjects))
@@ -64,12 +64,12 @@ class BurstHistory:
         return advance(head, mentions, known=(), now=at, nonce=nonce, collapse=COLLAPSE)
 
     def _publish(self, decided: Sequence[Head]) -> Sequence[Head]:
-        """Heads first and last, as a coordinator does it: a crash in between is finished by whoever starts."""
+        """Write the heads first and last, as a coordinator does: the next start completes a crash in between."""
         self._swap(decided)
         outbox = [burst for head in decided for burst in head.outbox]
         mentions = [mention for head in decided for mention in head.sequenced]
         patiently(lambda: self.ports.bursts.write(outbox, mentions))
-        # Together: short transactions of a few rows each would take most of the loading.
+        # In one call: short transactions of a few rows each would take most of the loading time.
         rows = [rows for burst in outbox for rows in patiently(partial(self._rows, burst))]
         patiently(lambda: self.ports.inbox.write(rows))
         done = [after_publishing(head, nonce=self.ports.nonces.new()) for head in decided]
@@ -77,9 +77,9 @@ class BurstHistory:
         return done
 
     def _swap(self, heads: Sequence[Head]) -> None:
-        """A swap that is tried again finds its own head, by the nonce, and has won."""
+        """Swap the heads. A retried swap finds its own head by the nonce, and counts as won."""
         won = patiently(lambda: self.ports.heads.swap(heads))
-        assert all(won), "somebody else writes to the store of the bench"
+        assert all(won), "another process writes to the benchmark's store"
 
     def _rows(self, burst: Burst) -> list[InboxRows]:
         followers = self.ports.sets.read(SetKind.FOLLOWERS, burst.key.subject, [0])
@@ -90,7 +90,7 @@ class BurstHistory:
 
 
 def _mentions(subject: Subject, at: datetime, offsets: Iterator[int]) -> Iterator[LoggedMention]:
-    """One to four mentions of a subject at one moment, by different authors."""
+    """Yield one to four mentions of a subject at the same time, by different authors."""
     first = next(offsets)
     for number in range(1 + first % MOST_MENTIONS):
         offset = first if not number else next(offsets)

@@ -1,4 +1,4 @@
-"""The Redis of the measured product: a Valkey of the bench's own, which it stops, empties and fills with garbage."""
+"""The benchmark's own Valkey for the product, which cases stop, empty or fill with garbage."""
 
 import random
 import secrets
@@ -15,14 +15,14 @@ from notifier.devkit.engines.engine import Engine, free_port
 from notifier.devkit.engines.valkey import HOST, server
 
 GARBLED_EVERY = 0.02
-"""Seconds between two spoiled keys."""
+"""Seconds between two overwritten keys."""
 BYTES = 24
-"""Of a piece of garbage."""
+"""Bytes of garbage per write."""
 
 
 @dataclass(slots=True, kw_only=True)
 class BenchCache:
-    """`notifier up` neither starts nor restarts it, so it stays away for as long as a case needs."""
+    """A Valkey that `notifier up` does not start or restart, so that it stays down for as long as a case needs."""
 
     engine: Engine
     url: str
@@ -35,16 +35,16 @@ class BenchCache:
         return cache
 
     def start(self) -> None:
-        """Return when it answers. It is empty."""
+        """Start it empty and wait until it answers."""
         self.engine.start()
         self.engine.ready()
 
     def stop(self) -> None:
-        """Stop it; from now on every connection is refused."""
+        """Kill it. From now on every connection is refused."""
         self.engine.kill()
 
     def flush(self) -> None:
-        """Empty the database of the product; Celery's queues are in others."""
+        """Empty the product's database. Celery's queues are in others."""
         with redis.Redis.from_url(self.url) as client:
             client.flushdb()
 
@@ -58,7 +58,7 @@ class BenchCache:
 
     @contextmanager
     def garbled(self, seed: int) -> Iterator[None]:
-        """Write random bytes into random keys while the block lasts, then empty the database."""
+        """Write random bytes into random keys during the block, then empty the database."""
         is_over = Event()
         thread = Thread(target=self._garble, args=(is_over, random.Random(seed)), name="garbage", daemon=True)
         thread.start()
@@ -78,7 +78,7 @@ class BenchCache:
 
 
 def spoil(client: "redis.Redis", key: bytes, random_: random.Random) -> None:
-    """Put garbage into a field of a hash, into a member of a sorted set, or in the place of the whole value."""
+    """Put garbage into a field of a hash, into a member of a sorted set, or in place of the whole value."""
     garbage = random_.randbytes(BYTES)
     match client.type(key):
         case b"hash":

@@ -1,4 +1,4 @@
-"""The cases of opening an inbox: what is asked, by which users, and what it is measured against."""
+"""The cases of opening an inbox: requests, users, and what they are compared with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,15 +9,16 @@ CONNECTIONS = 16
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     name: str
-    """In the names of figures."""
+    """Name in the names of figures."""
     requests: str
     """Name of the file of requests."""
     server: str = "product"
     status: int = 200
-    """Expected of every answer."""
+    """Expected status of every response."""
     against: str = "bare_page"
     limits: tuple[float | None, float | None] = (None, None)
-    """Least ratio against the bare handler in the embedded and in the cluster profile; None is told and not judged."""
+    """Least ratio against the bare handler, in the embedded and the cluster profile. None means reported, not
+    judged."""
 
     def limit(self, profile: str) -> float | None:
         return self.limits[profile == "cluster"]
@@ -45,4 +46,4 @@ PAGES: Sequence[Case] = (
     Case(name="follows_300", requests="many"),
     Case(name="follows_3000", requests="most"),
 )
-"""Measured in the same rounds. `users_60` is comparable with figures of earlier benches."""
+"""Measured in the same rounds. `users_60` is comparable with figures of earlier benchmarks."""

@@ -1,6 +1,6 @@
-"""The load generator's process: reads jobs as lines of JSON, answers each with one line, ends with its input.
+"""Runs the load generator: reads jobs as JSON lines and answers each with a line.
 
-`python -m benchmarks.inbox.client`. A job names a file of requests and a port on this machine.
+`python -m benchmarks.inbox.client`. A job names a file of requests and a port on this machine. It ends with its input.
 """
 
 import json
@@ -27,17 +27,17 @@ LENGTH = struct.Struct("<I")
 class Job:
     port: int
     requests: str
-    """The file they are in; sent in turn, from `first` on, again from the beginning when all were sent."""
+    """File of the requests. They are sent in turn, beginning with `first`, and repeat after the last."""
     connections: int
     first: int = 0
     seconds: float = UNBOUNDED
     count: int | None = None
-    """A closed loop ends after so many requests, if not sooner."""
+    """Maximum number of requests in a closed loop."""
     rate: float | None = None
-    """Requests per second of an open loop; None is a closed loop."""
+    """Requests per second of an open loop. None means a closed loop."""
     seed: int = 1
     answers: str | None = None
-    """A file for the answers, one a line."""
+    """File for the responses, one per line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def done(job: Job, files: RequestFiles) -> dict[str, Any]:
-    """Run the load; return the fields of a Reading."""
+    """Run the load. Return the fields of a Reading."""
     turns, kept = files.turns(job), list[str]()
     tally = Tally(keep=None if job.answers is None else lambda number, answer: kept.append(_line(number, answer)))
     busy = process_time()
@@ -86,7 +86,7 @@ def _run(job: Job, turns: Iterator[Request], tally: Tally) -> float:
         turns = turns if job.count is None else islice(turns, job.count)
         with LoadLoop(host=HOST, port=job.port, tally=tally, waiting=DefaultSelector()) as loop:
             return closed_loop(loop, turns, connections=job.connections, seconds=job.seconds)
-    # `epoll` waits for whole milliseconds, which would be in every latency.
+    # `epoll` waits for whole milliseconds, which would add to every latency.
     with LoadLoop(host=HOST, port=job.port, tally=tally, waiting=SelectSelector()) as loop:
         due = due_times(job.rate, job.seconds, job.seed)
         return open_loop(loop, turns, connections=job.connections, due=due)
@@ -114,7 +114,7 @@ if __name__ == "__main__":
     main()
 
 
-# Requests as bytes and answers as values: what the load generator sends, and what it brought back.
+# Requests as bytes and responses as values: the input and output of the load generator.
 
 PAGE, UNREAD = "/v1/inbox", "/v1/inbox/unread"
 
@@ -125,7 +125,7 @@ class Answered:
     """Number of its request in the file."""
     status: int
     headers: Mapping[str, str]
-    """By lower-case name."""
+    """Headers by lower-case name."""
     body: str
 
     @property
@@ -148,7 +148,7 @@ def _request(method: str, path: str, token: str, headers: Mapping[str, str], bod
 
 
 def read_answers(path: Path) -> Sequence[Answered]:
-    """Return what the client wrote, by number of the request."""
+    """Return the client's responses, sorted by the number of the request."""
     answers = [_answered(*json.loads(line)) for line in path.read_text().splitlines()]
     return sorted(answers, key=lambda answer: answer.number)
 

@@ -1,4 +1,4 @@
-"""What the product is measured beside: a bare handler and a Redis inbox, filled with the product's own pages."""
+"""Prepares the comparisons: a bare handler and a Redis inbox, filled with the product's pages."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -17,17 +17,18 @@ from benchmarks.peers.valkey import peers_valkey
 from notifier.devkit.check.run import Report
 
 WARMED_WITHIN = 120.0
-"""Seconds for all users' first opens; who wasn't warmed then is in no case that needs an answer of the product."""
+"""Seconds for the first opens of all users. Users who are not warm by then are left out of cases that need their
+pages."""
 INBOX_ITEMS = 60
-"""In each inbox in Redis: three pages, as a team would keep more than it shows."""
+"""Items per inbox in Redis: three pages, because a team would keep more than one page."""
 DEEP_USERS, DEEP_PAGE = 20, 5
-"""Users with 300 followed subjects, and the page that they have come to."""
+"""Number of users with 300 followed subjects, and the number of their deep page."""
 
 
 @contextmanager
 def with_baseline(stage: InboxStage, tell: Report) -> Iterator[Sequence[Answered]]:
-    """Warm the product up, start the baseline with what it answered, and yield the warm pages of the product."""
-    tell("opening every warm user's inbox once")
+    """Warm up the product, start the baseline with its responses, and yield the product's warm pages."""
+    tell("opening the inbox of every warm user once")
     warm = warm_up(stage)
     answered = [answer for answer in warm if answer.status == 200]
     page = sorted(answered, key=lambda answer: len(answer.body))[len(answered) // 2]
@@ -51,7 +52,7 @@ def with_baseline(stage: InboxStage, tell: Report) -> Iterator[Sequence[Answered
 
 
 def warm_up(stage: InboxStage, count: int | None = None) -> Sequence[Answered]:
-    """Open every warm user's inbox once, or so many of them; return the answers."""
+    """Open the inbox of every warm user once, or of this many of them. Return the responses."""
     place = stage.folder / "warm-answers"
     count = count or stage.population.group(WARM.requests).users
     stage.load(WARM, connections=16, first=0, count=count, seconds=WARMED_WITHIN, answers=str(place))
@@ -59,7 +60,7 @@ def warm_up(stage: InboxStage, count: int | None = None) -> Sequence[Answered]:
 
 
 def write_not_modified(stage: InboxStage, answered: Sequence[Answered]) -> None:
-    """Requests that name the page which the user has."""
+    """Write requests with the ETag of the user's current page."""
     stage.files.write(
         "not_modified",
         [
@@ -70,7 +71,7 @@ def write_not_modified(stage: InboxStage, answered: Sequence[Answered]) -> None:
 
 
 def write_later_pages(stage: InboxStage, answered: Sequence[Answered]) -> None:
-    """Requests for the second page of warm users, and for a deep one of users with 300 followed subjects."""
+    """Write requests for the second page of warm users, and for a deep page of users with 300 followed subjects."""
     tokens = stage.files.tokens("warm")
     second = [(tokens[answer.number], answer.json["next"]) for answer in answered]
     stage.files.write("second_page", [_page_request(token, cursor) for token, cursor in second if cursor])
@@ -79,7 +80,7 @@ def write_later_pages(stage: InboxStage, answered: Sequence[Answered]) -> None:
 
 
 def fill_inboxes(socket: Path, answered: Sequence[Answered]) -> None:
-    """Put each user's page into a sorted set of the user's own, and older mentions of other users behind it."""
+    """Put each user's page into a sorted set of that user, followed by older mentions of other users."""
     pages = {answer.number: answer.json["items"] for answer in answered}
     known = {item["opened_at"] + item["subject"]: item for items in pages.values() for item in items}
     older = [*known][:INBOX_ITEMS]
@@ -95,7 +96,7 @@ def fill_inboxes(socket: Path, answered: Sequence[Answered]) -> None:
 
 
 def _cursor(stage: InboxStage, token: str) -> str | None:
-    """Walk to the page before the deep one; return its cursor, or None where the inbox ends before it."""
+    """Walk to the page before the deep page. Return its cursor, or None if the inbox ends earlier."""
     cursor: str | None = None
     place = stage.folder / "deep-answer"
     for _ in range(DEEP_PAGE - 1):

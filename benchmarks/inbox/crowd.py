@@ -1,4 +1,4 @@
-"""Many users: a thousand opens at once of a burst that is cold, and the memory that everybody's opens take."""
+"""Measures many users: 1,000 concurrent opens of a cold burst, and memory of the API."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,12 +21,12 @@ AT_ONCE = 1_000
 LOADS_OF_ONE = 1
 HERDS, HERDS_QUICK = 3, 1
 OTHERS = 200
-"""Users who open before the herd does, so that the new process has run its code; they don't follow `gala`."""
+"""Users who open before the herd, so that the new process has run its code. They don't follow `gala`."""
 HERD_WITHIN = 60.0
 FILLED_S, FILLED_QUICK_S = 120.0, 20.0
 MEMORY_MB = 300.0
 GROWTH_MB = 10.0
-"""Over the last third: an allocator's noise, and no cache without a bound."""
+"""Growth over the last third of the samples: noise of the allocator is allowed, a cache without a limit isn't."""
 SAMPLED_EVERY = 1.0
 
 
@@ -49,7 +49,7 @@ def memory_names(profile: str) -> tuple[str, ...]:
 def herd(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     stage, herd_slices = shared.stage(tell), list[LoadSlice]()
     for number in range(HERDS_QUICK if quick else HERDS):
-        tell(f"herd {number + 1}: {AT_ONCE:,} users open at once in a new process")
+        tell(f"herd {number + 1}: {AT_ONCE:,} users open concurrently in a new process")
         stage.restart_api()
         stage.load(WARM, connections=16, first=0, count=OTHERS, seconds=HERD_WITHIN)
         herd_slices.append(stage.measure(HERD, connections=AT_ONCE, count=AT_ONCE, seconds=HERD_WITHIN))
@@ -61,12 +61,12 @@ def herd(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[
 
 
 def loads(name: str, herds: list[LoadSlice]) -> Figure:
-    """The most loads of a burst that one herd caused."""
+    """Judge the largest number of loads of a burst that one herd caused."""
     counted = [herd_slice.counters[LOADS] for herd_slice in herds if LOADS in herd_slice.counters]
     if not counted:
-        detail = f"There is no {LOADS} in /metrics."
+        detail = f"/metrics has no {LOADS}"
         return Figure(finding=Finding(name=name, ok=False, value="-", limit=LOADS_OF_ONE, n=0, detail=detail))
-    detail = f"the most of {len(counted)} herds of {AT_ONCE:,}; 0 would mean that nobody asked"
+    detail = f"maximum of {len(counted)} herds of {AT_ONCE:,}; 0 would mean that the burst was never read"
     finding = at_most(name, max(counted), LOADS_OF_ONE, unit="loads", n=len(counted), detail=detail)
     return Figure(finding=finding, ours=Spread.of(counted, "loads"))
 
@@ -74,13 +74,13 @@ def loads(name: str, herds: list[LoadSlice]) -> Figure:
 def memory(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     stage, profile = shared.warm_stage(tell), shared.profile
     seconds = FILLED_QUICK_S if quick else FILLED_S
-    tell(f"everybody opens for {seconds:.0f} s: {stage.files.count(EVERYBODY.requests):,} users")
+    tell(f"{stage.files.count(EVERYBODY.requests):,} users open for {seconds:.0f} s")
     with sampled(stage) as samples:
         measured = stage.measure(EVERYBODY, seconds=seconds)
     users = min(measured.reading.opens, stage.files.count(EVERYBODY.requests))
-    detail = f"{users:,} different users opened, {measured.reading.opens:,} times"
+    detail = f"{users:,} different users, {measured.reading.opens:,} opens"
     spread = Spread.of(samples.mb, "MB")
-    flat = f"the last third of {len(samples.mb)} samples; {detail}"
+    flat = f"last third of {len(samples.mb)} samples; {detail}"
     grown = growth(samples.mb)
     return [
         Figure(
@@ -105,7 +105,7 @@ class Samples:
 
 @contextmanager
 def sampled(stage: InboxStage) -> Iterator[Samples]:
-    """Sample the API's resident memory each second while the block lasts."""
+    """Sample the API's resident memory each second during the block."""
     samples, over, pid = Samples(), Event(), stage.api()
 
     def sample() -> None:

@@ -1,4 +1,4 @@
-"""From slices to figures: ratios of the same round, processor time and round trips per open, and wrong answers."""
+"""Turns measurements into figures: ratios per round, CPU time, round trips, and wrong responses."""
 
 import random
 import re
@@ -11,7 +11,7 @@ from benchmarks.inbox.cases import Case
 from benchmarks.rounds import Figure, Spread, unjudged
 from notifier.devkit.check.finding import Finding, agreement, at_least, at_most
 
-# Arithmetic of a load without any I/O: when requests are due, percentiles of latencies, ratios of the same round.
+# Arithmetic of a load without any I/O: due times of requests, percentiles of latencies, ratios of the same round.
 
 PERCENTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
@@ -21,17 +21,17 @@ class LoadReading:
     """Result of one load."""
 
     opens: int
-    """Complete answers, whatever their status."""
+    """Number of complete responses with any status."""
     seconds: float
     latency: Mapping[str, float]
-    """Seconds by percentile. In an open loop they count from the moment at which the request was due."""
+    """Seconds by percentile. In an open loop they count from the time at which the request was due."""
     statuses: Mapping[int, int]
     body: float
-    """Mean bytes of a body."""
+    """Mean bytes per body."""
     busy: float
     """Share of one core that the load generator used."""
     failed: int
-    """Broken connections, and requests without an answer when the load was given up."""
+    """Broken connections, and requests without a response when the load was stopped."""
 
     @property
     def per_s(self) -> float:
@@ -44,13 +44,13 @@ class LoadReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSlice:
-    """One load on one server, with what the server spent on it."""
+    """One load on one server, with the server's resource use."""
 
     reading: LoadReading
     processor_s: float
-    """Processor seconds of the server's process."""
+    """CPU seconds of the server's process."""
     counters: Mapping[str, float]
-    """Growth of the product's counters by name; without those that the product doesn't have."""
+    """Growth of the product's counters by name, without counters that the product doesn't have."""
 
     @property
     def per_s(self) -> float:
@@ -58,43 +58,44 @@ class LoadSlice:
 
     @property
     def cpu_us(self) -> float:
-        """Microseconds of the server's processor time per answer."""
+        """Microseconds of the server's CPU time per response."""
         return self.processor_s / max(1, self.reading.opens) * 1e6
 
     def per_open(self, counter: str) -> float | None:
-        """Growth of a counter per answer; None while the product has no such counter."""
+        """Growth of a counter per response, or None if the product has no such counter."""
         grown = self.counters.get(counter)
         return None if grown is None else grown / max(1, self.reading.opens)
 
 
 def due_times(rate: float, seconds: float, seed: int) -> Iterator[float]:
-    """Yield arrival times of independent users at `rate` per second; the same seed yields the same times."""
+    """Yield arrival times of independent users at `rate` per second. The same seed yields the same times."""
     dice, at = random.Random(seed), 0.0
     while (at := at + dice.expovariate(rate)) < seconds:
         yield at
 
 
 def percentiles(latencies: Sequence[float]) -> Mapping[str, float]:
-    """Return the latency that the share of requests stays below or at; infinity where there was no request."""
+    """Return the latency of each percentile, or infinity without requests."""
     ordered = sorted(latencies)
     return {name: _at(ordered, share) for name, share in PERCENTILES.items()}
 
 
 def ratios(ours: Sequence[LoadSlice], theirs: Sequence[LoadSlice]) -> list[float]:
-    """Return our rate over theirs for each round. Raises ValueError when a round lacks its other side."""
+    """Return our rate divided by the other side's, for each round. Raises ValueError if a round lacks the other
+    side."""
     if not all(its.reading.opens for its in theirs):
-        raise ValueError("There is no answer to compare with in some round.")
+        raise ValueError("a round has no response to compare with")
     return [mine.per_s / its.per_s for mine, its in zip(ours, theirs, strict=True)]
 
 
 def cpu_ratio(ours: Sequence[LoadSlice], theirs: Sequence[LoadSlice]) -> float:
-    """Return the median of their processor time per answer over ours: above 1 ours is cheaper."""
+    """Return the median of the other side's CPU time per response divided by ours. Above 1 ours is cheaper."""
     pairs = zip(ours, theirs, strict=True)
     return median(its.cpu_us / mine.cpu_us if mine.cpu_us else 0.0 for mine, its in pairs)
 
 
 def growth(samples: Sequence[float]) -> float:
-    """Return by how much the last third of the samples differs, from its least to its most."""
+    """Return the difference between the least and the greatest of the last third of the samples."""
     last = samples[-max(1, len(samples) // 3) :]
     return max(last) - min(last)
 
@@ -105,19 +106,19 @@ def _at(ordered: Sequence[float], share: float) -> float:
 
 RATE, CPU = "opens/s", "us"
 CLIENT_BUSY = 0.8
-"""Share of a core from which on the load generator itself is in doubt."""
+"""Share of a core from which on the load generator itself may be the limit."""
 
 Slices = Mapping[str, Sequence[LoadSlice]]
-"""By case, one a round."""
+"""Measurements by case, one per round."""
 
 
 def ratio(name: str, ours: Sequence[LoadSlice], theirs: Sequence[LoadSlice], limit: float | None) -> Figure:
-    """Our rate over theirs, the median of the rounds."""
+    """Judge our rate divided by the other side's: the median of the rounds."""
     round_ratios = ratios(ours, theirs)
     mine, its = rates(ours), rates(theirs)
     detail = (
         f"{mine.median:,.0f} opens/s against {its.median:,.0f}; {min(round_ratios):.3f} to {max(round_ratios):.3f} in "
-        f"{len(round_ratios)} rounds; {cpu_ratio(ours, theirs):.3f} by CPU time, {_cpu(ours):,.0f} us an open against "
+        f"{len(round_ratios)} rounds; {cpu_ratio(ours, theirs):.3f} by CPU time, {_cpu(ours):,.0f} us per open against "
         f"{_cpu(theirs):,.0f}; {latencies(ours)}; {_body(ours):,.0f} bytes against {_body(theirs):,.0f}"
     )
     finding = at_least(name, median(round_ratios), limit or 0.0, unit="ratio", n=len(round_ratios), detail=detail)
@@ -132,16 +133,16 @@ def ratio_to_peer(name: str, ours: Sequence[LoadSlice], peer: Sequence[LoadSlice
 
 
 def cpu(name: str, ours: Sequence[LoadSlice], theirs: Sequence[LoadSlice] | None = None) -> Figure:
-    """Microseconds of the server's processor time per open."""
+    """Report microseconds of the server's CPU time per open."""
     figure = unjudged(name, Spread.of([slice_.cpu_us for slice_ in ours], CPU), len(ours), latencies(ours))
     return replace(figure, baseline=Spread.of([slice_.cpu_us for slice_ in theirs], CPU) if theirs else None)
 
 
 def calls(name: str, slices: Sequence[LoadSlice], counter: str, limit: float | None) -> Figure:
-    """Round trips per open; not measured while the product doesn't count them."""
+    """Judge round trips per open. They are not measured if the product doesn't count them."""
     per_open_values = [value for slice_ in slices if (value := slice_.per_open(counter)) is not None]
     if not per_open_values:
-        detail = f"There is no {counter} in /metrics."
+        detail = f"/metrics has no {counter}"
         return Figure(finding=Finding(name=name, ok=limit is None, value="-", limit=limit, n=0, detail=detail))
     spread, opens = Spread.of(per_open_values, "per open"), sum(slice_.reading.opens for slice_ in slices)
     if limit is None:
@@ -151,7 +152,7 @@ def calls(name: str, slices: Sequence[LoadSlice], counter: str, limit: float | N
 
 
 def right_answers(name: str, cases: Sequence[Case], slices: Slices) -> Figure:
-    """Every answer has the status that its case expects, and the load generator wasn't the limit."""
+    """Check that every response has its case's status, and that the load generator wasn't the limit."""
     opens = sum(slice_.reading.opens for case_slices in slices.values() for slice_ in case_slices)
     return Figure(finding=agreement(name, _wrong(cases, slices), n=opens))
 
@@ -161,7 +162,7 @@ def rates(slices: Sequence[LoadSlice]) -> Spread:
 
 
 def latencies(slices: Sequence[LoadSlice]) -> str:
-    """The medians of the rounds' percentiles."""
+    """Return the medians of the rounds' percentiles."""
     percentile_medians = {
         name: median(slice_.reading.latency[name] for slice_ in slices) for name in ("p50", "p99", "p999")
     }
@@ -186,7 +187,7 @@ def _body(slices: Sequence[LoadSlice]) -> float:
     return median(slice_.reading.body for slice_ in slices)
 
 
-# The product's counters, read from /metrics as an operator reads them.
+# The product's counters, read from /metrics as an operator does.
 
 STORE, REDIS, LOADS = (
     "notifier_inbox_store_calls_total",
@@ -199,7 +200,7 @@ WITHIN = 30.0
 
 
 def read_counters(url: str) -> Mapping[str, float]:
-    """Return the read path's counters by name; those with labels are summed."""
+    """Return the read path's counters by name. Counters with labels are summed."""
     with urlopen(f"{url}/metrics", timeout=WITHIN) as answer:
         return parsed(answer.read().decode())
 

@@ -1,4 +1,4 @@
-"""Files of requests, made once for each group of users and for each case that needs answers of the product."""
+"""Files of requests, per group of users and per case with responses of the product."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from notifier.api.auth.identity import Keys, issue_token, keys_of
 from notifier.config import Settings
 
 LIFETIME = timedelta(hours=3)
-"""Of a token: longer than any bench."""
+"""Lifetime of a token: longer than any benchmark takes."""
 USERS_60 = 60
 
 Requests = Callable[[], Iterable[bytes]]
@@ -28,13 +28,13 @@ class PopulationRequests:
     _tokens: dict[str, Sequence[str]] = field(default_factory=dict)
 
     def path(self, name: str) -> Path:
-        """Return the file, writing it when it is needed for the first time. Raises KeyError for an unknown one."""
+        """Return the file, and write it at first use. Raises KeyError for an unknown name."""
         if name not in self._written:
             self.write(name, self._known[name]())
         return self._written[name]
 
     def write(self, name: str, requests: Iterable[bytes]) -> None:
-        """Write a file whose requests take answers of the product; a new file replaces an older one of the name."""
+        """Write a file whose requests depend on the product's responses. It replaces an older file of that name."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{name}-{len(list(self.folder.iterdir()))}"
         write_requests(path, requests)
@@ -62,7 +62,7 @@ class PopulationRequests:
         return of_groups | {
             "users_60": lambda: [get(PAGE, token) for token in self.tokens("warm")[:USERS_60]],
             "unread": lambda: [get(UNREAD, token) for token in self.tokens("warm")],
-            # The same headers as the product's requests have: reading them is the server's work.
+            # The same headers as in the product's requests: parsing them is part of the server's work.
             "bare_page": lambda: [get("/bare/page", token) for token in self.tokens("warm")],
             "bare_unread": lambda: [get("/bare/unread", token) for token in self.tokens("warm")],
             "redis_by_hand": lambda: self._by_number("redis"),
@@ -76,5 +76,5 @@ class PopulationRequests:
         return lambda: [get(PAGE, token) for token in self.tokens(group)]
 
     def _by_number(self, folder: str) -> list[bytes]:
-        """The user's number in the group takes the place of the token, which these servers don't verify."""
+        """Make requests with the user's number in the group instead of a checked token, for the baselines."""
         return [get(f"/{folder}/{number}", token) for number, token in enumerate(self.tokens("warm"))]

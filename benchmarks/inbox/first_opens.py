@@ -1,4 +1,4 @@
-"""First opens of a user in a process: from what Redis holds of a VIP, and from the store alone."""
+"""Measures first opens of users in a process, from Redis and from the store alone."""
 
 import time
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from notifier.flow.inbox.subject_news import CLOCK_SKEW
 
 ROUNDS, ROUNDS_QUICK = 4, 2
 USERS, USERS_QUICK = 400, 200
-"""VIPs in a round. Nobody is measured in two rounds."""
+"""VIPs per round. No VIP is measured in two rounds."""
 OTHERS = 2_000
-"""Users who open before: a process that has served others knows most of the accounts that a new user follows."""
+"""Users who open before. A process that has served other users knows most of the accounts that a new user follows."""
 WITHIN = 60.0
-"""Seconds for the opens of a round that aren't measured."""
+"""Seconds for the opens of a round that are not measured."""
 FOLLOWS_FOR = CLOCK_SKEW.total_seconds() + 1
 STORE_CALLS = 3.0
-"""Round trips to the store of a first open."""
+"""Round trips to the store per first open."""
 LIMITS = {"redis": {"embedded": None, "cluster": 0.15}, "store": {"embedded": None, "cluster": 0.05}}
 """Least ratio against the bare handler."""
 
@@ -47,11 +47,11 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
     rounds, users, seconds = (ROUNDS_QUICK, USERS_QUICK, SLICE_QUICK_S) if quick else (ROUNDS, USERS, SLICE_S)
     slices: dict[str, list[LoadSlice]] = {BARE_PAGE.name: [], "redis": [], "store": []}
     for number in range(rounds):
-        tell(f"round {number + 1} of {rounds}: {users} VIPs, whom a new process finds in Redis, then in the store")
+        tell(f"round {number + 1} of {rounds}: {users} VIPs in a new process, with Redis, then from the store")
         user_range = {"first": number * users, "count": users}
         _renew(stage)
         with stage.second_api() as port:
-            # It trusts what others read once it has followed changes for longer than clocks may differ.
+            # A process trusts data from others once it has followed changes for longer than clocks may differ.
             time.sleep(FOLLOWS_FOR)
             stage.client.run(stage.files.path(FIRST.requests), port, connections=16, seconds=WITHIN, **user_range)
         slices["redis"].append(stage.measure(FIRST, seconds=WITHIN, **user_range))
@@ -68,10 +68,10 @@ def _renew(stage: InboxStage) -> None:
 
 
 def empty_cache(stage: InboxStage, tell: Report) -> None:
-    """Empty Redis and wait until the pump has rebuilt the index of bursts in it, which is of no user."""
+    """Empty Redis, and wait until the pump has rebuilt the index of bursts, which belongs to no user."""
     stage.cache.flush()
     if not stage.indexed():
-        tell("the index of bursts isn't whole; it goes on without")
+        tell("the index of bursts is incomplete; continuing without it")
 
 
 def _figures(profile: str, way: str, slices: dict[str, list[LoadSlice]]) -> list[Figure]:

@@ -1,4 +1,4 @@
-"""How long warm opens take at a share of the maximum: an open loop, so that a slow answer delays nobody's start."""
+"""Measures warm opens at shares of the maximum rate, in an open loop."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,10 +12,10 @@ from benchmarks.rounds import Figure, Spread, unjudged
 from notifier.devkit.check.finding import at_most
 
 SHARES = (10, 25, 50, 75, 90)
-"""Per cent of the maximum."""
+"""Percentages of the maximum."""
 JUDGED = 50
 ROUNDS, ROUNDS_QUICK = 3, 2
-"""At the judged share; the others are measured once."""
+"""Rounds at the judged share. The others are measured once."""
 SECONDS, SECONDS_QUICK = 8.0, 4.0
 MAXIMA, MAXIMUM_S = 3, 2.0
 CONNECTIONS = 64
@@ -39,7 +39,7 @@ def _name(profile: str, share: int, percentile: str) -> str:
 def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     stage, profile = shared.warm_stage(tell), shared.profile
     most, bare_most = maximum(stage, WARM), maximum(stage, BARE_PAGE)
-    tell(f"at most {most:,.0f} opens/s; the bare handler {bare_most:,.0f}")
+    tell(f"maximum {most:,.0f} opens/s, bare handler {bare_most:,.0f}")
     rounds, seconds = (ROUNDS_QUICK, SECONDS_QUICK) if quick else (ROUNDS, SECONDS)
     by_share: dict[int, list[LoadSlice]] = {}
     bare: list[LoadSlice] = []
@@ -63,7 +63,7 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
 
 
 def maximum(stage: InboxStage, case: Case) -> float:
-    """The median rate of a few closed loops."""
+    """Return the median rate of a few closed loops."""
     return median(stage.measure(case, seconds=MAXIMUM_S).per_s for _ in range(MAXIMA))
 
 
@@ -72,9 +72,9 @@ def opened(stage: InboxStage, case: Case, rate: float, seconds: float, seed: int
 
 
 def judged(profile: str, slices: Sequence[LoadSlice], bare: Sequence[LoadSlice], most: float) -> Figure:
-    """The median of the rounds' p99 at half of the maximum."""
+    """Judge the median of the rounds' p99 at half of the maximum."""
     mine, its = in_ms(slices, "p99"), in_ms(bare, "p99")
-    detail = f"at {most * JUDGED / 100:,.0f} opens/s; the bare handler at half of its own maximum {its.median:,.1f} ms"
+    detail = f"at {most * JUDGED / 100:,.0f} opens/s; bare handler at half of its own maximum: {its.median:,.1f} ms"
     n = sum(slice_.reading.opens for slice_ in slices)
     finding = at_most(f"inbox_p99_ms{{{profile}}}", mine.median, P99_MS[profile], unit="ms", n=n, detail=detail)
     return Figure(finding=finding, ours=mine, baseline=its)

@@ -1,4 +1,4 @@
-"""The one load: subjects by Zipf's law, an award show that every user follows, 500 mentions a second beside."""
+"""Measures opens under load: 500 mentions a second, many of an award show."""
 
 import json
 import time
@@ -26,19 +26,19 @@ from notifier.devkit.fixture.world import user
 
 MENTIONS_PER_S, IN_A_BATCH = 500, 25
 OF_THE_AWARD = 0.2
-"""Share of the mentions."""
+"""Share of the mentions that name the award show."""
 BEGINS = 2.0
-"""Seconds for which the mentions come before anything is measured."""
+"""Seconds of mentions before the measurement begins."""
 PIECE = 2.0
-"""Seconds of one job of the sender: it ends so soon after what is measured."""
+"""Seconds of one job of the sender, which therefore ends soon after the measurement."""
 LONGEST = 200.0
-"""Seconds for which there are events that were not sent before."""
+"""Seconds of mentions before the sender's events repeat."""
 SENDERS = 16
 LATENCY_S, LATENCY_QUICK_S = 8.0, 4.0
 REDIS_CALLS = 0.2
-"""Per open."""
+"""Limit of round trips to Redis per open."""
 SHARE = 0.5
-"""Of the maximum under load, at which latency is measured."""
+"""Share of the maximum rate under load at which latency is measured."""
 
 
 def names(profile: str) -> tuple[str, ...]:
@@ -56,11 +56,11 @@ def names(profile: str) -> tuple[str, ...]:
 def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     stage, profile = shared.warm_stage(tell), shared.profile
     lasting = LATENCY_QUICK_S if quick else LATENCY_S
-    tell(f"{MENTIONS_PER_S} mentions a second begin")
+    tell(f"starting {MENTIONS_PER_S} mentions per second")
     with mentioned(stage, folder) as mentions:
         slices = dict(played(stage, [BARE_PAGE, WARM], quick=quick, tell=tell))
         rate = SHARE * median(slice_.per_s for slice_ in slices[WARM.name])
-        tell(f"{rate:,.0f} opens/s, half of the maximum under load")
+        tell(f"half of the maximum under load: {rate:,.0f} opens/s")
         timed = stage.measure(WARM, connections=CONNECTIONS, rate=rate, seconds=lasting)
     mine, bare = slices[WARM.name], slices[BARE_PAGE.name]
     return [
@@ -80,7 +80,7 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
 
 @dataclass(slots=True)
 class Mentions:
-    """What the sender of mentions has measured so far."""
+    """Measurements of the sender of mentions so far."""
 
     readings: list[LoadReading] = field(default_factory=list)
     failure: str = ""
@@ -88,7 +88,7 @@ class Mentions:
 
 @contextmanager
 def mentioned(stage: InboxStage, folder: Path) -> Iterator[Mentions]:
-    """Send mentions in an open loop, from a process of its own, while the block lasts."""
+    """Send mentions in an open loop, from a separate process, during the block."""
     place, rate = folder / "mentions", MENTIONS_PER_S / IN_A_BATCH
     write_requests(place, batches(stage.population, stage.instance.service_key, int(rate * LONGEST)))
     mentions, over = Mentions(), Event()
@@ -99,7 +99,7 @@ def mentioned(stage: InboxStage, folder: Path) -> Iterator[Mentions]:
                 sent = sum(reading.opens for reading in mentions.readings)
                 job = {"connections": SENDERS, "rate": rate, "seconds": PIECE, "first": sent, "seed": sent}
                 mentions.readings.append(sender.run(place, stage.port(WARM), **job))
-        except HelperFailed as error:  # told in the figure: it ends the background, and nothing else
+        except HelperFailed as error:  # reported in the figure: it ends the mentions and nothing else
             mentions.failure = str(error)
 
     sender = LoadClient.new(folder, "mentions")
@@ -115,7 +115,7 @@ def mentioned(stage: InboxStage, folder: Path) -> Iterator[Mentions]:
 
 
 def batches(population: Population, key: str, count: int) -> Iterator[bytes]:
-    """Requests with so many mentions each; every one is of its own event."""
+    """Yield requests with a batch of mentions each, every mention with its own event."""
     dice = np.random.default_rng(population.seed)
     weights = zipf(population.subjects)
     picked = dice.choice(population.subjects, size=(count, IN_A_BATCH), p=weights)
@@ -137,7 +137,7 @@ def _accepted(name: str, mentions: Mentions) -> Finding:
     sent = sum(reading.opens for reading in mentions.readings)
     wrong = sum(reading.unexpected(202) for reading in mentions.readings)
     if mentions.failure or not sent:
-        return Finding(name=name, ok=False, n=sent, detail=mentions.failure or "No batch was answered.")
+        return Finding(name=name, ok=False, n=sent, detail=mentions.failure or "no batch was answered")
     value = sent * IN_A_BATCH / sum(reading.seconds for reading in mentions.readings)
-    detail = f"{wrong} of {sent} batches refused; {MENTIONS_PER_S} a second were due"
+    detail = f"{wrong} of {sent} batches rejected; target {MENTIONS_PER_S} per second"
     return Finding(name=name, ok=not wrong, value=round(value, 1), unit="mentions/s", n=sent, detail=detail)

@@ -1,4 +1,4 @@
-"""Closed and open loops over plain sockets: prebuilt requests, HTTP/1.1 keep-alive, no library in between."""
+"""Closed and open loops over plain sockets, with prebuilt HTTP/1.1 requests."""
 
 import selectors
 import socket
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 CHUNK = 262_144
 TIMEOUT = 10.0
-"""Seconds without any answer, or after the end of an open loop: what is missing then has failed."""
+"""Seconds without a response, or after the end of an open loop. Requests that are still open then have failed."""
 WITHOUT_BODY = {204, 304}
 LENGTH = b"content-length: "
 
@@ -28,14 +28,14 @@ class Answer(NamedTuple):
 
 
 class Broken(Exception):
-    """The server closed a connection before its answer was complete, or sent an answer without a length."""
+    """The server closed a connection before its response was complete, or sent a response without a length."""
 
 
 @dataclass(slots=True, eq=False)
 class Connection:
     link: socket.socket
     due: float = 0.0
-    """When its request was to be sent, by `perf_counter`."""
+    """When its request was due, by `perf_counter`."""
     number: int = 0
     """Number of its request."""
     data: bytes = b""
@@ -51,7 +51,7 @@ class Connection:
         self.link.sendall(request.data)
 
     def receive(self) -> Answer | None:
-        """Read what has arrived; None while the answer is incomplete. Raises Broken."""
+        """Read what has arrived. Return None while the response is incomplete. Raises Broken."""
         try:
             chunk = self.link.recv(CHUNK)
         except OSError as error:
@@ -63,7 +63,7 @@ class Connection:
 
 
 def parsed(data: bytes) -> Answer | None:
-    """Return the answer that the bytes begin with; None while it is incomplete. Raises Broken."""
+    """Return the response at the beginning of the bytes, or None while it is incomplete. Raises Broken."""
     end = data.find(b"\r\n\r\n")
     if end < 0:
         return None
@@ -78,14 +78,14 @@ def _length(head: bytes) -> int:
     at = head.find(LENGTH)
     at = head.lower().find(LENGTH) if at < 0 else at
     if at < 0:
-        raise Broken("an answer has no Content-Length")
+        raise Broken("a response has no Content-Length")
     return int(head[at + len(LENGTH) :].partition(b"\r\n")[0])
 
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
     keep: Callable[[int, Answer], None] | None = None
-    """Called with each request's number and answer."""
+    """Called with each request's number and response."""
     latencies: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
     bytes: int = 0
@@ -101,13 +101,13 @@ class Tally:
 
 @dataclass(slots=True, kw_only=True)
 class LoadLoop:
-    """Connections to one server, each with at most one request under way."""
+    """Connections to one server, each with at most one request in flight."""
 
     host: str
     port: int
     tally: Tally
     waiting: selectors.BaseSelector
-    """Holds the connections that have a request under way."""
+    """Holds the connections that have a request in flight."""
     _opened: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> "LoadLoop":
@@ -125,7 +125,7 @@ class LoadLoop:
         connection.send(request, due)
 
     def idle(self, within: float) -> list[Connection]:
-        """Wait for answers; return the connections that are free now, replaced where they broke."""
+        """Wait for responses. Return the connections that are free now; broken ones are replaced."""
         free: list[Connection] = []
         for key, _ in self.waiting.select(within):
             connection: Connection = key.data
@@ -153,7 +153,7 @@ class LoadLoop:
 
 
 def closed_loop(loop: LoadLoop, requests: Iterator[Request], *, connections: int, seconds: float) -> float:
-    """Send each connection's next request when its answer has come; return the seconds until the last answer."""
+    """Send each connection's next request after its response. Return the seconds until the last response."""
     free = loop.connect(connections)
     began = perf_counter()
     ends = began + seconds
@@ -171,9 +171,9 @@ def closed_loop(loop: LoadLoop, requests: Iterator[Request], *, connections: int
 
 
 def open_loop(loop: LoadLoop, requests: Iterator[Request], *, connections: int, due: Iterable[float]) -> float:
-    """Send a request whenever one is due, however slow the answers are; return the seconds that it took.
+    """Send each request when it is due, however slow the responses are. Return the seconds that it took.
 
-    A request that finds no free connection waits, and its latency has counted since it was due.
+    A request without a free connection waits. Its latency counts from the time at which it was due.
     """
     free, late = loop.connect(connections), deque[float]()
     began = last = perf_counter()
@@ -194,7 +194,7 @@ def open_loop(loop: LoadLoop, requests: Iterator[Request], *, connections: int, 
 
 
 def _give_up(loop: LoadLoop, late: Sequence[float]) -> None:
-    """Count what has no answer: it waited at least until now."""
+    """Count requests without a response. Their latency is at least the time until now."""
     now, left = perf_counter(), [*(pending.due for pending in loop.under_way()), *late]
     loop.tally.failed += len(left)
     loop.tally.latencies += [now - due for due in left]

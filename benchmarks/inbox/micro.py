@@ -1,4 +1,4 @@
-"""What the parts of one open cost by themselves: the product's own functions on the objects of one warm page."""
+"""Measures the parts of one inbox open on the objects of a warm page."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -29,20 +29,20 @@ from notifier.metrics import Metrics
 PAGE, FOLLOWS = 20, 30
 ROUNDS, ROUNDS_QUICK = 7, 3
 TIMES = 300
-"""Pages in a round."""
+"""Pages per round."""
 VIEWER = UserId("u42")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """The objects of one warm page, and the part of an open that each function does for it."""
+    """The objects of one warm page, and the function for each part of an open."""
 
     now: datetime
     keys: Keys
     identity: Identity
 
     def timed(self) -> Mapping[str, Callable[[], object]]:
-        """By part. Each is called once for a page of 20."""
+        """Return the functions by part. Each is called once for a page of 20."""
         return {
             "auth": self._auth,
             "predicate": self._predicate,
@@ -52,19 +52,19 @@ class Parts:
         }
 
     def _auth(self) -> object:
-        """Verify a user's token, without the loop: the product's coroutine waits for nothing here."""
+        """Verify a user's token without the event loop: the product's coroutine doesn't wait here."""
         asked = self.identity.user(self._authorization, self.now)
         try:
             asked.send(None)
         except StopIteration as ended:
             return ended.value
-        raise AssertionError("the verification of a token of ours waited")
+        raise AssertionError("the verification of the token waited")
 
     def _predicate(self) -> object:
         return [is_visible(burst, self.viewer, now=self.now) for burst in self.bursts]
 
     def _body(self) -> object:
-        """Shape the items: names, sentences and unread marks."""
+        """Make the items: names, sentences and unread marks."""
         return [item_body(self.look.item(burst), "", self.now) for burst in self.bursts]
 
     def _encrypt(self) -> object:
@@ -127,13 +127,13 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     parts = Parts(
         now=datetime.now(SINCE.tzinfo), keys=keys, identity=identity_of(Settings(data=folder), keys, Metrics())
     )
-    tell(f"{', '.join(parts.timed())}: each for a page of {PAGE}")
+    tell(f"{', '.join(parts.timed())}, for a page of {PAGE}")
     rounds = ROUNDS_QUICK if quick else ROUNDS
     return [_figure(part, [_cost_us(work) for _ in range(1 + rounds)][1:]) for part, work in parts.timed().items()]
 
 
 def _cost_us(work: Callable[[], object]) -> float:
-    """Microseconds of processor time per page."""
+    """Return the microseconds of CPU time per page."""
     began = process_time()
     for _ in range(TIMES):
         work()
@@ -141,5 +141,5 @@ def _cost_us(work: Callable[[], object]) -> float:
 
 
 def _figure(part: str, costs: list[float]) -> Figure:
-    name, detail = f"inbox_part_us{{{part}}}", f"processor time for a page of {PAGE}, {FOLLOWS} followed subjects"
+    name, detail = f"inbox_part_us{{{part}}}", f"CPU time for a page of {PAGE}, {FOLLOWS} followed subjects"
     return unjudged(name, Spread.of(costs, "us"), len(costs) * TIMES, detail, round(median(costs), 1))

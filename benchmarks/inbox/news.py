@@ -1,4 +1,4 @@
-"""New news: every open comes after a burst of the user's page has grown."""
+"""Measures opens of pages that have changed: a burst grows before each pass."""
 
 import time
 from collections import Counter
@@ -13,7 +13,7 @@ from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure
 
 A_PASS = 500
-"""Different users who open after each growth, so that nobody opens an unchanged page."""
+"""Users who open after each growth, so that no user opens an unchanged page."""
 
 
 def names(profile: str) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
     rounds, seconds = (ROUNDS_QUICK, SLICE_QUICK_S) if quick else (ROUNDS, SLICE_S)
     slices: dict[str, list[LoadSlice]] = {BARE_PAGE.name: [], NEWS.name: []}
     for number in range(rounds):
-        tell(f"round {number + 1} of {rounds}: a burst grows, {A_PASS} users look, and again")
+        tell(f"round {number + 1} of {rounds}: a burst grows and {A_PASS} users open, repeatedly")
         slices[BARE_PAGE.name].append(stage.measure(BARE_PAGE, seconds=seconds))
         slices[NEWS.name].append(opens_after_growth(stage, seconds))
     mine, bare = slices[NEWS.name], slices[BARE_PAGE.name]
@@ -41,7 +41,7 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
 
 
 def opens_after_growth(stage: InboxStage, seconds: float) -> LoadSlice:
-    """Grow the award show's burst and open a pass of inboxes, again and again; only the opens are timed."""
+    """Grow the award show's burst and open a pass of inboxes, repeatedly. Only the opens are timed."""
     passes: list[LoadSlice] = []
     ends = time.monotonic() + seconds
     while not passes or time.monotonic() < ends:
@@ -51,7 +51,7 @@ def opens_after_growth(stage: InboxStage, seconds: float) -> LoadSlice:
 
 
 def merged(slices: Sequence[LoadSlice]) -> LoadSlice:
-    """Add slices of one case up; a percentile is the median of theirs."""
+    """Add up the loads of one case. Each percentile is the median of theirs."""
     readings = [item.reading for item in slices]
     opens, seconds = sum(item.opens for item in readings), sum(item.seconds for item in readings)
     whole = LoadReading(

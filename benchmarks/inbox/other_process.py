@@ -1,4 +1,4 @@
-"""Processes beside the product: started, asked in lines of JSON, and always ended."""
+"""Runs processes beside the product, which are queried with lines of JSON and always stopped."""
 
 import json
 import subprocess
@@ -13,14 +13,14 @@ from benchmarks.inbox.figures import LoadReading
 from notifier.devkit.check.instance import end_with_parent
 
 ANSWERS_WITHIN = 400.0
-"""Seconds; the longest load takes 150, and is given up ten seconds later."""
+"""Seconds. The longest load takes 150, and is stopped ten seconds later."""
 STOPS_WITHIN = 5.0
 LAST_LINES = 3
 CLIENT = ("-m", "benchmarks.inbox.client")
 
 
 class HelperFailed(RuntimeError):
-    """A process beside the product ended, or gave no answer."""
+    """A process beside the product ended or gave no response."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class HelperProcess:
     """A Python process that writes a line when it is ready."""
 
     arguments: Sequence[str]
-    """Its arguments."""
+    """Its command-line arguments."""
     log: Path
     python: str = sys.executable
     process: "subprocess.Popen[bytes] | None" = None
@@ -42,8 +42,8 @@ class HelperProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for the bench, which ends it
-                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
+                start_new_session=True,  # Ctrl-C is for the benchmark, which stops it
+                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call without a lock
             )
         try:
             self.first = self.receive()
@@ -61,7 +61,7 @@ class HelperProcess:
         return self.process.pid
 
     def ask(self, request: Mapping[str, object]) -> Any:
-        """Send a line and return the next one, decoded. Raises AsideFailed."""
+        """Send a line and return the next line of the process, decoded. Raises AsideFailed."""
         self.send(request)
         return self.receive()
 
@@ -80,7 +80,7 @@ class HelperProcess:
         ready, _, _ = select([self.process.stdout], [], [], ANSWERS_WITHIN)
         line = self.process.stdout.readline() if ready else b""
         if not line:
-            raise HelperFailed(f"{self._name} gave no answer: {self._last_log_lines()}")
+            raise HelperFailed(f"{self._name} gave no response: {self._last_log_lines()}")
         return json.loads(line)
 
     def stop(self) -> None:
@@ -103,12 +103,12 @@ class HelperProcess:
         return " ".join(self.arguments[:2])
 
     def _last_log_lines(self) -> str:
-        return " / ".join(self.log.read_text(errors="replace").splitlines()[-LAST_LINES:]) or "its log is empty"
+        return " / ".join(self.log.read_text(errors="replace").splitlines()[-LAST_LINES:]) or "(empty log)"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadClient:
-    """The load generator. A second thread needs a second one."""
+    """The load generator. Each thread needs its own."""
 
     process: HelperProcess
 
@@ -117,7 +117,7 @@ class LoadClient:
         return cls(HelperProcess(arguments=CLIENT, log=folder / f"{name}.log"))
 
     def run(self, requests: Path, port: int, **job: object) -> LoadReading:
-        """Run one load and return what it measured. Raises AsideFailed."""
+        """Run one load and return its measurements. Raises AsideFailed."""
         answer = self.process.ask({"requests": str(requests), "port": port, **job})
         statuses = {int(status): count for status, count in answer.pop("statuses").items()}
         return LoadReading(statuses=statuses, **answer)

@@ -1,4 +1,4 @@
-"""Warm opens: each case against the bare handler in the same rounds, and the page against what others would build."""
+"""Measures warm opens: each case against the bare handler, and the page against typical designs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ from benchmarks.rounds import Figure
 
 BY_HAND_RATIO = 1.0
 STORE_CALLS = 0.01
-"""Per warm open: the process reads what opened lately a few times a second, whoever opens an inbox."""
+"""Calls per warm open: the process reads recent bursts a few times a second, independent of opens."""
 
 
 def names(profile: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The users of this bench and the subjects they follow: exact numbers of follows, popularity by Zipf's law."""
+"""The benchmark's users and subjects: exact numbers of follows, popularity by Zipf's law."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,12 +23,12 @@ from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import DirectoryEntry
 
 SUBJECTS = 3_000
-"""The first one is the award show, which every user follows except those of `gala`."""
+"""Number of subjects. The first is the award show, which every user follows except those of `gala`."""
 GALA = UserId("gala")
-"""Has one burst, for a thousand users who follow nothing else."""
+"""An account with one burst, for a thousand users who follow nothing else."""
 WRITTEN_AT_ONCE = 256
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-"""Seconds between tries: a store that was just started is slow, and what is loaded may be written twice."""
+"""Seconds between tries: a store that has just started is slow. Loaded data may be written twice."""
 ACTIVE = (SetKind.ACTIVE_24H, SetKind.ACTIVE_7D, SetKind.ACTIVE_30D)
 
 T = TypeVar("T")
@@ -37,14 +37,14 @@ Picks = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Users with the same number of followed subjects. Each group begins a block of members."""
+    """Users with the same number of followed subjects. Each group begins at a block of members."""
 
     name: str
     users: int
     follows: int
     vip: bool = False
     shared: bool = False
-    """The users of a block follow the same subjects, stored as one row per block, as an import stores them."""
+    """The users of a block follow the same subjects, stored as one row per block, as imports do."""
     only: UserId | None = None
     """The one account that all of them follow, and no other group does."""
 
@@ -67,9 +67,9 @@ class Population:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        """Raises ValueError when the users don't fit into one shard."""
+        """Raises ValueError if the users don't fit into one shard."""
         if self.end > SHARD_MEMBERS:
-            raise ValueError(f"{self.end:,} members don't fit into a shard of {SHARD_MEMBERS:,}.")
+            raise ValueError(f"{self.end:,} members do not fit into a shard of {SHARD_MEMBERS:,}")
 
     @cached_property
     def first(self) -> Mapping[str, int]:
@@ -87,12 +87,12 @@ class Population:
 
     @cached_property
     def names(self) -> tuple[UserId, ...]:
-        """Accounts that are followed, the most popular first; `gala` is not among them."""
+        """Followed accounts, the most popular first, without `gala`."""
         return tuple(UserId(f"star{number}") for number in range(self.subjects))
 
     @property
     def accounts(self) -> Sequence[UserId]:
-        """Every account that somebody follows."""
+        """All followed accounts."""
         return [*self.names, GALA]
 
     @property
@@ -107,7 +107,7 @@ class Population:
         return [UserId(f"u{self.first[name] + number}") for number in range(group.users)]
 
     def picks(self, group: Group) -> Picks:
-        """One line of subject numbers for each user, or for each block of a `shared` group."""
+        """Return a row of subject numbers for each user, or for each block of a `shared` group."""
         lines = -(-group.users // BLOCK_MEMBERS) if group.shared else group.users
         dice = np.random.default_rng([self.seed, self.first[group.name]])
         return zipf_picks(dice, lines=lines, subjects=self.subjects, picked=group.follows)
@@ -120,7 +120,7 @@ def zipf(subjects: int) -> npt.NDArray[np.float64]:
 
 
 def zipf_picks(dice: np.random.Generator, *, lines: int, subjects: int, picked: int) -> Picks:
-    """Draw distinct subjects for each line: always number 0, the others by their popularity.
+    """Draw distinct subjects for each row: always number 0, the others by their popularity.
 
     The largest of `log(weight) + Gumbel noise` are a weighted sample without replacement.
     """
@@ -134,7 +134,7 @@ def zipf_picks(dice: np.random.Generator, *, lines: int, subjects: int, picked: 
 
 
 def patiently(write: Callable[[], T]) -> T:
-    """Try a write again while the store doesn't answer. Raises StoreUnavailable after the last try."""
+    """Retry a write while the store is unavailable. Raises StoreUnavailable after the last try."""
     for pause in PAUSES:
         try:
             return write()
@@ -151,7 +151,7 @@ class Loader:
     ports: Ports
 
     def load(self) -> None:
-        """Load everything; the names come last, so that nobody is mentioned before the followers exist."""
+        """Load everything. Names come last, so that no account is mentioned before its followers exist."""
         people = self.population
         followers: dict[UserId, npt.NDArray[np.bool_]] = {}
         for group in people.groups:

@@ -1,4 +1,4 @@
-"""Warm opens while Redis is empty, full of garbage, or gone."""
+"""Measures warm opens while Redis is empty, full of garbage, or down."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,13 +31,13 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
     stage, profile = shared.warm_stage(tell), shared.profile
     slices: dict[str, list[LoadSlice]] = {name: [] for name in (BARE_PAGE.name, *WAYS, "timed")}
     for number in range(ROUNDS_QUICK if quick else ROUNDS):
-        tell(f"round {number + 1}: Redis empty, full of garbage, gone")
+        tell(f"round {number + 1}: Redis empty, full of garbage, down")
         _round(stage, slices, number, quick=quick)
     if not stage.indexed():
-        tell("the index of bursts isn't whole again")
+        tell("the index of bursts is still incomplete")
     bare, timed = slices[BARE_PAGE.name], in_ms(slices["timed"], "p95")
     cases = [Case(name=name, requests=WARM.requests) for name in slices]
-    detail = f"at {RATE:g} opens/s; the worst of {timed.n} rounds"
+    detail = f"at {RATE:g} opens/s; worst of {timed.n} rounds"
     opens = sum(slice_.reading.opens for slice_ in slices["timed"])
     gone_finding = at_most(
         f"inbox_redis_gone_p95_ms{{{profile}}}", timed.max, P95_MS, unit="ms", n=opens, detail=detail

@@ -1,4 +1,4 @@
-"""One stage for all parts of a bench: loading it takes longer than most of them."""
+"""One stage for all parts of the benchmark: loading it takes longer than most parts."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -23,7 +23,7 @@ class SharedInboxStage:
     _stage: InboxStage | None = None
     _warm: Sequence[Answered] | None = None
     _warmed: int | None = None
-    """The API's process in which the warm users were opened."""
+    """The API's process whose caches the warm users' first opens have filled."""
 
     def stage(self, tell: Report) -> InboxStage:
         if self._stage is None:
@@ -31,18 +31,18 @@ class SharedInboxStage:
         return self._stage
 
     def warm(self, tell: Report) -> Sequence[Answered]:
-        """Return the pages that the warm users had at first, with the baseline started beside the product."""
+        """Return the first pages of the warm users, with the baseline running beside the product."""
         if self._warm is None:
             self._warm = self._opened.enter_context(with_baseline(self.stage(tell), tell))
             self._warmed = self.stage(tell).api()
         return self._warm
 
     def warm_stage(self, tell: Report) -> InboxStage:
-        """Return the stage, its warm users opened once more where the API's process is another one since."""
+        """Return the stage. Open the warm users' inboxes again if the API's process has been replaced."""
         self.warm(tell)
         stage = self.stage(tell)
         if self._warmed != stage.api():
-            tell("opening every warm user's inbox once in the new process")
+            tell("opening the inbox of every warm user once in the new process")
             warm_up(stage)
             self._warmed = stage.api()
         return stage
@@ -52,15 +52,16 @@ class SharedInboxStage:
         self._opened.close()
 
 
-# Rounds: every case is measured once in each, in an order that turns from round to round.
+# Rounds: every case is measured once in each, in an order that rotates.
 
 ROUNDS, ROUNDS_QUICK = 5, 3
 SLICE_S, SLICE_QUICK_S = 2.0, 1.0
-"""Seconds of a case in a round."""
+"""Seconds per case and round."""
 
 
 def played(stage: InboxStage, cases: Sequence[Case], *, quick: bool, tell: Report) -> Slices:
-    """Measure each case in each round. Another case begins each round, so that none always follows the same one."""
+    """Measure each case in each round. Each round begins with another case, so that no case always follows the same
+    one."""
     slices: dict[str, list[LoadSlice]] = {case.name: [] for case in cases}
     rounds, seconds = (ROUNDS_QUICK, SLICE_QUICK_S) if quick else (ROUNDS, SLICE_S)
     for number in range(rounds):

@@ -1,4 +1,4 @@
-"""The measured system: a loaded store, a Redis, a running notifier, and the processes that are measured beside it."""
+"""The measured system: a loaded store, Redis, a running notifier, and the processes beside it."""
 
 import asyncio
 import os
@@ -35,12 +35,12 @@ from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 
 ENVIRONMENT = NO_ROLL_UP | {"NOTIFIER_COLLAPSE": "3600"}
-"""All mentions of a subject within the bench grow one burst."""
+"""With this collapse window all mentions of a subject in the benchmark join one burst."""
 WITHIN = 60.0
-"""Seconds in which a role is back, or a mention is on a page."""
+"""Seconds until a role is back, or a mention is on a page."""
 LOOKS_EVERY = 0.02
 FILES = 3_000
-"""Open at once: a thousand connections in the API, and as many in the client."""
+"""Open files: a thousand connections in the API, and as many in the client."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class InboxStage:
     ports: Ports
     environment: Mapping[str, str]
     engines: Engines | None
-    """In the cluster profile."""
+    """Set in the cluster profile."""
     cache: BenchCache
     instance: Instance
     client: LoadClient
@@ -61,11 +61,11 @@ class InboxStage:
     helpers: dict[str, HelperProcess] = field(default_factory=dict)
     """Servers beside the product, by name."""
     grown: int = 0
-    """Mentions of the award show so far."""
+    """Number of mentions of the award show so far."""
     _next_user: dict[str, int] = field(default_factory=dict)
 
     def measure(self, case: Case, *, connections: int = CONNECTIONS, **job: object) -> LoadSlice:
-        """Run one load of the case; each load goes on with the users behind those of the one before."""
+        """Run one load of the case. Each load continues with the users after those of the previous load."""
         pid, before = self.pid(case), self.counters(case)
         busy = processor_s(pid)
         reading = self.load(case, connections=connections, **job)
@@ -96,12 +96,12 @@ class InboxStage:
         deadline = time.monotonic() + WITHIN
         while (pid := self.instance.pid("api")) is None or not Path(f"/proc/{pid}").exists():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"There is no API process after {WITHIN:g} s.")
+                raise TimeoutError(f"no API process after {WITHIN:g} s")
             time.sleep(LOOKS_EVERY)
         return pid
 
     def indexed(self) -> bool:
-        """Wait until the pull index in Redis is whole; False when it isn't after a minute."""
+        """Wait until the pull index in Redis is complete. Return False if it isn't after a minute."""
         deadline = time.monotonic() + WITHIN
         while not (whole := asyncio.run(self._pulled())) and time.monotonic() < deadline:
             time.sleep(LOOKS_EVERY)
@@ -117,14 +117,14 @@ class InboxStage:
             await self.chosen.close_reads()
 
     def restart(self, **settings: str) -> None:
-        """Start the whole notifier anew, with other settings on top of its own."""
+        """Restart the whole notifier with other settings in addition to its own."""
         self.instance.stop()
         self.instance.environment = {**self.environment, **settings}
         self.instance.start()
 
     @contextmanager
     def second_api(self) -> Iterator[int]:
-        """Run another API process on the same services; yields its port."""
+        """Run another API process on the same services. Yields its port."""
         port, log = free_port("127.0.0.1"), self.folder / "second-api.log"
         command = [sys.executable, "-m", "notifier", "api", "--data", str(self.instance.data), "--port", str(port)]
         with log.open("ab") as log_file:
@@ -134,7 +134,7 @@ class InboxStage:
                 stdout=log_file,
                 stderr=log_file,
                 env=environment_with({**UNLIMITED, **self.environment}),
-                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
+                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call without a lock
             )
         try:
             self._answers(f"http://127.0.0.1:{port}", process)
@@ -144,28 +144,28 @@ class InboxStage:
             process.wait(WITHIN)
 
     def _answers(self, url: str, process: "subprocess.Popen[bytes]") -> None:
-        """Wait until it does. Raises TimeoutError."""
+        """Wait until the process answers. Raises TimeoutError."""
         deadline = time.monotonic() + WITHIN
         with closing(HttpClient(url=url, bearer=self.instance.service_key)) as wire:
             while process.poll() is None and time.monotonic() < deadline:
                 if wire.get("/healthz").status == 200:
                     return
                 time.sleep(LOOKS_EVERY)
-        raise TimeoutError(f"A second API process does not answer; its status is {process.poll()}.")
+        raise TimeoutError(f"the second API process does not answer, status {process.poll()}")
 
     def restart_api(self) -> None:
-        """Replace the API's process; return when the new one, which has seen no user yet, answers."""
+        """Replace the API's process. Return when the new one answers, which has served no user yet."""
         old = self.api()
         os.kill(old, signal.SIGKILL)
         deadline = time.monotonic() + WITHIN
         with closing(HttpClient(url=self.instance.url, bearer=self.instance.service_key)) as wire:
             while self.instance.pid("api") in (None, old) or wire.get("/healthz").status != 200:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"The API is not back after {WITHIN:g} s.")
+                    raise TimeoutError(f"the API is not back after {WITHIN:g} s")
                 time.sleep(LOOKS_EVERY)
 
     def grow_award(self) -> None:
-        """Mention the award show, which every user follows; return when a page shows it. Raises TimeoutError."""
+        """Mention the award show, which every user follows. Return when a page shows it. Raises TimeoutError."""
         self.grown += 1
         name = self.population.award
         tweet = Tweet(id=f"grown-{self.grown}", author=user(self.grown), mentioned=(name,), protected=False)
@@ -180,12 +180,12 @@ class InboxStage:
             assert answer.status == 202, answer
             while _count(reader) == before:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"A mention is on no page after {WITHIN:g} s.")
+                    raise TimeoutError(f"the mention is on no page after {WITHIN:g} s")
                 time.sleep(LOOKS_EVERY)
 
 
 def _count(reader: HttpClient) -> tuple[int, int]:
-    """Return the number of items and mentions of a user who follows the award show alone."""
+    """Return the numbers of items and mentions of a user who follows only the award show."""
     answer = reader.get("/v1/inbox")
     items = answer.body["items"] if answer.status == 200 else []
     return len(items), sum(item["count"] for item in items)
@@ -193,7 +193,7 @@ def _count(reader: HttpClient) -> tuple[int, int]:
 
 @contextmanager
 def staged(folder: Path, profile: str, population: Population, tell: Report) -> Iterator[InboxStage]:
-    """Load the population into a store of its own and run a notifier on it until the block is left."""
+    """Load the population into a new store and run a notifier on it until the block ends."""
     allow_files(FILES)
     data = folder / "data"
     data.mkdir(parents=True)
@@ -233,7 +233,7 @@ def staged(folder: Path, profile: str, population: Population, tell: Report) -> 
 
 
 def fill(ports: Ports, population: Population) -> None:
-    """Load users and follows, then one or two bursts of each subject."""
+    """Load users and follows, then one or two bursts per subject."""
     Loader(population=population, ports=ports).load()
     accounts = population.accounts
     BurstHistory(ports=ports).write({mention_of(name): 1 + number % 2 for number, name in enumerate(accounts)})

@@ -1,4 +1,4 @@
-"""Opens while the store is slow: Cassandra behind a slow network, SQLite with its write lock held elsewhere."""
+"""Measures opens while the store is slow: Cassandra by latency, SQLite by its write lock."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -17,14 +17,14 @@ from notifier.devkit.tcp_proxy import Proxy
 
 ROUNDS, ROUNDS_QUICK = 3, 2
 LATENCY_S = 0.02
-"""Of the network to Cassandra, there and as much back."""
+"""Latency of the network to Cassandra, in each direction."""
 HELD_S, FREE_S = 0.2, 0.05
-"""For so long SQLite's write lock is held, then it is free. Readers of a write-ahead log don't wait for it; what the
-product writes while an inbox is opened does."""
+"""Seconds for which SQLite's write lock is held, and then free. Readers of a write-ahead log don't wait for it, but
+writes of the product during an open do."""
 RATE, OPEN_S, OPEN_QUICK_S = 50.0, 6.0, 3.0
 """Opens per second, and seconds, of the open loop."""
 FIRST_USERS = 100
-"""In a round."""
+"""Users per round."""
 WITHIN = 60.0
 HOSTS, PORT = "NOTIFIER_CASSANDRA_HOSTS", "NOTIFIER_CASSANDRA_PORT"
 
@@ -70,13 +70,14 @@ Strike = Callable[[], AbstractContextManager[None]]
 
 @contextmanager
 def slow(stage: InboxStage) -> Iterator[Strike]:
-    """Yield what makes the store slow for a block, with the warm users opened once in the process that is measured."""
+    """Yield a function that makes the store slow during a block. The measured process has opened the warm users'
+    inboxes once."""
     if stage.engines is None:
         stage.restart_api()
         warm_up(stage)
         yield lambda: held(stage.settings.data / "core.db")
         return
-    # The proxy stands before the store for this part alone: it costs processor time even where it doesn't wait.
+    # The proxy is used in this part only: it costs CPU time even without latency.
     node = stage.engines.fleet.records()["cassandra"]
     proxy = Proxy(upstream=(node.host, node.port))
     stage.restart(**{HOSTS: "127.0.0.1", PORT: str(proxy.port)})
@@ -99,7 +100,7 @@ def delayed(proxy: Proxy) -> Iterator[None]:
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Hold the write lock of a SQLite file, with short pauses, while the block lasts. Nothing is written."""
+    """Hold the write lock of a SQLite file during the block, with short pauses. Nothing is written."""
     over = Event()
     thread = Thread(target=_hold, args=(path, over), name="holder", daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""The warm page against a feed page of Stream-Framework, on the same server in the same rounds."""
+"""Measures the warm page against a feed page of Stream-Framework, in the same rounds."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from benchmarks.rounds import Figure
 ENVIRONMENT = "stream_framework_page"
 SCRIPT = Path(peers.__file__).parent / "inside" / "stream_framework_page.py"
 ITEMS = 60
-"""In each feed."""
+"""Items per feed."""
 RATIO = 2.0
 
 
@@ -37,7 +37,7 @@ class StreamFrameworkPart:
         )
 
     def run(self, shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-        tell("getting ready: Stream-Framework")
+        tell("preparing Stream-Framework")
         python = self.pythons(ENVIRONMENT)
         stage = shared.warm_stage(tell)
         with _feeds(stage, python, folder):
@@ -54,7 +54,7 @@ def _feeds(stage: InboxStage, python: Path, folder: Path) -> Iterator[None]:
     """Run its server beside the product, with a feed for each warm user."""
     users = stage.population.group(WARM.requests).users
     with peers_valkey(folder) as valkey:
-        # Without the paths of ours: it must find the packages of its own environment and no others.
+        # Without our paths: it must import only the packages of its own environment.
         arguments = ["-E", "-s", "-W", "ignore", str(SCRIPT), str(valkey.socket), str(users), str(ITEMS)]
         with HelperProcess(python=str(python), arguments=arguments, log=folder / "stream_framework.log") as server:
             stage.helpers[FEED.server] = server

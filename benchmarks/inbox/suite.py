@@ -1,4 +1,4 @@
-"""All parts of `python -m benchmarks inbox` for one profile, most of them on one stage."""
+"""All parts of `python -m benchmarks inbox` for a profile, most on one stage."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from benchmarks.peers.virtualenvs import Environments
 from benchmarks.rounds import Figure
 
 Names = Callable[[str], tuple[str, ...]]
-"""The figures of a part, by profile."""
+"""Returns the figures of a part for a profile."""
 
 
 class StageMeasure(Protocol):
@@ -37,7 +37,7 @@ ON_STAGE: dict[str, tuple[StageMeasure, Names]] = {
     "redis": (redis_trouble.run, redis_trouble.names),
     "store": (store_trouble.run, store_trouble.names),
 }
-"""What leaves the product as it was comes first; the last ones start its processes anew."""
+"""Parts that leave the product unchanged come first. The last ones restart its processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +51,18 @@ class StagePart:
         try:
             return self.measure(self.shared, folder, quick=quick, tell=tell)
         except BaseException:
-            self.shared.leave()  # the next part gets a stage of its own: nobody knows what this one left
+            self.shared.leave()  # the next part gets a new stage, because this one's state is unknown
             raise
 
 
 def asks_for_peer(only: Collection[str]) -> bool:
-    """Whether a part or a figure of Stream-Framework is asked for by name."""
+    """Return whether a part or figure of Stream-Framework is requested by name."""
     return any("stream_framework" in name for name in only)
 
 
 @contextmanager
 def parts(folder: Path, profile: str, environments: Environments, *, peer: bool) -> Iterator[Parts]:
-    """Yield the parts. `peer` installs Stream-Framework; where it is installed already, its part is there anyway."""
+    """Yield the parts. `peer` installs Stream-Framework. If it is installed already, its part is always included."""
     shared = SharedInboxStage(folder=folder, profile=profile)
     stage_parts = dict(ON_STAGE)
     feed = StreamFrameworkPart(pythons=environments)

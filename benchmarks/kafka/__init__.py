@@ -1,1 +1,1 @@
-"""What Kafka costs its clients."""
+"""Benchmarks of Kafka's clients."""

@@ -1,4 +1,4 @@
-"""Two ways to write and read the same records: the event log port, and a minimal loop with kafka-python."""
+"""Two clients for the same records: the event log port, and a kafka-python loop."""
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
@@ -12,9 +12,9 @@ from notifier.adapters.kafka import Access, KafkaLog
 from notifier.ports.event_log import Record
 
 APPENDED = 1_000
-"""Records of one append of ours."""
+"""Records per append of our client."""
 READ = 500
-"""Records of one poll."""
+"""Records per poll."""
 BATCH = 131_072
 PATIENCE = timedelta(seconds=1)
 
@@ -24,17 +24,17 @@ class LogClient(Protocol):
     def name(self) -> str: ...
 
     def write(self, records: Sequence[Record]) -> None:
-        """All are acknowledged by all replicas when it returns."""
+        """Write the records. All replicas have acknowledged them when it returns."""
         ...
 
     def read(self, stream: str, group: str) -> Generator[int, None, None]:
-        """From the beginning: how many records each poll brought."""
+        """Read from the beginning. Yield the number of records of each poll."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PortClient:
-    """As router and pump use it: appends that are waited for, polls that are committed."""
+    """The event log as router and pump use it: appends wait for acknowledgement, polls are committed."""
 
     access: Access
     log: KafkaLog
@@ -54,7 +54,7 @@ class PortClient:
 
 
 class LeanestClient:
-    """kafka-python in a loop, without groups, commits, or a word about errors."""
+    """A loop with kafka-python, without groups, commits or error handling."""
 
     name = "lean"
 

@@ -1,6 +1,6 @@
-"""`python -m benchmarks log`: records per second, a client's time for each record, and how long one append takes.
+"""`python -m benchmarks log`: records per second, client CPU time per record, and append latency.
 
-Of a record of 300 bytes, which is about what an event takes, on one broker.
+Records have 300 bytes, about the size of an event. There is one broker.
 """
 
 import time
@@ -25,10 +25,10 @@ VALUE = b"x" * 300
 KEYS = 1_000
 ROUNDS, ROUNDS_QUICK = 6, 2
 RECORDS, RECORDS_QUICK = 40_000, 10_000
-"""Records of each turn."""
+"""Records per turn."""
 APPENDS, APPENDS_QUICK = 2_000, 300
 WARMING = 1
-"""Rounds that aren't counted."""
+"""Rounds that are not counted."""
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -47,7 +47,8 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 @contextmanager
 def _access(folder: Path) -> Iterator[Access]:
-    """To a broker with our topics. Raises Environment where there is no Java, or no Maven to get the jars."""
+    """Yield access to a broker with our topics. Raises Environment if Java is missing, or Maven is needed and
+    missing."""
     engine = broker(folder.absolute() / "kafka", Settings.read().jars.expanduser(), port=free_port())
     with watched(folder):
         try:
@@ -57,7 +58,7 @@ def _access(folder: Path) -> Iterator[Access]:
             migrate(access)
             yield access
         finally:
-            engine.kill()  # nobody needs what it has stored
+            engine.kill()  # its data is not needed any more
 
 
 def _records(stream: str, many: int) -> list[Record]:
@@ -67,7 +68,7 @@ def _records(stream: str, many: int) -> list[Record]:
 def _turns(
     clients: Sequence[LogClient], rounds: int, work: Callable[[LogClient, int], Cost]
 ) -> Mapping[str, Sequence[Cost]]:
-    """Return the cost of each client's turns; the clients take turns so that a busy machine slows them alike."""
+    """Return the cost of each client's turns. The clients take turns, so that a busy machine slows them alike."""
     costs: dict[str, list[Cost]] = {client.name: [] for client in clients}
     for number in range(rounds + WARMING):
         for place in range(len(clients)):
@@ -84,7 +85,7 @@ def _write(client: LogClient, many: int) -> Cost:
 
 
 def _read(client: LogClient, many: int, number: int) -> Cost:
-    """From the first poll that brings something: to join a group takes seconds, and happens once a life."""
+    """Measure from the first poll that returns records: joining a group takes seconds, and happens once per process."""
     group = f"bench-{client.name}-{number}"
     with closing(client.read(topics.MENTIONS, group)) as polls:
         while not next(polls):
@@ -119,7 +120,7 @@ def _figures(kind: str, costs_by_client: Mapping[str, Sequence[Cost]], records: 
         for name, costs in costs_by_client.items()
     }
     n = len(costs_by_client["ours"])
-    detail = "the median, against the leanest loop with the same library"
+    detail = "median, against the leanest loop with the same library"
     per_s = unjudged(f"log_per_s{{{kind}}}", rates["ours"], n, detail)
     us = unjudged(f"log_client_us{{{kind}}}", busy["ours"], n, detail)
     return [

@@ -1,1 +1,1 @@
-"""Other people's ways of doing the same, in virtual environments of their own."""
+"""Comparisons with other libraries and designs, in virtual environments of their own."""

@@ -1,4 +1,4 @@
-"""Who is reached: a share of everybody active within a day, in worlds that differ in nothing else."""
+"""Audiences for the comparison: a share of active users, in worlds that are equal otherwise."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from notifier.domain.audience.tiers import Tier
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerDensity:
-    """The share of a range that a burst reaches, and how many shards it is measured on."""
+    """The share of a range that a burst reaches, and the number of shards in the measurement."""
 
     per_cent: int
     shards: int
     quick_shards: int
     judged: bool = True
-    """By `peer_ratio`, with the worse of those that are."""
+    """Whether `peer_ratio` judges it. It takes the worse of the judged densities."""
 
     @property
     def name(self) -> str:
@@ -42,18 +42,18 @@ DENSITIES = (
 
 
 def people(seals: Mapping[int, AudienceSnapshot]) -> Members:
-    """Everybody in P1."""
+    """Return all members in P1."""
     return np.concatenate([offsets(seal.tiers[Tier.P1]) + shard * SHARD_MEMBERS for shard, seal in seals.items()])
 
 
 def sample(everybody: Members, count: int) -> Members:
-    """So many of them at most, evenly through all shards."""
+    """Return at most this many of the members, spread evenly over all shards."""
     places = np.linspace(0, len(everybody), min(count, len(everybody)), endpoint=False).astype(np.int64)
     return everybody[places]
 
 
 def written(folder: Path, everybody: Members, counts: Iterable[int]) -> Mapping[int, tuple[Path, int]]:
-    """A file of numbers for each size asked for, and how many are in it."""
+    """Write a file of member numbers for each size. Return its path and the count."""
     files: dict[int, tuple[Path, int]] = {}
     for count in set(counts):
         people_sample, path = sample(everybody, count), folder / f"people-{count}"

@@ -1,4 +1,4 @@
-"""`python -m benchmarks peers`: reach the same followers by ours and by other people's ways, in turns."""
+"""`python -m benchmarks peers`: reaches the same followers with ours and other designs, in turns."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,15 +15,15 @@ from benchmarks.peers.valkey import PeersValkey, peers_valkey
 from benchmarks.rounds import Figure
 
 ROUNDS, QUICK_ROUNDS = 6, 3
-"""Counted; the one before warms everybody up, and ours has lengthened its write-ahead logs before that."""
+"""Counted rounds. One warm-up round comes before them, and a delivery of ours that lengthens its write-ahead logs."""
 
 Pythons = Callable[[str], Path]
-"""Makes the environment of a name, if need be, and says where its Python is."""
+"""Returns the path of an environment's Python, and creates the environment if necessary."""
 Tell = Callable[[str], None]
 
 
 def names(peers: Sequence[Peer] = PEERS, densities: Sequence[PeerDensity] = DENSITIES) -> tuple[str, ...]:
-    """Of the figures."""
+    """Return the names of the figures."""
     return tuple(
         name for peer in peers for name in (peer.figure, *(peer.figure_at(density.name) for density in densities))
     )
@@ -36,11 +36,11 @@ class Contest:
     densities: Sequence[PeerDensity] = DENSITIES
 
     def __call__(self, folder: Path, *, quick: bool, tell: Tell) -> list[Figure]:
-        """A peer that can't be measured fails its own figures alone."""
+        """Run the comparison. A peer that can't be measured fails only its own figures."""
         meeting = PeerRounds(quick=quick, tell=tell)
         with peers_valkey(folder) as valkey, ExitStack() as stack:
             for peer in self.peers:
-                tell(f"getting ready: {peer.name}")
+                tell(f"preparing {peer.name}")
                 meeting.enter(peer, valkey, folder, self.pythons, stack)
             for density in self.densities:
                 meeting.meet(folder / density.name, density, valkey)
@@ -49,13 +49,13 @@ class Contest:
 
 @dataclass(slots=True, kw_only=True)
 class PeerRounds:
-    """Those who take part, and what they did."""
+    """The peers that take part, and their results."""
 
     quick: bool
     tell: Tell
     guests: dict[Peer, PeerProcess] = field(default_factory=dict)
     out: dict[Peer, str] = field(default_factory=dict)
-    """Those who don't take part any more, and why."""
+    """Peers that have failed, with the reason."""
     rounds: dict[Peer, list[Rounds]] = field(default_factory=dict)
 
     def enter(self, peer: Peer, valkey: PeersValkey, folder: Path, pythons: Pythons, stack: ExitStack) -> None:
@@ -70,7 +70,7 @@ class PeerRounds:
             self.guests[peer] = stack.enter_context(guest)
 
     def meet(self, folder: Path, density: PeerDensity, valkey: PeersValkey) -> None:
-        """All rounds at one density."""
+        """Run all rounds at one density."""
         self.tell(f"filling our inboxes for {density.name}")
         folder.mkdir()
         with ours(folder / "ours", density, quick=self.quick) as mine:
@@ -91,8 +91,8 @@ class PeerRounds:
         theirs: dict[Peer, list[Delivered]] = {peer: [] for peer in self.guests}
         counted = QUICK_ROUNDS if self.quick else ROUNDS
         for number in range(counted + 1):
-            self.tell(f"{density.name}: round {number} of {counted}" if number else f"{density.name}: warming up")
-            # Each in turn is the first, so that nobody always has the machine as the same other one left it.
+            self.tell(f"{density.name}: round {number} of {counted}" if number else f"{density.name}: warm-up")
+            # Each side goes first in turn, so that no side always runs after the same one.
             sides: list[Peer | None] = [None, *self.guests]
             turn = number % len(sides)
             for side in sides[turn:] + sides[:turn]:
@@ -115,11 +115,11 @@ class PeerRounds:
 
     @contextmanager
     def _excused(self, peer: Peer) -> Iterator[None]:
-        """A peer that fails is out; the others go on."""
+        """Exclude a peer that fails. The others continue."""
         try:
             yield
         except Exception as cause:
-            reason = " ".join(str(cause).split()) or "no words"
-            self.out[peer] = f"{peer.name} ended with {type(cause).__name__}: {reason}"
+            reason = " ".join(str(cause).split()) or "no message"
+            self.out[peer] = f"{peer.name} failed with {type(cause).__name__}: {reason}"
             self.guests.pop(peer, None)
             self.tell(self.out[peer])

@@ -1,4 +1,4 @@
-"""From the rounds to the figures: a ratio is made within a round, and the worse density is judged."""
+"""Turns rounds into figures: a ratio per round, and the worse density is judged."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ UNIT = "deliveries/s"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rounds:
-    """What ours and one peer did at one density, in the same rounds."""
+    """Results of our code and one peer at one density, in the same rounds."""
 
     density: str
     judged: bool
@@ -39,23 +39,23 @@ class Rounds:
             mine.people / (mine.seconds + mine.sealing) / its.rate
             for mine, its in zip(self.ours, self.peer, strict=True)
         ]
-        return f"{median(whole):,.1f} with sealing on our side"
+        return f"{median(whole):,.1f} with audience snapshots on our side"
 
     def sizes(self) -> str:
-        return f"{self.ours[0].people:,} people a round, of whom the peer gets {self.peer[0].people:,}"
+        return f"{self.ours[0].people:,} users per round, {self.peer[0].people:,} of them for the peer"
 
 
 def judged(peer: Peer, rounds: Sequence[Rounds]) -> Figure:
-    """The worse of the densities that have a limit; every one is told."""
+    """Judge the worst of the densities that have a limit. The detail has all of them."""
     promised = [rounds_ for rounds_ in rounds if rounds_.judged]
     worst = min(promised, key=lambda rounds_: rounds_.ratio)
-    detail = "; ".join([f"the worse: {worst.density}", *(rounds_.speeds() for rounds_ in promised), worst.sizes()])
+    detail = "; ".join([f"worst: {worst.density}", *(rounds_.speeds() for rounds_ in promised), worst.sizes()])
     finding = at_least(peer.figure, worst.ratio, peer.limit, unit="ratio", n=len(worst.ratios), detail=detail)
     return _figure(finding, worst)
 
 
 def density_figure(peer: Peer, rounds: Rounds) -> Figure:
-    """Tell the ratio at one density; it is judged where a limit stands for this density."""
+    """Report the ratio at one density. It is judged if the peer has a limit for this density."""
     detail = f"{rounds.speeds()}; {rounds.with_sealing()}; {rounds.sizes()}"
     limit, name = peer.limit_at(rounds.density), peer.figure_at(rounds.density)
     finding = at_least(name, rounds.ratio, limit or 0.0, unit="ratio", n=len(rounds.ratios), detail=detail)
@@ -68,7 +68,7 @@ def failed(peer: Peer, densities: Sequence[str], why: str) -> list[Figure]:
 
 
 def figures(peers: Mapping[Peer, Sequence[Rounds] | str], densities: Sequence[str]) -> list[Figure]:
-    """Of each peer its rounds at every density, or why there are none."""
+    """Return each peer's figures, from its rounds at every density or the reason for its failure."""
     all_figures: list[Figure] = []
     for peer, rounds in peers.items():
         if isinstance(rounds, str):

@@ -1,4 +1,4 @@
-"""Our side of a round: the real delivery stage into inboxes as full as after a month, all of it in the files."""
+"""Our side of a round: the delivery stage on filled inboxes, until files are complete."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,12 +19,12 @@ from notifier.domain.ids import BurstKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
-    """What one side did in one round."""
+    """Result of one side in one round."""
 
     people: int
     seconds: float
     sealing: float = 0.0
-    """Seconds for finding out who the people are. The peers get them as a list, for nothing."""
+    """Seconds for the audience snapshots. The peers get the list of users for free."""
 
     @property
     def rate(self) -> float:
@@ -37,7 +37,7 @@ class ProductSide:
     settling: SettledFiles
 
     def deliver(self, number: int) -> Delivered:
-        """One burst, sealed before; until its last page is in its file."""
+        """Deliver one burst, whose snapshots were written before. The time ends when its last page is in its file."""
         burst, pieces = self.bed.burst(number)
         sealing = self.bed.seal(burst, pieces)
         cost = self.settling(lambda: self.bed.deliver(pieces))
@@ -46,14 +46,14 @@ class ProductSide:
         return Delivered(people=reached, seconds=cost.seconds, sealing=sealing.seconds)
 
     def people(self, number: int) -> Members:
-        """Whom that burst reached."""
+        """Return the members that this burst reached."""
         key = self.bed.world.subject(0)
         return people(self.bed.delivery.audience_snapshots.read(BurstKey(key, number), range(self.bed.world.shards)))
 
 
 @contextmanager
 def ours(folder: Path, density: PeerDensity, *, quick: bool) -> Iterator[ProductSide]:
-    """In a folder of its own, which may be thrown away once this is left."""
+    """Yield our side in a new folder, which may be deleted afterwards."""
     shards = range(density.size(quick=quick))
     prefill(folder, shards, window=window_of(SystemClock().now()))
     bed = DeliveryBed.make(folder, density.world(quick=quick))

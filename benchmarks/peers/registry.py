@@ -1,4 +1,4 @@
-"""The peers: what they are, how many people they get in a round, and how far ahead ours must be."""
+"""The peers: their scripts, users per round, and by how much ours must be faster."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,12 @@ class Peer:
     environment: str
     """The name of its pins."""
     people: int
-    """A sample of the audience that takes about a second or two: who reaches them one by one has the same rate
-    for more of them, and lets a round end."""
+    """A sample of the audience that takes a second or two. A peer that reaches users one by one has the same rate for
+    more of them."""
     quick_people: int
     limit: float
     limits_at: tuple[tuple[str, float], ...] = ()
-    """Limits of single densities, beside that of the worse."""
+    """Limits of single densities, in addition to that of the worse one."""
 
     def size(self, *, quick: bool) -> int:
         return self.quick_people if quick else self.people

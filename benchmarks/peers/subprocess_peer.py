@@ -1,4 +1,4 @@
-"""A peer's process: started in its own environment, asked for one round at a time, and always ended."""
+"""Runs a peer's process in its own environment, and queries it round by round."""
 
 import json
 import os
@@ -15,31 +15,31 @@ from notifier.devkit.check.instance import end_with_parent
 
 SERVE = Path(__file__).parent / "inside" / "serve.py"
 ANSWERS_WITHIN = 90.0
-"""Seconds; a round takes one or two."""
+"""Seconds. A round takes one or two."""
 STOPS_WITHIN = 8.0
-"""More than the guest gives its own children."""
+"""More than the process gives its own children."""
 
 
 class PeerFailed(RuntimeError):
-    """A peer gave no answer, or reached somebody not at all or twice."""
+    """A peer gave no response, or did not reach each user exactly once."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PeerProcess:
     python: Path
     place: str
-    """FILE:NAME of what makes the peer."""
+    """FILE:NAME of the peer's class or function."""
     argument: str
-    """What NAME is called with."""
+    """The argument for NAME."""
     log: Path
     script: Path = SERVE
     """The script that it runs."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Of its environment, beside what ours has."""
+    """Environment variables in addition to ours."""
     process: "subprocess.Popen[bytes] | None" = None
 
     def __enter__(self) -> "PeerProcess":
-        """Returns when it waits for its first round."""
+        """Start the process and wait until it is ready."""
         try:
             self._start()
             self._answer()
@@ -52,25 +52,26 @@ class PeerProcess:
         self.stop()
 
     def deliver(self, people: Path, count: int, burst: int) -> float:
-        """To the people whose numbers are in the file; seconds. Raises GuestFailed unless it reached each just once."""
+        """Deliver to the users in the file and return the seconds. Raises GuestFailed unless it reached each exactly
+        once."""
         answer = self.ask({"people": str(people), "burst": burst})
         if answer["reached"] != count:
-            raise PeerFailed(f"It reached {answer['reached']:,} of {count:,} people.")
+            raise PeerFailed(f"it reached {answer['reached']:,} of {count:,} users")
         return float(answer["seconds"])
 
     def ask(self, question: Mapping[str, object]) -> Mapping[str, Any]:
-        """Raises GuestFailed unless it answers."""
+        """Send a question and return the response. Raises GuestFailed if there is none."""
         assert self.process is not None
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(question).encode() + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            raise PeerFailed(f"It ended: {self._last_words()}") from None
+            raise PeerFailed(f"it ended: {self._last_words()}") from None
         return self._answer()
 
     def stop(self) -> None:
-        """Nothing of it runs when this returns: a guest whose input ends ends its own children first."""
+        """Stop it. Nothing of it runs afterwards: when its input ends, it ends its own children first."""
         if self.process is None:
             return
         with suppress(OSError):
@@ -86,7 +87,7 @@ class PeerProcess:
         self.process = None
 
     def _start(self) -> None:
-        # Without the paths and settings of ours: it must find the packages of its own environment and no others.
+        # Without our paths and settings: it must import only the packages of its own environment.
         settings = [f"{name}={value}" for name, value in self.settings.items()]
         command = [
             "env",
@@ -106,22 +107,22 @@ class PeerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for us
-                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
+                start_new_session=True,  # Ctrl-C is handled by the benchmark
+                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call without a lock
             )
 
     def _answer(self) -> dict[str, Any]:
-        """An answer is one line, written at once."""
+        """Return the response: one line, written at once."""
         assert self.process is not None
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], ANSWERS_WITHIN)
         if not ready:
-            raise PeerFailed(f"It said nothing for {ANSWERS_WITHIN:g} s.")
+            raise PeerFailed(f"no response within {ANSWERS_WITHIN:g} s")
         if not (line := self.process.stdout.readline()):
-            raise PeerFailed(f"It ended: {self._last_words()}")
+            raise PeerFailed(f"it ended: {self._last_words()}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
     def _last_words(self) -> str:
         lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
-        return lines[-1] if lines else "it said nothing."
+        return lines[-1] if lines else "(empty log)"

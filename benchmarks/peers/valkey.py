@@ -1,4 +1,4 @@
-"""The peers' own Valkey, with every advantage: a local socket, nothing written to a disk, nothing else in it."""
+"""The peers' own Valkey, with every advantage: a local socket, no persistence, no other data."""
 
 import subprocess
 import time
@@ -16,7 +16,7 @@ from notifier.domain.errors import CacheUnavailable
 STARTS_WITHIN = 10.0
 LOOKS_EVERY = 0.02
 """Seconds."""
-# No port at all: only who may enter the folder reaches it, so that no password slows a peer.
+# No port: only processes that may enter the folder reach it, so no password slows a peer.
 CONFIG = ("--port", "0", "--save", "", "--appendonly", "no", "--unixsocketperm", "700")
 
 
@@ -25,14 +25,14 @@ class PeersValkey:
     socket: Path
 
     def forget(self) -> None:
-        """The rows, and not what Celery keeps of its queues: each round begins with empty inboxes."""
+        """Delete the rows but not Celery's queues, so that each round begins with empty inboxes."""
         with redis.Redis(unix_socket_path=str(self.socket)) as client:
             client.flushdb()
 
 
 @contextmanager
 def peers_valkey(folder: Path) -> Iterator[PeersValkey]:
-    """Answers when it is entered, and is gone when it is left. Raises NoValkey or CacheUnavailable."""
+    """Yield a running Valkey and kill it afterwards. Raises NoValkey or CacheUnavailable."""
     socket, log = folder / "valkey", folder / "valkey.log"
     command = [str(valkey_binary()), *CONFIG, "--unixsocket", str(socket), "--dir", str(folder), "--logfile", str(log)]
     process = subprocess.Popen(
@@ -40,14 +40,14 @@ def peers_valkey(folder: Path) -> Iterator[PeersValkey]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is for us: it is stopped after those who use it
-        preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
+        start_new_session=True,  # Ctrl-C is handled by the benchmark, which stops it after its clients
+        preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call without a lock
     )
     try:
         _wait(process, socket)
         yield PeersValkey(socket=socket)
     finally:
-        process.kill()  # there is nothing to keep
+        process.kill()  # nothing in it is needed
         process.wait()
 
 
@@ -55,5 +55,5 @@ def _wait(process: "subprocess.Popen[bytes]", socket: Path) -> None:
     deadline = time.monotonic() + STARTS_WITHIN
     while not socket.exists():
         if process.poll() is not None or time.monotonic() > deadline:
-            raise CacheUnavailable("The peers' Valkey didn't start.")
+            raise CacheUnavailable("the peers' Valkey did not start")
         time.sleep(LOOKS_EVERY)

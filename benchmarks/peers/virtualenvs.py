@@ -1,4 +1,4 @@
-"""The peers' virtual environments: made once from hashed pins, and again when a pin or the Python changes."""
+"""The peers' virtual environments, created from hashed pins and after each change of them."""
 
 import platform
 import subprocess
@@ -22,11 +22,11 @@ PIP = (
 )
 STAMP = "made-from"
 MADE_WITHIN = 300.0
-"""Seconds for one environment; ten are usual."""
+"""Seconds for one environment. Ten are usual."""
 
 
 class NotPrepared(RuntimeError):
-    """An environment could not be made; most often the package registry can't be reached."""
+    """An environment could not be created, usually because the package registry can't be reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,18 +34,18 @@ class Environments:
     folder: Path
 
     def __call__(self, name: str) -> Path:
-        """The Python that has what `name`.txt pins. Raises NotPrepared."""
+        """Return the Python of an environment with the packages of `name`.txt. Raises NotPrepared."""
         place = self._place(name)
         python = place / "bin" / "python"
         if not self.installed(name):
             venv.create(place, clear=True, with_pip=True)
             _install(python, BUILD)
             _install(python, PINS / f"{name}.txt")
-            (place / STAMP).write_text(_digest(name))  # last: an interrupted one is made anew
+            (place / STAMP).write_text(_digest(name))  # last, so that an interrupted environment is created again
         return python
 
     def installed(self, name: str) -> bool:
-        """Whether the environment is there, made from the pins as they are now."""
+        """Return whether the environment exists and was created from the present pins."""
         stamp = self._place(name) / STAMP
         return stamp.exists() and stamp.read_text() == _digest(name)
 
@@ -63,5 +63,5 @@ def _install(python: Path, pins: Path) -> None:
         [python, *PIP, pins], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=MADE_WITHIN, check=False
     )
     if done.returncode:
-        lines = done.stderr.strip().splitlines() or ["pip said nothing."]
-        raise NotPrepared(f"{pins.name} can't be installed: {lines[-1]}")
+        lines = done.stderr.strip().splitlines() or ["pip printed nothing"]
+        raise NotPrepared(f"cannot install {pins.name}: {lines[-1]}")

@@ -1,1 +1,1 @@
-"""What an alert costs its sender, and what alerts promise."""
+"""Benchmarks of alerts: the cost of sending them, and their promises."""

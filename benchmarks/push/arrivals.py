@@ -1,4 +1,4 @@
-"""What came to the phones of a running notifier, by its fakes' lines; and whose must have rung, by formula."""
+"""Compares alerts that arrived at fake providers with the alerts that must have been sent."""
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,12 +16,12 @@ from notifier.domain.ids import Member, UserId
 from notifier.domain.push.alert import burst_alert
 
 LOOKS_EVERY = 0.02
-"""Seconds: a worker is to be caught amid its alerts."""
+"""Seconds. Short enough to find a worker during its alerts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedAlerts:
-    """A burst, and everybody whose phone is to ring for it."""
+    """A burst, and the members whose phones must get an alert for it."""
 
     burst: Burst
     due: frozenset[Member]
@@ -37,7 +37,7 @@ class ArrivedAlerts:
     tiers: Collection[Tier]
 
     def mention(self, name: UserId) -> ExpectedAlerts:
-        """One, accepted, and its burst opened; each is its own where nothing is collapsed."""
+        """Send one mention and return its opened burst. Without collapsing each mention opens its own burst."""
         event, _ = self.stage.mention(name)
         key = self.stage.burst_of(event)
         burst = self.stage.ports.bursts.read([key])[key]
@@ -51,15 +51,15 @@ class ArrivedAlerts:
         return [line for line in self.lines() if line.collapse_id == expected.place]
 
     def people(self, expected: ExpectedAlerts) -> frozenset[Member]:
-        """Whose phones rang for it."""
+        """Return the members whose phones got an alert for it."""
         return frozenset(line.member for line in self.of(expected) if line.member is not None)
 
     def wait(self, condition: Callable[[], bool], within: float, description: str) -> None:
-        """Raises TimeoutError."""
+        """Wait until the condition is true. Raises TimeoutError."""
         deadline = time.monotonic() + within
         while not condition():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{description}: not within {within:g} s.")
+                raise TimeoutError(f"{description}: not within {within:g} s")
             time.sleep(LOOKS_EVERY)
 
     def _due(self, burst: Burst) -> frozenset[Member]:

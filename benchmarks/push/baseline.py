@@ -1,4 +1,4 @@
-"""The leanest sender of the same requests: made before, told apart by nothing but the numbers of their streams."""
+"""The leanest sender of the same requests: prepared bytes that differ only in stream numbers."""
 
 import socket
 from urllib.parse import urlsplit
@@ -13,7 +13,7 @@ WIDE = 1 << 30
 
 
 class LeanestSender:
-    """It reads no header, keeps no deadline and knows nobody by name: nearly what the system alone would take."""
+    """Sends without reading headers, deadlines or names: nearly the cost of the system calls alone."""
 
     def __init__(self, post: Post) -> None:
         place = urlsplit(post.origin)
@@ -30,7 +30,7 @@ class LeanestSender:
             self._read()
 
     def send(self, many: int) -> None:
-        """Returns when all are answered."""
+        """Send the requests and return when all are answered."""
         while many or self._open:
             size = min(BATCH, many, AT_ONCE - self._open)
             if size:
@@ -55,5 +55,5 @@ class LeanestSender:
     def _read(self) -> None:
         got = self._link.recv(1 << 16)
         if not got:
-            raise ConnectionError("The server of the bench is gone.")
+            raise ConnectionError("the benchmark's server closed the connection")
         self._open -= sum(kind == frames.HEADERS for kind, *_ in self._reader.feed(got))

@@ -1,4 +1,4 @@
-"""Our senders and other people's before the same server, in turns: what processor time one alert takes each of them."""
+"""Measures CPU time per alert: our senders against other libraries, in turns, on one server."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -18,24 +18,24 @@ from tests.support.http2_process import server_process
 from tests.support.test_ca import Authority
 
 ROUNDS, ROUNDS_QUICK = 7, 3
-"""Counted; the one before warms everybody up."""
+"""Counted rounds, after one warm-up round."""
 QUICK = 2
-"""So many times fewer sends of a round."""
+"""Divisor of the sends per round with `--quick`."""
 LOOP = SERVE.with_name("send.py")
 TRUSTED = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
-"""How a library that takes no certificates as an argument learns of them."""
+"""Variables with the certificates, for libraries that accept them in no other way."""
 
 Pythons = Callable[[str], Path]
-"""Makes the environment of a name, if need be, and says where its Python is."""
+"""Returns the path of an environment's Python, and creates the environment if necessary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRound:
-    """Of one send each."""
+    """Costs of one send on each side."""
 
     ours: Cost
     theirs: Mapping[str, Cost]
-    """By way."""
+    """The other library's costs by its ways of sending."""
 
     @property
     def cheapest(self) -> Cost:
@@ -52,7 +52,7 @@ def parts(pythons: Pythons, rivals: Sequence[Rival] = RIVALS) -> Parts:
 
 def _part(rival: Rival, pythons: Pythons) -> Part:
     def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
-        tell(f"getting ready: {rival.name}")
+        tell(f"preparing {rival.name}")
         python = pythons(rival.environment)
         authority = Authority.made(folder, "authority")
         with server_process(answers, certificate=authority.server()) as server:
@@ -80,7 +80,7 @@ def _rounds(
     with closing(Http2Transport(limits=LIMITS, authorities=place.authority)) as transport:
         sender = rival.sender(place, transport)
         for number in range(1 + (ROUNDS_QUICK if quick else ROUNDS)):
-            tell(f"round {number}: ours, then {rival.name}" if number else "warming up")
+            tell(f"round {number}: ours, then {rival.name}" if number else "warm-up")
             cost_ = cost(lambda: sent(sender, shown, targets))
             theirs = {way: asked(guest, number * its, its, way) for way in rival.ways}
             rounds.append(SendRound(ours=_of_one(cost_, mine), theirs=theirs))
@@ -88,10 +88,10 @@ def _rounds(
 
 
 def asked(guest: PeerProcess, begin: int, many: int, way: str) -> Cost:
-    """Of one send. Raises GuestFailed unless all are accepted."""
+    """Return the cost of one send. Raises GuestFailed unless all are accepted."""
     answer = guest.ask({"begin": begin, "many": many, "way": way})
     if answer["accepted"] != many:
-        raise PeerFailed(f"{answer['accepted']:,} of its {many:,} alerts were accepted.")
+        raise PeerFailed(f"only {answer['accepted']:,} of {many:,} alerts were accepted")
     return _of_one(Cost(seconds=answer["seconds"], processor=answer["processor"]), many)
 
 
@@ -105,7 +105,7 @@ def figures(rival: Rival, rounds: Sequence[SendRound]) -> list[Figure]:
     ours_s, its_s = ([1 / side.seconds for side in sides] for sides in _sides(rounds))
     ratios = [round_.ratio for round_ in rounds]
     spread, against = Spread.of(mine, "us"), Spread.of(its, "us")
-    detail = f"{spread.median:.1f} us against {against.median:,.0f} of {rival.name}{_ways(rival, rounds)}"
+    detail = f"{spread.median:.1f} us against {against.median:,.0f} with {rival.name}{_ways(rival, rounds)}"
     limit = at_most(us, median(ratios), 1 / rival.share, unit="ratio", n=len(rounds), detail=detail)
     speed = unjudged(per_s, Spread.of(ours_s, "1/s"), len(rounds), f"{rival.name}: {median(its_s):,.0f}")
     return [
@@ -122,4 +122,4 @@ def _ways(rival: Rival, rounds: Sequence[SendRound]) -> str:
     if len(rival.ways) == 1:
         return ""
     medians = {way: median(round_.theirs[way].processor for round_ in rounds) * 1e6 for way in rival.ways}
-    return f", the cheapest of {', '.join(f'{way} {us:,.0f}' for way, us in medians.items())}"
+    return f", cheapest of {', '.join(f'{way} {us:,.0f}' for way, us in medians.items())}"

@@ -1,4 +1,4 @@
-"""`drop_token_respects_registration`: providers say since when a device is gone; who registered after that stays."""
+"""`drop_token_respects_registration`: devices registered after a provider's time of removal are kept."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ from notifier.domain.push.device import AppleToken, Device, DeviceId
 
 NAME = "drop_token_respects_registration"
 PEOPLE = 40
-"""With two more iPhones each, of which Apple says that they were gone a day ago."""
+"""Users who have two additional iPhones each. Apple reports that these were removed a day ago."""
 LONG_AGO = timedelta(days=2)
 STRANGE = 1 << 255
-"""From here on tokens are nobody's of the fixture."""
+"""Tokens from this number on belong to no device of the fixture."""
 
 
 class _GoneDevices(ProviderScript):
-    """Whose device is no longer there, by the script of the fakes."""
+    """Whether a member's device is removed, by the script of the fakes."""
 
     def __call__(self, m: int) -> bool:
         names = {
@@ -44,9 +44,9 @@ is_gone = _GoneDevices(gone_share=0.1)
 class DroppedDevices:
     stage: FanoutStage
     old: list[Device] = field(default_factory=list)
-    """Registered before they were gone, and not again."""
+    """Registered before the removal, and not again."""
     again: list[Device] = field(default_factory=list)
-    """Registered before that, and again when it was over."""
+    """Registered before the removal, and again after it."""
 
     def register(self) -> None:
         numbers = (n for n in count(STRANGE) if is_gone.is_gone(f"{n:064x}"))
@@ -66,7 +66,7 @@ class DroppedDevices:
         yield from m[np.flatnonzero(is_alerted)].tolist()
 
     def _register_again(self, device: Device) -> None:
-        """As its app does whenever it starts."""
+        """Register as the app does at each start."""
         assert isinstance(device.address, AppleToken)
         wire = HttpClient(url=self.stage.instance.url, bearer=self.stage.token(user(device.member)))
         registration = {"platform": "apns", "token": device.address.token, "topic": device.address.topic}
@@ -75,19 +75,20 @@ class DroppedDevices:
         assert answer.status == 200, answer
 
     def finding(self, alerted: Collection[Member]) -> Finding:
-        """Once an alert went to all devices of those who were told."""
+        """Compare the devices, after an alert went to all devices of the members."""
         wrong = [
-            f"{device.id} of u{device.member} is gone since yesterday, and stands"
+            f"device {device.id} of u{device.member} was removed yesterday, but is kept"
             for device in self._still_registered(self.old)
         ]
         wrong += [
-            f"{device.id} of u{device.member} was registered again, and dropped" for device in self._lost(self.again)
+            f"device {device.id} of u{device.member} was registered again, but was dropped"
+            for device in self._lost(self.again)
         ]
         for m in filter(is_gone, alerted):
-            # Google and browsers say no time; what Apple says is of before the fixture was loaded.
+            # Google and browsers report no time. Apple reports a time before the fixture was loaded.
             stands, stays = bool(self._fixture_devices(m)), platform(m) is Platform.APNS
             if stands != stays:
-                wrong.append(f"u{m} by {platform(m)} was {'kept' if stands else 'dropped'}")
+                wrong.append(f"device of u{m} at {platform(m)} was {'kept' if stands else 'dropped'}")
         return agreement(NAME, wrong, n=len(self.old) + len(self.again) + sum(map(is_gone, alerted)))
 
     def _still_registered(self, devices: Sequence[Device]) -> list[Device]:

@@ -1,4 +1,4 @@
-"""A provider that goes away amid an alert: nobody is told twice, and what may have arrived is known."""
+"""Measures a provider's GOAWAY during an alert: no duplicates, and possible arrivals are known."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ LATENCY = timedelta(milliseconds=2)
 
 @dataclass(slots=True)
 class ArrivalCount:
-    """Counts who was rung how often."""
+    """Counts the requests per device."""
 
     paths: Counter[str] = field(default_factory=Counter)
 
@@ -43,18 +43,18 @@ def parting(*, cuts: bool) -> Figure:
 
 
 def wrong(answers: Mapping[str, Reply | NoReply], arrived: Mapping[str, int], *, cuts: bool) -> Iterator[str]:
-    """What each was told, against how often each was rung."""
+    """Compare the response for each device with the number of its requests."""
     for path, answer in answers.items():
         times = arrived.get(path, 0)
         if times > 1:
-            yield f"{path} was rung {times} times"
+            yield f"{path} got {times} requests"
         match answer:
             case Reply():
                 if not times:
-                    yield f"{path} was accepted, and nobody rung"
+                    yield f"{path} was accepted, but got no request"
             case NoReply(may_have_arrived=False):
-                yield f"{path} was given up: {answer.reason}"
+                yield f"{path} was abandoned: {answer.reason}"
             case NoReply():
                 if not (cuts and times):
-                    yield f"{path} is unknown, and {'nobody was rung' if cuts else 'nothing was cut'}"
-    yield from (f"{path} was rung, and nobody told" for path in arrived if path not in answers)
+                    yield f"{path} is unknown, but {'it got no request' if cuts else 'no connection was cut'}"
+    yield from (f"{path} got a request without a result" for path in arrived if path not in answers)

@@ -1,4 +1,4 @@
-"""`sent_once_on_device`: workers of alerts, and their providers, die amid a burst, and each phone shows it once."""
+"""`sent_once_on_device`: alert workers and providers die during a burst; each phone shows it once."""
 
 import os
 import signal
@@ -22,16 +22,16 @@ from notifier.domain.audience.tiers import TIERS
 NAME = "sent_once_on_device"
 SEEDS, SEEDS_QUICK = 20, 2
 ROLES = ("push.fcm", "fakes", "push.apns", "push.web", "push.fcm", "push.apns", "push.web")
-"""In turns; `fakes` are all providers at once, and workers come back to them half a minute later."""
+"""Roles in turns. `fakes` are all providers at once, which workers probe again half a minute later."""
 WORLD = World(universe=8_000, followers=8_000, celebrities=1, seed=1)
 SLOWLY = "latency=200ms,streams=20"
-"""So that a burst takes its provider seconds, and a worker is caught amid it."""
+"""Slow responses, so that a burst takes its provider seconds and a worker is killed during it."""
 LATER = 0.5
-"""Seconds in which it is killed, counted from the burst's first alert there."""
+"""Seconds in which the role is killed, counted from the burst's first alert there."""
 AMID = 0.5
-"""Of the kills are to hit a burst of which more is to come: others prove nothing."""
+"""Share of the kills that must hit an unfinished burst. Other kills prove nothing."""
 RINGS_WITHIN, BACK_WITHIN, DONE_WITHIN = 90.0, 30.0, 180.0
-"""Seconds: until a provider that was given up is asked again, until a role is back, until all is told."""
+"""Seconds until a provider behind an open breaker is probed, until a role is back, and until all alerts are sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Kill:
     role: str
     expected: ExpectedAlerts
     before: int
-    """Alerts of the burst that had come to the role's phones."""
+    """Alerts of the burst that the role's phones had got before the kill."""
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -50,31 +50,29 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     ) as stage:
         arrived = ArrivedAlerts(stage=stage, tiers=TIERS)
         kills = [_kill(arrived, seed, tell) for seed in range(seeds)]
-        tell("waiting until all is told")
+        tell("waiting until all alerts are sent")
         stage.await_idle(DONE_WITHIN)
         return [Figure(finding=finding(kills, arrived.lines()))]
 
 
 def _kill(arrived: ArrivedAlerts, seed: int, tell: Callable[[str], None]) -> Kill:
-    """The role dies at a moment that the seed chose, and is back."""
+    """Kill the role at a time that the seed chooses, and wait until it is back."""
     role, chance = ROLES[seed % len(ROLES)], Random(f"{NAME} {seed}")
     expected = arrived.mention(WORLD.names[0])
-    arrived.wait(
-        lambda: bool(_there(role, arrived.of(expected))), RINGS_WITHIN, f"The first alert of {expected.burst.key}"
-    )
+    arrived.wait(lambda: bool(_there(role, arrived.of(expected))), RINGS_WITHIN, f"first alert of {expected.burst.key}")
     time.sleep(chance.uniform(0, LATER))
     pid = arrived.stage.instance.pid(role)
-    assert pid is not None, f"There is no {role}."
+    assert pid is not None, f"role {role} is not running"
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     kill = Kill(role=role, expected=expected, before=len(_there(role, arrived.of(expected))))
-    tell(f"seed {seed}: {role} killed, {kill.before} alerts into its burst")
-    arrived.wait(lambda: arrived.stage.instance.pid(role) not in (None, pid), BACK_WITHIN, f"The next {role}")
+    tell(f"seed {seed}: killed {role} after {kill.before} alerts of the burst")
+    arrived.wait(lambda: arrived.stage.instance.pid(role) not in (None, pid), BACK_WITHIN, f"restart of {role}")
     return kill
 
 
 def _there(role: str, lines: Sequence[ArrivedAlert]) -> Sequence[ArrivedAlert]:
-    """Of the role's platform."""
+    """Return the lines of the role's platform."""
     return [line for line in lines if role in ("fakes", f"push.{line.platform}")]
 
 
@@ -82,28 +80,30 @@ def finding(kills: Collection[Kill], lines: Sequence[ArrivedAlert]) -> Finding:
     wrong = [line for kill in kills for line in differences(kill.expected, lines)]
     places = {kill.expected.place for kill in kills}
     wrong += [
-        f"{line.address} rang for {line.collapse_id}, which is no burst's"
+        f"{line.address} got an alert for {line.collapse_id}, which is not a burst"
         for line in lines
         if line.collapse_id not in places
     ]
     amid = sum(len(_there(kill.role, _of(kill.expected, lines))) > kill.before for kill in kills)
     if amid < AMID * len(kills):
-        wrong.append(f"only {amid} of {len(kills)} were killed amid a burst")
+        wrong.append(f"only {amid} of {len(kills)} kills hit an unfinished burst")
     agreement_ = agreement(NAME, wrong, n=sum(len(kill.expected.due) for kill in kills))
     again = sum(line.is_repeat for line in lines)
-    detail = f"{len(kills)} seeds, {amid} of them amid sending: {agreement_.n:,} phones told, {again} alerts came again"
+    detail = (
+        f"{len(kills)} seeds, {amid} of them during sending: {agreement_.n:,} phones alerted, {again} alerts repeated"
+    )
     return replace(agreement_, detail=detail) if agreement_.ok else agreement_
 
 
 def differences(expected: ExpectedAlerts, lines: Sequence[ArrivedAlert]) -> Iterator[str]:
-    """Each phone that is due shows the burst in one place; what came twice there was the very same alert."""
+    """Require one alert per expected phone. Repeats must be the very same alert."""
     here = _of(expected, lines)
     times = Counter(line.member for line in here if not line.is_repeat)
     missing = [member for member in expected.due if member not in times]
-    yield from (f"{expected.burst.key}: u{member} was never told" for member in missing)
+    yield from (f"{expected.burst.key}: u{member} got no alert" for member in missing)
     yield from (f"{expected.burst.key}: u{member} got {n} different alerts" for member, n in times.items() if n > 1)
     strange = [line.address for line in here if line.member not in expected.due]
-    yield from (f"{expected.burst.key}: {to} rang, and nobody is to be told there" for to in strange)
+    yield from (f"{expected.burst.key}: {to} got an unexpected alert" for to in strange)
 
 
 def _of(expected: ExpectedAlerts, lines: Sequence[ArrivedAlert]) -> Sequence[ArrivedAlert]:

@@ -1,4 +1,4 @@
-"""Libraries that others send alerts with: what is said to each, how many it gets, and how far ahead ours must be."""
+"""The libraries that alerts are compared with: their settings, number of sends, and limits."""
 
 import json
 from base64 import urlsafe_b64encode
@@ -15,7 +15,7 @@ from notifier.ports.push import Post, Provider, Reply, Transport
 from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem, service_account
 
 READ = 16
-"""Of our letters to browsers: before anything is measured, the libraries below pywebpush read them."""
+"""Our messages to browsers that pywebpush's libraries decrypt before anything is measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,17 +27,17 @@ class Rival:
     place: str
     """FILE:NAME in the folder `inside` of the peers."""
     arguments: Callable[[Place, Alert], Mapping[str, Any]]
-    """What NAME is called with."""
+    """Returns the arguments for NAME."""
     sender: Callable[[Place, Transport], Provider]
-    """Ours."""
+    """Returns our sender."""
     address: Callable[[int, Place], Address]
     ways: tuple[str, ...] = ("only",)
-    """That it has of sending; the cheapest of a round counts."""
+    """Its ways of sending. The cheapest of a round counts."""
     ours_many: int
     many: int
-    """Of each of its ways."""
+    """Number of sends for each of its ways."""
     share: int
-    """Ours may take so small a part of its processor time, one of so many."""
+    """Divisor: our CPU time may be at most this fraction of the library's."""
 
     @property
     def figures(self) -> tuple[str, str]:
@@ -82,7 +82,7 @@ class _Kept:
 
 
 def letters(place: Place, alert: Alert) -> Sequence[Mapping[str, str]]:
-    """Ours, one to each of the first browsers, with the key that reads it."""
+    """Return our messages to the first browsers, each with the key that decrypts it."""
     kept = _Kept()
     ours.sent(ours.web(place, kept), alert, ours.devices(ours.browser, place, READ))
     return [

@@ -1,4 +1,4 @@
-"""Our senders as they are in a process that sends, before the server of the bench: what they send, and to whom."""
+"""Our senders as in a sending process, on the benchmark's server, with alerts and devices."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -23,10 +23,11 @@ from notifier.ports.push import Post, Provider, Reply, Transport
 from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem, service_account
 
 AGO = timedelta(days=30)
-"""When devices registered: nobody doubts them any more."""
+"""Age of the devices' registrations."""
 TOPIC, SUBJECT = "com.example.app", "mailto:ops@example.org"
 BROWSERS = 64
-"""Pairs of keys that all subscriptions share in turns: nobody keeps them parsed, and each takes time to make."""
+"""Pairs of keys that the subscriptions share in turns. No sender caches parsed keys, and each takes time to
+generate."""
 LIMITS = Http2Limits(connections=6)
 
 clock = SystemClock()
@@ -45,14 +46,14 @@ def alert() -> Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the server of the bench listens, and who vouches for it."""
+    """Address of the benchmark's server, and the authority of its certificate."""
 
     origin: str
     authority: Path
 
 
 def answers(post: Post) -> Reply:
-    """What each provider says to everything: the server looks at nothing, so as to keep nobody waiting."""
+    """Answer like the providers without checking the request, so that the server is not the limit."""
     if post.path.startswith("/3/device/"):
         return Reply(status=200, headers={"apns-id": dict(post.headers)["apns-id"]})
     if post.path.startswith("/v1/projects/"):
@@ -114,10 +115,10 @@ def devices(address: Callable[[int, Place], Address], place: Place, many: int) -
 
 
 def sent(provider: Provider, shown: Alert, targets: Sequence[Device]) -> None:
-    """Raises AssertionError where one isn't accepted."""
+    """Send to all devices. Raises AssertionError if one isn't accepted."""
     accepted = 0
     for device, receipt in provider.send(shown, targets):
         if not isinstance(receipt, Accepted):
             raise AssertionError(f"{device.platform} {device.member} got {receipt}")
         accepted += 1
-    assert accepted == len(targets), f"{accepted:,} of {len(targets):,} were accepted"
+    assert accepted == len(targets), f"only {accepted:,} of {len(targets):,} were accepted"

@@ -1,4 +1,4 @@
-"""What alerts promise to people, each promise tried on a running notifier, or on its flow where that takes hours."""
+"""The promises of alerts, checked on a running notifier or on the flow."""
 
 from benchmarks.fanout.suite import Parts
 from benchmarks.push import kill_workers as killing

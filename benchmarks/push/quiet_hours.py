@@ -1,4 +1,4 @@
-"""What takes hours: quiet hours, and alerts that come too late; on the flow, with a clock that is turned by hand."""
+"""Checks quiet hours and late alerts on the flow with a simulated clock."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -31,7 +31,7 @@ QUIET, STALE = "quiet_hours_held_then_one", "stale_collapsed"
 NAMES = (QUIET, STALE)
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 SLEEPER, AWAKE = UserId("kim"), UserId("roy")
-"""VIPs of the scene with a phone each; noon by UTC is nine in the evening where she lives."""
+"""VIPs of the simulation with a phone each. Noon in UTC is nine in the evening for the first."""
 NIGHT = AccountPreferencesPatch(quiet=QuietHours(start=time(21), end=time(5)), zone="Asia/Tokyo")
 LASTS = timedelta(hours=8)
 LATE = timedelta(minutes=16)
@@ -39,7 +39,7 @@ BURSTS = 3
 APART = timedelta(seconds=61)
 ROUNDS = 120
 SECOND = timedelta(seconds=1)
-BY_HAND = "on the flow, with a clock turned by hand"
+BY_HAND = "on the flow, with a simulated clock"
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -53,7 +53,7 @@ def _finding(name: str, wrong: Iterator[str]) -> Finding:
 
 
 def quiet() -> Iterator[str]:
-    """What happens at night is told in the morning, all at once; who is awake hears each at once."""
+    """Bursts at night make one alert in the morning. Users without quiet hours get each alert at once."""
     evening = SimulatedEvening()
     evening.state.people.arrange(SLEEPER, NIGHT)
     morning = evening.state.clock.now() + LASTS
@@ -68,7 +68,7 @@ def quiet() -> Iterator[str]:
 
 
 def stale() -> Iterator[str]:
-    """What was held for more than a quarter of an hour is one alert for each."""
+    """Bursts held for more than a quarter of an hour make one alert per user."""
     evening = SimulatedEvening()
     evening.pause()
     evening.mentions()
@@ -81,7 +81,7 @@ def stale() -> Iterator[str]:
 
 @dataclass(slots=True)
 class SimulatedEvening:
-    """The simulator's people, and the stages called by hand."""
+    """The simulator's users, with stages called directly."""
 
     state: DurableState = field(default_factory=DurableState)
     population: Population = field(init=False)
@@ -93,7 +93,7 @@ class SimulatedEvening:
         self.system = build_system(ports=ports, settings=settings, metrics=Metrics(), owner="bench")
 
     def mentions(self) -> None:
-        """Each a burst of its own."""
+        """Send mentions that open a burst each."""
         for n in range(BURSTS):
             tweet = Tweet(id=f"night-{n}", author=UserId("ada"), mentioned=(NOVA.owner,), protected=False)
             event = tweet.event() | {"time": self.state.clock.now().isoformat()}
@@ -104,7 +104,7 @@ class SimulatedEvening:
             self.state.clock.advance(APART)
 
     def _sequence(self) -> None:
-        """Everything in the log is routed, numbered and published."""
+        """Route, number and publish everything in the log."""
         for stream in topics.PARTITIONS:
             reader = pump(self.system, stream)
             while reader.step():
@@ -112,7 +112,7 @@ class SimulatedEvening:
             reader.consumer.close()
 
     def work(self, rounds: int) -> None:
-        """With a second between two rounds."""
+        """Run the dispatcher and workers, with a second between rounds."""
         dispatcher, work = build_dispatcher(self.system), build_slice_worker(self.system)
         for _ in range(rounds):
             dispatcher()
@@ -124,23 +124,23 @@ class SimulatedEvening:
             self.state.clock.advance(SECOND)
 
     def pause(self) -> None:
-        """VIPs' slices, until it is late."""
+        """Pause the slices of VIPs until they are late."""
         now = self.state.clock.now()
         pause = Throttle(id="t1", tier=Tier.P0, rate=None, reason="late", who="amy", starts_at=now, ends_at=now + LATE)
         self.state.throttles.put(pause)
 
     def differences(self, who: UserId, wanted: list[int]) -> Iterator[str]:
-        """Of how many bursts each of the alerts is to tell."""
+        """Compare the numbers of bursts in the user's alerts with the expected numbers."""
         member, counts = Member(self.population.people[who].member), list[int]()
         for sent, device in self.state.phones.arrived:
             if device.member == member and sent.subject == NOVA:
                 counts.append(sent.content.count if isinstance(sent.content, SummaryAlert) else 1)
         if counts != wanted:
-            yield f"{who} was told of {counts}, and {wanted} was to be told"
+            yield f"alerts of {who} cover {counts} bursts, expected {wanted}"
 
 
 def _ports(state: DurableState) -> Ports:
-    """All that the state has by their names."""
+    """Return the simulator's fakes as ports, matched by name."""
     ports: dict[str, Any] = {port.name: getattr(state, port.name, None) for port in fields(Ports)}
     ports |= {"recent_bursts": state.bursts, "chance": lambda: 0.5}
     ports |= {"providers": {Platform.FCM: state.phones}, "platforms": [Platform.FCM]}

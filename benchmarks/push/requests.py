@@ -1,4 +1,4 @@
-"""The posts of the benches: an alert for each device, as Apple has it, and what Apple answers."""
+"""The benchmarks' requests and responses: Apple's format, with an alert for each device."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ COMMON = [
 
 
 def posts(origin: str, many: int, begin: int = 0) -> Iterator[Post]:
-    """Each of its own device, with an id of its own."""
+    """Yield requests with their own devices and ids."""
     for number in range(begin, begin + many):
         name = f"{number:064x}"
         apns_id = f"{name[32:40]}-{name[40:44]}-{name[44:48]}-{name[48:52]}-{name[52:]}"
@@ -27,5 +27,5 @@ def posts(origin: str, many: int, begin: int = 0) -> Iterator[Post]:
 
 
 def accepts(post: Post) -> Reply:
-    """With the id that the post came with, as Apple does."""
+    """Accept with the request's id, as Apple does."""
     return Reply(status=200, headers={"apns-id": post.headers[-1][1]})

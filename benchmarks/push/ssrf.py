@@ -1,4 +1,4 @@
-"""`ssrf_blocked`: whatever is registered, and whatever a name comes to mean, nothing goes into our own networks."""
+"""`ssrf_blocked`: neither registered endpoints nor resolved names lead into our own networks."""
 
 import random
 import socket
@@ -45,13 +45,13 @@ PRIVATE: Sequence[Sequence[str]] = (
     *(["127.0.0.1"], ["::1"], ["::ffff:127.0.0.1"], ["10.0.0.1"], ["192.168.1.1"], ["169.254.169.254"], ["fd00::1"]),
     ["142.250.74.10", "10.0.0.1"],
 )
-"""What a name of a push service is made to mean."""
+"""Addresses to which the name of a push service resolves."""
 PUBLIC = "142.250.74.10"
 
 
 @dataclass(slots=True)
 class Trap:
-    """Listens where nobody may come."""
+    """A listening socket that must get no connection."""
 
     line: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0)))
 
@@ -70,7 +70,7 @@ class Trap:
 
 
 def blocked(stage: FanoutStage, burst: Burst) -> Finding:
-    """Registered at the running notifier, looked up and redirected with the sender that it has."""
+    """Check registration on the running notifier, then resolution and redirects with its sender."""
     trap = Trap()
     with closing(trap.line):
         wrong = [
@@ -79,7 +79,7 @@ def blocked(stage: FanoutStage, burst: Burst) -> Finding:
             *redirected(burst_alert(burst), trap.port),
         ]
         if caught := trap.caught():
-            wrong.append(f"{caught} connections came into our own network")
+            wrong.append(f"{caught} connections reached our own network")
     return agreement(NAME, wrong, n=len(FORGED) + len(PRIVATE) + 2)
 
 
@@ -93,13 +93,13 @@ def _registered(stage: FanoutStage, port: int) -> Iterator[str]:
             yield f"{endpoint} was answered with {answer.status}"
     good = {"endpoint": f"{ORIGIN}{PATH}{WHO}", "keys": keys_body}
     answer = wire.put("/v1/devices", {"platform": "web", "subscription": good})
-    if answer.status != 200:  # else nothing is proved
+    if answer.status != 200:  # otherwise the rejections prove nothing
         yield f"a browser's own endpoint was answered with {answer.status}"
     wire.close()
 
 
 def rebound(alert_: Alert) -> Iterator[str]:
-    """Nobody is asked who isn't public, however the name resolves, and whatever it meant before."""
+    """Check that a private address gets no request, however the name resolves and whatever it resolved to before."""
     services = PushServices()
     for leads_to in PRIVATE:
         moves, passed = iter([[PUBLIC], leads_to]), list[Sequence[str]]()
@@ -109,7 +109,7 @@ def rebound(alert_: Alert) -> Iterator[str]:
         with closing(Http2Transport(resolver=_recording(resolve, passed))) as transport:
             [(_, receipt)] = _sender(transport, services).send(alert_, [_device(ORIGIN)])
         if passed or isinstance(receipt, Accepted):
-            yield f"a name that leads to {leads_to} got {receipt}"
+            yield f"a name that resolves to {leads_to} got {receipt}"
 
 
 def _recording(resolve: Resolver, passed: list[Sequence[str]]) -> Resolver:
@@ -122,7 +122,7 @@ def _recording(resolve: Resolver, passed: list[Sequence[str]]) -> Resolver:
 
 
 def redirected(alert_: Alert, port: int) -> Iterator[str]:
-    """By a push service of this machine, as development has it."""
+    """Check a redirect from a push service on this machine, as in development."""
     services = PushServices(loopback=True, production=False)
 
     def elsewhere(post: Post) -> Reply:
@@ -131,7 +131,7 @@ def redirected(alert_: Alert, port: int) -> Iterator[str]:
     with serving(elsewhere) as server, closing(Http2Transport(clear=True)) as transport:
         [(_, receipt)] = _sender(transport, services).send(alert_, [_device(server.origin)])
     if isinstance(receipt, Accepted):
-        yield "a redirect was taken for an answer"
+        yield "a redirect was accepted as a response"
 
 
 def _sender(transport: Http2Transport, services: PushServices) -> WebPushSender:

@@ -1,4 +1,4 @@
-"""`provider_stalled_rows_unaffected`: one provider answers nobody; rows, badges and others' alerts are in time."""
+"""`provider_stalled_rows_unaffected`: while a provider stalls, rows, badges and other alerts are in time."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ WORLD = World(universe=60_000, followers=60_000, celebrities=1, seed=1)
 TIERS = (Tier.P0, Tier.P1)
 BURSTS, BURSTS_QUICK = 10, 3
 ROWS_S = 5.0
-"""Of P1, as promised; alerts of both tiers are judged as VIPs' are."""
+"""Limit for P1's rows, as promised. Alerts of both tiers are judged with the limit for VIPs."""
 WITHIN = 60.0
 TABS = 5
 
@@ -38,7 +38,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     }
     with staged(folder, WORLD, tell=tell, collapse="PT0S", **settings) as stage:
         arrived, every = ArrivedAlerts(stage=stage, tiers=TIERS), list[ExpectedAlerts]()
-        tell(f"bursts, while {STALLED} answers nobody")
+        tell(f"sending bursts while {STALLED} gives no response")
         for _ in range(BURSTS_QUICK if quick else BURSTS):
             expected = arrived.mention(WORLD.names[0])
             every.append(expected)
@@ -47,7 +47,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
             arrived.wait(
                 lambda t=expected, o=other_members: o <= arrived.people(t),  # type: ignore[misc] # bound now
                 WITHIN,
-                f"Alerts of {expected.burst.key}",
+                f"alerts of {expected.burst.key}",
             )
         wrong = [*_rows(arrived, every), *_badges(arrived, every), *_stalls(arrived, every)]
         return [Figure(finding=finding(every, arrived, wrong))]
@@ -57,14 +57,14 @@ def finding(every: Sequence[ExpectedAlerts], arrived: ArrivedAlerts, wrong: Sequ
     waits = list(_waits(every, arrived))
     late = quantile(waits, 0.95)
     if late > VIP_PUSH_P95_S:
-        wrong = [*wrong, f"alerts of the others took {late:.1f} s, and {VIP_PUSH_P95_S:g} are allowed"]
+        wrong = [*wrong, f"alerts of other providers took {late:.1f} s, limit {VIP_PUSH_P95_S:g} s"]
     agreement_ = agreement(NAME, wrong, n=len(waits))
-    detail = f"{len(waits):,} alerts by the other two, {late:.2f} s at the 95th percentile"
+    detail = f"{len(waits):,} alerts by the other two providers, {late:.2f} s at the 95th percentile"
     return replace(agreement_, detail=detail) if agreement_.ok else agreement_
 
 
 def _waits(every: Sequence[ExpectedAlerts], arrived: ArrivedAlerts) -> Iterator[float]:
-    """Seconds from the acceptance of each mention, by the providers that answer."""
+    """Yield the seconds from the acceptance of each mention, for the providers that answer."""
     accepted = {expected.place: expected.burst.accepted_at for expected in every}
     for line in arrived.lines():
         if line.platform != STALLED and line.collapse_id in accepted:
@@ -80,11 +80,11 @@ def _rows(arrived: ArrivedAlerts, every: Sequence[ExpectedAlerts]) -> Iterator[s
         ]
         took = (max(ended) - expected.burst.accepted_at).total_seconds()
         if took > ROWS_S:
-            yield f"rows of {expected.burst.key} took {took:.1f} s, and {ROWS_S:g} are allowed"
+            yield f"rows of {expected.burst.key} took {took:.1f} s, limit {ROWS_S:g} s"
 
 
 def _badges(arrived: ArrivedAlerts, every: Sequence[ExpectedAlerts]) -> Iterator[str]:
-    """Of some whose provider stalls: they are told of nothing, and find it all."""
+    """Check users whose provider stalls: they get no alerts, but their badges count all bursts."""
     members: list[Member] = [m for m in sorted(every[0].due) if platform(m) is STALLED][:TABS]
     for member in members:
         wire = HttpClient(url=arrived.stage.instance.url, bearer=arrived.stage.token(user(member)))
@@ -93,15 +93,15 @@ def _badges(arrived: ArrivedAlerts, every: Sequence[ExpectedAlerts]) -> Iterator
         if badge["count"] != len(every):
             yield f"u{member} has {badge['count']} unread of {len(every)}"
     if not members:
-        yield "nobody's provider stalls"
+        yield "no user has the stalled provider"
 
 
 def _stalls(arrived: ArrivedAlerts, every: Sequence[ExpectedAlerts]) -> Iterator[str]:
-    """Else nothing is proved."""
+    """Check that alerts really wait for the stalled provider. Otherwise nothing is proved."""
     for expected in every:
         account = arrived.stage.account(expected.burst.key)
         slices = account.slice_states.items() if account else ()
         if not any(
             slice_.step is Step.for_platform(STALLED) and not slice_state.final_entry for slice_, slice_state in slices
         ):
-            yield f"{expected.burst.key} waits for no answer of {STALLED}"
+            yield f"{expected.burst.key} waits for no response of {STALLED}"

@@ -1,5 +1,4 @@
-"""All parts of `python -m benchmarks push`: the transport alone, each sender against a library of others, and what is
-promised of alerts on a service that runs."""
+"""All parts of `python -m benchmarks push`: transport, senders against other libraries, and promises."""
 
 from benchmarks.fanout.suite import Parts
 from benchmarks.push import contest, promises, transport

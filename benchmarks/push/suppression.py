@@ -1,4 +1,4 @@
-"""Whose phones must not ring: workers of alerts are held until the rows stand, and meanwhile people act."""
+"""Checks users who must not get alerts, and the removal of devices."""
 
 import json
 import os
@@ -31,11 +31,11 @@ NAMES = (TOMBSTONE, SEEN, DROP, CAP, FORGED)
 WORLD = World(universe=60_000, followers=60_000, celebrities=1, seed=1)
 TIERS = (Tier.P0, Tier.P1)
 HOURLY = 5
-"""As it is by default."""
+"""The default."""
 MORE = 6
-"""Bursts behind the first that rings: two more than a person is told of in an hour."""
+"""Bursts after the first one with alerts: two more than the cap for an hour."""
 SEEING = 3
-"""Every so manieth opens the tab before the phones ring."""
+"""Every third user opens the inbox before alerts are sent."""
 WITHIN = 60.0
 
 
@@ -48,7 +48,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     with staged(folder, WORLD, tell=tell, collapse="PT0S", **settings) as stage:
         arrived, dropping = ArrivedAlerts(stage=stage, tiers=TIERS), DroppedDevices(stage=stage)
         dropping.register()
-        tell("rows stand, and no phone has rung yet: some see it, and another is taken back")
+        tell("rows are written, alerts wait: some users open the inbox, and a burst is retracted")
         with held(arrived):
             seen, back = arrived.mention(WORLD.names[0]), arrived.mention(WORLD.names[0])
             _rows(arrived, seen, back)
@@ -71,7 +71,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 @contextmanager
 def held(arrived: ArrivedAlerts) -> Iterator[None]:
-    """All workers of alerts stand still until the block is left."""
+    """Suspend all alert workers during the block."""
     workers = [pid for step in PUSH_STEPS for pid in arrived.stage.instance.workers(str(step)).values()]
     _all(workers, signal.SIGSTOP)
     try:
@@ -92,7 +92,7 @@ def _rows(arrived: ArrivedAlerts, *every: ExpectedAlerts) -> None:
 
 
 def _see(arrived: ArrivedAlerts, members: Sequence[Member]) -> frozenset[Member]:
-    """They open their tabs, and have seen what is there."""
+    """Open the inboxes of these users and mark everything as seen."""
     for member in members:
         who = user(member)
         wire = HttpClient(url=arrived.stage.instance.url, bearer=arrived.stage.token(who))
@@ -108,7 +108,7 @@ def _take_back(arrived: ArrivedAlerts, expected: ExpectedAlerts) -> None:
     answer = arrived.stage.wire.post("/v1/events", json.dumps(body).encode(), ONE)
     assert answer.status == 202, answer
     bursts, key = arrived.stage.ports.bursts, expected.burst.key
-    arrived.wait(lambda: bursts.read([key])[key].silent, WITHIN, f"That {key} is taken back")
+    arrived.wait(lambda: bursts.read([key])[key].silent, WITHIN, f"retraction of {key}")
 
 
 def event(tweet: str, author: str) -> Mapping[str, object]:
@@ -117,24 +117,24 @@ def event(tweet: str, author: str) -> Mapping[str, object]:
 
 
 def _tombstone(back: ExpectedAlerts, rang: int) -> Finding:
-    return agreement(TOMBSTONE, [f"{rang} phones rang for {back.burst.key}"] if rang else [], n=len(back.due))
+    return agreement(TOMBSTONE, [f"{rang} phones got an alert for {back.burst.key}"] if rang else [], n=len(back.due))
 
 
 def _seen(seen: ExpectedAlerts, saw: Collection[Member], rang: Collection[Member]) -> Finding:
-    """And whoever hasn't seen it was told."""
-    wrong = [f"u{member} had seen it, and was told" for member in rang if member in saw]
+    """Check that users who saw the burst got no alert, and all others did."""
+    wrong = [f"u{member} had seen it, but got an alert" for member in rang if member in saw]
     due = [member for member in seen.due if member not in saw and not is_gone(member)]
-    wrong += [f"u{member} hadn't seen it, and wasn't told" for member in due if member not in rang]
+    wrong += [f"u{member} had not seen it, but got no alert" for member in due if member not in rang]
     return agreement(SEEN, wrong, n=len(saw))
 
 
 def _cap(every: Sequence[ExpectedAlerts], saw: Collection[Member], arrived: ArrivedAlerts) -> Finding:
-    """Whoever was due more often than the cap allows was told as often as it allows."""
+    """Check that each user got alerts for all bursts, but for no more than the cap."""
     due = Counter(member for expected in every for member in expected.due if not is_gone(member))
     due -= Counter(member for member in saw if not is_gone(member))
     times = Counter(member for expected in every for member in arrived.people(expected))
     wrong = [
-        f"u{member} was told of {times[member]} bursts of {wanted}"
+        f"u{member} got alerts for {times[member]} of {wanted} bursts"
         for member, wanted in due.items()
         if times[member] != min(wanted, HOURLY)
     ]

@@ -1,4 +1,4 @@
-"""What a post costs on the transport of all senders, near and far, and what memory it takes."""
+"""Measures the senders' transport: CPU time per request, rate at a distance, and memory."""
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -24,25 +24,25 @@ from tests.support.test_ca import Authority
 SENDS, SENDS_QUICK = 100_000, 40_000
 ROUNDS, ROUNDS_QUICK = 5, 3
 WARM = 10_000
-"""Sends that aren't counted: connections are opened in them."""
+"""Sends that are not counted, which open the connections."""
 CONNECTIONS = Http2Limits(connections=6)
-"""50,000 sends a second at 50 ms are 2,500 on their way, and a connection takes 1,000."""
+"""50,000 sends a second at 50 ms are 2,500 in flight, and a connection takes 1,000."""
 AWAY = timedelta(milliseconds=50)
 AWAY_RATIO = 0.8
 CPU_US = 100.0
-"""A fifth of the 544 us that aioapns 4.0 was once measured to take for one; it takes part in another part."""
+"""A fifth of the 544 us that aioapns 4.0 took for one request. Another part measures aioapns."""
 LONG, LONG_QUICK = 1_000_000, 200_000
 SETTLED = 100_000
-"""Sends after which a process has what it keeps."""
+"""Sends after which a process has filled its caches."""
 GROWTH_MB = 4.0
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     many, rounds = (SENDS_QUICK, ROUNDS_QUICK) if quick else (SENDS, ROUNDS)
     with server_process(accepts) as server, closing(Http2Transport(limits=CONNECTIONS, clear=True)) as transport:
-        tell(f"{rounds} rounds of {many:,} sends: ours, the leanest, and ours at a distance, in turns")
+        tell(f"{rounds} rounds of {many:,} sends: ours, the leanest sender, and ours with latency, in turns")
         costs = _costs(server, transport, many, rounds)
-        tell(f"{LONG_QUICK if quick else LONG:,} sends in a row")
+        tell(f"{LONG_QUICK if quick else LONG:,} sends in sequence")
         grown = _growth(server, transport, LONG_QUICK if quick else LONG)
     tell("the same over TLS")
     secure = _secure(folder, many, rounds)
@@ -85,7 +85,7 @@ def _secure(folder: Path, many: int, rounds: int) -> Figure:
 
 
 def _sent(transport: Http2Transport, requests: Iterable[Post]) -> None:
-    """Raises AssertionError where one isn't accepted."""
+    """Raises AssertionError if a request isn't accepted."""
     for post, answer in transport.exchange(requests):
         if not (isinstance(answer, Reply) and answer.status == 200):
             raise AssertionError(f"{post.path} got {answer}")
@@ -96,15 +96,15 @@ def _figures(costs: Costs, many: int) -> list[Figure]:
     near, away, lean = ([many / cost_.seconds for cost_ in side] for side in (costs.ours, costs.away, costs.floor))
     ratios = [far / close for close, far in zip(near, away, strict=True)]
     spread, against = Spread.of(ours, "us"), Spread.of(floor, "us")
-    detail = f"processor time of the sender; the leanest takes {against.median:.1f} us, without looking at its answers"
-    far = f"{median(away):,.0f} sends/s at {AWAY.microseconds // 1000} ms against {median(near):,.0f} at none"
+    detail = f"CPU time of the sender; leanest sender {against.median:.1f} us, without reading responses"
+    far = f"{median(away):,.0f} sends/s at {AWAY.microseconds // 1000} ms against {median(near):,.0f} without delay"
     return [
         Figure(
             finding=at_most("transport_cpu_us_per_send", spread.median, CPU_US, unit="us", n=len(ours), detail=detail),
             ours=spread,
             baseline=against,
         ),
-        unjudged("transport_sends_per_s", Spread.of(near, "1/s"), len(near), f"the leanest: {median(lean):,.0f}"),
+        unjudged("transport_sends_per_s", Spread.of(near, "1/s"), len(near), f"leanest sender: {median(lean):,.0f}"),
         Figure(
             finding=at_least("latency_50ms_ratio", median(ratios), AWAY_RATIO, unit="ratio", n=len(ratios), detail=far),
             ours=Spread.of(away, "1/s"),
@@ -118,7 +118,7 @@ def _growth(server: ServerProcess, transport: Http2Transport, many: int) -> Figu
     before = resident_mb(getpid())
     _sent(transport, posts(server.origin, many))
     after = resident_mb(getpid())
-    detail = f"{before:.1f} MB before {many:,} sends and {after:.1f} after"
+    detail = f"{before:.1f} MB before {many:,} sends, {after:.1f} MB after"
     return Figure(finding=at_most("memory_flat", after - before, GROWTH_MB, unit="MB", n=many, detail=detail))
 
 

@@ -1,4 +1,4 @@
-"""`vip_push_p95_s`: how soon VIPs' alerts are with their providers in the demo's storm, and that all of them are."""
+"""`vip_push_p95_s`: time until the VIPs' alerts are with their providers in the demo's storm."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ from notifier.ports.audience import ShardBlob
 NAME = "vip_push_p95_s"
 PEOPLE, PEOPLE_QUICK = 1_000_000, 200_000
 MENTIONS, LASTING, BATCH = 240, 12.0, 5
-"""As the demo has them without a page."""
+"""The storm of the demo without a page."""
 CELEBRITIES = 12
 WITHIN = 120.0
 
@@ -43,7 +43,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 
 def _honour(stage: FanoutStage) -> None:
-    """Everybody who has a device is a VIP: a world has too few of them to tell a percentile."""
+    """Make every user with a device a VIP, because a world has too few VIPs for a percentile."""
     crowd = WorldBitmaps(stage.world)
     stage.ports.sets.put(
         ShardBlob(kind=SetKind.VIP, owner=None, shard=shard, bits=crowd.account_wide_set(SetKind.PUSH, shard))
@@ -54,17 +54,15 @@ def _honour(stage: FanoutStage) -> None:
 def figure(world: World, bursts: Collection[Burst], lines: Sequence[ArrivedAlert]) -> Figure:
     waits, most = list(_waits(world, bursts, lines)), max((len(vips(world, burst)) for burst in bursts), default=0)
     arrived = [wait for wait in waits if wait != float("inf")]
-    detail = (
-        f"{len(bursts)} bursts, up to {most} VIPs with a device in one; {len(waits) - len(arrived)} were never told"
-    )
+    detail = f"{len(bursts)} bursts, up to {most} VIPs with a device in one; {len(waits) - len(arrived)} alerts missing"
     finding = at_most(NAME, quantile(waits, 0.95), VIP_PUSH_P95_S, unit="s", n=len(waits), detail=detail)
     return Figure(finding=finding, ours=Spread.of(arrived) if arrived else None)
 
 
 def _waits(world: World, bursts: Collection[Burst], lines: Sequence[ArrivedAlert]) -> Iterator[float]:
-    """From the acceptance of the burst's opener to the first alert at the VIP's provider; infinite where none came.
+    """Yield the seconds from the acceptance of a burst's first mention to the first alert at the VIP's provider.
 
-    Of a tweet that names two celebrities a person is told once, whichever burst came first.
+    A missing alert is infinite. A tweet that names two celebrities makes one alert per user, for either burst.
     """
     tweets = {burst_alert(burst).collapse_id: burst.tweet for burst in bursts}
     first = dict[tuple[str, Member | None], ArrivedAlert]()
@@ -79,7 +77,7 @@ def _waits(world: World, bursts: Collection[Burst], lines: Sequence[ArrivedAlert
 
 
 def vips(world: World, burst: Burst) -> Collection[Member]:
-    """Whoever has a device and was there within a week."""
+    """Return the members of the audience with a device who were active within a week."""
     if burst.pull_only:
         return ()
     truth, members = ExpectedResult(world=world, facts=[], bursts={}), list[Member]()

@@ -1,1 +1,1 @@
-"""`docs/benchmarks.md` and its pictures, made from stored results."""
+"""`docs/benchmarks.md` and its pictures, generated from stored results."""

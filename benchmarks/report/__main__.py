@@ -1,6 +1,7 @@
-"""`python -m benchmarks.report [NAME ...] [--quick]`: runs benches, keeps their envelopes, and writes the page anew.
+"""`python -m benchmarks.report [NAME ...] [--quick]`: runs benchmarks and rewrites the page.
 
-Each in a process of its own: some measure how much memory theirs takes. `--page` only writes the page.
+Each benchmark runs in a process of its own, because some measure the memory of theirs. The envelopes are stored.
+`--page` only rewrites the page.
 """
 
 import argparse
@@ -32,39 +33,40 @@ BENCHES = {
     "inbox": ["inbox"],
     "inbox-cluster": ["inbox", "--profile", "cluster"],
 }
-"""What `make bench` runs; one that is added here is on the page. `peers` must be asked for: it installs software."""
+"""Benchmarks of `make bench`. Every one added here is on the page. `peers` must be named explicitly, because it
+installs software."""
 OF_ENGINES = {"audience-cluster", "cql", "inbox-cluster", "log"}
-"""They start real engines."""
+"""Benchmarks that start real engines."""
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report")
     parser.add_argument("names", nargs="*", default=[*BENCHES])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--page", action="store_true", help="write the page from what was measured before")
+    parser.add_argument("--page", action="store_true", help="rewrite the page from stored results")
     asked = parser.parse_args(arguments)
     if unknown := {*asked.names} - {*BENCHES, "peers"}:
-        parser.error(f"there is no bench {', '.join(sorted(unknown))}; there are {', '.join([*BENCHES, 'peers'])}")
+        parser.error(f"unknown benchmark {', '.join(sorted(unknown))}; choose from {', '.join([*BENCHES, 'peers'])}")
     good = True
     for name in () if asked.page else possible(asked.names):
         run = measured(name, quick=asked.quick)
-        write(STORE, read(STORE) | {name: run})  # what was measured is kept, whatever becomes of the next one
+        write(STORE, read(STORE) | {name: run})  # keep the result even if the next benchmark fails
         good = good and run.envelope["ok"]
     write_page()
     return 0 if good else 1
 
 
 def possible(names: Sequence[str]) -> Sequence[str]:
-    """Without those whose engines can't be had; it says so. What was measured of them elsewhere stays on the page."""
+    """Drop benchmarks whose engines are missing, with a message. Their stored results stay on the page."""
     if not (OF_ENGINES & {*names} and (lacking := missing())):
         return names
     left = ", ".join(name for name in names if name in OF_ENGINES)
-    print(f"left out: {left}; its engines need Java 17 and Maven, and there is no {' and no '.join(lacking)}")
+    print(f"skipped {left}: its engines need Java 17 and Maven; not found: {', '.join(lacking)}")
     return [name for name in names if name not in OF_ENGINES]
 
 
 def measured(name: str, *, quick: bool) -> Run:
-    """Raises CalledProcessError when the bench ends without an envelope."""
+    """Run a benchmark. Raises CalledProcessError if it ends without an envelope."""
     arguments = ["-m", "benchmarks", *BENCHES.get(name, [name]), *(["--quick"] if quick else [])]
     place = machine()
     done = subprocess.run(
@@ -78,7 +80,7 @@ def measured(name: str, *, quick: bool) -> Run:
 
 
 def write_page() -> None:
-    """From the store alone: the same store makes the same page and the same pictures, to the byte."""
+    """Write page and pictures from the store alone. The same store gives the same bytes."""
     runs = read(STORE)
     PICTURES.mkdir(exist_ok=True)
     drawn = pictures(runs)
@@ -91,5 +93,5 @@ def write_page() -> None:
 
 
 if __name__ == "__main__":
-    assert BEGIN in PAGE.read_text(encoding="utf-8"), f"{PAGE.name} has lost its line {BEGIN}"
+    assert BEGIN in PAGE.read_text(encoding="utf-8"), f"{PAGE.name} lacks the line {BEGIN}"
     sys.exit(main(sys.argv[1:]))

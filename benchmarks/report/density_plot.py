@@ -1,4 +1,4 @@
-"""The picture of `python -m benchmarks density`: people reached per second, by the share of all people."""
+"""The picture of `python -m benchmarks density`: users reached per second by density."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +15,10 @@ LINE = 17
 CURVES = (
     ("ours", "ours", "density_gain", 'class="ours"'),
     ("baseline", "leanest writer", "density_lean", 'style="fill:#8c959f;stroke:#8c959f"'),
-    ("baseline", "rows as before", "density_gain", 'style="fill:#cf222e;stroke:#cf222e"'),
+    ("baseline", "previous rows", "density_gain", 'style="fill:#cf222e;stroke:#cf222e"'),
     ("baseline", "pipelined ZADD", "density_zadd", 'class="peer"'),
 )
-"""Where the envelope has it, the name, the figure, and an attribute that colours it."""
+"""Part of the envelope, name, figure, and an attribute with the color."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +26,11 @@ class DensityCurve:
     name: str
     style: str
     points: Sequence[tuple[float, float]]
-    """Per cent, and people in a second."""
+    """Percentage, and users per second."""
 
 
 def curves(envelope: Mapping[str, Any]) -> list[DensityCurve]:
-    """Those that were measured at two densities or more."""
+    """Return the curves that were measured at two densities or more."""
     densities = [match[1] for check in envelope["checks"] if (match := DENSITY.fullmatch(check["name"]))]
     all_curves = []
     for place, name, figure, style in CURVES:
@@ -41,7 +41,7 @@ def curves(envelope: Mapping[str, Any]) -> list[DensityCurve]:
 
 
 def density_plot(envelope: Mapping[str, Any]) -> str:
-    """Nothing where no density was measured."""
+    """Draw the picture. Return an empty string if no density was measured."""
     if not (drawn_curves := curves(envelope)):
         return ""
     rates = [rate for curve in drawn_curves for _, rate in curve.points]
@@ -51,12 +51,12 @@ def density_plot(envelope: Mapping[str, Any]) -> str:
     )
     lines = [*_grid(scale, sorted({*shares})), *(line for curve in drawn_curves for line in _line(curve, scale))]
     lines += _labels(drawn_curves, scale)
-    title = "People reached in a second, by the share of everybody whom a burst reaches (both logarithmic)"
+    title = "Users reached per second, by the share of a range that a burst reaches (both axes logarithmic)"
     return drawn(title, TOP + HEIGHT + BOTTOM, lines)
 
 
 def density_words(envelope: Mapping[str, Any]) -> str:
-    """The picture in words."""
+    """Return the picture's data as text."""
     return "; ".join(
         f"{curve.name}: {', '.join(f'{rate:,.0f} at {share:g} %' for share, rate in curve.points)}"
         for curve in curves(envelope)
@@ -65,7 +65,7 @@ def density_words(envelope: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LogScale:
-    """Powers of ten, from and to."""
+    """The least and greatest powers of ten on each axis."""
 
     shares: tuple[float, float]
     rates: tuple[float, float]
@@ -92,13 +92,13 @@ def _grid(scale: _LogScale, shares: Sequence[float]) -> Iterable[str]:
 def _line(curve: DensityCurve, scale: _LogScale) -> Iterable[str]:
     places = [(scale.x(share), scale.y(rate)) for share, rate in curve.points]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    # A group, so that the line isn't filled and its dots are.
+    # A group, so that the dots are filled and the line isn't.
     yield f'<g {curve.style}><polyline fill-opacity="0" stroke-width="2" points="{path}"/>'
     yield "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in places) + "</g>"
 
 
 def _labels(curves: Sequence[DensityCurve], scale: _LogScale) -> Iterable[str]:
-    """The curves' names behind their ends, the highest first, each a line below the one before at least."""
+    """Put the curves' names after their ends, the highest first, each at least a line below the previous one."""
     lowest = 0.0
     for curve in sorted(curves, key=lambda curve_: -curve_.points[-1][1]):
         share, rate = curve.points[-1]

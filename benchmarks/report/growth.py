@@ -1,4 +1,4 @@
-"""The picture of growth: what an audience twenty times as large takes, as a multiple of the smallest one's."""
+"""The picture of growth: cost of larger audiences as multiples of the smallest one's."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,9 @@ from typing import Any
 from benchmarks.report.plot import drawn
 
 CASE = re.compile(r"\{(\d+)m_of_\1m\}")
-"""Everybody follows: the audience grows with its universe."""
+"""Cases in which every user follows, so that the audience grows with its universe."""
 CURVES = {"audience_s": ("peer", "time"), "audience_mb": ("ours", "memory")}
-"""Figure to colour and name."""
+"""Color and name of each figure."""
 LEFT, RIGHT, TOP, HEIGHT, WIDTH = 60, 150, 44, 260, 860
 
 
@@ -20,7 +20,7 @@ class GrowthCurve:
     kind: str
     name: str
     points: Sequence[tuple[int, float]]
-    """Millions of followers, and how many times the first one's value."""
+    """Millions of followers, and the multiple of the first value."""
 
 
 def curves(envelope: Mapping[str, Any]) -> list[GrowthCurve]:
@@ -39,7 +39,7 @@ def curves(envelope: Mapping[str, Any]) -> list[GrowthCurve]:
 
 
 def growth_plot(envelope: Mapping[str, Any]) -> str:
-    """Nothing where no two sizes were measured."""
+    """Draw the picture. Return an empty string if fewer than two sizes were measured."""
     if not (drawn_curves := curves(envelope)):
         return ""
     sizes = [n for n, _ in drawn_curves[0].points]

@@ -1,4 +1,4 @@
-"""Two pictures of `python -m benchmarks inbox`: opens a second by case, and latency against the rate."""
+"""Two pictures of `python -m benchmarks inbox`: opens per second, and latency by rate."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,18 +16,18 @@ BAR, GAP = 11, 8
 """Pixels: of a bar, and between two cases."""
 RIGHT, BOTTOM = 90, 12
 GREY = "fill:#8c959f;stroke:#8c959f"
-"""Readable on a light and on a dark ground."""
+"""Readable on light and dark backgrounds."""
 LEFT, END, HEIGHT = 70, 130, 260
-"""Of the curves: pixels for the scale, for the names behind them, and of the area."""
+"""Pixels of the curves: for the scale, for the names behind them, and of the area."""
 CURVES = {"p50": "ours", "p99": "peer", "p999": "missed"}
-"""Percentile to colour."""
+"""Class of each percentile's color."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateBar:
     name: str
     style: str
-    """An attribute: a class of the plot's, or a style."""
+    """An attribute: a class of the plot, or a style."""
     rate: float
 
 
@@ -38,7 +38,7 @@ class CaseRates:
 
 
 def rates(envelope: Mapping[str, Any]) -> list[CaseRates]:
-    """Opens per second of each case that was measured against the bare handler, in the order of the envelope."""
+    """Return the opens per second of each case that was measured against the bare handler, in the envelope's order."""
     all_rates = []
     for name, ours in envelope["ours"].items():
         bare = envelope["baseline"].get(name)
@@ -56,7 +56,7 @@ def rates(envelope: Mapping[str, Any]) -> list[CaseRates]:
 
 
 def opens_plot(envelope: Mapping[str, Any]) -> str:
-    """Nothing where no case was measured."""
+    """Draw the picture. Return an empty string if no case was measured."""
     if not (drawn_rates := rates(envelope)):
         return ""
     most = max(bar.rate for case in drawn_rates for bar in case.bars)
@@ -68,11 +68,11 @@ def opens_plot(envelope: Mapping[str, Any]) -> str:
             lines += _bar(bar, y, most)
             y += BAR
         y += GAP
-    return drawn("Inboxes opened in a second: by ours, a bare handler, Redis by hand", y + BOTTOM, lines)
+    return drawn("Inbox opens per second: ours, a bare handler, Redis by hand", y + BOTTOM, lines)
 
 
 def opens_words(envelope: Mapping[str, Any]) -> str:
-    """The picture in words."""
+    """Return the picture's data as text."""
     return "; ".join(
         f"{case.case}: {', '.join(f'{bar.name} {bar.rate:,.0f}' for bar in case.bars)}" for case in rates(envelope)
     )
@@ -89,11 +89,11 @@ def _bar(bar: RateBar, y: float, most: float) -> Iterable[str]:
 class LatencyCurve:
     percentile: str
     points: Sequence[tuple[int, float]]
-    """Per cent of the maximum rate, and milliseconds."""
+    """Percentage of the maximum rate, and milliseconds."""
 
 
 def curves(envelope: Mapping[str, Any]) -> list[LatencyCurve]:
-    """One for each percentile that was measured at several rates."""
+    """Return a curve for each percentile that was measured at several rates."""
     points: dict[str, list[tuple[int, float]]] = {percentile: [] for percentile in CURVES}
     for name, spread in envelope["ours"].items():
         if (match := LATENCY.fullmatch(name)) and match[2] in points:
@@ -106,7 +106,7 @@ def curves(envelope: Mapping[str, Any]) -> list[LatencyCurve]:
 
 
 def latency_plot(envelope: Mapping[str, Any]) -> str:
-    """Nothing where fewer than two rates were measured."""
+    """Draw the picture. Return an empty string if fewer than two rates were measured."""
     if not (drawn_curves := curves(envelope)):
         return ""
     values = [ms for curve in drawn_curves for _, ms in curve.points]
@@ -117,11 +117,11 @@ def latency_plot(envelope: Mapping[str, Any]) -> str:
         *_rates_below(envelope, drawn_curves[0]),
         *(line for curve_ in drawn_curves for line in _line(curve_, scale)),
     ]
-    return drawn("Milliseconds until an inbox is open, by share of the maximum rate", TOP + HEIGHT + 50, lines)
+    return drawn("Milliseconds per inbox open, by share of the maximum rate", TOP + HEIGHT + 50, lines)
 
 
 def latency_words(envelope: Mapping[str, Any]) -> str:
-    """The picture in words."""
+    """Return the picture's data as text."""
     return "; ".join(
         f"{curve.percentile} {', '.join(f'{ms:.3g} ms at {share} %' for share, ms in curve.points)}"
         for curve in curves(envelope)
@@ -149,7 +149,7 @@ def _powers(scale: _LatencyScale) -> Iterable[str]:
 
 
 def _rates_below(envelope: Mapping[str, Any], curve: LatencyCurve) -> Iterable[str]:
-    """The shares, and the rates that the details tell."""
+    """Draw the shares, and the rates in the details."""
     details = {check["name"]: check["detail"] for check in envelope["checks"]}
     for share, _ in curve.points:
         named = (detail for name, detail in details.items() if f",{share}%," in name)

@@ -1,4 +1,4 @@
-"""Where something was measured: what of a machine matters to a figure, and nothing that names it or its owner."""
+"""Describes the measuring machine, without anything that identifies it or its owner."""
 
 import os
 import platform
@@ -23,7 +23,7 @@ def machine() -> Mapping[str, str]:
 
 
 def commit(root: Path) -> str:
-    """What was measured; the pages themselves may differ."""
+    """Return the measured commit. Documents may differ from it."""
     short = _git(root, "rev-parse", "--short=12", "HEAD")
     changed = _git(root, "status", "--porcelain", "--", ".", ":!docs")
     return f"{short}, with changes" if changed else short or "unknown"
@@ -47,7 +47,7 @@ def _processor() -> str:
 
 
 def _file_system(folder: Path) -> str:
-    """Of the mount that the folder lies in."""
+    """Return the type of the file system that contains the folder."""
     try:
         mounts = [line.split()[1:3] for line in Path("/proc/self/mounts").read_text().splitlines()]
     except OSError:

@@ -1,7 +1,7 @@
-"""Two kinds of picture as SVG, by hand: no library for a few bars, and the same input gives the same bytes.
+"""Two kinds of SVG pictures, without a library, so that equal input gives equal bytes.
 
-Colours follow the reader's light or dark mode, on a ground of their own, so that a page whose mode differs from the
-system's is readable too. What colour says is said in words as well.
+Colors follow the reader's light or dark mode. The background is drawn, too, because a page's mode may differ from the
+system's. Text repeats what color shows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,9 +15,9 @@ RIGHT = 130
 """Pixels: for labels on the left, and for values on the right."""
 
 REACHED = "deliveries/s"
-"""The unit of what is drawn together."""
+"""Unit of the figures that are drawn together."""
 AT_ONE = "peer_ratio_at{"
-"""How the names of figures begin that compare ours and a peer at one density."""
+"""Prefix of the figures that compare our code and a peer at one density."""
 
 STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #1f2328 }
@@ -38,15 +38,15 @@ STYLE = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitShare:
-    """How much of its limit a figure takes; above 1 it missed it."""
+    """Share of a figure's limit that it uses. Above 1 the figure missed the limit."""
 
     of: float
     at_least: bool | None
-    """None where the value is the limit, which leaves it open."""
+    """None if value and limit are equal, because then the side is unknown."""
 
 
 def share_of_limit(check: Mapping[str, Any]) -> LimitShare | None:
-    """The envelope doesn't say which side of a limit is the good one; the verdict does."""
+    """Return the share. The envelope doesn't contain the side of a limit, but the verdict implies it."""
     value, limit = check["value"], check["limit"]
     if not isinstance(value, int | float) or not isinstance(limit, int | float):
         return None
@@ -60,7 +60,7 @@ def share_of_limit(check: Mapping[str, Any]) -> LimitShare | None:
 
 
 def limits_plot(envelope: Mapping[str, Any]) -> str:
-    """A bar for each figure with a limit; nothing when there is none."""
+    """Draw a bar for each figure with a limit. Return an empty string if there is none."""
     shares = [(check, share) for check in envelope["checks"] if (share := share_of_limit(check))]
     if not shares:
         return ""
@@ -71,7 +71,7 @@ def limits_plot(envelope: Mapping[str, Any]) -> str:
         f'<line class="limit" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP - 6}" y2="{end + 4}"/>',
         f'<text class="quiet" x="{at:.1f}" y="{end + 20}" text-anchor="middle">limit</text>',
     ]
-    return _svg("How much of its limit each figure takes; shorter is better", len(shares), [*bars, *limit])
+    return _svg("Share of its limit that each figure uses; shorter is better", len(shares), [*bars, *limit])
 
 
 def _bar(i: int, check: Mapping[str, Any], share: LimitShare, most: float) -> str:
@@ -89,7 +89,7 @@ def _bar(i: int, check: Mapping[str, Any], share: LimitShare, most: float) -> st
 
 
 def speeds(envelope: Mapping[str, Any]) -> list[str]:
-    """Return the figures that compare ours and a peer at one density, also where one is judged."""
+    """Return the figures that compare our code and a peer at one density, whether judged or not."""
     names = [check["name"] for check in envelope["checks"]]
     return [
         name for name in names if name.startswith(AT_ONE) and envelope["peers"].get(name, {}).get("unit") == REACHED
@@ -97,7 +97,8 @@ def speeds(envelope: Mapping[str, Any]) -> list[str]:
 
 
 def speeds_plot(envelope: Mapping[str, Any]) -> str:
-    """Ours and each peer at each density, least to most, with the median as a dot; nothing without peers."""
+    """Draw our code and each peer at each density, from least to most, with the median as a mark. Without peers return
+    an empty string."""
     rows = [(name, envelope["ours"][name], envelope["peers"][name]) for name in speeds(envelope)]
     if not rows:
         return ""
@@ -114,7 +115,7 @@ def speeds_plot(envelope: Mapping[str, Any]) -> str:
         inside = name.partition("{")[2].rstrip("}") or name
         lines.append(_label(inside.replace(",", " at "), y))
         lines += [_range(kind, spread, y + 13, low, high) for kind, spread in (("peer", peer), ("ours", ours))]
-    title = "People reached in a second (logarithmic), slowest to fastest round: ● ours, ■ the peer"
+    title = "Users reached per second (logarithmic), slowest to fastest round: ● ours, ■ the peer"
     return _svg(title, len(rows), lines)
 
 
@@ -141,7 +142,7 @@ def _svg(title: str, rows: int, parts: Iterable[str]) -> str:
 
 
 def drawn(title: str, height: int, parts: Iterable[str]) -> str:
-    """The picture, with its ground and its title."""
+    """Return the picture with its background and title."""
     body: Sequence[str] = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img">',
         f"<title>{escape(title)}</title>",

@@ -1,4 +1,4 @@
-"""The file that docs/benchmarks.md is written from: the last envelope of every bench, with where it was measured."""
+"""Reads and writes docs/benchmarks.json, which has the last envelope of every benchmark."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 PATH = re.compile(r"(?<![\w/])(?:/[\w.+-]+){2,}/?")
-"""Of a file on the machine; a cause that a detail tells may name one."""
+"""Path of a file on the machine, as a failure's cause may contain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,6 @@ def read(path: Path) -> dict[str, Run]:
 
 
 def write(path: Path, runs: Mapping[str, Run]) -> None:
-    """Without paths: whose machine it was is nobody's business."""
+    """Write the runs without paths, which would identify the machine."""
     held = json.dumps({name: asdict(runs[name]) for name in sorted(runs)}, ensure_ascii=False, indent=1)
     path.write_text(PATH.sub("…", held) + "\n", encoding="utf-8")

@@ -1,1 +1,1 @@
-"""What `notifier up` costs until it is ready, by the way in which it starts its roles."""
+"""Benchmarks of starting `notifier up`, by the way in which it starts its roles."""

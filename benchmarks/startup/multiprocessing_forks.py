@@ -1,6 +1,6 @@
 """Roles forked by the fork server of `multiprocessing`, to compare it with our own.
 
-Only what the measurement needs. Decision 64 lists what it lacks.
+It has only what the measurement needs. Decision 64 lists what is missing.
 """
 
 import gc
@@ -55,7 +55,7 @@ class LibraryRole:
 @dataclass(slots=True, kw_only=True)
 class LibraryForks:
     first_fork: Thread = field(init=False)
-    """The library's start blocks until the imports are made, so a thread makes the first one."""
+    """The library's first start blocks until the imports are done, so a thread makes it."""
 
     def __post_init__(self) -> None:
         self.first_fork = Thread(target=_fork_once, name="first fork", daemon=True)
@@ -89,7 +89,7 @@ def run_role(arguments: Sequence[str], environment: Mapping[str, str], log: Path
     replace_environment(environment)
     from notifier import __main__ as notifier
 
-    # A role looks for the parent that it has: the fork server.
+    # A role watches its actual parent: the fork server.
     parent = arguments.index("--parent") + 1
     sys.argv = [str(Path(notifier.__file__)), *arguments[:parent], str(os.getppid()), *arguments[parent + 1 :]]
     Thread(target=_end_with_up, name="up", daemon=True).start()
@@ -97,7 +97,7 @@ def run_role(arguments: Sequence[str], environment: Mapping[str, str], log: Path
 
 
 def _end_with_up() -> None:
-    """The fork server doesn't end with `up`, because each role holds the pipe that tells it so."""
+    """End the role with `up`. The library's fork server doesn't, because each role keeps its pipe to `up` open."""
     up = parent_process()
     assert up
     up.join()
@@ -108,7 +108,8 @@ def _end_with_up() -> None:
 
 @contextmanager
 def multiprocessing_forks(profile: str, logs: Path) -> Iterator[LibraryForks]:
-    """A parameter of `run_service`. The library writes to the terminal instead of to a log."""
+    """Yield the library's forks as a parameter of `run_service`. The library writes to the terminal instead of to a
+    log."""
     for name, value in IMPORT_ENVIRONMENT.items():
         set_in_environment(name, value)
     CONTEXT.set_forkserver_preload([*MODULES, *MODULES_OF_PROFILE.get(profile, ()), __name__])

@@ -1,6 +1,7 @@
-"""One `notifier up` that starts its roles in a given way: `python -m benchmarks.startup.service WAY DATA READY_FILE`.
+"""Runs a `notifier up` with a given way to start its roles.
 
-`multiprocessing` runs this file again in each role, so it imports nothing at its beginning that `notifier` doesn't.
+`python -m benchmarks.startup.service WAY DATA READY_FILE`. `multiprocessing` runs this file again in each role, so its
+top imports nothing that `notifier` doesn't import.
 """
 
 import sys
@@ -13,7 +14,7 @@ from time import monotonic
 
 @contextmanager
 def no_forks(profile: str, logs: Path) -> Iterator[None]:
-    """Each role gets an interpreter of its own."""
+    """Start an interpreter for each role."""
     yield None
 
 

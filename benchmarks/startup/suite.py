@@ -1,4 +1,4 @@
-"""`python -m benchmarks startup`: what a start of `notifier up` costs, and how soon a killed role is back.
+"""`python -m benchmarks startup`: measures a start of `notifier up`, and restarts of roles.
 
 Three ways to start the roles take turns: our fork server, that of `multiprocessing`, and an interpreter for each role.
 """
@@ -26,13 +26,13 @@ WAYS = ("fork_server", "multiprocessing", "interpreters")
 UNITS: Mapping[str, str] = {"ready_s": "s", "processor_s": "s", "pss_mb": "MB", "restart_s": "s"}
 DETAILS: Mapping[str, str] = {
     "ready_s": "From the command to the ready file.",
-    "processor_s": "All processes together, until the ready file is there.",
+    "processor_s": "All processes together, until the ready file exists.",
     "pss_mb": "Sum of the proportional set sizes of all processes, some seconds later.",
-    "restart_s": "From the SIGKILL of a worker until its successor can work.",
+    "restart_s": "From the SIGKILL of a worker until its successor is ready.",
 }
 ROUNDS, ROUNDS_QUICK = 9, 3
 RESTARTS = 3
-"""Per start; the median of them counts."""
+"""Restarts per start. Their median counts."""
 KILLED = "p2"
 SETTLES = 3.0
 """Seconds between readiness and the measurement of memory, in which the roles open their connections."""
@@ -75,7 +75,7 @@ class Service:
         deadline = time.monotonic() + WITHIN
         while not true():
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError((self.folder / "up.log").read_text()[-2_000:] or "no words")
+                raise RuntimeError((self.folder / "up.log").read_text()[-2_000:] or "(empty log)")
             time.sleep(LOOKS_EVERY)
 
 
@@ -83,7 +83,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     rounds = ROUNDS_QUICK if quick else ROUNDS
     starts: dict[str, list[Start]] = {way: [] for way in WAYS}
     for number in range(rounds):
-        # Each way is the first one in a third of the rounds: who comes first finds other files in memory.
+        # Each way goes first in a third of the rounds, because the first one finds other files in memory.
         for way in (*WAYS[number % len(WAYS) :], *WAYS[: number % len(WAYS)]):
             tell(f"round {number + 1} of {rounds}: {way}")
             with service(folder / f"{way}{number}", way) as started:
@@ -116,7 +116,7 @@ def service(folder: Path, way: str) -> Iterator[Service]:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
+            preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call without a lock
         )
     try:
         yield Service(process=process, folder=folder, began=began)
@@ -154,7 +154,7 @@ def restart(started: Service) -> float:
 
 
 def processor(process: psutil.Process) -> float:
-    """Return the seconds of the process and of its children that it has waited for."""
+    """Return the CPU seconds of the process and of its children that it has waited for."""
     with suppress(psutil.NoSuchProcess):
         times = process.cpu_times()
         return float(times.user + times.system + times.children_user + times.children_system)

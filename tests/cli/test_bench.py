@@ -68,7 +68,7 @@ def test_unwritable_disk_is_reported_in_envelope(tmp_path: Path) -> None:
         "plan_200m_rss_mb": False,
         "plan_rss_independent_mb": False,
     }
-    assert all(check["detail"].startswith("The part planning ended with ") for check in envelope["checks"])
+    assert all(check["detail"].startswith("part planning failed with ") for check in envelope["checks"])
     assert "Traceback" not in process.stderr
 
 
@@ -94,7 +94,7 @@ def test_engine_benchmark_without_java_says_what_to_install(name: str, tmp_path:
         command(name=name), capture_output=True, text=True, timeout=60, env=without_path, check=False
     )
     assert (process.returncode, process.stdout) == (3, "")
-    assert "There is no java and no mvn here. Install Java 17 and Maven" in process.stderr
+    assert "java and mvn not found. Install Java 17 and Maven" in process.stderr
 
 
 def test_cluster_inbox_benchmark_says_which_engines_to_install(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_cluster_inbox_benchmark_says_which_engines_to_install(tmp_path: Path) -
     arguments = command("--profile", "cluster", name="inbox")
     process = subprocess.run(arguments, capture_output=True, text=True, timeout=60, env=without_path, check=False)
     assert (process.returncode, process.stdout) == (3, "")
-    assert "There is no java and no mvn here. Install Java 17 and Maven" in process.stderr
+    assert "java and mvn not found. Install Java 17 and Maven" in process.stderr
     assert [*tmp_path.glob("notifier-*")] == []
 
 
@@ -125,7 +125,7 @@ def test_unknown_inbox_figure_is_rejected_with_known_ones(tmp_path: Path) -> Non
         arguments, capture_output=True, text=True, timeout=60, env=environment(tmp_path), check=False
     )
     assert (process.returncode, process.stdout) == (2, "")
-    assert "There is no figure 'outbox'; there are parts, pages, news, latency, load," in process.stderr
+    assert "unknown figure 'outbox'; choose from parts, pages, news, latency, load," in process.stderr
 
 
 @pytest.mark.timeout(300)
@@ -150,10 +150,10 @@ def test_demo_start_is_timed_on_empty_and_used_folder(tmp_path: Path) -> None:
     """The limits hold on an idle machine. Here, both starts must be measured, and the second must keep its data."""
     messages: list[str] = []
     fresh, again = starts(tmp_path, rounds=1, tell=messages.append, arguments=("--followers", str(SMALL)))
-    assert messages == ["start 1 of 1 on an empty folder", "start 1 of 1 on the folder of the last one"]
+    assert messages == ["start 1 of 1 on an empty folder", "start 1 of 1 on the last folder"]
     assert (fresh.finding.name, fresh.finding.limit, fresh.finding.n) == ("demo_ready_s{fresh}", 10.0, 1)
     assert (again.finding.name, again.finding.limit, again.finding.n) == ("demo_ready_s{again}", 6.0, 1)
-    assert again.finding.detail.endswith("The world is the old one, and the inbox has what it had.")
+    assert again.finding.detail.endswith("World and inbox are the same as before.")
     assert isinstance(again.finding.value, float)
     assert 0 < again.finding.value < 60
 

@@ -59,12 +59,12 @@ def test_peer_reaches_all_users_each_round_and_leaves_no_process(
 def test_peer_that_reaches_user_twice_fails(valkey: PeersValkey, people: Path, tmp_path: Path) -> None:
     with guest("pipelined_zadd:PipelinedZadd", valkey, tmp_path) as peer_guest:
         peer_guest.deliver(people, PEOPLE, 1)
-        with pytest.raises(PeerFailed, match=f"It reached 0 of {PEOPLE} people"):
+        with pytest.raises(PeerFailed, match=f"it reached 0 of {PEOPLE} users"):
             peer_guest.deliver(people, PEOPLE, 2)
 
 
 def test_peer_with_missing_library_reports_it(valkey: PeersValkey, tmp_path: Path) -> None:
-    with pytest.raises(PeerFailed, match="It ended: ModuleNotFoundError: No module named 'stream_framework'"):
+    with pytest.raises(PeerFailed, match="it ended: ModuleNotFoundError: No module named 'stream_framework'"):
         guest("stream_framework_feeds:flat", valkey, tmp_path).__enter__()
 
 
@@ -75,14 +75,14 @@ def test_killed_peer_ends_its_worker(valkey: PeersValkey, people: Path, tmp_path
         peer_guest.process.kill()
         peer_guest.process.wait()
         until(lambda: not is_running(worker), 10.0)
-        with pytest.raises(PeerFailed, match="It ended"):
+        with pytest.raises(PeerFailed, match="it ended"):
             peer_guest.deliver(people, PEOPLE, 1)
 
 
 def test_uninstallable_peer_does_not_fail_other_peers(tmp_path: Path) -> None:
     def pythons(name: str) -> Path:
         if name != "redis":
-            raise NotPrepared("celery.txt can't be installed: no registry.")
+            raise NotPrepared("cannot install celery.txt: no registry")
         return OURS
 
     one_shard = PeerDensity(per_cent=5, shards=1, quick_shards=1)
@@ -93,7 +93,7 @@ def test_uninstallable_peer_does_not_fail_other_peers(tmp_path: Path) -> None:
     assert results["peer_ratio{pipelined_zadd}"].finding.n == 3
     celery = results["peer_ratio{celery_per_follower}"].finding
     assert not celery.ok
-    assert celery.detail == "celery_per_follower ended with NotPrepared: celery.txt can't be installed: no registry."
+    assert celery.detail == "celery_per_follower failed with NotPrepared: cannot install celery.txt: no registry"
 
 
 def test_interrupt_ends_every_process_of_contest(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ FEW = [replace(rival, ours_many=200, many=40) for rival in RIVALS]
 
 def pythons(name: str) -> Path:
     if name == "pywebpush":
-        raise NotPrepared("pywebpush.txt can't be installed: no registry.")
+        raise NotPrepared("cannot install pywebpush.txt: no registry")
     return Path(sys.executable)
 
 
@@ -32,8 +32,8 @@ def test_rivals_are_measured_in_turns_and_fail_independently() -> None:
     fcm = results["cpu_us_per_send{fcm}"]
     assert fcm.finding.n == 3
     assert fcm.ours and fcm.peers  # noqa: PT018 - both or neither
-    assert "of firebase-admin, the cheapest of one" in fcm.finding.detail
-    assert messages[-1].endswith("no registry.")
+    assert "with firebase-admin, cheapest of one" in fcm.finding.detail
+    assert messages[-1].endswith("no registry")
     apns, web = (results[f"cpu_us_per_send{{{part}}}"].finding for part in ("apns", "web"))
     assert (apns.ok, web.ok, apns.n) == (False, False, 0)
     assert "No module named 'aioapns'" in apns.detail

@@ -31,10 +31,10 @@ def test_every_listed_benchmark_is_a_command() -> None:
 
 
 def test_paths_in_error_messages_are_not_stored(tmp_path: Path) -> None:
-    detail = "The part a ended with OSError: no room: '/tmp/notifier-bench-x/large/core.db'; 5 deliveries/s, and/or"
+    detail = "part a failed with OSError: no room: '/tmp/notifier-bench-x/large/core.db'; 5 deliveries/s, and/or"
     checks = {"checks": [{"detail": detail}]}
     write(tmp_path / "s.json", {"a": Run(command="a", commit="b", date="c", machine={}, envelope=checks)})
     stored = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
     [check] = stored["a"]["envelope"]["checks"]
-    assert check["detail"] == "The part a ended with OSError: no room: '…'; 5 deliveries/s, and/or"
+    assert check["detail"] == "part a failed with OSError: no room: '…'; 5 deliveries/s, and/or"
     assert read(tmp_path / "s.json")["a"].command == "a"

@@ -1,1 +1,1 @@
-"""What runs in the peers' environments, as scripts: nothing of ours but these files can be imported there."""
+"""Scripts for the peers' environments, where no other module of ours can be imported."""

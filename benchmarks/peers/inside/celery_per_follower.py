@@ -1,7 +1,7 @@
-"""The peer that a task queue invites to: one Celery task a follower, and a worker that writes one row each.
+"""The design with a Celery task per follower, and a worker that writes each row.
 
-Measured against its other ways of running: the solo pool is faster here than threads and than two child processes, and
-tasks are sent through one producer in batches, five times as fast as one by one.
+Compared with other options of Celery: the solo pool is faster here than threads or two child processes. Tasks are sent
+in batches by one producer, which is five times as fast as one by one.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ class CeleryPerFollower:
             [sys.executable, __file__, socket],
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 - one system call without a lock
         )
         self._send([0], 0)
         self._wait(1)
@@ -61,10 +61,10 @@ class CeleryPerFollower:
                 self._task.apply_async((person, burst), producer=producer, retry=False)
 
     def _wait(self, rows: int) -> None:
-        """The queues are in a database of their own, so that a row is a key of this one."""
+        """Wait for this many rows. The queues are in another database, so each key of this one is a row."""
         while self._redis.dbsize() < rows:
             if self._worker.poll() is not None:
-                raise RuntimeError("The Celery worker ended.")
+                raise RuntimeError("the Celery worker ended")
             time.sleep(LOOKS_EVERY)
 
 
@@ -85,7 +85,7 @@ def application(socket: str) -> Any:
 
 
 def _end_with_parent() -> None:
-    """However the peer's process ends, its worker does too."""
+    """End the worker with the peer's process, however that ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 

@@ -1,4 +1,4 @@
-"""firebase-admin in each of its ways: `send` one by one, and 500 together by threads (`each`) or by httpx (`async`)."""
+"""Sends alerts with firebase-admin: one by one, or 500 at once by threads or httpx."""
 
 import asyncio
 import warnings
@@ -7,17 +7,17 @@ from datetime import timedelta
 from typing import Any
 
 TOGETHER = 500
-"""It takes no more."""
+"""The library's maximum."""
 
 
 class Firebase:
     def __init__(self, origin: str, account: dict[str, Any], **alert: Any) -> None:
-        warnings.simplefilter("ignore", DeprecationWarning)  # of tokens, at each message
+        warnings.simplefilter("ignore", DeprecationWarning)  # about tokens, with each message
         from firebase_admin import messaging
 
         self._alert, self._messaging = alert, messaging
         self._app, self._app_of_async = (_app(name, origin, account) for name in ("1", "2"))
-        self._loop = asyncio.new_event_loop()  # one for all: its client can't be used in another
+        self._loop = asyncio.new_event_loop()  # one for all calls: the library's client can't be used in another
 
     def send(self, numbers: range, way: str) -> int:
         if way == "one":
@@ -48,7 +48,8 @@ class Firebase:
 
 
 def _app(name: str, origin: str, account: dict[str, Any]) -> Any:
-    """Its service reads where to send as it is made, and has no setting for that."""
+    """Create an app for another address. Its service reads the address when it is created, and has no setting for
+    it."""
     import firebase_admin
     from firebase_admin import credentials, messaging
 

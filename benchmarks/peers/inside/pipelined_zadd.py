@@ -1,9 +1,9 @@
-"""The peer that everybody writes first: a sorted set for each follower, and one ZADD for each, pipelined."""
+"""The simplest design: a sorted set per follower, and a pipelined ZADD for each."""
 
 from collections.abc import Sequence
 
 A_PIPELINE = 1000
-"""Commands; 200 to 5,000 are equally fast."""
+"""Commands. 200 to 5,000 are equally fast."""
 
 
 class PipelinedZadd:

@@ -1,6 +1,7 @@
-"""pywebpush with a session, so that connections are kept, and with a key that is read once: both spare it much.
+"""Sends alerts with pywebpush, with a session and a key that is read once.
 
-First it reads letters of ours with what it writes its own by: the two agree, or nothing is measured.
+Both save it much time. First it decrypts messages of our sender with its own libraries, so that both sides are known to
+agree.
 """
 
 import json
@@ -28,11 +29,11 @@ class Pywebpush:
         self._session.trust_env = False
         self._key, self._subject, self._keys = Vapid.from_pem(key.encode()), subject, keys
         self._origin, self._alert = origin, alert
-        for keys_of, letter in zip(keys, letters, strict=False):  # there are more browsers than letters
+        for keys_of, letter in zip(keys, letters, strict=False):  # there are more browsers than messages
             self._read(letter, keys_of["auth"])
 
     def _read(self, letter: dict[str, str], secret: str) -> None:
-        """By http_ece and py_vapid. Raises ValueError, or what they raise."""
+        """Check a message with http_ece and py_vapid. Raises ValueError, or their errors."""
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
         from http_ece import decrypt
         from py_vapid import Vapid02
@@ -43,11 +44,11 @@ class Pywebpush:
             auth_secret=_raw(secret),
             version="aes128gcm",
         )
-        # It takes what it writes itself, without the blank that RFC 8292 has behind the comma.
+        # It accepts its own format, without the space that RFC 8292 has after the comma.
         if not Vapid02.verify(letter["authorization"].replace(", ", ",")):
-            raise ValueError("py_vapid doesn't take the token of a letter of ours.")
+            raise ValueError("py_vapid rejects the token of our message")
         if json.loads(content)["title"] != self._alert["text"]:
-            raise ValueError("http_ece reads something else in a letter of ours.")
+            raise ValueError("http_ece decrypts our message to another content")
 
     def send(self, numbers: range, way: str) -> int:
         from pywebpush import webpush

@@ -1,4 +1,4 @@
-"""The loop of a peer that sends alerts: reads how many as lines of JSON, says what they took and how many arrived.
+"""Runs a peer that sends alerts: reads jobs as JSON lines, writes times and results.
 
 `python send.py FILE:NAME WORDS`, where NAME in FILE makes the peer from WORDS of JSON. Ends when its input does.
 """
@@ -13,13 +13,13 @@ from typing import Protocol
 
 class AlertPeer(Protocol):
     def send(self, numbers: range, way: str) -> int:
-        """To a device for each number, by one of its ways; how many were accepted."""
+        """Send to a device for each number, in one of its ways. Return how many were accepted."""
 
     def close(self) -> None: ...
 
 
 def main(place: str, arguments: str) -> None:
-    answers, sys.stdout = sys.stdout, sys.stderr  # a library that prints must not spoil an answer
+    answers, sys.stdout = sys.stdout, sys.stderr  # a library that prints must not corrupt a result
     file, _, name = place.partition(":")
     with closing(getattr(import_module(file), name)(**json.loads(arguments))) as peer:
         print(json.dumps({"ready": True}), file=answers, flush=True)

@@ -1,4 +1,4 @@
-"""The loop of a peer's process: reads what to deliver as lines of JSON, says how long it took and whom it reached.
+"""Runs a peer's process: reads deliveries as JSON lines, writes seconds and rows reached.
 
 `python serve.py FILE:NAME SOCKET`, where NAME in FILE makes the peer. Ends when its input does.
 """
@@ -16,16 +16,16 @@ from typing import Protocol, TextIO
 
 class DeliveryPeer(Protocol):
     def deliver(self, people: Sequence[int], burst: int) -> None:
-        """Returns when all of them have it."""
+        """Deliver the burst, and return when all have it."""
 
     def reached(self, people: Sequence[int]) -> int:
-        """How many of them hold exactly one row."""
+        """Return how many of them hold exactly one row."""
 
     def close(self) -> None: ...
 
 
 def main(place: str, socket: str) -> None:
-    answers, sys.stdout = sys.stdout, sys.stderr  # a library that prints must not spoil an answer
+    answers, sys.stdout = sys.stdout, sys.stderr  # a library that prints must not corrupt a result
     file, _, name = place.partition(":")
     with closing(getattr(import_module(file), name)(socket)) as peer:
         say(answers, {"ready": True})

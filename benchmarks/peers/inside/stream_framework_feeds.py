@@ -1,8 +1,9 @@
-"""Stream-Framework 1.4.0 with redis 2.10.6: its feed manager's own fan-out into its flat and its notification feed.
+"""Fans out with Stream-Framework 1.4.0 and redis 2.10.6, into flat and notification feeds.
 
-The manager names an argument `async`, which is a keyword since Python 3.7, so that its module can't even be parsed: it
-is loaded with that one name changed, and the installed file is left as it is. Its feeds need no change. The fan-out is
-called directly and not by its Celery tasks, which spares it their cost.
+The feed manager has an argument `async`, a keyword since Python 3.7, so its module can't be parsed. It is loaded with
+that name changed, and the installed file stays as it is. Its feeds need no change.
+
+The fan-out is called directly, without its Celery tasks, which saves their cost.
 """
 
 import re
@@ -19,7 +20,7 @@ AUTHOR = 1
 
 
 class StreamFrameworkFeeds:
-    """Its feeds connect through a pool in a module's variable, which is made here with the socket's path."""
+    """Feeds connect through a pool in a module's variable, which is created here with the socket's path."""
 
     def __init__(self, socket: str, feed: Any) -> None:
         import redis

@@ -1,7 +1,8 @@
-"""A page of Stream-Framework's flat feed on Litestar and granian; its own environment has both.
+"""Serves pages of Stream-Framework's flat feed on Litestar and granian, in its own environment.
 
 `python stream_framework_page.py SOCKET USERS ITEMS` fills a feed for each user, then writes its port once it answers.
-The handler runs in the loop: a feed in a local Redis answers sooner than a thread could be asked.
+
+The handler runs in the event loop: reading a feed from a local Redis is faster than switching to a thread.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ BACKLOG = 1024
 
 
 def connect(path: str) -> None:
-    """Its feeds connect through a pool in a module's variable, which is made here with the socket's path."""
+    """Set the pool of the feeds' connections, a variable of their module, to the socket's path."""
     import redis
     from stream_framework.storage.redis import connection
 
@@ -26,7 +27,7 @@ def connect(path: str) -> None:
 
 
 def fill(users: int, items: int) -> None:
-    """Give every user the same activities: the feeds are the users' own, the activities are stored once."""
+    """Give every user the same activities: each user has a feed, and the activities are stored once."""
     from stream_framework.activity import Activity
     from stream_framework.feeds.redis import RedisFeed
     from stream_framework.verbs.base import Add
@@ -85,7 +86,7 @@ async def answers(port: int) -> bool:
 
 
 def main(path: str, users: str, items: str) -> None:
-    sys.stdout = sys.stderr  # a library that prints must not spoil the line with the port
+    sys.stdout = sys.stderr  # a library that prints must not corrupt the line with the port
     connect(path)
     fill(int(users), int(items))
     import uvloop

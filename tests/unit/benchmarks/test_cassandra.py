@@ -121,7 +121,7 @@ def test_send_keeps_one_window_in_flight_and_waits_for_all_answers(
 
 def test_node_error_fails_the_send(server: Callable[..., tuple[Server, FrameConnection]]) -> None:
     _, frames = server(window=CHUNK, together=1, opcode=ERROR)
-    with pytest.raises(ConnectionError, match="The node says"):
+    with pytest.raises(ConnectionError, match="the node returned an error"):
         frames.send(batches(row_messages(0.05)[:1]), 1)
 
 
@@ -226,7 +226,7 @@ def test_make_bench_lists_parts_skipped_without_java(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert report.possible(["fanout", "cql", "log"]) == ["fanout"]
-    assert capsys.readouterr().out.startswith("left out: cql, log; its engines need Java 17 and Maven")
+    assert capsys.readouterr().out.startswith("skipped cql, log: its engines need Java 17 and Maven")
     assert report.possible(["fanout"]) == ["fanout"]
     assert capsys.readouterr().out == ""
 

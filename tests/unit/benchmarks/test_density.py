@@ -55,7 +55,7 @@ def test_every_density_has_the_same_figures() -> None:
 
 
 def test_writer_measured_at_two_densities_has_a_curve() -> None:
-    assert [curve.name for curve in curves(ENVELOPE)] == ["ours", "leanest writer", "rows as before"]
+    assert [curve.name for curve in curves(ENVELOPE)] == ["ours", "leanest writer", "previous rows"]
     assert curves(ENVELOPE)[0].points == [(0.5, 2e6), (25.0, 2e7)]
 
 

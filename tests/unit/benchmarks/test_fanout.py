@@ -47,7 +47,7 @@ def test_memory_is_judged_by_the_role_that_grew_most() -> None:
     peaks = {1: {"p0": 60.0, "push": 61.0}, 10: {"p0": 99.0, "push": 62.0}, 200: {"p0": 70.0, "push": 106.0}}
     figure = growth(peaks)
     assert (figure.finding.value, figure.finding.ok, figure.finding.n) == (45.0, False, 2)
-    assert figure.finding.detail == "the most, of push: 61 with 1, 62 with 10, 106 with 200 followers"
+    assert figure.finding.detail == "maximum, push: 61 with 1, 62 with 10, 106 with 200 followers"
     assert most(peaks).finding.value == 106.0
 
 
@@ -93,7 +93,7 @@ def test_failed_part_fails_its_figures_and_next_part_runs() -> None:
     lines: list[str] = []
     findings = [figure.finding for figure in run(quick=True, only=(), tell=lines.append, parts=parts)]
     assert [(finding.name, finding.ok) for finding in findings] == [("one", False), ("two{x}", False), ("fine", True)]
-    assert findings[0].detail == "The part bad ended with TimeoutError: no burst after 9 s."
+    assert findings[0].detail == "part bad failed with TimeoutError: no burst after 9 s."
     assert lines == [findings[0].detail, "2/2 good: measuring"]
 
 
@@ -101,7 +101,7 @@ def test_failed_part_reports_selected_figures_only() -> None:
     parts = {"bad": (raises(AssertionError()), ("one", "two{x}")), "good": (good, ("fine",))}
     findings = [figure.finding for figure in run(quick=True, only=("two",), tell=lambda _: None, parts=parts)]
     assert [(finding.name, finding.detail) for finding in findings] == [
-        ("two{x}", "The part bad ended with AssertionError: no words")
+        ("two{x}", "part bad failed with AssertionError: no message")
     ]
 
 

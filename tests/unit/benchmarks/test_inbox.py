@@ -101,7 +101,7 @@ def test_ratio_of_sides_with_different_rounds_is_refused() -> None:
 
 
 def test_ratio_against_a_server_that_answered_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="no answer"):
+    with pytest.raises(ValueError, match="no response"):
         ratios([a_slice()], [a_slice(0)])
 
 
@@ -222,7 +222,7 @@ def test_groups_share_no_block_and_fit_into_a_shard() -> None:
     assert SMALL.users("crowd")[0] == "u2048"
     assert Population().group("warm").users >= 2_000
     assert {group.follows for group in GROUPS} >= {1, 30, 300, 3_000}
-    with pytest.raises(ValueError, match="don't fit"):
+    with pytest.raises(ValueError, match="do not fit"):
         Population(groups=(Group(name="warm", users=131_073, follows=1),))
 
 

@@ -42,7 +42,7 @@ def test_worst_judged_density_decides() -> None:
         ("peer_ratio_at{slow,25%}", 90.0, None, True),
         ("peer_ratio_at{slow,1%}", 0.1, None, True),
     ]
-    assert "45.0 with sealing on our side" in by_density[1].detail
+    assert "45.0 with audience snapshots on our side" in by_density[1].detail
 
 
 @pytest.mark.parametrize(("rate", "ok"), [(20, True), (5, False)])
@@ -63,10 +63,10 @@ def test_speeds_are_those_of_the_deciding_density() -> None:
 
 
 def test_failed_peer_fails_all_its_figures() -> None:
-    findings = [figure.finding for figure in figures({PEER: "slow ended."}, ["5%"])]
+    findings = [figure.finding for figure in figures({PEER: "slow failed"}, ["5%"])]
     assert [(finding.name, finding.ok, finding.value, finding.n, finding.detail) for finding in findings] == [
-        ("peer_ratio{slow}", False, None, 0, "slow ended."),
-        ("peer_ratio_at{slow,5%}", False, None, 0, "slow ended."),
+        ("peer_ratio{slow}", False, None, 0, "slow failed"),
+        ("peer_ratio_at{slow,5%}", False, None, 0, "slow failed"),
     ]
 
 

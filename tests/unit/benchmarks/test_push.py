@@ -49,7 +49,7 @@ def test_repeated_lost_or_guessed_alert_is_wrong(answer: Reply | NoReply, times:
 
 
 def test_unrequested_alert_is_wrong() -> None:
-    assert [*wrong({}, {"/a": 1}, cuts=True)] == ["/a was rung, and nobody told"]
+    assert [*wrong({}, {"/a": 1}, cuts=True)] == ["/a got a request without a result"]
 
 
 def test_leanest_sender_sends_the_requested_number() -> None:
@@ -97,7 +97,7 @@ def test_ratio_is_per_round_against_the_cheapest_variant() -> None:
         True,
     )
     assert us.peers == Spread(min=50.0, median=100.0, max=200.0, unit="us", n=3)
-    assert "20.0 us against 100 of firebase-admin" in us.finding.detail
+    assert "20.0 us against 100 with firebase-admin" in us.finding.detail
     assert (per_s.finding.name, per_s.finding.value, per_s.finding.limit) == ("sends_per_s{fcm}", 1_000.0, None)
 
 

@@ -37,11 +37,11 @@ ELSEWHERE = replace(EXPECTED[0], collapse_id="elsewhere")
     [
         pytest.param(EXPECTED, None, id="right"),
         pytest.param([*EXPECTED, REPEATED], None, id="the same once more"),
-        pytest.param(EXPECTED[1:], "u1 was never told", id="missing"),
-        pytest.param([*EXPECTED[1:], REPEATED], "u1 was never told", id="only once more"),
+        pytest.param(EXPECTED[1:], "u1 got no alert", id="missing"),
+        pytest.param([*EXPECTED[1:], REPEATED], "u1 got no alert", id="only once more"),
         pytest.param([*EXPECTED, EXPECTED[0]], "u1 got 2 different alerts", id="twice"),
-        pytest.param([*EXPECTED, STRANGER], "rang, and nobody is to be told there", id="a stranger"),
-        pytest.param([*EXPECTED, ELSEWHERE], "which is no burst's", id="another place"),
+        pytest.param([*EXPECTED, STRANGER], "got an unexpected alert", id="a stranger"),
+        pytest.param([*EXPECTED, ELSEWHERE], "which is not a burst", id="another place"),
     ],
 )
 def test_each_phone_shows_a_burst_once(lines: Sequence[ArrivedAlert], message: str | None) -> None:
@@ -52,7 +52,7 @@ def test_each_phone_shows_a_burst_once(lines: Sequence[ArrivedAlert], message: s
 
 def test_kill_after_the_burst_fails() -> None:
     finding = kill_workers.finding([replace(KILL, before=len(EXPECTED))], EXPECTED)
-    assert (finding.ok, finding.detail) == (False, "only 0 of 1 were killed amid a burst")
+    assert (finding.ok, finding.detail) == (False, "only 0 of 1 kills hit an unfinished burst")
     assert list(differences(SAMPLE, EXPECTED)) == []
 
 
@@ -61,7 +61,7 @@ def test_quiet_hours_need_exactly_one_alert() -> None:
     evening = SimulatedEvening()
     evening.mentions()
     assert list(evening.differences(SLEEPER, [quiet_hours.BURSTS])) == [
-        "kim was told of [1, 1, 1], and [3] was to be told"
+        "alerts of kim cover [1, 1, 1] bursts, expected [3]"
     ]
 
 

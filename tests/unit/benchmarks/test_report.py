@@ -29,15 +29,15 @@ def run(*checks: dict[str, Any], **sides: dict[str, Any]) -> Run:
 
 
 FANOUT = run(
-    check("plan_200m_s", value=0.123, limit=1.0, n=5, detail="the worst;\nleast 0.1"),
+    check("plan_200m_s", value=0.123, limit=1.0, n=5, detail="worst;\nmin 0.1"),
     check("fanout_ratio{5%}", ok=False, value=0.71, limit=0.8, unit="ratio"),
-    check("fanout_ratio{told}", value=0.5, unit="ratio"),
-    check("storm_fanouts", ok=False, limit=6, n=0, detail="It ended with <script>`"),
+    check("fanout_ratio{reported}", value=0.5, unit="ratio"),
+    check("storm_fanouts", ok=False, limit=6, n=0, detail="it ended with <script>`"),
     ours={"plan_200m_s": spread(0.1, 0.12, 0.123), "fanout_ratio{5%}": spread(1, 1.5, 2)},
     baseline={"fanout_ratio{5%}": spread(0.5, 1234.5, 2000.0)},
 )
 
-ALTERNATIVE = "How much of its limit each figure takes: missed by fanout_ratio{5%}, storm_fanouts"
+ALTERNATIVE = "Share of its limit that each figure uses: missed: fanout_ratio{5%}, storm_fanouts"
 
 GOLDEN = """\
 ### `python -m benchmarks fanout`
@@ -49,17 +49,17 @@ GOLDEN = """\
 
 ![{ALTERNATIVE}](pictures/bench-fanout-limits.svg)
 
-| figure | | value | limit | ours: min / median / max | against: min / median / max | n |
+| figure | | value | limit | ours: min / median / max | compared with: min / median / max | n |
 |---|---|---:|---:|---|---|---:|
 | `plan_200m_s` | kept | 0.123 s | ≤ 1 | 0.1 / 0.12 / 0.123 s |  | 5 |
 | `fanout_ratio{5%}` | **missed** | 0.71 ratio | ≥ 0.8 | 1 / 1.5 / 2 s | 0.5 / 1,234 / 2,000 s | 3 |
-| `fanout_ratio{told}` | told | 0.5 ratio |  |  |  | 3 |
+| `fanout_ratio{reported}` | reported | 0.5 ratio |  |  |  | 3 |
 | `storm_fanouts` | **not measured** | – | 6 |  |  | 0 |
 
-<details><summary>What the bench says of each</summary>
+<details><summary>Details of the figures</summary>
 
-- `plan_200m_s`: the worst; least 0.1
-- `storm_fanouts`: It ended with &lt;script>'
+- `plan_200m_s`: worst; min 0.1
+- `storm_fanouts`: it ended with &lt;script>'
 
 </details>
 """.replace("{ALTERNATIVE}", ALTERNATIVE)
@@ -78,7 +78,7 @@ def test_text_around_generated_part_is_kept_on_every_write() -> None:
 
 @pytest.mark.parametrize("page", ["", BEGIN, END, f"{END} {BEGIN}"])
 def test_page_without_markers_is_not_written(page: str) -> None:
-    with pytest.raises(ValueError, match="needs the lines"):
+    with pytest.raises(ValueError, match="must contain the lines"):
         with_results(page, GOLDEN)
 
 
@@ -102,7 +102,7 @@ def test_peer_plot_has_a_text_alternative() -> None:
     drawn = pictures({"peers": measured})
     assert [*drawn] == ["bench-peers-speeds.svg"]
     assert "zadd at 5%" in drawn["bench-peers-speeds.svg"]
-    assert "by the peers: 1,000 against 100 of zadd,5%](pictures/bench-peers-speeds.svg)" in results(
+    assert "by the peers: 1,000 against 100 for zadd,5%](pictures/bench-peers-speeds.svg)" in results(
         {"peers": measured}
     )
 
@@ -144,7 +144,7 @@ def test_opens_plot_compares_bare_handler_and_redis_inbox() -> None:
     assert [*drawn] == ["bench-inbox-opens.svg"]
     assert {"warm", "deep page", "900", "300", "1,800", "600"} <= texts(drawn["bench-inbox-opens.svg"])
     alternative = "warm: ours 900, bare handler 1,800, Redis by hand 600; deep page: ours 300, bare handler 1,800"
-    assert f"![Inboxes opened in a second: {alternative}](pictures/bench-inbox-opens.svg)" in results(measured)
+    assert f"![Inbox opens per second: {alternative}](pictures/bench-inbox-opens.svg)" in results(measured)
 
 
 def test_latency_is_drawn_when_two_rates_were_measured() -> None:
