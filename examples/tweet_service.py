@@ -93,7 +93,7 @@ def main() -> None:
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            print("bye")
+            print("stopped")
 
 
 if __name__ == "__main__":

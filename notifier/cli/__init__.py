@@ -47,7 +47,7 @@ A command is imported when it is called, which keeps `notifier --help` fast.
 """
 
 
-COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # words complete with Tab; zsh_source, fish_source'
+COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # Tab completion; also zsh_source, fish_source'
 
 
 @click.group(
@@ -56,7 +56,7 @@ COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # words comple
     epilog=example("notifier demo", COMPLETION),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.option("--no-color", envvar="NO_COLOR", hidden=True, help="Anything but nothing: no colours.")
+@click.option("--no-color", envvar="NO_COLOR", hidden=True, help="Disable colors, with any non-empty value.")
 @click.version_option(installed_version(), prog_name="notifier")
 @click.pass_context
 def main(ctx: click.Context, no_color: str | None) -> None:

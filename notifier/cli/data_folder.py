@@ -76,7 +76,7 @@ def require_own_folder(data: Path) -> None:
     own = set(_owned_files(data))
     for path in data.rglob("*"):
         if path.is_file() and path != data / LOCK and own.isdisjoint((path, *path.parents)):
-            raise NotOurs(f"In {data} there is {path.relative_to(data)}.")
+            raise NotOurs(f"{data} contains {path.relative_to(data)}.")
 
 
 def remove(path: Path) -> None:
@@ -96,7 +96,7 @@ def remove_demo_data(data: Path, remove: Callable[[Path], None] = remove) -> Non
     notes = [data / note for note in DEMOS if is_world_note(data / note)]
     if not notes:
         if not is_empty_of_ours(data):
-            raise NotOurs(f"{data} wasn't made by the demo.")
+            raise NotOurs(f"{data} was not created by the demo.")
         return
     try:
         # Rename the note first: after a crash, the next demo finds it and continues the removal.

@@ -51,9 +51,7 @@ class CommandGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            raise click.UsageError(
-                f"There is no command {args[0]!r}{suggestion(args[0], self.list_commands(ctx))}", ctx
-            )
+            raise click.UsageError(f"Unknown command {args[0]!r}{suggestion(args[0], self.list_commands(ctx))}", ctx)
         return super().resolve_command(ctx, args)
 
 

@@ -60,7 +60,7 @@ def replace_file(path: Path, text: str) -> None:
         draft.write_text(text, encoding="utf-8")
         draft.replace(path)
     except OSError as error:
-        raise FileUnwritable(f"It is {path}: {error.strerror}.") from error
+        raise FileUnwritable(f"{path}: {error.strerror}.") from error
 
 
 def read_ready(data: Path) -> Ready:
@@ -105,7 +105,7 @@ def request_json(url: str, key: str, body: bytes | None = None, kind: str = "app
             message = _error_text(error)
         raise (Refused(message) if error.code < 500 else Unavailable(message)) from error
     except (OSError, HTTPException) as error:
-        raise NoAnswer(f"It is {url}.") from error
+        raise NoAnswer(f"The address is {url}.") from error
     except ValueError as error:
         raise Refused(f"{url}: {error}.") from error
 
@@ -121,8 +121,8 @@ def _error_text(error: HTTPError) -> str:
 
 # Sending events to a running service.
 
-url_option = click.option("--url", default=None, help="Another service than the one of the data folder.")
-key_option = click.option("--key", default=None, help="Its service key.")
+url_option = click.option("--url", default=None, help="URL of the service.  [default: the service of the data folder]")
+key_option = click.option("--key", default=None, help="Service key.  [default: the key of the data folder]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ sequence_option = click.option(
     "--sequence",
     type=click.IntRange(1, HIGHEST_SEQUENCE),
     default=None,
-    help="Of the pair; the highest counts.  [default: microseconds since 1970]",
+    help="Sequence number for the two accounts; the highest wins.  [default: microseconds since 1970]",
 )
 
 
@@ -187,7 +187,9 @@ def service_address(data: Path | None, url: str | None, key: str | None) -> tupl
     settings = settings_for(data)
     if url:
         if not settings.data.is_dir():
-            raise click.UsageError(f"--url needs --key: there is no folder {settings.data} whose key it could be.")
+            raise click.UsageError(
+                f"--url needs --key: the data folder {settings.data} doesn't exist, so it has no key."
+            )
         return url, keys_of(settings).service_key
     ready = read_ready(settings.data)
     return ready.url, key or ready.service_key
@@ -208,7 +210,7 @@ def send_events(url: str, key: str, events: Sequence[Mapping[str, object]]) -> S
         "results"
     ]  # type: ignore[assignment] # as the service answers
     for refusal in (entry["problem"] for entry in results if "problem" in entry):
-        raise Refused(f"{refusal.get('detail') or refusal.get('title')} What isn't said here was taken.")
+        raise Refused(f"{refusal.get('detail') or refusal.get('title')} The valid events of the batch were accepted.")
     return results
 
 

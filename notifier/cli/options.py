@@ -34,7 +34,7 @@ class DurationParam(click.ParamType[timedelta]):
             return value
         match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", value)
         if not match:
-            self.fail(f"{value!r} is not a duration; write 15s, 20m or 2h.", param, ctx)
+            self.fail(f"invalid duration {value!r}; examples: 15s, 20m, 2h.", param, ctx)
         seconds = float(match[1]) * _UNITS[match[2]]
         if seconds > LONGEST.total_seconds():
             self.fail(f"{value!r} is longer than a hundred years.", param, ctx)
@@ -51,10 +51,10 @@ class Rate(click.ParamType[float]):
             return value
         match = re.fullmatch(r"(\d+(?:\.\d+)?)([km]?)", value.lower())
         if not match:
-            self.fail(f"{value!r} is not a rate; write 500, 20k or 1.5M deliveries a second.", param, ctx)
+            self.fail(f"invalid rate {value!r}; examples: 500, 20k, 1.5M deliveries per second.", param, ctx)
         rate = float(match[1]) * _TIMES[match[2]]
         if not isfinite(rate):
-            self.fail(f"{value!r} is more than any number that can be counted.", param, ctx)
+            self.fail(f"{value!r} is too large.", param, ctx)
         return rate
 
 
@@ -64,7 +64,7 @@ class FiniteRange(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = float(super().convert(value, param, ctx))
         if not isfinite(number):
-            self.fail(f"{value!r} is not a number.", param, ctx)
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
         return number
 
 
@@ -73,19 +73,19 @@ class Folder(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not str(value).strip():
-            self.fail(f"it is {value!r}; it must be a folder.", param, ctx)
+            self.fail(f"{value!r} is empty; name a folder.", param, ctx)
         return super().convert(value, param, ctx)
 
 
 def data_option(verb: F) -> F:
     folder = Folder(path_type=Path, file_okay=False)
-    text = "The data folder.  [default: NOTIFIER_DATA, or ./notifier-data]"
+    text = "Data folder.  [default: NOTIFIER_DATA, or ./notifier-data]"
     return click.option("--data", type=folder, default=None, metavar="DIR", help=text)(_profile_option(verb))
 
 
 def _profile_option(verb: F) -> F:
     """Add --profile, which is no argument of the command: `settings_for` reads it from the context."""
-    text = "What stands behind the ports.  [default: NOTIFIER_PROFILE, or embedded]"
+    text = "Set of technologies.  [default: NOTIFIER_PROFILE, or embedded]"
     return click.option(
         "--profile", type=click.Choice(PROFILES), default=None, expose_value=False, help=text, callback=_store_profile
     )(verb)
@@ -101,14 +101,12 @@ def command_line_for(verb: str, data: Path | None) -> str:
     return f"{command()} {verb}" + (f" --data {shlex.quote(str(data))}" if data else "")
 
 
-host_option = click.option(
-    "--host", default=None, help="The address to listen on.  [default: NOTIFIER_HOST, or 127.0.0.1]"
-)
+host_option = click.option("--host", default=None, help="Address to listen on.  [default: NOTIFIER_HOST, or 127.0.0.1]")
 port_option = click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=None,
-    help="0 takes any free port.  [default: NOTIFIER_PORT, or 8080]",
+    help="Port to listen on; 0 takes any free port.  [default: NOTIFIER_PORT, or 8080]",
 )
 
 

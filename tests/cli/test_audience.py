@@ -32,9 +32,9 @@ def test_audience_counts_match_fixture(folder: Path, notifier: Notifier) -> None
     report = json.loads(notifier("audience", "@nova", "--json", "--data", str(folder)).stdout)
     world = World(universe=4_000, followers=2_000, celebrities=2, seed=1)
     assert (report["followers"], report["followers_by_head"], report["shards"]) == (world.size(0), world.size(0), 1)
-    assert sum(tier["people"] for tier in report["tiers"]) + sum(report["suppressed"].values()) == world.size(0)
+    assert sum(tier["users"] for tier in report["tiers"]) + sum(report["suppressed"].values()) == world.size(0)
     text = notifier("audience", "nova", "--data", str(folder)).stdout
-    assert text.startswith("@nova is in the standard lane, with 2,000 followers (shards of them: 1).")
+    assert text.startswith("@nova is in the standard lane, with 2,000 followers (shards: 1).")
     assert [line.split()[0] for line in text.splitlines()[3:8]] == ["p0", "p1", "p2", "dormant", "muted"]
 
 
@@ -43,10 +43,10 @@ def test_audience_of_account_without_followers_is_one_sentence(folder: Path, not
     assert notifier("fixture", *options, "--data", str(folder)).exit_code == 0
     text = notifier("audience", "u7", "--data", str(folder)).stdout
     assert text.splitlines() == [
-        "@u7 is in the standard lane, with 0 followers (shards of them: 0).",
+        "@u7 is in the standard lane, with 0 followers (shards: 0).",
         "",
-        "Tiers are made of the last snapshot of who is active: no roll-up is known of.",
-        "Everything that was said of follows, accounts and activity is in it.",
+        "Tiers use the last activity snapshot: no roll-up is recorded.",
+        "All accepted changes of follows, accounts and activity are counted.",
     ]
 
 
@@ -67,7 +67,7 @@ def test_audience_reports_accepted_but_uncounted_events(folder: Path, notifier: 
         freshness_facts(AudienceFreshness(activity=ActiveSetFreshness.CURRENT, rolled_up_at=START, waiting={}))
     ).count(START.isoformat())
     last = notifier("audience", "nova", "--data", str(folder)).stdout.splitlines()[-1]
-    assert last == "Accepted and not counted yet: 1,000 or more of follows, 2 of users."
+    assert last == "Accepted but not counted yet: 1,000 or more in follows, 2 in users."
 
 
 def test_audience_verify_finds_and_repairs_damaged_bitmap(folder: Path, notifier: Notifier) -> None:
@@ -99,7 +99,7 @@ def test_preview_matches_next_mention(folder: Path, notifier: Notifier) -> None:
     deliver_mention(folder, "nova")
     dumped = notifier("dump", "snapshots", "--ndjson", "--burst", "mention:nova#1", "--data", str(folder)).stdout
     [snapshot] = [json.loads(line) for line in dumped.splitlines()]
-    assert {tier: preview["tiers"][tier]["people"] for tier in ("p0", "p1", "p2")} == {
+    assert {tier: preview["tiers"][tier]["users"] for tier in ("p0", "p1", "p2")} == {
         tier: snapshot[tier] for tier in ("p0", "p1", "p2")
     }
     assert (preview["dormant"], preview["suppressed"]) == (snapshot["dormant"], snapshot["suppressed"])
@@ -120,7 +120,7 @@ def test_preview_reports_retracted_tweet(folder: Path, notifier: Notifier) -> No
     def preview(*options: str) -> Result:
         return notifier("preview", "@nova", *options, "--data", str(folder))
 
-    assert preview("--author", "ada", "--tweet", "t1").stdout.endswith("nobody but perhaps @nova: retracted.\n")
+    assert preview("--author", "ada", "--tweet", "t1").stdout.endswith("no user except perhaps @nova: retracted.\n")
     report = json.loads(preview("--author", "ada", "--tweet", "t1", "--json").stdout)
     assert (report["refusal"], report["burst"], report["tiers"]) == ("retracted", None, {})
     for unaffected in (("--author", "ada", "--tweet", "t2"), ("--author", "bob", "--tweet", "t1"), ("--author", "ada")):
@@ -152,6 +152,6 @@ def test_preview_prints_table(folder: Path, notifier: Notifier) -> None:
     assert notifier("fixture", *options, "--data", str(folder)).exit_code == 0
     text = notifier("preview", "nova", "--data", str(folder)).stdout.splitlines()
     assert text[0].startswith("A mention of @nova would open mention:nova#1, in the standard lane")
-    assert [line.split()[0] for line in text[2:6]] == ["people", "p0", "p1", "p2"]
+    assert [line.split()[0] for line in text[2:6]] == ["users", "p0", "p1", "p2"]
     assert notifier("preview", "nova", "--protected", "--data", str(folder)).exit_code == 2
     assert notifier("preview", "nobody", "--data", str(folder)).exit_code == 2

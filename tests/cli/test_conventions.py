@@ -148,7 +148,7 @@ def test_pipe_gets_plain_text_and_terminal_fitting_lines(
 def test_progress_is_shown_on_terminals_only(tmp_path: Path, notifier: Notifier) -> None:
     arguments = ("fixture", "--followers", "1000000", "--data")
     shown = " ".join(run_in_terminal((*arguments, str(tmp_path / "watched")), width=80, raw=True))
-    assert shown.count("loading people") > 1
+    assert shown.count("loading users") > 1
     assert "━" in shown
     result = notifier(*arguments, str(tmp_path / "piped"))
     assert (result.exit_code, result.stderr) == (0, "")
@@ -197,9 +197,9 @@ def test_lifting_tier_lifts_only_its_throttles(folder: Path, notifier: Notifier)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("ledgr",), "There is no command 'ledgr'; did you mean 'ledger'? See `notifier --help`."),
-        (("throttle", "lst"), "There is no command 'lst'; did you mean 'list'? See `notifier throttle --help`."),
-        (("frobnicate",), "There is no command 'frobnicate'. See `notifier --help`."),
+        (("ledgr",), "Unknown command 'ledgr'; did you mean 'ledger'? See `notifier --help`."),
+        (("throttle", "lst"), "Unknown command 'lst'; did you mean 'list'? See `notifier throttle --help`."),
+        (("frobnicate",), "Unknown command 'frobnicate'. See `notifier --help`."),
         (
             ("inbox", "u1", "--limt", "3"),
             "No such option '--limt'; did you mean '--limit'? See `notifier inbox --help`.",

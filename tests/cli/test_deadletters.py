@@ -92,14 +92,14 @@ def test_resume_ends_stop_and_reports_it(stopped: Path, notifier: Notifier) -> N
 
 def test_resume_in_pipe_prints_sentence_and_facts(stopped: Path, notifier: Notifier) -> None:
     output = notifier("deadletters", "resume", "mentions", "--reason", "release 42", "--data", str(stopped)).stdout
-    assert output.startswith("The lane mentions goes on within a second.\n")
+    assert output.startswith("Lane mentions resumes within a second.\n")
     assert "more than 3 died in a row" in output
 
 
 def test_running_lane_is_not_resumed(stopped: Path, notifier: Notifier) -> None:
     assert run_json(notifier, stopped, "resume", "p1", "--reason", "fixed")["resumed"] is False
     output = notifier("deadletters", "resume", "p1", "--reason", "fixed", "--data", str(stopped))
-    assert (output.exit_code, output.stdout) == (0, "The lane p1 isn't stopped.\n")
+    assert (output.exit_code, output.stdout) == (0, "Lane p1 is not stopped.\n")
     with tallies(stopped) as stored:
         assert stored.read(["mentions"])["mentions"].stop == STOP
 
@@ -108,7 +108,7 @@ def test_running_lane_is_not_resumed(stopped: Path, notifier: Notifier) -> None:
     ("arguments", "output"),
     [
         (("mentions",), "Missing option '--reason'"),
-        (("mentions", "--reason", " "), "The reason is empty"),
+        (("mentions", "--reason", " "), "--reason must not be empty"),
         (("mention", "--reason", "fixed"), "'mention' is not one of 'mentions', "),
     ],
     ids=["no reason", "empty reason", "unknown lane"],
@@ -136,5 +136,5 @@ def test_data_option_before_subcommand_is_refused(stopped: Path, notifier: Notif
     result = notifier("deadletters", "--data", str(stopped), "lanes")
     assert (result.exit_code, result.stderr) == (
         2,
-        "Options belong behind lanes. See `notifier deadletters --help`.\n",
+        "Put the options after lanes. See `notifier deadletters --help`.\n",
     )

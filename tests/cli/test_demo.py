@@ -96,7 +96,7 @@ def test_fixture_is_refused_by_folder_without_fixture_file(
         result = notifier("fixture", *arguments)
         assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (3, "", 1)
         assert result.stderr.startswith("The data folder holds another world")
-        assert "has people, and no fixture.json" in result.stderr
+        assert "has users, but no fixture.json" in result.stderr
     assert not (tmp_path / "fixture.json").exists()
 
 
@@ -108,7 +108,7 @@ def test_world_of_one_user_passes_without_dormant_users(tmp_path: Path) -> None:
     dormant, failed = report["dormant_by_pull"], {name for name, check in report.items() if not check["ok"]}
     assert failed <= TIMED_FINDINGS, process.stdout
     assert (process.returncode, dormant["ok"], dormant["n"]) == (1 if failed else 0, True, 0), process.stdout
-    assert dormant["detail"] == "Nobody is dormant in this world."
+    assert dormant["detail"] == "No user of this world is dormant."
 
 
 def test_headless_demo_refuses_used_folder(tmp_path: Path, notifier: Notifier) -> None:

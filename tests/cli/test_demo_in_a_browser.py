@@ -69,7 +69,7 @@ def test_interrupted_load_restarts_and_is_kept(tmp_path: Path, notifier: Notifie
         with urllib.request.urlopen(address) as response:
             assert b"<notifier-inbox" in response.read()
         assert_kept_while_running(tmp_path, address, notifier)
-    assert "loaded anew, because the last time it was cut off" in outputs[0]
+    assert "loaded again, because the last load was interrupted" in outputs[0]
     first_size = (tmp_path / "core.db").stat().st_size
     (tmp_path / "run" / "loading").write_text(
         "100"
@@ -77,7 +77,7 @@ def test_interrupted_load_restarts_and_is_kept(tmp_path: Path, notifier: Notifie
     with demo(tmp_path, outputs, followers=LARGE) as address, urllib.request.urlopen(f"{address}/readyz") as response:
         assert response.status == 200
         assert not (tmp_path / "run" / "loading").exists()
-    assert "as you left them" in outputs[1]
+    assert "unchanged since the last run" in outputs[1]
     assert (tmp_path / "core.db").stat().st_size < 1.5 * first_size
 
 
@@ -99,7 +99,7 @@ def test_fresh_follows_link_and_keeps_foreign_files(tmp_path: Path) -> None:
     (kept / "thesis.txt").write_text("years of work")
     with demo(link, outputs, "--fresh"):
         assert (kept / "secret.json").read_bytes() != first_secret
-    assert "people, being loaded\n" in outputs[0]
+    assert "users, being loaded\n" in outputs[0]
     assert link.is_symlink()
     assert (kept / "thesis.txt").exists()
     remove_demo_data(kept)
@@ -121,7 +121,7 @@ def test_folder_with_users_but_without_fixture_file_is_refused(tmp_path: Path, n
     ]
     assert notifier(*arguments).exit_code == 0
     (tmp_path / "fixture.json").unlink()
-    assert "has people, and no fixture.json" in refused(notifier, "--keep", str(tmp_path))
+    assert "has users, but no fixture.json" in refused(notifier, "--keep", str(tmp_path))
     assert not (tmp_path / "demo.loading.json").exists()
 
 

@@ -74,7 +74,7 @@ def test_failing_rule_of_tiers_is_reported_with_cause(folder: Path, notifier: No
     assert line.startswith("fail  tier_rule")
     assert "tests.flow.test_tiering:later: KeyError" in line
     passing = notifier("doctor", "--data", str(folder), env={"NOTIFIER_TIER_RULE": "examples.tier_rule:generous"})
-    assert (passing.exit_code, "examples.tier_rule:generous, asked of" in passing.output) == (0, True)
+    assert (passing.exit_code, "examples.tier_rule:generous, tried on" in passing.output) == (0, True)
 
 
 def test_newest_dead_letter_is_reported_with_cause(folder: Path, notifier: Notifier) -> None:
@@ -83,14 +83,14 @@ def test_newest_dead_letter_is_reported_with_cause(folder: Path, notifier: Notif
     SqliteDeadLetters(files.core).put(letter)
     files.close()
     output = notifier("doctor", "--data", str(folder)).output
-    assert "1. The newest, of p1: RuleFailed: it is tired" in output
+    assert "1. Newest, from p1: RuleFailed: it is tired" in output
 
 
 def test_stopped_service_is_a_warning_with_remedy(folder: Path, notifier: Notifier) -> None:
     result = notifier("doctor", "--data", str(folder))
     assert result.exit_code == 0
     assert "warn  running" in result.output
-    assert "`notifier up` starts it." in result.output
+    assert "Start one with `notifier up`." in result.output
     assert "\x1b" not in result.output
 
 
@@ -141,10 +141,10 @@ def test_machine_findings_follow_requirements(finding: object, level: Level) -> 
 @pytest.mark.parametrize(
     ("ago", "every", "level", "detail"),
     [
-        (timedelta(minutes=1), MINUTE, Level.OK, "Rolled up at 12:00:00 UTC."),
-        (timedelta(minutes=4), MINUTE, Level.WARN, "the last snapshot: of 2026-01-05 12:00:00 UTC."),
-        (None, MINUTE, Level.WARN, "the last snapshot: no roll-up is known of."),
-        (None, timedelta(0), Level.OK, "as they were loaded"),
+        (timedelta(minutes=1), MINUTE, Level.OK, "Last roll-up at 12:00:00 UTC."),
+        (timedelta(minutes=4), MINUTE, Level.WARN, "the last activity snapshot: rolled up at 2026-01-05 12:00:00 UTC."),
+        (None, MINUTE, Level.WARN, "the last activity snapshot: no roll-up is recorded."),
+        (None, timedelta(0), Level.OK, "tiers stay as loaded"),
     ],
 )
 def test_tiers_from_old_snapshot_are_a_warning(
@@ -170,11 +170,11 @@ def test_deferred_bursts_are_counted_apart_from_pending_ones() -> None:
     stage = Stage()
     stage.mention("nova")
     now = stage.state.clock.now()
-    assert bursts_finding(stage.ports).detail == "2 with work left."
+    assert bursts_finding(stage.ports).detail == "2 unfinished."
     [key] = stage.bursts()
     stage.state.sleepers.defer([DeferredBurst(burst=key, opened_at=now, until=now + 9 * MINUTE)], now)
     finding = bursts_finding(stage.ports)
-    assert (finding.detail, finding.value) == ("1 with work left, and 1 that sleep until somebody of theirs wakes.", 1)
+    assert (finding.detail, finding.value) == ("1 unfinished, and 1 deferred to a later time.", 1)
 
 
 def test_configured_fake_that_is_down_is_a_warning_with_remedy() -> None:
@@ -183,7 +183,7 @@ def test_configured_fake_that_is_down_is_a_warning_with_remedy() -> None:
         assert (finding.level, fake.origin in finding.detail) == (Level.OK, True)
     finding = _push_findings(web=WebPushSettings(fake=fake.origin))["push web"]
     assert (finding.level, finding.detail) == (Level.WARN, f"No fake listens at {fake.origin}.")
-    assert finding.remedy == "Run it (`notifier fake webpush`), or take NOTIFIER_PUSH_WEB_FAKE away."
+    assert finding.remedy == "Start it (`notifier fake webpush`), or unset NOTIFIER_PUSH_WEB_FAKE."
 
 
 def test_invalid_credentials_fail_only_their_platform(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_apple_key_without_app_topics_is_a_warning(tmp_path: Path) -> None:
     key = tmp_path / "AuthKey.p8"
     key.write_bytes(pem(apple_key()))
     finding = _push_findings(apns=ApnsSettings(key=str(key), key_id=KEY_ID, team_id=TEAM_ID))["push apns"]
-    assert (finding.level, finding.remedy) == (Level.WARN, "Name your apps: NOTIFIER_PUSH_APNS_TOPICS.")
+    assert (finding.level, finding.remedy) == (Level.WARN, "List your apps in NOTIFIER_PUSH_APNS_TOPICS.")
     assert finding.detail.startswith(f"With the key {KEY_ID} of the team {TEAM_ID}. Devices of any app")
 
 

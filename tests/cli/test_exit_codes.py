@@ -86,7 +86,7 @@ def test_unreachable_url_is_named(arguments: tuple[str, ...], folder: Path, noti
     result = notifier(*arguments, "--url", "http://127.0.0.1:1", "--data", str(folder))
     assert result.exit_code == 3
     assert result.stderr.startswith(
-        "No service answers at this address; `notifier up` starts one. It is http://127.0.0.1:1/"
+        "No service answers at this address; `notifier up` starts one. The address is http://127.0.0.1:1/"
     )
 
 

@@ -109,7 +109,7 @@ def test_books_are_unchecked_when_snapshots_have_expired(delivered: Path, notifi
     assert run_json(notifier, delivered, "ledger", BURST)["books"]["balanced"] is None
     shown = notifier("ledger", BURST, "--data", str(delivered))
     assert shown.exit_code == 0
-    assert "The seals have expired; nothing to check against." in shown.output
+    assert "The audience snapshots have expired; the totals can't be checked." in shown.output
     assert "balance" not in shown.output
 
 
@@ -149,7 +149,7 @@ def test_explanation_agrees_with_inbox_and_rows(delivered: Path, notifier: Notif
     row = {"range": member // RANGE_MEMBERS, "people": len(members_of(row_of[member]))}
     assert explained["row"] == row
     text = notifier("explain", BURST, f"u{member}", "--data", str(delivered)).output
-    assert re.search(rf"row +one for {row['people']:,} people of range {row['range']}$", text, re.MULTILINE)
+    assert re.search(rf"row +one for {row['people']:,} users of range {row['range']}$", text, re.MULTILINE)
     assert BURST in [item["burst"] for item in run_json(notifier, delivered, "inbox", f"u{member}")["items"]]
 
 
@@ -157,7 +157,7 @@ def test_explain_names_rule_that_excludes_user(delivered: Path, notifier: Notifi
     explained = run_json(notifier, delivered, "explain", "self:nova#1", "u7")
     assert (explained["visible"], explained["rule"], explained["row"]) == (False, "not_followed", None)
     text = notifier("explain", "self:nova#1", "u7", "--data", str(delivered)).output
-    assert text.startswith("self:nova#1 and u7: The person doesn't follow the subject")
+    assert text.startswith("self:nova#1 and u7: The user doesn't follow the subject")
     assert re.search(r"row +none$", text, re.MULTILINE)
 
 
@@ -178,7 +178,7 @@ def test_explain_names_digest_that_contains_burst(delivered: Path, notifier: Not
     assert (due.hour, due > datetime.fromisoformat(explained["opened_at"])) == (15, True)
     assert explained["digest"]["item"] == f"digest:u{member}#{due + timedelta(hours=9):%Y%m%d}"
     text = notifier("explain", BURST, f"u{member}", "--data", str(delivered)).output
-    assert re.search(f"told by +{explained['digest']['item']}, due at", text)
+    assert re.search(f"in digest +{explained['digest']['item']}, due at", text)
     pending = run_json(notifier, delivered, "explain", explained["digest"]["item"], f"u{member}")
     assert (pending["rule"], pending["due_at"], pending["digest"]) == ("to_come", explained["digest"]["due_at"], None)
 

@@ -144,7 +144,7 @@ def test_since_in_the_future_is_refused(tmp_path: Path, notifier: Notifier) -> N
     file = graph(tmp_path / "graph.csv", [("u1", "nova")])
     result = notifier("import", "followers", str(file), "--since", "2999-01-01", "--data", str(tmp_path / "data"))
     assert result.exit_code == 2
-    assert "2999-01-01 00:00:00 is to come" in result.stderr
+    assert "2999-01-01 00:00:00 is in the future" in result.stderr
 
 
 def test_standard_input_is_imported(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_file_is_imported_by_one_process_and_again_when_changed(tmp_path: Path, 
             sleep(0.01)
         second = notifier(*arguments)
         assert second.exit_code == 3
-        assert f"Another process is importing {file} right now." in second.stderr
+        assert f"Another process is importing {file}." in second.stderr
         graph(file, [(f"u{n}", "lyra") for n in range(60)])
         _, error = first.communicate()
     assert first.returncode == 2

@@ -88,7 +88,7 @@ def test_ignored_columns_are_reported_once(tmp_path: Path, notifier: Notifier) -
     file = write_lines(tmp_path / "users.csv", ["user,vpi,verified", "ada,yes,", "bob,,yes"])
     arguments = ("import", "users", str(file), "--data", str(tmp_path / "data"))
     assert json.loads(notifier(*arguments, "--json").stdout)["ignored"] == ["vpi"]
-    assert notifier(*arguments).stdout.endswith("Columns that nothing was read of: vpi\n")
+    assert notifier(*arguments).stdout.endswith("Ignored columns: vpi\n")
 
 
 @pytest.mark.parametrize("dataset", ["users", "preferences"])

@@ -17,7 +17,7 @@ def test_own_token_is_refused_when_issuer_is_set(
     env = ISSUER | {"NOTIFIER_ISSUER_JWKS": "https://id.example/jwks"}
     result = notifier(*arguments, "--data", str(small_world), env=env)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "People's tokens come from https://id.example" in result.stderr
+    assert "User tokens are issued by https://id.example" in result.stderr
 
 
 def test_inbox_is_shown_without_token_when_issuer_is_set(small_world: Path, notifier: Notifier) -> None:

@@ -116,7 +116,7 @@ def test_results_of_other_members_are_not_explained() -> None:
 def test_summary_is_explained_with_its_number_of_bursts() -> None:
     alerting = alerting_of(case(window(summaries={(4, 7): bits_of(BOB), (7,): bits_of(OTHER)})))
     assert (alerting.state, alerting.burst_count) == (AlertState.SENT, 3)
-    assert "for 3 of the account" in alert_text(alerting)
+    assert "for 3 bursts of the account" in alert_text(alerting)
 
 
 @pytest.mark.parametrize("fate", [AlertOutcome.RETRY, AlertOutcome.UNKNOWN])
@@ -174,7 +174,7 @@ def test_open_batch_is_on_its_way_until_slice_ends() -> None:
 def test_seen_burst_is_not_sent_again() -> None:
     alerting = alerting_of(seen_by(case(window(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
     assert (alerting.state, alerting.rule, alerting.until) == (AlertState.TRIED, SuppressionReason.SEEN, None)
-    assert f"and not again: {REASON_TEXTS[SuppressionReason.SEEN]}" in alert_text(alerting)
+    assert f"no further attempt: {REASON_TEXTS[SuppressionReason.SEEN]}" in alert_text(alerting)
     assert [device.next_attempt_at for device in alerting.devices] == [None]
     assert alerting_of(seen_by(case(window()))).rule is None
 
@@ -200,7 +200,7 @@ SUPPRESSED: Mapping[SuppressionReason | HiddenReason | ExplainRule, ExplainedCas
 def test_suppressed_alert_is_explained_with_its_rule(rule: SuppressionReason | HiddenReason | ExplainRule) -> None:
     alerting = alerting_of(SUPPRESSED[rule])
     assert (alerting.state, alerting.rule) == (AlertState.SPARED, rule)
-    assert alert_text(alerting) == f"spared: {REASON_TEXTS[rule]}"
+    assert alert_text(alerting) == f"suppressed now: {REASON_TEXTS[rule]}"
 
 
 NEVER: Mapping[ExplainRule, ExplainedCase] = {

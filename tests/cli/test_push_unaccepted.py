@@ -32,12 +32,16 @@ NAP = AccountPreferences(quiet=QuietHours(start=time(11), end=time(12, 10)))
 def test_unaccepted_alert_is_not_explained_as_sent() -> None:
     refused = failed_attempt(AlertOutcome.RETRY, after=MINUTE)
     alerting = alerting_of(case(window(failures=(refused,))))
-    assert alert_text(alerting).startswith("tried at 2026-01-05T12:00:00.000Z, and again at 2026-01-05T12:01:00.000Z; ")
+    assert alert_text(alerting).startswith(
+        "tried at 2026-01-05T12:00:00.000Z, next attempt at 2026-01-05T12:01:00.000Z; "
+    )
     for possibly_accepted in (
         case(window(failures=(failed_attempt(AlertOutcome.UNKNOWN, after=MINUTE),))),
         case(window(failures=(refused,)), devices=[PHONE, OTHER_PHONE]),
     ):
-        assert alert_text(alerting_of(possibly_accepted)).startswith("sent at 2026-01-05T12:00:00.000Z, and again at ")
+        assert alert_text(alerting_of(possibly_accepted)).startswith(
+            "sent at 2026-01-05T12:00:00.000Z, next attempt at "
+        )
 
 
 def test_held_alert_waits_for_provider_and_is_not_sent() -> None:
@@ -66,11 +70,13 @@ def test_retry_in_quiet_hours_is_sent_if_they_end_in_time() -> None:
         None,
         [None],
     )
-    assert f"and not again: {REASON_TEXTS[ExplainRule.QUIET_HOURS]}" in alert_text(alerting)
+    assert f"no further attempt: {REASON_TEXTS[ExplainRule.QUIET_HOURS]}" in alert_text(alerting)
     seen = alerting_of(seen_by(case(busy, overall=NIGHT)))
     assert (seen.state, seen.rule) == (AlertState.TRIED, SuppressionReason.SEEN)
 
 
 def test_reason_that_is_a_sentence_loses_its_full_stop() -> None:
     clock_ahead = replace(failed_attempt(AlertOutcome.RETRY, after=MINUTE), reason="This machine's clock is ahead.")
-    assert "clock is ahead, 1 try, again at " in alert_text(alerting_of(case(window(failures=(clock_ahead,)))))
+    assert "clock is ahead, 1 failed attempt, next attempt at " in alert_text(
+        alerting_of(case(window(failures=(clock_ahead,))))
+    )

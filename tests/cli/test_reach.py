@@ -114,7 +114,7 @@ def test_lost_concurrent_verdict_reports_the_winner(data: Path, notifier: Notifi
         shown = json.loads(notifier("reach", "show", "@u8", "--json", "--data", str(data)).stdout)
         assert (result.exit_code, json.loads(result.stdout)) == (1, shown)
         assert (shown["verdict"], shown["who"], shown["reason"]) == ("row", "ada", "a trickle")
-        assert result.stderr == "What you said doesn't stand: ada has said this of @u8 meanwhile.\n"
+        assert result.stderr == "Not applied: ada has set this verdict for @u8 at the same time.\n"
     finally:
         with files.core.write() as c:
             c.execute("DROP TRIGGER meanwhile")
@@ -127,7 +127,7 @@ def test_lost_concurrent_verdict_reports_the_winner(data: Path, notifier: Notifi
 def test_author_without_verdict_has_verdict_all(reach: Reach, notifier: Notifier, data: Path) -> None:
     assert reach("show", "@u9") == {"account": "u9", "verdict": "all", "reason": None, "who": None, "at": None}
     shown = notifier("reach", "show", "@u9", "--data", str(data)).output
-    assert shown == "Nothing was said of @u9: the mentions carry all the way.\n"
+    assert shown == "@u9 has no verdict: its reach is not limited.\n"
 
 
 def test_unknown_account_requires_explicit_option(reach: Reach) -> None:

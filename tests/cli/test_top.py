@@ -167,7 +167,7 @@ def test_deferred_bursts_are_counted_apart_from_pending_ones(
     current = read_glance(half_done)
     with_deferred = replace(current, snapshot=replace(current.snapshot, deferred_bursts=1_200))
     print_plain(with_deferred)
-    assert "with work left, 1,200 asleep" in capsys.readouterr().out
+    assert "unfinished, 1,200 deferred" in capsys.readouterr().out
     assert (view_facts(current)["sleeping_bursts"], view_facts(with_deferred)["sleeping_bursts"]) == (0, 1_200)
     print_plain(current)
     assert "asleep" not in capsys.readouterr().out

@@ -94,7 +94,7 @@ def test_up_delivers_and_replaces_dead_processes(running: Running, notifier: Not
     assert notifier("block", "zoe", "--by", "nova", "--sequence", "0", "--data", data).exit_code == 2
 
     added = notifier("vip", "add", "@zoe", "yan", "--data", data)
-    assert (added.exit_code, added.output.splitlines()[0].startswith("Said of @zoe, @yan: a VIP.")) == (0, True)
+    assert (added.exit_code, added.output.splitlines()[0].startswith("Sent for @zoe, @yan: VIP.")) == (0, True)
     until(lambda: {"zoe", "yan"} <= vips_of(notifier, data), STARTS_WITHIN)
     assert json.loads(notifier("vip", "remove", "zoe", "--json", "--data", data).output)["results"][0]["status"]
     until(lambda: "zoe" not in vips_of(notifier, data), STARTS_WITHIN)
@@ -166,13 +166,13 @@ def test_suspended_supervisor_kills_no_role(running: Running) -> None:
     sleeps = _sleeps(first["up"])
     os.kill(first["up"], signal.SIGCONT)
     until(lambda: _sleeps(first["up"]) >= sleeps + SLEEPS_PER_CHECK, STARTS_WITHIN)
-    assert "no sign of life" not in _log(running)[log_start:]
+    assert "no heartbeat from" not in _log(running)[log_start:]
     beats = {role: _heartbeat(running, role) for role in roles}
     for pid in roles.values():
         os.kill(pid, signal.SIGCONT)
     until(lambda: all(_heartbeat(running, role) > beat for role, beat in beats.items()), STARTS_WITHIN)
     assert running.ready.pids == first
-    assert "no sign of life" not in _log(running)[log_start:]
+    assert "no heartbeat from" not in _log(running)[log_start:]
 
 
 @pytest.mark.timeout(400)
@@ -184,8 +184,8 @@ def test_only_hung_roles_are_replaced(running: Running) -> None:
     until(lambda: all(running.ready.pids[role] != first[role] for role in hanging), STARTS_WITHIN)
     assert {role for role in ROLES if running.ready.pids[role] != first[role]} == hanging
     log = _log(running)[before:]
-    assert all(log.count(f"The role {role} (process {first[role]}) gave no sign") == 1 for role in hanging)
-    assert log.count("no sign of life") == len(hanging)
+    assert all(log.count(f"no heartbeat from role {role} (process {first[role]})") == 1 for role in hanging)
+    assert log.count("no heartbeat from") == len(hanging)
     files = set((running.data / "run" / "metrics").iterdir())
     os.kill(first["p0"], signal.SIGKILL)
     until(lambda: running.ready.pids["p0"] != first["p0"], STARTS_WITHIN)

@@ -29,9 +29,9 @@ TESTED_ELSEWHERE = {
 PARSED_PAGES = ("docs/benchmarks.md", "docs/cluster.md")
 RUN_PAGES = [page for page in PAGES if page.script and page.name not in TESTED_ELSEWHERE]
 EXPECTED_OUTPUT = {
-    "README.md": ["accepted", "u42: ", "mention:nova#1 and u42: The person sees it."],
-    "docs/tour.md": ["mentions of you", "The books balance.", "20 min", "ramping", '"items"', '"shard":'],
-    "docs/people.md": ["The person sees it.", "<notifier-inbox>"],
+    "README.md": ["accepted", "u42: ", "mention:nova#1 and u42: The user sees it."],
+    "docs/tour.md": ["mentions of you", "The totals balance.", "20 min", "ramping", '"items"', '"shard":'],
+    "docs/people.md": ["The user sees it.", "<notifier-inbox>"],
     "docs/operations.md": [
         "There are no dead letters.",
         "20,000/s",

@@ -88,7 +88,7 @@ def test_frozen_engine_can_be_stopped(engine: Engine) -> None:
 def test_engine_that_ends_during_start_is_reported_with_output(tmp_path: Path) -> None:
     engine = echo_engine(tmp_path, "print('no room on the disk'); raise SystemExit(1)")
     engine.start()
-    with pytest.raises(Environment, match="echo ended while it started: no room on the disk"):
+    with pytest.raises(Environment, match="echo ended during startup: no room on the disk"):
         engine.ready()
 
 
@@ -104,5 +104,5 @@ def test_engine_that_never_listens_times_out(tmp_path: Path) -> None:
 
 def test_port_in_use_is_refused(engine: Engine, tmp_path: Path) -> None:
     second = Engine(name="other", command=["true"], folder=tmp_path, host=engine.host, port=engine.port)
-    with pytest.raises(Environment, match="where other would listen, is in use"):
+    with pytest.raises(Environment, match="the address of other, is in use"):
         second.start()

@@ -53,7 +53,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_starting_running_engines_changes_nothing(data: Path) -> None:
     before = pids(data)
     assert set(before) == {"kafka", "cassandra", "valkey"}
-    assert services("up", data=data).startswith("All of them run already.")
+    assert services("up", data=data).startswith("All services are already running.")
     assert "stop it first" in services("up", "--periodic", data=data)
     assert pids(data) == before
 
@@ -93,7 +93,7 @@ def test_missing_java_is_reported_with_remedy(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PATH", str(tmp_path))
     result = CliRunner().invoke(main, ["services", "up", "--data", str(tmp_path / "data")])
     assert (result.exit_code, shutil.which("java")) == (3, None)
-    assert "There is no java here. Install Java 17 and Maven" in result.output
+    assert "java is not installed. Install Java 17 and Maven" in result.output
 
 
 def status(data: Path) -> Sequence[str]:

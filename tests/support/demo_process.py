@@ -23,7 +23,7 @@ STARTS_WITHIN, WHOLE_WITHIN, ENDS_WITHIN = 120.0, 120.0, 60.0
 A start takes 4 s on an idle machine, and took more than 40 s on two cores with a load of 20.
 """
 LOOKS_EVERY = 0.01
-GREETING = re.compile(r"^The demo is at (\S+) after .*, (being loaded.*|as you left them)$", re.MULTILINE)
+GREETING = re.compile(r"^The demo is at (\S+) after .*, (being loaded.*|unchanged since the last run)$", re.MULTILINE)
 FIRST_CELEBRITY = Subject(Kind.MENTION, STARS[0])
 TOKEN = re.compile(r'name="demo-token" content="([^"]+)"')
 
@@ -96,7 +96,7 @@ class Demo:
         greeting = GREETING.search(self.said())
         if greeting is None:
             return False
-        self.url, self.remembers = greeting[1], greeting[2] == "as you left them"
+        self.url, self.remembers = greeting[1], greeting[2] == "unchanged since the last run"
         try:
             # Ask an address of this machine directly, whatever proxy is set.
             with build_opener(ProxyHandler({})).open(self.url, timeout=STARTS_WITHIN) as response:

@@ -61,8 +61,13 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
 
 @audience.command(epilog=example("notifier audience verify @nova", "notifier audience verify @nova --sample 10000"))
 @click.argument("account")
-@click.option("--sample", type=click.IntRange(1), default=None, help="Followers to compare, at random.  [default: all]")
-@click.option("--repair", is_flag=True, help="Have what is wrong made again, by whoever runs.")
+@click.option(
+    "--sample",
+    type=click.IntRange(1),
+    default=None,
+    help="Number of followers to compare, in random shards.  [default: all]",
+)
+@click.option("--repair", is_flag=True, help="Have the running service rebuild wrong shards.")
 @data_option
 @json_option
 @click.pass_context
@@ -125,28 +130,26 @@ def drift_facts(
 
 
 def _print_drift_facts(report: Mapping[str, object]) -> None:
-    print_sentence(
-        f"@{report['account']}: {report['followers']:,} followers in {report['shards']:,} shards were compared."
-    )
+    print_sentence(f"@{report['account']}: compared {report['followers']:,} followers in {report['shards']:,} shards.")
     if checked := report["shards_looked_at"]:
-        print_sentence(f"Of {checked:,} more shards the bitmaps were looked at.")
+        print_sentence(f"For {checked:,} more shards, checked only the bitmaps and the counts in the head.")
     if not (wrong := report["wrong_shards"]):
         print_sentence("Bitmaps, head and rows agree.")
         return
     assert isinstance(wrong, list)
-    names = {"missing": "missing in bitmaps", "strangers": "strangers in bitmaps", "unreadable": "unreadable bitmaps"}
+    names = {"missing": "missing in bitmaps", "strangers": "extra in bitmaps", "unreadable": "unreadable bitmaps"}
     names |= {"wrong_in_head": "wrong counts in the head"}
     print_facts({"wrong shards": len(wrong)} | {label: report[name] for name, label in names.items() if report[name]})
     if report["repairing"]:
-        print_sentence("They are made again by whoever runs `notifier up` or a pump; verify again in a moment.")
+        print_sentence("The running `notifier up` or pump rebuilds them; verify again in a moment.")
     else:
-        print_sentence("With --repair they are made again from the rows.")
+        print_sentence("Use --repair to rebuild them from the rows.")
 
 
 def require(ports: Ports, user: UserId) -> None:
     """Raise NotFound if the account doesn't exist."""
     if user not in ports.directory.accounts([user]):
-        raise NotFound(f"The account is {user}.")
+        raise NotFound(f"Account {user} doesn't exist.")
 
 
 def count_audience(ports: Ports, settings: Settings, user: UserId, *, quiet: bool) -> AudienceCounts:
@@ -186,42 +189,42 @@ def freshness_facts(fresh: AudienceFreshness) -> Mapping[str, object]:
 
 def _print_freshness(fresh: AudienceFreshness) -> None:
     click.echo()
-    at = "no roll-up is known of" if fresh.rolled_up_at is None else f"rolled up at {fresh.rolled_up_at:%F %T} UTC"
+    at = "no roll-up is recorded" if fresh.rolled_up_at is None else f"last roll-up at {fresh.rolled_up_at:%F %T} UTC"
     match fresh.activity:
         case ActiveSetFreshness.HELD:
-            print_sentence("Tiers stay as they were loaded.")
+            print_sentence("Activity is not rolled up: tiers stay as loaded.")
         case ActiveSetFreshness.CURRENT:
-            print_sentence(f"Who is active is current: {at}.")
+            print_sentence(f"Activity is current: {at}.")
         case ActiveSetFreshness.SNAPSHOT:
-            print_sentence(f"Tiers are made of the last snapshot of who is active: {at}.")
+            print_sentence(f"Tiers use the last activity snapshot: {at}.")
     if waiting := {stream: n for stream, n in fresh.waiting.items() if n}:
         backlog = ", ".join(
-            f"{n:,}{' or more' if n == MAX_COUNTED_RECORDS else ''} of {stream}" for stream, n in waiting.items()
+            f"{n:,}{' or more' if n == MAX_COUNTED_RECORDS else ''} in {stream}" for stream, n in waiting.items()
         )
-        print_sentence(f"Accepted and not counted yet: {backlog}.")
+        print_sentence(f"Accepted but not counted yet: {backlog}.")
     else:
-        print_sentence("Everything that was said of follows, accounts and activity is in it.")
+        print_sentence("All accepted changes of follows, accounts and activity are counted.")
 
 
 def _print(counts: AudienceCounts) -> None:
     print_sentence(
         f"@{counts.subject.owner} is in the {counts.lane} lane, with {counts.followers:,} followers"
-        f" (shards of them: {counts.shards:,})."
+        f" (shards: {counts.shards:,})."
     )
     if counts.planned != counts.followers:
-        print_sentence(f"The head, by which bursts are planned, counts {counts.planned:,}.")
+        print_sentence(f"The head, from which bursts are planned, counts {counts.planned:,}.")
     if not counts.followers:
         return
     click.echo()
     rows = [(str(tier), people, counts.phones[tier]) for tier, people in counts.tiers.items()]
     rows += [(rule, people, 0) for rule, people in counts.suppressed.items()]
     print_table(
-        ("", "people", "phones", "of all"),
+        ("", "users", "with device", "of all"),
         [(name, people, phones, _share(people, counts.followers)) for name, people, phones in rows],
     )
     if counts.first_only:
         click.echo()
-        print_sentence(f"{counts.first_only:,} in the tiers want the first burst of a day alone.")
+        print_sentence(f"{counts.first_only:,} users in these tiers want only the first burst of a day.")
 
 
 def _share(n: int, of: int) -> str:

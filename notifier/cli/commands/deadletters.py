@@ -22,7 +22,7 @@ from notifier.topics import LANES
         'notifier deadletters resume mentions --reason "release 42 reads the new field"',
     ),
 )
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many letters.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Number of dead letters.")
 @data_option
 @json_option
 @click.pass_context
@@ -36,7 +36,7 @@ def deadletters(ctx: click.Context, /, *, limit: int, data: Path | None, as_json
         list_letters(limit=limit, data=data, as_json=as_json)
     elif any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ctx.params):
         # Only the list has these options. Ignoring --data would show or resume the lanes of another folder.
-        raise click.UsageError(f"Options belong behind {ctx.invoked_subcommand}")
+        raise click.UsageError(f"Put the options after {ctx.invoked_subcommand}")
 
 
 def list_letters(*, limit: int, data: Path | None, as_json: bool) -> None:
@@ -90,7 +90,7 @@ def lanes(data: Path | None, as_json: bool) -> None:
     epilog=example('notifier deadletters resume mentions --reason "release 42 reads the new field"'),
 )
 @click.argument("lane", type=click.Choice(LANES), metavar="LANE")
-@click.option("--reason", required=True, help="Why the lane may go on; it is written to the audit.")
+@click.option("--reason", required=True, help="Reason for resuming the lane, kept in the audit log.")
 @who_option
 @data_option
 @json_option
@@ -103,15 +103,15 @@ def resume(*, lane: str, reason: str, who: str, data: Path | None, as_json: bool
     from notifier.cli.context import opened
 
     if not reason.strip():
-        raise click.UsageError("The reason is empty")
+        raise click.UsageError("--reason must not be empty")
     with opened(settings_for(data)) as folder:
         stop = folder.ports.lane_tallies.resume(lane, who, reason, folder.ports.clock.now())
     if as_json:
         print_json({"lane": lane, "resumed": stop is not None, **stop_facts(stop)})
     elif stop is None:
-        print_sentence(f"The lane {lane} isn't stopped.")
+        print_sentence(f"Lane {lane} is not stopped.")
     else:
-        print_sentence(f"The lane {lane} goes on within a second.")
+        print_sentence(f"Lane {lane} resumes within a second.")
         print_facts(stop_facts(stop))
 
 

@@ -32,11 +32,17 @@ CLUSTER_KINDS = (
     *("cut-kafka", "cut-cassandra", "cut-valkey", "slow-kafka", "slow-cassandra", "slow-valkey"),
 )
 """Faults of processes and networks that the embedded profile doesn't have."""
-PROFILE_HELP = "Which technologies; cluster starts Kafka, Cassandra and Valkey in the folder, with Java and Maven."
-COLLAPSE_HELP = (
-    "Seconds; 0 is off, for who has at most 100,000 followers.  [default: 20; by policy, 60, with --headless]"
+PROFILE_HELP = (
+    "Set of technologies; cluster starts Kafka, Cassandra and Valkey in the folder, and needs Java and Maven."
 )
-FAULTS_HELP = f"Of {', '.join(KINDS)}; with commas. With --profile cluster also {', '.join(CLUSTER_KINDS)}."
+COLLAPSE_HELP = (
+    "Collapse window in seconds; 0 turns collapsing off for accounts with at most 100,000 followers."
+    "  [default: 20; by policy, 60, with --headless]"
+)
+FAULTS_HELP = (
+    f"Faults to inject, separated by commas: {', '.join(KINDS)}."
+    f" With --profile cluster also {', '.join(CLUSTER_KINDS)}."
+)
 LEAST_BURSTS = 20
 """Bursts that the demo must produce with default options."""
 
@@ -52,7 +58,7 @@ class Kinds(click.ParamType[tuple[str, ...]]):
         kinds = tuple(dict.fromkeys(kind.strip() for kind in str(value).split(",") if kind.strip()))
         for kind in kinds:
             if kind not in KINDS + CLUSTER_KINDS:
-                self.fail(f"{kind!r} is no fault; there are {', '.join(KINDS + CLUSTER_KINDS)}.", param, ctx)
+                self.fail(f"unknown fault {kind!r}; choose from {', '.join(KINDS + CLUSTER_KINDS)}.", param, ctx)
         return kinds
 
 
@@ -64,48 +70,61 @@ class Kinds(click.ParamType[tuple[str, ...]]):
         "notifier demo --headless --followers 200000000 --universe 200000000 --celebrities 1 --mentions 1",
     )
 )
-@click.option("--headless", is_flag=True, help="No page: a storm, then a check of everything from outside.")
+@click.option("--headless", is_flag=True, help="Send a storm without a page, then check the results from outside.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=None, help="Of the page.  [default: 8080, or any free one]"
+    "--port", type=click.IntRange(0, 65535), default=None, help="Port of the page.  [default: 8080, or any free one]"
 )
-@click.option("--open/--no-open", "opens", default=True, help="Open a browser, where there is a display.")
-@click.option("--fresh", is_flag=True, help="Throw away what an earlier demo kept in the folder.")
+@click.option("--open/--no-open", "opens", default=True, help="Open a browser, if there is a display.")
+@click.option("--fresh", is_flag=True, help="Delete the data of an earlier demo from the folder.")
 @click.option("--profile", type=click.Choice(PROFILES), default="embedded", show_default=True, help=PROFILE_HELP)
 @click.option(
     "--followers",
     type=click.IntRange(1),
     default=None,
-    help="Of the celebrity nova.  [default: 200,000,000; 1,000,000 with --headless]",
+    help="Followers of the celebrity nova.  [default: 200,000,000; 1,000,000 with --headless]",
 )
 @click.option(
     "--universe",
     type=click.IntRange(1),
     default=None,
-    help="People in all.  [default: as many as followers; twice as many with --headless]",
+    help="Number of users.  [default: as many as followers; twice as many with --headless]",
 )
 @click.option(
-    "--celebrities", type=click.IntRange(1, 10_000), default=None, help="How many.  [default: 2; 12 with --headless]"
+    "--celebrities",
+    type=click.IntRange(1, 10_000),
+    default=None,
+    help="Number of celebrities.  [default: 2; 12 with --headless]",
 )
 @click.option(
     "--second-followers",
     type=click.IntRange(1),
     default=None,
-    help="Of the celebrity orion.  [default: a tenth of nova's; a quarter with --headless]",
+    help="Followers of the celebrity orion.  [default: a tenth of nova's; a quarter with --headless]",
 )
-@click.option("--mentions", type=click.IntRange(1), default=240, show_default=True, help="How many.")
+@click.option("--mentions", type=click.IntRange(1), default=240, show_default=True, help="Number of mentions.")
 @click.option("--collapse", type=FiniteRange(0, 86400), default=None, help=COLLAPSE_HELP)
-@click.option("--threshold", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of a celebrity.")
 @click.option(
-    "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Another one, another storm."
+    "--threshold",
+    type=click.IntRange(1),
+    default=1_000_000,
+    show_default=True,
+    help="Followers of a celebrity, at least.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of the users and of the storm.",
 )
 @click.option("--faults", type=Kinds(), default=(), metavar="LIST", help=FAULTS_HELP)
-@click.option("--outage", type=DurationParam(), default="20s", show_default=True, help="How long a store-outage lasts.")
+@click.option("--outage", type=DurationParam(), default="20s", show_default=True, help="Duration of each store-outage.")
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
     default=None,
     metavar="DIR",
-    help="The data folder.  [default: ./notifier-demo, remembered; with --headless one that is thrown away]",
+    help="Data folder.  [default: ./notifier-demo, which is kept; a temporary one with --headless]",
 )
 @json_option
 @click.pass_context
@@ -141,9 +160,9 @@ def demo(
 
     headless = headless or as_json
     if profile != "cluster" and (unavailable := [kind for kind in faults if kind in CLUSTER_KINDS]):
-        raise click.UsageError(f"{unavailable[0]} is a fault of --profile cluster alone.")
+        raise click.UsageError(f"{unavailable[0]} needs --profile cluster.")
     if ctx.get_parameter_source("outage") is ParameterSource.COMMANDLINE and "store-outage" not in faults:
-        raise click.UsageError("--outage is how long --faults store-outage lasts.")
+        raise click.UsageError("--outage needs --faults store-outage.")
     try:
         count = followers or (1_000_000 if headless else 200_000_000)
         people = universe or (2 * count if headless else count)
@@ -181,7 +200,9 @@ def demo(
     else:
         print_checks(checks)
         name = command()
-        click.echo(f"\nNext: {name} fixture, then {name} up, and elsewhere: {name} mention --author ada --of nova")
+        click.echo(
+            f"\nNext: {name} fixture, then {name} up, and in another terminal: {name} mention --author ada --of nova"
+        )
     ctx.exit(0 if report["ok"] else 1)
 
 
@@ -228,7 +249,7 @@ def _empty_folder(keep: Path | None) -> Iterator[Path]:
     if keep is not None:
         prepare(keep)
         if any(keep.iterdir()):
-            raise NotEmpty(f"It is {keep}.")
+            raise NotEmpty(f"The folder is {keep}.")
         yield keep.absolute()
         return
     with tempfile.TemporaryDirectory(prefix="notifier-demo-", ignore_cleanup_errors=True) as folder:

@@ -254,18 +254,18 @@ class BrowserDemo:
         except OtherWorld as error:
             if not any(is_world_note(self.data / note) for note in (DEMO, DEMO_BEGUN)):
                 raise
-            raise OtherWorld(f"{error.detail} Or begin anew with --fresh.") from error
+            raise OtherWorld(f"{error.detail} Or start over with --fresh.") from error
 
     def _print_welcome(self, settings: Settings, ready: Ready, seconds: float, loading: "FixtureLoading") -> None:
         from notifier.api.auth.guards import demo_token
         from notifier.api.auth.service_keys import keys_of
 
-        kept = "being loaded" if loading.has_begun else "as you left them"
+        kept = "being loaded" if loading.has_begun else "unchanged since the last run"
         if loading.is_resumed:
-            kept = "being loaded anew, because the last time it was cut off"
-        click.echo(f"The demo is at {ready.url} after {seconds:.1f} s: {self.world.universe:,} people, {kept}")
+            kept = "being loaded again, because the last load was interrupted"
+        click.echo(f"The demo is at {ready.url} after {seconds:.1f} s: {self.world.universe:,} users, {kept}")
         click.echo(f"  Demo token    {demo_token(keys_of(settings))}")
-        click.echo(f"  Persistence   file {ready.data}; --fresh begins anew")
+        click.echo(f"  Persistence   folder {ready.data}; --fresh starts over")
         click.echo(f"  Next          press Start a storm, or: {command_line_for('storm', Path(ready.data))}")
         click.echo(f"  Stop          Ctrl-C; logs are in {ready.data}/logs")
         loading.call_when_ready(lambda: self._send_first_mentions(ready))

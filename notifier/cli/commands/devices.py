@@ -19,8 +19,8 @@ from notifier.flow.indexing.bitmaps import read_bitmap
 from notifier.ports.all_ports import Ports
 
 MISMATCH_REASONS = {
-    True: "it was loaded so, or the last one is gone since a moment ago",
-    False: "the device indexer has not processed it yet",
+    True: "the user was loaded with one, or the last device was removed a moment ago",
+    False: "the device indexer has not processed the registration yet",
 }
 """Reasons for a device bitmap that differs from the rows, by what the bitmap says."""
 ID = re.compile(r"[0-9a-f]{32}")
@@ -28,7 +28,7 @@ ID = re.compile(r"[0-9a-f]{32}")
 
 @click.command(epilog=example("notifier devices u1", "notifier devices u1 --remove 0f8c0d6f3b2b4a5e9d7c1a2b3c4d5e6f"))
 @click.argument("user")
-@click.option("--remove", metavar="ID", default=None, help="Take this one away first.")
+@click.option("--remove", metavar="ID", default=None, help="Remove the device with this id first.")
 @data_option
 @json_option
 def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) -> None:
@@ -39,7 +39,7 @@ def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) 
     from notifier.cli.context import opened
 
     if remove is not None and not ID.fullmatch(remove):
-        raise click.UsageError("A device's id has 32 hexadecimal digits.")
+        raise click.UsageError("A device id has 32 hexadecimal digits.")
     with opened(settings_for(data)) as folder:
         ports = folder.ports
         book = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
@@ -61,7 +61,7 @@ def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) 
         print_sentence(f"{user} has no device.")
     if is_in_bitmap is not bool(registered):
         print_sentence(
-            f"Fan-out sees {user} {'with' if is_in_bitmap else 'without'} a device: {MISMATCH_REASONS[is_in_bitmap]}."
+            f"Fan-out finds {user} {'with' if is_in_bitmap else 'without'} a device: {MISMATCH_REASONS[is_in_bitmap]}."
         )
 
 

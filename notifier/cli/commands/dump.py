@@ -28,9 +28,9 @@ Line = Mapping[str, object]
     )
 )
 @click.argument("contents", type=click.Choice(["inbox", "ledger", "bursts", "snapshots"]))
-@click.option("--ndjson", is_flag=True, help="One JSON object a line; there is no other form.")
-@click.option("--members", is_flag=True, help="Of seals: the bitmaps too, as hexadecimal.")
-@click.option("--burst", default=None, metavar="BURST", help="Of one burst alone, like mention:nova#12.")
+@click.option("--ndjson", is_flag=True, help="Print one JSON object per line, the only format.")
+@click.option("--members", is_flag=True, help="With snapshots: also print the bitmaps, in hexadecimal.")
+@click.option("--burst", default=None, metavar="BURST", help="Print only this burst, like mention:nova#12.")
 @data_option
 def dump(contents: str, ndjson: bool, members: bool, burst: str | None, data: Path | None) -> None:
     """Print inbox rows, ledger entries, bursts or audience snapshots as JSON lines.

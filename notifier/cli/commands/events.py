@@ -33,13 +33,13 @@ from notifier.ports.all_ports import Ports
 
 
 @click.command(epilog=example('notifier mention --author ada --of nova --text "hello @nova"'))
-@click.option("--author", required=True, help="Who wrote the tweet.")
-@click.option("--of", "mentioned", required=True, multiple=True, help="Who is mentioned; may be given several times.")
-@click.option("--text", default=None, help="The tweet.  [default: hello and the names]")
+@click.option("--author", required=True, help="Author of the tweet.")
+@click.option("--of", "mentioned", required=True, multiple=True, help="Mentioned account; may be repeated.")
+@click.option("--text", default=None, help="Text of the tweet.  [default: hello and the names]")
 @click.option(
-    "--id", "id", default=None, help="The event's id; the same id again is a duplicate.  [default: a new one]"
+    "--id", "id", default=None, help="Event id; an event with a known id is a duplicate.  [default: a new one]"
 )
-@click.option("--protected", is_flag=True, help="The author's tweets are for the author's followers only.")
+@click.option("--protected", is_flag=True, help="Show the tweet to the author's followers only.")
 @sends_events
 def mention(
     *,
@@ -70,10 +70,10 @@ def mention_event(
 @click.command(
     epilog=example("notifier retract --author ada --tweet t-1", "notifier retract --author ada --all --protected")
 )
-@click.option("--author", required=True, help="Who wrote it: nobody else's is taken back.")
-@click.option("--tweet", default=None, help="The tweet, by the id that its event named.")
-@click.option("--all", "everything", is_flag=True, help="All that the author has written so far.")
-@click.option("--protected", is_flag=True, help="With --all: leave it to those who follow the author.")
+@click.option("--author", required=True, help="Author of the tweets; tweets of other authors are not retracted.")
+@click.option("--tweet", default=None, help="Tweet id, as in its event.")
+@click.option("--all", "everything", is_flag=True, help="Retract all tweets of the author so far.")
+@click.option("--protected", is_flag=True, help="With --all: keep the tweets visible to the author's followers.")
 @sends_events
 def retract(*, author: str, tweet: str | None, everything: bool, protected: bool, sender: EventSender) -> None:
     """Retract a tweet, or all tweets of an author, and print the receipt.
@@ -81,9 +81,9 @@ def retract(*, author: str, tweet: str | None, everything: bool, protected: bool
     Retracted tweets are shown to no user any more.
     """
     if everything is (tweet is not None):
-        raise click.UsageError("Say which tweet by --tweet, or --all that the author has written.")
+        raise click.UsageError("Give either --tweet, or --all for all tweets of the author.")
     if protected and not everything:
-        raise click.UsageError("--protected goes with --all: a tweet alone is taken back from everybody.")
+        raise click.UsageError("--protected needs --all: a single tweet is retracted for all users.")
     sender.send(retract_event(author, tweet, protected=protected, now=datetime.now(UTC)))
 
 
@@ -100,9 +100,9 @@ def retract_event(author: str, tweet: str | None, *, protected: bool, now: datet
 @click.command(
     epilog=example("notifier follow --follower u8 --of nova", "notifier follow --follower u8 --of nova --end")
 )
-@click.option("--follower", required=True, help="Who follows.")
-@click.option("--of", "followed", required=True, help="Who is followed.")
-@click.option("--end", is_flag=True, help="The follower leaves.")
+@click.option("--follower", required=True, help="Account that follows.")
+@click.option("--of", "followed", required=True, help="Account that is followed.")
+@click.option("--end", is_flag=True, help="End the follow.")
 @sequence_option
 @sends_events
 def follow(*, follower: str, followed: str, end: bool, sequence: int | None, sender: EventSender) -> None:
@@ -121,7 +121,7 @@ def follow_event(
 
 # Commands `notifier block` and `notifier unblock`: send events of the graph service.
 
-by_option = click.option("--by", "blocker", required=True, help="Who blocks.")
+by_option = click.option("--by", "blocker", required=True, help="Account that blocks.")
 
 
 @click.command(epilog=example("notifier block @eve --by @ada"))
@@ -192,7 +192,9 @@ def remove(*, accounts: Sequence[str], sender: EventSender) -> None:
 
 
 @vip.command(name="list", epilog=example("notifier vip list", "notifier vip list --limit 10 --json"))
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The most that are told.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=100, show_default=True, help="Maximum number of accounts to list."
+)
 @data_option
 @json_option
 def list_vips(limit: int, data: Path | None, *, as_json: bool) -> None:
@@ -206,7 +208,7 @@ def list_vips(limit: int, data: Path | None, *, as_json: bool) -> None:
         return
     for name in names:
         print_sentence(f"@{name}")
-    print_sentence(f"{total:,} accounts are flagged{'' if total == len(names) else f', of which these are {limit:,}'}.")
+    print_sentence(f"{total:,} accounts are VIPs{'' if total == len(names) else f'; the first {limit:,} are listed'}.")
 
 
 def flagged(ports: Ports, limit: int) -> tuple[int, Sequence[UserId]]:
@@ -229,15 +231,15 @@ def _bitmaps(ports: Ports) -> Iterator[tuple[int, Bits]]:
 def _send_flags(accounts: Sequence[str], sender: EventSender, *, on: bool) -> None:
     names = list(dict.fromkeys(account.removeprefix("@") for account in accounts))
     if len(names) > MOST:
-        raise click.UsageError(f"{MOST:,} accounts at a time are the most, not {len(names):,}.")
+        raise click.UsageError(f"Give at most {MOST:,} accounts at a time, not {len(names):,}.")
     for problem in filter(None, map(id_problem, names)):
-        raise click.UsageError(f"An account's name {problem}.")
+        raise click.UsageError(f"Invalid account name: it {problem}.")
     results = sender.send_all([vip_event(name, on=on, now=datetime.now(UTC)) for name in names])
     if sender.as_json:
         print_json({"results": results})
     else:
         accounts_text = ", ".join(f"@{name}" for name in names)
-        print_sentence(f"Said of {accounts_text}: {'a VIP' if on else 'no VIP'}. Bitmaps have it in a moment.")
+        print_sentence(f"Sent for {accounts_text}: {'VIP' if on else 'not a VIP'}. Bitmaps are updated within moments.")
 
 
 def vip_event(user: str, *, on: bool, now: datetime) -> Mapping[str, object]:
@@ -253,10 +255,10 @@ BATCH = "application/cloudevents-batch+json"
 
 
 @click.command(epilog=example("notifier storm --of nova --rate 100 --for 10s"))
-@click.option("--of", "star", default="nova", show_default=True, help="Who is mentioned.")
-@click.option("--rate", type=click.IntRange(10, 5000), default=100, show_default=True, help="Mentions a second.")
+@click.option("--of", "star", default="nova", show_default=True, help="Mentioned account.")
+@click.option("--rate", type=click.IntRange(10, 5000), default=100, show_default=True, help="Mentions per second.")
 @click.option(
-    "--for", "lasting", type=DurationParam(), default="10s", show_default=True, help="How long, like 10s or 1m."
+    "--for", "lasting", type=DurationParam(), default="10s", show_default=True, help="Duration, like 10s or 1m."
 )
 @data_option
 @json_option

@@ -19,26 +19,35 @@ ROLE = "fakes"
 BEATS_EVERY = 1.0
 """Seconds between heartbeats."""
 SCRIPT_HELP = (
-    "What it does besides answering well: gone=2%, elsewhere=1%, limited=30s, down=30s, stall or stall=30s,"
+    "Misbehavior of the fake: gone=2%, elsewhere=1%, limited=30s, down=30s, stall or stall=30s,"
     " after=10s (for those three), latency=50ms, streams=1, goaway=1000, cut=500,"
-    " seed=7 (others are gone); with commas."
+    " seed=7 (other devices are gone); separated by commas."
 )
 _PORT = click.IntRange(0, 65535)
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _CERTIFICATE = click.Path(path_type=Path, dir_okay=False, exists=True)
 
-_script = click.option("--script", default="", metavar="WORDS", help=SCRIPT_HELP)
+_script = click.option("--script", default="", metavar="SCRIPT", help=SCRIPT_HELP)
 
 
 def _options(verb: Callable[..., None]) -> Callable[..., None]:
     """Add the options that `apns`, `fcm` and `webpush` share."""
     for option in (
         json_option,
-        click.option("--certificate", type=_CERTIFICATE, metavar="FILE", help="Speak TLS; with its key, as PEM."),
-        click.option("--ready-file", type=_FILE, metavar="FILE", help="Says so here too, as JSON."),
-        click.option("--out", type=_FILE, metavar="FILE", help="Add a line for each alert that arrives."),
+        click.option(
+            "--certificate",
+            type=_CERTIFICATE,
+            metavar="FILE",
+            help="Use TLS with this certificate and its key, in PEM.",
+        ),
+        click.option("--ready-file", type=_FILE, metavar="FILE", help="Also write the address to this file, as JSON."),
+        click.option(
+            "--out", type=_FILE, metavar="FILE", help="Append a line to this file for each alert that arrives."
+        ),
         _script,
-        click.option("--port", type=_PORT, default=0, show_default=True, help="0 takes any free port."),
+        click.option(
+            "--port", type=_PORT, default=0, show_default=True, help="Port to listen on; 0 takes any free port."
+        ),
     ):
         verb = option(verb)
     return verb
@@ -81,9 +90,9 @@ def _run_fake(platform: Platform, options: dict[str, Any]) -> None:
 
 
 @fake.command(name="all", hidden=True, epilog=example("notifier fake all --apns 9001 --fcm 9002 --web 9003"))
-@click.option("--apns", type=_PORT, default=None, help="A port, for Apple's.")
-@click.option("--fcm", type=_PORT, default=None, help="For Google's.")
-@click.option("--web", type=_PORT, default=None, help="For browsers'.")
+@click.option("--apns", type=_PORT, default=None, help="Port of the APNs fake.")
+@click.option("--fcm", type=_PORT, default=None, help="Port of the FCM fake.")
+@click.option("--web", type=_PORT, default=None, help="Port of the Web Push fake.")
 @_script
 @parent_option
 @data_option

@@ -17,23 +17,25 @@ from notifier.cli.output import print_json, print_sentence, progress
     )
 )
 @click.option(
-    "--followers", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of the celebrity nova."
+    "--followers", type=click.IntRange(1), default=1_000_000, show_default=True, help="Followers of the celebrity nova."
 )
-@click.option("--universe", type=click.IntRange(1), default=None, help="People in all.  [default: twice the followers]")
+@click.option(
+    "--universe", type=click.IntRange(1), default=None, help="Number of users.  [default: twice the followers]"
+)
 @click.option(
     "--celebrities",
     type=click.IntRange(1, 10_000),
     default=12,
     show_default=True,
-    help="How many; each takes up to a second.",
+    help="Number of celebrities; each takes up to a second.",
 )
 @click.option(
     "--second-followers",
     type=click.IntRange(1),
     default=None,
-    help="Of the celebrity orion.  [default: a quarter of nova's]",
+    help="Followers of the celebrity orion.  [default: a quarter of nova's]",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Another one, another world.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the generated data.")
 @data_option
 @json_option
 def fixture(
@@ -71,7 +73,7 @@ def fixture(
     settings = settings_for(data)
     prepare(settings.data)
     started = time.monotonic()
-    with opened(settings) as folder, progress("loading people", steps(world), quiet=as_json) as advance:
+    with opened(settings) as folder, progress("loading users", steps(world), quiet=as_json) as advance:
         require_no_users(settings.data, world, folder.ports.directory, folder.ports.sets)
         claim(settings.data, world)
         ports = folder.ports
@@ -89,6 +91,6 @@ def fixture(
     else:
         first = world.names[0]
         print_sentence(
-            f"{world.universe:,} people and {celebrities:,} celebrities in {took:.1f} s, into {settings.data}."
+            f"Loaded {world.universe:,} users and {celebrities:,} celebrities in {took:.1f} s into {settings.data}."
         )
         print_sentence(f"{first} has {world.size(0):,} followers. Next: {command_line_for('up', data)}")

@@ -33,9 +33,13 @@ TOKEN_LIFETIME = timedelta(minutes=1)
 
 @click.command(epilog=example("notifier inbox u7", "notifier inbox u7 --limit 5 --json"))
 @click.argument("user")
-@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="How many items.")
-@click.option("--url", default=None, help="Ask the service there, instead of the data folder itself.")
-@click.option("--token", default=None, help="The person's token for it.  [default: one made with the folder's secret]")
+@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Number of items.")
+@click.option("--url", default=None, help="URL of a service to ask, instead of reading the data folder.")
+@click.option(
+    "--token",
+    default=None,
+    help="The user's token for that service.  [default: one signed with the secret of the data folder]",
+)
 @data_option
 @json_option
 def inbox(*, user: str, limit: int, url: str | None, token: str | None, data: Path | None, as_json: bool) -> None:
@@ -148,6 +152,6 @@ def _print(shown: Mapping[str, object]) -> None:
         for item in items:
             click.echo(f"{'*' if item['unread'] else ' '} {item['opened_at']}  {cell(item['text'])}")
     if shown["partial"]:
-        print_sentence("The store doesn't answer completely; some may be missing.")
+        print_sentence("The store answered only partly; some items may be missing.")
     elif shown["more"]:
-        print_sentence("There are older ones.")
+        print_sentence("There are older items.")

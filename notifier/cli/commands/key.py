@@ -30,7 +30,12 @@ def key() -> None:
 @key.command(epilog=example("notifier key add graph --scope follows", "notifier key add grafana --scope read-metrics"))
 @click.argument("name")
 @click.option(
-    "--scope", "scopes", type=click.Choice(SCOPES), multiple=True, required=True, help="What for; may be repeated."
+    "--scope",
+    "scopes",
+    type=click.Choice(SCOPES),
+    multiple=True,
+    required=True,
+    help="Scope of the key; may be repeated.",
 )
 @data_option
 @json_option
@@ -42,7 +47,9 @@ def add(name: str, scopes: tuple[str, ...], data: Path | None, as_json: bool) ->
     from notifier.api.auth.service_keys import is_name, new_key
 
     if not is_name(name):
-        raise click.UsageError(f"{name!r} is no name: small letters, digits, dots, dashes and underscores, at most 64.")
+        raise click.UsageError(
+            f"Invalid key name {name!r}: use at most 64 lowercase letters, digits, dots, dashes and underscores."
+        )
     book = _book(data)
     key_text, stored = new_key(name, {Scope(scope) for scope in scopes}, book.pepper, datetime.now(UTC))
     with book.edited() as keys:
@@ -62,7 +69,7 @@ def list_keys(data: Path | None, as_json: bool) -> None:
     if as_json:
         print_json([key_facts(key_) for key_ in keys])
     elif not keys:
-        print_sentence("There are no keys but the one of secret.json, which has all scopes.")
+        print_sentence("The only key is the one in secret.json, which has all scopes.")
     else:
         rows = [(key_.id, key_.name, " ".join(key_.scopes), key_.made_at) for key_ in keys]
         print_table(("id", "name", "scopes", "made"), rows)
@@ -87,9 +94,9 @@ def selected_key(id_or_name: str, keys: Sequence["ServiceKey"]) -> "ServiceKey":
     """Return the key with this id or name. Raises NotFound, and UsageError if several keys have the name."""
     matches = [key_ for key_ in keys if key_.id == id_or_name] or [key_ for key_ in keys if key_.name == id_or_name]
     if not matches:
-        raise NotFound(f"No key has the id or the name {id_or_name}.")
+        raise NotFound(f"No key has the id or name {id_or_name}.")
     if len(matches) > 1:
-        raise click.UsageError(f"{len(matches)} keys are named {id_or_name}; give the id of one: `notifier key list`.")
+        raise click.UsageError(f"{len(matches)} keys are named {id_or_name}; give an id from `notifier key list`.")
     return matches[0]
 
 

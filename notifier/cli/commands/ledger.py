@@ -41,7 +41,7 @@ def ledger_facts(ports: Ports, key: BurstKey) -> dict[str, object]:
 
     progress = ports.ledger.read([key]).get(key)
     if progress is None:
-        raise NotFound(f"The burst {key} has no plan.")
+        raise NotFound(f"Burst {key} has no plan.")
     now, held = ports.clock.now(), active_throttle_ids(ports)
     tallies = (seal.counts() for seal in ports.archive.audience_snapshots(key))
     sums = recipient_totals(progress, tallies, throttles=held, now=now)
@@ -91,10 +91,10 @@ def _print(report: Mapping[str, object]) -> None:
     )
     click.echo()
     if sums["expired"]:
-        print_sentence("The seals have expired; nothing to check against.")
+        print_sentence("The audience snapshots have expired; the totals can't be checked.")
     else:
-        print_table(("people", ""), [(name, n) for name, n in sums.items() if name not in ("balanced", "expired")])
-        click.echo("The books balance." if sums["balanced"] else "The books do not balance.")
+        print_table(("users", ""), [(name, n) for name, n in sums.items() if name not in ("balanced", "expired")])
+        click.echo("The totals balance." if sums["balanced"] else "The totals do not balance.")
     click.echo()
     print_table(("step", "tier", "state", "slices", "until"), [tuple(line.values()) for line in slices])
     if parked_by:

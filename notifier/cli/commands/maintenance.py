@@ -29,10 +29,10 @@ def flush(*, data: Path | None) -> None:
     profile = choose(settings)
     try:
         if not profile.flush_redis():
-            raise CacheUnavailable("There is no Redis of our own that could be emptied.")
+            raise CacheUnavailable("No Redis started by `notifier up` is running.")
     finally:
         profile.close()
-    click.echo("Redis was emptied. Tabs read the store until the index is rebuilt, and lost tasks are queued again.")
+    click.echo("Redis was emptied. Inboxes read the store until the index is rebuilt, and lost tasks are queued again.")
 
 
 # Command `notifier migrate`.
@@ -45,7 +45,7 @@ PHASES = ("pre", "post")
     "--phase",
     type=click.Choice(PHASES),
     default=None,
-    help="pre: before new code starts, while the old serves; post: once no old code runs.  [default: both]",
+    help="pre: before new code starts, while old code serves; post: once no old code runs.  [default: both]",
 )
 @data_option
 @json_option
@@ -68,7 +68,7 @@ def migrate(*, phase: str | None, data: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"data": str(settings.data), "steps": steps})
     else:
-        click.echo(f"{settings.data} is up to date; steps taken: {steps}.")
+        click.echo(f"{settings.data} is up to date; steps applied: {steps}.")
 
 
 # Command `notifier settings`.

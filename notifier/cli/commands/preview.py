@@ -24,9 +24,9 @@ PREVIEW_TWEET = "preview"
 
 @click.command(epilog=example("notifier preview @nova", "notifier preview @nova --author ada --tweet t1 --json"))
 @click.argument("account")
-@click.option("--author", default=ANY_AUTHOR, help="Who would mention it.  [default: somebody]")
-@click.option("--tweet", default=None, help="Which of the author's it would be in.  [default: a new one]")
-@click.option("--protected", is_flag=True, help="The author's tweets are for the author's followers only.")
+@click.option("--author", default=ANY_AUTHOR, help="Author of the mention.  [default: an unknown account]")
+@click.option("--tweet", default=None, help="Id of the author's tweet.  [default: a new one]")
+@click.option("--protected", is_flag=True, help="Show the tweet to the author's followers only.")
 @data_option
 @json_option
 def preview(account: str, author: str, tweet: str | None, *, protected: bool, data: Path | None, as_json: bool) -> None:
@@ -42,11 +42,11 @@ def preview(account: str, author: str, tweet: str | None, *, protected: bool, da
 
     user, settings = UserId(account.removeprefix("@")), settings_for(data)
     if protected and not author:
-        raise click.UsageError("--protected needs --author: whose followers it is for.")
+        raise click.UsageError("--protected needs --author: only that author's followers see the tweet.")
     if tweet is not None and not author:
-        raise click.UsageError("--tweet needs --author: who wrote it.")
+        raise click.UsageError("--tweet needs --author, the author of the tweet.")
     if tweet is not None and (problem := id_problem(tweet)):
-        raise click.UsageError(f"A tweet's id {problem}.")
+        raise click.UsageError(f"Invalid tweet id: it {problem}.")
     with opened(settings) as folder, _bars(quiet=as_json) as begun:
         require(folder.ports, user)
         system = build_system(ports=folder.ports, settings=settings, metrics=Metrics(), owner="preview")
@@ -82,7 +82,8 @@ def _event(user: UserId, author: UserId, tweet: str, *, protected: bool, now: da
 def _print(forecast: PreviewBody) -> None:
     if forecast.burst is None:
         print_sentence(
-            f"A mention of @{forecast.account} would reach nobody but perhaps @{forecast.account}: {forecast.refusal}."
+            f"A mention of @{forecast.account} would reach no user except perhaps @{forecast.account}:"
+            f" {forecast.refusal}."
         )
         return
     verb = "join" if forecast.count > 1 else "open"
@@ -95,7 +96,7 @@ def _print(forecast: PreviewBody) -> None:
     if not forecast.tiers:
         return
     click.echo()
-    headings = ("", "people", "phones", "rows", "bytes", "seconds", "held by")
+    headings = ("", "users", "alerts", "rows", "bytes", "seconds", "held by")
     rows = [
         (tier, estimate.people, estimate.phones, estimate.rows, estimate.bytes, estimate.eta_seconds, estimate.held_by)
         for tier, estimate in forecast.tiers.items()
@@ -103,5 +104,5 @@ def _print(forecast: PreviewBody) -> None:
     print_table(headings, rows)
     click.echo()
     left_out = {f"left out: {rule}": people for rule, people in forecast.suppressed.items()}
-    dormant = {"dormant": forecast.dormant, "of them with an alert": forecast.dormant_phones}
+    dormant = {"dormant": forecast.dormant, "dormant with an alert": forecast.dormant_phones}
     print_facts(dormant | left_out | {"first of its day": "yes" if forecast.first_of_day else "no"})

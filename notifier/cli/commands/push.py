@@ -58,7 +58,7 @@ class TestResult:
             case RetryAt(at=at, reason=reason):
                 return f"retry at {stamp(at)}: {reason}"
             case PayloadError(reason=reason):
-                return f"our mistake: {reason}"
+                return f"invalid payload: {reason}"
             case ConfigError(reason=reason):
                 return f"not configured: {reason}"
             case Unknown(reason=reason):
@@ -80,8 +80,8 @@ def push() -> None:
 
 
 @push.command(epilog=example("notifier push test --user u1", 'notifier push test --user u1 --text "Is it you?" --json'))
-@click.option("--user", required=True, help="Whose devices.")
-@click.option("--text", default=TEXT, show_default=True, help="What they show.")
+@click.option("--user", required=True, help="User whose devices get the alert.")
+@click.option("--text", default=TEXT, show_default=True, help="Text of the alert.")
 @data_option
 @json_option
 @click.pass_context
@@ -95,7 +95,7 @@ def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json
     from notifier.cli.context import opened
 
     if not text.strip() or len(text) > LONGEST:
-        raise click.UsageError(f"--text has 1 to {LONGEST} characters.")
+        raise click.UsageError(f"--text must have 1 to {LONGEST} characters.")
     with opened(settings_for(data)) as folder:
         ports = folder.ports
         book = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
@@ -106,9 +106,9 @@ def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json
     if as_json:
         print_json({"user": user_id, "text": text, "devices": [result.json for result in results]})
     elif results:
-        print_table(("id", "platform", "app", "last four", "what became of it"), [_row(result) for result in results])
+        print_table(("id", "platform", "app", "last four", "result"), [_row(result) for result in results])
     else:
-        print_sentence(f"{user_id} has no device; apps register theirs at /v1/devices.")
+        print_sentence(f"{user_id} has no device; apps register devices at /v1/devices.")
     if not results or not all(isinstance(result.receipt, Accepted) for result in results):
         ctx.exit(1)
 

@@ -29,13 +29,15 @@ Decide = Callable[[Sequence[HeldMention]], Sequence[HeldMention]]
 
 of_option = click.option("--of", "of", default=None, help="Only mentions of this account.")
 by_option = click.option("--by", "by", default=None, help="Only mentions by this account.")
-all_by_option = click.option("--by", "by", default=None, help="Instead of ids: all that waits of this account's.")
+all_by_option = click.option("--by", "by", default=None, help="Instead of ids: all held mentions by this account.")
 
 
 @click.command(epilog=example("notifier reach held", "notifier reach held --of @nova --by @bob --json"))
 @of_option
 @by_option
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The most that are listed.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=100, show_default=True, help="Maximum number of mentions to list."
+)
 @data_option
 @json_option
 def held(*, of: str | None, by: str | None, limit: int, data: Path | None, as_json: bool) -> None:
@@ -78,7 +80,7 @@ def release(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, 
         go = HeldMentionRelease.of(folder.ports)
         done = _decided(folder.ports, ids, by, lambda batch: go(batch, who))
         done = _without_retracted(folder.ports, done) if as_json else done
-    _print_held(done, "on their way", as_json=as_json)
+    _print_held(done, "released", as_json=as_json)
 
 
 @click.command(epilog=example("notifier reach drop 2789d953", "notifier reach drop --by @bob"))
@@ -130,15 +132,15 @@ def selected_holds(ids: Sequence[str], known: Iterable[HeldMention]) -> Sequence
     Raises UsageError for an ambiguous or short prefix, and NotFound for an unknown one.
     """
     if short_id := next((id for id in ids if len(id) < SHORTEST), None):
-        raise click.UsageError(f"{short_id!r} is too little of an id: give its first {SHORTEST} characters.")
+        raise click.UsageError(f"{short_id!r} is too short: give at least the first {SHORTEST} characters of the id.")
     candidates = [hold for hold in known if hold.key.startswith(tuple(ids))]
     selected = dict[str, HeldMention]()
     for id in ids:
         holds = [hold for hold in candidates if hold.key.startswith(id)]
         if not holds:
-            raise NotFound(f"No mention {id} waits.")
+            raise NotFound(f"No mention {id} is held.")
         if len(holds) > 1:
-            raise click.UsageError(f"The ids of {len(holds)} mentions begin with {id}; give more of the one you mean.")
+            raise click.UsageError(f"The ids of {len(holds)} mentions begin with {id}; give more characters.")
         selected[holds[0].key] = holds[0]
     return list(selected.values())
 
@@ -149,13 +151,13 @@ def _decided(ports: Ports, ids: Sequence[str], by: str | None, decide: Decide) -
     Raises NotFound if there are none, also because another operator has just decided them.
     """
     if bool(ids) == (by is not None):
-        raise click.UsageError("Give ids, as `notifier reach held` shows them, or --by an account.")
+        raise click.UsageError("Give either ids from `notifier reach held`, or --by and an account.")
     wanted = iter(selected_holds(ids, ports.held_mentions.waiting()) if ids else waiting(ports, by=by))
     done = list[HeldMention]()
     while batch := list(islice(wanted, TOGETHER)):
         done += decide(batch)
     if not done:
-        raise NotFound(f"No mention {'by @' + by.removeprefix('@') if by else ', '.join(ids)} waits.")
+        raise NotFound(f"No mention {'by @' + by.removeprefix('@') if by else ', '.join(ids)} is held.")
     return done
 
 
@@ -205,9 +207,14 @@ def reach() -> None:
 
 @reach.command("set", epilog=example('notifier reach set @bob --verdict hold --reason "a flood of links"'))
 @click.argument("account")
-@click.option("--verdict", type=click.Choice([str(choice) for choice in Verdict]), required=True, help="How far.")
-@click.option("--reason", required=True, help="For whoever sees it next.")
-@click.option("--unknown-account", is_flag=True, help="Also of an account that the directory has never heard of.")
+@click.option(
+    "--verdict",
+    type=click.Choice([str(choice) for choice in Verdict]),
+    required=True,
+    help="How far the mentions reach.",
+)
+@click.option("--reason", required=True, help="Reason, shown to other operators.")
+@click.option("--unknown-account", is_flag=True, help="Accept an account that the directory doesn't know.")
 @who_option
 @data_option
 @json_option
@@ -236,7 +243,7 @@ def set_reach(
         current = ports.reach_limits.read_current([user])[user]
     _print(current, as_json=as_json)
     if current != record:
-        click.echo(f"What you said doesn't stand: {current.operator} has said this of @{user} meanwhile.", err=True)
+        click.echo(f"Not applied: {current.operator} has set this verdict for @{user} at the same time.", err=True)
         click.get_current_context().exit(1)
 
 
@@ -252,7 +259,7 @@ def list_reaches(data: Path | None, as_json: bool) -> None:
     if as_json:
         print_json([limit_facts(record) for record in limited])
     elif not limited:
-        print_sentence("Everybody's mentions carry all the way.")
+        print_sentence("No account has a limited reach.")
     else:
         rows = [(f"@{record.user}", record.verdict, record.at, record.operator, record.reason) for record in limited]
         print_table(("account", "verdict", "since", "who", "reason"), rows)
@@ -276,21 +283,21 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
     elif as_json:
         print_json({"account": user, "verdict": str(Verdict.ALL), "reason": None, "who": None, "at": None})
     else:
-        print_sentence(f"Nothing was said of @{user}: the mentions carry all the way.")
+        print_sentence(f"@{user} has no verdict: its reach is not limited.")
 
 
 def named(account: str) -> UserId:
     """Return the account name without @. Raises UsageError for an invalid name."""
     user = account.removeprefix("@")
     if problem := id_problem(user):
-        raise click.UsageError(f"An account's name {problem}.")
+        raise click.UsageError(f"Invalid account name: it {problem}.")
     return UserId(user)
 
 
 def require(ports: Ports, user: UserId) -> None:
     """Raise NotFound if the directory doesn't know the account."""
     if user not in ports.directory.accounts([user]):
-        raise NotFound(f"The account is {user}; --unknown-account says it all the same.")
+        raise NotFound(f"Account {user} is unknown; `notifier reach set` accepts it with --unknown-account.")
 
 
 def limit_facts(limit: ReachLimit) -> dict[str, object]:

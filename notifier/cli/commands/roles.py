@@ -21,9 +21,13 @@ from notifier.domain.ids import Platform
 CHATTY_LOGGERS = ("cassandra", "kafka")
 """Client libraries that log every connection. They are silenced below WARNING unless the log level is `debug`."""
 
-parent_option = click.option("--parent", type=int, default=None, hidden=True, help="End when this process ends.")
+parent_option = click.option("--parent", type=int, default=None, hidden=True, help="Id of a process; end when it ends.")
 number_option = click.option(
-    "--number", type=click.IntRange(1), default=1, hidden=True, help="Which of the role's processes in one folder."
+    "--number",
+    type=click.IntRange(1),
+    default=1,
+    hidden=True,
+    help="Number of the process among those of its role in one folder.",
 )
 
 

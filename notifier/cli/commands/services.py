@@ -29,7 +29,8 @@ def services() -> None:
 @click.option(
     "--periodic",
     is_flag=True,
-    help="Cassandra acknowledges before its log is on disk, as is usual with three replicas; a kill loses rows.",
+    help="Let Cassandra acknowledge writes before its log is on disk, as is usual with three "
+    "replicas; a kill loses rows.",
 )
 @data_option
 def up(*, periodic: bool, data: Path | None) -> None:
@@ -46,8 +47,11 @@ def up(*, periodic: bool, data: Path | None) -> None:
     )
     if not fleet.is_sync(sync):
         mode = "without" if periodic else "with"
-        click.echo(f"Cassandra was started {mode} --periodic, and goes on so: stop it first to change that.")
-    click.echo(f"{'' if started else 'All of them run already. '}Stop them: {command_line_for('services down', data)}")
+        click.echo(f"Cassandra was started {mode} --periodic; stop it first to change that.")
+    click.echo(
+        f"{'' if started else 'All services are already running. '}"
+        f"Stop them with: {command_line_for('services down', data)}"
+    )
 
 
 @services.command(epilog=example("notifier services status --json"))
@@ -65,7 +69,9 @@ def status(*, data: Path | None, as_json: bool) -> None:
     for engine, runs in engines:
         click.echo(f"  {engine.name:<10} {engine.address:<18} {f'process {engine.pid}' if runs else 'not running'}")
     if not engines:
-        click.echo(f"None was ever started here. Start them: {command_line_for('services up', data)}")
+        click.echo(
+            f"No service was ever started in this folder. Start them with: {command_line_for('services up', data)}"
+        )
 
 
 @services.command(epilog=example("notifier services down"))

@@ -28,7 +28,7 @@ def user_name() -> str:
 
 
 who_option = click.option(
-    "--who", envvar=["USER", "LOGNAME"], default=user_name, help="Who does it.  [default: the user's name]"
+    "--who", envvar=["USER", "LOGNAME"], default=user_name, help="Name of the operator.  [default: the current user]"
 )
 
 
@@ -47,13 +47,15 @@ def throttle() -> None:
         'notifier throttle set --tier p2 --pause --for 2h --reason "maintenance"',
     ),
 )
-@click.option("--tier", type=click.Choice([str(tier) for tier in TIERS]), required=True, help="Which.")
-@click.option("--rate", type=Rate(), default=None, help="Deliveries a second, like 500, 20k or 1.5M.")
-@click.option("--pause", is_flag=True, help="Stop the tier altogether.")
 @click.option(
-    "--for", "lasting", type=DurationParam(), required=True, help="How long, like 30s, 20m or 2h; at most 7d."
+    "--tier", type=click.Choice([str(tier) for tier in TIERS]), required=True, help="Tier to slow down or pause."
 )
-@click.option("--reason", required=True, help="For whoever sees it next.")
+@click.option("--rate", type=Rate(), default=None, help="Deliveries per second, like 500, 20k or 1.5M.")
+@click.option("--pause", is_flag=True, help="Stop the tier completely.")
+@click.option(
+    "--for", "lasting", type=DurationParam(), required=True, help="Duration, like 30s, 20m or 2h; at most 7d."
+)
+@click.option("--reason", required=True, help="Reason, shown to other operators.")
 @who_option
 @data_option
 @json_option
@@ -72,7 +74,7 @@ def set_throttle(
     from notifier.cli.context import opened
 
     if pause == (rate is not None):
-        raise click.UsageError("Give a --rate, or --pause to stop the tier.")
+        raise click.UsageError("Give either --rate, or --pause to stop the tier.")
     with opened(settings_for(data)) as folder:
         ports = folder.ports
         now = ports.clock.now()
@@ -126,7 +128,7 @@ def lift(id: str, who: str, data: Path | None, as_json: bool) -> None:
         ended = [folder.ports.throttles.lift(throttle_, who, now) for throttle_ in wanted]
     lifted = [throttle_ for throttle_ in ended if throttle_]
     if not lifted:
-        raise NotFound(f"No throttle {id} is in force.")
+        raise NotFound(f"No throttle {id} is active.")
     if as_json and id in TIERS:
         print_json([throttle_facts(throttle_, now) for throttle_ in lifted])
         return
@@ -142,10 +144,12 @@ def selected_throttles(id: str, known: Sequence[Throttle], now: datetime) -> Seq
     if any(throttle_.id == id for throttle_ in active):
         return [id]
     if len(id) < SHORTEST:
-        raise click.UsageError(f"{id!r} is too little of an id: give its first {SHORTEST} characters, or a tier.")
+        raise click.UsageError(
+            f"{id!r} is too short: give at least the first {SHORTEST} characters of the id, or a tier."
+        )
     matches = [throttle_.id for throttle_ in active if throttle_.id.startswith(id)]
     if len(matches) > 1:
-        raise click.UsageError(f"The ids of {len(matches)} throttles begin with {id}; give more of the one you mean.")
+        raise click.UsageError(f"The ids of {len(matches)} throttles begin with {id}; give more characters.")
     return matches
 
 

@@ -18,7 +18,7 @@ SHORTEST = timedelta(seconds=1)
 
 @click.command(epilog=example("notifier token u7 --ttl 1h"))
 @click.argument("user")
-@click.option("--ttl", type=DurationParam(), default="15m", show_default=True, help="How long it is good.")
+@click.option("--ttl", type=DurationParam(), default="15m", show_default=True, help="Lifetime of the token.")
 @data_option
 @json_option
 def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
@@ -29,12 +29,12 @@ def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
     from notifier.cli.context import opened
 
     if ttl < SHORTEST:
-        raise click.UsageError("--ttl is less than a second; the token would have ended before anybody used it.")
+        raise click.UsageError("--ttl must be at least 1s; a shorter token expires before it can be used.")
     settings = settings_for(data)
     with opened(settings) as folder:
         account = folder.ports.directory.accounts([UserId(user)]).get(UserId(user))
         if account is None or account.deleted:
-            raise NotFound(f"The user is {user}.")
+            raise NotFound(f"User {user} doesn't exist or is deleted.")
         now = folder.ports.clock.now()
         text = own_token(settings, UserId(user), now, ttl)
     if as_json:
@@ -51,5 +51,7 @@ def own_token(settings: Settings, user: UserId, now: datetime, ttl: timedelta) -
     from notifier.api.auth.identity import issue_token, keys_of
 
     if settings.issuer.name:
-        raise click.UsageError(f"People's tokens come from {settings.issuer.name}; one of ours would open nothing.")
+        raise click.UsageError(
+            f"User tokens are issued by {settings.issuer.name}; the service rejects tokens of the data folder."
+        )
     return issue_token(keys_of(settings), user, now, ttl)

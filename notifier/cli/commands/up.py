@@ -45,31 +45,31 @@ if TYPE_CHECKING:
     "--workers",
     type=click.IntRange(1, MAX_API_WORKERS),
     default=None,
-    help="API processes that share the port.  [default: NOTIFIER_API_WORKERS, or by the number of cores]",
+    help="Number of API processes that share the port.  [default: NOTIFIER_API_WORKERS, or by the number of cores]",
 )
 @click.option(
     "--ready-file",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
     metavar="FILE",
-    help="Says so here too.",
+    help="Also write the ready file here.",
 )
 @click.option(
     "--insecure-dev",
     is_flag=True,
-    help="Let in whoever asks at this machine without a key, as anybody: for development alone.",
+    help="Accept requests from this machine without a key, as any service and any user; for development only.",
 )
 @click.option(
     "--fake-script",
-    metavar="WORDS",
-    help="What fakes of providers do besides answering well (`notifier fake`).  [default: NOTIFIER_PUSH_FAKE_SCRIPT]",
+    metavar="SCRIPT",
+    help="Misbehavior of the fake providers, as in `notifier fake`.  [default: NOTIFIER_PUSH_FAKE_SCRIPT]",
 )
 @click.option(
     "--hung-after",
     type=FiniteRange(min=1.0),
     default=SILENT_FOR,
     hidden=True,
-    help="Seconds without a sign of life.",
+    help="Seconds without a heartbeat after which a process is restarted.",
 )
 @data_option
 def up(
@@ -281,7 +281,7 @@ def banner(ready: Ready, seconds: float) -> None:
     from notifier.api.auth.dev_mode import INSECURE_WARNING
 
     folder = None if Path(ready.data) == Settings().data.absolute() else Path(ready.data)
-    click.echo(f"notifier {ready.version} is up at {ready.url} after {seconds:.1f} s; Ctrl-C ends it")
+    click.echo(f"notifier {ready.version} is up at {ready.url} after {seconds:.1f} s; Ctrl-C stops it")
     if ready.insecure_dev:
         click.echo(INSECURE_WARNING)
     click.echo(f"  data   {ready.data}")

@@ -84,7 +84,7 @@ class Child:
         """Kill the process without SIGTERM, which a hung one may not handle. The next `tend` detects its death."""
         assert self.process is not None
         LOGGER.warning(
-            "The role %s (process %d) gave no sign of life for %g s: it is killed and replaced.",
+            "no heartbeat from role %s (process %d) for %g s, killing and restarting it",
             self.role,
             self.process.pid,
             silent_for,
@@ -160,4 +160,4 @@ def last_line(log: Path) -> str:
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - 4096))
         lines = file.read().decode(errors="replace").split("\n")
-    return next((line for line in reversed(lines) if line.strip()), "it said nothing.")
+    return next((line for line in reversed(lines) if line.strip()), "it logged nothing.")

@@ -28,7 +28,7 @@ COUNTS_EVERY = 0.5
 ACCEPTED_DEVICES: Mapping[Platform, str] = {
     Platform.APNS: "any app's token of 64 to 200 hexadecimal digits",
     Platform.FCM: "registration tokens, installation ids, and fixture-7 of the fixture's u7",
-    Platform.WEB: "any endpoint; it reads what is for /wpush/v2/fixture-7 of the fixture's u7, and the like",
+    Platform.WEB: "any endpoint; it decrypts messages to those of the fixture, like /wpush/v2/fixture-7 of u7",
 }
 """Device tokens that each fake accepts."""
 
@@ -66,7 +66,7 @@ class FakeProviderCommand:
         if self.as_json:
             print_json(facts)
         else:
-            click.echo(f"A fake of {hosted.platform} listens at {hosted.origin}; Ctrl-C ends it")
+            click.echo(f"A fake of {hosted.platform} listens at {hosted.origin}; Ctrl-C stops it")
             for name in ("set", "takes", "script", "alerts"):
                 click.echo(f"  {name:<7} {facts[name] or 'none'}")
         sys.stdout.flush()
@@ -103,7 +103,7 @@ def behaviour(script: str, platform: Platform) -> "Behaviour":
     try:
         return Behaviour.read(script, platform)
     except ValueError as error:
-        raise click.UsageError(f"The script can't be played: {error}") from error
+        raise click.UsageError(f"Invalid script: {error}") from error
 
 
 @contextmanager
@@ -123,10 +123,10 @@ def fake_running_at(
 
 def _startup_error(error: OSError, port: int, out: Path | None) -> NotifierError:
     if error.errno == EADDRINUSE:
-        return PortTaken(f"It is 127.0.0.1:{port}.")
+        return PortTaken(f"The address is 127.0.0.1:{port}.")
     if error.filename is not None:
-        return FileUnwritable(f"It is {out}: {error.strerror}.")
-    return Environment(f"It can't listen on 127.0.0.1:{port}: {strerror(error.errno or 0)}.")
+        return FileUnwritable(f"{out}: {error.strerror}.")
+    return Environment(f"Can't listen on 127.0.0.1:{port}: {strerror(error.errno or 0)}.")
 
 
 def _require_certificate(file: Path | None) -> None:
@@ -136,11 +136,11 @@ def _require_certificate(file: Path | None) -> None:
         if file is not None:
             secure(file)
     except OSError as error:
-        raise click.UsageError(f"--certificate {file} can't be used: {error.strerror or error}.") from error
+        raise click.UsageError(f"Can't use --certificate {file}: {error.strerror or error}.") from error
 
 
 def _count(hosted: "Hosted") -> str:
     """Return the counts of responses, most frequent first, and those of alerts and connections."""
     counts = sorted(hosted.response_counts.items(), key=lambda item: -item[1])
-    answers = ", ".join(f"{count:,} {answer}" for answer, count in counts) or "nothing came yet"
-    return f"{answers}; {hosted.alert_count:,} alerts on phones, {hosted.connection_counts.connections:,} connections"
+    answers = ", ".join(f"{count:,} {answer}" for answer, count in counts) or "no requests yet"
+    return f"{answers}; {hosted.alert_count:,} alerts on devices, {hosted.connection_counts.connections:,} connections"

@@ -66,9 +66,9 @@ class FakeProviders:
     @property
     def sentences(self) -> Sequence[str]:
         """Lines that say which fakes take alerts instead of the providers."""
-        own = f"fakes take those of {', '.join(self.ports)}; what arrives is added to {self.data / 'alerts.ndjson'}"
+        own = f"fakes receive those of {', '.join(self.ports)} and append them to {self.data / 'alerts.ndjson'}"
         external = [
-            f"the fake at {fake} takes those of {platform}"
+            f"the fake at {fake} receives those of {platform}"
             for platform in Platform
             if self.push.is_faked(platform) and (fake := self.push.settings_for(platform).fake)
         ]

@@ -70,7 +70,7 @@ def _freeze() -> None:
     Raises RuntimeError if an import started a thread, which would be missing in forks.
     """
     if threading.active_count() > 1 or len(os.listdir("/proc/self/task")) > 1:
-        raise RuntimeError("An import started a thread, which would be lost in a fork.")
+        raise RuntimeError("an import started a thread, which would be lost in a fork")
     gc.collect()
     gc.freeze()  # a role's collection would otherwise write to every shared object, and so copy its page
 
@@ -97,7 +97,7 @@ def _fork_twice() -> bool:
     """
     if between := os.fork():
         if os.waitpid(between, 0)[1]:
-            raise OSError("The second fork failed.")
+            raise OSError("the second fork failed")
         return False
     try:
         if os.fork():

@@ -160,7 +160,7 @@ class ForkServer:
         self.end()
         if self.failures == MAX_FAILURES:
             LOGGER.warning(
-                "Each role gets an interpreter of its own, because %d forks in a row failed: see %s.",
+                "%d forks failed in a row, each role gets an interpreter of its own: see %s",
                 MAX_FAILURES,
                 self.log,
             )

@@ -43,7 +43,7 @@ def api_processes(settings: Settings) -> int:
         return default_api_processes(cores()) if SHARED_EVENLY else 1
     if settings.api_workers > 1 and not SHARED_EVENLY:
         name = variable("api_workers")
-        raise BadSetting(f"{name} is {settings.api_workers}; several processes share a port on Linux alone.")
+        raise BadSetting(f"{name} is {settings.api_workers}; several processes can share a port on Linux only.")
     return settings.api_workers
 
 

@@ -85,7 +85,7 @@ class Supervisor:
         """
         for child in self.children:
             if ENVIRONMENT in child.exits or len(child.exits) >= FIRST_ATTEMPTS:
-                raise Environment(f"The role {child.role} doesn't start: {self.last_log_line(child.role)}")
+                raise Environment(f"The role {child.role} failed to start: {self.last_log_line(child.role)}")
 
     def _stop(self) -> None:
         for child in self.children:

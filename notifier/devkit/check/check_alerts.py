@@ -113,11 +113,11 @@ class Alerts:
         people = sum(len(members) for windows in self.expected.values() for members in windows.values())
         repeated = sum(times - 1 for bursts in counts.values() for times in bursts.values())
         if repeated and guarantees.is_once:
-            wrong.append(f"{repeated} alerts came again, though nothing was killed")
+            wrong.append(f"{repeated} alerts were repeated, although no process was killed")
         result = agreement("alerts_equal_oracle", wrong, n=people)
         if not result.ok:
             return result
-        detail = f"{len(lines):,} alerts on {len(counts):,} phones, {repeated} of them sent again"
+        detail = f"{len(lines):,} alerts on {len(counts):,} devices, {repeated} of them repeated"
         return Finding(name=result.name, ok=True, value=0, limit=0, unit=result.unit, n=result.n, detail=detail)
 
     def vips(self, since: datetime) -> Mapping[str, frozenset[Member]]:
@@ -155,11 +155,11 @@ class Alerts:
         for line in lines:
             burst, member = self.bursts.get(line.collapse_id), line.member
             if burst is None:
-                yield f"{line.address} rang for {line.collapse_id}, which is no burst's"
+                yield f"{line.address} got an alert for {line.collapse_id}, which belongs to no burst"
             elif member is None or member not in expected.get(burst.key, ()):
-                yield f"{burst.key}: {line.address} rang, and nobody is to be told there"
+                yield f"{burst.key}: {line.address} got an unexpected alert"
             elif line.platform != platform(member):
-                yield f"{burst.key}: {line.address} rang on {line.platform}"
+                yield f"{burst.key}: {line.address} got an alert from the wrong provider, {line.platform}"
 
     def _missing(self, counts: AlertCounts, accounts: Iterable[BurstProgress], hourly_cap: int | None) -> Iterator[str]:
         tweets = {burst.key: burst.tweet for burst in self.bursts.values()}
@@ -170,7 +170,7 @@ class Alerts:
             # Either burst of a tweet may have sent the alert: push keeps no order.
             alerted_tweets = {tweets[key] for key in bursts}
             if hourly_cap is None or not (tweets[burst] in alerted_tweets or 0 < hourly_cap <= len(alerted_tweets)):
-                yield f"{burst}: u{member} was never told"
+                yield f"{burst}: u{member} got no alert"
 
     def _due(self, accounts: Iterable[BurstProgress]) -> Iterator[tuple[BurstKey, Member]]:
         for account in accounts:
@@ -185,9 +185,9 @@ class Alerts:
         tweets = {burst.key: burst.tweet for burst in self.bursts.values()}
         for member, bursts in counts.items():
             if hourly_cap and len(bursts) > hourly_cap:
-                yield f"u{member} was told of {len(bursts)} bursts, and {hourly_cap} are the most"
+                yield f"u{member} got alerts for {len(bursts)} bursts, more than the cap of {hourly_cap}"
             yield from (
-                f"u{member} was told {times} times of the tweet {tweet}"
+                f"u{member} got {times} alerts for the tweet {tweet}"
                 for tweet, times in Counter(tweets[burst] for burst in bursts).items()
                 if times > 1
             )

@@ -71,7 +71,7 @@ class InboxCheck:
         for _ in range(PAGES):
             page = get_patiently(wire, path)
             if page.status != 200 or page.body["partial"]:
-                trouble = f"{path.partition('&')[0]} was answered with {page.status}"
+                trouble = f"{path.partition('&')[0]} failed or was partial (status {page.status})"
                 break
             items += page.body["items"]
             seen = seen or page.body["seen"]
@@ -99,7 +99,7 @@ class InboxCheck:
             steps += [("/v1/inbox/marks", {"bursts": ids[:1], "mark": "unread"})] if ids else []
             steps += [("/v1/inbox/marks", {"bursts": ids[1:2], "mark": "hidden"})] if len(ids) > 1 else []
             answers = [(path, wire.put(path, body).status) for path, body in steps]
-            wrong += [f"{person.user}: {path} was answered with {status}" for path, status in answers if status != 204]
+            wrong += [f"{person.user}: {path} failed (status {status})" for path, status in answers if status != 204]
             wire.close()
         return wrong
 
@@ -117,14 +117,14 @@ class InboxCheck:
             expected = [places[key] for key in expected_keys]
             if shown.trouble or shown.places != expected:
                 lost, surplus = len(set(expected) - set(shown.places)), len(set(shown.places) - set(expected))
-                order = "" if lost or surplus else ", in another order or twice"
-                yield f"{person.user} ({person.kind}): {lost} missing, {surplus} too many{order} {shown.trouble}"
+                order = "" if lost or surplus else ", in another order or repeated"
+                yield f"{person.user} ({person.kind}): {lost} missing, {surplus} extra{order} {shown.trouble}"
             elif any(item["count"] != counts[key] for item, key in zip(shown.items, expected_keys, strict=True)):
-                yield f"{person.user} ({person.kind}): another count of mentions"
+                yield f"{person.user} ({person.kind}): wrong mention count"
 
     def duplicates(self) -> list[str]:
         return [
-            f"{user} sees {len(shown.ids) - len(set(shown.ids))} twice"
+            f"{user} sees {len(shown.ids) - len(set(shown.ids))} items more than once"
             for user, shown in self.shown.items()
             if len(set(shown.ids)) < len(shown.ids)
         ]

@@ -90,7 +90,7 @@ class StoreCheck:
         wrong = [line for burst in truth.bursts.values() for line in self._differences(truth, burst)]
         people = sum(reached.people() for reached in self.reached.values())
         finding = agreement("rows_equal_oracle", wrong, n=len(truth.bursts))
-        return finding if wrong else _with_detail(finding, f"{people:,} deliveries compared, person by person")
+        return finding if wrong else _with_detail(finding, f"{people:,} deliveries compared, user by user")
 
     def _differences(self, truth: ExpectedResult, burst: Burst) -> Iterator[str]:
         reached = self.reached[burst.key] = merge_rows(self.archive.rows(burst.key))
@@ -102,7 +102,7 @@ class StoreCheck:
                 missing = int((expected[tier] & ~reached.tier(tier, shard)).sum())
                 surplus = int((reached.tier(tier, shard) & ~expected[tier]).sum())
                 if missing or surplus:
-                    yield f"{burst.key} {tier} shard {shard}: {missing} missing, {surplus} too many"
+                    yield f"{burst.key} {tier} shard {shard}: {missing} missing, {surplus} extra"
 
     def alerts_equal_oracle(self, lines: Collection[ArrivedAlert], guarantees: AlertGuarantees) -> Finding:
         """Check that exactly the members of alerted tiers with a device were alerted."""
@@ -110,7 +110,7 @@ class StoreCheck:
 
     def duplicates(self) -> list[str]:
         return [
-            f"{key}: {reached.duplicates} people have two rows"
+            f"{key}: {reached.duplicates} users have more than one row"
             for key, reached in self.reached.items()
             if reached.duplicates
         ]
@@ -141,9 +141,9 @@ class StoreCheck:
             if burst.pull_only and not (
                 burst.restricted_to and key.subject.kind is Kind.MENTION and not self._uncollapsed(key.subject)
             ):
-                yield f"{key} is not fanned out, and has every right to be"
+                yield f"{key} is pull-only, but must be fanned out"
             elif burst.pull_only and fanned_out[key.subject] < policy.budget_capacity:
-                yield f"{key} is not fanned out, though the budget isn't spent"
+                yield f"{key} is pull-only, although the fan-out budget isn't spent"
 
     def _unbalanced(self, truth: ExpectedResult, burst: Burst, account: BurstProgress) -> Iterator[str]:
         ended = dict.fromkeys(Fact, 0)
@@ -160,7 +160,7 @@ class StoreCheck:
         by_formula = sum(oracle.values())
         done, undone = ended[Fact.DONE], ended[Fact.PULLED] + ended[Fact.DEAD]
         if unsealed := [shard for shard, people in oracle.items() if people and shard not in snapshots]:
-            yield f"{burst.key}: {len(unsealed)} shards without a seal"
+            yield f"{burst.key}: {len(unsealed)} shards without an audience snapshot"
         if not expected == by_formula == done + undone + suppressed:
             yield (
                 f"{burst.key}: {expected} expected, {by_formula} by formula, {done} + {undone} + {suppressed} accounted"
@@ -169,16 +169,21 @@ class StoreCheck:
     def lanes(self, truth: ExpectedResult, threshold: int, at_least: int) -> Finding:
         """Check that bursts of celebrities are in the celebrity lane and all others in the standard lane."""
         bursts = [burst for burst in truth.bursts.values() if burst.key.subject.kind is Kind.MENTION]
-        wrong = [f"{burst.key} is {burst.lane}" for burst in bursts if burst.lane is not self._lane(burst, threshold)]
+        wrong = [
+            f"{burst.key} is in the wrong lane, {burst.lane}"
+            for burst in bursts
+            if burst.lane is not self._lane(burst, threshold)
+        ]
         lanes = [burst.lane for burst in bursts]
         if Lane.CELEBRITY not in lanes:
             wrong.append("no burst is in the celebrity lane")
         if at_least and Lane.STANDARD not in lanes:
             wrong.append("no burst is in the standard lane")
         if len(truth.bursts) < at_least:
-            wrong.append(f"{len(truth.bursts)} bursts in all, fewer than {at_least}")
+            wrong.append(f"{len(truth.bursts)} bursts in total, fewer than {at_least}")
         detail = (
-            f"{lanes.count(Lane.CELEBRITY)} bursts in the celebrity lane, {lanes.count(Lane.STANDARD)} in the other"
+            f"{lanes.count(Lane.CELEBRITY)} bursts in the celebrity lane, "
+            f"{lanes.count(Lane.STANDARD)} in the standard lane"
         )
         finding = agreement("celebrity_lane_used", wrong, n=len(truth.bursts))
         return finding if wrong else _with_detail(finding, detail)
@@ -233,16 +238,16 @@ def _misplaced(truth: ExpectedResult) -> Iterator[str]:
         subjects = sorted(key.subject for key in fact.bursts)
         expected = sorted(Subject(kind, fact.account) for kind in (Kind.MENTION, Kind.SELF))
         if subjects != expected:
-            yield f"{fact.tweet.id} of {fact.account} is in {[str(key) for key in fact.bursts]}"
+            yield f"{fact.tweet.id} for {fact.account} is in the wrong bursts: {[str(key) for key in fact.bursts]}"
         elif any(key not in truth.bursts for key in fact.bursts):
-            yield f"{fact.tweet.id} of {fact.account} is in a burst that doesn't exist"
+            yield f"{fact.tweet.id} for {fact.account} is in a burst that doesn't exist"
 
 
 def _miscounted(truth: ExpectedResult) -> Iterator[str]:
     counts: Mapping[BurstKey, int] = truth.counts()
     for burst in truth.bursts.values():
         if burst.count != counts.get(burst.key, 0):
-            yield f"{burst.key} says {burst.count} mentions, {counts.get(burst.key, 0)} are in it"
+            yield f"{burst.key} counts {burst.count} mentions, but contains {counts.get(burst.key, 0)}"
 
 
 def _with_detail(finding: Finding, detail: str) -> Finding:

@@ -55,7 +55,7 @@ class InjectedFault:
 
     def __str__(self) -> str:
         target = f" {self.pool}" if self.kind in POOL_FAULTS else ""
-        mode = f" ({'gone' if self.is_killed else 'frozen'})" if self.kind == STORE_OUTAGE else ""
+        mode = f" ({'killed' if self.is_killed else 'frozen'})" if self.kind == STORE_OUTAGE else ""
         return f"{self.kind}{target}{mode} at {self.at:.1f} s"
 
 
@@ -252,7 +252,7 @@ def _alive(pid: int) -> bool:
 
 ANSWERED_WITHIN = 5.0
 """Seconds. An inbox reads the store up to twice in sequence, with a timeout of 2 s each."""
-NO_ANSWER = "no answer"
+NO_ANSWER = "no response"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -287,9 +287,9 @@ class InboxObserver:
         allowed = ("whole", "partial", "503", *([NO_ANSWER] if self.api_is_killed else ()))
         wrong = [outcome for outcome in outcomes if outcome not in allowed]
         if longest > ANSWERED_WITHIN:
-            wrong.append(f"one answer took {longest:.1f} s")
+            wrong.append(f"one response took {longest:.1f} s")
         summary = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes)))
-        detail = "; ".join([*wrong[:3], f"{summary}; the last to come took {longest:.1f} s"])
+        detail = "; ".join([*wrong[:3], f"{summary}; the slowest response took {longest:.1f} s"])
         result = agreement("tabs_in_outage", wrong, n=len(outcomes))
         return replace(result, detail=detail)
 

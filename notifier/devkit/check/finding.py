@@ -24,7 +24,7 @@ def agreement(name: str, wrong: Iterable[str], *, n: int) -> Finding:
     The detail has the first three errors.
     """
     errors = list(wrong)
-    detail = "; ".join(errors[:3]) if n else "There was nothing to look at."
+    detail = "; ".join(errors[:3]) if n else "There were no observations."
     return Finding(name=name, ok=not errors and n > 0, value=len(errors), limit=0, unit="wrong", n=n, detail=detail)
 
 

@@ -105,7 +105,7 @@ class Instance:
         deadline = time.monotonic() + STARTS_WITHIN
         while not (ready := self._ready()):
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise NotRunning(f"It did not start; its log ends so: {self._last_log_lines()}")
+                raise NotRunning(f"It did not start. End of its log: {self._last_log_lines()}")
             time.sleep(LOOKS_EVERY)
         self.url, self.service_key = ready["url"], ready["service_key"]
 

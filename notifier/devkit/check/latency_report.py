@@ -55,7 +55,7 @@ def latency_findings(
         value=round(quantile(sent.seconds, 0.99) * 1000, 3) if sent.seconds else None,
         unit="ms",
         n=len(sent.seconds),
-        detail=f"{sent.retries} requests were sent again",
+        detail=f"{sent.retries} requests were retried",
     )
 
 
@@ -65,7 +65,7 @@ def vip_push(alerts: Alerts, lines: Collection[ArrivedAlert], *, since: datetime
     Missing alerts are the subject of another check.
     """
     if not any(alerts.vips(since).values()):
-        return Finding(name="vip_push_p95_s", ok=True, unit="s", n=0, detail="No VIP was to be alerted.")
+        return Finding(name="vip_push_p95_s", ok=True, unit="s", n=0, detail="No VIP alert was expected.")
     waits = [(wait, 1) for wait in alerts.vip_waits(lines, since)]
     return _time("vip_push_p95_s", waits, VIP_PUSH_P95_S if has_limit else None)
 

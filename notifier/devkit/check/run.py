@@ -54,7 +54,7 @@ Report = Callable[[str], None]
 
 MENTION = POLICIES[Kind.MENTION]
 NO_DORMANT_FOLLOWERS = Finding(
-    name="dormant_by_pull", ok=True, value=0, limit=0, unit="wrong", n=0, detail="Nobody is dormant in this world."
+    name="dormant_by_pull", ok=True, value=0, limit=0, unit="wrong", n=0, detail="No user of this world is dormant."
 )
 
 
@@ -136,10 +136,10 @@ class CheckRun:
         if collapsing := self.plan.collapsing_celebrities:
             most, least = MENTION.collapse_off_limit, MENTION.collapse.total_seconds()
             self.report(
-                f"note: a collapse of 0 isn't heard for {', '.join(collapsing)}, with more than {most:,} followers: "
+                f"note: a collapse of 0 doesn't apply to {', '.join(collapsing)}, with more than {most:,} followers: "
                 f"their window is {least:.0f} s or more"
             )
-        self.report("loading the world")
+        self.report("loading users")
         claim(self.plan.data, self.plan.world)
         WorldLoader.into(self.ports)(self.plan.world)
         self.report("starting")
@@ -148,7 +148,7 @@ class CheckRun:
             self._send_storm()
             self.report("waiting until everything is delivered")
             slow += self._drain()
-            self.report("comparing rows, seals, ledger and tabs with the formulas")
+            self.report("comparing rows, audience snapshots, ledger and inboxes with the formulas")
             return [*self._check(), *slow]
 
     def _warm_up(self) -> list[Finding]:
@@ -163,13 +163,13 @@ class CheckRun:
             or not (written := warm_up_tweets(warm_up_plan.world, warm_up_plan.seed))
         ):
             return []
-        self.report(f"rehearsing: {len(written)} mentions in {WARM_UP_SECONDS:.0f} s")
+        self.report(f"warming up: {len(written)} mentions in {WARM_UP_SECONDS:.0f} s")
         sent = replace(self.storm, tweets=written, lasting=WARM_UP_SECONDS, sent=SentEvents())()
         self.storm.sent.accepted += sent.accepted
         self.storm.sent.refused += sent.refused
         slow = self._drain()
         # Wait for the collapse windows, or the storm would join the bursts of the warm-up.
-        self.report("waiting until its windows are over")
+        self.report("waiting until the collapse windows of the warm-up end")
         time.sleep(self._window())
         return slow
 
@@ -207,9 +207,7 @@ class CheckRun:
                 if is_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, waiting):
                     return []
             time.sleep(0.1)
-        detail = (
-            f"{len(waiting)} events without their bursts, {len(self.ports.ledger.open_bursts())} bursts with work left"
-        )
+        detail = f"{len(waiting)} events without their bursts, {len(self.ports.ledger.open_bursts())} unfinished bursts"
         return [Finding(name="drained", ok=False, value=DRAIN_WITHIN, unit="s", detail=detail)]
 
     def _check(self) -> Iterator[Finding]:
@@ -257,13 +255,15 @@ class CheckRun:
         inboxes.open_all()
         before = inboxes.shown
         yield agreement("badge_equals_list", badges + wrong + inboxes.badges(), n=2 * len(viewers))
-        self.report("stopping, starting again and looking again")
+        self.report("restarting and comparing again")
         self.instance.stop()
         self.instance.start()
         inboxes.url = self.instance.url
         inboxes.open_all()
         forgotten = [
-            f"{user} sees something else" for user in before if before[user].facts() != inboxes.shown[user].facts()
+            f"{user} sees a different inbox after the restart"
+            for user in before
+            if before[user].facts() != inboxes.shown[user].facts()
         ]
         yield agreement(
             "restart_remembers", [*forgotten, *inboxes.differences(truth, hidden), *inboxes.badges()], n=len(viewers)

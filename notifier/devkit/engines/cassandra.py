@@ -12,7 +12,7 @@ HERE = Path(__file__).parent / "config" / "cassandra"
 RING = 1 << 64
 
 SECURED = """
-# Closed to strangers: its first user is cassandra with the password cassandra, who makes others.
+# Access needs a password. The initial user, cassandra with the password cassandra, creates the others.
 authenticator: PasswordAuthenticator
 client_encryption_options:
   enabled: true

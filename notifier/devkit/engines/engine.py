@@ -50,7 +50,7 @@ class Engine:
     def start(self) -> None:
         """Start the process without waiting for it. Raises Environment if its port is in use."""
         if self.is_listening():
-            raise Environment(f"{self.address}, where {self.name} would listen, is in use.")
+            raise Environment(f"{self.address}, the address of {self.name}, is in use.")
         shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
         (self.folder / SCRATCH).mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
@@ -64,7 +64,7 @@ class Engine:
         deadline = monotonic() + within
         while not self.is_listening():
             if self.pid is None:
-                raise Environment(f"{self.name} ended while it started: {self.last_log_lines()}")
+                raise Environment(f"{self.name} ended during startup: {self.last_log_lines()}")
             if monotonic() > deadline:
                 raise Environment(f"{self.name} doesn't listen after {within:g} s: {self.last_log_lines()}")
             sleep(LOOKS_EVERY)
@@ -97,7 +97,7 @@ class Engine:
 
     def last_log_lines(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return " / ".join(lines[-LAST_LINES:]) or "it said nothing"
+        return " / ".join(lines[-LAST_LINES:]) or "it logged nothing"
 
     def _signal(self, number: int) -> None:
         if (pid := self.pid) is not None:

@@ -121,7 +121,7 @@ class Fleet:
         """Suspend an engine for the given seconds. It keeps its connections. Raises Environment if it is stopped."""
         record = self.records()[name]
         if record.pid is None or not self._is_own_process(record.pid):
-            raise Environment(f"{name} doesn't run.")
+            raise Environment(f"{name} is not running.")
         _signal(record.pid, signal.SIGSTOP)
         try:
             sleep(seconds)
@@ -205,7 +205,7 @@ def _settings(known: Mapping[str, EngineRecord], fronts: Mapping[str, int]) -> s
     ports = {name: fronts.get(name, record.port) for name, record in known.items()}
     kafka, cassandra, valkey = (known[name] for name in ENGINES)
     return f"""\
-# Where the engines are that `notifier services up` started; written anew by each start.
+# Addresses of the engines that `notifier services up` started. Every start rewrites this file.
 redis_url = "{valkey.url.replace(f":{valkey.port}", f":{ports[valkey.name]}")}"
 
 [kafka]

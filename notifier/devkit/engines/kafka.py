@@ -20,7 +20,7 @@ FORMATTED = "bootstrap.checkpoint"
 
 
 SECURED = """
-# The last of two that say something wins.
+# These replace earlier entries of the same names.
 listeners=SASL_SSL://{host}:{port},CONTROLLER://{host}:{controller}
 advertised.listeners=SASL_SSL://{host}:{port}
 inter.broker.listener.name=SASL_SSL
@@ -149,7 +149,7 @@ def _by_tool(lib: Path, settings: Path, *more: str) -> None:
     command = [*_java(lib), "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(settings), *more]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise Environment(f"Kafka's folder can't be formatted: {done.stderr.strip() or done.stdout.strip()}")
+        raise Environment(f"Can't format the folder of Kafka: {done.stderr.strip() or done.stdout.strip()}")
 
 
 def _directory(node: int) -> str:

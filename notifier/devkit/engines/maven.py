@@ -42,7 +42,7 @@ def _fetch(pom: Path, into: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=FETCHED_WITHIN, check=False)
         if done.returncode:
             output = (done.stdout + done.stderr).strip().splitlines()
-            raise Environment(f"Maven doesn't get the jars of {pom.parent.name}: {' '.join(output[:3])}")
+            raise Environment(f"Maven can't download the jars of {pom.parent.name}: {' '.join(output[:3])}")
         _take(temporary / "lib", into)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -58,4 +58,4 @@ def _take(lib: Path, into: Path) -> None:
 
 def _needed(tool: str) -> None:
     if shutil.which(tool) is None:
-        raise Environment(f"There is no {tool} here. {REMEDY}")
+        raise Environment(f"{tool} is not installed. {REMEDY}")

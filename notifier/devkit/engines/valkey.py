@@ -12,7 +12,7 @@ port {port}
 {entry}
 dir "{folder}"
 databases 16
-# By its title the folder knows its own process again.
+# The process title names this folder, which identifies the process.
 proc-title-template "{{title}} {{listen-addr}} {{config-file}}"
 save ""
 appendonly no

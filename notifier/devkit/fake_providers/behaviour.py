@@ -93,7 +93,7 @@ class Behaviour:
             platforms, name, value = _parsed_option(option_text)
             for target in platforms:
                 if name in values[target]:
-                    raise ValueError(f"{name} is said twice of {target}.")
+                    raise ValueError(f"{name} is set twice for {target}.")
                 values[target][name] = value
         for after_option in (option_text for option_text in options if option_text.partition("=")[0].endswith("after")):
             _require_begun(after_option, values)
@@ -121,24 +121,25 @@ def _require_begun(late: str, options: Mapping[Platform, Mapping[str, Any]]) -> 
     """Raises ValueError if `after` has no option to apply to. Without a prefix one such platform is enough."""
     if not any(set(WINDOW_OPTIONS) & set(options[platform]) for platform in _parsed_option(late)[0]):
         raise ValueError(
-            f"{late!r} says when {', '.join(WINDOW_OPTIONS[:-1])} or {WINDOW_OPTIONS[-1]} begins, and there is none."
+            f"{late!r} sets the start of {', '.join(WINDOW_OPTIONS[:-1])} or {WINDOW_OPTIONS[-1]},"
+            " but the script has none of them."
         )
 
 
 def _parsed_option(option: str) -> tuple[list[Platform], str, Any]:
     if not option:
-        raise ValueError(f"there is a comma with no word beside it; it is written as {EXAMPLE}.")
+        raise ValueError(f"there is a comma without an option beside it; example: {EXAMPLE}.")
     qualified_name, _, value = option.partition("=")
     prefix, dot, name = qualified_name.rpartition(".")
     if dot and prefix not in set(Platform):
-        raise ValueError(f"{option!r} is for {prefix!r}; there are {', '.join(Platform)}.")
+        raise ValueError(f"{option!r} has the unknown prefix {prefix!r}; choose from {', '.join(Platform)}.")
     if name not in OPTIONS:
-        raise ValueError(f"{option!r} is no word of a script; there are {', '.join(OPTIONS)}, as in {EXAMPLE}.")
+        raise ValueError(f"{option!r} is not an option; choose from {', '.join(OPTIONS)}, as in {EXAMPLE}.")
     read, expected = OPTIONS[name]
     try:
         parsed = read(value)
     except (ValueError, OverflowError):
-        raise ValueError(f"{option!r}: {name} is written {expected}.") from None
+        raise ValueError(f"{option!r} is invalid; write {expected}.") from None
     return [Platform(prefix)] if dot else [*Platform], name, parsed
 
 
@@ -176,7 +177,7 @@ OPTIONS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "elsewhere": (_share, "elsewhere=1%"),
     "limited": (_duration, "limited=30s"),
     "down": (_duration, "down=30s"),
-    "stall": (_duration_or_forever, "stall, for ever, or stall=30s"),
+    "stall": (_duration_or_forever, "stall (forever) or stall=30s"),
     "goaway": (_count, "goaway=1000"),
     "cut": (_count, "cut=500"),
     "streams": (_count, "streams=1"),

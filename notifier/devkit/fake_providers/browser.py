@@ -28,7 +28,7 @@ def decrypted(message: bytes, private: ec.EllipticCurvePrivateKey, secret: bytes
     """Decrypt a message and remove its padding. Raises ValueError if a browser would discard the message."""
     salt, size, sender, record = _parts(message)
     if size < MIN_RECORD or len(record) > size:
-        raise ValueError("a message of Web Push is one record")
+        raise ValueError("a Web Push message must be one record")
     public = private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     sender_key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), sender)
     shared = private.exchange(ec.ECDH(), sender_key)
@@ -37,13 +37,13 @@ def decrypted(message: bytes, private: ec.EllipticCurvePrivateKey, secret: bytes
     nonce = _hkdf(salt, material, b"Content-Encoding: nonce\x00", 12)
     plain = _opened(record, key, nonce).rstrip(b"\x00")
     if not plain.endswith(b"\x02"):
-        raise ValueError("it doesn't end as a last record does")
+        raise ValueError("the delimiter of a last record is missing")
     return plain[:-1]
 
 
 def _parts(message: bytes) -> tuple[bytes, int, bytes, bytes]:
     if len(message) < 21 or len(message) < 21 + message[20] + TAG:
-        raise ValueError("it is shorter than its header")
+        raise ValueError("the message is shorter than its header")
     begins = 21 + message[20]
     return message[:16], int.from_bytes(message[16:20], "big"), message[21:begins], message[begins:]
 
@@ -57,7 +57,7 @@ def _opened(record: bytes, key: bytes, nonce: bytes) -> bytes:
     try:
         return opening.update(record[:-TAG]) + opening.finalize()
     except InvalidTag:
-        raise ValueError("it was not encrypted for this browser") from None
+        raise ValueError("the message was not encrypted for this browser") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -188,6 +188,6 @@ def _with_stalls(fake: Fake, behaviour: Behaviour, clock: Clock, began: datetime
     def asked(post: Post) -> Reply | NoReply:
         reply = fake.answer(post)
         stalls = behaviour.stall_window.is_active(clock.now() - began)
-        return NoReply(reason="it stalls", may_have_arrived=True) if stalls else reply
+        return NoReply(reason="stalled by the script", may_have_arrived=True) if stalls else reply
 
     return asked

@@ -19,13 +19,13 @@ _SUBJECT = re.compile(r"mailto:[^@\s<>]+@[^@\s<>]+\.[a-z]+|https://[^\s<>@/]+\.[
 
 
 class AuthorizationFault(StrEnum):
-    MISSING = "there is none"
-    UNREADABLE = "it is no VAPID"
-    FORGED = "it isn't signed by the key that it names"
-    ELSEWHERE = "it is for another push service"
-    OVER = "it is over, or lasts for more than a day"
-    NOBODY = "nobody can be reached at its subject"
-    OTHER_KEY = "it is of another key than the subscription"
+    MISSING = "missing authorization"
+    UNREADABLE = "not a VAPID header"
+    FORGED = "not signed by the key that it names"
+    ELSEWHERE = "issued for another push service"
+    OVER = "expired, or valid for more than a day"
+    NOBODY = "subject is not a contact address"
+    OTHER_KEY = "signed by another key than the subscription's"
 
 
 def fault(authorization: str | None, origin: str | None, key: str, now: datetime) -> AuthorizationFault | None:

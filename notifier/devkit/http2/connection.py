@@ -52,7 +52,7 @@ class ServerState:
         try:
             return self.handler(post)
         except Exception:
-            log.exception("whoever answers has failed at %s", post.path)
+            log.exception("request handler failed for %s", post.path)
             return Reply(status=500)
 
 
@@ -118,7 +118,7 @@ class ServerConnection(asyncio.Protocol):
     def _preface(self, data: bytes) -> bytes:
         self._begun += data
         if not PREFACE.startswith(self._begun[: len(PREFACE)]):
-            raise Violation(frames.PROTOCOL_ERROR, "this isn't HTTP/2")
+            raise Violation(frames.PROTOCOL_ERROR, "not HTTP/2")
         remainder, self._begun = self._begun[len(PREFACE) :], self._begun[: len(PREFACE)]
         return remainder
 
@@ -194,7 +194,11 @@ class ServerConnection(asyncio.Protocol):
 
     def _answer(self, post: Post) -> Reply | NoReply:
         answer = self._server.answer(post)
-        return NoReply(reason="it stalls", may_have_arrived=True) if self._server.behaviour.never_responds else answer
+        return (
+            NoReply(reason="stalled by the script", may_have_arrived=True)
+            if self._server.behaviour.never_responds
+            else answer
+        )
 
     def _send_late(self, late: list[tuple[int, Reply]]) -> None:
         for stream, reply in late:

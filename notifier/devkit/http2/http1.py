@@ -59,7 +59,7 @@ class Http1(asyncio.Protocol):
         by_name = dict(headers)
         size = int(by_name.get("content-length", "0"))
         if not 0 <= size <= MOST_BODY:
-            raise ValueError("a body without an end")
+            raise ValueError("invalid or too large content-length")
         body_start = len(head) + len(END)
         if len(self._got) < body_start + size:
             return None

@@ -39,11 +39,11 @@ class ServerRequest:
                     pass
                 case "content-length":
                     if text != str(len(self.body)):
-                        raise Violation(frames.PROTOCOL_ERROR, "a body of another length than was said")
+                        raise Violation(frames.PROTOCOL_ERROR, "body length differs from content-length")
                 case _:
                     headers.append((name, text))
         if not (scheme and path):
-            raise Violation(frames.PROTOCOL_ERROR, "a request without a path")
+            raise Violation(frames.PROTOCOL_ERROR, "request without a scheme or path")
         return Post(origin=f"{scheme}://{authority}", path=path, headers=headers, body=self.body)
 
 
@@ -64,7 +64,7 @@ class RequestReceiver:
         if (known := self.incomplete.get(stream)) is not None:  # trailers
             return self.incomplete.pop(stream) if flags & frames.END_STREAM else known and None
         if not stream & 1 or stream <= self.last:
-            raise Violation(frames.PROTOCOL_ERROR, "a stream that isn't new")
+            raise Violation(frames.PROTOCOL_ERROR, "stream id is not new")
         self.last = stream
         request = ServerRequest(stream=stream, fields=fields)
         if flags & frames.END_STREAM:
@@ -82,7 +82,7 @@ class RequestReceiver:
             return None
         request.body += frames.payload_without_padding(flags & ~frames.WITH_PRIORITY, load)
         if len(request.body) > MOST_BODY:
-            raise Violation(frames.ENHANCE_YOUR_CALM, "a body without an end")
+            raise Violation(frames.ENHANCE_YOUR_CALM, "body is too large")
         return self.incomplete.pop(stream) if flags & frames.END_STREAM else None
 
 

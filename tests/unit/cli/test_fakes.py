@@ -58,6 +58,6 @@ def test_commands_use_the_push_settings_of_running_service(tmp_path: Path) -> No
 
 def test_sentences_name_the_fakes_that_take_alerts() -> None:
     internal, external = planned_fakes(EXTERNAL).sentences
-    assert internal.startswith("fakes take those of apns, web; what arrives is added to ")
-    assert external == f"the fake at {EXTERNAL_URL} takes those of fcm"
+    assert internal.startswith("fakes receive those of apns, web and append them to ")
+    assert external == f"the fake at {EXTERNAL_URL} receives those of fcm"
     assert planned_fakes({"NOTIFIER_PUSH_FAKES": "off"}).sentences == []

@@ -91,7 +91,7 @@ def test_repeated_alert_passes_only_after_a_kill() -> None:
     lines, alerts = correct_log()
     finding = alerts.finding([*lines, lines[0]], finished(), AlertGuarantees(is_once=False))
     assert finding.ok
-    assert f"{len(lines) + 1} alerts on {len(lines)} phones, 1 of them sent again" in finding.detail
+    assert f"{len(lines) + 1} alerts on {len(lines)} devices, 1 of them repeated" in finding.detail
     assert not alerts.finding([*lines, lines[0]], finished(), AlertGuarantees()).ok
 
 

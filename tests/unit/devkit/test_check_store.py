@@ -134,7 +134,7 @@ def test_row_in_two_tiers_fails_as_duplicate() -> None:
     twin = replace(row, row=replace(row.row, tier=other_tier, members=row.row.members[:2]))
     ok, twice = compared([*stored_rows, twin])
     assert not ok
-    assert twice == [f"{row.row.burst}: 1 people have two rows"]
+    assert twice == [f"{row.row.burst}: 1 users have more than one row"]
 
 
 def test_lost_mention_fails() -> None:

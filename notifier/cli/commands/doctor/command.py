@@ -76,7 +76,7 @@ def python_finding(version: tuple[int, int]) -> DoctorFinding:
         name="python",
         level=Level.FAIL if old else Level.OK,
         detail=f"{platform.python_version()}.",
-        remedy="Python 3.11 or newer is needed." if old else "",
+        remedy="Use Python 3.11 or newer." if old else "",
         value=platform.python_version(),
         limit="3.11",
     )
@@ -88,7 +88,7 @@ def sqlite_finding(version: tuple[int, ...]) -> DoctorFinding:
         name="sqlite",
         level=Level.FAIL if old else Level.OK,
         detail=f"{'.'.join(map(str, version))}.",
-        remedy="A Python with SQLite 3.38 or newer is needed." if old else "",
+        remedy="Use a Python with SQLite 3.38 or newer." if old else "",
         value=".".join(map(str, version)),
         limit="3.38.0",
     )
@@ -96,19 +96,19 @@ def sqlite_finding(version: tuple[int, ...]) -> DoctorFinding:
 
 def folder_finding(data: Path) -> DoctorFinding:
     if not data.is_dir():
-        remedy = "`notifier up` or `notifier migrate` makes it; --data names another."
-        return DoctorFinding(name="folder", level=Level.FAIL, detail=f"There is no folder {data}.", remedy=remedy)
+        remedy = "`notifier up` or `notifier migrate` creates it; --data selects another."
+        return DoctorFinding(name="folder", level=Level.FAIL, detail=f"The folder {data} doesn't exist.", remedy=remedy)
     try:
         check_writable(data)
     except Unwritable as error:
-        remedy = "Give this user the right to write there, or make room on the disk."
+        remedy = "Grant this user write permission, or free disk space."
         return DoctorFinding(name="folder", level=Level.FAIL, detail=str(error), remedy=remedy)
-    return DoctorFinding(name="folder", detail=f"{data} can be written to.", value=str(data))
+    return DoctorFinding(name="folder", detail=f"{data} is writable.", value=str(data))
 
 
 def room_finding(free: int) -> DoctorFinding:
     level = Level.FAIL if free < ROOM_NEEDED else Level.WARN if free < ROOM_LOW else Level.OK
-    remedy = "Make room: on a full disk writes are refused, and reads go on." if level is not Level.OK else ""
+    remedy = "Free disk space: on a full disk writes are refused, and only reads work." if level is not Level.OK else ""
     return DoctorFinding(
         name="room",
         level=level,
@@ -135,7 +135,7 @@ def push_findings(push: PushSettings) -> Iterator[DoctorFinding]:
             require_credentials(push, [provider])
             yield _finding(push, provider)
         except BadSetting as error:
-            remedy = f"Nobody is alerted by {provider} until that is mended."
+            remedy = f"No alerts are sent to {provider} until this is fixed."
             yield DoctorFinding(name=f"push {provider}", level=Level.FAIL, detail=error.detail, remedy=remedy)
 
 
@@ -143,27 +143,25 @@ def _finding(push: PushSettings, platform: Platform) -> DoctorFinding:
     """Return the finding for one provider. Raises BadSetting."""
     from notifier.profiles.push_providers import CREDENTIALS, credentials
 
-    name, sends = f"push {platform}", f"{CREDENTIALS[platform]} sends them."
+    name, sends = f"push {platform}", f"set {CREDENTIALS[platform]} to send real alerts."
     if push.is_real(platform):
         return _credentials_finding(push, platform, f"With {credentials(push, platform)}.")
     fake = push.settings_for(platform).fake
     if push.is_faked(platform) and fake and not _listens(fake):
-        remedy = (
-            f"Run it (`notifier fake {COMMAND_NAMES[platform]}`), or take {variable('push', platform, 'fake')} away."
-        )
+        remedy = f"Start it (`notifier fake {COMMAND_NAMES[platform]}`), or unset {variable('push', platform, 'fake')}."
         return DoctorFinding(name=name, level=Level.WARN, detail=f"No fake listens at {fake}.", remedy=remedy)
     if push.is_faked(platform):
         runs = f"at {fake}" if fake else "of the next `notifier up`"
-        return DoctorFinding(name=name, detail=f"A fake {runs} takes its alerts; {sends}")
-    remedy = f"Set {CREDENTIALS[platform]}, or let a fake take them."
+        return DoctorFinding(name=name, detail=f"A fake {runs} receives its alerts; {sends}")
+    remedy = f"Set {CREDENTIALS[platform]}, or use a fake."
     return DoctorFinding(name=name, level=Level.WARN, detail="No credentials, and no fake.", remedy=remedy)
 
 
 def _credentials_finding(push: PushSettings, platform: Platform, detail: str) -> DoctorFinding:
     if platform is Platform.APNS and not push.apns.topics:
         # Apple rejects another team's app like a wrong key, and a device may register any app.
-        detail = f"{detail} Devices of any app may register, and one of another team's stops everybody's alerts."
-        remedy = f"Name your apps: {variable('push', platform, 'topics')}."
+        detail = f"{detail} Devices of any app can register, and a device of another team's app stops all alerts."
+        remedy = f"List your apps in {variable('push', platform, 'topics')}."
         return DoctorFinding(name=f"push {platform}", level=Level.WARN, detail=detail, remedy=remedy)
     return DoctorFinding(name=f"push {platform}", detail=detail)
 
@@ -189,12 +187,16 @@ def issuer_finding(issuer: Issuer) -> DoctorFinding:
     try:
         count = len(public_keys(fetch(issuer.jwks))) if issuer.jwks else len([issuer_key_file_key(issuer)])
     except BadSetting as error:
-        return _failed(error.detail, f"Put its public key there, or mend {variable('issuer', 'key')}.")
+        return _failed(error.detail, f"Put its public key there, or fix {variable('issuer', 'key')}.")
     except IssuerUnavailable as error:
-        return _failed(error.detail, f"Nobody gets in without its keys: mend it, or {variable('issuer', 'jwks')}.")
+        return _failed(
+            error.detail, f"No user token is accepted without its keys: fix it, or {variable('issuer', 'jwks')}."
+        )
     except ValueError as error:
-        return _failed(f"Of {issuer.jwks}: {error}.", "Ask whoever runs it; people's tokens are Ed25519 or RSA.")
-    return DoctorFinding(name="issuer", detail=f"{issuer.name} has {count} usable.", value=count, unit="keys")
+        return _failed(
+            f"{issuer.jwks}: {error}.", "Ask the operator of the issuer; user tokens must be Ed25519 or RSA."
+        )
+    return DoctorFinding(name="issuer", detail=f"{issuer.name} has {count} usable keys.", value=count, unit="keys")
 
 
 def _failed(detail: str, remedy: str) -> DoctorFinding:

@@ -90,8 +90,8 @@ def insecure_findings(settings: Settings) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             name="insecure_dev",
             level=Level.WARN,
-            detail="Whoever asks at this machine is let in without a key, as any service and any person.",
-            remedy="Start it without --insecure-dev and NOTIFIER_INSECURE_DEV.",
+            detail="Requests from this machine are accepted without a key, as any service and any user.",
+            remedy="Restart without --insecure-dev and NOTIFIER_INSECURE_DEV.",
         )
 
 
@@ -103,20 +103,22 @@ def services_finding(settings: Settings) -> DoctorFinding:
     except NoValkey as error:
         return DoctorFinding(name="valkey", level=Level.FAIL, detail=error.detail, remedy=error.title)
     except NotifierError as error:
-        remedy = "Start that server, or mend the address; without one `notifier up` starts its own."
+        remedy = "Start that server, or fix the address; without an address `notifier up` starts its own."
         return DoctorFinding(name="valkey", level=Level.FAIL, detail=str(error), remedy=remedy)
     finally:
         profile.close()
     external = settings.redis_url != ""
-    return DoctorFinding(name="valkey", detail="The given server answers." if external else "Its binary is here.")
+    return DoctorFinding(
+        name="valkey", detail="The configured server answers." if external else "Its binary is installed."
+    )
 
 
 def schema_finding(profile: Profile) -> DoctorFinding:
     pending = profile.pending()
     if not pending:
-        return DoctorFinding(name="schema", detail="Of this version.", value=0, unit="steps")
-    remedy = "`notifier migrate` takes them, and `notifier up` too."
-    detail = f"{len(pending)} steps behind this version."
+        return DoctorFinding(name="schema", detail="Up to date.", value=0, unit="steps")
+    remedy = "Run `notifier migrate` or `notifier up`."
+    detail = f"{len(pending)} migration steps are pending."
     return DoctorFinding(
         name="schema", level=Level.FAIL, detail=detail, remedy=remedy, value=len(pending), unit="steps"
     )
@@ -127,12 +129,15 @@ def running_finding(settings: Settings) -> DoctorFinding:
         ready = read_ready(settings.data)
     except NotRunning:
         return DoctorFinding(
-            name="running", level=Level.WARN, detail="Nothing runs on it.", remedy="`notifier up` starts it."
+            name="running",
+            level=Level.WARN,
+            detail="No service runs on this folder.",
+            remedy="Start one with `notifier up`.",
         )
     dead = sorted(role for role, pid in ready.pids.items() if not is_alive(pid))
     level = Level.WARN if dead else Level.OK
-    remedy = f"Of {', '.join(dead)} the logs say why: {settings.data / 'logs'}." if dead else ""
-    detail = f"At {ready.url}, {len(ready.pids) - len(dead)} of {len(ready.pids)} processes."
+    remedy = f"See the logs of {', '.join(dead)} in {settings.data / 'logs'}." if dead else ""
+    detail = f"At {ready.url}, {len(ready.pids) - len(dead)} of {len(ready.pids)} processes run."
     return DoctorFinding(name="running", level=level, detail=detail, remedy=remedy, value=ready.url)
 
 
@@ -141,13 +146,13 @@ def cache_finding(ports: Ports) -> DoctorFinding:
     try:
         generation = ports.pull.generation()
     except CacheUnavailable as error:
-        remedy = "While nothing runs that is as it should be; `notifier up` starts one."
+        remedy = "This is expected while no service runs; `notifier up` starts Redis."
         return DoctorFinding(name="cache", level=Level.WARN, detail=str(error), remedy=remedy)
     if generation is None:
-        detail, remedy = "The pull index isn't rebuilt yet.", "The reconciler does it within seconds."
+        detail, remedy = "The pull index isn't rebuilt yet.", "The reconciler rebuilds it within seconds."
         return DoctorFinding(name="cache", level=Level.WARN, detail=detail, remedy=remedy)
     return DoctorFinding(
-        name="cache", detail=f"It answers; the pull index is of generation {generation}.", value=generation
+        name="cache", detail=f"Redis answers; the pull index has generation {generation}.", value=generation
     )
 
 
@@ -158,38 +163,42 @@ def activity_finding(ports: Ports, every: timedelta) -> DoctorFinding:
     """
     state, last = active_set_state(ports.active_hours, ports.clock, every)
     if state is ActiveSetFreshness.HELD:
-        return DoctorFinding(name="activity", detail="Tiers stay as they were loaded.", value=state)
+        return DoctorFinding(name="activity", detail="Activity is not rolled up: tiers stay as loaded.", value=state)
     if state is ActiveSetFreshness.CURRENT:
-        return DoctorFinding(name="activity", detail=f"Rolled up at {last:%H:%M:%S} UTC.", value=state)
-    detail = "Tiers are made of the last snapshot: " + (
-        "no roll-up is known of." if last is None else f"of {last:%F %T} UTC."
+        return DoctorFinding(name="activity", detail=f"Last roll-up at {last:%H:%M:%S} UTC.", value=state)
+    detail = "Tiers use the last activity snapshot: " + (
+        "no roll-up is recorded." if last is None else f"rolled up at {last:%F %T} UTC."
     )
-    remedy = "The next roll-up that reads Redis ends it; they stay while nothing runs."
+    remedy = "The next roll-up that can read Redis updates them; this needs a running service."
     return DoctorFinding(name="activity", level=Level.WARN, detail=detail, remedy=remedy, value=state)
 
 
 def heads_finding(ports: Ports) -> DoctorFinding:
     waiting = len(ports.heads.unpublished(LETTERS_READ))
     level = Level.WARN if waiting else Level.OK
-    remedy = "The reconciler finishes them within seconds; they stay while nothing runs." if waiting else ""
+    remedy = "The reconciler publishes them within seconds; this needs a running service." if waiting else ""
     return DoctorFinding(
-        name="heads", level=level, detail=f"{waiting} unpublished.", remedy=remedy, value=waiting, limit=0, unit="heads"
+        name="heads",
+        level=level,
+        detail=f"{waiting} unpublished sequence heads.",
+        remedy=remedy,
+        value=waiting,
+        limit=0,
+        unit="heads",
     )
 
 
 def bursts_finding(ports: Ports) -> DoctorFinding:
     waiting, asleep = len(ports.ledger.open_bursts()), ports.deferred_bursts.count()
-    detail = f"{waiting} with work left" + (
-        f", and {asleep} that sleep until somebody of theirs wakes." if asleep else "."
-    )
+    detail = f"{waiting} unfinished" + (f", and {asleep} deferred to a later time." if asleep else ".")
     return DoctorFinding(name="bursts", detail=detail, value=waiting, unit="bursts")
 
 
 def throttles_finding(ports: Ports) -> DoctorFinding:
     now = ports.clock.now()
     active = [throttle for throttle in ports.throttles.since(now) if throttle.is_active(now)]
-    level, remedy = (Level.WARN, "`notifier throttle list` says who, why and until when.") if active else (Level.OK, "")
-    detail = f"{len(active)} in force."
+    level, remedy = (Level.WARN, "`notifier throttle list` shows their reasons and ends.") if active else (Level.OK, "")
+    detail = f"{len(active)} active."
     return DoctorFinding(
         name="throttles", level=level, detail=detail, remedy=remedy, value=len(active), unit="throttles"
     )
@@ -200,14 +209,14 @@ def open_circuits_finding(ports: Ports) -> DoctorFinding:
     try:
         circuits = ports.circuit_report.read()
     except CacheUnavailable:  # cache_finding reports it
-        return DoctorFinding(name="left_alone", detail="Nobody says which providers of alerts are left alone.")
+        return DoctorFinding(name="left_alone", detail="Unknown while Redis doesn't answer.")
     if not circuits:
-        return DoctorFinding(name="left_alone", detail="No provider of alerts is.", value=0, unit="providers")
+        return DoctorFinding(name="left_alone", detail="No circuit breaker is open.", value=0, unit="providers")
     sentences = (
         f"{line} until {circuit.until:%H:%M:%S} UTC: {circuit.reason}" for line, circuit in sorted(circuits.items())
     )
-    remedy = "It is tried again by itself; `notifier push test --user U` tells what it answers now."
-    detail = "No alerts by " + "; ".join(sentences)
+    remedy = "It is probed automatically; `notifier push test --user U` shows the current response of the provider."
+    detail = "Circuit breaker open: " + "; ".join(sentences)
     return DoctorFinding(
         name="left_alone",
         level=Level.WARN,
@@ -222,8 +231,8 @@ def open_circuits_finding(ports: Ports) -> DoctorFinding:
 def dead_letters_finding(ports: Ports) -> DoctorFinding:
     letters = ports.dead_letters.list(LETTERS_READ)
     count = len(letters)
-    level, remedy = (Level.WARN, "`notifier deadletters` shows their causes.") if count else (Level.OK, "")
-    newest = f" The newest, of {letters[0].stage}: {letters[0].cause}" if letters else ""
+    level, remedy = (Level.WARN, "`notifier deadletters` lists them with their causes.") if count else (Level.OK, "")
+    newest = f" Newest, from {letters[0].stage}: {letters[0].cause}" if letters else ""
     detail = f"{count}{' or more' if count == LETTERS_READ else ''}.{newest}"
     return DoctorFinding(
         name="dead_letters", level=level, detail=detail, remedy=remedy, value=count, limit=0, unit="letters"
@@ -236,7 +245,7 @@ def stopped_lanes_finding(ports: Ports) -> DoctorFinding:
     if not stops:
         return DoctorFinding(name="stopped_lanes", detail="No lane is stopped.", value=0, limit=0, unit="lanes")
     sentences = (f"{lane} since {stop.at:%F %T} UTC, {stop.reason}: {stop.cause}" for lane, stop in stops.items())
-    remedy = "Mend the cause, then `notifier deadletters resume LANE`."
+    remedy = "Fix the cause, then run `notifier deadletters resume LANE`."
     detail = "Stopped by the dead-letter limit: " + "; ".join(sentences) + "."
     return DoctorFinding(
         name="stopped_lanes",
@@ -261,4 +270,4 @@ def tier_rule_finding(ports: Ports, settings: Settings) -> DoctorFinding:
         shard = next((n for n, followers in enumerate(counts) if followers), 0)
         for live in ports.sets.live(burst.key.subject, [shard], burst.restricted_to):
             rule(live)
-    return DoctorFinding(name="tier_rule", detail=f"{settings.tier_rule or 'built in'}, asked of {len(newest)} bursts.")
+    return DoctorFinding(name="tier_rule", detail=f"{settings.tier_rule or 'built in'}, tried on {len(newest)} bursts.")

@@ -31,16 +31,16 @@ from notifier.ports.inbox import InboxPosition
 Facts = Mapping[str, object]
 
 SENTENCES = {
-    None: "The person sees it.",
+    None: "The user sees it.",
     HiddenReason.RETRACTED: "It was retracted.",
     HiddenReason.EXPIRED: "It is older than 90 days.",
-    HiddenReason.NOT_FOLLOWED: "The person doesn't follow the subject.",
-    HiddenReason.MUTED: "The person has muted the subject.",
-    HiddenReason.BEFORE_FOLLOW: "It opened before the subject became visible to the person.",
-    HiddenReason.RESTRICTED: "Its author is protected, and the person doesn't follow the author.",
-    HiddenReason.BLOCKED: "A block parts the person from the account, or from everybody who mentioned it.",
-    HiddenReason.VOLUME: "The person wants less of this subject, or of everything.",
-    HiddenReason.HIDDEN: "The person has hidden it.",
+    HiddenReason.NOT_FOLLOWED: "The user doesn't follow the subject.",
+    HiddenReason.MUTED: "The user has muted the subject.",
+    HiddenReason.BEFORE_FOLLOW: "It opened before the subject became visible to the user.",
+    HiddenReason.RESTRICTED: "Its author is protected, and the user doesn't follow the author.",
+    HiddenReason.BLOCKED: "A user block hides the account from the user, or all authors who mentioned it.",
+    HiddenReason.VOLUME: "The user's preference for the subject, or for everything, excludes it.",
+    HiddenReason.HIDDEN: "The user has hidden it.",
 }
 
 
@@ -86,10 +86,10 @@ async def explanation(
 
     burst, reads = ports.bursts.read([key]).get(key), connect()
     if burst is None:
-        raise NotFound(f"The burst is {key}.")
+        raise NotFound(f"Burst {key} doesn't exist.")
     member = await reads.people.member(user)
     if member is None:
-        raise NotFound(f"The user is {user}.")
+        raise NotFound(f"User {user} doesn't exist.")
     viewer, shard, now = await reads.people.viewer(user, member), shard_of(member), ports.clock.now()
     progress, snapshot = ports.ledger.read([key]).get(key), ports.audience_snapshots.read(key, [shard]).get(shard)
     held = active_throttle_ids(ports)
@@ -178,7 +178,7 @@ def _row_facts(row: InboxRow | None, member: Member) -> Facts | None:
 def _row_sentence(row: object) -> str:
     if not isinstance(row, dict):
         return "none"
-    return f"one for {row['people']:,} people of range {row['range']}"
+    return f"one for {row['people']:,} users of range {row['range']}"
 
 
 def _slices(account: BurstProgress | None, shard: int, now: datetime, held: frozenset[str]) -> list[Facts]:
@@ -220,11 +220,11 @@ def _print(facts: Facts) -> None:
             "opened": facts["opened_at"],
             **_digest_facts(facts["digest"]),
             "visible from": facts["visible_from"] or "never",
-            "seal": _snapshot_sentence(facts["seal"]),
+            "snapshot": _snapshot_sentence(facts["seal"]),
             "row": _row_sentence(facts["row"]),
             "note": facts["note"],
             **{_slice_name(item): _slice_text(item) for item in slices if item["step"] in steps},
-            "alert": None if alerts else "none: the person has no device",
+            "alert": None if alerts else "none: the user has no device",
             **{f"alert by {item['platform']}": item["because"] for item in alerts},
             "mark": marks["mark"] or "none",
             "seen up to": marks["seen_at"] or "nothing",
@@ -233,7 +233,7 @@ def _print(facts: Facts) -> None:
 
 
 def _digest_facts(digest: object) -> Facts:
-    return {"told by": f"{digest['item']}, due at {digest['due_at']}"} if isinstance(digest, dict) else {}
+    return {"in digest": f"{digest['item']}, due at {digest['due_at']}"} if isinstance(digest, dict) else {}
 
 
 def _slice_name(slice_: Facts) -> str:
@@ -248,7 +248,7 @@ def _slice_text(slice_: Facts) -> str:
 
 def _snapshot_sentence(snapshot: object) -> str:
     if not isinstance(snapshot, dict):
-        return "none yet, or it has expired"
+        return "none yet, or expired"
     if snapshot["tier"] is None:
-        return f"in no tier; shard {snapshot['shard']} counts {snapshot['dormant_in_shard']:,} dormant"
-    return f"in {snapshot['tier']}" + (", with a phone" if snapshot["push"] else "")
+        return f"in no tier; shard {snapshot['shard']} has {snapshot['dormant_in_shard']:,} dormant members"
+    return f"in {snapshot['tier']}" + (", with a device" if snapshot["push"] else "")

@@ -22,57 +22,57 @@ from notifier.ports.coordination import Clock
 Facts = Mapping[str, object]
 
 REASON_TEXTS: Mapping[str, str] = {
-    SilentReason.HOURLY: "the person had as many in an hour as a phone gets",
-    SilentReason.DAILY: "the person had as many in a day as a phone gets",
-    SilentReason.SAME_TWEET: "of the very tweet the person was told already, by another account",
-    SilentReason.COLLAPSED: "a later one of the account tells of it, too",
-    SuppressionReason.ALERTS_OFF: "the person wants no alerts",
-    SuppressionReason.OPENER_BLOCKED: "a block parts the person from its opener",
-    SuppressionReason.MARKED: "the person has dealt with it",
-    SuppressionReason.SEEN: "the person has seen it",
-    **dict.fromkeys(HiddenReason, "the person doesn't see it"),
+    SilentReason.HOURLY: "the user had reached the hourly frequency cap",
+    SilentReason.DAILY: "the user had reached the daily frequency cap",
+    SilentReason.SAME_TWEET: "the user was already alerted of the same tweet, through another account",
+    SilentReason.COLLAPSED: "a later alert of the account also covers it",
+    SuppressionReason.ALERTS_OFF: "the user has turned alerts off",
+    SuppressionReason.OPENER_BLOCKED: "there is a user block between the user and the author of its first tweet",
+    SuppressionReason.MARKED: "the user has marked it as read or hidden",
+    SuppressionReason.SEEN: "the user has seen it",
+    **dict.fromkeys(HiddenReason, "the user doesn't see it"),
     HiddenReason.RETRACTED: "it was retracted",
-    ExplainRule.TAKEN_BACK: "the tweet that it opened with was taken back",
-    ExplainRule.QUIET_HOURS: "the person's quiet hours",
-    ExplainRule.PROVIDER: "the provider is left alone for a while, or has no room",
-    ExplainRule.ROW_ONLY: "it is in lists alone",
-    ExplainRule.PULL_ONLY: "it is served by pull alone",
-    ExplainRule.NOT_SEALED: "its seal has expired",
-    ExplainRule.NO_PROVIDER: "when it was planned, alerts had no way to this provider",
-    ExplainRule.NO_PHONE: "the person had no phone when it was sealed, or wanted no alerts then",
-    ExplainRule.NOT_ASKED: "the person is in no tier that gets alerts, and didn't ask for them",
-    ExplainRule.LATE: "it was too late for one",
+    ExplainRule.TAKEN_BACK: "the tweet that opened it was retracted",
+    ExplainRule.QUIET_HOURS: "the user's quiet hours",
+    ExplainRule.PROVIDER: "the provider's circuit breaker is open, or its rate limit is reached",
+    ExplainRule.ROW_ONLY: "its verdict allows inbox rows only",
+    ExplainRule.PULL_ONLY: "it is delivered by the pull path only",
+    ExplainRule.NOT_SEALED: "its audience snapshot has expired",
+    ExplainRule.NO_PROVIDER: "alerts by this provider were not configured when it was planned",
+    ExplainRule.NO_PHONE: "the user had no device, or had turned alerts off, when the audience snapshot was taken",
+    ExplainRule.NOT_ASKED: "the user's tier gets no alerts by default, and the user has not turned them on",
+    ExplainRule.LATE: "it was too late for an alert",
     ExplainRule.DEAD: "its slice is dead",
-    ExplainRule.PASSED: "when its turn came there was no phone here, or something spared the person",
+    ExplainRule.PASSED: "the user had no device for this provider, or was suppressed, when the slice was sent",
 }
 """Explanation of each rule. States of a slice are shown by their names."""
 
 STATE_TEXTS: Mapping[AlertState, str] = {
     AlertState.SENT: "sent at {at}{of}",
     AlertState.TRIED: "tried at {at}{of}",
-    AlertState.AGAIN: "sent at {at}{of}, and again at {until}",
-    AlertState.ON_ITS_WAY: "on its way since {at}{of}",
-    AlertState.UNKNOWN: "on its way at {at}{of} when its worker died: it may have arrived",
-    AlertState.SILENT: "silent at {at}: {why}",
-    AlertState.SPARED: "spared: {why}",
-    AlertState.WAITING: "waits until {until}: {why}",
-    AlertState.TO_COME: "to come, {why}",
+    AlertState.AGAIN: "sent at {at}{of}, next attempt at {until}",
+    AlertState.ON_ITS_WAY: "being sent since {at}{of}",
+    AlertState.UNKNOWN: "being sent at {at}{of} when its worker crashed: it may have arrived",
+    AlertState.SILENT: "suppressed at {at}: {why}",
+    AlertState.SPARED: "suppressed now: {why}",
+    AlertState.WAITING: "deferred until {until}: {why}",
+    AlertState.TO_COME: "not sent yet: {why}",
     AlertState.NEVER: "none: {why}",
 }
 """Sentence for each state of an alert."""
 
-UNTAKEN_TEXT = "tried at {at}{of}, and again at {until}"
+UNTAKEN_TEXT = "tried at {at}{of}, next attempt at {until}"
 """Sentence for AGAIN if no device has the alert."""
 
 DEVICE_TEXTS: Mapping[AlertOutcome | None, str] = {
-    None: "took it at last",
-    AlertOutcome.RETRY: "didn't take it",
+    None: "accepted it after a retry",
+    AlertOutcome.RETRY: "didn't accept it",
     AlertOutcome.HELD: "waits",
-    AlertOutcome.UNKNOWN: "may have it",
-    AlertOutcome.DROPPED: "is gone, says its provider",
-    AlertOutcome.REFUSED: "was refused the alert",
-    AlertOutcome.GIVEN_UP: "is given up",
-    AlertOutcome.SPARED: "is told no more",
+    AlertOutcome.UNKNOWN: "may have received it",
+    AlertOutcome.DROPPED: "doesn't exist any more, according to its provider",
+    AlertOutcome.REFUSED: "got no alert, because the provider rejected it",
+    AlertOutcome.GIVEN_UP: "gets no further attempt",
+    AlertOutcome.SPARED: "is suppressed, or belongs to another user now",
 }
 """Sentence for the last outcome of a device."""
 
@@ -108,7 +108,7 @@ def alert_text(alert: ExplainedAlert) -> str:
         at=stamp_or_none(alert.at), until=stamp_or_none(alert.until), why=_why(alert), of=_summary(alert)
     )
     if alert.state in (AlertState.SENT, AlertState.TRIED) and alert.rule is not None:
-        text += f", and not again: {_why(alert)}"
+        text += f", no further attempt: {_why(alert)}"
     return "; ".join([text, *map(_device_text, alert.devices)])
 
 
@@ -117,11 +117,11 @@ def _why(alert: ExplainedAlert) -> str:
 
 
 def _summary(alert: ExplainedAlert) -> str:
-    return f" for {alert.burst_count} of the account" if alert.burst_count > 1 else ""
+    return f" for {alert.burst_count} bursts of the account" if alert.burst_count > 1 else ""
 
 
 def _device_text(device: DeviceState) -> str:
-    state = "is sent to again" if device.is_going else DEVICE_TEXTS[device.last_failure]
+    state = "is being retried" if device.is_going else DEVICE_TEXTS[device.last_failure]
     return f"{device.device[:SHOWN_OF_ID]} {state}" + "".join(f", {detail}" for detail in _details(device))
 
 
@@ -129,19 +129,19 @@ def _details(device: DeviceState) -> Iterable[str]:
     if device.reason:
         yield device.reason.removesuffix(".")
     if device.failed_attempts:
-        yield "1 try" if device.failed_attempts == 1 else f"{device.failed_attempts} tries"
+        yield "1 failed attempt" if device.failed_attempts == 1 else f"{device.failed_attempts} failed attempts"
     if device.next_attempt_at is not None:
-        yield f"again at {stamp_or_none(device.next_attempt_at)}"
+        yield f"next attempt at {stamp_or_none(device.next_attempt_at)}"
 
 
 # Digests: when they are due, what they contain, and why a user sees them or not.
 
 SENTENCES = {
-    None: "The person sees it.",
-    "to_come": "It falls due later.",
+    None: "The user sees it.",
+    "to_come": "It is not due yet.",
     "expired": "It is older than 90 days.",
-    "empty": "Of what opened before it, nothing is told to the person by digest.",
-    "hidden": "The person has hidden it.",
+    "empty": "It is empty: no burst before it belongs to the user's digest.",
+    "hidden": "The user has hidden it.",
 }
 
 
@@ -155,7 +155,7 @@ async def digest_explanation(
     reads = connect()
     member = await reads.people.member(user)
     if member is None:
-        raise NotFound(f"The user is {user}.")
+        raise NotFound(f"User {user} doesn't exist.")
     view = InboxView(viewer=await reads.people.viewer(user, member), member=member, now=clock.now())
     due = _due(view, key)
     digest = (await digests_by(reads.timeline, view, [key])).get(key)
@@ -205,7 +205,7 @@ def print_digest(facts: Mapping[str, object]) -> None:
     assert isinstance(marks, dict)
     print_sentence(f"{facts['burst']} and {facts['user']}: {facts['because']}")
     click.echo()
-    content = {"tells of": _digest_text(digest)} if isinstance(digest, dict) else {}
+    content = {"contains": _digest_text(digest)} if isinstance(digest, dict) else {}
     seen = {"mark": marks["mark"] or "none", "seen up to": marks["seen_at"] or "nothing"}
     print_facts({"due": facts["due_at"], **content, **seen})
 

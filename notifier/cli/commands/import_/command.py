@@ -38,15 +38,15 @@ def file_options(at_once: int) -> Callable[[F], F]:
             "--form",
             type=click.Choice(("csv", "ndjson", "parquet")),
             default=None,
-            help="[default: as the file is named; csv of the standard input]",
+            help="Format of the file.  [default: by the file name; csv for the standard input]",
         ),
         click.option(
             "--rejects",
             type=click.Path(path_type=Path, dir_okay=False),
             default=None,
-            help="A new file for the rows that can't be taken.  [default: one in the data folder]",
+            help="New file for rejected rows.  [default: one in the data folder]",
         ),
-        click.option("--at-once", type=click.IntRange(1), default=at_once, hidden=True, help="Rows read at a time."),
+        click.option("--at-once", type=click.IntRange(1), default=at_once, hidden=True, help="Rows per batch."),
         data_option,
         json_option,
     )
@@ -63,7 +63,10 @@ def file_options(at_once: int) -> Callable[[F], F]:
     epilog=example("notifier import followers graph.csv.gz", "zstdcat graph.zst | notifier import followers -")
 )
 @click.option(
-    "--since", type=click.DateTime(), default=None, help="In UTC; they see what opens from then on.  [default: always]"
+    "--since",
+    type=click.DateTime(),
+    default=None,
+    help="Time in UTC; followers see bursts that open from then on.  [default: always]",
 )
 @file_options(EDGES_AT_ONCE)
 def followers(since: datetime | None, **options: Any) -> None:
@@ -79,7 +82,9 @@ def followers(since: datetime | None, **options: Any) -> None:
 
     moment = ALWAYS if since is None else since.replace(tzinfo=UTC)
     if moment > datetime.now(UTC):
-        raise click.BadParameter(f"{since} is to come: nobody would see anything until then.", param_hint="--since")
+        raise click.BadParameter(
+            f"{since} is in the future: followers would see nothing until then.", param_hint="--since"
+        )
     _run_import(
         follows(moment), moment.isoformat(), lambda loaded: {"follows": loaded.written_after_reading}, **options
     )
@@ -89,7 +94,7 @@ def followers(since: datetime | None, **options: Any) -> None:
 @click.option(
     "--ranges",
     is_flag=True,
-    help="Give ids that follow one another (u1, u2, …) one entry together. Only while nothing else gives numbers.",
+    help="Store consecutive ids (u1, u2, …) as one entry. Use only while no other process assigns member numbers.",
 )
 @file_options(ROWS_AT_ONCE)
 def users(*, ranges: bool, **options: Any) -> None:
@@ -186,7 +191,7 @@ def _run_import(
     else:
         print_facts(summary)
         if loaded.ignored:
-            print_sentence(f"Columns that nothing was read of: {', '.join(map(cell, loaded.ignored))}")
+            print_sentence(f"Ignored columns: {', '.join(map(cell, loaded.ignored))}")
         if loaded.rejected:
-            print_sentence(f"Rows that couldn't be taken, and why: {loading.rejects_file}")
+            print_sentence(f"Rejected rows, with reasons: {loading.rejects_file}")
     click.get_current_context().exit(1 if loaded.rejected else 0)

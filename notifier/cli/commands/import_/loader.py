@@ -76,7 +76,7 @@ class Checkpoint:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise Environment(f"Another process is importing {self.file} right now.") from None
+                raise Environment(f"Another process is importing {self.file}.") from None
             yield
 
     def can_resume(self, how: str) -> bool:
@@ -106,7 +106,9 @@ class Checkpoint:
     def require_same(self, seen: str) -> None:
         """Raise BadImport if the file has changed: the remaining rows may be different ones."""
         if self.file_version() != seen:
-            raise BadImport(f"{self.file.name} changed while it was read; the same command begins anew.")
+            raise BadImport(
+                f"{self.file.name} changed while it was read; repeat the command to start from the beginning."
+            )
 
     @property
     def _begun_file(self) -> Path:
@@ -134,7 +136,7 @@ class Rejects:
         try:
             self._file = self.path.open("a+b")
         except OSError as error:
-            raise BadImport(f"{self.path} is for the rows that can't be taken: {error.strerror or error}.") from error
+            raise BadImport(f"Can't write rejected rows to {self.path}: {error.strerror or error}.") from error
         self._file.seek(0)
         valid_bytes = 0
         for line in self._file:
@@ -292,7 +294,7 @@ class ImportRun(Generic[S]):
         ) as advance:
             work.write(advance)
         waiting = IndexerBacklog(ports.log, self.dataset.stream)
-        with progress("counting in", waiting.count, quiet=self.quiet) as advance:
+        with progress("indexing", waiting.count, quiet=self.quiet) as advance:
             index(ports, settings, waiting, timeout, advance)
         edges.clear()
         return loaded
@@ -302,7 +304,7 @@ class ImportRun(Generic[S]):
         if self.checkpoint.can_resume(how):
             return
         if self.rejects and self.rejects.exists() and self.rejects.stat().st_size:
-            raise BadImport(f"{self.rejects} is there already; rows that can't be taken go to a new file.")
+            raise BadImport(f"{self.rejects} already exists; name a new file for rejected rows.")
         self._finish_abandoned(work)
         edges.clear()
         self.rejects_file.unlink(missing_ok=True)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # Views: a screen for a terminal of any width, and plain text for a pipe.
 
 WIDEST_BAR, NARROWEST_BAR = 30, 4
-POOL, OPEN_CIRCUITS = ("pool", "behind", "waiting", "later"), ("no alerts by", "until", "reason")
+POOL, OPEN_CIRCUITS = ("pool", "behind", "waiting", "later"), ("circuit open", "until", "reason")
 STOPPED_LANES = ("stopped lane", "since", "record", "cause")
 TITLES = ("burst", "mentions", "followers")
 
@@ -64,12 +64,12 @@ def _section(name: str, headings: Sequence[str], rows: Sequence[Sequence[object]
 
 
 NOTHING = {
-    "pools": "Nobody says how far the pools are behind: the dispatcher or Redis is away.",
-    "left alone": "No provider of alerts is known to be left alone.",
+    "pools": "The delays of the pools are unknown: the dispatcher or Redis is unavailable.",
+    "left alone": "No open circuit breaker is known.",
     "stopped lanes": "No lane is stopped by its dead-letter limit.",
-    "running": "No burst has work left.",
+    "running": "No burst is unfinished.",
     "throttles": "No tier is throttled.",
-    "processes": "Nothing runs on this folder.",
+    "processes": "No service runs on this folder.",
 }
 
 
@@ -92,7 +92,7 @@ def picture(view: TopView, width: int, status: str = "") -> "Group":
 def _headline(view: TopView, status: str) -> "Text":
     from rich.text import Text
 
-    where = view.url or "nothing runs here"
+    where = view.url or "no service runs here"
     return Text.assemble(
         ("notifier top", "bold"), f"  {clock(view.snapshot.at)}  {where}  ", (status or "q quits", "dim"), "\n"
     )
@@ -111,10 +111,10 @@ def _numbers(view: TopView) -> Iterator[tuple[str, str]]:
     yield "mentions", f"{s.mentions_per_second:,.1f}/s"
     yield (
         "bursts",
-        f"{s.open_bursts:,} with work left" + (f", {s.deferred_bursts:,} asleep" if s.deferred_bursts else ""),
+        f"{s.open_bursts:,} unfinished" + (f", {s.deferred_bursts:,} deferred" if s.deferred_bursts else ""),
     )
-    yield "rows", f"{s.rate.rows:,.0f}/s for {s.rate.deliveries:,.0f} people/s"
-    yield "pressure", "unknown" if s.cache.backpressure is None else f"{s.cache.backpressure:.0%} of p2 held back"
+    yield "rows", f"{s.rate.rows:,.0f}/s for {s.rate.deliveries:,.0f} users/s"
+    yield "backpressure", "unknown" if s.cache.backpressure is None else f"{s.cache.backpressure:.0%} of p2 held back"
     yield "redis", view.redis
     yield "dead letters", f"{view.dead_letters:,}{more}"
 
@@ -236,8 +236,8 @@ QUIT_KEYS = {"q", "Q", "\x03", "\x1b", ""}
 
 
 @click.command(epilog=example("notifier top", "notifier top --once", "notifier top --json | jq .pools"))
-@click.option("--once", is_flag=True, help="Look once and end, as in a pipe.")
-@click.option("--every", type=FiniteRange(0.05, 60), default=1.0, show_default=True, help="Seconds between looks.")
+@click.option("--once", is_flag=True, help="Print one snapshot and exit, as in a pipe.")
+@click.option("--every", type=FiniteRange(0.05, 60), default=1.0, show_default=True, help="Seconds between snapshots.")
 @data_option
 @json_option
 def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
