@@ -42,7 +42,7 @@ def starts(folder: Path, *, rounds: int, tell: Callable[[str], None], arguments:
     for number in range(rounds):
         tell(f"start {number + 1} of {rounds} on an empty folder")
         os.sync()
-        with Demo(data=folder / f"fresh{number}", words=arguments) as demo:
+        with Demo(data=folder / f"fresh{number}", arguments=arguments) as demo:
             fresh.append(demo.ready_s)
             if number + 1 == rounds:
                 demo.whole()
@@ -51,7 +51,7 @@ def starts(folder: Path, *, rounds: int, tell: Callable[[str], None], arguments:
     for number in range(rounds):
         tell(f"start {number + 1} of {rounds} on the last folder")
         os.sync()
-        with Demo(data=folder / f"fresh{rounds - 1}", words=arguments) as demo:
+        with Demo(data=folder / f"fresh{rounds - 1}", arguments=arguments) as demo:
             again.append(demo.ready_s)
             lost += _forgotten(demo, known)
     return ready_figures(fresh, again, lost)
@@ -82,7 +82,7 @@ def accessibility(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> 
     from tests.support.browser.page_weight import weighed
 
     violations: dict[str, list[str]] = {}
-    with Demo(data=folder / "demo", words=("--followers", str(SMALL))) as demo, headless(executable) as browser:
+    with Demo(data=folder / "demo", arguments=("--followers", str(SMALL))) as demo, headless(executable) as browser:
         demo.whole()
         demo.delivered()
         tell("weighing the page")

@@ -21,7 +21,7 @@ from notifier.domain.ids import Member
 OURS, BASELINE = "inbox_rows", "member_rows"
 LAYOUTS = (OURS, BASELINE, "one_per_partition")
 RATIO, LIMIT = "newest_20_ratio", 2.5
-FIGURES = (*(f"newest_20_{what}{{{name}}}" for name in LAYOUTS for what in ("us", "p99_ms")), RATIO)
+FIGURES = (*(f"newest_20_{statistic}{{{name}}}" for name in LAYOUTS for statistic in ("us", "p99_ms")), RATIO)
 WINDOWS, WINDOWS_QUICK = 30, 3
 READS, READS_QUICK = 2_000, 400
 """Reads per layout and round, of random members."""

@@ -57,9 +57,9 @@ class RangeWidth:
 
 WIDTHS = (1_024, 4_096, 8_192, 16_384)
 FIGURES = tuple(
-    f"width_{what}{{{members}}}"
+    f"width_{measure}{{{members}}}"
     for members in WIDTHS
-    for what in ("write_us", "newest_20_us", "30_windows_us", "disk_ms")
+    for measure in ("write_us", "newest_20_us", "30_windows_us", "disk_ms")
 )
 
 

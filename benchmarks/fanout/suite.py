@@ -28,9 +28,9 @@ PARTS: Parts = {
         delivery.run,
         (
             *(
-                f"fanout_ratio_{what}{{{shown(each)}}}"
-                for each in delivery.DENSITIES
-                for what in ("prefilled", "with_seal")
+                f"fanout_ratio_{state}{{{shown(density)}}}"
+                for density in delivery.DENSITIES
+                for state in ("prefilled", "with_seal")
             ),
             "seal_shard_ms",
         ),

@@ -136,7 +136,11 @@ PARTS: Parts = {
         (
             "log_append_p50_ms",
             "log_append_p99_ms",
-            *(f"log_{what}{{{kind}}}" for kind in ("produce", "consume") for what in ("ratio", "per_s", "client_us")),
+            *(
+                f"log_{measure}{{{kind}}}"
+                for kind in ("produce", "consume")
+                for measure in ("ratio", "per_s", "client_us")
+            ),
         ),
     ),
 }

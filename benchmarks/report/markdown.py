@@ -139,8 +139,8 @@ def _mark(check: Check) -> str:
 def _limit(check: Check) -> str:
     if check["limit"] is None:
         return ""
-    found = share_of_limit(check)
-    sign = {True: "≥ ", False: "≤ ", None: ""}[None if found is None else found.at_least]
+    share = share_of_limit(check)
+    sign = {True: "≥ ", False: "≤ ", None: ""}[None if share is None else share.at_least]
     return f"{sign}{number(check['limit'])}"
 
 

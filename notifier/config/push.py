@@ -205,7 +205,7 @@ class PushSettings:
         requirement=", ".join(FAKES[:-1]) + f" or {FAKES[-1]}",
         meaning="whose alerts a fake takes that `notifier up` starts. auto: those of platforms without credentials; on:"
         " everybody's; off: nobody's",
-        is_valid=lambda word: word in FAKES,
+        is_valid=lambda value: value in FAKES,
     )
     fake_script: str = setting(
         "",

@@ -195,7 +195,7 @@ class Settings:
         "notifier",
         requirement="words for a shell",
         meaning="how the lines to copy on the page of `notifier demo` begin; it sets this itself",
-        is_valid=lambda words: bool(words.strip()),
+        is_valid=lambda text: bool(text.strip()),
     )
     kafka: KafkaSettings = KafkaSettings()
     cassandra: CassandraSettings = CassandraSettings()

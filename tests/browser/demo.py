@@ -29,11 +29,11 @@ def demo(
     Its output is appended to `outputs` at the end; `options` are passed to the command.
     """
     arguments = ["--followers", str(followers), *([] if collapse is None else ["--collapse", str(collapse)]), *options]
-    with Demo(data=data, words=arguments) as process:
+    with Demo(data=data, arguments=arguments) as process:
         process.whole()
         yield process.url
     if outputs is not None:
-        outputs.append(process.said())
+        outputs.append(process.output())
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A log consumer in a process of its own, which tests can kill, suspend and resume."""
+"""A log consumer in its own process, which tests can kill, suspend and resume."""
 
 import json
 import os

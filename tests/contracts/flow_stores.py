@@ -1,4 +1,4 @@
-"""The stores of the core flow on every backend, and user facts that no port writes."""
+"""Stores of the core flow on every backend, and facts that no port writes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

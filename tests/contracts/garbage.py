@@ -1,4 +1,4 @@
-"""Garbage for every Redis key: values of each type, and damaged values of the right type."""
+"""Garbage for Redis keys: values of each type, and damaged values."""
 
 import math
 import struct

@@ -1,4 +1,4 @@
-"""Event log backends: two with a manual clock, and Kafka with consumer processes in real time."""
+"""Event log backends: two with a manual clock, and Kafka with consumer processes."""
 
 import time
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Active sets on every backend: members of each set, with the hour at which they expire."""
+"""Active sets on every backend: members, and the hour at which they expire."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Garbage in Redis counts as absent: every adapter meets every kind of garbage in every key."""
+"""Garbage in Redis counts as absent, for every adapter, kind of garbage and key."""
 
 import inspect
 import pkgutil

@@ -1,4 +1,4 @@
-"""Deferred bursts: an open burst is always in the open list, the deferred list, or both."""
+"""Deferred bursts: an open burst is always in at least one of two lists."""
 
 from datetime import datetime, timedelta
 

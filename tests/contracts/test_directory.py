@@ -1,4 +1,4 @@
-"""The directory maps user ids to member numbers and back, one by one or by range."""
+"""The directory maps user ids to member numbers and back, singly or by range."""
 
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId

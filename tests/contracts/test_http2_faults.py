@@ -1,4 +1,4 @@
-"""Provider faults: a post that may have arrived is reported as unknown, and never sent twice."""
+"""Provider faults: a post that may have arrived is unknown, and never sent twice."""
 
 import time
 from collections import Counter

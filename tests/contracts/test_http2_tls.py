@@ -1,4 +1,4 @@
-"""TLS trust, and servers without TLS or HTTP/2: no post is sent, and the reason is reported."""
+"""TLS trust, and servers without TLS or HTTP/2: no post is sent."""
 
 import socket
 import ssl

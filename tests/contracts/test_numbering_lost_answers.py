@@ -1,4 +1,4 @@
-"""Member numbers on Cassandra after a lost answer: the statement may or may not have been applied."""
+"""Member numbers on Cassandra after a lost answer to a conditional statement."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

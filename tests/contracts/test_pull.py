@@ -1,4 +1,4 @@
-"""The pull index on every backend: its bursts, and the time since when it is complete."""
+"""The pull index on every backend: its bursts, and since when it is complete."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The pull index during races and failures: it never claims to be complete where it isn't."""
+"""The pull index never claims to be complete during races and failures."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""The pull index when its server is full or hung, or its last comparison is old."""
+"""The pull index when its server is full or hung, or its comparison old."""
 
 import os
 import signal

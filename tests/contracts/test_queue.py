@@ -1,4 +1,4 @@
-"""Task queues on every backend carry each slice to its pool, and can be emptied safely."""
+"""Task queues carry each slice to its pool, and can be emptied safely."""
 
 import os
 import signal

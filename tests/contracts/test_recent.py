@@ -1,4 +1,4 @@
-"""Recent events on every backend: the first body of an id is remembered for a day."""
+"""Recent events: the first body of an id is remembered for a day."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Waiting for a Redis connection: a long queue does not mean that the server is silent."""
+"""Waiting for a Redis connection doesn't mean that the server is silent."""
 
 import asyncio
 from typing import Any

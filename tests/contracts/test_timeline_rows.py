@@ -201,8 +201,9 @@ def test_burst_in_two_tiers_has_two_adjacent_rows(store: Store) -> None:
 
 
 def rows_of_many_bursts(own_seqs: Collection[int], interval: timedelta) -> list[InboxRows]:
-    """Rows for the other member in two tiers of each burst, and one tier of the last, so a result ends between two
-    tiers of one burst. The second tier of some bursts also reaches ME.
+    """Return rows for the other member: two tiers of each burst, and one of the last.
+
+    So a result ends between two tiers of one burst. The second tier of some bursts also reaches ME.
     """
     tiers = [(seq, tier) for seq in range(1, MANY + 1) for tier in (Tier.P1, Tier.P2)][:-1]
     return [

@@ -1,4 +1,4 @@
-"""User blocks: the highest sequence wins per ordered pair, and hides both users from each other."""
+"""User blocks: the highest sequence wins per ordered pair; both users are hidden."""
 
 from asyncio import run
 from collections.abc import Sequence

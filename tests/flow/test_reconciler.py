@@ -60,9 +60,9 @@ class Paged:
     recent: RecentBursts
     pages: int = 0
 
-    def opened_since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
+    def opened_since(self, moment: datetime, after: InboxPosition | None, limit: int) -> Sequence[Burst]:
         self.pages += 1
-        return self.recent.opened_since(moment, behind, min(limit, 2))
+        return self.recent.opened_since(moment, after, min(limit, 2))
 
 
 def failed(reconciler: Reconciler, duty: str) -> float:

@@ -148,10 +148,10 @@ class CachedEdge(Edge):
     store: Edge
     """Answers from the store alone, without the cache."""
 
-    def mention(self, by: str = "ada", whom: str = "nova") -> None:
+    def mention(self, by: str = "ada", account: str = "nova") -> None:
         """Open another burst and deliver it."""
         self.backend.clock.advance(timedelta(hours=2))
-        Edge.mention(self, by, whom)
+        Edge.mention(self, by, account)
         self.backend.deliver()
 
 

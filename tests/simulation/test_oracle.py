@@ -112,8 +112,8 @@ def test_late_follow_does_not_undo_unfollow() -> None:
 
 
 def test_late_block_loses_to_newer_unblock() -> None:
-    def user_block(sequence: int, until: datetime, *, other: str = "nova", theirs: bool = True) -> BlockUpdate:
-        return BlockUpdate(person="kim", peer=other, peer_blocks=theirs, sequence=sequence, until=until)
+    def user_block(sequence: int, until: datetime, *, peer: str = "nova", theirs: bool = True) -> BlockUpdate:
+        return BlockUpdate(person="kim", peer=peer, peer_blocks=theirs, sequence=sequence, until=until)
 
     block, lifted = user_block(4, FOR_EVER), user_block(5, NOON)
     assert seen_by(KIM.after([block])) == []
@@ -121,7 +121,7 @@ def test_late_block_loses_to_newer_unblock() -> None:
     assert seen_by(KIM.after([lifted, user_block(5, FOR_EVER)])) == []
     assert seen_by(KIM.after([block, user_block(5, NOON + timedelta(milliseconds=1))])) == []
     assert seen_by(KIM.after([lifted, user_block(1, FOR_EVER, theirs=False)])) == []
-    assert seen_by(KIM.after([user_block(1, NOON + timedelta(hours=1), other="ada")])) == [KEY]
+    assert seen_by(KIM.after([user_block(1, NOON + timedelta(hours=1), peer="ada")])) == [KEY]
 
 
 def test_latest_preference_wins_per_field() -> None:
@@ -188,7 +188,7 @@ def test_next_burst_is_first_of_day_after_retraction() -> None:
     }
 
     def firsts(**retracted: int) -> list[int]:
-        states = {k: replace(b, gone=retracted.get(f"of_{k[2]}")) for k, b in bursts.items()}
+        states = {k: replace(b, retracted_at=retracted.get(f"of_{k[2]}")) for k, b in bursts.items()}
         return [k[2] for k, b in states.items() if replace(ORACLE, bursts=states).first_of_day(b)]
 
     assert (firsts(), firsts(of_2=5)) == ([1], [1])

@@ -29,16 +29,16 @@ class AnnouncedPeople(MemoryPeople):
         super().part(parting)
         self._announce()
 
-    def say(self, word: PreferenceChange) -> None:
-        super().say(word)
+    def say(self, change: PreferenceChange) -> None:
+        super().say(change)
         self._announce()
 
-    def arrange(self, user: UserId, wish: AccountPreferencesPatch) -> None:
-        super().arrange(user, wish)
+    def arrange(self, user: UserId, patch: AccountPreferencesPatch) -> None:
+        super().arrange(user, patch)
         self._announce()
 
-    def say_of_everything(self, word: AccountPreferencesChange) -> None:
-        super().say_of_everything(word)
+    def say_of_everything(self, change: AccountPreferencesChange) -> None:
+        super().say_of_everything(change)
         self._announce()
 
     def _announce(self) -> None:

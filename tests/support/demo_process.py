@@ -33,7 +33,7 @@ class Demo:
     """A demo that ends as by Ctrl-C. Its folder is kept, and a second demo on the folder continues from it."""
 
     data: Path
-    words: Sequence[str] = ()
+    arguments: Sequence[str] = ()
     """Further arguments of the command."""
     process: "subprocess.Popen[bytes] | None" = None
     url: str = ""
@@ -60,7 +60,7 @@ class Demo:
         """Return when the whole world is loaded."""
         self._until(WHOLE_WITHIN, (self.data / "demo.json").exists, "its world isn't whole")
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self._log.read_text(errors="replace")
 
     def bursts(self) -> list[str]:
@@ -82,7 +82,7 @@ class Demo:
         began = time.monotonic()
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*command, *self.words],
+                [*command, *self.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -93,7 +93,7 @@ class Demo:
         self.ready_s = time.monotonic() - began
 
     def _answers(self) -> bool:
-        greeting = GREETING.search(self.said())
+        greeting = GREETING.search(self.output())
         if greeting is None:
             return False
         self.url, self.remembers = greeting[1], greeting[2] == "unchanged since the last run"
@@ -159,4 +159,4 @@ class Demo:
         return self.data.with_name(f"{self.data.name}.log")
 
     def _log_tail(self) -> str:
-        return " / ".join(self.said().splitlines()[-5:])
+        return " / ".join(self.output().splitlines()[-5:])

@@ -44,11 +44,11 @@ order. A cluster forwards every message to every node, so subscribers on other n
 Command = tuple[str, tuple[Any, ...], dict[str, Any]]
 
 
-def slot_of(command: str, given: Sequence[Any]) -> int:
+def slot_of(command: str, args: Sequence[Any]) -> int:
     if command in KEYLESS:
         return KEYLESS[command]
     # EVALSHA digest 1 key …, EVAL script 1 key …; all other commands begin with their key, and have only one.
-    key = given[2] if command in SCRIPTS else given[0]
+    key = args[2] if command in SCRIPTS else args[0]
     return key_slot(key.encode() if isinstance(key, str) else key)
 
 
@@ -83,7 +83,7 @@ class _CommandBuffer:
         self.commands: list[Command] = []
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *given, **named: self.commands.append((name, given, named))
+        return lambda *args, **named: self.commands.append((name, args, named))
 
 
 class _SlotMapHolder:
@@ -146,8 +146,8 @@ class ClusterClient(_SlotMapHolder):
         self._lock = Lock()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        def asked(*given: Any, **kwargs: Any) -> Any:
-            return getattr(self.node(self.slot_map().holder(slot_of(name, given))), name)(*given, **kwargs)
+        def asked(*args: Any, **kwargs: Any) -> Any:
+            return getattr(self.node(self.slot_map().holder(slot_of(name, args))), name)(*args, **kwargs)
 
         return asked
 
@@ -233,10 +233,8 @@ class AsyncClusterClient(_SlotMapHolder):
         self.shared = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        async def asked(*given: Any, **kwargs: Any) -> Any:
-            return await getattr(self.node((await self.slot_map()).holder(slot_of(name, given))), name)(
-                *given, **kwargs
-            )
+        async def asked(*args: Any, **kwargs: Any) -> Any:
+            return await getattr(self.node((await self.slot_map()).holder(slot_of(name, args))), name)(*args, **kwargs)
 
         return asked
 

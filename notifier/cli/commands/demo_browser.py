@@ -118,15 +118,15 @@ class FixtureLoading:
 
         ports, file = self.profile.ports(), loading_file(self.data)
         first = replace(self.world, celebrities=1, second_followers=None)
-        whole, done, told = steps(first), 0, -1
+        whole, done, reported = steps(first), 0, -1
 
         def advance(by: int) -> None:
-            nonlocal done, told
+            nonlocal done, reported
             if self.ending.is_set():
                 raise LoadingCancelled
             done += by
-            if done <= whole and (percent := 100 * done // whole) != told:
-                told = percent
+            if done <= whole and (percent := 100 * done // whole) != reported:
+                reported = percent
                 file.write_text(str(percent))
 
         def first_stands() -> None:

@@ -127,23 +127,23 @@ class MemoryPeople:
         before = self.wants(member).get(subject, SubjectPreference(subject=subject, member=member, at=ALWAYS))
         self.say(replace(PreferencePatch(volume=volume).change_for(before, ALWAYS), visible_from=None))
 
-    def say(self, word: PreferenceChange) -> None:
-        changes = self.words[word.member][word.subject]
+    def say(self, change: PreferenceChange) -> None:
+        changes = self.words[change.member][change.subject]
         for name in ("volume", "visible_from"):
-            if getattr(word, name) is not None and (name not in changes or word.at > changes[name].at):
-                changes[name] = word
+            if getattr(change, name) is not None and (name not in changes or change.at > changes[name].at):
+                changes[name] = change
 
-    def arrange(self, user: UserId, wish: AccountPreferencesPatch) -> None:
+    def arrange(self, user: UserId, patch: AccountPreferencesPatch) -> None:
         """Apply a patch as of the beginning of time, so that it hides nothing."""
         member = self._member(user)
-        change = wish.change_for(member, self.overall(member), ALWAYS)
+        change = patch.change_for(member, self.overall(member), ALWAYS)
         self.say_of_everything(replace(change, visible_from=None, default_from=None))
 
-    def say_of_everything(self, word: AccountPreferencesChange) -> None:
-        changes = self.overall_words[word.member]
-        for field_name in encode_change(word):
-            if field_name not in changes or word.at > changes[field_name].at:
-                changes[field_name] = word
+    def say_of_everything(self, change: AccountPreferencesChange) -> None:
+        changes = self.overall_words[change.member]
+        for field_name in encode_change(change):
+            if field_name not in changes or change.at > changes[field_name].at:
+                changes[field_name] = change
 
     def overall(self, member: Member) -> AccountPreferences:
         changes = self.overall_words.get(member, {})

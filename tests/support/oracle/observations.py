@@ -25,7 +25,7 @@ class ObservedBurst:
     """Author whose followers still see it after nothing in it is public any more."""
     opened: int = 0
     """Version of the subject's head at which it opened."""
-    gone: int | None = None
+    retracted_at: int | None = None
     """Version of the head at which it stopped being public; None while it is public."""
 
 

@@ -191,7 +191,7 @@ class Oracle:
         first: ObservedBurst | None = None
         for candidate in self._public(burst.key[0], burst.key[1]):
             today = candidate.opened_at.date() == burst.opened_at.date()
-            if today and (first is None or (first.gone is not None and first.gone < candidate.opened)):
+            if today and (first is None or (first.retracted_at is not None and first.retracted_at < candidate.opened)):
                 first = candidate
             if candidate.key == burst.key:
                 return candidate is first

@@ -157,10 +157,10 @@ class ObservedClaims:
     claims: Claims
     push_observer: PushObserver
 
-    def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
-        claim = self.claims.claim(piece, owner, now, until)
-        if claim is not None and piece.step in PUSH_STEPS:
-            self.push_observer.note_claim(owner, piece.burst)
+    def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
+        claim = self.claims.claim(slice_, owner, now, until)
+        if claim is not None and slice_.step in PUSH_STEPS:
+            self.push_observer.note_claim(owner, slice_.burst)
         return claim
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:

@@ -70,7 +70,7 @@ class StateReader:
                 secret=restricted,
                 left_to="" if restricted else burst.restricted_to or "",
                 opened=opened,
-                gone=hidden_at,
+                retracted_at=hidden_at,
             )
             self._seen[key] = state, seen
         return self._seen[key][1]

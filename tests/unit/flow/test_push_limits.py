@@ -1,4 +1,4 @@
-"""Push limits without Redis: each worker keeps a tenth of the rate and its own caps."""
+"""Push limits without Redis: each worker keeps a tenth of the rate."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
