@@ -79,7 +79,7 @@ def case(
         "burst": burst(),
         "viewer": replace(viewer(), account_preferences=overall),
         "member": BOB,
-        "seal": snapshot(),
+        "snapshot": snapshot(),
         "account": burst_progress(PLAN, entries, ()),
         "devices": [PHONE],
         "windows": {Platform.FCM: windows},
@@ -207,12 +207,12 @@ NEVER: Mapping[ExplainRule, ExplainedCase] = {
     ExplainRule.ROW_ONLY: case(burst=burst(verdict=Verdict.ROW)),
     ExplainRule.PULL_ONLY: case(burst=replace(burst(), pull_only=True)),
     ExplainRule.NO_PROVIDER: case(account=burst_progress(replace(PLAN, platforms=(Platform.APNS,)), (), ())),
-    ExplainRule.NO_PHONE: case(seal=snapshot(push=False)),
-    ExplainRule.NOT_ASKED: case(seal=snapshot(tier=Tier.P2, push=False)),
+    ExplainRule.NO_PHONE: case(snapshot=snapshot(push=False)),
+    ExplainRule.NOT_ASKED: case(snapshot=snapshot(tier=Tier.P2, push=False)),
     ExplainRule.LATE: case(entries=[entry(PUSH_SLICE, Fact.PULLED)]),
     ExplainRule.DEAD: case(entries=[entry(PUSH_SLICE, Fact.DEAD)]),
     ExplainRule.PASSED: case(entries=[entry(PUSH_SLICE, Fact.DONE)]),
-    ExplainRule.NOT_SEALED: case(seal=None, account=burst_progress(plan_of(shards=0), (), ())),
+    ExplainRule.NOT_SEALED: case(snapshot=None, account=burst_progress(plan_of(shards=0), (), ())),
 }
 
 
@@ -224,15 +224,15 @@ def test_missing_alert_is_explained_with_its_rule(rule: ExplainRule) -> None:
 
 
 def test_alerted_tier_requires_no_opt_in() -> None:
-    alerted_tier = case(seal=snapshot(tier=Tier.P2, push=False), pushed=TIERS)
+    alerted_tier = case(snapshot=snapshot(tier=Tier.P2, push=False), pushed=TIERS)
     assert alerting_of(alerted_tier).rule is ExplainRule.NO_PHONE
 
 
 def test_opted_in_user_without_alert_had_no_phone() -> None:
     opted_in = AccountPreferences(push=True)
-    assert alerting_of(case(seal=snapshot(tier=Tier.P2, push=False), overall=opted_in)).rule is ExplainRule.NO_PHONE
-    assert alerting_of(case(seal=snapshot(tier=None, push=False), overall=opted_in)).rule is ExplainRule.NO_PHONE
-    assert alerting_of(case(seal=snapshot(tier=None, push=False))).rule is ExplainRule.NOT_ASKED
+    assert alerting_of(case(snapshot=snapshot(tier=Tier.P2, push=False), overall=opted_in)).rule is ExplainRule.NO_PHONE
+    assert alerting_of(case(snapshot=snapshot(tier=None, push=False), overall=opted_in)).rule is ExplainRule.NO_PHONE
+    assert alerting_of(case(snapshot=snapshot(tier=None, push=False))).rule is ExplainRule.NOT_ASKED
 
 
 def test_waiting_alert_is_explained_with_time_and_rule() -> None:
@@ -254,15 +254,15 @@ def test_waiting_alert_is_explained_with_time_and_rule() -> None:
 
 def test_dormant_members_wait_for_their_own_slices() -> None:
     waits = entry(slice_of(Tier.DORMANT, step=Step.FCM), Fact.WAITS, n=1, at=LATER)
-    assert alerting_of(case(seal=snapshot(tier=None), entries=[waits])).until == LATER
-    assert alerting_of(case(seal=snapshot(tier=Tier.P2), entries=[waits])).state is AlertState.TO_COME
+    assert alerting_of(case(snapshot=snapshot(tier=None), entries=[waits])).until == LATER
+    assert alerting_of(case(snapshot=snapshot(tier=Tier.P2), entries=[waits])).state is AlertState.TO_COME
 
 
 @pytest.mark.parametrize(
     ("case", "rule"),
     [
         (case(), State.PLANNED),
-        (case(seal=None), State.PLANNED),
+        (case(snapshot=None), State.PLANNED),
         (case(account=None), State.PLANNED),
         (case(entries=[entry(PUSH_SLICE, Fact.DISPATCHED, n=1)]), State.IN_FLIGHT),
     ],
