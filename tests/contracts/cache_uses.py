@@ -107,19 +107,19 @@ class Caches:
             writes={
                 "touch": lambda: hours.touch(MEMBERS, HOUR),
                 "touch on the read path": lambda: self._awaited(RedisActivity, lambda to: to.touch(MEMBERS, HOUR)),
-                "rolled up": lambda: hours.rolled_up(NOON, TTL),
+                "roll-up": lambda: hours.record_roll_up(NOON, TTL),
             },
             reads={
                 "first shard": lambda: read(0),
                 "far shard": lambda: read(NEIGHBOURS),
-                "last rolled up": hours.last_rolled_up,
+                "last roll-up": hours.last_roll_up,
             },
         )
 
     def _backlog(self) -> Use:
         report = self._on(RedisBacklogReport)
         backlog = {Pool.P0: PoolBacklog(slices=3, oldest_opened_at=NOON, deferred=1)}
-        return self_repairing({"tell": lambda: report.tell(backlog, TTL)}, {"told": report.told})
+        return self_repairing({"publish": lambda: report.publish(backlog, TTL)}, {"read": report.read})
 
     def _buckets(self) -> Use:
         buckets = self._on(RedisTokenBuckets)
@@ -142,7 +142,7 @@ class Caches:
             async with aclosing(reader.listen()) as messages, asyncio.timeout(10):
                 await anext(messages)
                 bus.publish([burst(1)])
-                await reader.tell(marked)
+                await reader.publish_marks(marked)
                 return [message async for message in _until(messages, 2)]
 
         return self_repairing({}, {"heard": lambda: self._awaited(RedisLiveReader, receive)})
@@ -162,48 +162,48 @@ class Caches:
         lines = self._on(RedisCircuitReport)
         circuits = {name: OpenCircuit(until=NOON, reason=f"503 {name}") for name in ("apns", "web push.example")}
 
-        def tell() -> None:
+        def publish() -> None:
             for name, circuit in circuits.items():
-                lines.tell(name, circuit, TTL)
+                lines.publish(name, circuit, TTL)
 
         def read(name: str) -> object:
-            return lines.told().get(name)
+            return lines.read().get(name)
 
-        return self_repairing({"tell": tell}, {name: partial(read, name) for name in circuits})
+        return self_repairing({"publish": publish}, {name: partial(read, name) for name in circuits})
 
     def _paces(self) -> Use:
         paces = self._on(RedisProviderRates)
 
         def draw(platform: Platform) -> int:
             """Draw all tokens that are left. A fraction of a token also grants one alert."""
-            return sum(iter(lambda: paces.draw(platform, 1_000_000, urgent=True, ease=1.0, now=NOON), 0))
+            return sum(iter(lambda: paces.draw(platform, 1_000_000, urgent=True, slowdown=1.0, now=NOON), 0))
 
         def refused() -> None:
-            paces.tell(Platform.FCM, refused=7, slow=False, now=NOON)
+            paces.report_results(Platform.FCM, refused=7, slow=False, now=NOON)
             draw(Platform.FCM)
 
         return self_repairing(
-            {"draw": lambda: draw(Platform.APNS), "tell": refused},
+            {"draw": lambda: draw(Platform.APNS), "report": refused},
             {"apns": lambda: draw(Platform.APNS), "fcm": lambda: draw(Platform.FCM)},
         )
 
     def _pressure(self) -> Use:
         pressure = self._on(RedisBackpressure)
-        return self_repairing({"raise": lambda: pressure.raise_to(0.5, TTL)}, {"level": pressure.level})
+        return self_repairing({"set": lambda: pressure.set_level(0.5, TTL)}, {"level": pressure.level})
 
     def _pull(self) -> Use:
         index, clock = self._on(RedisPullIndex, CountedNonces()), ManualClock(NOON)
 
-        def news(*subjects: Any) -> object:
-            return self._awaited(RedisPullReader, lambda reader: reader.news(subjects), clock)
+        def newest(*subjects: Any) -> object:
+            return self._awaited(RedisPullReader, lambda reader: reader.read_newest(subjects), clock)
 
         def reconcile() -> bool:
             """Run one round as the reconciler does, and return whether it succeeded."""
             with suppress(CacheUnavailable):
                 if index.generation() is None:
-                    index.rebuilt([BURSTS], BEFORE, NOON)
+                    index.record_rebuild([BURSTS], BEFORE, NOON)
                 index.announce(BURSTS)
-                index.compared(BEFORE, NOON)
+                index.record_comparison(BEFORE, NOON)
                 return index.generation() is not None
             return False
 
@@ -220,15 +220,15 @@ class Caches:
         return Use(
             writes={
                 "announce": lambda: index.announce(BURSTS),
-                "rebuilt": may_fail(lambda: index.rebuilt([BURSTS], BEFORE, NOON)),
-                "compared": may_fail(lambda: index.compared(BEFORE, NOON)),
+                "rebuild": may_fail(lambda: index.record_rebuild([BURSTS], BEFORE, NOON)),
+                "comparison": may_fail(lambda: index.record_comparison(BEFORE, NOON)),
                 "reconcile": reconcile,
             },
             reads={
-                "nova": lambda: news(NOVA),
-                "ada": lambda: news(ADA),
-                "quiet": lambda: news(BO),
-                "all": lambda: news(*SUBJECTS),
+                "nova": lambda: newest(NOVA),
+                "ada": lambda: newest(ADA),
+                "quiet": lambda: newest(BO),
+                "all": lambda: newest(*SUBJECTS),
                 "lists": lambda: self._awaited(RedisPullReader, lambda reader: reader.subject_lists(SUBJECTS), clock),
                 "complete": lambda: index.generation() is not None,
             },
@@ -242,46 +242,46 @@ class Caches:
             {"remember": lambda: recent.remember(digests)},
             {
                 **{f"digest {event.id}": partial(recent.digests, [event]) for event in digests},
-                **{f"recall {event.id}": partial(recent.recall, None, event.id) for event in digests},
-                **{f"recall {event}": partial(recent.recall, event.source, event.id) for event in digests},
+                **{f"accepted {event.id}": partial(recent.was_accepted, None, event.id) for event in digests},
+                **{f"accepted {event}": partial(recent.was_accepted, event.source, event.id) for event in digests},
             },
         )
 
     def _tabs(self) -> Use:
         tabs = self._on(RedisInboxLatencyReport)
         return self_repairing(
-            {"tell": lambda: tabs.tell("a process", timedelta(milliseconds=30), TTL)},
+            {"publish": lambda: tabs.publish("a process", timedelta(milliseconds=30), TTL)},
             {"worst": tabs.worst},
         )
 
     def _versions(self) -> Use:
         writer, bus = self._on(RedisViewerVersions), self._on(RedisLiveBus)
 
-        async def plant(versions: Any) -> None:
+        async def insert(versions: Any) -> None:
             await versions.begin([SCOPE], "c1")
             await versions.finish([SCOPE], "c1")
-            await versions.plant([SCOPE], "v1")
+            await versions.insert_versions([SCOPE], "v1")
             await versions.remember(REMEMBERED)
 
-        async def look(versions: Any) -> object:
-            with suppress(CacheUnavailable):  # the first look removes garbage in place of the news
-                await versions.look([SCOPE], None)
-            result = await versions.look([SCOPE], None, [KIM])
+        async def read(versions: Any) -> object:
+            with suppress(CacheUnavailable):  # the first look-up removes garbage in place of the news
+                await versions.look_up([SCOPE], None)
+            result = await versions.look_up([SCOPE], None, [KIM])
             if SCOPE not in result.versions:
-                await versions.plant([SCOPE], "v2")  # as every reader does
+                await versions.insert_versions([SCOPE], "v2")  # as every reader does
             await versions.close()
             return result
 
         def change() -> None:
             writer.begin([SCOPE], "c0")
             writer.finish([SCOPE], "c0")
-            self._awaited(RedisInboxVersions, plant)
+            self._awaited(RedisInboxVersions, insert)
 
-        look_up = partial(self._awaited, RedisInboxVersions, look, TTL)
+        look_up = partial(self._awaited, RedisInboxVersions, read, TTL)
         return self_repairing(
             {"change": change, "publish": lambda: bus.publish([burst(1)])},
             # Any other version proves nothing, like a missing one.
-            {"look": lambda: look_up().versions.get(SCOPE) == "v1", "recall": lambda: KIM in look_up().remembered},
+            {"look up": lambda: look_up().versions.get(SCOPE) == "v1", "recall": lambda: KIM in look_up().remembered},
         )
 
 

@@ -59,9 +59,9 @@ def distinct_keys(server: Valkey) -> list[str]:
 
 
 def adapters() -> Iterator[type]:
-    """Yield the adapter classes: all named Redis…, except the clients and pools of the module `node`."""
+    """Yield the adapter classes: all named Redis…, except those of the modules that adapters are built from."""
     for module in pkgutil.iter_modules(redis.__path__):
-        if module.name == "node":
+        if module.name in ("calls", "lookups", "node"):
             continue
         module_ = import_module(f"{redis.__name__}.{module.name}")
         yield from (

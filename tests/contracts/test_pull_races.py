@@ -243,7 +243,7 @@ def test_missed_announcement_is_repeated_before_the_next(valkey: Valkey) -> None
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
     with connect(valkey.patient) as client:
-        client.answered = RedisBreaker(count(step=60).__next__).guarded
+        client.guarded = RedisBreaker(count(step=60).__next__).guarded
         index = RedisPullIndex(client, CountedNonces())
         connection_options = client.connection_pool.connection_kwargs
         port, connection_options["port"] = connection_options["port"], 1

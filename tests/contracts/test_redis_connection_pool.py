@@ -12,7 +12,7 @@ __all__ = ["valkey", "valkey_server"]
 
 async def write_key(client: AsyncClient) -> str:
     try:
-        with client.answered():
+        with client.guarded():
             await client.set("a", "b")
     except CacheUnavailable as error:
         return error.detail

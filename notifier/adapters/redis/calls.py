@@ -86,7 +86,7 @@ def run_calls(client: RedisClient, calls: Sequence[Call]) -> list[Any]:
     and writes replace it. If one call fails, the others may still have taken effect.
     """
     rounds = _rounds(calls, client.garbage)
-    with client.answered():
+    with client.guarded():
         try:
             batch = next(rounds)
             while True:
@@ -103,7 +103,7 @@ def run_calls(client: RedisClient, calls: Sequence[Call]) -> list[Any]:
 async def run_calls_async(client: AsyncClient, calls: Sequence[Call]) -> list[Any]:
     """Do the same as `ask`, asynchronously. Concurrent calls to a single server share its round trips."""
     rounds = _rounds(calls, client.garbage)
-    with client.answered():
+    with client.guarded():
         try:
             batch = next(rounds)
             while True:

@@ -96,7 +96,7 @@ class _SlotMapHolder:
         self._breaker = RedisBreaker()
 
     @contextmanager
-    def dropping_map_on_error(self) -> Iterator[None]:
+    def guarded(self) -> Iterator[None]:
         with self._breaker.guarded():
             try:
                 yield
@@ -250,7 +250,7 @@ class AsyncClusterClient(_SlotMapHolder):
 
     @asynccontextmanager
     async def pubsub(self) -> AsyncGenerator[Any, None]:
-        with self.dropping_map_on_error():
+        with self.guarded():
             node = self.node((await self.slot_map()).holder(KEYLESS["publish"]))
         async with node.pubsub() as listening:
             yield listening

@@ -156,7 +156,7 @@ def server_status(url: str) -> RedisServer:
     """Return the name, version, eviction policy and clock of the server. Raises CacheUnavailable and BadSetting."""
     client = connect(url)
     try:
-        with client.answered():
+        with client.guarded():
             info: Any = client.info()
             before = time.time()
             seconds, micros = client.time()

@@ -77,22 +77,22 @@ class RedisLiveReader:
                     raise CacheUnavailable("It doesn't answer a ping.")
 
     async def publish_marks(self, change: MarksChanged) -> None:
-        with self._client.answered():
+        with self._client.guarded():
             await self._client.publish(*message(change))
 
     async def _subscribe(self, pubsub: PubSub) -> None:
-        with self._client.answered():
+        with self._client.guarded():
             await pubsub.subscribe(*CHANNELS)
         for _ in CHANNELS:
             if not await self._next(pubsub, TIMEOUT):
                 raise CacheUnavailable("It doesn't answer a subscription.")
 
     async def _ping(self, pubsub: PubSub) -> None:
-        with self._client.answered():
+        with self._client.guarded():
             await pubsub.ping()
 
     async def _next(self, pubsub: PubSub, within: float) -> dict[str, Any] | None:
-        with self._client.answered():
+        with self._client.guarded():
             reply: dict[str, Any] | None = await pubsub.get_message(timeout=within)
         return reply
 

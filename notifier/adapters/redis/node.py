@@ -87,7 +87,7 @@ class RedisClient(redis.Redis):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.answered = RedisBreaker().guarded
+        self.guarded = RedisBreaker().guarded
         self.garbage = GarbageCount()
 
 
@@ -109,7 +109,7 @@ class AsyncClient(redis.asyncio.Redis):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.answered = RedisBreaker().guarded
+        self.guarded = RedisBreaker().guarded
         self.garbage = GarbageCount()
         within = self.connection_pool.connection_kwargs.get("socket_timeout") or TIMEOUT
         self.shared: SharedConnection | None = SharedConnection(PersistentConnection(self.connection_pool, within))

@@ -73,7 +73,7 @@ class RedisViewerVersions:
         self._send(_finish(_grouped(scopes, cluster=self._cluster), change))
 
     def _send(self, calls: Iterable[Sequence[Any]]) -> None:
-        with self._client.answered(), self._client.pipeline(transaction=False) as pipe:
+        with self._client.guarded(), self._client.pipeline(transaction=False) as pipe:
             for call in calls:
                 pipe.eval(*call)
             _count(self._client, pipe.execute())
@@ -97,7 +97,7 @@ class RedisInboxVersions:
         commands.append(
             newest if after is None else ("xrange", NEWS, after.partition("/")[0], "+", "COUNT", MAX_NEWS + 1)
         )
-        with self._client.answered():
+        with self._client.guarded():
             *answers, entries = await self._exchange.execute(commands)
             if isinstance(entries, ResponseError) and "WRONGTYPE" in str(entries):
                 self._client.garbage.add(KeyKind.NEWS)
@@ -122,7 +122,7 @@ class RedisInboxVersions:
         )
 
     async def remember(self, viewer: RememberedViewer) -> None:
-        with self._client.answered():
+        with self._client.guarded():
             key, value, lasting = viewer_key(viewer.viewer.user), _checked(pack(viewer)), REMEMBERED_TTL // _MILLISECOND
             if self._client.shared is not None:
                 [answer] = await self._client.shared.execute([("set", key, value, "px", lasting)])
@@ -165,7 +165,7 @@ class RedisInboxVersions:
         await self._send(_finish(_grouped(scopes, cluster=self._cluster), change))
 
     async def _send(self, calls: Iterable[Sequence[Any]]) -> list[Any]:
-        with self._client.answered():
+        with self._client.guarded():
             if self._client.shared is not None:
                 return _count(self._client, await self._client.shared.execute([("eval", *call) for call in calls]))
             async with self._client.pipeline(transaction=False) as pipe:
