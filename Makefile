@@ -1,12 +1,12 @@
-# The few commands of this project; `make help` lists them.
+# Commands of this project. `make help` lists them.
 PYTHON ?= python3
 JOBS ?= 3
 UPGRADE ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
-# Bytecode is kept whatever the shell says: hundreds of processes that tests start would each compile all of our modules.
-# Java compiles quickly and not well: a Cassandra that lives for minutes spends half its processor time on compiling better.
+# Always keep bytecode: otherwise each of the hundreds of processes that tests start would compile all modules.
+# Java uses only its fast compiler: a Cassandra that runs for minutes would spend half its CPU time on optimizing.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE JAVA_TOOL_OPTIONS=-XX:TieredStopAtLevel=1 $(BIN)/python -m pytest --no-header -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 COMPILE = env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL CUSTOM_COMPILE_COMMAND="make lock" \
@@ -18,37 +18,37 @@ COMPILE = env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL CUSTOM_COMPILE_COMMAND="m
 help: ## list these commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-setup: $(READY) ## create .venv with everything pinned; done once, again when a pin changes
+setup: $(READY) ## create .venv with all pinned dependencies; runs again when a pin changes
 
-demo: setup ## a celebrity of 200 million followers is mentioned: watch it in a browser
+demo: setup ## run the demo in a browser: mentions of a celebrity with 200 million followers
 	@$(BIN)/notifier demo
 
-cluster: setup ## real Kafka, Cassandra and Valkey on this machine, by Java 17 and Maven; then: notifier up --profile cluster
+cluster: setup ## start Kafka, Cassandra and Valkey on this machine with Java 17 and Maven; then run: notifier up --profile cluster
 	@$(BIN)/notifier services up
 
-test: quick ## everything CI runs: format, lint, imports, all tests, and types beside them
+test: quick ## run everything that CI runs: format, lint, imports, all tests and types
 	@echo "== tests, and types"
 	@mkdir -p build
 	@$(BIN)/mypy >build/types.log 2>&1 & types=$$!; \
 	  $(PYTEST) --junit-xml=build/junit.xml; tests=$$?; \
 	  wait $$types; types=$$?; cat build/types.log; exit $$((tests | types))
 
-prove: setup ## about an hour: more seeds, every crash point, storms with faults and all chaos scenarios on real engines
+prove: setup ## run the long tests (about an hour): more seeds, every crash point, storms with faults, all chaos scenarios on real engines
 	@mkdir -p build
 	@$(PYTEST) -m prove --junit-xml=build/prove.xml
 	@$(BIN)/python -m benchmarks chaos
 
-check: quick types ## the same without the slow tests
+check: quick types ## run format, lint, imports, types and the unit tests
 	@echo "== unit tests"
 	@$(PYTEST) $(wildcard tests/unit tests/repo)
 
-bench: setup ## measure what is promised about speed and the demo's page, and write docs/benchmarks.md anew; QUICK=1 takes fewer rounds
+bench: setup ## run all benchmarks and rewrite docs/benchmarks.md; QUICK=1 takes fewer rounds
 	@$(BIN)/python -m benchmarks.report $(if $(QUICK),--quick)
 
-bench-peers: setup ## the same against other people's libraries, which it installs below build/peers
+bench-peers: setup ## run the benchmarks against other libraries, which are installed in build/peers
 	@$(BIN)/python -m benchmarks.report peers $(if $(QUICK),--quick)
 
-pictures: setup ## make the documents' pictures of the demo anew, by the browser tests, with all 200 million people
+pictures: setup ## take the documentation's screenshots of the demo again, with all 200 million users
 	@PICTURES=$(CURDIR)/docs/pictures $(BIN)/python -m pytest --no-header tests/browser/test_demo_page.py
 
 lock: build/lock/ready ## resolve the pins in requirements/ again; UPGRADE=1 takes newer versions
@@ -56,7 +56,7 @@ lock: build/lock/ready ## resolve the pins in requirements/ again; UPGRADE=1 tak
 	@$(COMPILE) -o requirements/dev.txt -c requirements/run.txt --extra cluster --extra firebase-admin --extra import --extra dev pyproject.toml requirements/everywhere.in
 	@for peer in build stream_framework stream_framework_page celery redis aioapns firebase_admin pywebpush; do $(COMPILE) -o benchmarks/peers/pins/$$peer.txt requirements/peers/$$peer.in || exit; done
 
-clean: ## remove the environment and whatever was built
+clean: ## remove the environment and all build results
 	@rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -73,9 +73,9 @@ types: setup
 	@$(BIN)/mypy
 
 $(READY): requirements/dev.txt pyproject.toml
-	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) here. Name another one: make setup PYTHON=/path/to/python3.12"; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found. Set another one: make setup PYTHON=/path/to/python3.12"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another one: make setup PYTHON=python3.12"; exit 1; }
+	  { echo "Python 3.11 or newer is required, but $(PYTHON) is $$($(PYTHON) --version 2>&1). Set another one: make setup PYTHON=python3.12"; exit 1; }
 	@echo "== setup: $$($(PYTHON) --version) into .venv"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
@@ -84,7 +84,7 @@ $(READY): requirements/dev.txt pyproject.toml
 
 build/lock/ready:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || \
-	  { echo "Pins are resolved with the oldest Python supported, so that they fit all: make lock PYTHON=python3.11"; exit 1; }
+	  { echo "Resolve the pins with the oldest supported Python, so that they work for all: make lock PYTHON=python3.11"; exit 1; }
 	@$(PYTHON) -m venv build/lock
 	@build/lock/bin/pip install --quiet --disable-pip-version-check pip-tools==7.6.2
 	@touch $@

@@ -39,14 +39,14 @@ class Bulkhead:
     async def acquire(self) -> None:
         """Take a slot. Raises Crowded."""
         if self.max_waiting is not None and self.waiting >= self.max_waiting:
-            raise TooManyWaiting(f"{self.waiting} others wait already.")
+            raise TooManyWaiting(f"Too many waiting calls: {self.waiting}.")
         self.waiting += 1
         try:
             async with asyncio.timeout(self.wait.total_seconds()):
                 await self._slots.acquire()
         except TimeoutError as error:
             raise TooManyWaiting(
-                f"All {self.max_concurrent} slots were taken for {self.wait.total_seconds():g} s."
+                f"All {self.max_concurrent} slots were busy for {self.wait.total_seconds():g} s."
             ) from error
         finally:
             self.waiting -= 1
@@ -109,7 +109,7 @@ class InFlightLimit:
         still take effect after the deadline. This is not a context manager, because that costs 17 µs more per call.
         """
         if self.in_flight >= self.max_calls:
-            raise StoreUnavailable(f"{self.in_flight} others wait already.")
+            raise StoreUnavailable(f"Too many running calls: {self.in_flight}.")
         self.in_flight += places
         try:
             async with asyncio.timeout(self.deadline.total_seconds()):

@@ -58,7 +58,7 @@ class Pump:
             return 0
         if stop is not None:
             # Keep the batch, as in an outage, and poll again if its partition is lost. So the lag can still be read.
-            raise LaneStopped(f"It is {self.guard.lane}.")
+            raise LaneStopped(f"Lane: {self.guard.lane}.")
         batch = self.unprocessed
         self._process(batch)
         # Commit last, when every effect is durable: a crash before this line repeats the batch and never skips it.
@@ -114,7 +114,7 @@ class Pump:
         # Count the dead letter durably before writing it. A crash in between repeats the record, which is counted once.
         # In the other order each restart could bury one more record than the limit.
         if not self.guard.admit_death(id, f"{type(cause).__name__}: {cause}"):
-            raise LaneStopped(f"It is {self.guard.lane}.")
+            raise LaneStopped(f"Lane: {self.guard.lane}.")
         LOGGER.error("%s: %s/%d is poison: %s", self.name, record.partition, record.offset, cause)
         letter = DeadLetter(
             id=id,
@@ -192,7 +192,7 @@ class Loop:
             return STOPPED_CHECK
         except OUTAGES as outage:
             self.metrics.outages.labels(self.name).inc()
-            LOGGER.warning("%s waits: %s", self.name, outage)
+            LOGGER.warning("%s is waiting: %s", self.name, outage)
         except Exception:
             LOGGER.exception("%s failed", self.name)
         else:

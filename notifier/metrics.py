@@ -40,104 +40,100 @@ class Metrics:
             yield
 
     def _add_mention_metrics(self) -> None:
-        self.events = self._counter("events_total", "Events at the gateway.", "status")
-        self.mentions = self._counter("mentions_total", "Mentions that the router sent on.", "lane", "verdict")
+        self.events = self._counter("events_total", "Events received by the gateway.", "status")
+        self.mentions = self._counter("mentions_total", "Mentions that the router forwarded.", "lane", "verdict")
         self.refusals = self._counter(
             "refusals_total", "Accounts named in events whose followers got no mention.", "code"
         )
-        self.held_mentions = self._gauge("held_mentions", "Mentions that wait for a person to decide.")
+        self.held_mentions = self._gauge("held_mentions", "Mentions that wait for an operator's decision.")
         self.erased = self._counter(
-            "erased_total", "What was taken out of erased authors, beside mentions: words and devices.", "what"
+            "erased_total", "Items removed for erased authors, other than mentions: texts and devices.", "what"
         )
         self.bursts = self._counter("bursts_total", "Bursts that the coordinator published.", "lane")
         self.restamps = self._counter(
             "restamps_total", "Bursts re-stamped because they would have been visible too late."
         )
         self.badge_audits = self._counter(
-            "badge_audits_total", "Tab opens that were computed again from the store alone."
+            "badge_audits_total", "Opened inboxes that were recomputed from the store alone."
         )
         self.badge_drifts = self._counter(
-            "badge_drift_total", "Audited tab opens whose list or badge wasn't what the store says."
+            "badge_drift_total", "Audited inboxes whose list or badge differed from the store."
         )
-        self.dispatched = self._counter("slices_dispatched_total", "Slices queued, repeats included.", "pool")
-        self.slices = self._counter("slices_total", "Slices that a worker put down.", "pool", "outcome")
-        self.deliveries = self._counter("deliveries_total", "People reached durably.", "tier")
-        self.rows = self._counter("rows_total", "Inbox rows written, repeats included.", "tier")
-        self.delivery_latency = self._histogram("delivery_seconds", "From accepted to rows durable, by slice.", "tier")
+        self.dispatched = self._counter("slices_dispatched_total", "Slices queued, including repeats.", "pool")
+        self.slices = self._counter("slices_total", "Attempts of workers at slices.", "pool", "outcome")
+        self.deliveries = self._counter("deliveries_total", "Users reached by durable rows.", "tier")
+        self.rows = self._counter("rows_total", "Inbox rows written, including repeats.", "tier")
+        self.delivery_latency = self._histogram(
+            "delivery_seconds", "Time from acceptance to durable rows, by slice.", "tier"
+        )
 
     def _add_push_metrics(self) -> None:
-        self.receipts = self._counter(
-            "push_receipts_total", "Alerts to devices, by what became of them.", "platform", "outcome"
-        )
+        self.receipts = self._counter("push_receipts_total", "Alerts to devices, by result.", "platform", "outcome")
         self.push_latency = self._histogram(
-            "push_seconds", "From accepted to taken by the provider, by device, of what is told as news.", "platform"
+            "push_seconds",
+            "Time from accepted event to alert accepted by the provider, for first attempts outside of quiet hours.",
+            "platform",
         )
         self.circuits_opened = self._counter(
-            "push_breakers_opened_total", "Times that a provider was left alone.", "platform"
+            "push_breakers_opened_total", "Times that a circuit to a provider opened.", "platform"
         )
         self.open_circuits = self._gauge(
-            "push_open_circuits", "Providers and push services that are left alone for a while.", "platform"
+            "push_open_circuits", "Circuits to providers and push services that are open.", "platform"
         )
         self.push_slowdown = self._gauge(
-            "push_slowdown_ratio", "What slow tabs and the monitor's pressure leave of the pace of alerts."
+            "push_slowdown_ratio", "Share of the alert rate that slow inboxes and the monitor's pressure leave."
         )
 
     def _add_system_metrics(self) -> None:
-        self.streams = self._share("streams", "Live streams open, in all API processes together.")
+        self.streams = self._share("streams", "Open live streams of all API processes.")
         self.stream_events = self._counter("stream_events_total", "Events sent on live streams.", "event")
         self._add_inbox_metrics()
         self.streams_cut = self._counter(
             "streams_cut_total", "Live streams closed because their client read too slowly."
         )
-        self.dead_letters = self._counter(
-            "dead_letters_total", "Records and slices that could never be processed.", "stage"
-        )
+        self.dead_letters = self._counter("dead_letters_total", "Records and slices that failed for good.", "stage")
         self.lane_stopped = self._gauge(
             "lane_stopped", "1 while a lane is stopped by its dead-letter limit, else 0.", "lane"
         )
-        self.tier_rule_failures = self._counter(
-            "tier_rule_failures_total", "Times that a platform's rule of tiers failed for a shard."
-        )
+        self.tier_rule_failures = self._counter("tier_rule_failures_total", "Failures of a custom tier rule, by shard.")
         self.bitmaps_rebuilt = self._counter(
-            "bitmaps_rebuilt_total", "Bitmaps of followers that were made again from their rows."
+            "bitmaps_rebuilt_total", "Bitmaps of followers that were rebuilt from their rows."
         )
-        self.bitmap_drift = self._counter(
-            "bitmaps_drift_total", "Followers whom a bitmap that was made again had wrong."
-        )
+        self.bitmap_drift = self._counter("bitmaps_drift_total", "Followers that were wrong in a rebuilt bitmap.")
         self.cache_garbage = self._counter(
-            "cache_garbage_total", "Garbage that was found in Redis and discarded, by kind of key.", "kind"
+            "cache_garbage_total", "Garbage found in Redis and discarded, by kind of key.", "kind"
         )
-        self.outages = self._counter("outages_total", "Steps put off because a part didn't answer.", "part")
+        self.outages = self._counter("outages_total", "Steps postponed because a dependency did not answer.", "part")
         self.lag = self._gauge("lag_records", "Records behind the group's commit.", "stream")
-        self.waiting_slices = self._gauge("waiting_slices", "Slices that the ledger has left to do.", "pool")
-        self.backpressure = self._gauge("pressure_ratio", "How much of P2's credit the monitor takes away.")
+        self.waiting_slices = self._gauge("waiting_slices", "Unfinished slices in the ledger.", "pool")
+        self.backpressure = self._gauge("pressure_ratio", "Share of P2's credit that the monitor takes away.")
         self.activity_unreadable = self._counter(
-            "activity_unreadable_total", "Times that shards were not rolled up: a bitmap of theirs can't be read."
+            "activity_unreadable_total", "Times that shards were not rolled up because a bitmap can't be read."
         )
-        self.activity_emptied = self._counter(
-            "activity_emptied_total", "Times that Redis had lost the hours of activity."
-        )
+        self.activity_emptied = self._counter("activity_emptied_total", "Times that Redis lost the hours of activity.")
         self.failed_duties = self._counter(
-            "unreconciled_total", "Duties the reconciler failed at, once a round.", "duty"
+            "unreconciled_total", "Failed duties of the reconciler, once a round.", "duty"
         )
         self.roles_replaced = self._counter(
             "roles_replaced_total", "Processes of a role that died or hung.", "role", "cause"
         )
-        self.unbalanced_bursts = self._counter("bursts_unbalanced_total", "Settled bursts whose books didn't balance.")
+        self.unbalanced_bursts = self._counter(
+            "bursts_unbalanced_total", "Settled bursts whose accounting did not balance."
+        )
 
     def _add_inbox_metrics(self) -> None:
         self.inbox_cache = self._counter("inbox_cache_total", "Look-ups in the caches of the inbox.", "tier", "result")
         self.inbox_store_calls = self._counter("inbox_store_calls_total", "Reads of the store for opening inboxes.")
         self.inbox_redis_calls = self._counter("inbox_redis_calls_total", "Round trips to Redis for opening inboxes.")
         self.inbox_seconds = self._histogram(
-            "inbox_seconds", "How long an inbox waited for Redis or the store.", "tier"
+            "inbox_seconds", "Time that an inbox waited for Redis or the store.", "tier"
         )
         self.inbox_burst_loads = self._counter("inbox_burst_loads_total", "Bursts read from the store for inboxes.")
         self.inbox_feed_reads = self._counter("inbox_feed_reads_total", "Reads of the store's change feed.")
         self.inbox_warm_ups = self._counter(
-            "inbox_warm_ups_total", "Inboxes read ahead of their first opening.", "result"
+            "inbox_warm_ups_total", "Inboxes read before their first opening.", "result"
         )
-        self.inbox_partial = self._counter("inbox_partial_total", "Inboxes answered from what was shown last.")
+        self.inbox_partial = self._counter("inbox_partial_total", "Inboxes answered with the last known page.")
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"notifier_{name}", text, labels, registry=self.registry)

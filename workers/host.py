@@ -105,9 +105,9 @@ def run(
     host.timer.call_repeatedly(BEAT_INTERVAL, watch.beat)
     watch.start()
     make_gc_rare()
-    log.info("Pool %s works.", pool)
+    log.info("pool %s started", pool)
     host.start()
-    log.info("Pool %s has stopped.", pool)
+    log.info("pool %s stopped", pool)
 
 
 def _with_heartbeat(connection: Any, beat: Callable[[], None]) -> Any:

@@ -28,7 +28,7 @@ class Runner:
             slice_ = Slice.parse(text)
         except BadSubject as error:
             # Nothing to record: the ledger contains no slice with this name.
-            log.error("There is no slice %r.", text)
+            log.error("invalid slice name: %r", text)
             return Dead(cause=str(error))
         outcome = self._handled(slice_)
         log.debug("%s: %s", slice_, outcome)
@@ -44,7 +44,7 @@ class Runner:
             return Dead(cause=str(poison))
         except Exception as error:
             # The slice is queued again after its claim expires. It can't spin, because every claim lasts for its term.
-            log.exception("%s failed in its handler.", slice_)
+            log.exception("handler of %s failed", slice_)
             return Retry(reason=f"{type(error).__name__}: {error}")
 
 

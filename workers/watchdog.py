@@ -108,5 +108,5 @@ class Watchdog:
             checked_at = now
             if now >= self._last_beat_at + self._silent_for:
                 # Exit at once, whatever is in progress. The claim expires, and the slice is queued again.
-                log.critical("No progress for %g s: this process ends.", self._silent_for)
+                log.critical("no progress for %g s: this process exits", self._silent_for)
                 os._exit(EXIT_CODE)

@@ -25,9 +25,9 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     older_folder = _older(folder / "older")
     added, taken = newer(folder / "added", ADDED), newer(folder / "taken", ADDED, Phase.POST)
     wrong = [
-        *_role(stage, "behind", older_folder, (Phase.PRE,), "It lacks the migration"),
+        *_role(stage, "behind", older_folder, (Phase.PRE,), "Missing migration"),
         *_role(stage, "ahead", added, (Phase.PRE,), None),
-        *_role(stage, "taken", taken, (Phase.PRE, Phase.POST), "It has the migration"),
+        *_role(stage, "taken", taken, (Phase.PRE, Phase.POST), "Unknown migration in the store"),
     ]
     return agreement(NAME, wrong, n=3)
 

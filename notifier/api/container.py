@@ -135,8 +135,10 @@ def build_container(
             pause=pause,
         ),
         intake=EventIntake(gateway=build_gateway(system), threads=threads),
-        preview=build_preview(system, ExclusiveRequests("Another preview is being counted right now.")),
-        event_status=build_event_status(system, ExclusiveRequests("Another event is looked for in the log right now.")),
+        preview=build_preview(system, ExclusiveRequests("Another preview is being computed; try again later.")),
+        event_status=build_event_status(
+            system, ExclusiveRequests("Another event is being looked up in the log; try again later.")
+        ),
         inbox=inbox,
         warm_up=WarmUp(inbox=inbox, metrics=metrics),
         renderer=renderer,

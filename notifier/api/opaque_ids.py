@@ -75,7 +75,7 @@ class OpaqueIds:
         """Decode the viewer's id of a burst. Raises BadMark: only requests that set marks contain such ids."""
         key = self._open("burst", viewer, id, _Key)
         if key is None:
-            raise BadMark("A burst is named as it is in the person's own inbox.")
+            raise BadMark("Use the burst id from the user's own inbox.")
         return key.burst
 
     def cursor(self, viewer: UserId, place: InboxPosition) -> str:
@@ -106,7 +106,7 @@ class OpaqueIds:
         """Decode a seen token. Raises BadSeen."""
         decoded = self._open("seen", viewer, token, _Seen)
         if decoded is None:
-            raise BadSeen("Load the inbox again for a new one.")
+            raise BadSeen("Load the inbox again to get a new one.")
         return SeenToken(viewer=viewer, as_of=decoded.as_of, newer=frozenset(key.burst for key in decoded.newer))
 
     def event_id(self, viewer: UserId, position: StreamPosition) -> str:

@@ -96,8 +96,8 @@ def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
     except OSError as error:
         bound.close()
         if error.errno == EADDRINUSE:
-            raise PortTaken(f"It is {place[1]} on {place[0]} ({error.strerror}).") from error
-        raise BadSetting(f"It can't listen on {place[0]}:{place[1]}: {error.strerror}.") from error
+            raise PortTaken(f"{place[1]} on {place[0]} is taken ({error.strerror}).") from error
+        raise BadSetting(f"Can't listen on {place[0]}:{place[1]}: {error.strerror}.") from error
     return bound
 
 
@@ -111,7 +111,7 @@ def _lock(address: Address) -> socket.socket:
         lock.bind(f"\0notifier:{address.host}:{address.port}")
     except OSError as error:
         lock.close()
-        raise PortTaken(f"It is {address.port} on {address.host}, reserved by another notifier.") from error
+        raise PortTaken(f"{address.port} on {address.host} is reserved by another notifier.") from error
     return lock
 
 
@@ -119,7 +119,7 @@ def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ..
     try:
         family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except socket.gaierror as error:
-        raise BadSetting(f"There is no host {host!r}.") from error
+        raise BadSetting(f"Unknown host: {host!r}.") from error
     return family, place
 
 

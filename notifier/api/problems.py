@@ -109,7 +109,7 @@ def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Resp
     """Convert an error that the framework raises before it calls a route handler."""
     match error.status_code:
         case 404:
-            return answer(errors.NotFound("There is no such route."))
+            return answer(errors.NotFound("Unknown route."))
         case 405:
             return answer(NoSuchMethod(), error.headers)
         case 413:

@@ -146,7 +146,7 @@ async def _listen(app: Litestar, address: Address, on_ready: Callable[[int], Non
     heartbeat.cancel()
     if serving.done():
         serving.result()
-        raise Environment("The HTTP server ended by itself.")
+        raise Environment("The HTTP server stopped unexpectedly.")
     app.state[HUB].close()
     server.stop()  # type: ignore[no-untyped-call] # granian's embedded server is untyped
     await asyncio.wait({serving}, timeout=DRAIN_TIMEOUT.total_seconds())

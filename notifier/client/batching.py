@@ -19,8 +19,8 @@ BATCH_TYPE = "application/cloudevents-batch+json"
 
 TOO_LARGE = EventRefusal(
     code="too_large",
-    title="The body is larger than this service takes.",
-    detail=f"An event may have {LARGEST_EVENT} bytes.",
+    title="The body is larger than this service accepts.",
+    detail=f"The limit of an event is {LARGEST_EVENT} bytes.",
 )
 """Same code and texts as the service's refusal. The service would close the connection amid such an event."""
 

@@ -133,7 +133,7 @@ class Client:
                 within = max(0.001, min(budget.remaining(), self.answers_within.total_seconds()))
                 reply = self._connections.post(PATH, batch.kind, body, within)
             except NoResponse as error:
-                budget.pause(f"The last try ended with {error}.")
+                budget.pause(f"The last attempt failed: {error}.")
                 continue
             if reply.status not in RETRYABLE_STATUSES and reply.status < 500:
                 return reply
@@ -145,7 +145,7 @@ class Client:
 def _receipts(batch: EventBatch, reply: HttpReply) -> Sequence[EventReceipt]:
     """Convert the response to receipts, one per event. Raises AccessDenied or NotTheService."""
     if reply.status in (401, 403):
-        raise AccessDenied(f"It says {_describe(reply)}.")
+        raise AccessDenied(f"The service answered {_describe(reply)}.")
     try:
         match reply.status:
             case 202 if len(batch.events) == 1:
@@ -156,8 +156,8 @@ def _receipts(batch: EventBatch, reply: HttpReply) -> Sequence[EventReceipt]:
             case status if status in REFUSAL_STATUSES:
                 return [refused(batch.events[0].event.id, _refusal(reply))]
     except (ValueError, KeyError, TypeError) as error:
-        raise NotTheService(f"It says {reply.status} in words of its own.") from error
-    raise NotTheService(f"It says {_describe(reply)}.")
+        raise NotTheService(f"The answer with status {reply.status} can't be decoded.") from error
+    raise NotTheService(f"Unexpected answer: {_describe(reply)}.")
 
 
 def _receipt(event: MentionEvent, result: dict[str, Any]) -> EventReceipt:

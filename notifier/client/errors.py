@@ -38,7 +38,7 @@ class InvalidClientSetting(ClientError):
 
 
 class AccessDenied(ClientError):
-    """The notification service doesn't take this key."""
+    """The notification service rejects this key."""
 
 
 class NotTheService(ClientError):

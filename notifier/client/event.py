@@ -35,7 +35,7 @@ class MentionEvent:
 
     def __post_init__(self) -> None:
         if isinstance(self.mentions, str):
-            raise TypeError(f"mentions is a list of accounts; write [{self.mentions!r}].")
+            raise TypeError(f"mentions must be a list of accounts; write [{self.mentions!r}].")
 
     def to_json(self, source: str) -> bytes:
         """Encode the event as ASCII JSON. The service validates it, not the client."""

@@ -45,11 +45,9 @@ class HttpConnections:
         except ValueError:
             usable = False
         if not usable or not _printable(self.url) or " " in self.url:
-            raise InvalidClientSetting(f"The address {self.url!r} is not like https://notifier.example.")
+            raise InvalidClientSetting(f"Invalid address {self.url!r}; write it like https://notifier.example.")
         if not self.key or not _printable(self.key):
-            raise InvalidClientSetting(
-                "The key is empty, or has characters that no key has, perhaps the end of a line."
-            )
+            raise InvalidClientSetting("The key is empty or contains invalid characters, such as a line break.")
 
     def post(self, path: str, kind: str, body: bytes, within: float) -> HttpReply:
         """Post the body and return the response. `within` is the socket timeout in seconds. Raises NoResponse."""

@@ -29,9 +29,9 @@ CLOSED_WITHIN = timedelta(seconds=5)
 
 def log_refusal(receipt: EventReceipt) -> None:
     if receipt.status is ReceiptStatus.ASIDE:
-        LOGGER.error("The event %s is set aside until it is sent again by order: %s", receipt.id, receipt.refusal)
+        LOGGER.error("event %s is quarantined until it is sent again manually: %s", receipt.id, receipt.refusal)
     elif not receipt.is_accepted:
-        LOGGER.error("The event %s was refused: %s", receipt.id, receipt.refusal)
+        LOGGER.error("event %s was rejected: %s", receipt.id, receipt.refusal)
 
 
 @dataclass(slots=True)
@@ -147,11 +147,11 @@ class Outbox:
                     self._sleep(error.retry_after)
                     continue
                 self._suspects = 0
-                LOGGER.warning("%d events wait: %s", len(self._pending), error)
+                LOGGER.warning("%d events are waiting: %s", len(self._pending), error)
                 # An unanswered send has already used its whole deadline, except where `Retry-After` exceeded it.
                 self._sleep(error.retry_after if isinstance(error, Unanswered) else SEND_TIMEOUT.total_seconds())
             except Exception:
-                LOGGER.exception("%d events wait", len(self._pending))
+                LOGGER.exception("%d events are waiting", len(self._pending))
                 self._sleep(SEND_TIMEOUT.total_seconds())
 
     def _head(self) -> Sequence[MentionEvent]:
@@ -167,16 +167,16 @@ class Outbox:
     def _suspect(self, error: Unanswered) -> None:
         """Narrow the suspects to the unanswered events. Quarantine a single suspect before it leaves the queue."""
         if len(error.events) > 1:
-            LOGGER.warning("%d events wait: %s", len(self._pending), error)
+            LOGGER.warning("%d events are waiting: %s", len(self._pending), error)
             self._suspects = len(error.events)
             return
         [event] = error.events
         try:
             self.quarantine.put(event)
         except (OSError, ValueError):
-            LOGGER.exception("The event %s can't be set aside, and is tried again", event.id)
+            LOGGER.exception("can't quarantine event %s; it is sent again", event.id)
             return
-        refusal = EventRefusal(code="error", title="The service failed at it every time.", detail=error.detail)
+        refusal = EventRefusal(code="error", title="The service failed on this event every time.", detail=error.detail)
         self._handle_receipts([EventReceipt(id=event.id, status=ReceiptStatus.ASIDE, refusal=refusal)])
         self._suspects = 0
 
@@ -189,7 +189,7 @@ class Outbox:
             try:
                 self.on_receipt(receipt)
             except Exception:
-                LOGGER.exception("Who is told of %s failed", receipt.id)
+                LOGGER.exception("receipt callback failed for event %s", receipt.id)
         self._drop_quarantined([receipt.id for receipt in receipts if receipt.status is not ReceiptStatus.ASIDE])
         with self._changed:
             self._suspects = max(0, self._suspects - len(receipts))
@@ -201,4 +201,4 @@ class Outbox:
         try:
             self.quarantine.drop(ids)
         except (OSError, ValueError):  # harmless: sent again, the events are duplicates
-            LOGGER.exception("What was set aside and is answered can't be taken from its file")
+            LOGGER.exception("can't remove answered events from the quarantine file")

@@ -85,4 +85,4 @@ def _read(line: str) -> MentionEvent:
         fields = json.loads(line)
         return MentionEvent(**{**fields, "at": datetime.fromisoformat(fields["at"])})
     except (TypeError, KeyError) as error:  # valid JSON, but not an event of this version
-        raise ValueError(f"It is no event: {line!r}.") from error
+        raise ValueError(f"not an event: {line!r}") from error

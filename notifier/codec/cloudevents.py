@@ -298,7 +298,7 @@ def read_batch(body: bytes, now: datetime) -> list[ReceivedEvent]:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadEvent(f"The batch is not a JSON array: {error}.") from error
     if len(events) > LARGEST_BATCH:
-        raise TooLarge(f"A batch may have {LARGEST_BATCH} events, not {len(events)}.")
+        raise TooLarge(f"The limit of a batch is {LARGEST_BATCH} events; this one has {len(events)}.")
     return [_read(event, now) for event in events]
 
 
@@ -315,7 +315,7 @@ def _read(body: bytes | msgspec.Raw, now: datetime) -> ReceivedEvent:
 
 def _decoded(body: bytes | msgspec.Raw) -> CloudEventStruct:
     if len(body) > LARGEST_EVENT:
-        raise TooLarge(f"An event may have {LARGEST_EVENT} bytes.")
+        raise TooLarge(f"The limit of an event is {LARGEST_EVENT} bytes.")
     try:
         return _EVENT.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

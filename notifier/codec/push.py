@@ -184,9 +184,9 @@ def unpack_rate(blob: bytes) -> ProviderRate:
             cut_at=from_ms(cut_at) if cut_at else None,
         )
     except (error, OverflowError) as cause:
-        raise Poison(f"It is no pace: {cause}.") from cause
+        raise Poison(f"Invalid rate-limit state: {cause}.") from cause
     if not (isfinite(tokens) and 0 < share <= 1):
-        raise Poison(f"It is no pace: {tokens} tokens and a share of {share}.")
+        raise Poison(f"Invalid rate-limit state: {tokens} tokens and a share of {share}.")
     return rate
 
 
@@ -198,7 +198,7 @@ def unpack_history(blob: bytes) -> AlertHistory:
     try:
         return [_sent_alert(blob[at : at + _SENT_ALERT.size]) for at in range(0, len(blob), _SENT_ALERT.size)]
     except (error, OverflowError) as cause:
-        raise Poison(f"It is no history of alerts: {cause}.") from cause
+        raise Poison(f"Invalid history of alerts: {cause}.") from cause
 
 
 @lru_cache(maxsize=4096)

@@ -47,7 +47,7 @@ def unpack(kind: type[T], blob: bytes) -> T:
     try:
         return msgspec.msgpack.decode(blob, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Poison(f"It is no {kind.__name__}: {error}.") from error
+        raise Poison(f"Invalid {kind.__name__}: {error}.") from error
 
 
 def contains_user(blob: bytes, users: Collection[str]) -> bool:

@@ -38,22 +38,21 @@ class Issuer:
     name: str = setting(
         "",
         requirement="empty, or one word",
-        meaning="the `iss` of people's tokens, and then no others count; none: this service signs them itself",
+        meaning="Issuer (`iss`) of user tokens; tokens of other issuers are rejected. If empty, this service "
+        "signs user tokens itself.",
         is_valid=lambda name: not name or _is_word(name),
     )
     jwks: str = setting(
         "",
-        requirement="empty, or an https:// address without a user (http:// of a loopback)",
-        meaning="where its public keys are, as a JWK set; they may change while everything runs",
+        requirement="empty, or an https:// URL without a user (http:// for loopback)",
+        meaning="URL of the issuer's public keys, a JWK set. The keys may change at any time.",
         is_valid=lambda url: not url or _is_safe(url),
     )
-    key: str = setting(
-        "", requirement="a file", meaning="with its one public key, as PEM or as a JWK, instead of the address"
-    )
+    key: str = setting("", requirement="a file", meaning="The issuer's public key as PEM or JWK, instead of a URL.")
     audience: str = setting(
         "notifier",
         requirement="one word",
-        meaning="the `aud` of its tokens, or one of several",
+        meaning="Audience (`aud`) that the tokens must contain.",
         is_valid=_is_word,
     )
 
@@ -61,8 +60,8 @@ class Issuer:
         """Reject an incomplete issuer. Else it would count as none, and tokens of this service would stay valid."""
         if bool(self.name) != bool(self.jwks or self.key):
             raise BadSetting(
-                f"An issuer has {variable('issuer', 'name')}, and {variable('issuer', 'jwks')} or"
-                f" {variable('issuer', 'key')}."
+                f"An issuer needs {variable('issuer', 'name')}, and {variable('issuer', 'jwks')} or "
+                f"{variable('issuer', 'key')}."
             )
         if self.jwks and self.key:
-            raise BadSetting(f"{variable('issuer', 'jwks')} and {variable('issuer', 'key')} exclude each other.")
+            raise BadSetting(f"Set only one of {variable('issuer', 'jwks')} and {variable('issuer', 'key')}.")

@@ -25,62 +25,63 @@ def comma_separated(pattern: str) -> Any:
 class KafkaSettings:
     servers: str = setting(
         "",
-        requirement="empty, or host:port, several with commas between them",
-        meaning="the brokers to ask first; needed by the cluster profile",
+        requirement="empty, or host:port, separated by commas",
+        meaning="Brokers to contact first. Required by the cluster profile.",
         is_valid=comma_separated(rf"({HOST}):[0-9]+"),
     )
     prefix: str = setting(
         "",
         requirement="empty, or letters, digits, dots, dashes and underscores",
-        meaning="of every topic and group, so that several notifiers share a cluster",
+        meaning="Prefix of every topic and group, so that several notifiers can share a cluster.",
         is_valid=matches_pattern(r"[A-Za-z0-9._-]{0,100}"),
     )
-    user: str = setting("", requirement="a name", meaning="for SASL; none: whoever connects is let in")
-    password: str = setting("", requirement="a password", meaning="of that user", hidden=HiddenPart.ALL)
+    user: str = setting("", requirement="a name", meaning="SASL user. If empty, no authentication is used.")
+    password: str = setting("", requirement="a password", meaning="Password of that user.", hidden=HiddenPart.ALL)
     mechanism: str = setting(
         MECHANISMS[0],
         requirement=", ".join(MECHANISMS[:-1]) + f" or {MECHANISMS[-1]}",
-        meaning="how the user shows the password",
+        meaning="SASL mechanism.",
         is_valid=lambda name: name in MECHANISMS,
     )
-    ca: str = setting("", requirement="a file", meaning="with the authority's certificate; none: no TLS")
+    ca: str = setting("", requirement="a file", meaning="CA certificate. If empty, TLS is not used.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CassandraSettings:
     hosts: str = setting(
         "",
-        requirement="empty, or hosts with commas between them",
-        meaning="the nodes to ask first; needed by the cluster profile",
+        requirement="empty, or hosts separated by commas",
+        meaning="Nodes to contact first. Required by the cluster profile.",
         is_valid=comma_separated(HOST),
     )
     port: int = setting(
         9042,
         requirement="a whole number from 1 to 65535",
-        meaning="of every node",
+        meaning="Port of every node.",
         is_valid=lambda port: 1 <= port <= MAX_PORT,
     )
     keyspace: str = setting(
         "notifier",
-        requirement="small letters, digits and _, a letter first",
-        meaning="ours",
+        requirement="lower-case letters, digits and _, beginning with a letter",
+        meaning="Keyspace of this installation.",
         is_valid=matches_pattern(NAME),
     )
     datacenter: str = setting(
         "datacenter1",
-        requirement="a datacenter's name",
-        meaning="whose nodes are asked, and whose quorum is enough",
+        requirement="a datacenter name",
+        meaning="Datacenter whose nodes are used; its quorum is sufficient.",
         is_valid=matches_pattern(r"[\w.-]+"),
     )
     replicas: int = setting(
         3,
         requirement="a whole number from 1 to 9",
-        meaning="in that datacenter, of a keyspace that `notifier migrate` makes; one that is there keeps what it has",
+        meaning="Replicas in that datacenter, for a keyspace that `notifier migrate` creates. An existing "
+        "keyspace stays unchanged.",
         is_valid=lambda number: 1 <= number <= 9,
     )
-    user: str = setting("", requirement="a name", meaning="none: whoever connects is let in")
-    password: str = setting("", requirement="a password", meaning="of that user", hidden=HiddenPart.ALL)
-    ca: str = setting("", requirement="a file", meaning="with the authority's certificate; none: no TLS")
+    user: str = setting("", requirement="a name", meaning="Cassandra user. If empty, no authentication is used.")
+    password: str = setting("", requirement="a password", meaning="Password of that user.", hidden=HiddenPart.ALL)
+    ca: str = setting("", requirement="a file", meaning="CA certificate. If empty, TLS is not used.")
 
 
 HOSTS = rf"({HOST})(:[0-9]+)?(,({HOST})(:[0-9]+)?)*"
@@ -93,8 +94,8 @@ BROKER = r"(rediss?|amqps?)://\S+"
 def _broker(pool: str) -> Any:
     return setting(
         "",
-        requirement="empty, or a redis://, rediss://, amqp:// or amqps:// address",
-        meaning=f"the Celery broker of the pool {pool}; none: a database of its own on `NOTIFIER_REDIS_URL`",
+        requirement="empty, or a redis://, rediss://, amqp:// or amqps:// URL",
+        meaning=f"Celery broker of the pool {pool}. If empty, a separate database on `NOTIFIER_REDIS_URL` is used.",
         is_valid=matches_pattern(f"|{BROKER}"),
         hidden=HiddenPart.PASSWORD,
     )

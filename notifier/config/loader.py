@@ -90,7 +90,7 @@ def _from_file(path: Path, tree: type) -> dict[tuple[str, ...], Any]:
     try:
         content = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadSetting(f"The file of settings {path} can't be read: {error}") from error
+        raise BadSetting(f"Can't read the settings file {path}: {error}") from error
     known = {entry.key: entry for entry in setting_entries(tree)}
     flat = dict(_flat(content, ()))
     for key in flat:
@@ -111,8 +111,8 @@ def _unknown(name: str, known: list[str]) -> str:
     # Compare without the common prefix, which would make all names similar.
     prefix = PREFIX if name.startswith(PREFIX) else ""
     near = get_close_matches(name.removeprefix(prefix), [known_name.removeprefix(prefix) for known_name in known], n=1)
-    hint = f"did you mean {prefix}{near[0]}?" if near else "docs/settings.md has them all."
-    return f"There is no setting {name}; {hint}"
+    hint = f"did you mean {prefix}{near[0]}?" if near else "see docs/settings.md."
+    return f"Unknown setting {name}; {hint}"
 
 
 def _value(entry: SettingEntry, name: str, raw: object) -> Any:
@@ -128,7 +128,7 @@ def _convert(kind: type, value: object) -> object:
         if not str(value).strip():
             raise ValueError("no folder")
         return Path(str(value))
-    raise TypeError(f"No setting has the type {kind}.")
+    raise TypeError(f"Unsupported type of a setting: {kind}.")
 
 
 def _build(tree: Any, values: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> Any:

@@ -65,7 +65,7 @@ def _is_loopback(host: str | None) -> bool:
 def _origin(means: str) -> str:
     field: str = setting(
         "",
-        requirement="empty, or https:// and a host without a path (http:// of a loopback)",
+        requirement="empty, or https:// and a host without a path (http:// for loopback)",
         meaning=means,
         is_valid=lambda text: not text or _is_origin(text),
     )
@@ -75,9 +75,9 @@ def _origin(means: str) -> str:
 def _fake() -> str:
     field: str = setting(
         "",
-        requirement="empty, or http:// or https:// of a loopback without a path",
-        meaning="where a fake of it listens (`notifier fake`), which takes its alerts as `NOTIFIER_PUSH_FAKES` says;"
-        " none: `notifier up` starts one and knows where",
+        requirement="empty, or a loopback http:// or https:// URL without a path",
+        meaning="URL of the fake that receives these alerts (`notifier fake`), as `NOTIFIER_PUSH_FAKES` "
+        "decides. If empty, `notifier up` starts one.",
         is_valid=lambda text: not text or (_is_origin(text) and _is_loopback(urlsplit(text).hostname)),
     )
     return field
@@ -90,32 +90,32 @@ def _file(means: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApnsSettings:
-    key: str = _file("the key of APNs, Apple's AuthKey_….p8; none: no credentials for Apple's phones")
+    key: str = _file("APNs key, Apple's AuthKey_….p8. If empty, there are no credentials for Apple devices.")
     key_id: str = setting(
-        "", requirement="ten capital letters and digits", meaning="its id, as Apple shows it beside the key"
+        "", requirement="ten capital letters and digits", meaning="Id of the key, as Apple shows it beside the key."
     )
     team_id: str = setting(
-        "", requirement="ten capital letters and digits", meaning="the id of the team whose key it is"
+        "", requirement="ten capital letters and digits", meaning="Id of the team that owns the key."
     )
     topics: str = setting(
         "",
-        requirement="empty, or bundles of apps with commas between them",
-        meaning="the apps that the key may send to: devices of others are refused when they register, and get nothing;"
-        " none: any",
+        requirement="empty, or bundle ids of apps, separated by commas",
+        meaning="Apps that the key may send to. Devices of other apps are rejected at registration, and get no "
+        "alerts. If empty, all apps are allowed.",
         is_valid=lambda topics: not topics or re.fullmatch(rf"{TOPIC}(,{TOPIC})*", topics) is not None,
     )
-    production: str = _origin("Apple's server for devices of its environment `production`; none: Apple's own")
-    sandbox: str = _origin("the same of `sandbox`")
+    production: str = _origin("Apple's server for devices of the environment `production`. If empty, Apple's own.")
+    sandbox: str = _origin("Apple's server for devices of the environment `sandbox`. If empty, Apple's own.")
     # Apple publishes no limit (TN2265). The default is what one core sends in a minute; all workers share it.
     per_minute: int = _count(
-        1_200_000, "alerts for Apple's phones in a minute by all workers together", minimum=MIN_PER_MINUTE
+        1_200_000, "Alerts per minute to Apple devices, for all workers together.", minimum=MIN_PER_MINUTE
     )
     fake: str = _fake()
 
     def __post_init__(self) -> None:
         if self.key and not (self.key_id and self.team_id):
             ids = " and ".join(variable("push", "apns", name) for name in ("key_id", "team_id"))
-            raise BadSetting(f"{variable('push', 'apns', 'key')} needs {ids} beside it.")
+            raise BadSetting(f"{variable('push', 'apns', 'key')} also needs {ids}.")
 
     @property
     def configured(self) -> bool:
@@ -128,17 +128,19 @@ class ApnsSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FcmSettings:
-    account: str = _file("Google's file of JSON of a service account; none: no credentials for Firebase")
-    origin: str = _origin("Google's server of FCM; none: Google's own")
+    account: str = _file("Google service account file (JSON). If empty, there are no credentials for Firebase.")
+    origin: str = _origin("Google's FCM server. If empty, Google's own.")
     library: str = setting(
         OWN_LIBRARY,
         requirement=" or ".join(LIBRARIES),
-        meaning="whose tokens and connections carry alerts there; Google's is an extra, and slower:"
-        ' `pip install "notifier[firebase-admin]"`',
+        meaning="Library whose tokens and connections carry alerts. Google's is an optional extra, and slower: "
+        '`pip install "notifier[firebase-admin]"`.',
         is_valid=lambda name: name in LIBRARIES,
     )
     # Google's default quota per project.
-    per_minute: int = _count(600_000, "alerts by Firebase in a minute by all workers together", minimum=MIN_PER_MINUTE)
+    per_minute: int = _count(
+        600_000, "Alerts per minute through Firebase, for all workers together.", minimum=MIN_PER_MINUTE
+    )
     fake: str = _fake()
 
     @property
@@ -152,31 +154,34 @@ class FcmSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPushSettings:
-    key: str = _file("the key of Web Push, PEM of the curve P-256; none: no credentials for browsers")
+    key: str = _file("Web Push key, PEM on the curve P-256. If empty, there are no credentials for browsers.")
     subject: str = setting(
         "",
-        requirement="mailto: and an address, or an https:// address, that others can reach",
-        meaning="where push services write to when alerts go wrong",
+        requirement="mailto: and an address, or an https:// URL, that others can reach",
+        meaning="Contact address for push services, in case of problems with alerts.",
     )
     hosts: str = setting(
         ",".join(KNOWN_HOSTS),
-        requirement="names of hosts with commas between them; with *. in front whatever ends so",
-        meaning="the push services: browsers of others are refused when they register, and nothing is sent there",
+        requirement="host names separated by commas; *. in front includes all subdomains",
+        meaning="Allowed push services. Browsers of other services are rejected at registration, and no alert "
+        "is sent there.",
     )
     loopback: bool = setting(
         False,
         requirement="true or false",
-        meaning=f"endpoints at this machine count as well, without TLS: for development alone, with"
-        f" `{variable('insecure_dev')}`",
+        meaning="Allow endpoints on this machine, without TLS. For development only, together with "
+        f"`{variable('insecure_dev')}`.",
     )
     # No push service publishes a limit. The default is what one core encrypts in a minute.
-    per_minute: int = _count(300_000, "alerts for browsers in a minute by all workers together", minimum=MIN_PER_MINUTE)
+    per_minute: int = _count(
+        300_000, "Alerts per minute to browsers, for all workers together.", minimum=MIN_PER_MINUTE
+    )
     fake: str = _fake()
 
     def __post_init__(self) -> None:
         _ = self.services
         if self.key and not self.subject:
-            raise BadSetting(f"{variable('push', 'web', 'key')} needs {variable('push', 'web', 'subject')} beside it.")
+            raise BadSetting(f"{variable('push', 'web', 'key')} also needs {variable('push', 'web', 'subject')}.")
 
     @property
     def configured(self) -> bool:
@@ -193,24 +198,24 @@ class WebPushSettings:
 class PushSettings:
     tiers: str = setting(
         "p0,p1",
-        requirement=f"empty, or of {', '.join(TIERS)} with commas between them",
-        meaning="whose phones ring unasked, by the tier in which a burst has them; none: nobody's. Who asked for alerts"
-        " gets them in every tier ([audiences](audiences.md#who-is-alerted))",
+        requirement=f"empty, or any of {', '.join(TIERS)}, separated by commas",
+        meaning="Tiers whose users get alerts by default; if empty, none. Users who asked for alerts get them "
+        "in every tier ([audiences](audiences.md#who-is-alerted)).",
         is_valid=lambda text: not text or set(text.split(",")) <= set(TIERS),
     )
-    hourly: int = _count(5, "alerts of one person in an hour; 0: no limit")
-    daily: int = _count(20, "the same in 24 hours; 0: no limit")
+    hourly: int = _count(5, "Alerts per user and hour. 0: no limit.")
+    daily: int = _count(20, "Alerts per user in 24 hours. 0: no limit.")
     fakes: str = setting(
         FAKES[0],
         requirement=", ".join(FAKES[:-1]) + f" or {FAKES[-1]}",
-        meaning="whose alerts a fake takes that `notifier up` starts. auto: those of platforms without credentials; on:"
-        " everybody's; off: nobody's",
+        meaning="Which alerts go to the fakes that `notifier up` starts. auto: those of platforms without "
+        "credentials; on: all; off: none.",
         is_valid=lambda value: value in FAKES,
     )
     fake_script: str = setting(
         "",
-        requirement="empty, or words as `gone=2%,latency=50ms`",
-        meaning="what those fakes do besides answering well ([push](push.md#fakes))",
+        requirement="empty, or a script such as `gone=2%,latency=50ms`",
+        meaning="Faults of those fakes ([push](push.md#fakes)).",
     )
     apns: ApnsSettings = ApnsSettings()
     fcm: FcmSettings = FcmSettings()

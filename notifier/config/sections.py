@@ -24,9 +24,9 @@ def _count(default: int, means: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    reads: int = _count(1_500, "of one person in 15 minutes, a stream that is opened among them; 0: no limit")
-    writes: int = _count(300, "of one person in 3 hours: marks, what was seen, preferences; 0: no limit")
-    requests: int = _count(0, "with one service key in a minute, whatever they are; 0: no limit")
+    reads: int = _count(1_500, "Reads per user in 15 minutes, including opened streams. 0: no limit.")
+    writes: int = _count(300, "Writes per user in 3 hours: marks, seen and preferences. 0: no limit.")
+    requests: int = _count(0, "Requests of any kind per service key and minute. 0: no limit.")
 
 
 # Inbox: the deadline of a page and the memory of its caches.
@@ -40,14 +40,14 @@ class InboxLimits:
     deadline: timedelta = setting(
         timedelta(seconds=0.2),
         requirement="a number of seconds from 0.05 to 10",
-        meaning="how long a page may take; after it the answer is what this process showed the user last, partial,"
-        " or 503",
+        meaning="Deadline of a page. After it the API answers with the page that this process showed the user "
+        "last, marked partial, or with 503.",
         is_valid=lambda within: timedelta(seconds=0.05) <= within <= timedelta(seconds=10),
     )
     cache: int = setting(
         128,
         requirement=f"a whole number from {LEAST_CACHE} to {MOST_CACHE}",
-        meaning="megabytes that one API process may use to cache users' facts, first pages and newest bursts",
+        meaning="Megabytes that one API process may use to cache users' facts, first pages and newest bursts.",
         is_valid=lambda size: LEAST_CACHE <= size <= MOST_CACHE,
     )
 
@@ -63,14 +63,14 @@ class ReachSettings:
     capacity: int = setting(
         AUTHOR_LIMIT.capacity,
         requirement="a whole number from 1 to 1000000",
-        meaning="mentions of celebrities by one account in a row that may wake phones; further ones have rows and no"
-        " alert",
+        meaning="Mentions of celebrities by one account in a row that may cause alerts. Further mentions are "
+        "delivered as rows without alerts.",
         is_valid=lambda mentions: 1 <= mentions <= MAX_MENTIONS,
     )
     refill: timedelta = setting(
         AUTHOR_LIMIT.refill,
         requirement="a number of seconds from 0.001 to 86400",
-        meaning="until such an account may have one more",
+        meaning="Seconds until such an account may cause alerts with one more mention.",
         is_valid=lambda wait: timedelta(milliseconds=1) <= wait <= MAX_REFILL,
     )
 
@@ -100,18 +100,18 @@ def _deaths(default: int, means: str) -> int:
 class DeadLetterSettings:
     in_a_row: int = _deaths(
         DeadLetterLimit().in_a_row,
-        "records or slices of one lane that may become dead letters one after another; the lane stops before the next"
-        " one ([what to do](operations.md#a-lane-is-stopped)); 0: no limit",
+        "Records or slices of a lane that may become dead letters in a row. The lane stops before the "
+        "next one ([what to do](operations.md#a-lane-is-stopped)). 0: no limit.",
     )
     in_window: int = _deaths(
         DeadLetterLimit().in_window,
-        "the same among the last `NOTIFIER_DEAD_LETTERS_WINDOW` of the lane, in any order; 100 of 10,000 are 1 %; 0: no"
-        " limit",
+        "Dead letters allowed among the last `NOTIFIER_DEAD_LETTERS_WINDOW` records or slices of a "
+        "lane, in any order; 100 of 10,000 are 1 %. 0: no limit.",
     )
     window: int = setting(
         DeadLetterLimit().window,
         requirement=f"a whole number from 1 to {MAX_WINDOW}",
-        meaning="how many records or slices of a lane are looked back at",
+        meaning="Number of records or slices of a lane in the window of that limit.",
         is_valid=lambda records: 1 <= records <= MAX_WINDOW,
     )
 

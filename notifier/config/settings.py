@@ -47,154 +47,160 @@ class Settings:
     data: Path = setting(
         Path("./notifier-data"),
         requirement="a folder",
-        meaning="holds everything durable of the embedded profile, and what runs, keys and logs of both",
+        meaning="Data folder. It holds all durable data of the embedded profile, and run files, keys and logs "
+        "of both profiles.",
     )
     profile: str = setting(
         PROFILES[0],
         requirement=" or ".join(PROFILES),
-        meaning="which technologies stand behind the ports ([architecture](architecture.md)); where it isn't said, that"
-        " of the `notifier up` that ran last on the data counts before the default",
+        meaning="Technologies behind the ports ([architecture](architecture.md)). If not set, the profile of "
+        "the last `notifier up` on this data folder applies, then the default.",
         is_valid=lambda name: name in PROFILES,
     )
     instance: str = setting(
         "",
         requirement="empty, or letters, digits, dots, dashes and underscores",
-        meaning="this installation's name among others of the cluster, also after a restart; none: made of the host's"
-        " name and the folder's",
+        meaning="Name of this installation within the cluster; it must stay the same after a restart. If "
+        "empty, it is made from the host name and the data folder.",
         is_valid=matches_pattern(r"[A-Za-z0-9._-]{0,90}"),
     )
     host: str = setting(
         "127.0.0.1",
         requirement="a host name or an address",
-        meaning="what the API listens on",
+        meaning="Address on which the API listens.",
         is_valid=matches_pattern(r"\S+"),
     )
     port: int = setting(
         8080,
         requirement="a whole number from 0 to 65535",
-        meaning="its port; 0 takes any free one",
+        meaning="Port of the API. 0 takes any free port.",
         is_valid=lambda port: 0 <= port <= MAX_PORT,
     )
     api_workers: int | None = setting(
         None,
         requirement=f"a whole number from 1 to {MAX_API_WORKERS}",
-        meaning="processes of the API that `notifier up` starts on this port; more than one needs Linux. none: by the"
-        " number of processors ([operations](operations.md#more-than-one-api-process))",
+        meaning="API processes that `notifier up` starts on this port; more than one needs Linux. If not set, "
+        "it depends on the number of processors "
+        "([operations](operations.md#more-than-one-api-process)).",
         is_valid=lambda count: count is None or 1 <= count <= MAX_API_WORKERS,
     )
     redis_url: str = setting(
         "",
-        requirement="empty, or a redis://, rediss:// or unix:// address, redis+sentinel://host,host/name or"
-        " redis+cluster://host,host",
-        meaning="a Redis or Valkey to use; none: `up` starts its own. Several hosts are asked in turn for the"
-        " sentinels' primary of that name, or for the cluster's nodes, where each pool also needs a broker of its own;"
-        " `rediss+sentinel` and `rediss+cluster` are the same with TLS, and sentinels take the same password",
+        requirement="empty, or a redis://, rediss:// or unix:// URL, redis+sentinel://host,host/name or "
+        "redis+cluster://host,host",
+        meaning="Redis or Valkey to use. If empty, `up` starts and supervises its own. Several hosts are "
+        "sentinels, asked in turn for the primary of that name, or nodes of a cluster. With a cluster, "
+        "each pool also needs a broker of its own. `rediss+sentinel` and `rediss+cluster` use TLS. "
+        "Sentinels use the same password.",
         is_valid=matches_pattern(f"|{REDIS}"),
         hidden=HiddenPart.PASSWORD,
     )
     threshold: int = setting(
         CELEBRITY_THRESHOLD,
-        requirement="a whole number from 1 on",
-        meaning="followers from which on an account is a celebrity; it stays one down to nine tenths of that",
+        requirement="a whole number from 1 up",
+        meaning="Followers from which an account is a celebrity. It stays one down to nine tenths of that.",
         is_valid=lambda followers: followers >= 1,
     )
     collapse: timedelta | None = setting(
         None,
         requirement="a number of seconds from 0 to 86400",
-        meaning="the least collapse window of every subject; 0: one burst a mention, for accounts with at most 100,000"
-        " followers (the others keep 60 s, for a fan-out each would reach everybody again and again); none: the"
-        " subject's policy",
+        meaning="Minimum collapse window of every subject. 0: one burst per mention, for accounts with at most "
+        "100,000 followers (larger accounts keep 60 s, because each fan-out would reach all their "
+        "followers again). If not set, the subject's policy applies.",
         is_valid=lambda window: window is None or timedelta(0) <= window <= MAX_COLLAPSE,
     )
     refill: timedelta | None = setting(
         None,
         requirement="a number of seconds from 1 to 86400",
-        meaning="until a subject that has spent its 6 fan-outs in a row may have another; none: the subject's policy,"
-        " 3600; `notifier demo` gives 60",
+        meaning="Seconds until a subject that has spent its 6 fan-outs in a row may have another. If not set, "
+        "the subject's policy applies, 3600; `notifier demo` sets 60.",
         is_valid=lambda wait: wait is None or timedelta(seconds=1) <= wait <= MAX_COLLAPSE,
     )
     secret: str = setting(
         "",
-        requirement=f"empty, or {MIN_SECRET_BYTES} bytes long or longer",
-        meaning="signs tokens and cursors; none: made once and kept in the data folder",
+        requirement=f"empty, or at least {MIN_SECRET_BYTES} bytes long",
+        meaning="Signs tokens and cursors. If empty, it is created once and kept in the data folder.",
         is_valid=lambda secret: not secret or len(secret.encode(errors="surrogateescape")) >= MIN_SECRET_BYTES,
         hidden=HiddenPart.ALL,
     )
     insecure_dev: bool = setting(
         False,
         requirement="true or false",
-        meaning="whoever asks at this machine is let in without a key, and as the person that `Authorization: User ada`"
-        " names: for development alone, on a loopback address, and without an issuer ([http](http.md#without-a-key))",
+        meaning="Accept every local request without a key, and as the user that `Authorization: User ada` "
+        "names. For development only, on a loopback address and without an issuer "
+        "([http](http.md#without-a-key)).",
     )
     service_keys: str = setting(
         "",
         requirement="a file",
-        meaning="the book of `notifier key`, which holds hashes and no keys; none: `service_keys.json` in the data"
-        " folder",
+        meaning="File of `notifier key`, which contains hashes and no keys. If empty, `service_keys.json` in "
+        "the data folder.",
     )
     monitor_every: timedelta = setting(
         timedelta(seconds=10),
         requirement="a number of seconds from 0.1 to 3600",
-        meaning="how often the monitor measures how much P2 must give way",
+        meaning="Seconds between two measurements of the monitor, which decide how much P2 must give way.",
         is_valid=lambda every: MONITOR_BOUNDS[0] <= every <= MONITOR_BOUNDS[1],
     )
     roll_up_every: timedelta = setting(
         timedelta(minutes=1),
         requirement="0, or a number of seconds from 1 to 3600",
-        meaning="how often users who opened the inbox become active, which decides tiers; 0: never, tiers stay as they"
-        " were loaded, as `notifier demo` and the benchmarks want it",
+        meaning="Seconds between two roll-ups of activity, after which users who opened the inbox count as "
+        "active, which decides their tiers. 0: never; tiers stay as they were loaded, as `notifier "
+        "demo` and the benchmarks need it.",
         is_valid=lambda every: not every or ROLL_UP_BOUNDS[0] <= every <= ROLL_UP_BOUNDS[1],
     )
     p2_days: int = setting(
         P2_REACH_DAYS[-1],
         requirement=", ".join(map(str, P2_REACH_DAYS[:-1])) + f" or {P2_REACH_DAYS[-1]}",
-        meaning="P2's reach: within how many days a celebrity's follower has to have been active",
+        meaning="Days within which a follower of a celebrity must have been active to be in P2.",
         is_valid=lambda days: days in P2_REACH_DAYS,
     )
     tier_rule: str = setting(
         "",
         requirement="empty, or module:function",
-        meaning="the rule of tiers ([audiences](audiences.md#who-is-in-which-tier)), the same for every process; none:"
-        " VIPs of the last 7 days, who was around within 24 hours, and who was within P2's reach",
+        meaning="Function that decides tiers ([audiences](audiences.md#who-is-in-which-tier)), the same in "
+        "every process. If empty: VIPs active within 7 days, users active within 24 hours, and users "
+        "active within P2's days.",
         is_valid=matches_pattern(r"|[A-Za-z_][\w.]*:[A-Za-z_]\w*"),
     )
     streams: int = setting(
         5_000,
         requirement="a whole number from 0 to 50000",
-        meaning="live streams that one API process keeps open; each takes a file descriptor (`ulimit -n`)"
-        " and about 10 kB",
+        meaning="Live streams that one API process keeps open. Each uses a file descriptor (`ulimit -n`) and "
+        "about 10 kB.",
         is_valid=lambda streams: 0 <= streams <= MAX_STREAMS,
     )
     origins: str = setting(
         "",
         # No wildcard: the operator has to name each page that may show inboxes.
-        requirement="empty, or origins like https://app.example or http://localhost:3000, joined by commas; no *",
-        meaning="other origins on which `<notifier-inbox>` works; each as a browser writes it: in small letters,"
-        " without a path and without the usual port",
+        requirement="empty, or origins like https://app.example or http://localhost:3000, joined by commas, without *",
+        meaning="Origins of other pages on which `<notifier-inbox>` works. Write each as a browser does: in "
+        "lower case, without a path and without the default port.",
         is_valid=lambda origins: not origins or all(_is_origin(origin) for origin in origins.split(",")),
     )
     jars: Path = setting(
         Path("~/.cache/notifier/jars"),
         requirement="a folder",
-        meaning="where `notifier services` keeps the jars of Kafka and Cassandra, for every data folder",
+        meaning="Folder in which `notifier services` keeps the jars of Kafka and Cassandra, for every data folder.",
     )
     log_level: str = setting(
         "info",
         requirement=", ".join(LEVELS[:-1]) + f" or {LEVELS[-1]}",
-        meaning="the least important line that is logged",
+        meaning="Minimum level of logged lines.",
         is_valid=lambda level: level.lower() in LEVELS,
     )
     demo: str = setting(
         "",
-        requirement="empty, or four user ids with commas between them",
-        meaning="a VIP, one who is active, one who comes now and then and one who is away: the people of the page that"
-        " `notifier demo` serves; none: no such page and no `/demo` routes",
+        requirement="empty, or four user ids separated by commas",
+        meaning="Users of the page that `notifier demo` serves: a VIP, an active one, an occasional one and "
+        "one who is away. If empty, there is no such page and no `/demo` routes.",
         is_valid=matches_pattern(r"|[^,\s]+(,[^,\s]+){3}"),
     )
     command: str = setting(
         "notifier",
-        requirement="words for a shell",
-        meaning="how the lines to copy on the page of `notifier demo` begin; it sets this itself",
+        requirement="a shell command",
+        meaning="Start of the commands to copy on the page of `notifier demo`, which sets it itself.",
         is_valid=lambda text: bool(text.strip()),
     )
     kafka: KafkaSettings = KafkaSettings()
@@ -209,16 +215,15 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.demo and self.issuer.name:
-            raise BadSetting(f"A demo signs its people's tokens itself; take {variable('issuer', 'name')} away for it.")
+            raise BadSetting(f"A demo signs user tokens itself; remove {variable('issuer', 'name')}.")
         if self.insecure_dev and self.issuer.name:
-            raise BadSetting(
-                f"{variable('insecure_dev')} lets everybody in; take {variable('issuer', 'name')} away for it."
-            )
+            raise BadSetting(f"{variable('insecure_dev')} accepts every request; remove {variable('issuer', 'name')}.")
         if self.insecure_dev and not is_loopback(self.host):
-            raise BadSetting(f"{variable('insecure_dev')} is for a loopback address alone, and not for {self.host}.")
+            raise BadSetting(f"{variable('insecure_dev')} requires a loopback host, got {self.host}.")
         if self.push.web.loopback and not self.insecure_dev:
             raise BadSetting(
-                f"{variable('push', 'web', 'loopback')} is for development alone, with {variable('insecure_dev')}."
+                f"{variable('push', 'web', 'loopback')} is for development only; it requires "
+                f"{variable('insecure_dev')}."
             )
 
     @classmethod

@@ -105,7 +105,7 @@ class LaneGuard:
             if current == wanted:
                 self.successes = 0
                 return self._adopt(current)
-        raise StoreUnavailable(f"Other processes change the tally of {self.lane} all the time.")
+        raise StoreUnavailable(f"Other processes keep changing the tally of {self.lane}.")
 
     def _read(self) -> LaneTally:
         try:
@@ -130,7 +130,7 @@ class LaneGuard:
     def _log_stop(self, stop: LaneStop) -> None:
         """Log each stop once per process: the lane is checked every second."""
         LOGGER.error(
-            "lane %s is stopped by its dead-letter limit: %s; %s waits with: %s",
+            "lane %s is stopped by its dead-letter limit: %s; stopped at %s: %s",
             self.lane,
             stop.reason,
             stop.record,

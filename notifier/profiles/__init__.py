@@ -16,7 +16,7 @@ def choose(settings: Settings) -> Profile:
         case "cluster":
             return _cluster(settings)
         case other:
-            raise BadSetting(f"NOTIFIER_PROFILE is {other!r}; there is no such profile, but 'embedded' and 'cluster'.")
+            raise BadSetting(f"NOTIFIER_PROFILE is {other!r}; it must be 'embedded' or 'cluster'.")
 
 
 def _cluster(settings: Settings) -> Profile:
@@ -24,5 +24,5 @@ def _cluster(settings: Settings) -> Profile:
     try:
         from notifier.profiles.cluster import ClusterProfile
     except ModuleNotFoundError as error:
-        raise Environment(f"The cluster profile needs more: pip install 'notifier[cluster]' ({error}).") from error
+        raise Environment(f"The cluster profile needs an extra: pip install 'notifier[cluster]' ({error}).") from error
     return ClusterProfile(settings)

@@ -33,7 +33,7 @@ def _databases(redis_url: str) -> Mapping[Pool, str]:
     if scheme not in {"redis", "rediss"}:
         needed = ", ".join(variable("brokers", _setting(pool)) for pool in Pool)
         raise BadSetting(
-            f"Celery can't work on {variable('redis_url')}, a {scheme}:// address. Give each pool a redis://, rediss://,"
-            f" amqp:// or amqps:// address of its own: {needed}."
+            f"Celery does not support {variable('redis_url')} with {scheme}://. Give each pool its own "
+            f"redis://, rediss://, amqp:// or amqps:// URL: {needed}."
         )
     return on_redis(redis_url)

@@ -40,6 +40,6 @@ def redis_url(settings: Settings) -> str:
 def _required(value: str, *path: str) -> str:
     if not value:
         raise BadSetting(
-            f"The cluster profile needs {variable(*path)}; `notifier services up` starts the engines here."
+            f"The cluster profile needs {variable(*path)}; `notifier services up` starts the engines on this machine."
         )
     return value

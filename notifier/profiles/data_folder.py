@@ -32,7 +32,7 @@ def checked_redis_url(url: str) -> str:
             _ = urlsplit(f"//{host}").port
     except ValueError:
         # Drop the cause: it contains the invalid port, which is part of the password.
-        raise BadSetting("A Redis URL has no port where one should be; in a password / is written %2F.") from None
+        raise BadSetting("A Redis URL has an invalid port; write / in a password as %2F.") from None
     return url if parts.scheme != "rediss" else urlunsplit(parts._replace(query=_with_tls_options(parts.query)))
 
 

@@ -45,7 +45,7 @@ class _RunningInspection:
             return [_failed_inspection(name, f"No answer within {INSPECTION_TIMEOUT:g} s.")]
         match self._error:
             case None:
-                return [Inspection(name=name, detail="It answers, and lets us in."), *self._results]
+                return [Inspection(name=name, detail="It answers and accepts the credentials."), *self._results]
             case NotifierError():
                 return [_failed_inspection(name, str(self._error))]
             case error:
@@ -59,7 +59,10 @@ class _RunningInspection:
 
 
 def _failed_inspection(name: str, detail: str) -> Inspection:
-    remedy = "Start it, or mend its address and its user: `notifier settings --profile cluster` shows what holds here."
+    remedy = (
+        "Start it, or correct its address and credentials: `notifier settings --profile cluster` shows the "
+        "current values."
+    )
     return Inspection(name=name, level="fail", detail=detail, remedy=remedy)
 
 
@@ -74,7 +77,7 @@ REPLICAS = 3
 BATCH_KIB, BATCH_PARTITIONS = 50, 10
 """Cassandra's default limits; the batches of the bulk writer stay below them."""
 KIB = {"B": 1 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1024**2}
-REPAIR = "Then `nodetool repair --full` on each node, for what was written before has its old copies alone."
+REPAIR = "Then run `nodetool repair --full` on each node: existing data has only its old copies."
 
 
 def inspect_cassandra(nodes: cassandra.CassandraStatus, access: cassandra.CassandraAccess) -> Iterator[Inspection]:
@@ -98,9 +101,9 @@ def cassandra_version(versions: Sequence[str]) -> Inspection:
         name="cassandra version",
         level="fail" if bad else "warn" if untested else "ok",
         detail=f"{', '.join(sorted(set(versions))) or 'unknown'}.",
-        remedy="Cassandra 5.0 or a newer 5 is needed."
+        remedy="Use Cassandra 5.0 or a newer 5."
         if bad
-        else "Newer than anything this was tried on."
+        else "This version is newer than any tested one."
         if untested
         else "",
         value=oldest,
@@ -114,10 +117,10 @@ def clock(engine: str, ahead: float) -> Inspection:
     return Inspection(
         name=f"{engine} clock",
         level=level,
-        detail=f"{off:.2f} s {'before' if ahead > 0 else 'behind'} ours." if off >= 0.01 else "As ours.",
+        detail=f"{off:.2f} s {('ahead of' if ahead > 0 else 'behind')} this machine." if off >= 0.01 else "In sync.",
         remedy=""
         if level == "ok"
-        else "Let both follow one time server; which of them is wrong `chronyc tracking` says.",
+        else "Let both use the same time server; `chronyc tracking` shows which one is wrong.",
         value=round(ahead, 3),
         limit=CLOCK_FAILS,
     )
@@ -127,8 +130,8 @@ def down(addresses: Sequence[str]) -> Inspection:
     return Inspection(
         name="cassandra nodes",
         level="warn" if addresses else "ok",
-        detail=f"No answer from {', '.join(addresses)}." if addresses else "All of them answer.",
-        remedy="Start them again within three hours, or repair them afterwards: hints are kept no longer."
+        detail=f"No answer from {', '.join(addresses)}." if addresses else "All nodes answer.",
+        remedy="Start them within three hours, or repair them afterwards: hints are kept for three hours."
         if addresses
         else "",
         value=len(addresses),
@@ -140,7 +143,7 @@ def schema(nodes: cassandra.CassandraStatus) -> Inspection:
     if nodes.migrations is None:
         detail = "The register of migrations can't be read at a quorum."
         return Inspection(
-            name="cassandra schema", level="fail", detail=detail, remedy="See the nodes and their copies."
+            name="cassandra schema", level="fail", detail=detail, remedy="Check the nodes and their copies."
         )
     missing, foreign = cassandra.missing(nodes.migrations)
     if foreign:
@@ -148,16 +151,16 @@ def schema(nodes: cassandra.CassandraStatus) -> Inspection:
         return Inspection(
             name="cassandra schema",
             level="warn" if harmless else "fail",
-            detail=f"Not this version's: {', '.join(foreign)}.",
-            remedy="As it should be while a newer version comes; else run that version, or name another keyspace.",
+            detail=f"Not from this version: {', '.join(foreign)}.",
+            remedy="Expected during an upgrade; otherwise run the newer version, or use another keyspace.",
             value=len(foreign),
         )
     needed = [name for name in missing if name.startswith("pre/")]
     return Inspection(
         name="cassandra schema",
         level="fail" if needed or nodes.replication is None else "warn" if missing else "ok",
-        detail=f"Missing: {', '.join(missing)}." if missing else "Of this version.",
-        remedy="`notifier migrate --profile cluster` applies them." if missing else "",
+        detail=f"Missing: {', '.join(missing)}." if missing else "Up to date.",
+        remedy="Run `notifier migrate --profile cluster` to apply them." if missing else "",
         value=len(missing),
         limit=0,
     )
@@ -176,15 +179,24 @@ def replication(
     alter = f"ALTER KEYSPACE {access.keyspace} WITH replication = {copied}. {REPAIR}"
     if not known:
         level: Level = "fail"
-        remedy = "`notifier migrate --profile cluster` makes the keyspace, with NOTIFIER_CASSANDRA_REPLICAS copies."
+        remedy = (
+            "Run `notifier migrate --profile cluster` to create the keyspace with NOTIFIER_CASSANDRA_REPLICAS copies."
+        )
     elif not here or not copies:
         level = "fail"
-        remedy = f"NOTIFIER_CASSANDRA_DATACENTER must name theirs, and the keyspace must have copies there: {alter}"
+        remedy = (
+            f"Set NOTIFIER_CASSANDRA_DATACENTER to the nodes' datacenter, and give the keyspace copies there: {alter}"
+        )
     elif placed - away < quorum:
-        level, remedy = "fail", f"Start {quorum - placed + away} of its nodes: LOCAL_QUORUM can't be had for all rows."
+        level, remedy = (
+            "fail",
+            f"Start {quorum - placed + away} of its nodes: LOCAL_QUORUM is not available for all rows.",
+        )
     else:
         enough = (
-            alter if len(here) >= REPLICAS else f"Three nodes, and then {REPLICAS} copies, outlive the loss of one."
+            alter
+            if len(here) >= REPLICAS
+            else f"Use three nodes with {REPLICAS} copies, so that the loss of one is harmless."
         )
         level, remedy = ("warn", enough) if copies < REPLICAS else ("ok", "")
     detail = f"{copies} copies on {len(here) - away} of {len(here)} nodes in {access.datacenter}."
@@ -200,10 +212,10 @@ def batches(settings: Mapping[str, str]) -> Inspection:
     return Inspection(
         name="cassandra batches",
         level="fail" if low else "warn" if loud else "ok",
-        detail=f"Refused above {hard_limit or 0:g} KiB, told of above {warn_limit or 0} partitions.",
+        detail=f"Fail threshold {hard_limit or 0:g} KiB, warning threshold {warn_limit or 0} partitions.",
         remedy=f"Set batch_size_fail_threshold to {BATCH_KIB}KiB or more in cassandra.yaml."
         if low
-        else f"With unlogged_batch_across_partitions_warn_threshold at {BATCH_PARTITIONS} its log stays readable."
+        else f"Set unlogged_batch_across_partitions_warn_threshold to {BATCH_PARTITIONS} to keep its log readable."
         if loud
         else "",
         value=hard_limit,
@@ -218,8 +230,8 @@ def commitlog(settings: Mapping[str, str], copies: int) -> Inspection:
         name="cassandra commit log",
         level="warn" if risky else "ok",
         detail=f"{sync}.",
-        remedy="With one copy a kill of the node costs up to ten seconds of what it acknowledged: set commitlog_sync"
-        " to batch in cassandra.yaml, or have three copies."
+        remedy="With one copy, a kill of the node loses up to ten seconds of acknowledged writes: set commitlog_sync"
+        " to batch in cassandra.yaml, or use three copies."
         if risky
         else "",
         value=sync,
@@ -232,7 +244,7 @@ def inspect_kafka(status: kafka.ClusterStatus) -> Iterator[Inspection]:
         name="kafka version",
         level="fail" if old else "ok",
         detail=f"{'.'.join(map(str, status.version))}, {status.brokers} brokers.",
-        remedy="Kafka 4.0 or newer is needed." if old else "",
+        remedy="Use Kafka 4.0 or newer." if old else "",
         value=".".join(map(str, status.version)),
         limit="4.0",
     )
@@ -240,8 +252,8 @@ def inspect_kafka(status: kafka.ClusterStatus) -> Iterator[Inspection]:
     yield Inspection(
         name="kafka topics",
         level="fail" if status.pending else "ok",
-        detail=f"Missing: {steps}." if steps else "As topics.toml says, or with more partitions.",
-        remedy="`notifier migrate --profile cluster` takes these steps." if steps else "",
+        detail=f"Missing: {steps}." if steps else "Like topics.toml, or with more partitions.",
+        remedy="Run `notifier migrate --profile cluster` to run these steps." if steps else "",
         value=len(status.pending),
         limit=0,
     )
@@ -253,13 +265,11 @@ def topic(stream: str, status: kafka.TopicStatus) -> Inspection:
     is_behind = status.insync < status.replicas
     remedy = ""
     if refuses:
-        remedy = "Start the brokers that are away: until then nothing is accepted."
+        remedy = "Start the missing brokers: until then no event is accepted."
     elif is_behind:
-        remedy = "A broker is away or behind; its log says why."
+        remedy = "A broker is down or behind; see its log."
     elif thin:
-        remedy = (
-            "With three brokers, kafka-reassign-partitions makes more copies: the loss of a broker now loses records."
-        )
+        remedy = "Losing a broker now loses records. With three brokers, add copies with kafka-reassign-partitions."
     return Inspection(
         name=f"kafka {stream}",
         level="fail" if refuses else "warn" if remedy else "ok",
@@ -276,7 +286,7 @@ def inspect_redis(name: str, server: redis.RedisServer, *, queues: bool) -> Iter
         name=f"{name} version",
         level="fail" if old else "ok",
         detail=f"{server.name} {server.version}.",
-        remedy="Redis or Valkey 7 or newer is needed." if old else "",
+        remedy="Use Redis or Valkey 7 or newer." if old else "",
         value=server.version,
         limit="7",
     )
@@ -287,7 +297,10 @@ def inspect_redis(name: str, server: redis.RedisServer, *, queues: bool) -> Iter
             name=f"{name} policy",
             level="fail" if forgets else "ok",
             detail=f"{server.policy or 'unknown'}.",
-            remedy="CONFIG SET maxmemory-policy noeviction, and in its file: full, it must refuse tasks, not lose them."
+            remedy=(
+                "Run CONFIG SET maxmemory-policy noeviction, and set it in the configuration file: a full "
+                "server must reject tasks, not lose them."
+            )
             if forgets
             else "",
             value=server.policy,

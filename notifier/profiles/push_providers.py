@@ -62,11 +62,11 @@ def credentials(push: PushSettings, platform: Platform) -> str:
     match platform:
         case Platform.APNS:
             key = _apple(push)
-            return f"the key {key.key_id} of the team {key.team_id}"
+            return f"key {key.key_id} of team {key.team_id}"
         case Platform.FCM:
-            return f"{_google(push).email}, of the project {_google(push).project}"
+            return f"{_google(push).email}, project {_google(push).project}"
         case Platform.WEB:
-            return f"the key with whose public half browsers subscribe, {_vapid(push).public}"
+            return f"key with the public half {_vapid(push).public}"
 
 
 def require_credentials(push: PushSettings, platforms: Iterable[Platform] = Platform) -> None:
@@ -96,7 +96,7 @@ class _ProviderFactory:
         own, setting = self.push.settings_for(self.platform), CREDENTIALS[self.platform]
         if self.push.is_real(self.platform) or (self.push.is_faked(self.platform) and own.fake):
             return ""
-        runs = f"no fake of {self.platform} runs; `notifier up` starts one"
+        runs = f"no fake of {self.platform} is running; `notifier up` starts one"
         if own.configured:
             return f"{runs}."
         missing = f"no credentials: {setting} is not set"
@@ -186,7 +186,7 @@ def _require_library() -> None:
     """Check that the optional `firebase-admin` package is installed. Raises BadSetting."""
     if find_spec("firebase_admin") is None:
         name = variable("push", "fcm", "library")
-        raise BadSetting(f"{name} needs more than is installed: pip install 'notifier[firebase-admin]'.")
+        raise BadSetting(f"{name} needs an extra: pip install 'notifier[firebase-admin]'.")
 
 
 def _close_with(transport: Http2Transport, opened: ExitStack) -> Transport:

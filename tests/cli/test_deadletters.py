@@ -64,7 +64,7 @@ def test_every_lane_is_listed_with_its_deaths(stopped: Path, notifier: Notifier)
         "in_window": 3,
         "since": "2026-01-05T12:00:00.000Z",
         "limit": "in_a_row",
-        "reason": "more than 3 died in a row",
+        "reason": "more than 3 dead letters in a row",
         "record": "mentions/0/4",
         "cause": "KeyError: 'tweet'",
         "stopped_by": "pump-1",
@@ -93,7 +93,7 @@ def test_resume_ends_stop_and_reports_it(stopped: Path, notifier: Notifier) -> N
 def test_resume_in_pipe_prints_sentence_and_facts(stopped: Path, notifier: Notifier) -> None:
     output = notifier("deadletters", "resume", "mentions", "--reason", "release 42", "--data", str(stopped)).stdout
     assert output.startswith("Lane mentions resumes within a second.\n")
-    assert "more than 3 died in a row" in output
+    assert "more than 3 dead letters in a row" in output
 
 
 def test_running_lane_is_not_resumed(stopped: Path, notifier: Notifier) -> None:
@@ -127,7 +127,7 @@ def test_import_into_stopped_lane_ends_with_one_sentence() -> None:
     stage.say(FOLLOWED_TYPE, follower="kim", followed="nova", sequence=99)
     stage.state.lane_tallies.swap(LaneTally(lane=topics.FOLLOWS, version=1, stop=STOP))
     backlog = IndexerBacklog(stage.state.log, topics.FOLLOWS)
-    with pytest.raises(LaneStopped, match=r"resume` starts it again\. It is follows"):
+    with pytest.raises(LaneStopped, match=r"resume` starts it again\. Lane: follows"):
         index(stage.ports, Settings(), backlog, RequestTimeout(), lambda _: None)
     assert backlog.has_unprocessed()
 

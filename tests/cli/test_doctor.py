@@ -196,7 +196,7 @@ def test_invalid_credentials_fail_only_their_platform(tmp_path: Path) -> None:
     [apns, *_] = _push_findings(
         apns=ApnsSettings(key=str(key), key_id=KEY_ID, team_id=TEAM_ID, topics="com.example.app")
     ).values()
-    assert apns.detail == f"With the key {KEY_ID} of the team {TEAM_ID}."
+    assert apns.detail == f"With key {KEY_ID} of team {TEAM_ID}."
     assert apns.level is Level.OK
 
 
@@ -205,7 +205,7 @@ def test_apple_key_without_app_topics_is_a_warning(tmp_path: Path) -> None:
     key.write_bytes(pem(apple_key()))
     finding = _push_findings(apns=ApnsSettings(key=str(key), key_id=KEY_ID, team_id=TEAM_ID))["push apns"]
     assert (finding.level, finding.remedy) == (Level.WARN, "List your apps in NOTIFIER_PUSH_APNS_TOPICS.")
-    assert finding.detail.startswith(f"With the key {KEY_ID} of the team {TEAM_ID}. Devices of any app")
+    assert finding.detail.startswith(f"With key {KEY_ID} of team {TEAM_ID}. Devices of any app")
 
 
 def _push_findings(**sections: Any) -> Mapping[str, DoctorFinding]:

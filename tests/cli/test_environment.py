@@ -104,14 +104,14 @@ def test_no_role_runs_on_data_of_newer_version(
 ) -> None:
     message = run_refused(*arguments, "--data", str(newer))
     assert message.startswith("The store was written by a newer version of this software; use that version")
-    assert message.endswith("It has the migration 9999_from_the_future.")
+    assert message.endswith("Unknown migration in the store: 9999_from_the_future.")
 
 
 @pytest.mark.parametrize("arguments", [RUNNERS[0], ("dump", "bursts")], ids=" ".join)
 def test_edited_migration_is_named(arguments: tuple[str, ...], folder: Path, run_refused: RefusedRun) -> None:
     change_migrations(folder, "UPDATE migrations SET checksum = 'x' WHERE number = 1")
     message = run_refused(*arguments, "--data", str(folder))
-    assert message == "A migration that was applied before has been edited since. It is 0001_core_tables."
+    assert message == "A migration that was applied before has been edited since. Changed migration: 0001_core_tables."
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def valkey_check(folder: Path, env: Mapping[str, str]) -> dict[str, Any]:
 @pytest.mark.parametrize("command", ["up", "api"])
 def test_foreign_address_is_not_reported_as_port_in_use(command: str, folder: Path, run_refused: RefusedRun) -> None:
     message = run_refused(command, "--data", str(folder), "--host", "203.0.113.77", "--port", "0")
-    assert message.startswith("A setting can't be read. It can't listen on 203.0.113.77:0")
+    assert message.startswith("A setting can't be read. Can't listen on 203.0.113.77:0")
 
 
 @pytest.mark.parametrize(
@@ -218,5 +218,5 @@ def test_initially_full_disk_is_reported(tmp_path: Path, notifier: Notifier, run
 def test_unknown_tier_rule_starts_nothing(run_refused: RefusedRun, tmp_path: Path) -> None:
     data, env = tmp_path / "data", {"NOTIFIER_TIER_RULE": "nowhere.at_all:rule"}
     message = run_refused("up", "--port", "0", "--data", str(data), env=env)
-    assert "The rule of tiers nowhere.at_all:rule can't be used" in message
+    assert "The tier rule nowhere.at_all:rule can't be used" in message
     assert not data.exists()

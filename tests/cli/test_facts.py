@@ -210,5 +210,5 @@ def test_pull_only_burst_is_explained() -> None:
     explained = run_sync(explanation(stage.ports, lambda: reads_of(stage), last, UserId("kim")))
     assert explained["digest"] is None
     assert (explained["visible"], explained["slices"], explained["row"]) == (True, [], None)
-    assert explained["note"] == "Served by pull: the budget of fan-outs was spent."
+    assert explained["note"] == "Served by the pull path: the fan-out budget was spent."
     assert run_sync(explanation(stage.ports, lambda: reads_of(stage), before, UserId("kim")))["note"] is None

@@ -103,7 +103,10 @@ def test_rejected_rows_are_written_with_line_numbers(tmp_path: Path, notifier: N
     assert result.exit_code == 1
     assert str(rejects) in result.stdout.replace("\n", "")
     rejected = [json.loads(line) for line in rejects.read_text().splitlines()]
-    assert rejected == [{"line": 3, "reason": "Nobody follows himself."}, {"line": 4, "reason": "follower is empty."}]
+    assert rejected == [
+        {"line": 3, "reason": "An account can't follow itself."},
+        {"line": 4, "reason": "follower is empty."},
+    ]
     second = notifier(*arguments)
     assert (second.exit_code, len(rejects.read_text().splitlines())) == (1, 2)
     graph(file, [("nova", "nova")])

@@ -188,13 +188,13 @@ def test_repaired_file_of_same_size_and_time_is_imported_wholly(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("dataset", "content", "reason"),
     [
-        ("users", "name,vip\nada,1\n", "The first line names name, vip; user is needed."),
-        ("vip", "", "The first line names nothing; user is needed."),
-        ("preferences", "person,volume\nada,off\n", "The first line names person, volume; user is needed."),
+        ("users", "name,vip\nada,1\n", "The header has name, vip; user is required."),
+        ("vip", "", "The header has nothing; user is required."),
+        ("preferences", "person,volume\nada,off\n", "The header has person, volume; user is required."),
         (
             "preferences",
             "user,account,vol\nada,nova,off\n",
-            "The first line names user, account, vol; volume or muted or push or quiet or zone is needed.",
+            "The header has user, account, vol; volume or muted or push or quiet or zone is required.",
         ),
     ],
 )

@@ -43,8 +43,8 @@ def test_doctor_is_silent_without_the_flag(folder: Path, notifier: Notifier) -> 
 @pytest.mark.parametrize(
     ("environment", "reason"),
     [
-        ({"NOTIFIER_HOST": "0.0.0.0"}, "is for a loopback address alone, and not for 0.0.0.0."),
-        ({"NOTIFIER_ISSUER_NAME": "x", "NOTIFIER_ISSUER_KEY": "y"}, "take NOTIFIER_ISSUER_NAME away for it."),
+        ({"NOTIFIER_HOST": "0.0.0.0"}, "requires a loopback host, got 0.0.0.0."),
+        ({"NOTIFIER_ISSUER_NAME": "x", "NOTIFIER_ISSUER_KEY": "y"}, "remove NOTIFIER_ISSUER_NAME."),
     ],
     ids=["host", "issuer"],
 )

@@ -53,7 +53,7 @@ def test_every_event_of_a_refused_batch_has_its_own_refusal(client: Client) -> N
     receipts = client.send([event("r1", text="other"), event("r2", mentions=[]), event("r3", author="")])
     refusals = [receipt.refusal for receipt in receipts if receipt.refusal]
     assert [refusal.code for refusal in refusals] == ["event_conflict", "bad_event", "bad_event"]
-    assert refusals[1].detail == "data.mentions names nobody."
+    assert refusals[1].detail == "data.mentions is empty."
 
 
 def test_2500_events_are_all_accepted_in_order(client: Client) -> None:

@@ -89,7 +89,7 @@ def test_refused_event_is_logged_and_removed(caplog: pytest.LogCaptureFixture) -
         assert outbox.flush(WAIT_LIMIT) == ()
         outbox.submit(event("t2"))
         assert outbox.close(WAIT_LIMIT) == ()
-    assert "The event t1 was refused: event_conflict: No. Because." in caplog.text
+    assert "event t1 was rejected: event_conflict: No. Because." in caplog.text
     assert [request.ids for request in service.requests] == [["t1"], ["t2"]]
 
 
@@ -104,7 +104,7 @@ def test_failing_receipt_callback_stops_nothing(caplog: pytest.LogCaptureFixture
         outbox.submit(event("t2"))
         assert outbox.close(WAIT_LIMIT) == ()
     assert len(service.requests) == 2
-    assert "Who is told of t2 failed" in caplog.text
+    assert "receipt callback failed for event t2" in caplog.text
 
 
 def test_wrong_key_is_logged_and_keeps_the_events() -> None:
@@ -115,7 +115,7 @@ def test_wrong_key_is_logged_and_keeps_the_events() -> None:
     ):
         outbox = Outbox(client)
         outbox.submit(event("t1"))
-        assert "doesn't take this key. It says 401 bad_token" in first_line()
+        assert "rejects this key. The service answered 401 bad_token" in first_line()
         assert [event_.id for event_ in outbox.close(NOW)] == ["t1"]
 
 

@@ -68,9 +68,9 @@ class HttpProviderCase(WireProviderCase):
     def go_silent(self, *, left: bool) -> str:
         if left:
             self.answer_all(NoReply(reason="", may_have_arrived=True))
-            return "the connection broke"
+            return "the connection failed"
         self.hang_up()
-        return "it can't be reached"
+        return "can't connect"
 
 
 def apns(ahead: int = 1) -> WireProviderCase:

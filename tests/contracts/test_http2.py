@@ -118,6 +118,6 @@ def test_outcome_is_unknown_without_answer(wire: Wire) -> None:
 
 
 def test_refused_post_is_reported_as_not_sent(wire: Wire) -> None:
-    wire.handler.answer = lambda post: NoReply(reason="it refused the stream", may_have_arrived=False)
+    wire.handler.answer = lambda post: NoReply(reason="the stream was refused", may_have_arrived=False)
     [(_, answer)] = wire.transport.exchange(wire.posts(1))
-    assert answer == NoReply(reason="it refused the stream", may_have_arrived=False)
+    assert answer == NoReply(reason="the stream was refused", may_have_arrived=False)

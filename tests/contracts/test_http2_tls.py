@@ -42,9 +42,7 @@ def raw_server(handle: Callable[[socket.socket], None]) -> Iterator[int]:
 def test_clear_text_needs_permission() -> None:
     handler = RecordingHandler()
     with serving(handler) as server:
-        assert exchange_one(server.origin, clear=False) == not_sent(
-            "it would be sent in clear text, which isn't allowed here"
-        )
+        assert exchange_one(server.origin, clear=False) == not_sent("plain-text HTTP is not allowed here")
     assert handler.posts == []
 
 
@@ -57,7 +55,7 @@ def test_tls_verifies_authority_and_host_name(tmp_path: Path) -> None:
             return exchange_one(origin, clear=False, authorities=authorities, resolver=lambda host, port: ["127.0.0.1"])
 
         assert send(origin, authority.file) == Reply(status=200)
-        assert send(origin, None) == not_sent("its certificate isn't trusted: unable to get local issuer certificate")
+        assert send(origin, None) == not_sent("the certificate is not trusted: unable to get local issuer certificate")
         other_authority = Authority.made(tmp_path, "other")
         assert isinstance(send(origin, other_authority.file), NoReply)
         answer = send(f"https://other.example:{port(server.origin)}", authority.file)
@@ -86,7 +84,7 @@ def test_server_without_tls_or_http2_receives_no_post(tmp_path: Path) -> None:
 
     with raw_server(http1_server) as port_:
         assert exchange_one(f"https://127.0.0.1:{port_}", authorities=authority.file) == not_sent(
-            "it doesn't speak HTTP/2"
+            "the host does not support HTTP/2"
         )
 
     def plain_http_server(connection: socket.socket) -> None:
@@ -108,4 +106,4 @@ def test_http1_answer_is_reported(tmp_path: Path) -> None:
     with raw_server(http1_server) as port_:
         answer = exchange_one(f"http://127.0.0.1:{port_}")
         assert isinstance(answer, NoReply)
-        assert answer.reason.startswith("it doesn't keep to HTTP/2")
+        assert answer.reason.startswith("HTTP/2 protocol violation")

@@ -31,7 +31,7 @@ def test_exhausted_pool_does_not_open_circuit_breaker(valkey: Valkey) -> None:
                 await pool.release(connection)
             return [refused, answered]
 
-    assert asyncio.run(exhaust_pool()) == [f"MaxConnectionsError: {READERS} others ask already.", "answered"]
+    assert asyncio.run(exhaust_pool()) == [f"MaxConnectionsError: {READERS} connections are in use.", "answered"]
 
 
 def test_missing_server_opens_circuit_breaker() -> None:
@@ -41,4 +41,4 @@ def test_missing_server_opens_circuit_breaker() -> None:
 
     refused, second = asyncio.run(call_missing_server())
     assert refused.startswith("ConnectionError")
-    assert "isn't asked again yet" in second
+    assert "next attempt is pending" in second

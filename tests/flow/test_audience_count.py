@@ -34,5 +34,5 @@ def test_count_without_followers_is_zero() -> None:
 
 
 def test_unreadable_bitmap_error_names_the_repair_command() -> None:
-    with pytest.raises(Unavailable, match="Try `notifier audience verify @nova --repair`"):
+    with pytest.raises(Unavailable, match="Run `notifier audience verify @nova --repair`"):
         AudienceCounter(sets=CorruptSets(Stage().state.sets, SetKind.FOLLOWERS)).count(NOVA, Lane.CELEBRITY)

@@ -68,7 +68,7 @@ def test_cold_page_is_refused_at_once_when_too_many_wait() -> None:
         pages = Pages(Bulkhead(max_concurrent=MAX_COLD_READS, wait=PATIENT, max_waiting=1))
         tasks = [asyncio.create_task(pages.open()) for _ in range(MAX_COLD_READS + 1)]
         await asyncio.sleep(0)
-        with pytest.raises(TooManyWaiting, match="1 others wait already"):
+        with pytest.raises(TooManyWaiting, match="Too many waiting calls: 1"):
             await pages.open()
         pages.release.set()
         await asyncio.gather(*tasks)
@@ -92,7 +92,7 @@ class Full(NoDeadline):
     """Refuses every page because too many wait already."""
 
     def slot(self) -> AbstractAsyncContextManager[None]:
-        raise TooManyWaiting("1000 others wait already.")
+        raise TooManyWaiting("Too many waiting calls: 1000.")
 
 
 def test_crowd_of_new_viewers_does_not_open_the_store_breaker() -> None:

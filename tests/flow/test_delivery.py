@@ -68,7 +68,7 @@ def test_duplicate_task_after_the_claim_expired_is_refused() -> None:
         [slice_ for progress in stage.state.archive.burst_progress() for slice_ in progress.slice_states],
     )
     assert slices
-    assert [work(slice_) for slice_ in slices] == [Retry(reason="it has ended")] * len(slices)
+    assert [work(slice_) for slice_ in slices] == [Retry(reason="the slice has ended")] * len(slices)
 
 
 def test_retried_slice_keeps_row_keys_after_its_burst_moved() -> None:

@@ -58,7 +58,7 @@ def test_claim_is_renewed_during_a_slow_write() -> None:
     slow_inbox = SlowInbox(stage.state.inbox, slowly)
     assert isinstance(build_slice_worker(stage.system(inbox=slow_inbox))(slice_), Done)
     assert len(outcomes) > 12
-    assert set(outcomes) == {Retry(reason="somebody else holds it")}
+    assert set(outcomes) == {Retry(reason="claimed by another worker")}
 
 
 @dataclass

@@ -36,7 +36,7 @@ class TimingOut:
             return
         for device in devices:
             self.attempts[device.member] += 1
-            yield device, Unknown(reason="no answer in time")
+            yield device, Unknown(reason="no response in time")
 
 
 def test_provider_outage_of_an_hour_delays_only_its_own_alerts() -> None:

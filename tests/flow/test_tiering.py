@@ -72,10 +72,10 @@ INVALID = {
     f"{HERE}:missing": "AttributeError",
     f"{HERE}:HERE": "TypeError: 'str' object is not callable",
     f"{HERE}:no_argument": "TypeError",
-    f"{HERE}:no_mapping": "doesn't give a bitmap of the shard for each tier that it names",
-    f"{HERE}:no_bitmap": "doesn't give a bitmap",
-    f"{HERE}:no_tier": "doesn't give a bitmap",
-    f"{HERE}:too_short": "doesn't give a bitmap",
+    f"{HERE}:no_mapping": "must return a bitmap of the shard for each tier that it names",
+    f"{HERE}:no_bitmap": "must return a bitmap",
+    f"{HERE}:no_tier": "must return a bitmap",
+    f"{HERE}:too_short": "must return a bitmap",
 }
 
 
@@ -103,7 +103,7 @@ def later_no_bitmap(live: ShardSets) -> Mapping[Tier, Any]:
     return {Tier.P1: live[SetKind.FOLLOWERS].any() or no_members()}
 
 
-@pytest.mark.parametrize(("name", "cause"), [("later", "KeyError: 'of somebody'"), ("later_no_bitmap", "doesn't give")])
+@pytest.mark.parametrize(("name", "cause"), [("later", "KeyError: 'of somebody'"), ("later_no_bitmap", "must return")])
 def test_rule_failing_at_runtime_causes_dead_letters_without_fallback(name: str, cause: str) -> None:
     stage = Stage(settings={"tier_rule": f"{HERE}:{name}"})
     system = stage.system()

@@ -186,7 +186,7 @@ def test_invalid_preferences_are_rejected_and_change_nothing(edge: Edge, body: o
 
 def test_account_volume_has_no_default(edge: Edge) -> None:
     response = patch(edge, {"volume": "default"}).json()
-    assert response["detail"] == "The volume is 'default'; there are all, first, digest, off."
+    assert response["detail"] == "Invalid volume: 'default'; use one of all, first, digest, off."
 
 
 def test_log_outage_changes_no_preferences(edge: Edge) -> None:

@@ -83,7 +83,9 @@ def test_audit_finds_an_incomplete_pull_index(backend: MemoryBackend, caplog: py
     assert "hello" not in line
 
 
-@pytest.mark.parametrize(("error", "logged"), [(StoreUnavailable(), []), (ZeroDivisionError(), ["An audit failed"])])
+@pytest.mark.parametrize(
+    ("error", "logged"), [(StoreUnavailable(), []), (ZeroDivisionError(), ["an audit of a page failed"])]
+)
 def test_failing_audit_does_not_affect_the_response(
     backend: MemoryBackend, error: Exception, logged: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:

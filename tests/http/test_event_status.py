@@ -167,7 +167,7 @@ def test_mention_served_only_by_pull_says_why(edge: Edge) -> None:
     edge.backend.sequence()
     by_event = [edge.fate(f"{n}").json()["accounts"][0]["bursts"] for n in range(8)]
     bursts = [burst for group in by_event for burst in group if burst["burst"].startswith("mention:")]
-    sentence = "Served by pull: the budget of fan-outs was spent."
+    sentence = "Served by the pull path: the fan-out budget was spent."
     pulled_bursts = [burst for burst in bursts if burst["note"] == sentence]
     assert sorted(burst["burst"] for burst in pulled_bursts) == ["mention:nova#7", "mention:nova#8"]
     assert {burst["note"] for burst in bursts if burst not in pulled_bursts} == {None}

@@ -27,7 +27,7 @@ def browser(endpoint: str) -> Mapping[str, object]:
 
 def test_browser_of_an_unknown_push_service_is_foreign(edge: Edge) -> None:
     refusal = assert_problem(register(edge, browser("https://push.example/1")), 400, "foreign_device")
-    assert "no push service" in refusal["detail"]
+    assert "not a known push service" in refusal["detail"]
     assert devices(edge) == []
 
 

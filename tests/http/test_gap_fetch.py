@@ -215,7 +215,7 @@ def test_malformed_range_is_rejected(edge: Edge, query: Mapping[str, str | int])
 
 def test_inverted_range_names_the_field(edge: Edge) -> None:
     body = assert_problem(edge.gaps("u1", {"from": 2, "to": 1}), 400, "refused")
-    assert body["detail"] == "from: Expected a value that is not greater than `to`."
+    assert body["detail"] == "from: must not be greater than `to`."
 
 
 def test_cursor_of_another_user_or_subject_or_list_is_rejected(edge: Edge) -> None:

@@ -171,7 +171,7 @@ def test_marking_does_not_reveal_which_bursts_exist(edge: Edge) -> None:
     own = ids(edge, "u1")
     edge.backend.people.unfollow(UserId("u1"), Subject(Kind.MENTION, UserId("nova")))
     body = assert_problem(edge.put(MARKS, "u1", {"bursts": own, "mark": "read"}), 404, "not_found")
-    assert body["detail"] == "A burst is not in the person's inbox."
+    assert body["detail"] == "A burst is not in the user's inbox."
 
 
 @pytest.mark.parametrize("path", [SEEN, MARKS])

@@ -98,7 +98,7 @@ def test_readiness_reports_insecure_dev(local_edge: Edge, edge: Edge) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.7", "notifier.example"])
 def test_insecure_dev_requires_a_loopback_address(host: str) -> None:
-    with pytest.raises(BadSetting, match="NOTIFIER_INSECURE_DEV is for a loopback address alone"):
+    with pytest.raises(BadSetting, match="NOTIFIER_INSECURE_DEV requires a loopback host"):
         Settings.read({"NOTIFIER_INSECURE_DEV": "true", "NOTIFIER_HOST": host})
 
 
@@ -109,5 +109,5 @@ def test_loopback_host_names_are_accepted(host: str) -> None:
 
 def test_insecure_dev_with_an_issuer_is_refused() -> None:
     issuer = {"NOTIFIER_ISSUER_NAME": "x", "NOTIFIER_ISSUER_KEY": "file"}
-    with pytest.raises(BadSetting, match="take NOTIFIER_ISSUER_NAME away for it"):
+    with pytest.raises(BadSetting, match="remove NOTIFIER_ISSUER_NAME"):
         Settings.read({"NOTIFIER_INSECURE_DEV": "true", **issuer})

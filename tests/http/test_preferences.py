@@ -153,7 +153,7 @@ def test_invalid_preference_is_refused_and_changes_nothing(edge: Edge, body: obj
 
 def test_refusal_of_an_unknown_volume_lists_the_valid_ones(edge: Edge) -> None:
     assert patch_preference(edge, {"volume": "loud"}).json()["detail"] == (
-        "The volume is 'loud'; there are default, all, first, digest, off."
+        "Invalid volume: 'loud'; use one of default, all, first, digest, off."
     )
 
 

@@ -42,7 +42,7 @@ def test_deleted_tweet_is_on_no_page_and_in_no_badge(edge: Edge) -> None:
     assert tweets(edge) == []
     assert edge.unread("u1") == {"count": 0, "more": False}
     fate = edge.fate("e1").json()["accounts"][0]["bursts"][0]
-    assert (fate["count"], fate["note"]) == (0, "Taken back: nobody sees it any more.")
+    assert (fate["count"], fate["note"]) == (0, "Retracted: no user sees it.")
 
 
 def test_mention_of_an_already_deleted_tweet_is_refused(edge: Edge) -> None:

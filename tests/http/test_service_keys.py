@@ -132,7 +132,7 @@ def test_key_without_the_scope_is_refused_and_told_which_is_missing(api: KeyedAp
         (graph, api.post(graph, follow(), sighting()), "activity"),
     ):
         detail = assert_problem(response, 403, "forbidden")["detail"]
-        assert f"hasn't the scope {scope}; it has" in detail
+        assert f"lacks the scope {scope}; it has" in detail
         assert key not in response.text
     assert api.edge.fate("1").status_code == 404
 

@@ -47,7 +47,9 @@ pytestmark = [
     ),
 ]
 
-WARNING = "This cassandra-driver takes no premade messages: rows go in its own batches, slowly."
+WARNING = (
+    "this cassandra-driver does not accept premade messages; rows are written in its own batches, which is slower."
+)
 
 
 @pytest.mark.parametrize("error", BUSY, ids=["overloaded", "write timeout"])
@@ -63,7 +65,7 @@ def test_rows_refused_by_busy_node_are_retried(cluster: Cluster, error: ErrorMes
 @pytest.mark.parametrize("error", BUSY, ids=["overloaded", "write timeout"])
 def test_permanently_busy_node_is_unavailable(cluster: Cluster, error: ErrorMessage) -> None:
     bulk = BulkWriter(cluster, handler=handler_with(error=error, refusals=1_000_000), gives_up_after=0.2)
-    with pytest.raises(StoreUnavailable, match=r"Rows were not written"):
+    with pytest.raises(StoreUnavailable, match=r"Writing rows failed"):
         CassandraInbox(cluster, ManualClock(), bulk).write([rows(MIXED)])
 
 

@@ -96,7 +96,7 @@ def test_query_before_migration_reports_missing_schema(cluster: Cluster) -> None
     """A process that started while the store was down waits, and dead-letters none of its records."""
     with closing(Cluster(replace(cluster.access, keyspace=f"early_{uuid4().hex[:12]}"), require)) as early:
         early.create()
-        with pytest.raises(SchemaOlder, match="The keyspace has no tables of ours"):
+        with pytest.raises(SchemaOlder, match="The keyspace has no tables of this software"):
             early.prepare("SELECT subject FROM heads")
         migrate(early, Phase.PRE)
         assert early.query("SELECT subject FROM heads") == []

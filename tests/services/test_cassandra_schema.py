@@ -169,7 +169,7 @@ def test_second_runner_waits_and_times_out(access: CassandraAccess, cluster: Clu
         work = pool.submit(migrate, first, Phase.PRE, folder)
         try:
             assert first.stopped.wait(60)
-            with pytest.raises(StoreUnavailable, match="Another runner migrates"):
+            with pytest.raises(StoreUnavailable, match="Another process has been migrating"):
                 migrate(cluster, Phase.PRE, folder, lock_timeout=timedelta(0))
             assert tables(cluster) == set()
         finally:
@@ -203,14 +203,14 @@ def test_keyspace_that_lacks_a_migration_is_refused(cluster: Cluster, tmp_path: 
 
 
 def test_missing_keyspace_is_an_error(cluster: Cluster) -> None:
-    with pytest.raises(Environment, match=f"There is no keyspace {cluster.access.keyspace} "):
+    with pytest.raises(Environment, match=f"Cassandra has no keyspace {cluster.access.keyspace} "):
         cluster.session()
 
 
 def test_session_is_refused_after_a_fork(cluster: Cluster, folder: Path) -> None:
     migrate(cluster, Phase.PRE, folder)
     cluster._pid = -1  # the value in a child process
-    with pytest.raises(RuntimeError, match="open when the process forked"):
+    with pytest.raises(RuntimeError, match="opened before this process forked"):
         cluster.session()
     cluster._pid = os.getpid()
 

@@ -67,7 +67,7 @@ def test_unreachable_broker_bounds_every_thread(servers: str) -> None:
 
 def test_oversized_record_is_poison_and_next_is_accepted(access: Access) -> None:
     log = KafkaLog(access)
-    with pytest.raises(Poison, match="larger than the log takes"):
+    with pytest.raises(Poison, match="larger than the log accepts"):
         log.append(LARGE)
     log.append(SMALL)
     log.close()

@@ -230,11 +230,11 @@ async def pull_index_places(profile: ClusterProfile) -> int:
 
 def test_wrong_password_is_reported_at_once(secure_engines: SecureEngines, open_profile: OpenProfile) -> None:
     kafka = open_profile(secure_engines.settings(NOTIFIER_KAFKA_PASSWORD=WRONG))
-    assert_error(Environment, "Kafka at .* refuses the user", kafka.pending)
+    assert_error(Environment, "Kafka at .* rejects the user", kafka.pending)
     plain_port = open_profile(secure_engines.settings(NOTIFIER_KAFKA_PASSWORD=WRONG, NOTIFIER_KAFKA_MECHANISM="PLAIN"))
-    assert_error(Environment, "Kafka at .* refuses the user", plain_port.pending)
+    assert_error(Environment, "Kafka at .* rejects the user", plain_port.pending)
     cassandra = open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_PASSWORD=WRONG))
-    assert_error(Environment, "Cassandra at .* refuses the user", cassandra.prepare)
+    assert_error(Environment, "Cassandra at .* rejects the user", cassandra.prepare)
     redis = open_profile(secure_engines.settings(NOTIFIER_REDIS_URL=secure_engines.url(password=WRONG)))
     assert_error(CacheUnavailable, "AuthenticationError", redis.require_services)
     assert_error(QueueUnavailable, "invalid username-password", lambda: redis.ports().queue.depth(Pool.P0))
@@ -243,10 +243,10 @@ def test_wrong_password_is_reported_at_once(secure_engines: SecureEngines, open_
 def test_missing_user_is_refused(secure_engines: SecureEngines, open_profile: OpenProfile) -> None:
     anonymous = {"NOTIFIER_KAFKA_USER": "", "NOTIFIER_KAFKA_PASSWORD": ""}
     assert_error(
-        Environment, "Kafka at .* refuses the user", open_profile(secure_engines.settings(**anonymous)).pending
+        Environment, "Kafka at .* rejects the user", open_profile(secure_engines.settings(**anonymous)).pending
     )
     cassandra = open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_USER=""))
-    assert_error(Environment, "Cassandra at .* refuses the user", cassandra.prepare)
+    assert_error(Environment, "Cassandra at .* rejects the user", cassandra.prepare)
 
 
 def test_certificate_of_other_authority_is_refused(secure_engines: SecureEngines, open_profile: OpenProfile) -> None:
@@ -291,7 +291,7 @@ def test_unreadable_ca_certificate_is_a_bad_setting(
 def test_plain_text_to_tls_port_is_an_outage_with_hint(
     secure_engines: SecureEngines, open_profile: OpenProfile
 ) -> None:
-    hint = "TLS is spoken on one side alone"
+    hint = "only one side uses TLS"
     plain_port = open_profile(secure_engines.settings(NOTIFIER_KAFKA_CA=""))
     assert_error(LogUnavailable, hint, plain_port.pending)
     assert_error(StoreUnavailable, hint, open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_CA="")).migrate)
@@ -322,4 +322,4 @@ def test_settings_and_doctor_print_no_password(secure_engines: SecureEngines, wr
         assert PASSWORD not in result.stdout + result.stderr
         assert WRONG not in result.stdout + result.stderr
         assert "settings" in arguments or "kafka" in result.stdout, result.stderr
-        assert ("refuses the user" in result.stdout) == (bool(wrong_passwords) and "settings" not in arguments)
+        assert ("rejects the user" in result.stdout) == (bool(wrong_passwords) and "settings" not in arguments)

@@ -39,7 +39,7 @@ class ConfirmingPublisher:
         while self._waiting and not self._refused:
             self._channel.connection.drain_events(timeout=max(0.001, deadline - monotonic()))
         if self._refused:
-            raise OperationalError("The broker refused a task.")
+            raise OperationalError("The broker rejected a task.")
 
     def _on_ack(self, tag: int, multiple: bool) -> None:
         self._waiting -= {number for number in self._waiting if number <= tag} if multiple else {tag}

@@ -48,7 +48,7 @@ class BrokerBreaker:
             now = self._now()
             if self._silent:
                 if now < self._asks_again_at:
-                    raise QueueUnavailable("It didn't answer a moment ago, and isn't asked again yet.")
+                    raise QueueUnavailable("The broker did not answer a moment ago; the next attempt is pending.")
                 self._asks_again_at = (
                     now + OPEN_FOR
                 )  # this is the trial call: other calls fail until its result is known

@@ -63,8 +63,8 @@ SelectorEvents = int
 """Event mask of `poll` that a socket waits for; 0 while there is no socket."""
 
 
-CONNECT_TIMED_OUT = "it couldn't be reached in time"
-INVALID_NAME = "its name isn't one that can be reached"
+CONNECT_TIMED_OUT = "connection timed out"
+INVALID_NAME = "invalid host name"
 
 
 class PendingConnection:
@@ -117,11 +117,11 @@ class PendingConnection:
         try:
             hosts = self._looking.result()
         except socket.gaierror as error:
-            raise OSError(f"its name doesn't resolve: {error.strerror}") from error
+            raise OSError(f"the host name does not resolve: {error.strerror}") from error
         except ValueError as error:
             raise OSError(INVALID_NAME) from error
         if not hosts:
-            raise OSError("its name doesn't resolve")
+            raise OSError("the host name does not resolve")
         return hosts
 
     def _connect(self, address: str) -> Iterator[SelectorEvents]:
@@ -161,7 +161,7 @@ class PendingConnection:
                 yield POLLOUT
             self._require_in_time()
         if link.selected_alpn_protocol() != "h2":
-            raise OSError("it doesn't speak HTTP/2")
+            raise OSError("the host does not support HTTP/2")
 
     def _require_in_time(self) -> None:
         if self._now >= self._share:
@@ -176,15 +176,15 @@ class PendingConnection:
 def _with_message(error: OSError | ValueError | None) -> OSError:
     match error:
         case ssl.SSLCertVerificationError():
-            return OSError(f"its certificate isn't trusted: {error.verify_message}")
+            return OSError(f"the certificate is not trusted: {error.verify_message}")
         case ssl.SSLError():
             return OSError(
                 f"TLS failed: {error.reason or error.strerror or 'no reason given'}".replace("_", " ").lower()
             )
         case ConnectionRefusedError():
-            return OSError("it refuses connections")
+            return OSError("connection refused")
         case OSError(errno=int(number)):
-            return OSError(f"it can't be reached: {os.strerror(number)}")
+            return OSError(f"can't connect: {os.strerror(number)}")
         case OSError():
             return error
         case _:

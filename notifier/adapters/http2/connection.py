@@ -27,7 +27,7 @@ MAX_QUEUED = 1 << 18
 MAX_PENDING_ACKS = 10_000
 """Limit for queued acknowledgements. A peer that exceeds it requests answers without reading them."""
 LAST_STREAM = 2**31 - 1
-NOT_HTTP = "it was answered with something that isn't HTTP"
+NOT_HTTP = "the response is not HTTP"
 
 
 class Http2Connection:
@@ -70,7 +70,7 @@ class Http2Connection:
         stream, post = self._next, flight.post
         self._next += 2
         if self._next > LAST_STREAM:
-            self.leaving = "its streams are numbered to the end"
+            self.leaving = "the connection has used all stream numbers"
         flight.reset(stream, self.out.first_window, now + self._limits.answer_timeout.total_seconds())
         self._flights[stream] = flight
         size = encoded([("content-length", str(len(post.body)))])  # some push services require it
@@ -98,7 +98,7 @@ class Http2Connection:
         Call only after all received bytes were processed: an unread answer is not a timeout.
         """
         while self._flights and (flight := next(iter(self._flights.values()))).deadline <= now:
-            self._fail(flight, "no answer in time")
+            self._fail(flight, "no response in time")
         if self._pinged_at:
             return now - self._pinged_at < self._limits.pong_timeout.total_seconds()
         if self._flights and now - self._received_at >= self._limits.ping_after.total_seconds():
@@ -204,7 +204,7 @@ class Http2Connection:
             self._return_unsent([flight], counts_as_attempt=False)
             return
         self._remove(flight)
-        reason = f"its stream was reset: {frames.CODES.get(code, f'error {code}')}"
+        reason = f"the stream was reset: {frames.CODES.get(code, f'error {code}')}"
         self.done.append((flight, flight.unanswered(reason, may_have_arrived=True)))
 
     def _on_settings(self, flags: int, stream: int, load: bytes) -> None:
@@ -245,19 +245,19 @@ class Http2Connection:
     def _queue_ack(self, acknowledgement: bytes) -> None:
         self._pending_acks += 1
         if self._pending_acks > MAX_PENDING_ACKS:
-            raise Violation(frames.ENHANCE_YOUR_CALM, "it asks for more than it reads")
+            raise Violation(frames.ENHANCE_YOUR_CALM, "the peer requests acknowledgements without reading them")
         self.out.queued += acknowledgement
 
     def _on_goaway(self, flags: int, stream: int, load: bytes) -> None:
         """Resend the requests above the last processed stream. A later GOAWAY may name a smaller stream."""
         last, code = frames.read_goaway(load)
-        self.leaving = f"the other side went away: {frames.CODES.get(code, f'error {code}')}"
+        self.leaving = f"the peer sent GOAWAY: {frames.CODES.get(code, f'error {code}')}"
         self._return_unsent(
             [flight for number, flight in self._flights.items() if number > last], counts_as_attempt=last > 0
         )
 
     def _on_push(self, flags: int, stream: int, load: bytes) -> None:
-        raise Violation(frames.PROTOCOL_ERROR, "something that nobody asked for")
+        raise Violation(frames.PROTOCOL_ERROR, "unexpected push promise")
 
     def _flight(self, stream: int) -> RequestInFlight | None:
         """Return the request of a stream, or None if this side has already ended it.
@@ -265,7 +265,7 @@ class Http2Connection:
         Raises Violation for a stream that was never started.
         """
         if stream >= self._next or not stream & 1:
-            raise Violation(frames.PROTOCOL_ERROR, "an answer to nothing")
+            raise Violation(frames.PROTOCOL_ERROR, "response to a stream that was never opened")
         return self._flights.get(stream)
 
 

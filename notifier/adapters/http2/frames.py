@@ -20,7 +20,7 @@ CODES = {
     PROTOCOL_ERROR: "protocol error",
     INTERNAL_ERROR: "internal error",
     FLOW_CONTROL_ERROR: "flow control error",
-    0x4: "settings time-out",
+    0x4: "settings timeout",
     0x5: "stream closed",
     FRAME_SIZE_ERROR: "frame size error",
     REFUSED_STREAM: "refused stream",
@@ -81,14 +81,14 @@ def goaway(last: int, code: int) -> bytes:
 
 def read_settings(load: bytes) -> list[tuple[int, int]]:
     if len(load) % _SETTING.size:
-        raise Violation(FRAME_SIZE_ERROR, "settings of no whole number")
+        raise Violation(FRAME_SIZE_ERROR, "invalid length of a SETTINGS frame")
     return list(_SETTING.iter_unpack(load))
 
 
 def read_number(load: bytes) -> int:
     """Read the payload of RST_STREAM or WINDOW_UPDATE. Raises Violation."""
     if len(load) != _NUMBER.size:
-        raise Violation(FRAME_SIZE_ERROR, "a number of other than four bytes")
+        raise Violation(FRAME_SIZE_ERROR, "payload is not four bytes")
     return int.from_bytes(load, "big")
 
 
@@ -97,7 +97,7 @@ def read_goaway(load: bytes) -> tuple[int, int]:
     try:
         last, code = _PAIR.unpack_from(load)
     except error:
-        raise Violation(FRAME_SIZE_ERROR, "a GOAWAY that is too short") from None
+        raise Violation(FRAME_SIZE_ERROR, "GOAWAY frame is too short") from None
     return last & MAX_WINDOW, code
 
 
@@ -108,7 +108,7 @@ def payload_without_padding(flags: int, load: bytes) -> bytes:
     begin = bool(flags & PADDED) + (5 if flags & WITH_PRIORITY else 0)
     end = len(load) - (load[0] if flags & PADDED and load else 0)
     if begin > end:
-        raise Violation(PROTOCOL_ERROR, "more padding than there is load")
+        raise Violation(PROTOCOL_ERROR, "padding is longer than the payload")
     return load[begin:end]
 
 
@@ -129,7 +129,7 @@ class FrameReader:
             high, low, kind, flags, stream = unpack(buffer, at)
             length = high << 8 | low
             if length > DEFAULT_FRAME_SIZE:
-                raise Violation(FRAME_SIZE_ERROR, "a frame that is too large")
+                raise Violation(FRAME_SIZE_ERROR, "frame is too large")
             stop = at + 9 + length
             if stop > end:
                 break
@@ -159,16 +159,16 @@ class HeaderBlocks:
         kind, flags, stream, load = frame_
         if self._first is None:
             if kind == CONTINUATION:
-                raise Violation(PROTOCOL_ERROR, "a CONTINUATION of nothing")
+                raise Violation(PROTOCOL_ERROR, "CONTINUATION without HEADERS")
             load = payload_without_padding(flags, load)
             if flags & END_HEADERS:
                 return stream, flags, load
             self._first = stream, flags
         elif kind != CONTINUATION or stream != self._first[0]:
-            raise Violation(PROTOCOL_ERROR, "something amid a block of headers")
+            raise Violation(PROTOCOL_ERROR, "another frame inside a header block")
         self._block += load
         if len(self._block) > self.MAX_BYTES:
-            raise Violation(ENHANCE_YOUR_CALM, "headers without an end")
+            raise Violation(ENHANCE_YOUR_CALM, "header block is too large")
         if not flags & END_HEADERS:
             return None
         (stream, flags), block = self._first, self._block

@@ -110,7 +110,7 @@ class Decoder:
         try:
             return [(name, value) for name, value in self._hpack.decode(block, raw=True)]
         except hpack.HPACKError as error:
-            raise Violation(COMPRESSION_ERROR, "headers that can't be read") from error
+            raise Violation(COMPRESSION_ERROR, "headers can't be decoded") from error
 
 
 def decoded_without_table(block: bytes, *, tableless: bool) -> list[tuple[bytes, bytes]] | None:

@@ -66,9 +66,9 @@ class Origin:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port or PORTS.get(parts.scheme, 0)
         if parts.scheme not in PORTS or not (host and text.isascii() and text.isprintable()):
-            raise ValueError(f"{text[:80]!r} is no origin")
+            raise ValueError(f"not an origin: {text[:80]!r}")
         if parts.path or parts.query or parts.fragment or "@" in parts.netloc or any(mark in host for mark in "% \\"):
-            raise ValueError(f"{text[:80]!r} is more than an origin")
+            raise ValueError(f"not only an origin: {text[:80]!r}")
         shown = f"[{host}]" if ":" in host else host
         authority = shown if port == PORTS[parts.scheme] else f"{shown}:{port}"
         head = encoded([(":method", "POST"), (":scheme", parts.scheme), (":authority", authority)])

@@ -133,7 +133,7 @@ class HostPool:
         connection = link.connection
         for flight in reversed(connection.again):
             if flight.attempts >= self._limits.attempts:
-                yield flight, NoReply(reason=connection.leaving or "it refused the stream", may_have_arrived=False)
+                yield flight, NoReply(reason=connection.leaving or "the stream was refused", may_have_arrived=False)
             else:
                 self.waiting.appendleft(flight)
         connection.again.clear()
@@ -148,7 +148,7 @@ class HostPool:
             and not self.opening
             and now - self._waiting_since() >= self._limits.answer_timeout.total_seconds()
         ):
-            reason = "nobody was answered in time"
+            reason = "no request was answered in time"
         else:
             return
         while self.waiting:

@@ -74,5 +74,5 @@ class SendBuffer:
 
 def require_window(window: int) -> int:
     if window > frames.MAX_WINDOW:
-        raise Violation(frames.FLOW_CONTROL_ERROR, "a window that is too large")
+        raise Violation(frames.FLOW_CONTROL_ERROR, "flow-control window is too large")
     return window

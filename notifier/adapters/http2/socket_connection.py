@@ -28,7 +28,7 @@ class SocketConnection:
             for _ in range(READS_AT_ONCE):
                 data = self.socket.recv(READ_BYTES)
                 if not data:
-                    self._end(self.connection.leaving or "the other side closed the connection")
+                    self._end(self.connection.leaving or "the peer closed the connection")
                     return
                 self.connection.receive(data, now)
                 if len(data) < READ_BYTES and not isinstance(self.socket, ssl.SSLSocket):
@@ -37,7 +37,7 @@ class SocketConnection:
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return
         except Violation as broken:
-            self._end(f"it doesn't keep to HTTP/2: {broken}")
+            self._end(f"HTTP/2 protocol violation: {broken}")
         except OSError as error:
             self._end(self.connection.leaving or _reason(error))
 
@@ -56,14 +56,14 @@ class SocketConnection:
 
     def check_timeouts(self, now: float) -> None:
         if not self.unread and not self.connection.check_timeouts(now):
-            self._end("the connection gave no sign of life")
+            self._end("the connection is dead: the peer answers no ping")
 
     def close(self) -> None:
         """Close the connection. Send a GOAWAY first if the socket accepts it at once."""
         if not self.over:
             self.connection.out.queued += goaway(0, NO_ERROR)
             self.write()
-            self._end("the connection was closed here")
+            self._end("the connection was closed locally")
 
     def _end(self, reason: str) -> None:
         self.over = reason
@@ -74,8 +74,8 @@ class SocketConnection:
 def _reason(error: OSError) -> str:
     match error:
         case ConnectionResetError() | BrokenPipeError() | ssl.SSLEOFError():
-            return "the other side cut the connection"
+            return "the peer reset the connection"
         case ssl.SSLError():
-            return "TLS broke"
+            return "TLS failed"
         case _:
-            return f"the connection broke: {error.strerror or type(error).__name__}"
+            return f"the connection failed: {error.strerror or type(error).__name__}"

@@ -57,7 +57,7 @@ class Http2Transport:
         Raises RuntimeError if another exchange has not ended: each would get answers of the other.
         """
         if self._exchanging:
-            raise RuntimeError("This transport is amid another exchange.")
+            raise RuntimeError("This transport is already running another exchange.")
         self._exchanging = True
         try:
             self._wake()
@@ -108,13 +108,13 @@ class Http2Transport:
             lane.waiting.append(RequestInFlight(post=post, origin=lane.origin, accepted_at=now))
         else:
             self._finish(
-                post, NoReply(reason="its path or a header can't be said in a request", may_have_arrived=False)
+                post, NoReply(reason="the path or a header can't be encoded in a request", may_have_arrived=False)
             )
 
     def _lane(self, post: Post) -> HostPool:
         origin = Origin.read(post.origin)
         if not (origin.secure or self._clear):
-            raise ValueError("it would be sent in clear text, which isn't allowed here")
+            raise ValueError("plain-text HTTP is not allowed here")
         lane = HostPool(origin, self._limits, max_connections=1 if post.isolated else self._limits.connections)
         self._lanes[post.origin, post.isolated] = lane
         return lane
@@ -203,7 +203,7 @@ def _tls(authorities: Path | None) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=authorities)
     except OSError as error:
         raise BadSetting(
-            f"The certificates of the providers' authorities, {authorities}, can't be read: {error}"
+            f"Can't read the certificates of the providers' authorities, {authorities}: {error}"
         ) from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["h2"])

@@ -67,7 +67,7 @@ VIPS: Layout[ImportBatch[AccountRow]] = Layout(
 # Follows row by row: a row is taken, or rejected with a reason.
 
 COLUMNS = FOLLOWER, FOLLOWED = "follower", "followed"
-SELF_FOLLOW = "Nobody follows himself."
+SELF_FOLLOW = "An account can't follow itself."
 
 
 def follow_rows(parsed: Iterable[tuple[int, ParsedRow]], read: int, reject: Reject) -> FollowEdges:
@@ -126,9 +126,9 @@ def _preference(values: Iterable[object]) -> PreferenceRow:
         zone=zone(ZONE, at),
     )
     if account_id is None and row.visible_from is not None:
-        raise InvalidValue(f"{MUTED} is of an account, and the row names none.")
+        raise InvalidValue(f"{MUTED} requires an account, but the row names none.")
     if account_id is not None and (row.push, row.quiet, row.zone) != (None, None, None):
-        raise InvalidValue(f"{PUSH}, {QUIET} and {ZONE} are of everything, and the row names an account.")
+        raise InvalidValue(f"{PUSH}, {QUIET} and {ZONE} apply to all notifications, but the row names an account.")
     return row
 
 

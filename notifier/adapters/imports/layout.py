@@ -74,7 +74,7 @@ def fault_of(name: str, value: object) -> str | None:
     if value is None:
         return f"{name} is missing."
     if isinstance(value, bool) or not isinstance(value, str | int):
-        return f"{name} is neither text nor a whole number."
+        return f"{name} must be text or a whole number."
     why = id_problem(str(value))
     return why and f"{name} {why}."
 
@@ -115,7 +115,7 @@ def flag(name: str, value: object) -> bool | None:
     if not text:
         return None
     if text not in _YES | _NO:
-        raise InvalidValue(f"{name} is {_shown(value)}; true, false or nothing is needed.")
+        raise InvalidValue(f"{name} is {_shown(value)}; it must be true, false or empty.")
     return text in _YES
 
 
@@ -126,11 +126,13 @@ def moment(name: str, value: object) -> datetime | None:
     try:
         parsed = value if isinstance(value, datetime) else datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidValue(f"{name} is {_shown(value)}; true, or a moment as 2026-01-31T09:00:00Z is needed.") from None
+        raise InvalidValue(
+            f"{name} is {_shown(value)}; it must be true, or a time such as 2026-01-31T09:00:00Z."
+        ) from None
     if parsed.tzinfo is None:
         raise InvalidValue(f"{name} has no time zone.")
     if not ALWAYS.year <= parsed.year < NEVER.year:
-        raise InvalidValue(f"{name} is {_shown(value)}; no clock ever tells it.")
+        raise InvalidValue(f"{name} is {_shown(value)}; the year is out of range.")
     return parsed.astimezone(UTC)
 
 
@@ -140,7 +142,7 @@ def hours(name: str, value: object) -> QuietHours | None:
     start, _, end = text.partition("-")
     parsed = QuietHours(start=_time(name, value, start), end=_time(name, value, end))
     if parsed.start == parsed.end:
-        raise InvalidValue(f"{name} begins and ends at different times.")
+        raise InvalidValue(f"{name} must begin and end at different times.")
     return parsed
 
 
@@ -148,7 +150,7 @@ def zone(name: str, value: object) -> str | None:
     if not (text := _text(value)):
         return None
     if len(text) > LONGEST_ZONE or not is_known_zone(text):
-        raise InvalidValue(f"{name} is {_shown(value)}; a name of the IANA is needed, as Europe/Berlin.")
+        raise InvalidValue(f"{name} is {_shown(value)}; it must be an IANA time zone such as Europe/Berlin.")
     return text
 
 
@@ -156,7 +158,7 @@ def one_of(name: str, value: object, choice: Iterable[str]) -> str | None:
     if not (text := _text(value)):
         return None
     if text not in {*choice}:
-        raise InvalidValue(f"{name} is {_shown(value)}; {', '.join(choice)} or nothing is needed.")
+        raise InvalidValue(f"{name} is {_shown(value)}; it must be {', '.join(choice)} or empty.")
     return text
 
 
@@ -166,7 +168,7 @@ def _time(name: str, value: object, text: str) -> time:
     except ValueError:
         parsed = None
     if parsed is None or f"{parsed:%H:%M}" != text.strip():
-        raise InvalidValue(f"{name} is {_shown(value)}; 22:00-07:00 is how it is written.")
+        raise InvalidValue(f"{name} is {_shown(value)}; it must be written like 22:00-07:00.")
     return parsed
 
 

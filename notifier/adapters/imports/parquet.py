@@ -36,7 +36,7 @@ class ParquetReader(Generic[T]):
                 self.ignore(self.layout.ignored(table.schema_arrow.names))
                 yield from self._rows(table, read)
         except (pa.ArrowException, OSError) as error:
-            raise BadImport(f"It is no Parquet, or cut off: {error}") from error
+            raise BadImport(f"Not a Parquet file, or truncated: {error}") from error
 
     def _rows(self, table: Any, read: int) -> Iterator[T]:
         bulk_reader = self.layout.bulk_reader and self.layout.bulk_reader()
@@ -58,12 +58,12 @@ class ParquetReader(Generic[T]):
 
     def _require(self, schema: Any) -> None:
         if missing := self.layout.missing(schema.names):
-            raise BadImport(f"Its columns are {', '.join(schema.names)}; {missing} is missing.")
+            raise BadImport(f"The file has the columns {', '.join(schema.names)}; {missing} is missing.")
         for name in self.layout.required:
             kind = schema.field(name).type
             kind = kind.value_type if pa.types.is_dictionary(kind) else kind
             if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-                raise BadImport(f"Its column {name} is of type {kind}; text or whole numbers are needed.")
+                raise BadImport(f"Column {name} has type {kind}; it must be text or whole numbers.")
 
 
 def _values(column: Any) -> list[Any]:
@@ -80,7 +80,7 @@ def count(file: Path) -> int:
     try:
         return int(pq.read_metadata(file).num_rows)
     except (pa.ArrowException, OSError) as error:
-        raise BadImport(f"It is no Parquet, or cut off: {error}") from error
+        raise BadImport(f"Not a Parquet file, or truncated: {error}") from error
 
 
 # Follows in bulk: columns of whole numbers, or of valid names.

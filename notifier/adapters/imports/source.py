@@ -41,7 +41,7 @@ def opened(
     """Open a source. Raises BadImport, and Environment without the import extra."""
     if form == PARQUET:
         if not isinstance(file, Path) or not file.is_file():
-            raise BadImport("Parquet is read from its end; it can't come by the standard input or a pipe.")
+            raise BadImport("Parquet needs a regular file; standard input and pipes can't be used.")
         yield _columns(file, layout, reject, at_once, ignore)
         return
     make = partial(TextReader, form=Form(form), layout=layout, reject=reject, at_once=at_once, ignore=ignore)
@@ -62,7 +62,7 @@ def form_of(name: str) -> str:
         endings.pop()
     if endings and endings[-1] in FORMS:
         return endings[-1]
-    raise BadImport(f"{name} doesn't say what it is, as .csv, .ndjson or .parquet do; --form does.")
+    raise BadImport(f"The format of {name} is unknown; name it .csv, .ndjson or .parquet, or set --form.")
 
 
 def _columns(file: Path, layout: Layout[T], reject: Reject, at_once: int, ignore: Ignore) -> Source[T]:

@@ -35,13 +35,13 @@ class LineParser:
         try:
             parsed = self._decoded(line)
         except (msgspec.MsgspecError, UnicodeError) as error:
-            return UnreadableRow(f"It is no JSON of {self._layout.row_kind}: {error}.")
+            return UnreadableRow(f"Not valid JSON for {self._layout.row_kind}: {error}.")
         row = msgspec.structs.astuple(parsed)[: len(self._layout.columns)]
         if msgspec.UNSET not in row:
             return row
         named = [name for name, value in zip(self._layout.columns, row, strict=True) if value is not msgspec.UNSET]
         if self._layout.any_of and not {*named}.intersection(self._layout.any_of):
-            return UnreadableRow(f"It says nothing; {' or '.join(self._layout.any_of)} is needed.")
+            return UnreadableRow(f"The row sets nothing; {' or '.join(self._layout.any_of)} is required.")
         return [None if value is msgspec.UNSET else value for value in row]
 
     def _decoded(self, line: str) -> Any:
@@ -111,9 +111,9 @@ class TextReader(Generic[T]):
                 passed += len(batch)
                 yield self.layout.read_batch(batch, passed, self.reject)
         except (EOFError, BadGzipFile, zlib.error) as error:
-            raise BadImport(f"It can't be unpacked: {error}") from error
+            raise BadImport(f"The file can't be decompressed: {error}") from error
         except OSError as error:  # also raised by decompressors without an error of their own
-            raise BadImport(f"It can't be read: {error}") from error
+            raise BadImport(f"The file can't be read: {error}") from error
         finally:
             if not text.closed:  # the caller owns the file, and closes it first if the reader was interrupted
                 text.detach()
@@ -122,7 +122,7 @@ class TextReader(Generic[T]):
 def _short(text: io.TextIOWrapper) -> Iterator[str]:
     while line := text.readline(LONGEST):
         if len(line) == LONGEST and not line.endswith(("\n", "\r")):
-            raise BadImport(f"A line has {LONGEST:,} characters and more.")
+            raise BadImport(f"A line has {LONGEST:,} or more characters.")
         yield line
 
 
@@ -132,7 +132,7 @@ def _csv(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[t
         header = [name.strip() for name in next(rows, [])]
         if missing := layout.missing(header):
             raise BadImport(
-                f"The first line names {', '.join(header) or 'nothing'}; {_required_columns(layout, missing)} needed."
+                f"The header has {', '.join(header) or 'nothing'}; {_required_columns(layout, missing)} required."
             )
         ignore(layout.ignored(header))
         # A missing column is read from an extra empty value at the end of each row.
@@ -143,9 +143,9 @@ def _csv(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[t
                 row.append("")
                 yield rows.line_num, pick(row)
             else:
-                yield rows.line_num, UnreadableRow(f"It has {len(row)} of {len(header)} columns.") if row else None
+                yield rows.line_num, UnreadableRow(f"The row has {len(row)} of {len(header)} columns.") if row else None
     except csv.Error as error:
-        raise BadImport(f"Line {rows.line_num} is no CSV: {error}.") from error
+        raise BadImport(f"Line {rows.line_num} is not valid CSV: {error}.") from error
 
 
 def _ndjson(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[tuple[int, ParsedRow]]:
@@ -180,7 +180,7 @@ def decompressed(file: BinaryIO) -> BinaryIO:
     if begins.startswith(ZSTD):
         return _zstd(file)
     if begins.startswith(PARQUET):
-        raise BadImport("It is Parquet, which --form parquet reads, from a file alone.")
+        raise BadImport("The data is Parquet; use --form parquet with a regular file.")
     return file
 
 

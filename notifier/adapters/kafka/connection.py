@@ -83,7 +83,7 @@ def security(*, user: str, password: str, mechanism: str, ca: str) -> Mapping[st
         try:
             ssl.create_default_context(cafile=ca)
         except (OSError, ssl.SSLError) as error:
-            raise BadSetting(f"The certificate of Kafka's authority, {ca}, can't be read: {error}") from error
+            raise BadSetting(f"Can't read the certificate of Kafka's authority, {ca}: {error}") from error
     if user:
         silence_request_logs()
     tls = {"ssl_cafile": ca} if ca else {}
@@ -131,7 +131,7 @@ TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
 def translate(error: BaseException, action: str) -> LogUnavailable | Poison:
     """Return the project's error for a library error: Poison for a record that is too large, otherwise an outage."""
     if isinstance(error, TOO_LARGE):
-        return Poison(f"{action}: a record is larger than the log takes.")
+        return Poison(f"{action}: the record is larger than the log accepts.")
     kind = next((outage for outage, errors in KINDS.items() if isinstance(error, errors)), LogUnavailable)
     return kind(f"{action}: {type(error).__name__}.")
 

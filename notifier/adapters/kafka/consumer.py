@@ -61,7 +61,7 @@ class KafkaLogConsumer:
         if not self._buffer or self._unpositioned or limit == 0:
             self._fill_buffer(wait)
         if self._topic_was_recreated():
-            self._replace("its topic was deleted and created again")
+            self._replace("the topic was deleted and recreated")
             return []
         try:
             self._hold_new_partitions()
@@ -74,7 +74,7 @@ class KafkaLogConsumer:
 
     def commit(self, positions: Mapping[str, int]) -> None:
         if self._topic_was_recreated():
-            self._replace("its topic was deleted and created again")
+            self._replace("the topic was deleted and recreated")
         # Ignore positions of a former incarnation of the topic.
         prefix = f"{self._group.stream}@{self._incarnation}/"
         offsets = {_number(name): at + 1 for name, at in positions.items() if name.startswith(prefix)}
@@ -82,7 +82,7 @@ class KafkaLogConsumer:
 
     def owns_polled(self) -> bool:
         if self._topic_was_recreated():
-            self._replace("its topic was deleted and created again")
+            self._replace("the topic was deleted and recreated")
         # Repeating the same commits changes nothing, and brokers accept it only from the current owner. Held partitions
         # have no commit yet.
         return self._commit({number: at for number, at in self._committed.items() if number not in self._growth.holds})
@@ -124,9 +124,9 @@ class KafkaLogConsumer:
         if self._watchdog.is_fenced(now):
             raise self._fenced_error()
         if self._membership is not None and self._watchdog.join_is_overdue(now):
-            self._replace("it has not joined in time")
+            self._replace("it did not join in time")
         if self._membership is not None and self._is_left_out(self._membership, now):
-            self._replace("it has no partitions, although some have no reader")
+            self._replace("it has no partitions, although some are unassigned")
         if self._membership is None:
             self._watchdog.joining(self._monotonic())
             self._membership = self._group.join(self)
@@ -223,7 +223,7 @@ class KafkaLogConsumer:
         try:
             self._membership.commit(offsets)
         except PartitionsLost:
-            LOGGER.info("commit of consumer %s of %s came too late", self._group.instance_id, self._group.id)
+            LOGGER.info("late commit of consumer %s of %s was rejected", self._group.instance_id, self._group.id)
             return False
         except Fenced as error:
             raise self._fence() from error

@@ -60,20 +60,22 @@ def check_access(access: Access) -> tuple[int, ...]:
             _connect(server, access.security.get("ssl_cafile"))
             return _authenticate({**access.admin_options(), "bootstrap_servers": [server]})
         except REFUSED as error:
-            raise Environment(f"Kafka at {server} refuses the user, the password or the mechanism.") from error
+            raise Environment(f"Kafka at {server} rejects the user, the password or the mechanism.") from error
         except ssl.SSLCertVerificationError as error:
-            raise Environment(f"Kafka at {server} shows a certificate that isn't our authority's.") from error
+            raise Environment(
+                f"The certificate of Kafka at {server} is not issued by the configured authority."
+            ) from error
         except (KafkaError, ssl.SSLError) as error:
-            reason, hint = str(error), " Perhaps TLS is spoken on one side alone."
+            reason, hint = str(error), " Check whether only one side uses TLS."
         except OSError as error:
             reason, hint = f"{server}: {error.strerror or error}", ""
-    raise LogUnavailable(f"No broker of {access.servers} lets us in: {reason}.{hint}")
+    raise LogUnavailable(f"Can't connect to any broker of {access.servers}: {reason}.{hint}")
 
 
 def cluster_status(access: Access) -> ClusterStatus:
     """Return the state of the cluster. Raises LogUnavailable, and Environment like `require_access`."""
     version = check_access(access)
-    with translated("The brokers don't tell about themselves"), admin_client(access) as admin:
+    with translated("Reading the state of the brokers failed"), admin_client(access) as admin:
         return ClusterStatus(
             version=version,
             brokers=len(admin.describe_cluster()["brokers"]),

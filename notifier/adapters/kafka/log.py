@@ -56,7 +56,7 @@ class _UncommittedRecords:
 
     def read(self, limit: int) -> Iterator[Logged]:
         """Yield at most `limit` records. Raises LogUnavailable, also between records."""
-        with translated("What waits can't be read"):
+        with translated("Reading the waiting records failed"):
             client = KafkaConsumer(
                 **self._access.options(),
                 # Only to read the group's commits: a consumer with assigned partitions does not join.
@@ -80,7 +80,7 @@ class _UncommittedRecords:
             batches = client.poll(timeout_ms=POLL_TIMEOUT_MS, max_records=min(limit, MAX_POLL_RECORDS))
             silent = 0.0 if batches else silent + monotonic() - began
             if silent > SILENCE_TIMEOUT:
-                raise LogUnavailable("What waits can't be read: no records arrive.")
+                raise LogUnavailable("Reading the waiting records failed: no records arrive.")
             for tp, records in batches.items():
                 for record in records:
                     if tp in ends and record.offset < ends[tp]:

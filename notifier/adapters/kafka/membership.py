@@ -88,7 +88,7 @@ class GroupMembership:
     def __init__(self, group: ConsumerGroup, listener: AssignmentListener) -> None:
         self._group, self._topic = group, group.topic
         self._listener = RebalanceListener(listener)
-        with translated("The log can't be reached"):
+        with translated("Can't connect to the log"):
             self._consumer = self._connect()
             self._listener.consumer = self._consumer
             self._consumer.subscribe([self._topic], listener=self._listener)
@@ -96,7 +96,7 @@ class GroupMembership:
     def poll(self, wait: timedelta) -> Sequence[Logged]:
         """Return the next records, and stay a member of the group. Raises Fenced or UnreadableBatch."""
         least = MIN_POLL_TO_READ if self._listener.joined else MIN_POLL_TO_JOIN
-        with translated("The log can't be read"):
+        with translated("Reading the log failed"):
             # Rewind before the read: a failure afterwards would lose the records read from other partitions.
             self._listener.rewind_retained(self._topic, QUERY_TIMEOUT_MS)
             batches = self._consumer.poll(timeout_ms=milliseconds(max(least, wait)), max_records=MAX_POLL_RECORDS)
@@ -110,12 +110,12 @@ class GroupMembership:
     def commit(self, offsets: Mapping[int, int]) -> None:
         """Commit the offsets. Raises PartitionsLost or Fenced."""
         commits = {tp: OffsetAndMetadata(offsets[tp.partition], "", -1) for tp in self._places(offsets)}
-        with translated("A commit was not taken"):
+        with translated("A commit failed"):
             self._consumer.commit(commits)
 
     def commits(self) -> Commits:
         """Return the group's commit for every partition of the topic, None without a commit."""
-        with translated("The group's commits aren't known"):
+        with translated("Reading the group's commits failed"):
             # A new partition may be assigned before the client's metadata contains it.
             assigned = {tp.partition for tp in self._consumer.assignment()}
             partitions = sorted(assigned | set(self._consumer.partitions_for_topic(self._topic)))
@@ -129,7 +129,7 @@ class GroupMembership:
     def bounds(self, partitions: Iterable[int]) -> Bounds:
         """Return the first offset and the end offset (last + 1) of each partition."""
         tps = self._places(partitions)
-        with translated("The ends of the partitions aren't known"):
+        with translated("Reading the partitions' offsets failed"):
             first, end = self._consumer.beginning_offsets(tps), self._consumer.end_offsets(tps)
         return {tp.partition: (int(first[tp]), int(end[tp])) for tp in tps}
 
@@ -140,11 +140,11 @@ class GroupMembership:
 
     def has_unassigned_partitions(self) -> bool:
         """Return whether some partition has no reader although the group is stable."""
-        with translated("The group isn't known"), admin_client(self._group.access) as admin:
+        with translated("Reading the state of the group failed"), admin_client(self._group.access) as admin:
             return has_unassigned_partitions(admin, self._topic, self._group.id)
 
     def seek(self, partition: int, offset: int) -> None:
-        with translated("A partition can't be read from there"):
+        with translated("Moving to an offset failed"):
             self._consumer.seek(TopicPartition(self._topic, partition), offset)
 
     def close(self) -> None:

@@ -49,7 +49,7 @@ class LogProducer:
         acknowledgements = _Acknowledgements(len(records))
         for record in records:
             if not self._in_flight.acquire(timeout=max(0.0, deadline - monotonic())):
-                raise LogUnavailable(f"{MAX_IN_FLIGHT} records wait for their acknowledgement.")
+                raise LogUnavailable(f"{MAX_IN_FLIGHT} records are waiting for acknowledgement.")
             self._send(record, acknowledgements)
         acknowledgements.wait(deadline)
 
@@ -60,7 +60,7 @@ class LogProducer:
 
         topic = self._access.topic(record.stream)
         try:
-            with translated("A record was not sent"):
+            with translated("Sending a record failed"):
                 future = self._connected().send(topic, value=record.value, key=record.key.encode())
         except BaseException:
             self._in_flight.release()
@@ -75,7 +75,7 @@ class LogProducer:
         LogUnavailable after that.
         """
         if not self._lock.acquire(timeout=TIMEOUT / 2):
-            raise LogUnavailable("No broker was found yet.")
+            raise LogUnavailable("Not connected to any broker yet.")
         try:
             if self._client is None:
                 self._client = create_client(
@@ -114,4 +114,4 @@ class _Acknowledgements:
         if self._missing and not self._decided.wait(max(0.001, deadline - monotonic())):
             raise LogUnavailable(f"No acknowledgement within {TIMEOUT:g} s.")
         if self._error is not None:
-            raise translate(self._error, "A record was not written") from self._error
+            raise translate(self._error, "Writing a record failed") from self._error

@@ -63,7 +63,7 @@ def plan(path: Path = PLAN) -> Sequence[Topic]:
 
 def pending(access: Access, topics: Sequence[Topic] | None = None) -> Sequence[str]:
     """Return the names of the pending steps, in order. Raises LogUnavailable."""
-    with translated("The topics aren't known"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
+    with translated("Reading the topics failed"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
         return [step.name for step in _Migration(access, admin).steps(topics or plan())]
 
 
@@ -73,7 +73,7 @@ def migrate(access: Access, topics: Sequence[Topic] | None = None) -> int:
     Each step is atomic, so the next migration continues an interrupted one. Raises LogUnavailable if the brokers do
     not answer, or if a topic would grow again before its last growth is complete.
     """
-    with translated("The topics can't be made"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
+    with translated("Creating the topics failed"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
         deadline = monotonic() + RETRY_FOR
         return sum(_run(step, deadline) for step in _Migration(access, admin).steps(topics or plan()))
 
@@ -119,7 +119,7 @@ class _Migration:
             }
         }
         create = partial(self.admin.create_topics, new, wait_for_metadata=True)
-        return MigrationStep(name=f"make {topic.stream}", run=create)
+        return MigrationStep(name=f"create {topic.stream}", run=create)
 
     def _alter(self, topic: Topic, partitions: Sequence[Any]) -> Iterator[MigrationStep]:
         if len(partitions) < topic.partitions:
@@ -155,7 +155,9 @@ class _Migration:
         if not committed:
             self.admin.alter_group_offsets(group, {tp: OffsetAndMetadata(0, "", -1) for tp in tps})
         elif len(committed) < partitions:
-            raise LogUnavailable(f"{stream} is still growing: its readers don't read all {partitions} partitions yet.")
+            raise LogUnavailable(
+                f"{stream} is still growing: its consumers do not read all {partitions} partitions yet."
+            )
 
 
 def _configs(topic: Topic, replicas: int) -> dict[str, str]:
@@ -172,7 +174,7 @@ def _configs(topic: Topic, replicas: int) -> dict[str, str]:
 
 def topic_incarnation(access: Access, stream: str) -> str:
     """Return an identifier that all processes share until the topic is deleted. Raises LogUnavailable."""
-    with translated("The topic isn't known"), admin_client(access) as admin:
+    with translated("Reading the topic failed"), admin_client(access) as admin:
         [topic] = admin.describe_topics([access.topic(stream)])
     return short_id(topic["topic_id"])
 

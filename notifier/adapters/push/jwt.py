@@ -24,16 +24,16 @@ def private_key(text: bytes, kind: type[Kind], *, whose: str, called: str) -> Ki
     `whose` names the key in error messages, `called` describes the required kind.
     """
     if not text.lstrip().startswith(b"-----BEGIN"):
-        raise BadSetting(f"{whose} is not PEM: it doesn't begin with -----BEGIN PRIVATE KEY-----.")
+        raise BadSetting(f"{whose} is not PEM: it does not begin with -----BEGIN PRIVATE KEY-----.")
     # Drop the cause and its message: either may contain parts of the key.
     try:
         key = load_pem_private_key(text, password=None)
     except TypeError:
-        raise BadSetting(f"{whose} is locked by a password; it is needed without one.") from None
+        raise BadSetting(f"{whose} is encrypted with a password; use a key without one.") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise BadSetting(f"{whose} is PEM, but no private key that can be read.") from None
+        raise BadSetting(f"{whose} is PEM, but not a readable private key.") from None
     if not isinstance(key, kind):
-        raise BadSetting(f"{whose} is a key of another kind; {called} is needed.")
+        raise BadSetting(f"{whose} has the wrong kind; {called} is required.")
     return key
 
 
@@ -50,7 +50,7 @@ def es256_key(pem: bytes, *, whose: str, called: str) -> EllipticCurvePrivateKey
     """
     key = private_key(pem, EllipticCurvePrivateKey, whose=whose, called=called)  # type: ignore[type-abstract]  # only for isinstance
     if not isinstance(key.curve, SECP256R1):
-        raise BadSetting(f"{whose} is of another curve; {called} is needed.")
+        raise BadSetting(f"{whose} is on another curve; {called} is required.")
     return key
 
 

@@ -51,7 +51,7 @@ def multi_host_address(url: str) -> MultiHostAddress | None:
         )
     except (ValueError, IndexError, KeyError):
         # The original message is dropped: it may quote an unescaped password.
-        raise BadSetting(f"The Redis URL isn't one of {' or '.join(DEFAULT_PORTS)}.") from None
+        raise BadSetting(f"The Redis URL must begin with {' or '.join(DEFAULT_PORTS)}.") from None
 
 
 def _host(text: str, port: int) -> Host:

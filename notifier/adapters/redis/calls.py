@@ -32,7 +32,7 @@ class Command:
         getattr(pipe, self.name)(self.key, *self.arguments, **self.options)
 
     def command_words(self) -> tuple[Any, ...]:
-        assert self.name == "hmget", "others are named differently as methods, or have options"
+        assert self.name == "hmget", "other commands differ from their method names, or have options"
         return self.name, self.key, *self.arguments[0]
 
     def interpret(self, response: Any, garbage: GarbageCount) -> Any:

@@ -65,7 +65,7 @@ class SlotMap:
     def holder(self, slot: int) -> Host:
         host = self._holders[slot]
         if host is None:
-            raise ResponseError(f"No node holds slot {slot}.")
+            raise ResponseError(f"No node serves slot {slot}.")
         return host
 
     def grouped_by_host(self, commands: Sequence[Command]) -> dict[Host, list[int]]:
@@ -158,7 +158,7 @@ class ClusterClient(_SlotMapHolder):
         self.close()
 
     def pipeline(self, transaction: bool) -> ClusterPipeline:
-        assert not transaction, "there is none over several nodes"
+        assert not transaction, "transactions are not possible across nodes"
         return ClusterPipeline(self)
 
     def pubsub(self) -> Any:
@@ -245,7 +245,7 @@ class AsyncClusterClient(_SlotMapHolder):
         await self.aclose()
 
     def pipeline(self, transaction: bool) -> AsyncClusterPipeline:
-        assert not transaction, "there is none over several nodes"
+        assert not transaction, "transactions are not possible across nodes"
         return AsyncClusterPipeline(self)
 
     @asynccontextmanager

@@ -57,7 +57,7 @@ class CasHashes:
             remaining = self._swap_cells({cell: (current[cell] or b"", new) for cell, new in changes.items()})
             if not remaining:
                 return answers
-        raise CacheUnavailable("Others changed it again and again.")
+        raise CacheUnavailable("Other processes keep changing the value.")
 
     def _read(self, cells: Collection[HashField]) -> Mapping[HashField, bytes | None]:
         fields = _by_hash(cells)

@@ -103,9 +103,7 @@ def _single_server_client(url: str) -> RedisClient:
         client = RedisClient.from_url(url, **timeout_options())
     except ValueError:
         # The original message is dropped: it may quote an unescaped password.
-        raise BadSetting(
-            "The Redis URL can't be read; what its password has of / # ? @ or : is to be escaped."
-        ) from None
+        raise BadSetting("The Redis URL is invalid; escape / # ? @ and : in its password.") from None
     assert isinstance(client, RedisClient)
     return client
 

@@ -72,9 +72,9 @@ class RedisLiveReader:
                     answered = True
                     yield None
                 elif reply:
-                    raise CacheUnavailable("The connection broke and was replaced: words between the two are lost.")
+                    raise CacheUnavailable("The connection was replaced; messages may be lost.")
                 elif not answered and now() - pinged_at > TIMEOUT:
-                    raise CacheUnavailable("It doesn't answer a ping.")
+                    raise CacheUnavailable("Redis does not answer a ping.")
 
     async def publish_marks(self, change: MarksChanged) -> None:
         with self._client.guarded():
@@ -85,7 +85,7 @@ class RedisLiveReader:
             await pubsub.subscribe(*CHANNELS)
         for _ in CHANNELS:
             if not await self._next(pubsub, TIMEOUT):
-                raise CacheUnavailable("It doesn't answer a subscription.")
+                raise CacheUnavailable("Redis does not answer a subscription.")
 
     async def _ping(self, pubsub: PubSub) -> None:
         with self._client.guarded():
@@ -102,4 +102,4 @@ class RedisLiveReader:
         except Poison as error:
             # Garbage, or a message of another version. The store has the data, and a gap makes all clients reload it.
             self._client.garbage.add(KeyKind.LIVE)
-            raise CacheUnavailable("A message can't be read.") from error
+            raise CacheUnavailable("A message can't be decoded.") from error

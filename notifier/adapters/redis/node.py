@@ -69,7 +69,7 @@ class RedisBreaker:
             if not self._silent:
                 return
             if self._now() < self._asks_again_at:
-                raise CacheUnavailable("It didn't answer a moment ago, and isn't asked again yet.")
+                raise CacheUnavailable("Redis did not answer a moment ago; the next attempt is pending.")
             # This is the trial call. Other calls keep failing until its result is known.
             self._asks_again_at = self._now() + OPEN_FOR
 
@@ -100,7 +100,7 @@ class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
         except redis.ConnectionError as error:
             # Server timeouts, also those during connect, are of another error class.
             if isinstance(error.__cause__, TimeoutError):
-                raise MaxConnectionsError(f"{READERS} others ask already.") from error
+                raise MaxConnectionsError(f"{READERS} connections are in use.") from error
             raise
 
 

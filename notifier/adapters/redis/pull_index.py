@@ -239,7 +239,7 @@ def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
 
 def _require_whole(whole: bool) -> None:
     if not whole:
-        raise CacheUnavailable("The index was emptied, or found to have a gap or garbage, while it was rebuilt.")
+        raise CacheUnavailable("The pull index was flushed, or had a gap or garbage, while it was rebuilt.")
 
 
 def _next(run: Run) -> BurstKey:

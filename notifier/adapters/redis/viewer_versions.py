@@ -183,7 +183,7 @@ def _whole(checked: bytes) -> bytes:
     """Verify and remove the checksum. Raises Poison."""
     value = checked[_CHECKSUM:]
     if checked[:_CHECKSUM] != crc32(value).to_bytes(_CHECKSUM, "big"):
-        raise Poison("What is remembered of a viewer is damaged.")
+        raise Poison("The stored facts of a viewer are damaged.")
     return value
 
 

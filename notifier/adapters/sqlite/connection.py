@@ -143,7 +143,7 @@ class Database:
     def _process_state(self) -> _ProcessState:
         if self._process.pid != os.getpid():
             if self._process.connections:
-                raise RuntimeError(f"{self.path} was open when the process forked.")
+                raise RuntimeError(f"{self.path} was opened before this process forked.")
             self._process = _ProcessState()
         return self._process
 

@@ -73,7 +73,7 @@ def _known(folder: Path) -> list[SqliteMigration]:
     """Read the migrations. Raises FileNotFoundError: an installation without files must not look up to date."""
     migrations = [SqliteMigration.read(path) for path in sorted(folder.glob("*.sql"))]
     if not migrations:
-        raise FileNotFoundError(f"There are no migrations in {folder}.")
+        raise FileNotFoundError(f"No migrations in {folder}.")
     return migrations
 
 
@@ -94,8 +94,8 @@ def _checked(c: sqlite3.Connection, known: list[SqliteMigration]) -> set[int]:
     applied = c.execute(_APPLIED).fetchall()
     for number, name, _ in applied:
         if number not in checksums:
-            raise SchemaNewer(f"It has the migration {name}.")
+            raise SchemaNewer(f"Unknown migration in the store: {name}.")
     for number, name, checksum in applied:
         if checksums[number] != checksum:
-            raise SchemaChanged(f"It is {name}.")
+            raise SchemaChanged(f"Changed migration: {name}.")
     return {number for number, _, _ in applied}

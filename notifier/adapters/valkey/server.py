@@ -141,7 +141,7 @@ class ValkeyServer:
         self._watch.start()
         if not self._ready.wait(READY_WITHIN):
             self.close()
-            raise CacheUnavailable(f"Valkey didn't start; see {self._folder / 'valkey.log'}.")
+            raise CacheUnavailable(f"Valkey did not start; see {self._folder / 'valkey.log'}.")
 
     @property
     def address(self) -> tuple[str, int]:

@@ -11,8 +11,8 @@ from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import id_problem
 
 INSECURE_WARNING = (
-    "INSECURE: whoever asks at this machine is let in without a key, as any service and any person."
-    " It is for development alone."
+    "INSECURE: every local request is accepted without a key, as any service and any user. Use this "
+    "for development only."
 )
 DEV_TOKEN_LIFETIME = timedelta(days=1)
 """Lifetime of the credentials of a `User` header. An open stream ends with them."""
@@ -34,7 +34,7 @@ class InsecureIdentity:
         if (name := _dev_user(authorization)) is None:
             return await self.identity.user(authorization, now)
         if why := id_problem(name):
-            raise BadToken(f"The name {why}.")
+            raise BadToken(f"The user name {why}.")
         return TokenHolder(user=UserId(name), ends_at=(now + DEV_TOKEN_LIFETIME).timestamp())
 
     async def service_caller(self, authorization: str | None, now: datetime) -> Caller:
@@ -42,7 +42,7 @@ class InsecureIdentity:
         if authorization is None:
             return DEV_CALLER
         if _dev_user(authorization) is not None:
-            raise Forbidden("This is for services: leave the person's name out.")
+            raise Forbidden("This route is for services: remove the user name from the header.")
         return await self.identity.service_caller(authorization, now)
 
 

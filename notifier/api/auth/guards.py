@@ -86,7 +86,7 @@ def _meter(container: ApiContainer, connection: Connection, limit: RequestLimit 
     granted, left = connection.scope.pop(ALREADY_METERED, None) or container.metering.take(limit, caller)  # type: ignore[misc] # our own key
     connection.scope["state"][REMAINING_ALLOWANCE] = left
     if not granted:
-        detail = f"{limit.max_requests} {limit.name} in {whole_seconds(limit.window)} seconds are the limit."
+        detail = f"The limit is {limit.max_requests} {limit.name} in {whole_seconds(limit.window)} seconds."
         raise TooManyRequests(detail, left.retry_after)
 
 
@@ -112,10 +112,10 @@ async def require_loopback(connection: Connection, _: BaseRouteHandler | None = 
     """
     host = connection.headers.get("host", "")
     if not (_is_loopback(connection) and _names_loopback(f"//{host}")):
-        raise Forbidden("The demo is for this machine alone: open it as localhost or 127.0.0.1.")
+        raise Forbidden("The demo only accepts requests from this machine: open it as localhost or 127.0.0.1.")
     origin = connection.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != host:
-        raise Forbidden("The demo takes no requests from other pages.")
+        raise Forbidden("The demo does not accept requests from other pages.")
 
 
 def demo_token(keys: Keys) -> str:
@@ -130,7 +130,7 @@ def allow_demo_visitors(container: ApiContainer) -> Guard:
         await require_loopback(connection, handler)
         scheme, _, token = connection.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not compare_digest(token.encode(errors="replace"), wanted):
-            raise BadToken("It takes the token that `notifier demo` printed.")
+            raise BadToken("Use the token that `notifier demo` printed.")
 
     wanted = demo_token(container.keys).encode()
     return guard
@@ -155,14 +155,14 @@ async def require_uncompressed(connection: Connection, _: BaseRouteHandler) -> N
     Size limits apply to the body as sent, and 64 KiB of compressed data can decompress to any size.
     """
     if connection.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-        raise WrongType("It takes bodies that aren't compressed.")
+        raise WrongType("Compressed bodies are not accepted.")
 
 
 async def require_json(connection: Connection, handler: BaseRouteHandler) -> None:
     """Reject compressed bodies and bodies of another type than JSON with WrongType."""
     await require_uncompressed(connection, handler)
     if media_type(connection) != "application/json":
-        raise WrongType("It takes application/json.")
+        raise WrongType("The content type must be application/json.")
 
 
 def media_type(connection: Connection) -> str:

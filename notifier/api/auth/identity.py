@@ -46,7 +46,7 @@ class Identity:
 
     async def _user(self, token: str, now: datetime) -> TokenHolder:
         if self._service(token):
-            raise Forbidden("A service key is for what services do; an inbox takes a person's token.")
+            raise Forbidden("A service key is for service routes; an inbox needs a user token.")
         return await self.tokens.holder(token, now)
 
     async def service_caller(self, authorization: str | None, now: datetime) -> Caller:
@@ -61,7 +61,7 @@ class Identity:
             await self.tokens.holder(token, now)
         except IssuerUnavailable:  # fails closed: the token is certainly not a service key
             raise BadToken("The token is not a service key.") from None
-        raise Forbidden("A person's token is for that person's inbox; this takes a service key.")
+        raise Forbidden("A user token is for the user's own inbox; this route needs a service key.")
 
     def _service(self, token: str) -> Caller | None:
         return SECRET_FILE_CALLER if _same(token, self.keys.service_key) else self.service_keys.caller(token)
@@ -77,7 +77,7 @@ def identity_of(settings: Settings, keys: Keys, metrics: Metrics) -> Identity:
 def _bearer(authorization: str | None) -> str:
     scheme, _, token = (authorization or "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise BadToken("There is no bearer token.")
+        raise BadToken("The bearer token is missing.")
     return token.strip()
 
 

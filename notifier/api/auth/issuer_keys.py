@@ -65,9 +65,9 @@ def public_keys(text: bytes) -> Mapping[str, PublicKey]:
     try:
         entries = [entry for raw in msgspec.json.decode(text, type=_JwkSet).keys if (entry := _usable(raw))]
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise ValueError("it is no JWK set") from error
+        raise ValueError("not a JWK set") from error
     if not entries:
-        raise ValueError("it has no key for EdDSA or RS256 with a kid")
+        raise ValueError("no key for EdDSA or RS256 with a kid")
     return dict(entries)
 
 
@@ -78,7 +78,7 @@ def public_key(text: bytes) -> PublicKey:
             return _checked_key(load_pem_public_key(text))
         return _jwk_key(msgspec.json.decode(text, type=_Jwk))
     except (msgspec.MsgspecError, RecursionError, UnsupportedAlgorithm) as error:
-        raise ValueError("it is neither PEM nor a JWK") from error
+        raise ValueError("neither PEM nor a JWK") from error
 
 
 def _usable(raw: msgspec.Raw) -> tuple[str, PublicKey] | None:
@@ -97,7 +97,7 @@ def _jwk_key(jwk: _Jwk) -> PublicKey:
         case _Jwk(kty="OKP", use="sig", alg="" | "EdDSA" | "Ed25519", crv="Ed25519"):
             return _checked_key(Ed25519PublicKey.from_public_bytes(_bytes(jwk.x)))
         case _:
-            raise ValueError("it is no key for EdDSA or RS256")
+            raise ValueError("not a key for EdDSA or RS256")
 
 
 def _checked_key(key: object) -> PublicKey:
@@ -107,7 +107,7 @@ def _checked_key(key: object) -> PublicKey:
         case RSAPublicKey() if key.key_size >= SHORTEST_RSA:
             return PublicKey(algorithm=RS256, key=key)
         case _:
-            raise ValueError(f"it is neither Ed25519 nor RSA of {SHORTEST_RSA} bits or more")
+            raise ValueError(f"neither Ed25519 nor RSA with at least {SHORTEST_RSA} bits")
 
 
 def _bytes(text: str) -> bytes:
@@ -195,7 +195,7 @@ class FetchedKeys:
             self._log_change("")
         except (IssuerUnavailable, ValueError) as error:
             # Fails open while the last keys are valid. A response without keys is an error, not a revocation of all.
-            self._log_change(error.detail if isinstance(error, IssuerUnavailable) else f"Of what it answers: {error}.")
+            self._log_change(error.detail if isinstance(error, IssuerUnavailable) else f"Unusable answer: {error}.")
             if self.on_failure is not None:
                 self.on_failure()
         finally:
@@ -204,9 +204,9 @@ class FetchedKeys:
     def _log_change(self, failure: str) -> None:
         """Log once when fetches begin to fail, and once when they succeed again."""
         if failure and not self.failure:
-            LOGGER.warning("The issuer's keys can't be had; the last ones count for a while. %s", failure)
+            LOGGER.warning("can't fetch the issuer's keys; the last keys stay valid for a while: %s", failure)
         elif self.failure and not failure:
-            LOGGER.info("The issuer's keys can be had again")
+            LOGGER.info("the issuer's keys can be fetched again")
         self.failure = failure
 
     def _older_than(self, age: timedelta) -> bool:
@@ -235,7 +235,7 @@ def fetching(url: str) -> Callable[[], Awaitable[bytes]]:
             async with asyncio.timeout(FETCH_TIMEOUT.total_seconds()):
                 return await asyncio.get_running_loop().run_in_executor(thread, partial(fetch, url))
         except TimeoutError:
-            raise IssuerUnavailable(f"{url} didn't answer within {FETCH_TIMEOUT.total_seconds():g} s.") from None
+            raise IssuerUnavailable(f"{url} did not answer within {FETCH_TIMEOUT.total_seconds():g} s.") from None
 
     return ask
 

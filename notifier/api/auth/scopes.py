@@ -36,7 +36,7 @@ class Caller:
         """Require at least one of the scopes. Raises Forbidden."""
         if self.scopes.isdisjoint(accepted):
             names = " or ".join(accepted)
-            raise Forbidden(f"The key {self.name} hasn't the scope {names}; it has {', '.join(sorted(self.scopes))}.")
+            raise Forbidden(f"The key {self.name} lacks the scope {names}; it has {', '.join(sorted(self.scopes))}.")
 
 
 SECRET_FILE_CALLER = Caller(key="secret.json", name="of secret.json", scopes=frozenset(Scope))

@@ -85,7 +85,7 @@ class Keys:
 
     def __post_init__(self) -> None:
         if len(self.secret.encode()) < MIN_SECRET_BYTES or not self.service_key:
-            raise BadSetting(f"The secret has fewer than {MIN_SECRET_BYTES} bytes, or there is no service key.")
+            raise BadSetting(f"The secret has fewer than {MIN_SECRET_BYTES} bytes, or the service key is missing.")
 
     def derived(self, purpose: str) -> bytes:
         """Derive a key for one purpose. A value made for one purpose is invalid for any other."""
@@ -112,7 +112,7 @@ def load_or_create(folder: Path) -> Keys:
         return msgspec.json.decode(path.read_bytes(), type=Keys)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         # Not chained: the decoder's message could quote the file.
-        raise BadSetting(f"{path} can't be read; put it back from a backup.") from None
+        raise BadSetting(f"{path} can't be read; restore it from a backup.") from None
 
 
 def _create(path: Path) -> None:
@@ -238,7 +238,7 @@ class ServiceKeyCache:
             self.callers = callers(self.key_file.read())
         except BadSetting as error:
             # Fails open for the known keys: an editing mistake must not lock out the tweet service.
-            LOGGER.error("The service keys stay as they were. %s", error.detail)
+            LOGGER.error("the service keys stay unchanged: %s", error.detail)
 
     def _signature(self) -> Signature | None:
         try:

@@ -26,7 +26,7 @@ AUDIENCE = "notifier"
 LIFETIME = timedelta(minutes=15)
 LEEWAY = timedelta(seconds=30)
 """Tolerated difference between the clocks of the issuer and this service."""
-INVALID_TOKEN = "The token is not one of ours."
+INVALID_TOKEN = "The token is not from this service."
 
 _LATEST = 2**40
 """Largest accepted timestamp in seconds; `datetime` can represent it."""
@@ -112,7 +112,7 @@ class IssuedTokens:
             raise BadToken(INVALID_TOKEN)
         claims = _read(token, key.key, key.algorithm, _IssuedClaims)
         if claims.iss != self.name:
-            raise BadToken("The token is of another issuer.")
+            raise BadToken("The token is from another issuer.")
         return replace(_checked_holder(claims, self.audience, now), kid=kid, key=key)
 
     async def trusts(self, holder: TokenHolder) -> bool:
@@ -171,7 +171,7 @@ def _checked_holder(claims: _OwnClaims | _IssuedClaims, audience: str, now: date
     if max(claims.iat, claims.nbf) > seconds + leeway:
         raise BadToken("The token is from the future.")
     if not 0 < len(claims.sub) <= MAX_ID_LENGTH or any(unicodedata.category(c) in ("Cc", "Cs") for c in claims.sub):
-        raise BadToken("The token names nobody.")
+        raise BadToken("The token has no valid subject.")
     begins_at = max(claims.iat, claims.nbf) - leeway
     return TokenHolder(user=UserId(claims.sub), ends_at=claims.exp + leeway, begins_at=begins_at)
 

@@ -164,4 +164,4 @@ class PageAuditSampler:
         except Unavailable:  # fails open: a later opening will be audited
             return
         except Exception:  # no request waits for the audit, so its errors are only logged
-            LOGGER.exception("An audit failed")
+            LOGGER.exception("an audit of a page failed")

@@ -149,7 +149,7 @@ class StreamLimit:
     def require_room(self) -> None:
         """Raise StreamsFull if no stream is free."""
         if self.open_streams >= self.max_streams:
-            raise StreamsFull(f"It takes {self.max_streams} watchers.")
+            raise StreamsFull(f"All {self.max_streams} streams of the overview are in use.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ async def page(container: WiredContainer) -> Response[bytes]:
     """Return the demo page, which contains the token for its buttons."""
     file = static_files().get("demo.html")
     if file is None:
-        raise NotFound("There is no such page.")
+        raise NotFound("Unknown page.")
     content = file.content.replace(TOKEN_PLACE, demo_token(container.keys).encode())
     return Response(content, media_type=file.kind, headers={**HEADERS, **NO_STORE})
 
@@ -173,10 +173,10 @@ async def storm(
     """Start a storm: for a few seconds, mention one celebrity at a hundred times the usual rate."""
     celebrity_name = UserId(of)
     if celebrity_name not in [celebrity.user for celebrity in await container.in_thread(_stars, container)]:
-        raise NotFound(f"There is no celebrity @{of} in this demo, or she is still being loaded.")
+        raise NotFound(f"The demo has no celebrity @{of}, or it is still being loaded.")
     text = await container.in_thread(_forecast_text, container, Subject(Kind.MENTION, celebrity_name))
     if not await controls.traffic.start_storm(celebrity_name):
-        text = "The storm is still going on."
+        text = "The storm is still running."
     cli = _cli_command(container, f"storm --of {celebrity_name} --rate {STORM_RATE} --for {STORM_SECONDS}s")
     return DemoActionBody(
         action="Storm", says=text, cli=cli, curl=_curl(request, container, f"POST /demo/storm?of={celebrity_name}")
@@ -202,7 +202,8 @@ async def pause(data: JSONBody[PauseBody], request: UserRequest, container: Wire
     options = f"--tier p2 --pause --for {data.seconds:g}s --reason {shlex.quote(data.reason)}"
     return DemoActionBody(
         action="Pause P2",
-        says=f"P2 is paused for {data.seconds:g} s, and its slices are parked. P0 and P1 go on, and nothing is lost.",
+        says=f"P2 is paused for {data.seconds:g} s and its slices are parked. P0 and P1 continue, and no "
+        "notification is lost.",
         cli=_cli_command(container, f"throttle set {options}"),
         curl=_curl(request, container, "POST /demo/pause", msgspec.to_builtins(data)),
     )
@@ -215,9 +216,9 @@ async def lift(request: UserRequest, container: WiredContainer) -> DemoActionBod
     ramp = f"{RAMP.total_seconds():g} s"
     return DemoActionBody(
         action="Lift the pause",
-        says=f"P2 comes back over {ramp}, so that what was parked isn't a second storm."
+        says=f"P2 resumes over {ramp}, so that the parked slices do not cause a second storm."
         if lifted
-        else "P2 isn't paused.",
+        else "P2 is not paused.",
         cli=_cli_command(container, f"throttle lift {lifted[-1]}" if lifted else "throttle list"),
         curl=_curl(request, container, "DELETE /demo/pause"),
     )
@@ -234,10 +235,11 @@ async def kill(
             raise ProcessLookupError
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError as error:
-        raise NotFound(f"The worker {data.role} is just being replaced.") from error
+        raise NotFound(f"The worker {data.role} is being replaced; try again.") from error
     return DemoActionBody(
         action=f"Kill the worker {data.role}",
-        says=f"Process {pid} is gone. What it held is queued again when its claim runs out, and goes on where it was.",
+        says=f"Process {pid} was killed. Its slices are queued again when their claims expire, and resume "
+        "where they stopped.",
         cli=f"kill -9 {pid}",
         curl=_curl(request, container, "POST /demo/kill", {"role": str(data.role)}),
     )
@@ -247,10 +249,10 @@ async def kill(
 async def empty(request: UserRequest, container: WiredContainer, controls: DemoControlsDependency) -> DemoActionBody:
     """Flush the Redis that this service started itself."""
     if not await container.in_thread(controls.flush_redis):
-        raise CacheUnavailable("There is no Redis of our own that could be emptied.")
+        raise CacheUnavailable("This service did not start its own Redis, so there is nothing to flush.")
     return DemoActionBody(
         action="Empty Redis",
-        says="Redis was emptied. Tabs read the store until the index is rebuilt, and lost tasks are queued again.",
+        says="Redis was flushed. Inboxes read the store until the index is rebuilt, and lost tasks are queued again.",
         cli=_cli_command(container, "flush"),
         curl=_curl(request, container, "POST /demo/empty"),
     )
@@ -277,15 +279,20 @@ def _forecast_text(container: ApiContainer, subject: Subject) -> str:
     budget = (head.budget or TokenBucket.full(limit, now)).refilled(limit, now)
     collapse = container.system.settings.collapse or policy.collapse
     if head.open is None or is_window_over(budget, opened_at=head.open.opened_at, collapse=collapse, now=now):
-        return f"{STORM_RATE} mentions a second for {STORM_SECONDS} s: a new burst, one notification for each follower."
+        return (
+            f"{STORM_RATE} mentions per second for {STORM_SECONDS} s:"
+            " a new burst, and one notification for each follower."
+        )
     if has_budget(budget):
         return (
-            f"{STORM_RATE} mentions a second for {STORM_SECONDS} s: they join the open burst, and nobody is told twice."
+            f"{STORM_RATE} mentions per second for {STORM_SECONDS} s:"
+            " they join the open burst, and no follower is notified again."
         )
     wait = budget.wait(limit)
     return (
-        f"The budget at work: {limit.capacity} fan-outs in a row were spent, and the next one is earned in "
-        f"{max(1, round(wait.total_seconds()))} s. Until then all mentions join the open burst, and its count grows."
+        f"Fan-out budget: {limit.capacity} fan-outs in a row were spent, and the next one is available "
+        f"in {max(1, round(wait.total_seconds()))} s. Until then all mentions join the open burst, and "
+        "its count grows."
     )
 
 

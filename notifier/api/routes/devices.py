@@ -135,7 +135,7 @@ async def register(
 async def unregister(id: FromPath[str], request: UserRequest, container: WiredContainer) -> None:
     """Unregister a device. A device that is unknown or belongs to another user is left unchanged."""
     if not _ID.fullmatch(id):
-        raise NotFound("A device's id has 32 hexadecimal digits.")
+        raise NotFound("A device id has 32 hexadecimal digits.")
     await container.device_requests(request.user, lambda book, member: book.unregister(member, DeviceId(id)))
 
 
@@ -161,19 +161,19 @@ def _replaced(data: Registration) -> FirebaseToken | None:
     if data.replaces is None:
         return None
     if data.fid is None:
-        raise BadDevice("Only a fid replaces a token.")
+        raise BadDevice("Only a fid can replace a token.")
     return forms.firebase_token(data.replaces)
 
 
 def _wrong_fields(platform: str) -> BadDevice:
     if platform not in set(Platform):
-        return BadDevice(f"The platform is {platform[:40]!r}; there are {', '.join(Platform)}.")
+        return BadDevice(f"Unknown platform: {platform[:40]!r}; use one of {', '.join(Platform)}.")
     needs = {
         Platform.APNS: "a token and a topic",
         Platform.FCM: "a token or a fid",
         Platform.WEB: "a subscription",
     }
-    return BadDevice(f"A device of {platform} is registered with {needs[Platform(platform)]}, and nothing else.")
+    return BadDevice(f"A device of {platform} needs {needs[Platform(platform)]}, and no other address.")
 
 
 def device_body(device: Device) -> DeviceBody:

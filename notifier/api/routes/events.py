@@ -147,7 +147,7 @@ class FateBody(msgspec.Struct, kw_only=True):
     operation_class=EventsOperation,
     request_max_body_size=LARGEST_BATCH_BODY,
     responses=described(400, 401, 403, 409, 413, 415, 429, 503, 507)
-    | {200: ResponseSpec(PreviewsBody, description="What it would do, of a dry run.", generate_examples=False)},
+    | {200: ResponseSpec(PreviewsBody, description="Forecast of a dry run.", generate_examples=False)},
 )
 async def accept(
     request: ServiceRequest, container: WiredContainer, dry_run: FromQuery[str] = NO_DRY_RUN
@@ -161,7 +161,7 @@ async def accept(
     """
     kind = media_type(request)
     if kind not in LIMITS:
-        raise WrongType(f"It takes {', '.join(LIMITS)}.")
+        raise WrongType(f"The content type must be {', '.join(LIMITS)}.")
     received = await _received(container, await _body(request, LIMITS[kind]), batch=kind == BATCH_TYPE)
     _require(request.user, received)
     if (dry_runs := _dry_run_values(request)) != [NO_DRY_RUN]:
@@ -227,28 +227,28 @@ async def _previewed(
     An invalid `dry_run` value is rejected, because a client that sends one does not expect a delivery.
     """
     if dry_runs != [DRY_RUN]:
-        raise Refused("dry_run is true or false.")
+        raise Refused("dry_run must be true or false.")
     if kind == BATCH_TYPE:
-        raise NotSupported("There is a dry run of one event, and none of a batch.")
+        raise NotSupported("A dry run takes one event, not a batch.")
     event = received[0].event
     if isinstance(event, NotifierError):
         raise event
     if not isinstance(event, Event):
-        raise NotSupported("There is a dry run of mentions alone.")
+        raise NotSupported("A dry run takes mention events only.")
     if len(event.mentioned) > MAX_PREVIEWED:
-        raise NotSupported(f"There is a dry run of {MAX_PREVIEWED} accounts at most.")
+        raise NotSupported(f"A dry run takes at most {MAX_PREVIEWED} accounts.")
     return previews(await container.in_thread(container.preview.estimate, event))
 
 
 async def _body(request: ServiceRequest, most: int) -> bytes:
     """Read the body. Raises TooLarge as soon as the limit is exceeded, without reading the rest."""
     if (request.content_length or 0) > most:
-        raise TooLarge(f"{most} bytes are the most.")
+        raise TooLarge(f"The limit is {most} bytes.")
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > most:
-            raise TooLarge(f"{most} bytes are the most.")
+            raise TooLarge(f"The limit is {most} bytes.")
     return bytes(body)
 
 

@@ -124,9 +124,9 @@ async def seen(request: UserRequest, container: WiredContainer, data: JSONBody[S
 async def marks(request: UserRequest, container: WiredContainer, data: JSONBody[Marking]) -> None:
     """Mark items as read, unread or hidden, or remove their marks."""
     if data.mark not in set(Mark):
-        raise BadMark(f"This one is {data.mark!r}."[:80])
+        raise BadMark(f"Invalid mark: {data.mark!r}."[:80])
     if not 0 < len(data.bursts) <= MOST_MARKED:
-        raise BadMark(f"Name 1 to {MOST_MARKED} bursts.")
+        raise BadMark(f"Send 1 to {MOST_MARKED} bursts.")
     bursts = [container.opaque.burst(request.user, id) for id in dict.fromkeys(data.bursts)]
     await container.inbox.mark(request.user, bursts, Mark(data.mark))
     container.hub.publish_marks(request.user, bursts)

@@ -24,7 +24,8 @@ PACE = 0.25
 LONGEST_ID = 512
 RETRY = b"retry: 2000\n\n"
 STREAM_DESCRIPTION = (
-    "row, group, marked, hidden, count and reset; data are ItemBody for three, HiddenBody, BadgeBody and {}."
+    "Events are row, group, marked, hidden, count and reset. Data are ItemBody for the first three, "
+    "HiddenBody, BadgeBody and {}."
 )
 
 LastEvent = Annotated[str | None, HeaderParameter(name="Last-Event-ID")]

@@ -114,13 +114,13 @@ def _account_patch(data: AccountChangeBody) -> AccountPreferencesPatch:
         mentions=None if data.mentions is msgspec.UNSET else _mentions(data.mentions),
     )
     if change == AccountPreferencesPatch():
-        raise BadPreference("Name a volume, push, quiet_hours, time_zone, digest_hour or mentions.")
+        raise BadPreference("Set at least one of volume, push, quiet_hours, time_zone, digest_hour and mentions.")
     return change
 
 
 def _account_volume(volume: str) -> Volume:
     if volume not in VOLUMES:
-        raise BadPreference(f"The volume is {volume[:40]!r}; there are {', '.join(VOLUMES)}.")
+        raise BadPreference(f"Invalid volume: {volume[:40]!r}; use one of {', '.join(VOLUMES)}.")
     return Volume(volume)
 
 
@@ -129,7 +129,7 @@ def _hours(body: HoursBody | None) -> QuietHours:
         return NO_QUIET_HOURS
     hours = QuietHours(start=_time(body.start), end=_time(body.end))
     if hours.start == hours.end:
-        raise BadPreference("quiet_hours begin and end at different times; null for none.")
+        raise BadPreference("quiet_hours must begin and end at different times; use null for none.")
     return hours
 
 
@@ -139,25 +139,25 @@ def _time(text: str) -> time:
     except ValueError:
         parsed = None
     if parsed is None or f"{parsed:%H:%M}" != text:
-        raise BadPreference("quiet_hours have a time from and to, each as 22:00.")
+        raise BadPreference("quiet_hours needs from and to, each written like 22:00.")
     return parsed
 
 
 def _zone(zone: str) -> str:
     if len(zone) > LONGEST_ZONE or not is_known_zone(zone):
-        raise BadPreference("time_zone is a name of the IANA, as Europe/Berlin.")
+        raise BadPreference("time_zone must be an IANA time zone such as Europe/Berlin.")
     return zone
 
 
 def _hour(hour: int) -> int:
     if not 0 <= hour <= LAST_HOUR:
-        raise BadPreference("digest_hour is a whole hour from 0 to 23.")
+        raise BadPreference("digest_hour must be a whole number from 0 to 23.")
     return hour
 
 
 def _mentions(mentions: str) -> MentionsAllowed:
     if mentions not in set(MentionsAllowed):
-        raise BadPreference(f"mentions is {mentions!r}."[:80])
+        raise BadPreference(f"Invalid value of mentions: {mentions!r}."[:80])
     return MentionsAllowed(mentions)
 
 
@@ -223,7 +223,7 @@ async def change_subject_preference(
     """Change the volume of a subject, or mute or unmute it, and return the current preference."""
     target = Subject.parse(raw_path_part(request, PREFIX, subject))
     if target.kind is not Kind.MENTION:
-        raise BadPreference("Mentions of oneself are always told.")
+        raise BadPreference("Users are always notified of mentions of themselves.")
     preference = await container.preference_editor.change(
         request.user, target, _preference_patch(data, container.clock.now())
     )
@@ -234,7 +234,7 @@ async def change_subject_preference(
 
 def _preference_patch(data: PreferenceChangeBody, now: datetime) -> PreferencePatch:
     if data.volume is msgspec.UNSET and data.muted_until is msgspec.UNSET:
-        raise BadPreference("Name a volume or muted_until.")
+        raise BadPreference("Set volume or muted_until.")
     return PreferencePatch(
         volume=None if data.volume is msgspec.UNSET else _volume(data.volume),
         muted_until=None if data.muted_until is msgspec.UNSET else _muted_until(data.muted_until, now),
@@ -243,7 +243,7 @@ def _preference_patch(data: PreferenceChangeBody, now: datetime) -> PreferencePa
 
 def _volume(volume: str) -> Volume:
     if volume not in set(Volume):
-        raise BadPreference(f"The volume is {volume[:40]!r}; there are {', '.join(Volume)}.")
+        raise BadPreference(f"Invalid volume: {volume[:40]!r}; use one of {', '.join(Volume)}.")
     return Volume(volume)
 
 
@@ -255,11 +255,11 @@ def _muted_until(muted_until: str | None, now: datetime) -> datetime:
     try:
         until = msgspec.convert(muted_until, datetime)
     except msgspec.ValidationError:
-        raise BadPreference("muted_until is a time, forever or null.") from None
+        raise BadPreference("muted_until must be a time, forever or null.") from None
     if until.tzinfo is None:
         raise BadPreference("muted_until has no time zone.")
     if not now < until <= now + LONGEST_MUTE:
-        raise BadPreference(f"muted_until is to come, within {LONGEST_MUTE.days} days; or it is forever.")
+        raise BadPreference(f"muted_until must be in the future, at most {LONGEST_MUTE.days} days ahead, or forever.")
     return until
 
 

@@ -64,7 +64,7 @@ async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Respon
     """Return a file of the built-in pages or of the `<notifier-inbox>` element."""
     file = static_files().get(path.strip("/"))
     if file is None:
-        raise NotFound("There is no such file.")
+        raise NotFound("Unknown file.")
     headers = {**HEADERS, "ETag": file.tag, "Cache-Control": "no-cache"}
     return conditional(request, file.content, headers, file.kind)
 

@@ -53,7 +53,7 @@ async def bursts(
     """
     user, wanted = request.user, Subject.parse(unquote(subject))
     if last is not None and first > last:
-        raise Refused("from: Expected a value that is not greater than `to`.")
+        raise Refused("from: must not be greater than `to`.")
     after = container.opaque.gap_position(user, wanted, cursor) if cursor is not None else None
     page = await container.gap_fetch.fetch(user, wanted, SeqRange(first=first, last=last), after=after, limit=limit)
     body = BurstsBody(

@@ -23,7 +23,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.flow.lane_guard import stopped_lanes
 from notifier.wiring.system import System
 
-STREAM_DESCRIPTION = "system, whose data are SystemBody, and trouble, whose data name a code."
+STREAM_DESCRIPTION = "Events are system, with SystemBody as data, and trouble, with a problem code as data."
 
 
 @get("/", responses=described(401, 403, 429, 503))

@@ -107,7 +107,7 @@ def _name(struct: str) -> str:
 
 def _any_of(mapping: Mapping[str, str]) -> Json:
     return {
-        "description": "A CloudEvent 1.0, by its type; other members are ignored.",
+        "description": "A CloudEvent 1.0, by type; other members are ignored.",
         "oneOf": [{"$ref": place} for place in mapping.values()],
         "discriminator": {"propertyName": "type", "mapping": mapping},
     }

@@ -44,13 +44,13 @@ class Description:
 
 def config(version: str) -> OpenAPIConfig:
     schemes: dict[str, Any] = {
-        PERSON: SecurityScheme(type="http", scheme="bearer", bearer_format="JWT", description="A person's token."),
-        SERVICE: SecurityScheme(type="http", scheme="bearer", description="The service key."),
+        PERSON: SecurityScheme(type="http", scheme="bearer", bearer_format="JWT", description="A user token."),
+        SERVICE: SecurityScheme(type="http", scheme="bearer", description="A service key."),
     }
     return OpenAPIConfig(
         title="Notifier",
         version=version,
-        summary="Celebrity mention notifications: events in, tabs out.",
+        summary="Celebrity mention notifications: accepts events and serves inboxes.",
         components=Components(security_schemes=schemes),
         use_handler_docstrings=True,
     )

@@ -9,8 +9,8 @@ from notifier.domain.delivery.forecast import TierForecast
 from notifier.flow.operations.event_status import note_of
 from notifier.flow.operations.preview import AccountPreview
 
-JOINS_NOTE = "It joins a burst that is open: its text grows, and nobody is told anew."
-NOBODY_NOTE = "Its followers are told nothing."
+JOINS_NOTE = "The mention joins an open burst: its text grows, and no follower is notified again."
+NOBODY_NOTE = "The followers are not notified."
 
 
 class ReachBody(msgspec.Struct, kw_only=True):

@@ -1,4 +1,4 @@
-// The bare page: takes a token from the person and keeps it nowhere.
+// The bare page: asks the user for a token and does not store it.
 
 const form = document.querySelector("form");
 const inbox = document.querySelector("notifier-inbox");

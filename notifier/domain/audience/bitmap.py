@@ -173,7 +173,7 @@ def decode(blob: bytes) -> Bits:
         case b"L":
             return from_offsets(_decode_list(_verified_body(blob)))
         case _:
-            raise Poison(f"A bitmap of {len(blob)} bytes has the form {blob[:1]!r}.")
+            raise Poison(f"A bitmap of {len(blob)} bytes has the unknown form {blob[:1]!r}.")
 
 
 def _with_checksum(form: bytes, body: bytes) -> bytes:
@@ -183,14 +183,14 @@ def _with_checksum(form: bytes, body: bytes) -> bytes:
 def _verified_body(blob: bytes) -> memoryview:
     body, total = memoryview(blob)[1:-CHECKSUM_BYTES], blob[-CHECKSUM_BYTES:]
     if len(blob) <= CHECKSUM_BYTES or crc32(body).to_bytes(CHECKSUM_BYTES, "little") != total:
-        raise Poison(f"A bitmap of {len(blob)} bytes isn't as it was written.")
+        raise Poison(f"A bitmap of {len(blob)} bytes has a wrong checksum.")
     return body
 
 
 def _decode_list(body: memoryview) -> npt.NDArray[np.int64]:
     low, places = int.from_bytes(body[:_LOW_BYTES], "little"), body[_LOW_BYTES:]
     if len(body) < _LOW_BYTES or len(places) % _OFFSET.itemsize or low > len(places) // _OFFSET.itemsize:
-        raise Poison(f"A list of {len(body)} bytes says that {low} places are in the lower half.")
+        raise Poison(f"A list of {len(body)} bytes claims {low} places in the lower half.")
     array = np.frombuffer(places, dtype=_OFFSET).astype(np.int64)
     array[low:] += _HALF
     return array

@@ -43,7 +43,7 @@ class IdRange:
         """Raises ValueError for an empty range, or ids that a lookup would never find in it."""
         for number in (self.first, self.last):
             if self.count < 1 or split_id(UserId(f"{self.prefix}{number}")) != (self.prefix, number):
-                raise ValueError(f"{self.prefix}{self.first} and {self.count - 1} more are no range of ids.")
+                raise ValueError(f"{self.prefix}{self.first} and {self.count - 1} more are not a valid range of ids.")
 
     @property
     def last(self) -> int:
@@ -192,7 +192,7 @@ def require_unique_numbers(
         if current_users.get(member, user) != user:
             raise NumberTaken(f"{member} is {current_users[member]}, not {user}.")
     if len(set(wanted.values())) < len(wanted):
-        raise NumberTaken("Two are given the same.")
+        raise NumberTaken("Two users have the same number.")
 
 
 def bucket_of(user: UserId) -> int:

@@ -75,10 +75,10 @@ class InboxRow:
             bits = np.frombuffer(self.members, dtype=np.uint8)
             return np.flatnonzero(np.unpackbits(bits, bitorder="little"))
         if len(self.members) % 2 or not 0 < len(self.members) < RANGE_BYTES:
-            raise Poison(f"An inbox row names its members in {len(self.members)} bytes.")
+            raise Poison(f"An inbox row has a list of members with the invalid length of {len(self.members)} bytes.")
         places = np.frombuffer(self.members, dtype=_OFFSET).astype(np.int64)
         if places.max() >= RANGE_MEMBERS:
-            raise Poison(f"An inbox row names the place {places.max()} of a range.")
+            raise Poison(f"An inbox row has the place {places.max()}, outside its range.")
         return places
 
 

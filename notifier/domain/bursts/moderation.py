@@ -89,7 +89,7 @@ def validated_limit(limit: ReachLimit, current: ReachLimit | None) -> ReachLimit
     if not reason.strip():
         raise BadReach("The reason is empty.")
     if len(reason) > MAX_REASON_LENGTH:
-        raise BadReach(f"The reason has {len(reason)} characters; {MAX_REASON_LENGTH} are the most.")
+        raise BadReach(f"The reason has {len(reason)} characters; the limit is {MAX_REASON_LENGTH}.")
     return limit if current is None else replace(limit, at=max(limit.at, current.at + _TICK))
 
 

@@ -108,7 +108,7 @@ def advance(
 
     Records applied or known before change only the offset, so redelivery is idempotent.
     """
-    assert head.is_published, "finish what was decided before deciding more"
+    assert head.is_published, "publish the decided bursts before deciding again"
     after = replace(head, version=head.version + 1, nonce=nonce)
     seen = set(known)
     for record in records:
@@ -154,7 +154,7 @@ def after_retraction(head: Head, bursts: Sequence[Burst], changed: Sequence[Sequ
     No mention joins a burst that is no longer public: it was announced already, and new mentions must be announced.
     Such a burst is no longer the first of its day. The next public burst to open is, even if a later one is open now.
     """
-    assert head.is_published, "finish what was decided before deciding more"
+    assert head.is_published, "publish the decided bursts before deciding again"
     after = replace(head, version=head.version + 1, nonce=nonce, outbox=tuple(bursts), changed=tuple(changed))
     remaining = {burst.key.seq: burst for burst in bursts}
     if head.first and not _is_public(remaining.get(head.first.seq)):

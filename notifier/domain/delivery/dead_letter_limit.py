@@ -67,7 +67,9 @@ class LaneStop:
 
     @property
     def reason(self) -> str:
-        return f"more than {self.limit} died {'in a row' if self.kind is LimitKind.IN_A_ROW else 'in the window'}"
+        return (
+            f"more than {self.limit} dead letters {'in a row' if self.kind is LimitKind.IN_A_ROW else 'in the window'}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

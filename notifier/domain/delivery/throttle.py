@@ -72,11 +72,11 @@ def validated_throttle(throttle: Throttle) -> Throttle:
     if not throttle.reason.strip():
         raise BadThrottle("The reason is empty.")
     if throttle.tier not in TIERS:
-        raise BadThrottle(f"Nothing is delivered to the tier {throttle.tier}.")
+        raise BadThrottle(f"Tier {throttle.tier} has no deliveries to throttle.")
     if throttle.rate is not None and not 0 < throttle.rate < inf:
-        raise BadThrottle("A rate is a number above 0; to stop a tier, pause it.")
+        raise BadThrottle("A rate must be above 0; use a pause to stop a tier.")
     if not throttle.starts_at < throttle.ends_at <= throttle.starts_at + MAX_DURATION:
-        raise BadThrottle("It ends after it starts, and within 7 days.")
+        raise BadThrottle("A throttle must end after its start, and within 7 days.")
     return throttle
 
 

@@ -85,9 +85,12 @@ class PushServices:
     def __post_init__(self) -> None:
         for host in self.hosts:
             if not _PATTERN.fullmatch(host) or host in LOOPBACK:
-                raise BadSetting(f"{host!r} is no name of a push service: a host with a dot, or *. and such a host.")
+                raise BadSetting(
+                    f"{host!r} is not the name of a push service; use a host name with a dot, or *. and "
+                    "such a host name."
+                )
         if self.loopback and self.production:
-            raise BadSetting("A push service on a loopback address is for development, and this is production.")
+            raise BadSetting("A push service on a loopback address is for development; this is production.")
 
     def endpoint(self, url: str) -> Endpoint:
         """Parse an endpoint. Raises UnknownService for another host, and ValueError for any other fault.
@@ -95,14 +98,14 @@ class PushServices:
         The message never contains the URL, which is a secret of its browser.
         """
         if len(url) > MAX_ENDPOINT_LENGTH:
-            raise ValueError(f"it is longer than {MAX_ENDPOINT_LENGTH} characters")
+            raise ValueError(f"it has more than {MAX_ENDPOINT_LENGTH} characters")
         if self.loopback and (local := _LOCAL.fullmatch(url)) and (endpoint := _loopback_endpoint(*local.groups())):
             return endpoint
         if not (remote := _REMOTE.fullmatch(url)):
-            raise ValueError("it is no https:// address as browsers write it, of a host on port 443")
+            raise ValueError("it must be an https:// URL as browsers write it, of a host on port 443")
         host, path = remote.groups()
         if not any(_covers(pattern, host) for pattern in self.hosts):
-            raise UnknownService("its host is no push service that is known here")
+            raise UnknownService("its host is not a known push service")
         return Endpoint(scheme="https", host=host, port=HTTPS, path=path)
 
 
@@ -140,19 +143,19 @@ def apple_token(token: str, topic: str, environment: str, *, topics: Collection[
     """Validate an APNs token. Raises BadDevice, or ForeignDevice for a topic that is not in `topics` (empty: any)."""
     small = token.lower()
     if not _APPLE.fullmatch(small):
-        _refuse("A token of Apple's has 64 to 200 hexadecimal digits, an even number.")
+        _refuse("An APNs token has 64 to 200 hexadecimal digits, an even number.")
     if len(topic) > MAX_TOPIC_LENGTH or not _TOPIC.fullmatch(topic):
-        _refuse("topic is the app's bundle, as com.example.app.")
+        _refuse("topic must be the bundle id of the app, such as com.example.app.")
     if environment not in set(ApnsEnvironment):
-        _refuse(f"The environment is {environment[:40]!r}; there are {', '.join(ApnsEnvironment)}.")
+        _refuse(f"Unknown environment: {environment[:40]!r}; use one of {', '.join(ApnsEnvironment)}.")
     if topics and topic not in topics:
-        raise ForeignDevice("topic is of an app that no alert is sent to from here.")
+        raise ForeignDevice("No alerts are sent to the app in topic.")
     return AppleToken(token=small, topic=topic, environment=ApnsEnvironment(environment))
 
 
 def firebase_token(token: str) -> FirebaseToken:
     if not _FIREBASE.fullmatch(token):
-        _refuse("A token of Firebase's has 32 to 2048 letters, digits, _, - and :.")
+        _refuse("An FCM token has 32 to 2048 letters, digits, _, - and :.")
     return FirebaseToken(token=token)
 
 
@@ -171,7 +174,7 @@ def web_subscription(
     """
     point = _bytes(key, KEY_BYTES, "p256dh")
     if not _on_curve(point):
-        _refuse("p256dh is no point of P-256.")
+        _refuse("p256dh is not a point on P-256.")
     return WebSubscription(
         endpoint=_endpoint(endpoint, services), key=point, secret=_bytes(secret, SECRET_BYTES, "auth")
     )
@@ -180,14 +183,14 @@ def web_subscription(
 def locale(tag: str) -> str:
     """Validate a language tag such as `de` or `pt-BR`; `pt_BR` is accepted and normalized. Raises BadDevice."""
     if len(tag) > MAX_LOCALE_LENGTH or not _LOCALE.fullmatch(tag):
-        _refuse("locale is a language's tag, as pt-BR.")
+        _refuse("locale must be a language tag such as pt-BR.")
     return tag.replace("_", "-")
 
 
 def time_zone(name: str) -> str:
     """Validate an IANA time zone. Raises BadDevice."""
     if len(name) > MAX_ZONE_LENGTH or not is_known_zone(name):
-        _refuse("time_zone is a name of the IANA, as Europe/Berlin.")
+        _refuse("time_zone must be an IANA time zone such as Europe/Berlin.")
     return name
 
 
@@ -195,9 +198,9 @@ def _endpoint(url: str, services: PushServices) -> str:
     try:
         services.endpoint(url)
     except UnknownService as error:
-        raise ForeignDevice(f"The endpoint is refused: {error}.") from error
+        raise ForeignDevice(f"The endpoint is rejected: {error}.") from error
     except ValueError as error:
-        raise BadDevice(f"The endpoint is refused: {error}.") from error
+        raise BadDevice(f"The endpoint is rejected: {error}.") from error
     return url
 
 
@@ -208,7 +211,7 @@ def _bytes(text: str, size: int, name: str) -> bytes:
         with suppress(NotBase64):
             decoded = urlsafe_b64decode(bare + "=" * (-len(bare) % 4))
     if len(decoded) != size:
-        _refuse(f"{name} is {size} bytes as base64url.")
+        _refuse(f"{name} must be {size} bytes as base64url.")
     return decoded
 
 

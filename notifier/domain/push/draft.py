@@ -28,8 +28,8 @@ _CAP_REASONS: Mapping[Ruling, SilentReason] = {
     Ruling.DAILY: SilentReason.DAILY,
     Ruling.SAME_TWEET: SilentReason.SAME_TWEET,
 }
-_NO_LONGER_ALLOWED = "its person is to be told no more, or it is somebody else's"
-_TOO_LATE = "half an hour was over before it could be sent again"
+_NO_LONGER_ALLOWED = "the user must not be alerted any more, or the device belongs to another user"
+_TOO_LATE = "the retry window of half an hour closed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -192,7 +192,7 @@ def failure_of(attempt_state: AttemptState, receipt: Receipt, now: datetime, cha
 
 def in_doubt(attempt_state: AttemptState, now: datetime) -> FailedAttempt:
     """Count an attempt whose worker crashed. Its retry window opens when the crash is found, if not before."""
-    spent, reason = _spent(attempt_state, now), "whoever sent it ended over it"
+    spent, reason = _spent(attempt_state, now), "the worker that sent it crashed"
     if spent.failures >= MAX_TRIES:
         return FailedAttempt(state=spent, outcome=AlertOutcome.GIVEN_UP, reason=reason)
     return FailedAttempt(state=spent, outcome=AlertOutcome.UNKNOWN, at=now, reason=reason)

@@ -53,7 +53,7 @@ def checked_event(
     """Build the event. Raises BadEvent with the field that is wrong."""
     names = _mentioned(mentioned)
     if not names:
-        raise BadEvent("data.mentions names nobody.")
+        raise BadEvent("data.mentions is empty.")
     return Event(
         id=EventId(_name("source", source), _name("id", id)),
         tweet=_name("data.tweet", tweet),
@@ -131,7 +131,7 @@ def checked_account(
     """
     known = {flag: on for flag, on in flags.items() if on is not None}
     if not known:
-        raise BadEvent(f"data says none of {', '.join(flags)}.")
+        raise BadEvent(f"data must set at least one of {', '.join(flags)}.")
     _checked_time(happened_at, now)
     return AccountChange(
         id=EventId(_name("source", source), _name("id", id)),
@@ -194,7 +194,7 @@ def id_problem(value: str) -> str | None:
     if not value:
         return "is empty"
     if len(value) > MAX_ID_LENGTH:
-        return f"has {len(value)} characters; {MAX_ID_LENGTH} are the most"
+        return f"has {len(value)} characters; the limit is {MAX_ID_LENGTH}"
     if _CONTROL.search(value):
         return "has control characters"
     return None
@@ -203,13 +203,13 @@ def id_problem(value: str) -> str | None:
 def _mentioned(names: Iterable[str]) -> tuple[UserId, ...]:
     distinct = dict.fromkeys(names)
     if len(distinct) > MAX_MENTIONED:
-        raise BadEvent(f"data.mentions names {len(distinct)} accounts; {MAX_MENTIONED} are the most.")
+        raise BadEvent(f"data.mentions names {len(distinct)} accounts; the limit is {MAX_MENTIONED}.")
     return tuple(UserId(_name("data.mentions", name)) for name in distinct)
 
 
 def _sequence(value: int) -> int:
     if not 1 <= value <= HIGHEST_SEQUENCE:
-        raise BadEvent(f"data.sequence is {value}; it counts from 1 to {HIGHEST_SEQUENCE}.")
+        raise BadEvent(f"data.sequence is {value}; it must be from 1 to {HIGHEST_SEQUENCE}.")
     return value
 
 

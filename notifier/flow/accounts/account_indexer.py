@@ -80,7 +80,7 @@ class AccountIndexer:
         token = fencing_token(self.epochs.begin("account_indexer"))
         # Check after the epoch has begun, and before the read-modify-write, as the graph indexer does.
         if not self.owns_records():
-            raise LogUnavailable("Another reader has the partition.")
+            raise LogUnavailable("Another consumer owns the partition.")
         account_records = [unpack(AccountRecord, logged.record.value) for logged in records]
         changes = [record.change for record in account_records if record.change]
         numbers = self.directory.assign_numbers({change.user for change in changes})

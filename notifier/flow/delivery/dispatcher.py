@@ -145,7 +145,7 @@ class Dispatcher:
         except Poison as cause:
             if len(keys) > 1:
                 return [progress for key in keys for progress in self._read([key])]
-            LOGGER.error("%s can't be dispatched: %s", keys[0], cause)
+            LOGGER.error("can't dispatch %s: %s", keys[0], cause)
             self.metrics.dead_letters.labels("dispatcher").inc()
             self.unreadable.update(keys)
             return ()

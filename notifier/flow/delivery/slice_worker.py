@@ -109,12 +109,12 @@ class SliceWorker:
         now = self.clock.now()
         claim = self.claims.claim(slice_, self.owner, now, now + slice_.terms.claim)
         if claim is None:
-            return Retry(reason="somebody else holds it")
+            return Retry(reason="claimed by another worker")
         lease = SliceLease(claim, self.claims, self.clock, self.on_progress, self.is_stopping)
         try:
             # The first claim needs no check: a slice completes only after a claim.
             if claim.attempt > 1 and self._is_completed(slice_):
-                return Retry(reason="it has ended")
+                return Retry(reason="the slice has ended")
             burst = self.bursts.read([slice_.burst])[slice_.burst]
             return self._complete(self.handlers[slice_.step](burst, slice_, lease), lease)
         except ClaimLost:

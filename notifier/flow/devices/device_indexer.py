@@ -73,7 +73,7 @@ class DeviceIndexer:
         token = fencing_token(self.epochs.begin("device_indexer"))
         # Check after the epoch has begun, and before the read-modify-write, as the graph indexer does.
         if not self.owns_records():
-            raise LogUnavailable("Another reader has the partition.")
+            raise LogUnavailable("Another consumer owns the partition.")
         device_records = [unpack_device_record(logged.record.value) for logged in records]
         updates = [record.update for record in device_records if record.update is not None]
         self.devices.write(updates)

@@ -54,7 +54,7 @@ class DeviceRegistry:
         if account is None and create:
             return self.directory.assign_numbers([user])[user]
         if account is None or account.deleted:
-            raise NotFound(f"The user is {user}.")
+            raise NotFound(f"Unknown user: {user}.")
         return account.member
 
     def list_devices(self, member: Member) -> Sequence[Device]:

@@ -151,7 +151,7 @@ def _list_differences(
     shown = [(item.entry.key, item.unread) for item in page.items if item.entry.key not in skipped]
     stored = [(entry.key, is_unread(entry, view.viewer)) for entry in within if entry.key not in skipped]
     if shown != stored:
-        yield f"the list is [{_format_entries(shown)}], and must be [{_format_entries(stored)}]"
+        yield f"the list is [{_format_entries(shown)}], expected [{_format_entries(stored)}]"
 
 
 def _badge_differences(
@@ -163,7 +163,7 @@ def _badge_differences(
     most += sum(is_unread(entry, view.viewer) for entry in retracted)
     answered = BADGE_LIMIT + 1 if badge.more else badge.count
     if not min(least, BADGE_LIMIT + 1) <= answered <= min(most, BADGE_LIMIT + 1):
-        yield f"the badge is {answered}, and must be {least} to {most}"
+        yield f"the badge is {answered}, expected {least} to {most}"
 
 
 def _is_settled(view: InboxView, entry: Entry) -> bool:

@@ -113,7 +113,7 @@ class GapFetch:
     async def _view(self, user: UserId) -> InboxView:
         member = await self.people.member(user)
         if member is None:
-            raise NotFound(f"The user is {user}.")
+            raise NotFound(f"Unknown user: {user}.")
         return InboxView(viewer=await self.people.viewer(user, member), member=member, now=self.clock.now())
 
     async def _partial(self, view: InboxView, query: _Query, limit: int) -> GapPage:

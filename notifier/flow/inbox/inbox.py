@@ -125,14 +125,14 @@ class UncachedInbox:
         known = await self.entries(view, bursts)
         for key in bursts:
             if key not in known or not self._may_mark(view, known[key]):
-                raise NotFound("A burst is not in the person's inbox.")
+                raise NotFound("A burst is not in the user's inbox.")
         await self.people.mark(view.member, bursts, mark)
         self.last_known_pages.apply_mark(user, bursts, mark)
 
     async def _view(self, user: UserId) -> InboxView:
         member = await self.people.member(user)
         if member is None:
-            raise NotFound(f"The user is {user}.")
+            raise NotFound(f"Unknown user: {user}.")
         return InboxView(viewer=await self.people.viewer(user, member), member=member, now=self.clock.now())
 
     def _listing(self, view: InboxView, after: InboxPosition | None) -> Listing:
@@ -249,7 +249,7 @@ class Inbox:
         known = await self.entries(view, bursts)
         for key in bursts:
             if key not in known or not _may_mark(view, known[key]):
-                raise NotFound("A burst is not in the person's inbox.")
+                raise NotFound("A burst is not in the user's inbox.")
         await self.people.mark(viewer.member, bursts, mark)
         self.viewers.set_marks(user, viewer.viewer.marks.with_mark(bursts, mark))
 
@@ -271,7 +271,7 @@ class Inbox:
         now = self.clock.now()
         has_fallback = after is None and _last_page(cached, now) is not None
         if has_fallback and not self.breaker.allows(now):
-            raise StoreUnavailable("It has failed just now.")
+            raise StoreUnavailable("The store failed a moment ago.")
         try:
             # A cached viewer who requests a later page has had a slot before.
             if has_fallback or (cached is not None and after is not None):

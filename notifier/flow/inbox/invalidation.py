@@ -237,7 +237,7 @@ class SharedVersionLookups:
         except NotifierError as error:
             _fail(waiting, error)
         except Exception:  # requests that wait for the next look-up must still get it
-            LOGGER.exception("look-up for inboxes failed")
+            LOGGER.exception("inbox look-up failed")
             _fail(waiting, StoreUnavailable("The look-up failed."))
         except BaseException:
             _fail([*waiting, *self._waiting], StoreUnavailable("The look-up was stopped."))

@@ -89,7 +89,7 @@ class PreferenceEditor:
 
     async def _member(self, user: UserId) -> Member:
         if (member := await self.people.member(user)) is None:
-            raise NotFound(f"The user is {user}.")
+            raise NotFound(f"Unknown user: {user}.")
         return member
 
 

@@ -124,7 +124,7 @@ class ViewerFacts:
         with self.metrics.inbox_store():
             member = await self.people.member(user)
         if member is None:
-            raise NotFound(f"The user is {user}.")
+            raise NotFound(f"Unknown user: {user}.")
         return member
 
     async def _facts(self, user: UserId, member: Member) -> InboxContext:
@@ -137,7 +137,7 @@ class ViewerFacts:
             context = await self.people.open(user, member)
         if context is None:
             self.viewers.forget(user)
-            raise NotFound(f"The user is {user}.")
+            raise NotFound(f"Unknown user: {user}.")
         return context
 
     async def _insert_versions(self, member: Member) -> VersionLookup | None:

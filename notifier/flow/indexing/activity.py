@@ -105,7 +105,7 @@ class RollUp:
                     shards, hours, token, {kind: earliest_expiry_hour(kind, hour, self.reach) for kind in rebuild}
                 )
             except Poison:  # these shards stay unchanged; the other shards do not wait for them
-                LOGGER.exception("the shards %d to %d were not rolled up", shards[0], shards[-1])
+                LOGGER.exception("shards %d to %d were not rolled up", shards[0], shards[-1])
                 self.metrics.activity_unreadable.inc()
         if rebuild:
             self.active_sets.delete_expired(hour - EXPIRED_KEPT_HOURS)
@@ -117,7 +117,7 @@ class RollUp:
 
     def _note_emptied(self) -> None:
         if self.last_hour is not None and self.hours.last_roll_up() is None:
-            LOGGER.warning("the cache was emptied: who looked since the last round may count an hour later")
+            LOGGER.warning("Redis lost activity data; recent visitors may become active up to an hour late")
             self.metrics.activity_emptied.inc()
 
     def _shards(self) -> Iterator[Sequence[int]]:

@@ -228,7 +228,7 @@ class SelfRepairingSets:
             if not any(requested):
                 raise
             # Every retry requests it again until it is done, because the requesting process may have crashed.
-            raise StoreUnavailable(f"It is made again: {poison}") from poison
+            raise StoreUnavailable(f"The bitmap is being rebuilt: {poison}") from poison
 
     def _request_rebuild(self, owner: Subject, shards: Iterable[int]) -> Collection[int]:
         """Request a rebuild of damaged shards from the indexer, the only writer of these bitmaps; return them."""

@@ -53,7 +53,7 @@ class GraphIndexer:
         # Check after the epoch has begun, and before the read-modify-write. An earlier owner of these records has a
         # lower fencing token, so its late writes lose; a later owner has a higher one.
         if not self.owns_records():
-            raise LogUnavailable("Another reader has the partition.")
+            raise LogUnavailable("Another consumer owns the partition.")
         graph_records = [unpack(GraphRecord, logged.record.value) for logged in records]
         # User blocks come first, so that they take effect as early as possible.
         self._write_user_blocks([record.user_block_change for record in graph_records if record.user_block_change])

@@ -24,7 +24,7 @@ class NamedRule:
         except Exception as error:
             raise RuleFailed(f"{self.place}: {type(error).__name__}: {error}.") from error
         if not isinstance(bitmaps, Mapping) or not all(map(_tier, bitmaps.items())):
-            raise RuleFailed(f"{self.place} doesn't give a bitmap of the shard for each tier that it names.")
+            raise RuleFailed(f"{self.place} must return a bitmap of the shard for each tier that it names.")
         return bitmaps
 
 
@@ -40,9 +40,9 @@ def tier_rule(place: str) -> TierRule:
         rule = NamedRule(place=place, rule=getattr(import_module(module), name))
         rule(ShardSets(sets={}))
     except RuleFailed as error:
-        raise BadSetting(f"The rule of tiers can't be used: {error.detail}") from error
+        raise BadSetting(f"The tier rule can't be used: {error.detail}") from error
     except Exception as error:
-        raise BadSetting(f"The rule of tiers {place} can't be used: {type(error).__name__}: {error}.") from error
+        raise BadSetting(f"The tier rule {place} can't be used: {type(error).__name__}: {error}.") from error
     return rule
 
 

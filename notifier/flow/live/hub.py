@@ -243,9 +243,9 @@ class LiveHub:
 
     def _admit(self, user: UserId) -> None:
         if self.is_closed or self.opened.total() >= self.max_streams:
-            raise StreamsFull(f"It takes {self.max_streams}.")
+            raise StreamsFull(f"The limit is {self.max_streams} streams.")
         if self.opened[user] >= MAX_STREAMS_PER_USER:
-            raise TooManyStreams(f"One may have {MAX_STREAMS_PER_USER}.")
+            raise TooManyStreams(f"The limit is {MAX_STREAMS_PER_USER} streams per user.")
         self.opened[user] += 1
         self.metrics.streams.set(self.opened.total())
 
@@ -295,7 +295,7 @@ class LiveHub:
             except CacheUnavailable:  # fails open: the store is swept meanwhile
                 self.metrics.outages.labels("cache").inc()
             except Exception:
-                LOGGER.exception("The live bus could not be heard")
+                LOGGER.exception("the live bus failed")
             self.is_disconnected = True
             await self.pause(SWEEP_SECONDS)
 
@@ -335,4 +335,4 @@ class LiveHub:
         except Unavailable:  # fails open: known data stays in use until the store answers again
             self.metrics.outages.labels("store").inc()
         except Exception:
-            LOGGER.exception("A step of the live streams failed")
+            LOGGER.exception("a step of the live streams failed")

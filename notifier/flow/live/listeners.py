@@ -48,7 +48,7 @@ class ListenerRegistry:
         """Return the user's listener, made if necessary. Raises NotFound and StoreUnavailable."""
         member = await self.inbox.people.member(user)
         if member is None:
-            raise NotFound(f"The user is {user}.")
+            raise NotFound(f"Unknown user: {user}.")
         # A digest that fell due in the last few seconds may be missing from a page that was made meanwhile.
         digested_at = self.clock.now() - SETTLE_DELAY
         return self.listeners.setdefault(user, Listener(user=user, member=member, digested_at=digested_at))
@@ -149,7 +149,7 @@ class ListenerRegistry:
         """
         async with listener.lock:
             if await self.inbox.people.member(listener.user) != listener.member:
-                raise NotFound(f"The user is {listener.user}.")
+                raise NotFound(f"Unknown user: {listener.user}.")
             viewer = await self.inbox.people.viewer(listener.user, listener.member)
             remarked = set(listener.remarked)
             view = InboxView(viewer=viewer, member=listener.member, now=self.clock.now())

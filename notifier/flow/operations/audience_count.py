@@ -28,7 +28,7 @@ def live_sets_by_shard(
         try:
             live_sets = sets.live(subject, batch, restricted_to)
         except Poison as poison:  # counting requests no repair; the message says how to request one
-            raise Unavailable(f"{poison.detail} Try `notifier audience verify @{subject.owner} --repair`.") from poison
+            raise Unavailable(f"{poison.detail} Run `notifier audience verify @{subject.owner} --repair`.") from poison
         yield from zip(batch, live_sets, strict=True)
         advance(len(batch))
 

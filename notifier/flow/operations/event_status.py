@@ -24,9 +24,9 @@ from notifier.ports.event_log import EventLog, Record
 from notifier.ports.ledger import Ledger
 from notifier.ports.retractions import HeldMentions
 
-PULL_ONLY_NOTE = "Served by pull: the budget of fan-outs was spent."
-RETRACTED_NOTE = "Taken back: nobody sees it any more."
-RESTRICTED_NOTE = "Its author is protected now: it is left to those who follow the author."
+PULL_ONLY_NOTE = "Served by the pull path: the fan-out budget was spent."
+RETRACTED_NOTE = "Retracted: no user sees it."
+RESTRICTED_NOTE = "The author is protected now: only the author's followers see it."
 MAX_SEARCHED = 20_000
 """Records of a stream that are searched: 40 s at the peak of 500 a second."""
 
@@ -101,7 +101,7 @@ class EventStatusLookup:
             # Read it again last: an event that stayed ahead of the log search was sequenced meanwhile.
             accounts = self._accounts(source, id)
         if not accounts:
-            raise NotFound(f"The event is {id}.")
+            raise NotFound(f"Unknown event: {id}.")
         sequenced = any(account.refusal or account.bursts for account in accounts)
         return EventReport(
             id=id, status=EventStatus.SEQUENCED if sequenced else EventStatus.ACCEPTED, accounts=accounts
@@ -129,7 +129,7 @@ class EventStatusLookup:
                 return True
             whole = whole and waits is not None
         if not whole:
-            raise Unavailable(f"Too much waits to be sequenced to say what became of {id}.")
+            raise Unavailable(f"Too many records are waiting to be sequenced; the status of {id} is unknown.")
         return False
 
     def _is_waiting_in(self, stream: str, source: str | None, id: str) -> bool | None:

@@ -80,7 +80,7 @@ class CircuitBreakers:
         after = record(before, self.settings, _result_of(receipt), now)
         if isinstance(after, Open) and not isinstance(before, Open):
             pause = retry_at(after, self.settings, now) - now
-            LOGGER.error("No alerts by %s for %g s: %s", line, pause.total_seconds(), after.reason)
+            LOGGER.error("circuit opened for %s, next probe in %g s: %s", line, pause.total_seconds(), after.reason)
             self.metrics.circuits_opened.labels(provider_of(line)).inc()
             self.reported.pop(line, None)
         self._store(line, after)
@@ -91,7 +91,7 @@ class CircuitBreakers:
     def _report_part(self, part: str, receipt: ConfigError, now: datetime) -> None:
         """Report like an open circuit, but open none: only the response shows which devices are refused."""
         if is_due(self.reported.get(part), self.settings.open_for, now):
-            LOGGER.error("Some alerts are refused, %s: %s", part, receipt.reason)
+            LOGGER.error("some alerts are rejected, %s: %s", part, receipt.reason)
             self.metrics.circuits_opened.labels(provider_of(part)).inc()
             self.reported[part] = now
             with suppress(CacheUnavailable):  # fails open, as below

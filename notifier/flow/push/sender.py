@@ -28,7 +28,7 @@ URGENT_TIERS = (Tier.P0, Tier.P1)
 """Tiers of currently active members. For other tiers the device shows the alert without waking up for it."""
 SLOW_RESPONSE = timedelta(seconds=1)
 """Limit for the first receipt of a batch. A slower provider is overloaded."""
-ACCEPTED, CIRCUIT_OPEN = "accepted", "its provider is left alone for a while"
+ACCEPTED, CIRCUIT_OPEN = "accepted", "the circuit of its provider is open"
 
 PlacedAttempt = tuple[int, SendAttempt]
 """An attempt with the index of its draft in the batch."""

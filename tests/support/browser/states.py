@@ -59,7 +59,7 @@ def delivered(page: Page) -> None:
     Before their first burst the page shows those of the small accounts that the API mentions once a second.
     """
     expect(page.locator("#grown")).to_contain_text(STAR_DELIVERED, timeout=PATIENCE)
-    expect(page.locator("#sum")).to_contain_text("the books balance", timeout=PATIENCE)
+    expect(page.locator("#sum")).to_contain_text("the accounting balances", timeout=PATIENCE)
 
 
 def demo_states(page: Page) -> Iterator[str]:

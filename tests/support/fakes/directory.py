@@ -37,7 +37,7 @@ class MemoryDirectory:
 
     def lease(self, count: int) -> Member:
         if count < 1:
-            raise ValueError(f"{count} numbers can't be leased.")
+            raise ValueError(f"can't lease {count} numbers")
         with self._lock:
             first = Member(self._free)
             self._free += count

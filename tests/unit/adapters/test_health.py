@@ -122,7 +122,8 @@ def test_single_copy_remedy_states_the_possible_loss() -> None:
         inspection.name: inspection for inspection in inspect_cassandra(with_replication({"here": "1"}, *nodes), ACCESS)
     }
     alter = (
-        "ALTER KEYSPACE ours WITH replication = {'class': 'NetworkTopologyStrategy', 'here': 3}. Then `nodetool repair"
+        "ALTER KEYSPACE ours WITH replication = {'class': 'NetworkTopologyStrategy', 'here': 3}. "
+        "Then run `nodetool repair"
     )
     assert inspections["cassandra copies"].remedy.startswith(alter)
 

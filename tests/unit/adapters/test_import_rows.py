@@ -73,7 +73,7 @@ def test_missing_optional_columns_count_as_empty(tmp_path: Path) -> None:
 def test_listed_user_is_vip_unless_row_says_no(tmp_path: Path) -> None:
     accepted, rejected = read(csv_of(tmp_path, "user,vip\nu1,\nu2,0\nu3,yes\nu4,perhaps\n"), VIPS)
     assert [(row.user, row.said[Flag.VIP]) for row in accepted] == [("u1", True), ("u2", False), ("u3", True)]
-    assert rejected == [(5, "vip is 'perhaps'; true, false or nothing is needed.")]
+    assert rejected == [(5, "vip is 'perhaps'; it must be true, false or empty.")]
 
 
 def test_preferences_for_accounts_and_for_everything_are_read(tmp_path: Path) -> None:
@@ -121,35 +121,38 @@ def test_impossible_timestamp_is_rejected_and_precise_one_accepted(tmp_path: Pat
     assert (precise.visible_from, rejected) == (datetime(2030, 1, 1, tzinfo=UTC), [])
     accepted, [(line, reason)] = read(tmp_path / "ms.parquet", PREFERENCES)
     assert ([row.user for row in accepted], line) == (["bob"], 1)
-    assert reason.endswith("true, or a moment as 2026-01-31T09:00:00Z is needed.")
+    assert reason.endswith("it must be true, or a time such as 2026-01-31T09:00:00Z.")
 
 
 REJECTED_VALUES: list[tuple[Mapping[str, object], str]] = [
-    ({"account": "nova", "volume": "loud"}, "volume is 'loud'; default, all, first, digest, off or nothing is needed."),
-    ({"volume": "default"}, "volume is 'default'; all, first, digest, off or nothing is needed."),
-    ({"muted": True}, "muted is of an account, and the row names none."),
-    ({"account": "nova", "push": True}, "push, quiet and zone are of everything, and the row names an account."),
-    ({"account": "nova", "muted": "soon"}, "muted is 'soon'; true, or a moment as 2026-01-31T09:00:00Z is needed."),
+    ({"account": "nova", "volume": "loud"}, "volume is 'loud'; it must be default, all, first, digest, off or empty."),
+    ({"volume": "default"}, "volume is 'default'; it must be all, first, digest, off or empty."),
+    ({"muted": True}, "muted requires an account, but the row names none."),
+    (
+        {"account": "nova", "push": True},
+        "push, quiet and zone apply to all notifications, but the row names an account.",
+    ),
+    ({"account": "nova", "muted": "soon"}, "muted is 'soon'; it must be true, or a time such as 2026-01-31T09:00:00Z."),
     ({"account": "nova", "muted": "2026-12-24"}, "muted has no time zone."),
     (
         {"account": "nova", "muted": "0001-01-01T00:00:00+23:00"},
-        "muted is '0001-01-01T00:00:00+23:00'; no clock ever tells it.",
+        "muted is '0001-01-01T00:00:00+23:00'; the year is out of range.",
     ),
     (
         {"account": "nova", "muted": "9999-12-31T23:00:00-23:00"},
-        "muted is '9999-12-31T23:00:00-23:00'; no clock ever tells it.",
+        "muted is '9999-12-31T23:00:00-23:00'; the year is out of range.",
     ),
-    ({"account": "x" * 257, "volume": "off"}, "account has 257 characters; 256 are the most."),
-    ({"quiet": "22:00"}, "quiet is '22:00'; 22:00-07:00 is how it is written."),
-    ({"quiet": "22:00-7"}, "quiet is '22:00-7'; 22:00-07:00 is how it is written."),
-    ({"quiet": "07:00-07:00"}, "quiet begins and ends at different times."),
-    ({"zone": "Mars/Olympus"}, "zone is 'Mars/Olympus'; a name of the IANA is needed, as Europe/Berlin."),
-    ({"zone": "../" * 40}, "zone is '" + ("../" * 40)[:40] + "…'; a name of the IANA is needed, as Europe/Berlin."),
-    ({"push": "loudly"}, "push is 'loudly'; true, false or nothing is needed."),
+    ({"account": "x" * 257, "volume": "off"}, "account has 257 characters; the limit is 256."),
+    ({"quiet": "22:00"}, "quiet is '22:00'; it must be written like 22:00-07:00."),
+    ({"quiet": "22:00-7"}, "quiet is '22:00-7'; it must be written like 22:00-07:00."),
+    ({"quiet": "07:00-07:00"}, "quiet must begin and end at different times."),
+    ({"zone": "Mars/Olympus"}, "zone is 'Mars/Olympus'; it must be an IANA time zone such as Europe/Berlin."),
+    ({"zone": "../" * 40}, "zone is '" + ("../" * 40)[:40] + "…'; it must be an IANA time zone such as Europe/Berlin."),
+    ({"push": "loudly"}, "push is 'loudly'; it must be true, false or empty."),
     ({"user": "", "push": True}, "user is empty."),
     ({"user": None, "push": True}, "user is missing."),
-    ({}, "It says nothing; volume or muted or push or quiet or zone is needed."),
-    ({"account": "nova", "vol": "off"}, "It says nothing; volume or muted or push or quiet or zone is needed."),
+    ({}, "The row sets nothing; volume or muted or push or quiet or zone is required."),
+    ({"account": "nova", "vol": "off"}, "The row sets nothing; volume or muted or push or quiet or zone is required."),
 ]
 
 
@@ -164,7 +167,7 @@ def test_invalid_row_is_rejected_and_its_neighbors_accepted(
 
 
 def test_malformed_row_is_rejected(tmp_path: Path) -> None:
-    assert read(csv_of(tmp_path, "user,vip\nada\n\n"), ACCOUNTS) == ([], [(2, "It has 1 of 2 columns.")])
+    assert read(csv_of(tmp_path, "user,vip\nada\n\n"), ACCOUNTS) == ([], [(2, "The row has 1 of 2 columns.")])
     (tmp_path / "rows.ndjson").write_text('[]\n{"user": "ada", "vip": 1.5}\n')
     assert [line for line, _ in read(tmp_path / "rows.ndjson", ACCOUNTS)[1]] == [1, 2]
 
@@ -210,13 +213,13 @@ def test_reported_ignored_fields_are_bounded(tmp_path: Path) -> None:
 
 
 def test_missing_required_column_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadImport, match="The first line names name, vip; user is needed"):
+    with pytest.raises(BadImport, match="The header has name, vip; user is required"):
         read(csv_of(tmp_path, "name,vip\nada,1\n"), ACCOUNTS)
     pq.write_table(pa.table({"name": ["ada"]}), tmp_path / "rows.parquet")
-    with pytest.raises(BadImport, match="Its columns are name; user is missing"):
+    with pytest.raises(BadImport, match="The file has the columns name; user is missing"):
         read(tmp_path / "rows.parquet", VIPS)
     pq.write_table(pa.table({"user": ["ada"], "vol": ["off"]}), tmp_path / "rows.parquet")
     with pytest.raises(
-        BadImport, match="Its columns are user, vol; volume or muted or push or quiet or zone is missing"
+        BadImport, match="The file has the columns user, vol; volume or muted or push or quiet or zone is missing"
     ):
         read(tmp_path / "rows.parquet", PREFERENCES)

@@ -99,9 +99,9 @@ def test_import_resumes_after_any_batch(name: str, tmp_path: Path) -> None:
 
 REJECTED_NAMES: list[tuple[str, str]] = [
     ("", "follower is empty."),
-    ("x" * 1_000, "follower has 1000 characters; 256 are the most."),
+    ("x" * 1_000, "follower has 1000 characters; the limit is 256."),
     ("u\x07", "follower has control characters."),
-    ("nova", "Nobody follows himself."),
+    ("nova", "An account can't follow itself."),
 ]
 
 
@@ -118,7 +118,7 @@ def test_malformed_row_is_rejected(tmp_path: Path) -> None:
     csv = write_file(tmp_path, "a.csv", b"followed,x,follower\nnova,1,u1\nnova\n\nnova,\xff,\xff\n")
     assert read(csv, "csv")[:2] == (
         [("u1", "nova")],
-        [(3, "It has 1 of 3 columns."), (5, "follower has control characters.")],
+        [(3, "The row has 1 of 3 columns."), (5, "follower has control characters.")],
     )
     lines = b'{"follower": 1, "followed": "nova"}\n[]\n{"followed": "nova"}\n{"follower": 1.5, "followed": "nova"}\nx\n'
     pairs, rejected, _ = read(write_file(tmp_path, "a.ndjson", lines), "ndjson")
@@ -130,7 +130,7 @@ def test_malformed_row_is_rejected(tmp_path: Path) -> None:
 def test_numeric_ids_are_read_and_missing_ones_rejected(tmp_path: Path) -> None:
     pq.write_table(pa.table({"follower": [1, None, 3], "followed": [9, 9, 3]}), tmp_path / "n.parquet")
     pairs, rejected, _ = read(tmp_path / "n.parquet", "parquet", batch_size=3)
-    assert (pairs, rejected) == ([("1", "9")], [(2, "follower is missing."), (3, "Nobody follows himself.")])
+    assert (pairs, rejected) == ([("1", "9")], [(2, "follower is missing."), (3, "An account can't follow itself.")])
 
 
 def test_valid_numeric_columns_are_read_as_arrays(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_unusual_number_is_validated_by_itself(number: int, tmp_path: Path) -> N
     )
     pairs, rejected, _ = read(tmp_path / "n.parquet", "parquet")
     assert [(str(a), str(b)) for a, b in pairs] == [("1", "9"), (str(number), "9")]
-    assert rejected == ([(2, "Nobody follows himself.")] if number == 9 else [])
+    assert rejected == ([(2, "An account can't follow itself.")] if number == 9 else [])
 
 
 def _unexpected(line: int, reason: str) -> None:
@@ -162,18 +162,18 @@ def _unexpected(line: int, reason: str) -> None:
 
 
 INVALID_FILES: dict[str, tuple[bytes, str]] = {
-    "a.csv": (b"user,whom\nu1,nova\n", "The first line names user, whom; follower and followed are needed."),
-    "none.csv": (b"", "The first line names nothing; follower and followed are needed."),
+    "a.csv": (b"user,whom\nu1,nova\n", "The header has user, whom; follower and followed are required."),
+    "none.csv": (b"", "The header has nothing; follower and followed are required."),
     "binary.ndjson": (
         bytes(range(1, 256)).replace(b"\n", b"").replace(b"\r", b"") * 300,
-        "A line has 65,536 characters",
+        "A line has 65,536 or more characters",
     ),
-    "cut.csv.gz": (gzip.compress(csv_of(PAIRS * 999))[:-30], "It can't be unpacked"),
-    "spoilt.csv.gz": (gzip.compress(csv_of(PAIRS))[:-6] + b"123456", "It can't be unpacked"),
-    "cut.ndjson.zst": (_compressed(ndjson_of(PAIRS * 99))[:-30], "It can't be"),
-    "cut.parquet": (parquet_of(PAIRS)[:-30], "It is no Parquet, or cut off"),
-    "table.csv": (parquet_of(PAIRS), "It is Parquet, which --form parquet reads"),
-    "text.parquet": (csv_of(PAIRS), "It is no Parquet, or cut off"),
+    "cut.csv.gz": (gzip.compress(csv_of(PAIRS * 999))[:-30], "The file can't be decompressed"),
+    "spoilt.csv.gz": (gzip.compress(csv_of(PAIRS))[:-6] + b"123456", "The file can't be decompressed"),
+    "cut.ndjson.zst": (_compressed(ndjson_of(PAIRS * 99))[:-30], "The file can't be"),
+    "cut.parquet": (parquet_of(PAIRS)[:-30], "Not a Parquet file, or truncated"),
+    "table.csv": (parquet_of(PAIRS), "The data is Parquet; use --form parquet"),
+    "text.parquet": (csv_of(PAIRS), "Not a Parquet file, or truncated"),
 }
 
 
@@ -186,10 +186,10 @@ def test_invalid_file_is_rejected_with_the_reason(name: str, tmp_path: Path) -> 
 
 def test_wrong_parquet_columns_are_named(tmp_path: Path) -> None:
     pq.write_table(pa.table({"follower": ["u1"], "whom": ["nova"]}), tmp_path / "a.parquet")
-    with pytest.raises(BadImport, match="Its columns are follower, whom; followed is missing"):
+    with pytest.raises(BadImport, match="The file has the columns follower, whom; followed is missing"):
         read(tmp_path / "a.parquet", "parquet")
     pq.write_table(pa.table({"follower": [1.5], "followed": ["nova"]}), tmp_path / "b.parquet")
-    with pytest.raises(BadImport, match="Its column follower is of type double; text or whole numbers are needed"):
+    with pytest.raises(BadImport, match="Column follower has type double; it must be text or whole numbers"):
         read(tmp_path / "b.parquet", "parquet")
 
 
@@ -208,13 +208,13 @@ def test_pipe_is_read_like_standard_input(tmp_path: Path) -> None:
     writer.start()
     assert read(pipe, "csv")[0] == PAIRS
     writer.join()
-    with pytest.raises(BadImport, match="a pipe"):
+    with pytest.raises(BadImport, match="pipes"):
         read(pipe, "parquet")
 
 
 @pytest.mark.parametrize("name", ["graph", "graph.gz", "graph.xlsx", ".csv.zst.old"])
 def test_unknown_file_suffix_is_rejected(name: str) -> None:
-    with pytest.raises(BadImport, match="--form does"):
+    with pytest.raises(BadImport, match="set --form"):
         form_of(name)
 
 

@@ -79,7 +79,7 @@ def test_refused_connection_is_reported() -> None:
 def test_slow_answer_ends_at_the_time_limit() -> None:
     with server() as (url, done):
         start = monotonic()
-        with pytest.raises(IssuerUnavailable, match="didn't answer within 5 s"):
+        with pytest.raises(IssuerUnavailable, match="did not answer within 5 s"):
             asyncio.run(fetch_and_release(f"{url}/drips", done))
         assert monotonic() - start < FETCH_TIMEOUT.total_seconds() + 2
 

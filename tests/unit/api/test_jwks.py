@@ -49,7 +49,7 @@ def test_unusable_key_is_skipped(unusable: object) -> None:
     "text", [b"", b"{}", b"[]", b"<html>", b'{"keys": 1}', b"[" * 100_000, b'{"keys":[]}', b"\xff"]
 )
 def test_invalid_key_set_is_refused(text: bytes) -> None:
-    with pytest.raises(ValueError, match=r"it is no JWK set|it has no key"):
+    with pytest.raises(ValueError, match=r"not a JWK set|no key for"):
         public_keys(text)
 
 

@@ -211,8 +211,8 @@ def test_account_change_has_only_the_flags_it_names() -> None:
     [
         (account(vip=True), "sequence"),
         (account(vip=True, sequence=0), "data.sequence"),
-        (account(sequence=7), "data says none of verified, vip, deleted"),
-        (account(sequence=7, vip=None), "data says none of"),
+        (account(sequence=7), "data must set at least one of verified, vip, deleted"),
+        (account(sequence=7, vip=None), "data must set at least one of"),
         (account(sequence=7, vip="yes"), "data.vip"),
         (account(sequence=7, vip=True, user=""), "data.user"),
         (account(sequence=7, vip=True, user="a" * 1_000), "data.user"),

@@ -86,7 +86,7 @@ def test_origin_uses_tls_or_loopback(origin: str) -> None:
     [
         ({"APNS_KEY": "k.p8"}, "NOTIFIER_PUSH_APNS_KEY_ID"),
         ({"WEB_KEY": "k.pem"}, "NOTIFIER_PUSH_WEB_SUBJECT"),
-        ({"WEB_HOSTS": "push"}, "'push' is no name of a push service"),
+        ({"WEB_HOSTS": "push"}, "'push' is not the name of a push service"),
         ({"WEB_LOOPBACK": "true"}, "NOTIFIER_INSECURE_DEV"),
     ],
 )

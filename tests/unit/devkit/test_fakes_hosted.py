@@ -253,7 +253,7 @@ def test_browser_accepts_only_the_key_of_its_subscription(tmp_path: Path) -> Non
     for file in files:
         file.write_bytes(pem(ec.generate_private_key(ec.SECP256R1())))
     keys = [PushSettings(web=WebPushSettings(key=str(file), subject=SUBJECT, loopback=True)) for file in files]
-    public = credentials(keys[0], Platform.WEB).rpartition(", ")[2]
+    public = credentials(keys[0], Platform.WEB).rpartition(" ")[2]
     service = FakePushService(clock=SystemClock())
     with ExitStack() as stack:
         server = stack.enter_context(serving(service.answer))

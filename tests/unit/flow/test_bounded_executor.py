@@ -65,7 +65,7 @@ def test_call_that_waits_too_long_is_refused(threads: Threads) -> None:
         calls, executor = Calls(), bounded(threads, SHORT)
         tasks = [asyncio.create_task(executor.run(calls.hang)) for _ in range(2)]
         await started(calls, 2)
-        with pytest.raises(TooManyWaiting, match=r"All 2 slots were taken for 0\.01 s\."):
+        with pytest.raises(TooManyWaiting, match=r"All 2 slots were busy for 0\.01 s\."):
             await executor.run(calls.hang)
         calls.release.set()
         await asyncio.gather(*tasks)
@@ -112,7 +112,7 @@ def test_callers_beyond_the_queue_are_refused_at_once() -> None:
         async with bulkhead.slot():
             waiting = asyncio.create_task(bulkhead.acquire())
             await asyncio.sleep(0)
-            with pytest.raises(TooManyWaiting, match="1 others wait already"):
+            with pytest.raises(TooManyWaiting, match="Too many waiting calls: 1"):
                 await bulkhead.acquire()
         await waiting
 
@@ -124,7 +124,7 @@ def test_calls_in_flight_are_limited() -> None:
         limit = InFlightLimit(max_calls=2, deadline=LONG)
         calls = asyncio.create_task(limit.run(2, asyncio.sleep, 30))
         await asyncio.sleep(0)
-        with pytest.raises(StoreUnavailable, match="2 others wait already"):
+        with pytest.raises(StoreUnavailable, match="Too many running calls: 2"):
             await limit.run(1, asyncio.sleep, 0)
         calls.cancel()
         with suppress(asyncio.CancelledError):

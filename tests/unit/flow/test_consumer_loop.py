@@ -175,7 +175,7 @@ TWO_IN_A_ROW = DeadLetterLimit(in_a_row=2)
 def test_lane_stops_before_it_exceeds_the_dead_letter_limit() -> None:
     stage = Stage(failures={n: [Poison("x")] * 9 for n in (2, 3, 4)})
     router, consumer, letters = pump(stage, [logged(n) for n in range(1, 7)], limit=TWO_IN_A_ROW)
-    with pytest.raises(LaneStopped, match="It is mentions"):
+    with pytest.raises(LaneStopped, match="Lane: mentions"):
         router.step()
     assert [letter.id for letter in letters.letters] == ["mentions/0/2", "mentions/0/3"]
     assert (stage.done, consumer.committed) == ([1], [{P0: 3}])

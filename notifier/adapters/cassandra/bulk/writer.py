@@ -160,7 +160,7 @@ class BulkWriter:
         written, and some may still be.
         """
         call = _SendCall()
-        with translated("Rows were not written"):
+        with translated("Writing rows failed"):
             for message in self._sendable(call, iter(messages)):
                 self._send_async(call, message)
 
@@ -197,7 +197,7 @@ class BulkWriter:
         if call.in_flight:
             remaining = call.last_answer_at + self._answer_timeout - monotonic()
             if remaining <= 0:
-                raise StoreUnavailable("Rows were not written: nothing is answered.")
+                raise StoreUnavailable("Writing rows failed: the nodes do not answer.")
             seconds = remaining if seconds is None else min(remaining, seconds)
         # If other calls fill the window and end without an answer, no notification arrives: check again after a
         # timeout.
@@ -241,7 +241,10 @@ class BulkWriter:
             if premade := encoding_matches_driver(self._handler, message, self._cluster.prepare(message.statement)):
                 session.client_protocol_handler = self._handler
             else:
-                _log.warning("This cassandra-driver takes no premade messages: rows go in its own batches, slowly.")
+                _log.warning(
+                    "this cassandra-driver does not accept premade messages; rows are written in its own "
+                    "batches, which is slower"
+                )
             self._session, self._has_encoder = session, premade
         return session
 

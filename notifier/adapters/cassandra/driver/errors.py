@@ -57,7 +57,7 @@ def security(*, user: str, password: str, ca: str) -> Mapping[str, Any]:
         try:
             options["ssl_context"] = ssl.create_default_context(cafile=ca)
         except (OSError, ssl.SSLError) as error:
-            raise BadSetting(f"The certificate of Cassandra's authority, {ca}, can't be read: {error}") from error
+            raise BadSetting(f"Can't read the certificate of Cassandra's authority, {ca}: {error}") from error
     return options
 
 
@@ -66,12 +66,12 @@ def connection_error(error: NoHostAvailable) -> NotifierError:
     causes = error.errors if isinstance(error.errors, dict) else {}
     for node, cause in causes.items():
         if isinstance(cause, AuthenticationFailed) and any(phrase in str(cause) for phrase in CREDENTIALS_REJECTED):
-            return Environment(f"Cassandra at {node} refuses the user or the password.")
+            return Environment(f"Cassandra at {node} rejects the user or the password.")
         if CERTIFICATE_REJECTED in str(cause):
-            return Environment(f"Cassandra at {node} shows a certificate that isn't our authority's.")
+            return Environment(f"The certificate of Cassandra at {node} is not issued by the configured authority.")
     if not causes:
-        return StoreUnavailable("It has no node in our datacenter, which NOTIFIER_CASSANDRA_DATACENTER names.")
+        return StoreUnavailable("Cassandra has no node in the datacenter that NOTIFIER_CASSANDRA_DATACENTER names.")
     kinds = ", ".join(sorted({type(cause).__name__ for cause in causes.values()}))
     all_refused = all(isinstance(cause, ConnectionRefusedError) for cause in causes.values())
-    hint = "" if all_refused else " Perhaps TLS is spoken on one side alone."
-    return StoreUnavailable(f"It can't be reached: {kinds}.{hint}")
+    hint = "" if all_refused else " Check whether only one side uses TLS."
+    return StoreUnavailable(f"Can't connect to Cassandra: {kinds}.{hint}")

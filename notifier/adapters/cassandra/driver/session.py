@@ -149,7 +149,7 @@ class CassandraAccess:
     def __post_init__(self) -> None:
         """Check the name of the keyspace, which becomes part of statements and cannot be bound. Raises BadSetting."""
         if not _NAME.fullmatch(self.keyspace):
-            raise BadSetting(f"A keyspace is named by small letters, digits and _, not {self.keyspace!r}.")
+            raise BadSetting(f"Invalid keyspace name: {self.keyspace!r}. Use lower-case letters, digits and _.")
 
 
 class Cluster:
@@ -174,7 +174,7 @@ class Cluster:
         """
         with self._lock:
             if self._session is not None and self._pid != os.getpid():
-                raise RuntimeError("The session to Cassandra was open when the process forked.")
+                raise RuntimeError("The Cassandra session was opened before this process forked.")
             if self._session is None:
                 self._session, self._pid = _connect(self.access, self.access.keyspace), os.getpid()
             return self._session
@@ -221,7 +221,7 @@ class Cluster:
         session = self.session()
         if (prepared := self._prepared.get(statement)) is None:
             try:
-                with translated("A statement was not prepared"):
+                with translated("Preparing a statement failed"):
                     prepared = self._prepared[statement] = session.prepare(statement)
             except vendor.InvalidRequest:
                 self._require(self)  # raises if the schema is outdated: the statement is then correct
@@ -354,7 +354,7 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
         **access.security,
     )
     try:
-        with translated("It can't be reached"):
+        with translated("Can't connect to Cassandra"):
             session = driver.connect()
             if keyspace is not None:
                 session.set_keyspace(keyspace)
@@ -366,7 +366,7 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
         raise (connection_error(cause) if isinstance(cause, NoHostAvailable) else error) from cause
     except vendor.InvalidRequest as error:
         driver.shutdown()
-        raise Environment(f"There is no keyspace {keyspace} in Cassandra; `notifier migrate` makes it.") from error
+        raise Environment(f"Cassandra has no keyspace {keyspace}; run `notifier migrate` to create it.") from error
     except BaseException:
         # Otherwise the driver's threads would keep trying to reconnect.
         with suppress(Exception):
@@ -391,11 +391,11 @@ def _profile(access: CassandraAccess, consistency: int) -> ExecutionProfile:
 
 
 def _change_schema(session: Session, statement: str) -> None:
-    with translated("The schema was not changed"):
+    with translated("Changing the schema failed"):
         future = session.execute_async(statement, timeout=SCHEMA_WITHIN.total_seconds())
         future.result()
     if not future.is_schema_agreed:
-        raise StoreUnavailable("Not all nodes know of the change of the schema.")
+        raise StoreUnavailable("Not all nodes have agreed on the schema change.")
 
 
 def _quoted(text: str) -> str:

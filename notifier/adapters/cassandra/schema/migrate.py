@@ -108,7 +108,7 @@ class MigrationLock:
         if not _was_applied(
             _with_retries(self.cluster, statement, (_seconds(self.term), self.holder, self.holder, *values))
         ):
-            raise StoreUnavailable(f"The lock of the migrations is not {self.holder}'s any more.")
+            raise StoreUnavailable(f"{self.holder} has lost the migration lock.")
 
 
 class MigrationRegister:
@@ -133,7 +133,7 @@ class MigrationRegister:
         deadline = time.monotonic() + timeout.total_seconds()
         while not self._take(lock):
             if time.monotonic() > deadline:
-                raise StoreUnavailable(f"Another runner migrates since {timeout.total_seconds():g} s.")
+                raise StoreUnavailable(f"Another process has been migrating for {timeout.total_seconds():g} s.")
             time.sleep(POLL_EVERY)
         try:
             yield lock
@@ -198,7 +198,7 @@ def statements(script: str) -> Iterator[str]:
         elif not token["comment"]:
             statement += token[0]
     if statement.strip():
-        raise ValueError(f"There is no semicolon behind: {statement.strip()[:60]}")
+        raise ValueError(f"Missing semicolon after: {statement.strip()[:60]}")
 
 
 FOLDER = Path(__file__).parents[3] / "migrations" / "cassandra"
@@ -284,17 +284,17 @@ def require(cluster: Cluster, folder: Path = FOLDER) -> None:
     entries = {(entry.phase, entry.number): entry for entry in _applied(cluster)}
     for key, entry in entries.items():
         if key not in known and entry.phase == Phase.POST:
-            raise SchemaNewer(f"It has the migration {entry.phase}/{entry.name}.")
+            raise SchemaNewer(f"Unknown migration in the store: {entry.phase}/{entry.name}.")
     for key, migration in known.items():
         if migration.phase == Phase.PRE and (key not in entries or not entries[key].applied):
-            raise SchemaOlder(f"It lacks the migration {migration.phase}/{migration.name}.")
+            raise SchemaOlder(f"Missing migration: {migration.phase}/{migration.name}.")
 
 
 def _applied(cluster: Cluster) -> Sequence[MigrationEntry]:
     try:
         return MigrationRegister(cluster).entries()
     except InvalidRequest as error:
-        raise SchemaOlder("The keyspace has no tables of ours.") from error
+        raise SchemaOlder("The keyspace has no tables of this software.") from error
 
 
 def missing(entries: Sequence[MigrationEntry], folder: Path = FOLDER) -> tuple[list[str], list[str]]:
@@ -319,7 +319,7 @@ def _known(folder: Path) -> list[CassandraMigration]:
         CassandraMigration.read(phase, path) for phase in Phase for path in sorted((folder / phase).glob("*.cql"))
     ]
     if not migrations:
-        raise FileNotFoundError(f"There are no migrations in {folder}.")
+        raise FileNotFoundError(f"No migrations in {folder}.")
     return migrations
 
 
@@ -332,7 +332,7 @@ def _ready(register: MigrationRegister, known: Sequence[CassandraMigration], pha
     missing = [migration for migration in known if migration.key not in done]
     before = [migration.name for migration in missing if migration.phase != Phase.POST]
     if phase == Phase.POST and before:
-        raise Environment(f"The phase pre comes first; it lacks {before[0]}.")
+        raise Environment(f"Run the phase pre first; migration {before[0]} is missing.")
     return [migration for migration in missing if migration.phase == phase]
 
 
@@ -353,8 +353,8 @@ def _checked(entries: Sequence[MigrationEntry], known: Sequence[CassandraMigrati
     checksums = {migration.key: migration.checksum for migration in known}
     for entry in entries:
         if (entry.phase, entry.number) not in checksums:
-            raise SchemaNewer(f"It has the migration {entry.phase}/{entry.name}.")
+            raise SchemaNewer(f"Unknown migration in the store: {entry.phase}/{entry.name}.")
     for entry in entries:
         if checksums[entry.phase, entry.number] != entry.checksum:
-            raise SchemaChanged(f"It is {entry.phase}/{entry.name}.")
+            raise SchemaChanged(f"Changed migration: {entry.phase}/{entry.name}.")
     return {(entry.phase, entry.number) for entry in entries if entry.applied}

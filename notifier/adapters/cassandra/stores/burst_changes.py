@@ -159,7 +159,7 @@ def _is_in_time(began: datetime, ended: datetime) -> bool:
 
 
 def _too_slow() -> StoreUnavailable:
-    return StoreUnavailable(f"Each write to the change feed took over {WRITTEN_WITHIN.total_seconds():g} s.")
+    return StoreUnavailable(f"Each write to the change feed took longer than {WRITTEN_WITHIN.total_seconds():g} s.")
 
 
 def _lapse_entry(nonces: Nonces) -> BurstChangeEntry:

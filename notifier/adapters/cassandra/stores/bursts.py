@@ -311,5 +311,5 @@ def _is_ours(head: Head, won: bool | None, version: int, nonce: str) -> bool:
     swap without an answer still may: then this raises StoreUnavailable.
     """
     if won is None and version < head.version:
-        raise StoreUnavailable(f"Whether the head of {head.subject} was replaced isn't known yet.")
+        raise StoreUnavailable(f"Unknown whether the head of {head.subject} was replaced.")
     return (version, nonce) == (head.version, head.nonce)

@@ -45,7 +45,7 @@ def append_to_audit(cluster: Cluster, *, at: datetime, who: str, action: str, de
         number, previous = last[0] if last else (0, b"")
         if _append(cluster, number + 1, _chain_hash(previous, body), body):
             return
-    raise StoreUnavailable("Others write to the audit all the time.")
+    raise StoreUnavailable("Other processes keep writing to the audit log.")
 
 
 def audit_entries(cluster: Cluster) -> Iterator[tuple[bytes, bool]]:
@@ -64,7 +64,7 @@ def _append(cluster: Cluster, number: int, hash: bytes, body: bytes) -> bool:
     if applied is not None:
         return applied
     if not (stored := cluster.query(_HASH, (number,), profile=SERIAL)):
-        raise StoreUnavailable("Whether the audit has the row isn't known yet.")
+        raise StoreUnavailable("Unknown whether the audit row was written.")
     return bool(stored[0][0] == hash)
 
 
@@ -119,7 +119,7 @@ class CassandraThrottles:
         if not self._decide(_FIRST_THROTTLE, row, throttle) and not self._decide(
             _REPLACE, (*row[-1:], *row[:-1]), throttle
         ):
-            raise StoreUnavailable("The throttle ended for good while it was replaced.")
+            raise StoreUnavailable("The throttle ended while it was being replaced.")
 
     def lift(self, id: str, operator: str, now: datetime) -> Throttle | None:
         rows = self._cluster.query(_ONE, (id,), profile=SERIAL)
@@ -150,7 +150,7 @@ class CassandraThrottles:
             return applied
         rows = self._cluster.query(_ONE, (throttle.id,), profile=SERIAL)
         if not rows or _throttle(rows[0]) != throttle:
-            raise StoreUnavailable("Whether the throttle was set isn't known yet.")
+            raise StoreUnavailable("Unknown whether the throttle was set.")
         return True
 
 

@@ -81,7 +81,7 @@ class CassandraLaneTallies:
         stored = self._read_serial(tally.lane)
         if applied is None and stored.version < tally.version:
             # The swap may still take effect, however late.
-            raise StoreUnavailable(f"Whether the tally of {tally.lane} was replaced isn't known yet.")
+            raise StoreUnavailable(f"Unknown whether the tally of {tally.lane} was replaced.")
         return stored
 
     def resume(self, lane: str, operator: str, reason: str, now: datetime) -> LaneStop | None:

@@ -47,7 +47,7 @@ class RisingCounter:
     def lease(self, count: int) -> int:
         """Lease `count` numbers, at least one, and return the first of them."""
         if count < 1:
-            raise ValueError(f"{count} numbers can't be leased.")
+            raise ValueError(f"can't lease {count} numbers")
         while not self._try_move(free := self.free(), free + count):
             pass  # another process was first
         return free
@@ -92,7 +92,7 @@ class MemberNumbers:
         """Raise NumberTaken for numbers in this process's lease, which it may assign to other users."""
         with self._lock:
             if reserved := [member for member in members if member in self._leased]:
-                raise NumberTaken(f"{reserved[0]} is to be somebody else's.")
+                raise NumberTaken(f"Number {reserved[0]} is leased for another user.")
 
     def lease(self, count: int) -> Member:
         return Member(self._book.lease(count))
@@ -227,7 +227,7 @@ class CassandraDirectory:
             _NUMBER, [[(b, name, wanted[name]) for name in names] for b, names in groups]
         )
         if None in decided:
-            raise StoreUnavailable("Whether some were given a number isn't known yet.")
+            raise StoreUnavailable("Unknown whether some users were given a number.")
         assigned = {
             name: wanted[name] for (_, names), won in zip(groups, decided, strict=True) if won for name in names
         }

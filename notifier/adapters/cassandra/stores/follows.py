@@ -51,7 +51,7 @@ class CassandraFollows:
         lost = [follow.key for follow, won in zip(new, decided, strict=True) if not won]
         existing |= self._blocks(lost, SERIAL)
         if any(place not in existing for place in lost):
-            raise StoreUnavailable("Whether a block's row stands isn't known yet.")
+            raise StoreUnavailable("Unknown whether a row of a block was written.")
         put_in_subject_table(
             self._cluster, _PUT_OF_SUBJECT, [_of_shard(existing.get(follow.key, follow)) for follow in follows]
         )

@@ -71,7 +71,7 @@ class LedgerCells:
         groups = list(_groups(entries, indexes))
         decided = self._cluster.compare_and_set_groups([[_queries(entries[n])[0] for n in group] for group in groups])
         if None in decided:
-            raise StoreUnavailable("Whether some entries of the ledger were written isn't known.")
+            raise StoreUnavailable("Unknown whether some ledger entries were written.")
         return [(group, bool(rows)) for group, rows in zip(groups, decided, strict=True)]
 
 
@@ -140,7 +140,7 @@ class CassandraLedger:
         self.openings.add(new)
         rows = [(*_key(p.burst), pack(p), seconds_until(p.opened_at + KEPT, now)) for p in new]
         if None in self._cluster.compare_and_set_each((_PLAN, row) for row in rows):
-            raise StoreUnavailable("Whether a plan was written isn't known yet.")
+            raise StoreUnavailable("Unknown whether a plan was written.")
 
     def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
         return self.openings.all() if since is None else self.openings.since(since)
@@ -239,7 +239,7 @@ class CassandraClaims:
         if stored == _row(claim):
             return True
         if stored is None or stored[0] < claim.attempt or stored[:2] == _row(claim)[:2]:
-            raise StoreUnavailable(f"Whether {claim.slice} was claimed isn't known yet.")
+            raise StoreUnavailable(f"Unknown whether {claim.slice} was claimed.")
         return False
 
     def _stored(self, slice_: Slice) -> Row | None:

@@ -91,7 +91,7 @@ class CassandraHeldMentions:
             return applied
         decisions = [hold.decision for hold in self._current(event) if hold.decision]
         if not decisions:
-            raise StoreUnavailable("Whether it was decided isn't known yet.")
+            raise StoreUnavailable("Unknown whether the held mention was decided.")
         return decisions == [decision]
 
     def _current(self, event: EventId) -> Sequence[HeldMention]:

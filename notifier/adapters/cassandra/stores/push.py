@@ -105,7 +105,7 @@ def _certain(written: bool | None) -> bool:
     is then sent of the recorded batches either: they are found incomplete, and sent with the same ids.
     """
     if written is None:
-        raise StoreUnavailable("Whether what is to be sent was written isn't known.")
+        raise StoreUnavailable("Unknown whether the batch was recorded in the send log.")
     return written
 
 

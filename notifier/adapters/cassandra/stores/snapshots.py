@@ -76,7 +76,7 @@ class CassandraAudienceSnapshots:
         winners = dict(self._lost_shards(burst, [seal.shard for seal in snapshots], made, now))
         existing = read_snapshots(self._cluster, burst, winners)
         if winners.keys() - existing.keys():
-            raise StoreUnavailable(f"Seals of {burst} that stand can't be read yet.")
+            raise StoreUnavailable(f"Audience snapshots of {burst} can't be read yet.")
         return [existing.get(seal.shard, seal) for seal in snapshots]
 
     def _chosen_names(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotName]:
@@ -96,11 +96,11 @@ class CassandraAudienceSnapshots:
         groups = [[(*key, run, shard, name, now, _LIFE) for shard in group] for run, group in runs]
         applied = self._cluster.compare_and_set_batches(_CHOOSE, groups)
         if None in applied:
-            raise StoreUnavailable(f"Whose seals of {burst} stand isn't known yet.")
+            raise StoreUnavailable(f"Unknown which audience snapshots of {burst} were chosen.")
         if remaining := [shard for (_, group), won in zip(runs, applied, strict=True) if not won for shard in group]:
             named = chosen_names(self._cluster, burst, remaining)
             if not named:
-                raise StoreUnavailable(f"Whose seals of {burst} stand isn't known yet.")
+                raise StoreUnavailable(f"Unknown which audience snapshots of {burst} were chosen.")
             yield from named.items()
             yield from self._lost_shards(burst, set(remaining) - named.keys(), name, now)
 

@@ -34,8 +34,10 @@ class AppleKey:
         for name, value in (("key id", key_id), ("team id", team_id)):
             if not _NAME.fullmatch(value):
                 # Do not quote the value: it may be the key in the wrong setting.
-                raise BadSetting(f"The {name} of APNs is ten capital letters and digits; what is set is not.")
-        called = "one of the elliptic curve P-256, as Apple's AuthKey_….p8 is,"
+                raise BadSetting(
+                    f"The {name} of APNs must be ten capital letters and digits; the configured value is not."
+                )
+        called = "an elliptic curve key on P-256, as in Apple's AuthKey_….p8,"
         return cls(key=es256_key(pem, whose="The key of APNs", called=called), key_id=key_id, team_id=team_id)
 
     def token(self, issued: datetime) -> str:

@@ -23,18 +23,18 @@ OWN_LIMIT = "TooManyRequests"
 """Rate limit of a single device. Other devices are not affected."""
 RETRYABLE = {"IdleTimeout", "InternalServerError", "ServiceUnavailable", "Shutdown", OWN_LIMIT}
 CONFIGURATION_ERRORS: Mapping[str, str] = {
-    EXPIRED: "Apple finds our token too old, a new one too: this machine's clock is behind.",
-    "InvalidProviderToken": "key, key id and team id don't belong together, the key was revoked, or this machine's "
+    EXPIRED: "Apple rejects even a new provider token as expired: this machine's clock is behind.",
+    "InvalidProviderToken": "key, key id and team id do not belong together, the key was revoked, or this machine's "
     "clock is ahead.",
-    "MissingProviderToken": "something between Apple and us takes the authorization away.",
-    "TooManyProviderTokenUpdates": "others send with this key and make a token for each alert.",
-    "TopicDisallowed": "the key may not send to this app: it is another team's, or restricted to other apps.",
+    "MissingProviderToken": "a proxy between this machine and Apple removes the authorization header.",
+    "TooManyProviderTokenUpdates": "other senders use this key and create a token for each alert.",
+    "TopicDisallowed": "the key may not send to this app: it belongs to another team, or is restricted to other apps.",
     "BadEnvironmentKeyIdInToken": "the key is restricted to the other environment.",
     "BadEnvironmentKeyInToken": "the key is restricted to the other environment.",
-    "UnrelatedKeyIdInToken": "two keys send on one connection.",
-    "BadCertificate": "something between Apple and us presents a certificate.",
-    "BadCertificateEnvironment": "something between Apple and us presents a certificate.",
-    "Forbidden": "Apple says no more.",
+    "UnrelatedKeyIdInToken": "two keys are used on one connection.",
+    "BadCertificate": "a proxy between this machine and Apple presents a certificate.",
+    "BadCertificateEnvironment": "a proxy between this machine and Apple presents a certificate.",
+    "Forbidden": "Apple gives no further reason.",
 }
 """Reasons caused by the sender's configuration and not by a device, with hints for the operator.
 
@@ -60,14 +60,14 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
     if reason in INVALID_TOKENS or reply.status == 410:
         return DropToken(at=_since(body, now), reason=reason)
     if reason in CONFIGURATION_ERRORS or reply.status == 403:
-        return ConfigError(reason=f"{reason}: {CONFIGURATION_ERRORS.get(reason, 'Apple refuses who sends.')}")
+        return ConfigError(reason=f"{reason}: {CONFIGURATION_ERRORS.get(reason, 'Apple rejects the sender.')}")
     # Apple does not document Retry-After, but the header is honored if present.
     if reason in RETRYABLE or reply.status == 429 or reply.status >= 500:
         retry_at = retry_after_time(reply.headers, now) or soon_with_jitter(now, chance)
         return RetryAt(at=retry_at, reason=reason, is_device_only=reason == OWN_LIMIT)
     if reply.status in _OUR_MISTAKES:
         return PayloadError(reason=reason)
-    return ConfigError(reason=f"{reason}: this isn't Apple that answers, or not as it used to.")
+    return ConfigError(reason=f"{reason}: the response is not from Apple, or its API has changed.")
 
 
 def is_expired(reply: Reply) -> bool:

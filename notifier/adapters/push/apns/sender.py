@@ -124,7 +124,7 @@ class _ApnsRequests:
     def build(self, device: Device) -> PushRequest | Receipt:
         address = device.address
         if not isinstance(address, AppleToken):
-            raise TypeError(f"no device of Apple: {type(address).__name__}")
+            raise TypeError(f"not an Apple device: {type(address).__name__}")
         # Never send an invalid token or topic: both become part of the request unescaped.
         if not _TOKEN.fullmatch(address.token) or not _TOPIC.fullmatch(address.topic):
             return DropToken(reason="BadDeviceToken")

@@ -129,5 +129,7 @@ def token_failure(answer: Reply | NoReply, now: datetime, chance: float) -> Rece
     body = answers.read(answer.body)
     error = answers.error_code(body.get("error")) or f"status {answer.status}"
     phrases = ", ".join(answers.known_phrases(body.get("error_description"), KNOWN_PHRASES))
-    hint = "the account or its key is gone, or this machine's clock is wrong" if error == "invalid_grant" else ""
+    hint = (
+        "the service account or its key is gone, or this machine's clock is wrong" if error == "invalid_grant" else ""
+    )
     return ConfigError(reason=": ".join(filter(None, (error, phrases, hint))) + ".")

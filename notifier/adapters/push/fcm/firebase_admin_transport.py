@@ -161,7 +161,9 @@ class FirebaseAdminTransport:
             messaging.send(_message(post.body), app=self.app)
         except Exception as error:  # nor its errors for an answer that is not from Google
             return post, self._last_answer.take() or _silence(error)
-        return post, self._last_answer.take() or NoReply(reason="it says nothing of an answer", may_have_arrived=True)
+        return post, self._last_answer.take() or NoReply(
+            reason="the library reported no response", may_have_arrived=True
+        )
 
     def _session(self) -> requests.Session:
         """Create an HTTP session that records every answer before the library interprets it."""
@@ -207,12 +209,12 @@ _UNSENT = (NewConnectionError, ConnectTimeoutError, SSLCertVerificationError, Tr
 def _silence(error: Exception) -> NoReply:
     if isinstance(error, ValueError):  # the library rejected the message
         name = _FIELD.match(str(error))  # drop the rest of the message: it may repeat the invalid value
-        return NoReply(reason=f"firebase-admin refuses {name[0] if name else 'it'}", may_have_arrived=False)
+        return NoReply(reason=f"firebase-admin rejects {(name[0] if name else 'it')}", may_have_arrived=False)
     causes = [*_causes(error)]
     late = any(isinstance(cause, requests.Timeout) for cause in causes)
     if any(isinstance(cause, _UNSENT) for cause in causes):
-        return NoReply(reason="it can't be reached", may_have_arrived=False)
-    return NoReply(reason="no answer in time" if late else "the connection broke", may_have_arrived=True)
+        return NoReply(reason="can't connect", may_have_arrived=False)
+    return NoReply(reason="no response in time" if late else "the connection failed", may_have_arrived=True)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -32,14 +32,14 @@ _FIELD = re.compile(r"message(\.[a-z_]{1,40}){0,6}")
 
 INVALID_TARGETS: Mapping[str, str] = {
     "UNREGISTERED": "",
-    "SENDER_ID_MISMATCH": "the token is another project's; many at once mean that the service account is.",
+    "SENDER_ID_MISMATCH": "the token belongs to another project; many at once mean that the service account does.",
 }
 """Codes for which the device is dropped: it is gone, or this project may not send to it."""
 CONFIGURATION_ERRORS: Mapping[str, str] = {
-    "UNAUTHENTICATED": "Google doesn't take our access token, nor a new one.",
-    "PERMISSION_DENIED": "the service account may not send for this project, or its API is off.",
-    "THIRD_PARTY_AUTH_ERROR": "the project's own key of APNs or Web Push is missing or wrong.",
-    "NOT_FOUND": "there is no such project.",
+    "UNAUTHENTICATED": "Google rejects the access token, also a new one.",
+    "PERMISSION_DENIED": "the service account may not send for this project, or the project's API is disabled.",
+    "THIRD_PARTY_AUTH_ERROR": "the project's own key for APNs or Web Push is missing or wrong.",
+    "NOT_FOUND": "the project does not exist.",
 }
 """Codes caused by the sender's configuration and not by a device, with hints for the operator."""
 PARTS: Mapping[str, str] = {"THIRD_PARTY_AUTH_ERROR": "third-party"}
@@ -64,7 +64,7 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
     if code in INVALID_TARGETS or (reply.status == 400 and _is_target_invalid(error)):
         return DropToken(reason=": ".join(filter(None, (code, INVALID_TARGETS.get(code)))))
     if code in CONFIGURATION_ERRORS or reply.status in (401, 403, 404):
-        reason = f"{code}: {CONFIGURATION_ERRORS.get(code, 'Google refuses who sends.')}"
+        reason = f"{code}: {CONFIGURATION_ERRORS.get(code, 'Google rejects the sender.')}"
         return ConfigError(reason=reason, device_group=PARTS.get(code, ""))
     if reply.status == 429 or reply.status >= 500:
         default = now + QUOTA_REFILLS if reply.status == 429 else soon_with_jitter(now, chance)
@@ -72,7 +72,7 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
         return RetryAt(at=retry_after_time(reply.headers, now) or default, reason=code, is_device_only=is_device_quota)
     if reply.status in (400, 413):
         return PayloadError(reason=": ".join(filter(None, (code, _mistake(error)))))
-    return ConfigError(reason=f"{code}: this isn't Google that answers, or not as it used to.")
+    return ConfigError(reason=f"{code}: the response is not from Google, or its API has changed.")
 
 
 def is_unauthenticated(reply: Reply) -> bool:

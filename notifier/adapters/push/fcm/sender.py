@@ -143,4 +143,4 @@ def _target(device: Device) -> bytes:
         case FirebaseInstallation(fid=fid):
             return b'"fid":' + json.dumps(fid).encode()
         case address:
-            raise TypeError(f"no device of Firebase: {type(address).__name__}")
+            raise TypeError(f"not a Firebase device: {type(address).__name__}")

@@ -50,9 +50,9 @@ class ServiceAccount:
         """Parse a service account file. Raises BadSetting."""
         file = _file(text)
         if file.type != "service_account":
-            raise BadSetting("The service account of FCM is another kind of file: its `type` isn't service_account.")
+            raise BadSetting("The service account of FCM must have the type service_account.")
         if not _PROJECT.fullmatch(file.project_id):
-            raise BadSetting("The service account of FCM has no project_id that is one.")
+            raise BadSetting("The service account of FCM has no valid project_id.")
         whose = "The private_key in the service account of FCM"
         pem = file.private_key.encode("utf-8", "replace")
         origin, path = _place(file.token_uri)
@@ -91,9 +91,9 @@ def _file(text: bytes) -> _File:
         return msgspec.json.decode(text, type=_File)
     except (msgspec.ValidationError, RecursionError):
         names = ", ".join(_File.__struct_fields__)
-        raise BadSetting(f"The service account of FCM lacks one of {names}, or it is no text.") from None
+        raise BadSetting(f"The service account of FCM must contain {names}, all as text.") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise BadSetting("The service account of FCM is no JSON.") from None
+        raise BadSetting("The service account of FCM is not valid JSON.") from None
 
 
 def _place(address: str) -> tuple[str, str]:
@@ -105,8 +105,8 @@ def _place(address: str) -> tuple[str, str]:
         url = urlsplit(address)
         port = url.port or {"https": 443, "http": 80}[url.scheme]
     except (ValueError, KeyError):
-        raise BadSetting("The token_uri in the service account of FCM is no URL.") from None
+        raise BadSetting("The token_uri in the service account of FCM is not a URL.") from None
     if not url.hostname or (url.scheme == "http" and url.hostname not in LOOPBACK):
-        raise BadSetting("The token_uri in the service account of FCM is not https.")
+        raise BadSetting("The token_uri in the service account of FCM must be https.")
     host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
     return f"{url.scheme}://{host}:{port}", url.path or "/"

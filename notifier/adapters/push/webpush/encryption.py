@@ -33,7 +33,7 @@ def encrypted(content: bytes, *, length: int, key: bytes, secret: bytes, pair: M
     key would be evicted before its next use, and parsing takes 6 µs.
     """
     if len(key) != KEY or len(secret) != SECRET:
-        raise ValueError("its keys don't have the length of keys")
+        raise ValueError("the subscription's keys have a wrong length")
     shared = pair.private.exchange(ECDH(), EllipticCurvePublicKey.from_encoded_point(SECP256R1(), key))
     pseudorandom = _expand(_hmac(secret, shared), b"WebPush: info\0" + key + pair.public)
     derived = _hmac(salt, pseudorandom)

@@ -64,7 +64,7 @@ def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: dateti
 def _refused(reason: str, origin: str, reputation: KeyReputation, retry_at: datetime) -> Receipt:
     named = reason in _KNOWN_PHRASES or reason == MOZILLA
     if reputation.on_refused(origin, named=named) or reason in BAD_TOKEN:
-        return ConfigError(reason=f"{reason}: {origin} refuses who sends; look at the key, its subject and the clock.")
+        return ConfigError(reason=f"{reason}: {origin} rejects the sender; check the key, its subject and the clock.")
     # The key is valid for other subscriptions, so this one never works: the browser must subscribe again.
     if reason in OTHER_KEY:
         return DropToken(reason=reason)
@@ -78,7 +78,7 @@ def _redirected(status: int, retry_at: datetime) -> Receipt:
     dropped, because its browser must subscribe again. A temporary redirect may be an outage of the push service, which
     must not cost all users their subscriptions.
     """
-    reason = f"status {status}: a redirect, which isn't followed"
+    reason = f"status {status}: redirects are not followed"
     return DropToken(reason=reason) if status in _PERMANENT_REDIRECTS else RetryAt(at=retry_at, reason=reason)
 
 

@@ -62,13 +62,13 @@ class _WebPushRequests:
     def build(self, device: Device) -> PushRequest | Receipt:
         subscription = device.address
         if not isinstance(subscription, WebSubscription):
-            raise TypeError(f"no browser: {type(subscription).__name__}")
+            raise TypeError(f"not a browser device: {type(subscription).__name__}")
         text = self._content(language_of(device.locale))
         try:
             at = self.web.services.endpoint(subscription.endpoint)
             body = self._encrypted(text, subscription)
         except ValueError as error:
-            return DropToken(reason=f"it can't be sent to: {error}")
+            return DropToken(reason=f"the subscription is unusable: {error}")
         now = self.web.clock.now()
         authorization = self.web.vapid.authorization(at.origin, now)
         headers = (*self.headers, ("ttl", _seconds(self.alert.expires_at - now)), ("authorization", authorization))

@@ -47,7 +47,7 @@ def guarded(resolve: Resolver, services: PushServices) -> Resolver:
             address for address in resolved if not (_is_loopback(address) if is_loopback_name else is_public(address))
         ]:
             raise BlockedAddress(
-                f"{host} leads to {rejected[0]}, which is not {'this machine' if is_loopback_name else 'public'}"
+                f"{host} resolves to {rejected[0]}, which is not {('this machine' if is_loopback_name else 'public')}"
             )
         return resolved
 

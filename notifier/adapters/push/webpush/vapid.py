@@ -48,11 +48,11 @@ class Vapid:
     @classmethod
     def read(cls, pem: bytes, *, subject: str) -> Self:
         """Parse the key and check the subject. Raises BadSetting."""
-        key = es256_key(pem, whose="The key of Web Push", called="one of the elliptic curve P-256")
+        key = es256_key(pem, whose="The key of Web Push", called="an elliptic curve key on P-256")
         if not _reachable(subject):
             raise BadSetting(
-                "The subject of Web Push is where push services write to when alerts go wrong: mailto: and a mail "
-                "address, or an https:// address, whose host others can reach too."
+                "The subject of Web Push must be mailto: with a mail address, or an https:// address "
+                "on a public host. Push services use it to report problems with alerts."
             )
         public = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
         return cls(key=key, subject=subject, public=base64url(public))

@@ -82,7 +82,7 @@ class SqliteDirectory:
 
     def lease(self, count: int) -> Member:
         if count < 1:
-            raise ValueError(f"{count} numbers can't be leased.")
+            raise ValueError(f"can't lease {count} numbers")
         with self._db.write() as c:
             return _lease(c, count)
 

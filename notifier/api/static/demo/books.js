@@ -1,4 +1,4 @@
-// The books as a bar: everybody who was expected is in exactly one part of it.
+// The accounting of a burst as a bar: each expected user is in exactly one part of it.
 
 import { ACCOUNTS, make, number } from "./words.js";
 
@@ -12,7 +12,7 @@ export class Books {
     }
   }
 
-  // While shards are still being sealed, what is expected of the rest is reckoned from those that are.
+  // Until all shards have an audience snapshot, the numbers are extrapolated from the shards that have one.
   show(books, shards) {
     const whole = books.sealed >= shards;
     const known = { ...books };
@@ -30,8 +30,8 @@ export class Books {
       this.numbers[name].textContent = (whole || !["suppressed", "parked", "in_flight"].includes(name) ? "" : "≈ ") + number(known[name]);
     }
     const words = Object.entries(ACCOUNTS).map(([name, word]) => `${number(known[name])} ${word}`);
-    this.bar.setAttribute("aria-label", `Of ${number(expected)} people expected: ${words.join(", ")}`);
-    const check = books.balanced ? "the books balance" : "the books don’t balance";
-    this.sum.textContent = whole ? `= ${number(expected)} expected by the seals: ${check}.` : `≈ ${number(expected)} expected: ${number(books.sealed)} of ${number(shards)} seals counted.`;
+    this.bar.setAttribute("aria-label", `Of ${number(expected)} expected users: ${words.join(", ")}`);
+    const check = books.balanced ? "the accounting balances" : "the accounting does not balance";
+    this.sum.textContent = whole ? `= ${number(expected)} expected by the audience snapshots: ${check}.` : `≈ ${number(expected)} expected: ${number(books.sealed)} of ${number(shards)} audience snapshots counted.`;
   }
 }

@@ -1,9 +1,9 @@
-// What the visitor does to the service, and the log of it with the lines that do the same without this page.
+// The visitor's actions, and their log with commands that do the same without this page.
 
 import { ask } from "./service.js";
 import { clock, make } from "./words.js";
 
-const KEPT = 20; // a page that stays open for a day doesn't grow
+const KEPT = 20; // limits the size of a page that stays open for a day
 const $ = (id) => document.getElementById(id);
 
 export function controls() {
@@ -21,7 +21,7 @@ export function controls() {
   });
 }
 
-// The button says what it would do now.
+// The button's label is its current action.
 export function held(throttle) {
   const words = throttle?.state === "active" ? "Lift the pause" : "Pause P2…";
   if ($("pause").textContent !== words) $("pause").textContent = words;

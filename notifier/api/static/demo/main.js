@@ -1,4 +1,4 @@
-// The demo's page: snapshots of the system in, pictures out.
+// The demo page: shows each snapshot of the system.
 
 import { Books } from "./books.js";
 import { controls, held, note, say } from "./doings.js";
@@ -12,7 +12,7 @@ const $ = (id) => document.getElementById(id);
 const tiers = Object.keys(TIERS).map((name) => new Tier(name));
 const books = new Books($("bar"), $("accounts"), $("sum"));
 let before = null;
-let generation = null; // of what Redis held when it was last whole
+let generation = null; // generation of the data in Redis when it was last complete
 
 $("tiers").append(...tiers.map((tier) => tier.node));
 $("states").append(...legend());
@@ -33,11 +33,11 @@ function show(system) {
   before = system;
 }
 
-// The world, while it is being loaded in front of the visitor.
+// Progress while users and follows are loaded.
 function loading(percent) {
   const busy = percent !== null;
-  if (busy) say(`${number(percent)} % of the world is loaded: all its people, and whom they follow.`);
-  else if (before && before.loading !== null) say("The world is whole. Here comes its first mention.");
+  if (busy) say(`${number(percent)} % of the users and their follows are loaded.`);
+  else if (before && before.loading !== null) say("All users are loaded. The first mention follows.");
   $("storm").disabled = busy || $("storm").dataset.busy === "yes";
 }
 
@@ -46,7 +46,7 @@ function running({ running, behind, throttles }, throttle) {
   $("named").textContent = `@${name}`;
   $("followers").textContent = number(running.followers);
   $("burst").textContent = `${number(running.count)} ${running.count === 1 ? "mention" : "mentions"} of @${name}`;
-  $("grown").textContent = `Burst ${running.burst}: one notification for each of ${number(running.followers)} followers, in ${number(running.shards)} shards. ${running.settled ? "Delivered; whoever was away sees it by pull." : "On its way."}`;
+  $("grown").textContent = `Burst ${running.burst}: one notification for each of ${number(running.followers)} followers, in ${number(running.shards)} shards. ${running.settled ? "Delivered; dormant followers see it by the pull path." : "In delivery."}`;
   for (const tier of tiers) {
     const given = running.tiers[tier.name];
     if (given) tier.show(given, running.shards, behind[tier.name], tier.name === "p2" ? throttle : throttles.find((each) => each.tier === tier.name));
@@ -59,25 +59,25 @@ function roles({ roles, redis }) {
     const news = before?.roles[role] && before.roles[role].pid !== pid;
     return chip(role, `process ${pid}${replaced ? `, replaced ${replaced} ×` : ""}`, news);
   });
-  const state = { ok: "answers", empty: "empty, being rebuilt from the store", away: "doesn’t answer: done without" }[redis.state];
+  const state = { ok: "answers", empty: "empty, being rebuilt from the store", away: "does not answer; delivery continues without it" }[redis.state];
   $("roles").replaceChildren(...nodes, chip("Redis", state, redis.state !== "ok"));
 }
 
 const chip = (name, words, news) => make("li", news ? { class: "news" } : {}, make("b", {}, name), make("span", {}, words));
 
-// What nobody pressed a button for, in a sentence each.
+// Changes that no button caused, one sentence each.
 function changes(system, throttle) {
   for (const [role, { pid }] of Object.entries(system.roles)) {
     const old = before.roles[role]?.pid;
-    if (old && old !== pid) tell(`${role} was replaced: process ${old} is now ${pid}. It goes on where the ledger stands.`);
+    if (old && old !== pid) tell(`${role} was replaced: process ${old} is now ${pid}. It continues from the ledger.`);
   }
   const { redis } = system;
-  if (redis.state === "away" && before.redis.state !== "away") tell("Redis doesn’t answer: tabs read the store, and nothing is lost.");
-  if (redis.state === "ok" && generation && redis.generation !== generation) tell("Redis was empty: tabs read the store meanwhile, and the index has been rebuilt from it. Nothing is lost.");
-  if (throttle?.state === "ramping" && held.state === "active") tell("The pause is over: P2 comes back over half a minute.");
+  if (redis.state === "away" && before.redis.state !== "away") tell("Redis does not answer: inboxes read the store, and nothing is lost.");
+  if (redis.state === "ok" && generation && redis.generation !== generation) tell("Redis was empty: inboxes read the store meanwhile, and the index has been rebuilt from it. Nothing is lost.");
+  if (throttle?.state === "ramping" && held.state === "active") tell("The pause is over: P2 resumes over half a minute.");
   held.state = throttle?.state;
   if (system.running?.settled && before.running && !before.running.settled && system.running.burst === before.running.burst) {
-    tell(`${system.running.burst} is delivered to everybody who is around.`);
+    tell(`${system.running.burst} is delivered to all active followers.`);
   }
 }
 
@@ -85,7 +85,7 @@ const tell = (words) => (say(words), note(words));
 
 function line(live) {
   $("line").className = `chip ${live ? "live" : "lost"}`;
-  const words = live ? "live" : "connecting again";
+  const words = live ? "live" : "reconnecting";
   if ($("line").textContent !== words) $("line").textContent = words;
 }
 

@@ -1,9 +1,9 @@
-// One tier of the running burst: a cell for each shard of 131,072 people, and how far behind the tier is.
+// One tier of the running burst: a cell for each shard of 131,072 users, and the delay of the tier.
 
 import { make, number, seconds, STATES, TIERS } from "./words.js";
 
 const HIGH = 150;
-const [SMALLEST, LARGEST] = [5, 22]; // pixels from cell to cell
+const [SMALLEST, LARGEST] = [5, 22]; // pixels between cells
 const KEPT = 120; // seconds of history
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -31,7 +31,7 @@ export class Tier {
     const done = tier.spans.reduce((sum, [first, last, state]) => sum + (state === "done" ? last - first + 1 : 0), 0);
     this.canvas.setAttribute("aria-label", `${this.name}: ${number(done)} of ${number(shards)} shards delivered`);
     const took = tier.seconds === null ? "so far" : `within ${seconds(tier.seconds)} of the tweet`;
-    this.reached.textContent = `${number(tier.people)} ${tier.people === 1 ? "person" : "people"}, ${took}`;
+    this.reached.textContent = `${number(tier.people)} ${tier.people === 1 ? "user" : "users"}, ${took}`;
     this.remember(behind, throttle);
     this.draw();
   }
@@ -39,8 +39,8 @@ export class Tier {
   remember(behind, throttle) {
     const late = behind?.seconds ?? null;
     this.history = [...this.history, late ?? this.history.at(-1) ?? 0].slice(-KEPT);
-    const held = throttle && (throttle.state === "active" ? "paused" : "coming back");
-    this.behind.textContent = held ? `${held}, ${number(behind?.slices ?? 0)} slices left` : late === null ? "nobody says how far behind" : `${seconds(late)} behind`;
+    const held = throttle && (throttle.state === "active" ? "paused" : "ramping up");
+    this.behind.textContent = held ? `${held}, ${number(behind?.slices ?? 0)} slices left` : late === null ? "delay unknown" : `${seconds(late)} behind`;
     const most = Math.max(1, ...this.history);
     this.line.setAttribute("points", this.history.map((value, at) => `${KEPT - this.history.length + at},${25 - (value / most) * 24}`).join(" "));
   }
@@ -69,7 +69,7 @@ export class Tier {
   }
 }
 
-// A custom property keeps light-dark() unresolved; a colour that is in use doesn't.
+// A custom property keeps light-dark() unresolved; a colour in use is resolved.
 const probe = make("i", { hidden: "" });
 function colour(canvas, state) {
   if (!probe.isConnected) canvas.after(probe);

@@ -1,4 +1,4 @@
-// Whose inbox the phone shows: four people, one after another in the same element.
+// The user whose inbox is shown: one of four, in the same element.
 
 import { ask } from "./service.js";
 import { brief, make, PEOPLE } from "./words.js";
@@ -7,7 +7,7 @@ const phone = document.querySelector("notifier-inbox");
 const $ = (id) => document.getElementById(id);
 const CELEBRITIES = 2;
 const AGAIN = 5_000;
-const ASKED = 24; // two minutes: in a demo with one celebrity the second never comes
+const ASKED = 24; // two minutes: a demo with one celebrity never gets a second
 let people = {};
 
 async function known() {
@@ -16,7 +16,7 @@ async function known() {
   celebrities(found.stars);
 }
 
-// Whom a storm may mention; what is chosen stays chosen.
+// Celebrities that a storm may mention. The selection is kept.
 function celebrities(stars) {
   for (const { user, followers } of stars) {
     const old = $("star").querySelector(`[value="${user}"]`);

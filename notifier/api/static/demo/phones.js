@@ -1,16 +1,16 @@
-// Four phones, and what each rang for: newest on top, one line a burst, however often it was sent.
+// Four phones with their alerts, newest first: one line per burst, however often it was sent.
 
 import { ask } from "./service.js";
 import { clock, make, PLATFORMS, RINGS } from "./words.js";
 
-const KEPT = 3; // lines that a phone has room for
+const KEPT = 3; // maximum number of lines per phone
 const NAMES = { vip: "VIP", active: "Active", occasional: "Occasional", away: "Away" };
 const phones = new Map();
 let after = 0;
 let looking = false;
-let seen = false; // what rang before the page was opened makes no phone shake
+let seen = false; // alerts from before the page was opened do not animate
 
-// Whoever is asked twice at once would show an alert twice.
+// Two requests at a time would show an alert twice.
 export async function look() {
   if (looking) return;
   looking = true;
@@ -20,7 +20,7 @@ export async function look() {
     after = found.after;
     seen = true;
   } catch {
-    // the next snapshot asks again
+    // retried with the next snapshot
   }
   looking = false;
 }
@@ -49,7 +49,7 @@ class Phone {
     for (const alert of alerts) this.ring(alert, live);
   }
 
-  // What comes again takes the place of the first, as on a real phone.
+  // A repeated alert replaces the first, as on a real phone.
   ring({ at, place, text, language }, live) {
     const old = [...this.lines.children].find((line) => line.dataset.place === place);
     const times = Number(old?.dataset.times ?? 0) + 1;

@@ -1,22 +1,22 @@
-// The service as the page asks it: with the demo's token, which came with the page, in a header and never in an address.
+// Requests to the service. The page's demo token is sent in a header, never in a URL.
 
 const token = document.querySelector("meta[name=demo-token]").content;
 const AGAIN = 1_000;
-const SILENCE = 8_000; // there is a snapshot a second: a line that says nothing for so long is dead
+const SILENCE = 8_000; // there is a snapshot a second: a connection silent for so long is dead
 
 async function request(method, path, body, signal) {
   const headers = { Authorization: `Bearer ${token}`, ...(body ? { "Content-Type": "application/json" } : {}) };
   const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body), cache: "no-store", signal });
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
-  throw new Error(problem.detail || problem.title || `It answered ${answer.status}.`);
+  throw new Error(problem.detail || problem.title || `The service answered ${answer.status}.`);
 }
 
 export const ask = async (method, path, body) => (await request(method, path, body)).json();
 
 const inFront = () => document.visibilityState === "visible";
 
-// A page in the back gives its connection back, of which a browser has six for one host, and comes back in front.
+// A hidden page closes its connection, because a browser has six per host, and reconnects when it is visible.
 const front = () =>
   new Promise((resolve) => {
     const look = () => inFront() && (document.removeEventListener("visibilitychange", look), resolve());
@@ -24,7 +24,7 @@ const front = () =>
     look();
   });
 
-// Calls `hear(snapshot)` for each, and `line(true or false)` as the line comes and goes; for ever.
+// Calls `hear(snapshot)` for each snapshot, and `line(connected)` on each change. Never returns.
 export async function watch(hear, line) {
   for (;;) {
     await front();
@@ -48,7 +48,7 @@ export async function watch(hear, line) {
         }
       }
     } catch {
-      // the next try tells
+      // retried below
     }
     clearTimeout(timer);
     ended.abort();

@@ -1,8 +1,8 @@
-// The HTTP API as the element uses it: the token goes into a header and never into an address.
+// The HTTP API as the element uses it: the token is sent in a header, never in a URL.
 
 import { LARGEST_PAGE, PACE } from "./pace.js";
 
-// A refusal. `status` 0 means that nobody answered.
+// A failed request. `status` 0 means no response.
 export class Refused extends Error {
   constructor(status, code = "", retryAfter = 0) {
     super(code || `status ${status}`);
@@ -12,10 +12,10 @@ export class Refused extends Error {
 
 export class Api {
   tag = null;
-  version = 0; // counts what has happened beside pages
+  version = 0; // counts changes that did not come with pages
   poll = PACE.poll;
 
-  // `renew` gives a fresh token of the same person, or null.
+  // `renew` returns a fresh token of the same user, or null.
   constructor({ base, token, renew }) {
     Object.assign(this, { base: base.replace(/\/+$/, ""), token, renew });
     this.gone = new AbortController();
@@ -25,7 +25,7 @@ export class Api {
     this.gone.abort();
   }
 
-  // The newest page; null when it is the one that we have.
+  // The newest page; null if it is unchanged.
   async newest(limit) {
     const version = this.version;
     const answer = await this.read(`/v1/inbox?limit=${limit}`, this.tag ? { "If-None-Match": this.tag } : {});
@@ -35,7 +35,7 @@ export class Api {
     return page;
   }
 
-  // What is shown may no longer be what the tag stands for.
+  // The shown items may no longer match the tag.
   touched() {
     this.tag = null;
     this.version += 1;
@@ -81,7 +81,7 @@ export class Api {
     return this.ask("/v1/inbox/stream", { headers, signal: AbortSignal.any([signal, this.gone.signal]) });
   }
 
-  // Raises Refused. A token that has run out is renewed once; whoever asks meanwhile waits for the same one.
+  // Throws Refused. An expired token is renewed once; concurrent requests wait for the same renewal.
   async ask(path, options = {}) {
     const used = this.token;
     let answer = await this.send(path, options);
@@ -115,7 +115,7 @@ export class Api {
 
 export async function body(answer) {
   return answer.json().catch(() => {
-    throw new Refused(0); // cut off on the way, or not our server
+    throw new Refused(0); // truncated, or not from this service
   });
 }
 

@@ -1,11 +1,11 @@
-// What a person does with a row: open it, mark it, hide it, take that back, hear no more of its account.
+// Actions on a row: open, mark, hide, undo, mute its account.
 
 import { PACE } from "./pace.js";
 
 export class Deeds {
   menu = null;
-  sent = new Map(); // by row, the last mark that the server hasn't answered
-  hiding = null; // the row that can be taken back
+  sent = new Map(); // by row, the last mark without an answer
+  hiding = null; // the row that undo restores
 
   constructor(inbox) {
     this.inbox = inbox;
@@ -16,7 +16,7 @@ export class Deeds {
     if (item && this.inbox.send("open", item) && item.unread) this.mark(item, "read");
   }
 
-  // Loaded with the first menu that is opened.
+  // Loaded when a menu is first opened.
   async menuOf(burst, button) {
     if (this.menu?.button === button) return this.menu.close(true);
     try {
@@ -45,13 +45,13 @@ export class Deeds {
     const item = this.inbox.store.find(burst);
     this.hiding = item;
     this.place = this.inbox.store.place(burst);
-    this.before = !item.unread ? "read" : this.inbox.store.kept.has(burst) ? "unread" : "none"; // a mark of its own would outlast being seen
+    this.before = !item.unread ? "read" : this.inbox.store.kept.has(burst) ? "unread" : "none"; // an explicit mark would outlast seen
     this.mark(item, "hidden");
     this.inbox.view.offer(this.inbox.words.hidden, this.inbox.words.undo, () => this.undo());
     this.fade();
   }
 
-  // Not away from under a hand that is about to use it.
+  // Do not move it while the user is about to use it.
   fade() {
     this.inbox.later("toast", () => (this.inbox.view.toast.matches(":hover, :focus-within") ? this.fade() : this.forget()), PACE.undo);
   }
@@ -64,7 +64,7 @@ export class Deeds {
     this.inbox.view.rows.get(item.burst)?.button.focus();
   }
 
-  // A word that stays for a while, with what can be done about it.
+  // A temporary message with an action.
   say(...offer) {
     this.forget();
     this.inbox.view.offer(...offer);
@@ -76,8 +76,8 @@ export class Deeds {
     this.inbox.view.offer(null);
   }
 
-  // Shown at once, and taken back when the server doesn't take it. Marks of one row go one after the other: on two
-  // connections the later could arrive first, and what was taken back would stay hidden.
+  // Shown at once, and undone if the server rejects it. Marks of one row are sent one after the other: on two
+  // connections the later could arrive first, and an undone row would stay hidden.
   async mark(item, mark, place) {
     const { order, store } = this.inbox;
     store.mark(item, mark, place);
@@ -105,7 +105,7 @@ export class Deeds {
     }
   }
 
-  // Hidden, and the server knows: a page that is asked for now and shows it says that it was taken back elsewhere.
+  // Hidden on the server: if a page requested from now on shows it, it was restored elsewhere.
   settled() {
     return this.inbox.store.hidden.difference(this.sent);
   }

@@ -1,4 +1,4 @@
-// Nodes from plain values. Text only ever goes in as text: nothing here can make markup of it.
+// Nodes from plain values. Text is only inserted as text, never as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -13,7 +13,7 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
-// Nothing is touched that is so already: a page that brings nothing new changes no node.
+// Changes only what differs: a page without news changes no node.
 export function hide(node, hidden) {
   if (node.hidden !== hidden) node.hidden = hidden;
 }

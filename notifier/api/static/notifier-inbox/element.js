@@ -1,4 +1,4 @@
-// The custom element: attributes and properties in, events out; what happens between is inbox.js.
+// The custom element: attributes, properties and events; the behavior is in inbox.js.
 
 import { Inbox } from "./inbox.js";
 import { sheet } from "./styles.js";
@@ -36,7 +36,7 @@ export class NotifierInbox extends HTMLElement {
   }
 
   connectedCallback() {
-    // A property that was set before this code had arrived stands in the way of ours.
+    // A property set before this code was loaded shadows the accessor.
     for (const name of ["token", "words"].filter((name) => Object.hasOwn(this, name))) {
       const value = this[name];
       delete this[name];
@@ -56,7 +56,7 @@ export class NotifierInbox extends HTMLElement {
     if (this.#inbox && before !== after) this.#restart();
   }
 
-  // Anew, with nothing of before: another token may be another person's.
+  // Start from scratch: another token may belong to another user.
   #restart() {
     if (!this.#ready || !this.isConnected) return;
     this.#inbox?.close();

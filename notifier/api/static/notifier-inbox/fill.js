@@ -1,4 +1,4 @@
-// Rows that were missed: of everything by cursor pages, of single subjects by the gap route. Few pages ever need it.
+// Loads missed rows: by cursor pages, or of single subjects by the gap route. Rarely needed.
 
 import { body } from "./api.js";
 import { LARGEST_PAGE, MOST_ROWS, PAGE } from "./pace.js";
@@ -6,8 +6,8 @@ import { at } from "./store.js";
 
 const ROUNDS = 6; // a page can be empty and still have a next one
 
-// Returns the newest page with the rows behind it: down to the last row that is shown if `deep`, else until it meets the
-// rows that are shown. It ends at as many rows as the document keeps.
+// Returns the newest page with the rows behind it: down to the last shown row if `deep`, else until it meets the shown
+// rows. It stops at the maximum number of rows.
 export async function fill(api, store, page, { deep, missing, loose }) {
   const last = store.items.at(-1);
   let { items, next } = page;
@@ -20,7 +20,7 @@ export async function fill(api, store, page, { deep, missing, loose }) {
     next = older.next;
   }
   const whole = { ...page, items, next, reach: reach(items, next) };
-  // What is older than the last row shown loads when it is scrolled to.
+  // Rows older than the last shown one load on scroll.
   return store.misses(whole, loose) ? whole : { ...whole, items: items.filter((item) => at(item) >= at(last)) };
 }
 

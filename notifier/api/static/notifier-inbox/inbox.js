@@ -1,4 +1,4 @@
-// What happens: pages, live rows and the person's doings change the store, then the view shows it.
+// Controller: pages, live events and user actions change the store, and the view shows it.
 
 import { Api } from "./api.js";
 import { Deeds } from "./deeds.js";
@@ -17,7 +17,7 @@ export class Inbox {
   loader = new Loader(this);
   deeds = new Deeds(this);
   shown = { trouble: null, busy: false, olderFailed: false };
-  news = 0; // new rows that nobody was told of yet
+  news = 0; // new rows not announced yet
   timers = {};
 
   constructor({ host, base, token, renew, words, times }) {
@@ -77,18 +77,18 @@ export class Inbox {
     return this.loader.load(show);
   }
 
-  // The foot may still be in view.
+  // The end of the list may still be in view.
   lookBelow() {
     this.below.unobserve(this.view.foot);
     this.below.observe(this.view.foot);
   }
 
-  // What the stream says.
+  // Events of the stream.
   hear({ type, data, id }) {
     const value = type === "reset" ? {} : parsed(data);
     if (type === "reset") this.loader.reset(id);
     else if (value && !this.order.keeps({ type, value })) this.apply({ type, value });
-    this.loader.passed(id); // after its effect: what was not taken in is asked for again
+    this.loader.passed(id); // after its effect: an event without effect is requested again
     this.soon();
   }
 
@@ -100,7 +100,7 @@ export class Inbox {
     this.api.touched();
     if (type === "row") this.opened(value);
     if (type === "group" && (known || this.store.reaches(value))) this.grew(value);
-    if (type === "marked" && this.store.marked(value)) this.loader.reload(PACE.settle); // for its place
+    if (type === "marked" && this.store.marked(value)) this.loader.reload(PACE.settle); // to find its place
     if (type === "hidden") this.store.mark(value, "hidden");
   }
 
@@ -126,14 +126,14 @@ export class Inbox {
     this.later("settle", () => this.store.surprised() && this.loader.reload(0, true), PACE.settle);
   }
 
-  // The server has answered a write of ours. The events that it causes come within a moment; those before may be older.
+  // The server has answered our write. Its events follow shortly; earlier events may be older.
   answered(write) {
     write.answered = true;
     setTimeout(() => {
       if (this.ended.signal.aborted) return;
       for (const event of this.order.end(write)) {
         if (this.agrees(event)) this.apply(event);
-        else this.loader.reload(0, true); // a page knows which of them was the last
+        else this.loader.reload(0, true); // a page knows which one was last
       }
       this.soon();
     }, PACE.settle);
@@ -145,12 +145,12 @@ export class Inbox {
     return type === "count" || !known;
   }
 
-  // Nobody is reading: at the very top, with pointer and keyboard elsewhere.
+  // The user is not reading: at the very top, without pointer and focus.
   idle() {
     return this.view.scroller.scrollTop < 8 && !this.host.matches(":hover, :focus-within") && !this.store.waiting.size;
   }
 
-  // What came live has no token of its own: a page that shows it brings one.
+  // Live rows have no seen token: a page that shows them has one.
   async looked() {
     const { store } = this;
     if (store.uncovered && store.unseen() && !store.waiting.size) {
@@ -159,7 +159,7 @@ export class Inbox {
     }
     if (!store.seen || store.seen === this.saw || !(store.unseen() || (!this.saw && store.badge.count))) return;
     this.saw = store.seen;
-    const read = store.looked(); // before the server says so: its next count then tells whether it agrees
+    const read = store.looked(); // before the server answers: its next count shows whether it agrees
     const write = this.order.begin(new Map([...read.map((burst) => [burst, { unread: false }]), ["count", store.badge]]));
     this.show();
     try {
@@ -167,12 +167,12 @@ export class Inbox {
       this.answered(write);
     } catch {
       this.order.end(write);
-      this.saw = null; // the next page says what is so
+      this.saw = null; // the next page has the state
       this.loader.reload(spread(this.api.poll), true);
     }
   }
 
-  // The tab went to the front or to the back.
+  // The visibility of the browser tab changed.
   turned() {
     this.look.again();
     this.live.turned();
@@ -183,7 +183,7 @@ export class Inbox {
 
   async reveal() {
     if (this.store.cut) {
-      this.api.touched(); // what the tag stands for has dropped off
+      this.api.touched(); // the tagged rows have dropped off
       await this.load(true);
     } else this.store.reveal();
     this.show();
@@ -192,7 +192,7 @@ export class Inbox {
     this.view.list.querySelector(".open")?.focus({ preventScroll: true });
   }
 
-  // Few ever look: it comes when it is asked for.
+  // Rarely used: loaded on demand.
   async arrange() {
     try {
       const { Settings } = await import("./settings.js");
@@ -228,7 +228,7 @@ export class Inbox {
     this.soon();
   }
 
-  // A screen reader hears of new rows together, and of nothing that merely grew.
+  // A screen reader announces new rows together, and no growing counts.
   tell(count) {
     this.news += count;
     if (!this.news || this.telling) return;
@@ -241,7 +241,7 @@ export class Inbox {
     this.later("tell", say, PACE.settle);
   }
 
-  // A subject that everybody mentions grows a hundred times a second; nobody reads as fast.
+  // A busy burst grows a hundred times a second, faster than anyone can read.
   soon() {
     if (this.drawing || this.ended.signal.aborted) return;
     this.drawing = true;
@@ -259,7 +259,7 @@ export class Inbox {
     this.badge = `${count}${more}`;
   }
 
-  // False when somebody cancelled it.
+  // False if the event was cancelled.
   send(type, detail) {
     return this.host.dispatchEvent(new CustomEvent(type, { detail, bubbles: true, composed: true, cancelable: type === "open" }));
   }
@@ -274,6 +274,6 @@ function parsed(data) {
   try {
     return JSON.parse(data);
   } catch {
-    return null; // the row comes again with the next page
+    return null; // the next page has the row again
   }
 }

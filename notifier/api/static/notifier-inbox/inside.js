@@ -1,4 +1,4 @@
-// What a digest tells of, in its row: folded until it is asked for.
+// The items of a digest in its row: collapsed by default.
 
 import { el } from "./dom.js";
 import { said } from "./row.js";

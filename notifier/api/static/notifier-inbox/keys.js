@@ -1,4 +1,4 @@
-// The keyboard: arrows or j and k go from row to row, u marks, Delete hides, z takes that back.
+// Keyboard: arrows or j and k move between rows, u marks, Delete hides, z undoes.
 
 const STEP = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, Home: -Infinity, End: Infinity };
 

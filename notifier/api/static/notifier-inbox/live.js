@@ -1,4 +1,4 @@
-// Follows the inbox: over the stream while it is open, by polling while it is not. A hidden tab sends no request.
+// Follows the inbox by the stream, or by polling while it is closed. A hidden browser tab sends no requests.
 
 import { PACE, spread } from "./pace.js";
 import { Stream } from "./stream.js";
@@ -8,7 +8,7 @@ export const hidden = () => document.visibilityState === "hidden";
 export class Live {
   on = false;
   polling = null; // the timer of the next poll
-  asked = 0; // when the newest page was asked for last
+  asked = 0; // when the newest page was last requested
 
   // `since()` and `hear(event)` belong to the stream. `load()` polls. `lost(refusal)` and `found()` report the connection.
   constructor(api, listener) {
@@ -35,13 +35,13 @@ export class Live {
     this.quiet();
   }
 
-  // There is reason to believe that the network works again.
+  // The network probably works again.
   hurry() {
     this.stream.check();
     if (!this.stream.open) this.stream.hurry();
   }
 
-  // The tab went to the front or to the back.
+  // The visibility of the browser tab changed.
   turned() {
     clearTimeout(this.resting);
     if (!this.on) return;
@@ -51,12 +51,12 @@ export class Live {
       if (this.stream.open) this.rest();
       else this.stream.stop();
     } else if (!this.stream.open) {
-      const wait = this.stream.hurry() ? PACE.settle : 0; // the stream may make it unnecessary
+      const wait = this.stream.hurry() ? PACE.settle : 0; // the stream may make the load unnecessary
       this.poll(Math.max(wait, this.asked + PACE.again - Date.now()));
     }
   }
 
-  // A browser has six connections for one host, for all tabs together.
+  // A browser has six connections per host, for all tabs together.
   rest() {
     this.resting = setTimeout(() => this.stream.stop(), PACE.hidden);
   }
@@ -82,7 +82,7 @@ export class Live {
     if (this.polling) this.poll(Math.max(this.api.poll, refusal?.retryAfter ?? 0));
   }
 
-  // Whatever the newest page was asked for, it is as good as a poll.
+  // Any load of the newest page counts as a poll.
   loads() {
     this.asked = Date.now();
     if (this.polling) this.poll(this.api.poll);

@@ -1,26 +1,26 @@
-// Loads pages into the store: the newest, that one again when it may have changed, and older ones.
+// Loads pages into the store: the newest one, also again after changes, and older ones.
 
 import { hidden } from "./live.js";
 import { PACE, PAGE, spread } from "./pace.js";
 import { at } from "./store.js";
 
 const ROUNDS = 5; // a page can be empty and still have a next one
-const MOST_GAPS = 3; // subjects; for more of them it costs less to load the rows again
+const MOST_GAPS = 3; // subjects; with more, reloading the rows is cheaper
 
 export class Loader {
-  since = null; // id of a page or an event: nothing up to here is missing
+  since = null; // id of a page or event up to which nothing is missing
   resets = 0;
-  mended = 0; // so many of them were made up for by a page
-  loose = new Set(); // rows that came after a reset, or beside a gap: below them others may be missing
+  mended = 0; // number of resets that a page has resolved
+  loose = new Set(); // rows after a reset or a gap: others below them may be missing
   gaps = new Map(); // subject to the `seq` from which bursts may be missing
   deep = false; // the next load also checks the rows behind the newest page
-  due = false; // a load waits until the tab is in front
+  due = false; // a load waits until the tab is visible
 
   constructor(inbox) {
     Object.assign(this, { inbox });
   }
 
-  // A reset that no page has made up for yet.
+  // A reset that no page has resolved yet.
   get broken() {
     return this.mended !== this.resets;
   }
@@ -30,8 +30,8 @@ export class Loader {
     clearTimeout(this.filling);
   }
 
-  // The newest page. `show` brings the user to it; otherwise new rows may have to wait. One page at a time, so that none
-  // overtakes a later one. Resolves to the refusal, or null.
+  // The newest page. `show` scrolls to it; otherwise new rows may have to wait. One page at a time, so that none
+  // overtakes a later one. Resolves to the error, or null.
   load(show = false) {
     this.show ||= show;
     if (this.running) return (this.following ??= this.running.then(() => ((this.following = null), this.load())));
@@ -39,7 +39,7 @@ export class Loader {
     return this.running;
   }
 
-  // Calls that come close together share one load. A hidden tab loads when it is in front again.
+  // Calls in quick succession share one load. A hidden tab loads when it is visible again.
   reload(wait, deep = false) {
     if (this.inbox.ended.signal.aborted) return;
     this.deep ||= deep;
@@ -59,7 +59,7 @@ export class Loader {
     this.due = false;
   }
 
-  // Something was missed. The load waits for further resets, but not for ever.
+  // Events were missed. The load waits for further resets, up to a limit.
   reset(id) {
     this.resets += 1;
     this.resetId = id;
@@ -69,7 +69,7 @@ export class Loader {
     this.reload(Math.min(PACE.settle * (1 + Math.random()), Math.max(0, this.firstReset + PACE.again - Date.now())), true);
   }
 
-  // An event took effect: a stream that resumes after it repeats it no more. Until a page has made up for a reset, it is repeated.
+  // An event took effect: the stream resumes after it. Until a page has resolved a reset, events are repeated.
   passed(id) {
     if (!this.broken) this.since = id ?? this.since;
   }
@@ -88,7 +88,7 @@ export class Loader {
       if (inbox.ended.signal.aborted) return null;
       if (page) this.take(page, show, changes, gone);
       this.page = fresh ?? this.page;
-      if (fresh) this.since = fresh.live ?? this.since; // an older id only repeats what is known
+      if (fresh) this.since = fresh.live ?? this.since; // an older id only repeats known events
       else if (this.mended !== resets) this.since = resetId ?? this.since;
       if (page?.partial) this.reload(spread(inbox.api.poll), deep);
       else this.mend(resets);
@@ -96,7 +96,7 @@ export class Loader {
       return null;
     } catch (error) {
       this.deep ||= deep;
-      if (fresh) inbox.api.touched(); // it was not taken in, so its tag stands for nothing that is shown
+      if (fresh) inbox.api.touched(); // not applied, so its tag matches nothing shown
       inbox.refused(error);
       return error;
     } finally {
@@ -109,7 +109,7 @@ export class Loader {
     if (resets === this.resets) this.loose.clear();
   }
 
-  // The page with as many rows behind it as it takes to leave no gap. Null where nothing has changed.
+  // The page with enough rows behind it to leave no gap. Null if nothing has changed.
   async lengthened(fresh, show, deep) {
     const { inbox, loose } = this;
     const { api, store } = inbox;
@@ -128,7 +128,7 @@ export class Loader {
     store.recall(page, gone, changes);
     inbox.tell(store.refresh(page, { show: show || inbox.idle(), changes, loose: this.loose }));
     inbox.soon();
-    if (!store.items.length) this.older(); // what the user may see can begin behind an empty page
+    if (!store.items.length) this.older(); // visible rows may begin behind an empty page
   }
 
   async older() {
@@ -142,7 +142,7 @@ export class Loader {
         const [gone, cursor] = [deeds.settled(), store.next];
         const page = await api.older(cursor);
         if (ended.signal.aborted) return;
-        if (store.next !== cursor) continue; // the list began anew meanwhile, and this page isn't next to it
+        if (store.next !== cursor) continue; // the list was reset meanwhile, and this page does not follow it
         store.recall(page, gone, changes);
         added = store.append(page, changes);
         if (page.partial) throw new Error("partial");
@@ -156,7 +156,7 @@ export class Loader {
     }
   }
 
-  // A burst has grown that was not shown: others of its subject may have been missed, too.
+  // A burst that is not shown has grown: others of its subject may be missing, too.
   lacks({ burst, digest, seq, subject }) {
     this.loose.add(burst);
     if (this.broken || digest) return;
@@ -173,7 +173,7 @@ export class Loader {
       const { fillSubjects } = await import("./fill.js");
       await fillSubjects(this.inbox, gaps);
     } catch (error) {
-      this.reload(error.retryAfter ?? 0, true); // also where the server has no gap route
+      this.reload(error.retryAfter ?? 0, true); // also if the server has no gap route
     }
   }
 }

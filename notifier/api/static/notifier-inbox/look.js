@@ -1,4 +1,4 @@
-// Whether somebody is looking: the tab is in front and the element in view, for a moment.
+// Detects a look: the tab is visible and the element in view for a moment.
 
 import { PACE } from "./pace.js";
 
@@ -14,7 +14,7 @@ export class Look {
     this.observer.observe(element);
   }
 
-  // Something new is shown, or the tab came to the front: the moment begins anew.
+  // New rows are shown, or the tab became visible: restart the timer.
   again() {
     clearTimeout(this.timer);
     if (this.inView && document.visibilityState === "visible") this.timer = setTimeout(this.looked, PACE.looked);

@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 
 export class Menu {
-  // `choices`: pairs of a label and what to do.
+  // `choices`: pairs of a label and an action.
   open(button, choices, room) {
     this.close();
     const items = choices.map(([label, act]) =>

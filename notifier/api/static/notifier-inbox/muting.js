@@ -1,4 +1,4 @@
-// Less of an account, and more of it again: said to the server, and to the person.
+// Mutes and unmutes an account on the server and on screen.
 
 export class Muting {
   constructor(inbox) {
@@ -11,7 +11,7 @@ export class Muting {
     this.less(subject, () => ({ muted_until: until }), words.muted(account), [words.unmute, back]);
   }
 
-  // Taken back it is what it was, which is asked before it is changed; where that failed, nothing was changed.
+  // Undo restores the former value, which is read before the change. If the read fails, nothing is changed.
   digest(subject, account) {
     const { words } = this.inbox;
     let before = null;
@@ -34,7 +34,7 @@ export class Muting {
     this.prefer(subject, change, [said, ...back], back);
   }
 
-  // What opened before doesn't come back.
+  // Rows that opened before do not return.
   more(subject, account, change) {
     this.prefer(subject, change, [this.inbox.words.unmuted(account)], [this.inbox.words.retry, () => this.more(subject, account, change)]);
   }
@@ -51,9 +51,9 @@ export class Muting {
       const said = await change();
       if (said) await api.prefer(subject, said);
     } catch {
-      if (!ended.signal.aborted) deeds.say(words.unsure, ...unsure); // it may have been heard
+      if (!ended.signal.aborted) deeds.say(words.unsure, ...unsure); // the server may have received it
     }
     store.silenced.delete(subject);
-    if (!ended.signal.aborted) this.inbox.load(); // what came meanwhile
+    if (!ended.signal.aborted) this.inbox.load(); // new rows since then
   }
 }

@@ -1,13 +1,13 @@
-// Keeps what is shown from going back to an older state. A page can be older than what the stream said while it was on
-// its way, and an event can be older than a mark that was made here.
+// Prevents returning to an older state. A page can be older than stream events received during its request,
+// and an event can be older than a mark made here.
 
-export const MARKS = ["marked", "hidden"]; // events that say whether a row is unread, or there at all
+export const MARKS = ["marked", "hidden"]; // events that change whether a row is unread or shown
 
 export class Order {
-  pages = new Set(); // one Map for each page on its way: burst or "count" to what has changed since it was asked for
+  pages = new Set(); // one Map per requested page: burst or "count" to its changes since the request
   writes = new Map(); // burst or "count" to our last write that changed it
 
-  // Call it when a page is asked for, and `taken` with the result when the page was taken in or failed.
+  // Call it when a page is requested, and `taken` with the result when the page was applied or failed.
   asked() {
     const changes = new Map();
     for (const [key, write] of this.writes) if (!write.answered) changes.set(key, write.changes.get(key));
@@ -23,7 +23,7 @@ export class Order {
     for (const changes of this.pages) changes.set(key, { ...changes.get(key), ...change });
   }
 
-  // A write of ours begins; what it changes is shown already. Until `end`, events about the same things are kept back.
+  // A local write begins, and is shown already. Until `end`, events about the same items are held back.
   begin(changes) {
     const write = { changes, events: new Map(), answered: false };
     for (const [key, change] of changes) {
@@ -41,7 +41,7 @@ export class Order {
     return Boolean(this.writes.get(key)?.events.set(key, event));
   }
 
-  // Returns the events that were kept back, except for those that a later write keeps.
+  // Returns the held events, except those that a later write holds.
   end(write) {
     const keys = [...write.changes.keys()].filter((key) => this.writes.get(key) === write);
     for (const key of keys) this.writes.delete(key);

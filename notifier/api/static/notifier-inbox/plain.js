@@ -1,4 +1,4 @@
-// What strangers wrote, made harmless to lay out: names and texts are shown as text, and can't reverse, overprint or flood the page.
+// Sanitizes foreign names and texts: they can't reverse, overprint or flood the page.
 
 const LONGEST = 400;
 const LONGEST_NAME = 40;
@@ -14,7 +14,7 @@ export function plain(text, longest = LONGEST) {
 
 export const plainName = (name) => plain(name, LONGEST_NAME);
 
-// A sentence in pieces: {text, name} where `name` says that it is one of `names`, which can't pull its neighbours along.
+// Splits a sentence into {text, name}; `name` marks one of `names`, which is isolated from its neighbors.
 export function pieces(sentence, names) {
   const found = [];
   let rest = String(sentence ?? "");
@@ -27,13 +27,13 @@ export function pieces(sentence, names) {
   return [...found, { text: plain(rest) }].filter(({ text }) => text);
 }
 
-// The first letter that can be seen.
+// The first visible letter.
 export function initial(name) {
   const shown = plain(name).match(/[\p{L}\p{N}]|\p{Extended_Pictographic}/u);
   return shown ? shown[0].toLocaleUpperCase() : "@";
 }
 
-// One of eight, the same for a name every time.
+// One of eight colors, always the same for a name.
 export function hue(name) {
   let sum = 7;
   for (const letter of String(name).slice(0, 64)) sum = (sum * 31 + letter.codePointAt(0)) >>> 0;

@@ -1,4 +1,4 @@
-// Less of an account: muted, or left to the daily digest, from the menu of one of its rows; and heard again.
+// Menu actions of a row: mute its account, move it to the daily digest, and undo either.
 
 import { plainName } from "./plain.js";
 
@@ -9,7 +9,7 @@ export class Quiet {
     this.inbox = inbox;
   }
 
-  // For the menu; a row about oneself has none, nor has a digest.
+  // Menu choices; rows about the user and digests have none.
   choices({ subject }) {
     const [, name] = /^mention:(.+)$/s.exec(subject) ?? [];
     if (!name) return [];

@@ -1,4 +1,4 @@
-// One row: made once, then told what changed.
+// One row: created once, then updated.
 
 import { DOTS, el, icon } from "./dom.js";
 import { hue, initial, pieces, plainName } from "./plain.js";
@@ -27,7 +27,7 @@ export class Row {
     this.state.textContent = item.unread ? `${this.words.unread}: ` : "";
     this.text.replaceChildren(...said(item, names));
     this.avatars.replaceChildren(...(names.length ? names : [""]).slice(0, 2).map(avatar));
-    this.names.replaceChildren(...(item.more && names.length > 1 ? this.listed(names) : [])); // else the text says it all
+    this.names.replaceChildren(...(item.more && names.length > 1 ? this.listed(names) : [])); // else the text has all names
     this.time.dateTime = item.opened_at;
     this.time.title = this.times.whole(item.opened_at);
     if (item.digest) this.digest();
@@ -36,7 +36,7 @@ export class Row {
     if (grown) this.grow();
   }
 
-  // What it tells of; most people have none.
+  // Items of a digest; most rows have none.
   async digest() {
     const { Inside } = await import("./inside.js");
     this.inside ??= new Inside(this);
@@ -59,7 +59,7 @@ export class Row {
   }
 }
 
-// The text of an item, with the names in it apart: a digest's are accounts, and its subject is the reader.
+// The text of an item with its names split off. Names in a digest are accounts, and its subject is the user.
 export function said({ text, subject, digest }, names) {
   const mentioned = digest ? [] : [String(subject).replace(/^\w+:/, "")];
   return pieces(text, [...names, ...mentioned]).map((piece) => (piece.name ? isolated(piece.text) : piece.text));

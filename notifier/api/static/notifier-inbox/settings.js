@@ -1,4 +1,4 @@
-// What the person wants of everything: a small dialog that asks what stands, and sends what was changed.
+// Dialog for account-wide preferences: loads the current ones and sends the changed ones.
 
 import { el } from "./dom.js";
 import { SETTINGS_WORDS } from "./settings-words.js";
@@ -99,7 +99,7 @@ export class Settings {
     this.opened();
   }
 
-  // Whether anything goes by the clock on the person's wall.
+  // Whether any setting depends on the user's time zone.
   timed() {
     return this.quiet.checked || this.volume() === "digest" || digests(this.stands) || Number(this.hour.value) !== this.stands.digest_hour;
   }
@@ -114,8 +114,8 @@ export class Settings {
     for (const field of [this.from, this.to]) field.disabled = !this.quiet.checked;
   }
 
-  // What isn't named stays as it is, also where another device has changed it meanwhile. Alerts are named, too, where the
-  // box stands checked because nothing was said of them: whoever saves it so asks for them.
+  // Only changed settings are sent, so that changes by other devices are kept. Alerts are also sent if the box is checked
+  // by default: saving it asks for alerts.
   changes() {
     const { stands } = this;
     const hours = this.quiet.checked ? { from: this.from.value, to: this.to.value } : null;
@@ -150,13 +150,13 @@ export class Settings {
   }
 }
 
-// Who never said a zone is where the browser is.
+// Without a stored time zone, the browser's applies.
 function zoneOf(stands) {
   const { time_zone, quiet_hours } = stands;
   return time_zone === "UTC" && !quiet_hours && !digests(stands) ? here() : time_zone;
 }
 
-// Of everything, or of some account alone.
+// For all notifications, or for one account.
 function digests({ volume, preferences = [] }) {
   return [volume, ...preferences.map((one) => one.volume)].includes("digest");
 }

@@ -1,8 +1,8 @@
-// text/event-stream, read from a fetch: EventSource can send no Authorization header.
+// Parser of text/event-stream for fetch, because EventSource can't send an Authorization header.
 
-const LARGEST = 1_000_000; // characters without an end of line: not our server
+const LARGEST = 1_000_000; // characters without a line end: not from this service
 
-// Gives a function to be fed with text, however it was cut. `tell` gets {type, data, id, retry}; a comment tells nothing.
+// Returns a function that accepts chunks of text. `tell` gets {type, data, id, retry}; comments are ignored.
 export function reader(tell) {
   let rest = "";
   let event = { type: "", data: [], id: undefined };
@@ -19,7 +19,7 @@ export function reader(tell) {
     else if (field === "retry" && /^\d+$/.test(value)) tell({ type: "retry", retry: Number(value) });
   };
   return (text) => {
-    // A CR at the very end may be half of a CRLF: it waits for what follows.
+    // A CR at the very end may be half of a CRLF: wait for the next chunk.
     const lines = (rest + text).split(/\r\n|\n|\r(?!$)/);
     rest = lines.pop();
     if (rest.length > LARGEST) throw new RangeError("a line without an end");

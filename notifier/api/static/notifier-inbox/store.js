@@ -1,42 +1,42 @@
-// What is known of the inbox: the rows shown, the new ones that wait, the badge. No document, no network, no clock.
+// State of the inbox: shown rows, waiting new rows, badge. Uses no DOM, network or clock.
 
 import { MOST_ROWS } from "./pace.js";
 
 export const at = (item) => Date.parse(item.opened_at) || 0;
-const newestFirst = (one, other) => at(other) - at(one); // sort is stable: the server's order stands among equals
+const newestFirst = (one, other) => at(other) - at(one); // sort is stable: equals keep the server's order
 const changed = (item, changes) => (changes.has(item.burst) ? { ...item, ...changes.get(item.burst) } : item);
 
 export class Store {
   items = [];
-  waiting = new Map(); // new rows behind the pill: nothing moves under a reader
-  next = undefined; // the cursor of older rows; null at the end, undefined when they must be looked for from the top
-  cut = false; // the newest rows are not at hand: far down, or away for long
-  seen = null; // covers what is shown, never what waits
+  waiting = new Map(); // new rows behind the pill, so that nothing moves while the user reads
+  next = undefined; // the cursor of older rows; null at the end, undefined if the search must start from the top
+  cut = false; // the newest rows are not loaded: far down, or after a long time
+  seen = null; // covers shown rows, never waiting ones
   latest = null;
-  uncovered = false; // rows came live since the last page, and no token covers them yet
+  uncovered = false; // live rows since the last page, not covered by a token yet
   badge = { count: 0, more: false };
   elsewhere = 0; // unread rows on pages that aren't loaded
-  fresh = new Set(); // were unread when this look began
-  kept = new Set(); // marked as unread by hand, here or elsewhere: looking at them doesn't change that
+  fresh = new Set(); // rows that were unread when this look began
+  kept = new Set(); // marked as unread by the user, here or elsewhere: a look doesn't change that
   lookedAt = new Set();
   hidden = new Set();
-  silenced = new Set(); // subjects whose mute the server hasn't answered
+  silenced = new Set(); // subjects with a mute request in flight
   loaded = false;
-  whole = false; // a page that wasn't partial was: only such a one says what is behind it
+  whole = false; // a complete page was applied: only such a page proves what is behind it
   partial = false;
 
-  // Whether there may be rows between the page and those that are shown. `loose` are rows that prove nothing.
+  // Whether rows may be missing between the page and the shown rows. `loose` rows prove nothing.
   misses(page, loose) {
     const meets = page.items.some(({ burst }) => this.has(burst) && !loose.has(burst));
     return this.items.length > 0 && page.next !== null && !page.partial && !meets;
   }
 
-  // The newest page. `changes` happened since it was asked for. New rows wait unless `show`. Returns how many there were.
+  // Applies the newest page. `changes` happened since its request. New rows wait unless `show`. Returns their number.
   refresh(page, { show, changes, loose }) {
-    const first = !this.whole || !this.items.length; // nothing that is known to meet the page
+    const first = !this.whole || !this.items.length; // no known row that the page could meet
     const quiet = !this.loaded;
     const gap = this.misses(page, loose);
-    const bare = !page.items.length && page.next !== null && !page.partial; // there is nothing to lead to
+    const bare = !page.items.length && page.next !== null && !page.partial; // the pill would lead nowhere
     if ((gap || this.cut) && !show && !bare) return this.leave(page);
     let news = 0;
     if (first || gap || this.cut) Object.assign(this, { items: [], waiting: new Map(), next: page.next, cut: false });
@@ -45,7 +45,7 @@ export class Store {
     for (const item of page.items.toReversed()) news += this.take(changed(item, changes), show || first || !(at(item) > at(last)));
     const place = new Map(page.items.map((item, index) => [item.burst, index]));
     const stands = (item) => place.get(item.burst) ?? page.items.length;
-    this.items.sort((one, other) => newestFirst(one, other) || stands(one) - stands(other)); // what came back from hiding, too
+    this.items.sort((one, other) => newestFirst(one, other) || stands(one) - stands(other)); // includes restored rows
     this.loaded = true;
     this.whole ||= !page.partial;
     this.partial = page.partial;
@@ -55,7 +55,7 @@ export class Store {
     return quiet ? 0 : news;
   }
 
-  // Nothing of the newest page meets what is shown: the pill leads there.
+  // The newest page does not meet the shown rows: the pill leads there.
   leave(page) {
     this.cut = true;
     this.latest = page.seen;
@@ -63,7 +63,7 @@ export class Store {
     return 0;
   }
 
-  // What the page should show and doesn't was hidden elsewhere, or taken back.
+  // A row that the page should contain but does not was hidden elsewhere, or retracted.
   prune(page, changes) {
     if (page.partial) return;
     const there = new Set([...page.items, ...changes.values()].map(({ burst }) => burst));
@@ -73,7 +73,7 @@ export class Store {
     for (const item of [...this.waiting.values()]) if (!stays(item)) this.waiting.delete(item.burst);
   }
 
-  // An older page. Far down, the newest rows drop off: the document stays bounded either way.
+  // Applies an older page. Far down, the newest rows drop off, so that the document stays bounded.
   append(page, changes) {
     const last = this.items.at(-1);
     const items = page.items.map((item) => changed(item, changes));
@@ -90,7 +90,7 @@ export class Store {
     return older.length;
   }
 
-  // A row, or one that changed and stays in its place. Says whether it is new.
+  // Adds a row, or updates it in place. Returns whether it is new.
   take(item, show) {
     if (typeof item?.burst !== "string" || this.hidden.has(item.burst) || this.silenced.has(item.subject)) return false;
     if (item.unread && this.lookedAt.has(item.burst)) this.kept.add(item.burst);
@@ -102,7 +102,7 @@ export class Store {
     const news = !this.waiting.has(item.burst);
     if (show && !this.cut) {
       this.waiting.delete(item.burst);
-      this.items = [item, ...this.items].sort(newestFirst); // the newer of the same second goes first
+      this.items = [item, ...this.items].sort(newestFirst); // within the same second the newer goes first
     } else this.waiting.set(item.burst, item);
     if (this.waiting.size > MOST_ROWS) this.cut = true;
     while (this.waiting.size > MOST_ROWS) this.waiting.delete(this.waiting.keys().next().value);
@@ -110,20 +110,20 @@ export class Store {
     return news;
   }
 
-  // A row that opened or grew just now. Of one that is known already, pages and marks alone say whether it is unread.
+  // A row that just opened or grew. For a known row, only pages and marks decide whether it is unread.
   grow(item, show) {
     const known = this.known(item.burst);
     return this.take(known ? { ...item, unread: known.unread } : item, show);
   }
 
-  // Rows that were missed. Returns how many are new.
+  // Adds missed rows. Returns how many are new.
   fit(items, show, changes) {
     let news = 0;
     for (const item of items.toReversed()) if (this.reaches(item)) news += this.take(changed(item, changes), show);
     return news;
   }
 
-  // Whether the item's place is among the rows that are loaded.
+  // Whether the item's place is among the loaded rows.
   reaches(item) {
     return this.loaded && !this.cut && (this.next === null || at(item) >= at(this.items.at(-1) ?? { opened_at: Infinity }));
   }
@@ -135,7 +135,7 @@ export class Store {
     this.trim();
   }
 
-  // The tail is cut where no cursor points: older rows are looked for from the top.
+  // The tail is cut without a cursor: older rows are searched from the top.
   trim() {
     if (this.cut || this.items.length <= MOST_ROWS) return;
     this.elsewhere += this.items.slice(MOST_ROWS).filter((item) => item.unread).length;
@@ -143,7 +143,7 @@ export class Store {
     this.next = undefined;
   }
 
-  // `place` is where one that comes back was: of what opened in the same second only a page knows the order.
+  // `place` is the former place of a restored row: only a page knows the order within a second.
   mark(item, mark, place) {
     this.fresh.delete(item.burst);
     this.kept[mark === "unread" ? "add" : "delete"](item.burst);
@@ -151,7 +151,7 @@ export class Store {
     this.put(item.burst, mark === "hidden" ? null : { ...item, unread: mark === "none" ? item.unread : mark === "unread" }, place);
   }
 
-  // Marked on another device, or here: back in its place if it was hidden. Says whether it came back.
+  // Applies a mark from any device. A hidden row returns to its place. Returns whether it returned.
   marked(item) {
     const known = this.known(item.burst);
     this.hidden.delete(item.burst);
@@ -162,19 +162,19 @@ export class Store {
     return !known;
   }
 
-  // What is on a page that was asked for after it was hidden was taken back on another device.
+  // A row on a page requested after it was hidden was restored on another device.
   recall(page, hidden, changes) {
     for (const item of page.items) if (hidden.has(item.burst) && !changes.has(item.burst)) this.marked(item);
   }
 
-  // A mark that the server didn't take.
+  // Undoes a mark that the server rejected.
   restore(item) {
     this.hidden.delete(item.burst);
     this.kept.delete(item.burst);
     this.put(item.burst, item);
   }
 
-  // Nothing of it is shown, whatever comes, until the server knows.
+  // Hides all rows of the subject until the server answers.
   silence(subject) {
     this.silenced.add(subject);
     for (const { burst, subject: of } of [...this.items, ...this.waiting.values()]) if (of === subject) this.put(burst, null);
@@ -205,16 +205,16 @@ export class Store {
     return this.known(burst) !== undefined;
   }
 
-  // A later token would cover rows that nobody has been shown.
+  // A later token would cover rows that were not shown.
   advance(token) {
     if (token) this.latest = token;
     if (token && !this.waiting.size && !this.cut) this.seen = token;
   }
 
-  // What is shown is no longer unread, but is still told apart until the user leaves. Returns what became read by it.
+  // Marks shown rows as read, but keeps them highlighted until the user leaves. Returns the rows that became read.
   looked() {
     const read = this.items.filter(({ unread, burst }) => unread && !this.kept.has(burst)).map(({ burst }) => burst);
-    const shown = new Set(this.items.map(({ burst }) => burst)); // what has dropped off is forgotten
+    const shown = new Set(this.items.map(({ burst }) => burst)); // forget dropped rows
     this.lookedAt = shown;
     this.fresh = new Set([...this.fresh, ...read]).intersection(shown);
     this.items = this.items.map((item) => (read.includes(item.burst) ? { ...item, unread: false } : item));
@@ -236,7 +236,7 @@ export class Store {
     this.elsewhere = Math.max(0, badge.count - this.unread());
   }
 
-  // Something was seen, read or hidden where we can't see it: in another tab, on a phone.
+  // A row was seen, read or hidden elsewhere: in another tab or on a phone.
   surprised() {
     return !this.badge.more && !this.cut && this.badge.count !== this.unread() + this.elsewhere;
   }

@@ -1,4 +1,4 @@
-// The server-sent events of the inbox: one connection, opened again after a cut with growing, partly random waits.
+// Server-sent events of the inbox: one connection, reopened with exponential, partly random backoff.
 
 import { Refused } from "./api.js";
 import { PACE, spread } from "./pace.js";
@@ -10,9 +10,9 @@ export class Stream {
   open = false; // the server has sent something over this connection
   failures = 0;
   retry = PACE.backoff;
-  notBefore = 0; // the server asked to wait until then, or there is no stream here
+  notBefore = 0; // the server asked to wait until then, or has no stream
 
-  // `since()` returns the id to resume from. `opened()`, `heard(event)` and `closed(refusal or null)` report what happens.
+  // `since()` returns the id to resume from. `opened()`, `heard(event)` and `closed(refusal or null)` report events.
   constructor(api, listener) {
     Object.assign(this, { api, listener });
   }
@@ -30,7 +30,7 @@ export class Stream {
     this.open = false;
   }
 
-  // Skips the back-off, but not a wait that the server asked for. Returns whether it connects now.
+  // Skips the backoff, but not a wait that the server asked for. Returns whether it connects now.
   hurry() {
     const ready = this.notBefore <= Date.now();
     if (ready) this.wake?.();
@@ -38,7 +38,7 @@ export class Stream {
     return ready;
   }
 
-  // The machine may have slept, and its timers with it.
+  // Timers may have stopped while the machine slept.
   check() {
     if (this.open && Date.now() - this.line.heardAt > PACE.silence) this.line.abort();
   }
@@ -50,7 +50,7 @@ export class Stream {
       const refusal = await this.connect(stopped);
       if (stopped.aborted) return;
       this.open = false;
-      // A proxy that cuts each stream after a moment must not make it cost more than polling.
+      // If a proxy cuts each stream quickly, reconnecting must not cost more than polling.
       this.failures = Date.now() - this.line?.openedAt >= this.api.poll ? 1 : this.failures + 1;
       this.notBefore = Date.now() + spread(NO_STREAM.includes(refusal?.status) ? PACE.noStream : (refusal?.retryAfter ?? 0));
       this.listener.closed(refusal);
@@ -58,7 +58,7 @@ export class Stream {
     }
   }
 
-  // Returns when the connection has ended, with the refusal if there was one.
+  // Returns when the connection has ended, with the error if there was one.
   async connect(stopped) {
     if (!self.TextDecoderStream || !("body" in Response.prototype)) return new Refused(404);
     const line = (this.line = new AbortController());
@@ -98,7 +98,7 @@ export class Stream {
     else this.listener.heard(event);
   }
 
-  // Half of it random, so that clients that were cut off together do not return together.
+  // Half of it random, so that clients do not reconnect at the same moment.
   backoff() {
     const longest = Math.min(this.retry * 2 ** Math.max(0, this.failures - 1), PACE.slowest);
     return longest * (0.5 + Math.random() / 2);
@@ -115,7 +115,7 @@ export class Stream {
   }
 }
 
-// A proxy can keep a dead connection open for hours: silence ends it.
+// A proxy can keep a dead connection open for hours: close it after a silence.
 function watch(line) {
   line.heardAt = Date.now();
   clearTimeout(line.silence);

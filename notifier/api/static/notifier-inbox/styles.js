@@ -1,4 +1,4 @@
-// How it looks: one constructed sheet, so that a page may forbid inline styles. Logical properties: it reads from either side.
+// Styles: one constructed sheet, so that a page may forbid inline styles. Logical properties support both directions.
 
 export const sheet = new CSSStyleSheet();
 

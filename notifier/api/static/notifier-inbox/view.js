@@ -1,11 +1,11 @@
-// The element's inside: what stands where in which state. It shows the store and decides nothing.
+// The element's DOM: shows the state of the store.
 
 import { ALERT, BELL, CLOUD, GEAR, UP, el, hide, icon, write } from "./dom.js";
 import { Row } from "./row.js";
 
 export class View {
   rows = new Map(); // burst to Row
-  current = null; // the burst that the Tab key leads to
+  current = null; // the burst in the tab order
 
   constructor(words, times, act) {
     Object.assign(this, { words, times, act });
@@ -57,7 +57,7 @@ export class View {
     if (held) this.scroller.scrollTop += held.node.offsetTop - held.top;
   }
 
-  // Rows that come or go above don't move what is being read: the first row in view that stays.
+  // Anchor for scrolling, so that changes above don't move the text being read: the first visible row that stays.
   held(there) {
     const top = this.scroller.scrollTop;
     if (top < 8) return null;
@@ -75,7 +75,7 @@ export class View {
     return row;
   }
 
-  // Who was on it goes on to its neighbour.
+  // Focus moves to the neighbor of a removed row.
   drop(burst, { node }) {
     const next = node.matches(":focus-within") ? (node.nextElementSibling ?? node.previousElementSibling) : null;
     node.remove();
@@ -83,7 +83,7 @@ export class View {
     next?.querySelector(".open").focus();
   }
 
-  // One stop for the Tab key: the row where the person is.
+  // One tab stop: the user's current row.
   lead(burst) {
     for (const [key, index] of [[this.current, "-1"], [burst, "0"]]) {
       const row = this.rows.get(key);
@@ -113,7 +113,7 @@ export class View {
     if (kind) this.notice.replaceChildren(icon(kind === "offline" ? CLOUD : ALERT), this.words[kind], retry);
   }
 
-  // Instead of the list: empty, offline, failed, expired.
+  // Shown instead of the list: empty, offline, failed, expired.
   showState(kind) {
     if (this.empty.dataset.kind === String(kind)) return;
     this.empty.dataset.kind = String(kind);
@@ -126,7 +126,7 @@ export class View {
     if (kind !== "empty") this.say(this.words[name]);
   }
 
-  // A word at the bottom, with what can be done about it.
+  // A message at the bottom with an action.
   offer(text, label, act) {
     this.toast.hidden = !text;
     this.toast.replaceChildren(text ?? "", label ? el("button", { type: "button", class: "link", onclick: act }, label) : "");

@@ -1,4 +1,4 @@
-// What the element itself says. A page gives its own through the property `words`; what it leaves out stays English.
+// Texts of the element. The property `words` overrides them; missing entries stay English.
 
 export const WORDS = {
   title: "Notifications",

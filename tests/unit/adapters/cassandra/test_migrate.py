@@ -51,5 +51,5 @@ def test_script_is_split_at_statement_ends(script: str, expected: list[str]) -> 
 
 
 def test_truncated_script_is_rejected() -> None:
-    with pytest.raises(ValueError, match="no semicolon behind: b"):
+    with pytest.raises(ValueError, match="Missing semicolon after: b"):
         list(statements("a; b"))

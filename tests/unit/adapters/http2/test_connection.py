@@ -38,24 +38,24 @@ def opened(
     ("data", "reason"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "too large"),
-        (frame(frames.HEADERS, END_FLAGS, 3, OK), "an answer to nothing"),
-        (frame(frames.HEADERS, END_FLAGS, 2, OK), "an answer to nothing"),
-        (frame(frames.HEADERS, END_FLAGS, 0, OK), "an answer to nothing"),
-        (frame(frames.DATA, 0, 99, b"x"), "an answer to nothing"),
-        (frame(frames.PUSH_PROMISE, frames.END_HEADERS, 1, b"\0\0\0\2"), "nobody asked"),
-        (frame(frames.CONTINUATION, frames.END_HEADERS, 1, OK), "a CONTINUATION of nothing"),
-        (frame(frames.HEADERS, 0, 1, OK) + frame(frames.PING, 0, 0, b"x" * 8), "amid a block"),
-        (frame(frames.HEADERS, 0, 1, OK) + frame(frames.CONTINUATION, 4, 3, OK), "amid a block"),
-        (frame(frames.HEADERS, 0, 1) + frame(frames.CONTINUATION, 0, 1, b"x" * 16_000) * 5, "without an end"),
-        (frame(frames.HEADERS, END_FLAGS | frames.PADDED, 1, b"\xff" + OK), "more padding"),
-        (frame(frames.HEADERS, END_FLAGS, 1, b"\xff\xff"), "can't be read"),
-        (frame(frames.SETTINGS, 0, 0, b"odd"), "settings"),
-        (frames.settings([(frames.FIRST_WINDOW, 2**31)]), "a window that is too large"),
-        (frames.window_update(0, 2**31 - 1), "a window that is too large"),
+        (frame(frames.HEADERS, END_FLAGS, 3, OK), "response to a stream that was never opened"),
+        (frame(frames.HEADERS, END_FLAGS, 2, OK), "response to a stream that was never opened"),
+        (frame(frames.HEADERS, END_FLAGS, 0, OK), "response to a stream that was never opened"),
+        (frame(frames.DATA, 0, 99, b"x"), "response to a stream that was never opened"),
+        (frame(frames.PUSH_PROMISE, frames.END_HEADERS, 1, b"\0\0\0\2"), "unexpected push"),
+        (frame(frames.CONTINUATION, frames.END_HEADERS, 1, OK), "CONTINUATION without HEADERS"),
+        (frame(frames.HEADERS, 0, 1, OK) + frame(frames.PING, 0, 0, b"x" * 8), "inside a header block"),
+        (frame(frames.HEADERS, 0, 1, OK) + frame(frames.CONTINUATION, 4, 3, OK), "inside a header block"),
+        (frame(frames.HEADERS, 0, 1) + frame(frames.CONTINUATION, 0, 1, b"x" * 16_000) * 5, "too large"),
+        (frame(frames.HEADERS, END_FLAGS | frames.PADDED, 1, b"\xff" + OK), "padding is longer"),
+        (frame(frames.HEADERS, END_FLAGS, 1, b"\xff\xff"), "can't be decoded"),
+        (frame(frames.SETTINGS, 0, 0, b"odd"), "SETTINGS"),
+        (frames.settings([(frames.FIRST_WINDOW, 2**31)]), "flow-control window is too large"),
+        (frames.window_update(0, 2**31 - 1), "flow-control window is too large"),
         (frame(frames.WINDOW_UPDATE, 0, 0, b"x"), "four bytes"),
         (frame(frames.RST_STREAM, 0, 1, b"x"), "four bytes"),
         (frame(frames.GOAWAY, 0, 0, b"x"), "too short"),
-        (frame(frames.PING, 0, 0, b"x" * 8) * (MAX_PENDING_ACKS + 1), "asks for more than it reads"),
+        (frame(frames.PING, 0, 0, b"x" * 8) * (MAX_PENDING_ACKS + 1), "without reading them"),
     ],
 )
 def test_protocol_violation_leaves_sent_requests_unknown(data: bytes, reason: str) -> None:
@@ -79,9 +79,7 @@ def test_unknown_frames_are_ignored(data: bytes) -> None:
 def test_response_without_status_is_rejected(block: bytes) -> None:
     connection, [request] = opened()
     connection.receive(frame(frames.HEADERS, END_FLAGS, 1, block), 1.0)
-    assert connection.done == [
-        (request, NoReply(reason="it was answered with something that isn't HTTP", may_have_arrived=True))
-    ]
+    assert connection.done == [(request, NoReply(reason="the response is not HTTP", may_have_arrived=True))]
 
 
 def test_body_before_status_is_rejected() -> None:

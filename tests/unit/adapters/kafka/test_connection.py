@@ -24,7 +24,7 @@ from notifier.domain.errors import LogUnavailable, Poison
     ],
 )
 def test_library_error_is_translated(error: type[Exception], expected: type[Exception]) -> None:
-    with pytest.raises(expected, match="The log can't be read: ") as caught, translated("The log can't be read"):
+    with pytest.raises(expected, match="Reading the log failed: ") as caught, translated("Reading the log failed"):
         raise error
     assert type(caught.value) is expected
     assert type(caught.value.__cause__) is error
@@ -36,5 +36,5 @@ def test_every_membership_error_is_an_outage(kind: type[Exception]) -> None:
 
 
 def test_other_errors_pass_unchanged() -> None:
-    with pytest.raises(ZeroDivisionError), translated("The log can't be read"):
+    with pytest.raises(ZeroDivisionError), translated("Reading the log failed"):
         _ = 1 / 0

@@ -200,7 +200,7 @@ def clock_off(offset: timedelta) -> tuple[Apple, ConfigError]:
 def test_slow_clock_is_reported_after_one_new_token() -> None:
     apns, receipt = clock_off(-2 * HOURS)
     assert receipt.reason == (
-        "ExpiredProviderToken: Apple finds our token too old, a new one too: this machine's clock is behind."
+        "ExpiredProviderToken: Apple rejects even a new provider token as expired: this machine's clock is behind."
     )
     assert len(apns.wire.sent) == 4
     sent(apns.sender, ALERT, iphone())
@@ -210,7 +210,7 @@ def test_slow_clock_is_reported_after_one_new_token() -> None:
 def test_fast_clock_is_named_as_a_possible_cause() -> None:
     apns, receipt = clock_off(2 * HOURS)
     assert receipt.reason == (
-        "InvalidProviderToken: key, key id and team id don't belong together, the key was revoked, or this machine's "
+        "InvalidProviderToken: key, key id and team id do not belong together, the key was revoked, or this machine's "
         "clock is ahead."
     )
     assert len(apns.wire.sent) == 3

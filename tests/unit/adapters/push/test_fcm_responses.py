@@ -40,7 +40,8 @@ def test_unregistered_drops_the_token() -> None:
 
 def test_token_of_another_project_is_dropped_with_an_explanation() -> None:
     assert read(403, "PERMISSION_DENIED", fcm_error("SENDER_ID_MISMATCH")) == DropToken(
-        reason="SENDER_ID_MISMATCH: the token is another project's; many at once mean that the service account is."
+        reason="SENDER_ID_MISMATCH: the token belongs to another project; "
+        "many at once mean that the service account does."
     )
 
 

@@ -202,7 +202,8 @@ def test_refused_token_reason_contains_no_account_name() -> None:
     fcm.wire.override = lambda _: Reply(status=400, body=body)
     [receipt] = sent(fcm.sender, ALERT, android(1))
     assert receipt == ConfigError(
-        reason="invalid_grant: account not found: the account or its key is gone, or this machine's clock is wrong."
+        reason="invalid_grant: account not found: the service account or its key is gone, "
+        "or this machine's clock is wrong."
     )
 
 
@@ -211,7 +212,8 @@ def test_wrong_clock_is_named_as_a_possible_cause(hours: int) -> None:
     fcm = google(ahead=hours * HOURS)
     [receipt] = sent(fcm.sender, ALERT, android(1))
     assert receipt == ConfigError(
-        reason="invalid_grant: short-lived token: the account or its key is gone, or this machine's clock is wrong."
+        reason="invalid_grant: short-lived token: the service account or its key is gone, "
+        "or this machine's clock is wrong."
     )
     assert fcm.wire.pushes == []
 

@@ -72,7 +72,7 @@ def test_second_refused_token_is_a_config_error(firebase: ByFirebaseAdmin) -> No
     ("answer", "kind", "reason"),
     [
         (Reply(status=503, headers={"retry-after": "600"}), RetryAt, "no access token: status 503"),
-        (Reply(status=400, body=b'{"error":"invalid_grant"}'), ConfigError, "invalid_grant: the account"),
+        (Reply(status=400, body=b'{"error":"invalid_grant"}'), ConfigError, "invalid_grant: the service account"),
         (Reply(status=200, body=b"hello"), ConfigError, "status 200"),
         (Reply(status=200, body=b"{}"), ConfigError, "status 200"),
         (NoReply(reason="", may_have_arrived=True), RetryAt, "no access token: "),
@@ -101,17 +101,17 @@ def test_missing_response_times_out() -> None:
     firebase = by_firebase_admin(connection=new_line(answer=timedelta(seconds=0.3)))
     assert sent(firebase.sender, ALERT, DEVICES[0]) == [Accepted()]
     firebase.line.stall()
-    assert sent(firebase.sender, ALERT, DEVICES[0]) == [Unknown(reason="no answer in time")]
+    assert sent(firebase.sender, ALERT, DEVICES[0]) == [Unknown(reason="no response in time")]
     firebase.line.server.close()
 
 
 def test_message_rejected_by_library_names_only_the_field(firebase: ByFirebaseAdmin) -> None:
     [receipt] = sent(firebase.sender, ALERT, device(FirebaseToken(token="")))
     assert isinstance(receipt, RetryAt)
-    assert receipt.reason == "firebase-admin refuses Message.token"
+    assert receipt.reason == "firebase-admin rejects Message.token"
     assert firebase.wire.pushes == []
 
 
 def test_invalid_service_account_is_rejected() -> None:
-    with pytest.raises(BadSetting, match="is no JSON"):
+    with pytest.raises(BadSetting, match="is not valid JSON"):
         FirebaseAdminTransport.open(b"?", clock=ManualClock(), chance=lambda: 0.0)

@@ -140,10 +140,10 @@ INVALID_KEYS = [
     ("is not PEM", b""),
     ("is not PEM", urlsafe_b64decode("yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw=")),
     ("is not PEM", b"yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw"),  # raw base64, as other tools print keys
-    ("can be read", b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
-    ("can be read", KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)),
-    ("another kind", pem(ed25519.Ed25519PrivateKey.from_private_bytes(bytes(32)))),
-    ("another kind", pem(rsa.generate_private_key(65537, 1024))),
+    ("readable", b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
+    ("readable", KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)),
+    ("wrong kind", pem(ed25519.Ed25519PrivateKey.from_private_bytes(bytes(32)))),
+    ("wrong kind", pem(rsa.generate_private_key(65537, 1024))),
     ("another curve", pem(ec.derive_private_key(7, ec.SECP384R1()))),
     ("a password", KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"x"))),
 ]

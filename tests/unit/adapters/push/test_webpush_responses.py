@@ -62,8 +62,8 @@ def test_success_is_accepted(status: int) -> None:
         (410, reason("Unregistered"), "status 410"),
         (410, errno(103), "errno 103"),
         (410, errno(106), "errno 106"),
-        (301, b"", "status 301: a redirect, which isn't followed"),
-        (308, b"", "status 308: a redirect, which isn't followed"),
+        (301, b"", "status 301: redirects are not followed"),
+        (308, b"", "status 308: redirects are not followed"),
         (403, MISMATCH, "OtherKey"),
         (403, reason("VapidPkHashMismatch"), "VapidPkHashMismatch"),
         (400, reason("VapidPkHashMismatch"), "VapidPkHashMismatch"),
@@ -143,7 +143,7 @@ def test_request_fault_is_a_payload_error(status: int, body: bytes) -> None:
 def test_refused_key_that_was_never_accepted_is_a_config_error(status: int, body: bytes, cause: str) -> None:
     receipt = receipt_for(status, body, reputation=proven(), origin=APPLE)
     assert isinstance(receipt, ConfigError)
-    assert receipt.reason.startswith(f"{cause}: {APPLE} refuses who sends")
+    assert receipt.reason.startswith(f"{cause}: {APPLE} rejects the sender")
 
 
 @pytest.mark.parametrize("body", [reason("BadJwtToken"), reason("BadVapidPublicKey"), b"invalid JWT provided\n"])

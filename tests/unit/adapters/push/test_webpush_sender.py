@@ -187,7 +187,7 @@ def test_redirect_to_private_address_is_not_followed(world: World) -> None:
     world.services[RefusalDialect.GOOGLE].redirect = "https://10.0.0.1/latest/meta-data/"
     [receipt] = world.send(device(world.browser()))
     assert isinstance(receipt, RetryAt)
-    assert "isn't followed" in receipt.reason
+    assert "are not followed" in receipt.reason
     assert len(world.posts) == 1
 
 
@@ -196,10 +196,10 @@ def test_missing_response_is_unknown_and_retry_replaces_alert(world: World) -> N
 
     def deliver_without_answer(post: Post) -> NoReply:
         world.answer(post)
-        return NoReply(reason="no answer in time", may_have_arrived=True)
+        return NoReply(reason="no response in time", may_have_arrived=True)
 
     world.wire.override = deliver_without_answer
-    assert world.send(device(browser)) == [Unknown(reason="no answer in time")]
+    assert world.send(device(browser)) == [Unknown(reason="no response in time")]
     world.wire.override = lambda _: None
     assert world.send(device(browser)) == [Accepted()]
     assert on_screen(world, browser) == ["ada mentioned @nova"]
@@ -218,7 +218,7 @@ def test_subscription_with_foreign_key_is_dropped_if_ours_is_good(world: World) 
 
 def test_device_of_another_platform_raises_type_error(world: World) -> None:
     phone = replace(device(world.browser()), address=AppleToken(token="00", topic="app"))
-    with pytest.raises(TypeError, match="no browser"):
+    with pytest.raises(TypeError, match="not a browser device"):
         world.send(phone)
 
 

@@ -255,7 +255,7 @@ def forked(target: Callable[..., object], *args: object) -> int | None:
 
 
 def assert_write_is_refused(db: Database) -> None:
-    with pytest.raises(RuntimeError, match="was open when the process forked"):
+    with pytest.raises(RuntimeError, match="was opened before this process forked"):
         insert(db, "child")
 
 

@@ -42,7 +42,7 @@ def test_id_is_split_where_its_number_begins(user: str, parts: tuple[str, int] |
 
 @pytest.mark.parametrize(("prefix", "first", "count"), [("u1", 0, 10), ("u", -1, 5), ("u", 0, 0), ("", 2**63 - 2, 5)])
 def test_unreachable_id_range_is_refused(prefix: str, first: int, count: int) -> None:
-    with pytest.raises(ValueError, match="no range of ids"):
+    with pytest.raises(ValueError, match="not a valid range of ids"):
         IdRange(prefix=prefix, first=first, count=count, member=Member(0))
 
 

@@ -123,13 +123,13 @@ def test_bitmap_reaches_the_places_of_its_bits(place: int) -> None:
 
 @pytest.mark.parametrize("length", [0, 1, RANGE_BYTES - 1, RANGE_BYTES + 1, RANGE_BYTES + 2, 2 * RANGE_BYTES])
 def test_row_of_invalid_length_is_poison(length: int) -> None:
-    with pytest.raises(Poison, match=f"in {length} bytes"):
+    with pytest.raises(Poison, match=f"length of {length} bytes"):
         row(bytes(length)).offsets()
 
 
 @pytest.mark.parametrize("place", [RANGE_MEMBERS, 0xFFFF])
 def test_row_that_names_a_place_outside_the_range_is_poison(place: int) -> None:
-    with pytest.raises(Poison, match=f"names the place {place}"):
+    with pytest.raises(Poison, match=f"has the place {place}"):
         row(list_of(3, place)).offsets()
 
 
