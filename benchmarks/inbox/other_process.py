@@ -61,7 +61,7 @@ class HelperProcess:
         return self.process.pid
 
     def ask(self, request: Mapping[str, object]) -> Any:
-        """Send a line and return the next line of the process, decoded. Raises AsideFailed."""
+        """Send a line and return the next line of the process, decoded. Raises HelperFailed."""
         self.send(request)
         return self.receive()
 
@@ -117,7 +117,7 @@ class LoadClient:
         return cls(HelperProcess(arguments=CLIENT, log=folder / f"{name}.log"))
 
     def run(self, requests: Path, port: int, **job: object) -> LoadReading:
-        """Run one load and return its measurements. Raises AsideFailed."""
+        """Run one load and return its measurements. Raises HelperFailed."""
         answer = self.process.ask({"requests": str(requests), "port": port, **job})
         statuses = {int(status): count for status, count in answer.pop("statuses").items()}
         return LoadReading(statuses=statuses, **answer)

@@ -52,7 +52,7 @@ class PeerProcess:
         self.stop()
 
     def deliver(self, people: Path, count: int, burst: int) -> float:
-        """Deliver to the users in the file and return the seconds. Raises GuestFailed unless it reached each exactly
+        """Deliver to the users in the file and return the seconds. Raises PeerFailed unless it reached each exactly
         once."""
         answer = self.ask({"people": str(people), "burst": burst})
         if answer["reached"] != count:
@@ -60,7 +60,7 @@ class PeerProcess:
         return float(answer["seconds"])
 
     def ask(self, question: Mapping[str, object]) -> Mapping[str, Any]:
-        """Send a question and return the response. Raises GuestFailed if there is none."""
+        """Send a question and return the response. Raises PeerFailed if there is none."""
         assert self.process is not None
         assert self.process.stdin is not None
         try:

@@ -88,7 +88,7 @@ def _rounds(
 
 
 def asked(guest: PeerProcess, begin: int, many: int, way: str) -> Cost:
-    """Return the cost of one send. Raises GuestFailed unless all are accepted."""
+    """Return the cost of one send. Raises PeerFailed unless all are accepted."""
     answer = guest.ask({"begin": begin, "many": many, "way": way})
     if answer["accepted"] != many:
         raise PeerFailed(f"only {answer['accepted']:,} of {many:,} alerts were accepted")

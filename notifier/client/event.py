@@ -62,7 +62,10 @@ class ReceiptStatus(StrEnum):
     REFUSED = "refused"
     """The event is invalid. The service never accepts it unchanged."""
     ASIDE = "aside"
-    """Quarantined by an outbox because the service failed at every attempt. `Outbox.again` sends it once more."""
+    """Quarantined by an outbox because the service failed at every attempt.
+
+    `Outbox.retry_quarantined` sends it once more.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

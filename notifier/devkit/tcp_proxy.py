@@ -106,7 +106,7 @@ class Proxy:
             self.reset_all()
         hook = self.new_hook()
         threading.Thread(
-            target=self._forward, args=(server, client, hook.change_response), kwargs={"back": True}, daemon=True
+            target=self._forward, args=(server, client, hook.change_response), kwargs={"is_response": True}, daemon=True
         ).start()
         self._forward(client, server, hook.change_request, is_response=False)
         return None

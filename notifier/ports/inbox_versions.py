@@ -33,7 +33,9 @@ class ChangesSince:
 
 
 class BurstChanges(Protocol):
-    """Change feed of recently written bursts. Asynchronous. Raises StoreUnavailable; `lapse` also raises Full.
+    """Change feed of recently written bursts. Asynchronous. Raises StoreUnavailable.
+
+    `record_viewer_lapse` also raises Full.
 
     `Bursts.write` adds each burst to the feed after the burst is readable and before it returns. A write that raised
     may or may not be in the feed.
@@ -50,8 +52,8 @@ class BurstChanges(Protocol):
         """Return the changes since the position.
 
         Each write that returned before this call began is in this answer or an earlier one, if the clocks differ by no
-        more than CLOCKS_DIFFER. None if the position is too old or more than MOST bursts changed: then the caller
-        clears its cache and begins again. After an error the same position may be used again.
+        more than FEED_CLOCK_SKEW. None if the position is too old or more than MAX_CHANGED_BURSTS bursts changed: then
+        the caller clears its cache and begins again. After an error the same position may be used again.
         """
         ...
 
@@ -64,7 +66,7 @@ class BurstChanges(Protocol):
 
 
 class ViewerLapses(Protocol):
-    """The blocking counterpart of `BurstChanges.lapse`, for the write path."""
+    """The blocking counterpart of `BurstChanges.record_viewer_lapse`, for the write path."""
 
     def record(self) -> None:
         """Record a lapse; every reader of the feed gets it with its next call of `after`.
@@ -180,7 +182,7 @@ class ViewerVersions(Protocol):
     """Writer side. Blocking. Disposable: it may lose everything at any time. Raises CacheUnavailable.
 
     A writer calls `begin`, changes the store, then calls `finish`. In between the scopes are not cached. A crash in
-    between leaves them uncached for CHANGE_LASTS.
+    between leaves them uncached for CHANGE_MARK_TTL.
     """
 
     def begin(self, scopes: Collection[Scope], change: str) -> None:
@@ -212,7 +214,7 @@ class InboxVersions(Protocol):
         ...
 
     async def remember(self, viewer: RememberedViewer) -> None:
-        """Store the facts for other processes for REMEMBERED_FOR."""
+        """Store the facts for other processes for REMEMBERED_TTL."""
         ...
 
     async def begin(self, scopes: Collection[Scope], change: str) -> None: ...

@@ -46,7 +46,7 @@ class LiveReader(Protocol):
         """Yield every message published from now on, in order, without end.
 
         None is the caught-up signal: everything published before it has been yielded. The first one comes when the
-        subscription starts, then one follows every second (CAUGHT_UP_EVERY). Raises CacheUnavailable as soon as a
+        subscription starts, then one follows every second (CAUGHT_UP_INTERVAL). Raises CacheUnavailable as soon as a
         message may have been lost; treat a new subscription as starting with a gap.
         """
         ...

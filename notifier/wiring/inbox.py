@@ -50,7 +50,7 @@ def build_inbox(
     """Build the inbox with its caches, one per process.
 
     Each cache shares its loads among concurrent requests, by an object that `loads` returns. With
-    `share_looks_within` concurrent requests also share their version checks, and an impatient request waits no longer
+    `share_lookups_within` concurrent requests also share their version checks, and an impatient request waits no longer
     than that.
     """
     viewer_bytes = int(megabytes * MEGABYTE * VIEWER_SHARE)

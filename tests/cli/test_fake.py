@@ -16,7 +16,7 @@ from notifier.config import Settings
 from notifier.config.push import ApnsSettings, PushSettings
 from notifier.devkit.fake_providers.devices import fixture_address, member_of
 from notifier.domain.ids import Member, Platform, UserId
-from notifier.domain.push.alert import test_alert
+from notifier.domain.push.alert import test_alert as build_test_alert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, DropToken
 from notifier.profiles.push_providers import providers
@@ -53,7 +53,7 @@ def test_fake_prints_its_url_and_counts_alerts(tmp_path: Path) -> None:
             with ExitStack() as stack:
                 settings = Settings(push=PushSettings(apns=ApnsSettings(fake=ready_facts["url"])))
                 provider = providers(settings, SystemClock(), stack)[Platform.APNS]
-                alert = test_alert(UserId("ada"), "hi", now=NOW, nonce="1")
+                alert = build_test_alert(UserId("ada"), "hi", now=NOW, nonce="1")
                 receipts = {device.member: receipt for device, receipt in provider.send(alert, devices(50))}
             process.send_signal(signal.SIGINT)
             first, last = map(json.loads, process.communicate(timeout=GONE_WITHIN)[0].splitlines())

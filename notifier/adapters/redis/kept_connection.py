@@ -86,7 +86,7 @@ class SharedConnection:
         self._running: asyncio.Task[None] | None = None
 
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
-        """Return the answers, like OneConnection. Raises RedisError.
+        """Return the answers, like PersistentConnection. Raises RedisError.
 
         Commands of concurrent requests may share the round trip.
         """

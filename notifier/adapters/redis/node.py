@@ -38,7 +38,7 @@ OUTAGE_ERRORS = (redis.ConnectionError, redis.TimeoutError, OSError)
 class RedisBreaker:
     """Thread-safe circuit breaker.
 
-    After a call without an answer all calls fail at once for REST seconds; then one trial call is let through.
+    After a call without an answer all calls fail at once for OPEN_FOR seconds; then one trial call is let through.
     """
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:

@@ -81,7 +81,7 @@ class Child:
             self._on_death(NOT_STARTED)
 
     def _kill(self, silent_for: float) -> None:
-        """Kill the process without SIGTERM, which a hung one may not handle. The next `tend` detects its death."""
+        """Kill the process without SIGTERM, which a hung one may not handle. The next `supervise` detects its death."""
         assert self.process is not None
         LOGGER.warning(
             "no heartbeat from role %s (process %d) for %g s, killing and restarting it",

@@ -104,7 +104,7 @@ class InboxCheck:
         return wrong
 
     def hidden(self, before: Mapping[UserId, ObservedInbox]) -> Mapping[UserId, slice]:
-        """Return the positions in users' lists of the items that `see_some` has hidden."""
+        """Return the positions in users' lists of the items that `mark_some` has hidden."""
         return {person.user: slice(1, 2) for person in self.users[::3] if len(before[person.user].items) > 1}
 
     def differences(self, truth: ExpectedResult, hidden: Mapping[UserId, slice]) -> Iterator[str]:

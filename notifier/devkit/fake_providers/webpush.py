@@ -113,7 +113,7 @@ class FakePushService:
 
     def _accept(self, post: Post) -> Reply:
         browser, headers = self._browser(post.path), dict(post.headers)
-        assert browser is not None  # `_complaint` has refused unknown paths
+        assert browser is not None  # `_refusal` has refused unknown paths
         if browser.online:
             self._show(browser, post.body)
         elif seconds := int(headers["ttl"]):

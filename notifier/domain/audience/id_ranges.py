@@ -80,7 +80,7 @@ RangesByNumber = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
 def split_id(user: UserId) -> tuple[str, int] | None:
     """Split an id into prefix and number, as a range would write it. For `u07` these are `u0` and 7.
 
-    None if the id ends in no number, or in one above HIGHEST.
+    None if the id ends in no number, or in one above HIGHEST_NUMBER.
     """
     tail = user[len(user.rstrip(_DIGITS)) :]
     if not tail:

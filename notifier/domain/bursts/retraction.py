@@ -97,7 +97,7 @@ def author_key(author: UserId) -> RetractionKey:
 
 
 def erasure_key(author: UserId) -> RetractionKey:
-    """Return the key of an erasure, separate from `author_trail`: an erased author may write again and be protected."""
+    """Return the key of an erasure, separate from `author_key`: an erased author may write again and be protected."""
     return RetractionKey(f"erased/{author}")
 
 

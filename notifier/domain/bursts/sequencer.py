@@ -289,7 +289,7 @@ def _refilled(budget: TokenBucket | None, policy: Policy, mention: Mention, now:
 
 
 # Fan-out budget: lengthens the collapse window of a subject that is mentioned all day. Restricted bursts cannot be
-# collapsed. They have a separate budget (`purse`); beyond it they are served by pull.
+# collapsed. They have a separate budget (`restricted_budget`); beyond it they are served by pull.
 
 
 def fanout_limit(policy: Policy) -> BucketLimit:

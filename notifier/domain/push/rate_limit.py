@@ -155,10 +155,10 @@ MIN_SLOWDOWN = 0.05
 
 
 def slowdown(inbox_latency: timedelta | None, backpressure: float) -> float:
-    """Return the slowdown factor, from 1 (none) down to LEAST.
+    """Return the slowdown factor, from 1 (none) down to MIN_SLOWDOWN.
 
-    `tab` is the page latency of the slowest process, or None if unknown. `pressure` is the monitor's, from 0 to 1.
-    The worse of the two decides.
+    `inbox_latency` is the page latency of the slowest process, or None if unknown. `backpressure` is the monitor's,
+    from 0 to 1. The worse of the two decides.
     """
     inbox_load = 0.0 if inbox_latency is None else (inbox_latency - SLOW_INBOX) / (STUCK_INBOX - SLOW_INBOX)
     return MIN_SLOWDOWN + (1 - MIN_SLOWDOWN) * (1 - max(0.0, min(1.0, max(inbox_load, backpressure))))

@@ -95,7 +95,7 @@ def as_if_changed_now(
 def account_change_as_if_now(
     imported: AccountPreferencesChange, before: AccountPreferences, now: datetime
 ) -> AccountPreferencesChange:
-    """Like `as_if_said`, for account-wide preferences."""
+    """Like `as_if_changed_now`, for account-wide preferences."""
     if imported.volume is None or before.at > ALWAYS or before.volume is not Volume.ALL:
         return imported
     change = AccountPreferencesPatch(volume=imported.volume).change_for(imported.member, before, now)

@@ -25,7 +25,8 @@ WAKE_GRID = timedelta(minutes=15)
 
 In each shard some member's quiet hours end nearly every minute, and a whole slice would be queued for that member.
 Most quiet hours end on a quarter hour, and time zones differ by quarters, so most users do not wait longer. All others
-get an alert that is a night old up to 15 minutes later. No user is skipped: see `Overall.looked_for_at`.
+get an alert that is a night old up to 15 minutes later. No user is skipped: see
+`AccountPreferences.alert_time_after_quiet`.
 """
 
 

@@ -45,7 +45,7 @@ class SliceLease:
         self.claim = replace(self.claim, checkpoint=shard)
 
     def renew_or_hand_back(self) -> None:
-        """Call between effects. Raises LostClaim or HandBack.
+        """Call between effects. Raises ClaimLost or HandBack.
 
         The next holder may write everything written before the exception again.
         """
@@ -55,14 +55,14 @@ class SliceLease:
         self.renew_if_due()
 
     def checkpoint(self, *, may_hand_back: bool) -> None:
-        """Renew the claim if due. Raises LostClaim; HandBack only with `may_hand_back`."""
+        """Renew the claim if due. Raises ClaimLost; HandBack only with `may_hand_back`."""
         if may_hand_back:
             self.renew_or_hand_back()
         else:
             self.renew_if_due()
 
     def renew_if_due(self) -> None:
-        """Renew the claim if due. Call inside an effect that must not be interrupted. Raises LostClaim.
+        """Renew the claim if due. Call inside an effect that must not be interrupted. Raises ClaimLost.
 
         Handing back in the middle of a slow effect would restart it forever.
         """

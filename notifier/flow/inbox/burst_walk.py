@@ -16,7 +16,7 @@ RUN_LENGTH = 64
 """Bursts per read: three pages."""
 
 MAX_UNLISTED_AGE = 2 * VISIBILITY_DEADLINE
-"""Age below which a burst may be missing from a list. Bursts settle later than that (SETTLED_AFTER)."""
+"""Age below which a burst may be missing from a list. Bursts settle later than that (SETTLE_DELAY)."""
 
 LOWEST_KEY = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
 """Sorts before every burst of the same moment."""

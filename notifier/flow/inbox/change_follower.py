@@ -31,7 +31,7 @@ class ChangeFollower:
     """When the latest read began."""
 
     async def keep_up(self) -> None:
-        """Read the feed unless it was read within READ_EVERY. Raises StoreUnavailable."""
+        """Read the feed unless it was read within READ_INTERVAL. Raises StoreUnavailable."""
         now = self.clock.now()
         if self.read_at is None or not self.read_at <= now < self.read_at + READ_INTERVAL:
             await self.catch_up()

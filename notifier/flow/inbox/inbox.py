@@ -290,7 +290,7 @@ class Inbox:
     async def _open(
         self, user: UserId, after: InboxPosition | None, limit: int, began: datetime, *, has_fallback: bool
     ) -> CachedFirstPage:
-        """Open the inbox. `has_something`: there is a fallback page, so the deadline is shorter."""
+        """Open the inbox. `has_fallback`: there is a fallback page, so the deadline is shorter."""
         viewer, lookup = await self._known_viewer(user, has_fallback=has_fallback)
         if viewer is not None and after is None and (opening := self._cached_page(viewer, limit, began)) is not None:
             return self._with_fresh_token(viewer, opening, limit, began)
@@ -347,7 +347,7 @@ class Inbox:
     def _with_fresh_token(
         self, viewer: CachedViewer, opening: CachedFirstPage, limit: int, now: datetime
     ) -> CachedFirstPage:
-        """Return the opening, with a `seen` token made at `now` unless its token is younger than TOKENS_KEPT.
+        """Return the opening, with a `seen` token made at `now` unless its token is younger than SEEN_TOKEN_MAX_AGE.
 
         The opening was proved current after `now`, so the new token covers what could be shown by then.
         """

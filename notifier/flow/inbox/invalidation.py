@@ -151,7 +151,7 @@ class VersionLookups(Protocol):
         """Update the subject cache, then return the current versions and what Redis remembers of the users.
 
         Returns None without Redis. Raises StoreUnavailable if the store had to be read and did not answer. A caller
-        that is not `patient` has a fallback to show, and gets this error within the deadline of a page.
+        that passes `may_wait=False` has a fallback to show, and gets this error within the deadline of a page.
         """
         ...
 
@@ -197,7 +197,7 @@ class SharedVersionLookups:
 
     lookups: VersionLookups
     within: timedelta
-    """Time after which callers that are not patient get StoreUnavailable."""
+    """Time after which callers with `may_wait=False` get StoreUnavailable."""
     _scopes: set[Scope] = field(default_factory=set)
     _users: set[UserId] = field(default_factory=set)
     _waiting: list[PendingLookup] = field(default_factory=list)

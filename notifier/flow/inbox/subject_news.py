@@ -16,7 +16,7 @@ SUBJECT_BYTES, POSITION_BYTES = 600, 200
 """Measured with tracemalloc."""
 
 CLOCK_SKEW = timedelta(seconds=3)
-"""How far the clocks of two machines may differ (see SETTLED_AFTER)."""
+"""How far the clocks of two machines may differ (see SETTLE_DELAY)."""
 TICK = timedelta(milliseconds=1)
 PositionTuple = tuple[datetime, BurstKey]
 """An `InboxPosition` as a plain tuple, which is cheaper to compare."""

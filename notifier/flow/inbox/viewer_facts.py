@@ -37,7 +37,7 @@ class ViewerFacts:
     async def known(self, user: UserId, *, may_wait: bool) -> tuple[CachedViewer | None, VersionLookup | None]:
         """Return the facts if they are proved current without the store, and the look-up that `read` needs.
 
-        Raises StoreUnavailable as `Looks.look` does.
+        Raises StoreUnavailable as `VersionLookups.look_up` does.
         """
         cached, lookup = self.viewers.get(user), None
         if cached is None:
@@ -90,7 +90,7 @@ class ViewerFacts:
         return cached
 
     def should_remember(self, cached: CachedViewer) -> bool:
-        """Return whether to store a page in Redis with the facts: for VIPs only, at most once per REMEMBERED_EVERY."""
+        """Return whether to store a page in Redis with the facts: for VIPs only, at most once per REMEMBER_INTERVAL."""
         if not cached.vip or not cached.versions:
             return False
         return cached.remembered_at is None or self.clock.now() >= cached.remembered_at + REMEMBER_INTERVAL

@@ -69,7 +69,7 @@ class BackgroundTasks:
         return self.startup_task is not None and self.startup_task.done() and not _failed(self.startup_task)
 
     def stop(self) -> None:
-        """Cancel all tasks at once: none takes another step. The next `attend` begins another shift."""
+        """Cancel all tasks at once: none takes another step. The next `ensure_started` begins another shift."""
         self.startup_task = None
         for task in self.tasks:
             task.cancel()
@@ -216,7 +216,7 @@ class LiveHub:
     async def watch(self) -> None:
         """Wake streams that have been silent for long, end those with an expired token, and cut off stalled writes.
 
-        Also stops a hub that has had no streams for RESTS_AFTER.
+        Also stops a hub that has had no streams for IDLE_STOP_AFTER.
         """
         now = self.clock.now()
         for stream in self._streams():

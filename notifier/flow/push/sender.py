@@ -47,7 +47,7 @@ class AlertSender:
     def send(self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease) -> Sequence[Sequence[FailedAttempt]]:
         """Send every attempt of the drafts, whose windows are already written; return the failed attempts by draft.
 
-        Raises LostClaim if the lease is lost meanwhile: then another worker finds these windows in doubt.
+        Raises ClaimLost if the lease is lost meanwhile: then another worker finds these windows in doubt.
         """
         failed = [self._unsent(draft) for draft in drafts]
         began, first_receipt_at, refused = self.clock.now(), None, 0

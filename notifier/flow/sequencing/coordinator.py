@@ -47,7 +47,7 @@ class Coordinator:
             waiting = {subject: mentions for subject, mentions in waiting.items() if subject not in settled}
         # Check again after writing: a retraction stored meanwhile cannot have found these mentions. A crash before this
         # line repeats the batch, which returns here with all of its mentions. That includes mentions written before the
-        # crash, which `_standing` now treats as retracted before they arrived.
+        # crash, which `_apply_retractions` now treats as retracted before they arrived.
         self.settlement.resettle([record.mention for record in numbered])
 
     def _apply_retractions(self, records: Sequence[LoggedMention]) -> Sequence[LoggedMention]:

@@ -58,7 +58,7 @@ class RetractionSettlement:
     def settle(self, retractions: Collection[Retraction], limit: int | None = None) -> None:
         """Store the retractions and settle the bursts of at most `limit` of their mentions, the latest first.
 
-        No later read shows the retracted content of a settled mention. Raises like `settle_along`.
+        No later read shows the retracted content of a settled mention. Raises like `settle_keys`.
         """
         for _ in self.settle_in_batches(retractions, limit):
             pass

@@ -64,7 +64,7 @@ def test_flags_are_read_in_every_usual_spelling(tmp_path: Path) -> None:
 def test_missing_optional_columns_count_as_empty(tmp_path: Path) -> None:
     assert read(csv_of(tmp_path, "user\nada\n"), ACCOUNTS)[0] == [AccountRow(user=ADA, flags={})]
     pq.write_table(pa.table({"vip": [True, None], "x": [1, 2], "user": [5, 6]}), tmp_path / "rows.parquet")
-    assert [(row.user, dict(row.said)) for row in read(tmp_path / "rows.parquet", ACCOUNTS)[0]] == [
+    assert [(row.user, dict(row.flags)) for row in read(tmp_path / "rows.parquet", ACCOUNTS)[0]] == [
         ("5", {Flag.VIP: True}),
         ("6", {}),
     ]
@@ -72,7 +72,7 @@ def test_missing_optional_columns_count_as_empty(tmp_path: Path) -> None:
 
 def test_listed_user_is_vip_unless_row_says_no(tmp_path: Path) -> None:
     accepted, rejected = read(csv_of(tmp_path, "user,vip\nu1,\nu2,0\nu3,yes\nu4,perhaps\n"), VIPS)
-    assert [(row.user, row.said[Flag.VIP]) for row in accepted] == [("u1", True), ("u2", False), ("u3", True)]
+    assert [(row.user, row.flags[Flag.VIP]) for row in accepted] == [("u1", True), ("u2", False), ("u3", True)]
     assert rejected == [(5, "vip is 'perhaps'; it must be true, false or empty.")]
 
 

@@ -23,7 +23,8 @@ from notifier.devkit.fake_providers.hosting import AlertLog, Hosted, hosted
 from notifier.devkit.http2.server import serving
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Member, Platform, UserId
-from notifier.domain.push.alert import Alert, test_alert
+from notifier.domain.push.alert import Alert
+from notifier.domain.push.alert import test_alert as build_test_alert
 from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, Receipt, RetryAt, Unknown
 from notifier.ports.push import Provider
@@ -37,7 +38,7 @@ every_platform = pytest.mark.parametrize("platform", Platform)
 
 
 def alert(nonce: str = "1") -> Alert:
-    return test_alert(UserId("ada"), "hä? 你好", now=datetime.now(UTC), nonce=nonce)
+    return build_test_alert(UserId("ada"), "hä? 你好", now=datetime.now(UTC), nonce=nonce)
 
 
 def fixture(platform: Platform, *members: int) -> Sequence[Device]:

@@ -6,9 +6,9 @@ import sys
 CACHED = """
 import gc
 from threading import Event
-from notifier.api.background.housekeeping import keep_pauses_short
+from notifier.api.background.housekeeping import tune_garbage_collector
 
-keep_pauses_short(lambda seconds: Event().wait())
+tune_garbage_collector(lambda seconds: Event().wait())
 full = gc.get_stats()[2]["collections"]
 before = gc.get_freeze_count()
 cached = [[number] for number in range(200_000)]
@@ -18,14 +18,14 @@ print(gc.get_freeze_count() - before > 190_000, gc.get_stats()[2]["collections"]
 CYCLIC = """
 import gc, weakref
 from threading import Event
-from notifier.api.background.housekeeping import FULL_AFTER, LOOKS_EVERY, keep_pauses_short
+from notifier.api.background.housekeeping import FULL_COLLECTION_AFTER, LOOKS_EVERY, tune_garbage_collector
 
 hour, collected, slept = Event(), Event(), []
 
 def sleep(seconds):
     slept.append(seconds)
     hour.wait()
-    if len(slept) > FULL_AFTER:
+    if len(slept) > FULL_COLLECTION_AFTER:
         collected.set()
         Event().wait()
 
@@ -33,7 +33,7 @@ class Cycle:
     def __init__(self):
         self.me = self
 
-keep_pauses_short(sleep)
+tune_garbage_collector(sleep)
 cycle = Cycle()
 reference = weakref.ref(cycle)
 kept = [[number] for number in range(10_000)]
@@ -48,7 +48,7 @@ print(before, reference() is None, {*slept} == {LOOKS_EVERY.total_seconds()})
 GROWN = """
 import gc
 from threading import Event
-from notifier.api.background.housekeeping import keep_pauses_short
+from notifier.api.background.housekeeping import tune_garbage_collector
 
 minute, checked, slept = Event(), Event(), []
 
@@ -59,7 +59,7 @@ def sleep(seconds):
         Event().wait()
     minute.wait()
 
-keep_pauses_short(sleep)
+tune_garbage_collector(sleep)
 collections = gc.get_stats()[2]["collections"]
 kept = [[number] for number in range(3 * gc.get_freeze_count())]
 minute.set()

@@ -296,7 +296,7 @@ class Cluster:
         A group has one partition and is applied as a whole or not at all.
 
         A group needs one round of Paxos. Single writes to one partition would contend: 120 rows take 50 ms instead of
-        500 ms (measured). Results and errors are those of `decide_each`.
+        500 ms (measured). Results and errors are those of `compare_and_set_each`.
         """
         return self.compare_and_set_groups([(statement, values) for values in group] for group in groups)
 

@@ -51,7 +51,7 @@ class CassandraDeferredBursts:
         self._first = 0
         """All bursts due before this moment are woken, as far as is known; only tombstones are left."""
         self._then = 0
-        """Value of `_first` once all bursts in `_found` are woken."""
+        """Value of `_first` once all bursts in `_due` are woken."""
         self._due: Sequence[DeferredBurst] = []
         """Bursts of the last scan that are not woken yet. Waking a burst that another process has woken is harmless."""
         self._full_scan_at: int | None = None

@@ -31,7 +31,7 @@ _HEAD = b'{"message":{'
 
 
 class TokenTransport(Transport, Protocol):
-    """Transport and access token of requests: AccessTokens, or FirebaseAdmin."""
+    """Transport and access token of requests: AccessTokens, or FirebaseAdminTransport."""
 
     @property
     def account(self) -> ServiceAccount: ...

@@ -93,7 +93,7 @@ def _is_host(text: str) -> bool:
 # (RFC 8291).
 #
 # Generating a pair and encoding its public key takes 27 µs of the 122 µs that a message takes. It does not depend on
-# the message, so `Pairs` generates them in advance.
+# the message, so `MessageKeyPairs` generates them in advance.
 
 
 @dataclass(frozen=True, slots=True)

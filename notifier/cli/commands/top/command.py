@@ -291,7 +291,7 @@ def live(read_view: "Callable[[], TopView]", every: float) -> None:
 
 @contextmanager
 def keys() -> "Iterator[Callable[[float], bool]]":
-    """Yield a function that waits so many seconds and returns whether a key of QUITS was pressed.
+    """Yield a function that waits so many seconds and returns whether a key of QUIT_KEYS was pressed.
 
     The terminal mode is restored afterwards.
     """

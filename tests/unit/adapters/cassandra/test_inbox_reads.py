@@ -61,7 +61,7 @@ class FakeCluster:
     def session(self) -> "FakeCluster":
         return self
 
-    def remembered(self, statement: str) -> str:
+    def cached_statement(self, statement: str) -> str:
         return statement
 
     def execute_async(self, statement: str, values: tuple[Any, ...]) -> FakeFuture:

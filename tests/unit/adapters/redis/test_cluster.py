@@ -11,7 +11,7 @@ from notifier.adapters.redis.lookups import ClusterConnections
 class EmptyMap:
     """A slot map that routes no command."""
 
-    def parted(self, _: object) -> dict[Host, list[int]]:
+    def grouped_by_host(self, _: object) -> dict[Host, list[int]]:
         return {}
 
 
@@ -19,7 +19,7 @@ class Client:
     def __init__(self) -> None:
         self.map = EmptyMap()
 
-    async def mapped(self) -> EmptyMap:
+    async def slot_map(self) -> EmptyMap:
         return self.map
 
 

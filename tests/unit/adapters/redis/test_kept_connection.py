@@ -18,7 +18,7 @@ class Server:
         self.released = asyncio.Event()
         self.fails = False
 
-    async def ask(self, commands: Sequence[Command]) -> list[Any]:
+    async def execute(self, commands: Sequence[Command]) -> list[Any]:
         self.exchanges.append(commands)
         await self.released.wait()
         if self.fails:
