@@ -172,7 +172,7 @@ def test_deferred_bursts_are_counted_apart_from_pending_ones() -> None:
     now = stage.state.clock.now()
     assert bursts_finding(stage.ports).detail == "2 unfinished."
     [key] = stage.bursts()
-    stage.state.sleepers.defer([DeferredBurst(burst=key, opened_at=now, until=now + 9 * MINUTE)], now)
+    stage.state.deferred_bursts.defer([DeferredBurst(burst=key, opened_at=now, until=now + 9 * MINUTE)], now)
     finding = bursts_finding(stage.ports)
     assert (finding.detail, finding.value) == ("1 unfinished, and 1 deferred to a later time.", 1)
 

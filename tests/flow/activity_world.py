@@ -36,7 +36,7 @@ class World:
     clock: ManualClock = field(default_factory=ManualClock)
     activity: MemoryActivity = field(default_factory=MemoryActivity)
     directory: MemoryDirectory = field(default_factory=MemoryDirectory)
-    stays: MemoryStays = field(default_factory=MemoryStays)
+    active_sets: MemoryStays = field(default_factory=MemoryStays)
     epochs: MemoryEpochs = field(default_factory=MemoryEpochs)
     leases: MemoryLeases = field(default_factory=MemoryLeases)
     metrics: Metrics = field(default_factory=Metrics)
@@ -66,7 +66,7 @@ class World:
 
     def import_active(self, kind: SetKind, *places: int) -> None:
         """Store active members for good, like an import of the fixture does."""
-        self.stays.put([ActiveSetEntry(kind=kind, last_hour=FOREVER, shard=0, bits=from_offsets(places))])
+        self.active_sets.put([ActiveSetEntry(kind=kind, last_hour=FOREVER, shard=0, bits=from_offsets(places))])
         self.sets.put([ShardBlob(kind=kind, owner=None, shard=0, bits=from_offsets(places))])
 
     def counted(self, metric: str) -> float:

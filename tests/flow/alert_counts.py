@@ -29,6 +29,6 @@ def alert_count(stage: Stage, name: str) -> int:
 
 def alert_outcomes(stage: Stage, name: str) -> list[AlertOutcome]:
     member = Member(stage.population.people[name].member)
-    logs = stage.state.sent.read(stage.bursts()[0], Platform.FCM, [0, 1]).values()
+    logs = stage.state.send_log.read(stage.bursts()[0], Platform.FCM, [0, 1]).values()
     failures = [failure for batches in logs for batch in batches for failure in batch.failures or ()]
     return [failure.outcome for failure in failures if failure.state.member == member]

@@ -51,7 +51,7 @@ class ReadOnly:
     port: Any
 
     def __getattr__(self, name: str) -> Any:
-        assert not name.startswith(("put", "write", "settle")), f"{name} of {self.port}"
+        assert not name.startswith(("put", "write", "insert")), f"{name} of {self.port}"
         return getattr(self.port, name)
 
 
@@ -212,6 +212,6 @@ def require_no_gap(crossing: Crossing) -> None:
     for row in rows:
         reached[row.burst] += len(row.offsets())
     assert all(n >= LOYAL for n in reached.values()), reached
-    sums = build_reconciler(crossing.system("sums")).totals(keys)
+    sums = build_reconciler(crossing.system("totals")).totals(keys)
     assert len(sums) == len(keys)
     assert all(entry.is_balanced and not entry.in_flight for entry in sums)

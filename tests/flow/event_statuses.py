@@ -10,10 +10,10 @@ def status_of(stage: Stage, id: str) -> tuple[str, dict[str, tuple[MentionRefusa
     g = stage.state
     fates = EventStatusLookup(
         bursts=g.bursts,
-        held_mentions=g.holds,
+        held_mentions=g.held_mentions,
         ledger=g.ledger,
         throttles=g.throttles,
-        recent_events=g.recent,
+        recent_events=g.recent_events,
         log=g.log,
         clock=g.clock,
     )

@@ -67,7 +67,7 @@ def work(stage: Stage, burst: BurstKey, *pools: Pool) -> None:
 
 def send_batches(stage: Stage, burst: BurstKey) -> list[SendWindow]:
     """Return the send batches with Kim, of all providers."""
-    logs = [log for sending, log in stage.state.sent.windows.items() if sending.burst == burst]
+    logs = [log for sending, log in stage.state.send_log.windows.items() if sending.burst == burst]
     return [batch for log in logs for batch in log.values() if contains(batch.members, member(stage))]
 
 

@@ -161,7 +161,7 @@ def test_unreadable_send_log_stops_alerts() -> None:
 
     stage = Stage()
     stage.mention("nova")
-    refusing: Any = FailingPort(stage.state.sent, StoreUnavailable)
+    refusing: Any = FailingPort(stage.state.send_log, StoreUnavailable)
     for _ in range(4):
         stage.dispatch()
         stage.work(by=build_slice_worker(stage.system(send_log=refusing)))
@@ -193,5 +193,5 @@ def test_user_with_ten_thousand_devices_delays_nobody() -> None:
     stage.mention("nova")
     stage.deliver(rounds=60)
     assert (len(alert_counts(stage)), set(alert_counts(stage).values())) == (10_003, {1})
-    send_log = stage.state.sent.read(stage.bursts()[0], Platform.FCM, [0, 1])
+    send_log = stage.state.send_log.read(stage.bursts()[0], Platform.FCM, [0, 1])
     assert sum(bool(count(batch.members)) for batches in send_log.values() for batch in batches) <= 3

@@ -73,7 +73,7 @@ def run_until_killed(stage: Stage, sent: KillsWorker) -> None:
 )
 def test_killed_worker_repeats_at_most_the_alerts_of_one_batch(method: str, after: bool, times: set[int]) -> None:
     stage = Stage()
-    run_until_killed(stage, KillsWorker(stage.state.sent, method, after=after))
+    run_until_killed(stage, KillsWorker(stage.state.send_log, method, after=after))
     stage.pass_time(seconds=60)
     stage.deliver(rounds=60)
     assert len(alert_counts(stage)) == 3
@@ -87,7 +87,7 @@ def test_killed_worker_repeats_at_most_the_alerts_of_one_batch(method: str, afte
 
 def test_uncertain_alert_is_not_resent_in_quiet_hours() -> None:
     stage = Stage()
-    run_until_killed(stage, KillsWorker(stage.state.sent, "close", after=False))
+    run_until_killed(stage, KillsWorker(stage.state.send_log, "close", after=False))
     assert alert_count(stage, "kim") == 1
     stage.state.people.arrange(UserId("kim"), QUIET)
     stage.pass_time(seconds=60)
@@ -97,7 +97,7 @@ def test_uncertain_alert_is_not_resent_in_quiet_hours() -> None:
 
 def test_batch_that_kills_every_worker_is_sent_at_most_three_times() -> None:
     stage = Stage()
-    killing_log = KillsWorker(stage.state.sent, "close", after=False)
+    killing_log = KillsWorker(stage.state.send_log, "close", after=False)
     killing_log.remaining = 9
     run_until_killed(stage, killing_log)
     killing_port: Any = killing_log
@@ -117,7 +117,7 @@ def test_worker_killed_while_giving_up_sends_no_alert() -> None:
     stage.deliver_others()
     stage.state.people.arrange(UserId("kim"), QUIET)
     stage.pass_time(hours=8)
-    killing_log: Any = KillsWorker(stage.state.sent, "close", after=False)
+    killing_log: Any = KillsWorker(stage.state.send_log, "close", after=False)
     stage.dispatch()
     with pytest.raises(Killed):
         stage.work(Pool.FCM, by=build_slice_worker(stage.system(send_log=killing_log)))

@@ -108,7 +108,7 @@ def test_unreadable_head_does_not_block_other_accounts() -> None:
 
 def test_erasure_of_many_mentions_runs_in_bounded_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     stage, at_once = Stage(), 4
-    monkeypatch.setattr(retraction_settlement, "AT_ONCE", at_once)
+    monkeypatch.setattr(retraction_settlement, "MENTIONS_PER_BATCH", at_once)
     for n in range(at_once):
         stage.mention("nova", author="eve", of=f"t{n}", protected=True)
     append_to_log_only(stage, ERASED_TYPE, user="eve")

@@ -41,7 +41,7 @@ def test_turn_of_the_latest_change_is_compared(times: ChangeTimes) -> None:
 
 
 def test_evicted_change_proves_nothing_from_before(times: ChangeTimes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_times, "MOST_SUBJECTS", 1)
+    monkeypatch.setattr(change_times, "MAX_SUBJECTS", 1)
     forgotten, later = NOON + timedelta(minutes=1), NOON + timedelta(minutes=2)
     times.note(ORION, 4, later)
     assert not times.proves([NOVA], forgotten + MARGIN)

@@ -153,14 +153,16 @@ def test_apns_environments_have_separate_circuits() -> None:
         stage.work(by=work)
         stage.pass_time(seconds=1)
     assert {device.id for _, device in stage.state.phones.arrived} == {device.id for device in production_devices}
-    assert [*stage.state.lines.read()] == ["apns sandbox"]
+    assert [*stage.state.circuit_report.read()] == ["apns sandbox"]
 
 
 @contextmanager
 def refused(until: datetime) -> Iterator[Stage]:
     stage = Stage()
     for line in ("fcm", "web a.example", "web b.example"):
-        stage.state.lines.publish(line, OpenCircuit(until=until, reason="503 UNAVAILABLE"), timedelta(seconds=30))
+        stage.state.circuit_report.publish(
+            line, OpenCircuit(until=until, reason="503 UNAVAILABLE"), timedelta(seconds=30)
+        )
     yield stage
 
 
@@ -176,13 +178,13 @@ def test_open_circuit_is_in_overview_doctor_and_gauge() -> None:
         )
         assert set(overview.read().cache.open_circuits) == {"fcm", "web a.example", "web b.example"}
         open_circuits = {
-            platform: registry.get_sample_value("notifier_push_left_alone", {"platform": platform})
+            platform: registry.get_sample_value("notifier_push_open_circuits", {"platform": platform})
             for platform in PLATFORMS
         }
         assert open_circuits == {"apns": 0, "fcm": 1, "web": 2}
         stage.pass_time(seconds=31)
         monitor()
-        assert registry.get_sample_value("notifier_push_left_alone", {"platform": "web"}) == 0
+        assert registry.get_sample_value("notifier_push_open_circuits", {"platform": "web"}) == 0
         assert (open_circuits_finding(stage.ports).level, overview.read().cache.open_circuits) == (Level.OK, {})
 
 
@@ -207,7 +209,7 @@ def test_refusing_provider_is_reported_while_its_slices_wait() -> None:
         stage.dispatch()
         stage.work(by=work)
         stage.pass_time(seconds=1)
-    [(line, circuit)] = stage.state.lines.read().items()
+    [(line, circuit)] = stage.state.circuit_report.read().items()
     assert (line, circuit.reason) == ("fcm", "InvalidProviderToken")
     snapshot = overview.read()
     assert snapshot.running is not None

@@ -46,7 +46,7 @@ def rounds(stage: Stage, dispatcher: Dispatcher, number: int, seconds: float = 1
 def test_deferred_bursts_are_neither_open_nor_in_memory() -> None:
     stage = stage_with_deferred_bursts()
     assert list(stage.state.ledger.open_bursts()) == []
-    assert stage.state.sleepers.count() == 3
+    assert stage.state.deferred_bursts.count() == 3
     ledger = Counted(stage.state.ledger)
     dispatcher = build_dispatcher(stage.system(ledger=ledger))
     rounds(stage, dispatcher, 20)
@@ -65,9 +65,9 @@ def test_dispatcher_resumes_its_deferred_burst_in_time() -> None:
     rounds(stage, dispatcher, 5)
     stage.state.clock.advance(morning - timedelta(seconds=1) - stage.state.clock.now())
     rounds(stage, dispatcher, 1)
-    assert stage.state.sleepers.count() == 1
+    assert stage.state.deferred_bursts.count() == 1
     rounds(stage, dispatcher, 1)
-    assert (stage.state.sleepers.count(), alerts_of(stage, "kim")) == (0, [0])
+    assert (stage.state.deferred_bursts.count(), alerts_of(stage, "kim")) == (0, [0])
 
 
 def test_successor_resumes_deferred_bursts() -> None:
@@ -76,7 +76,7 @@ def test_successor_resumes_deferred_bursts() -> None:
     morning = stage.state.clock.now() + MORNING
     stage.state.clock.advance(MORNING - timedelta(minutes=10))
     successor()
-    assert stage.state.sleepers.count() == 1
+    assert stage.state.deferred_bursts.count() == 1
     while stage.state.clock.now() < morning + WAKE_INTERVAL:
         rounds(stage, successor, 1)
     rounds(stage, successor, 5)
@@ -90,7 +90,7 @@ def test_burst_that_resumes_soon_is_not_deferred() -> None:
     stage.mention("nova")
     stage.deliver_others()
     [key] = [key for key in stage.state.ledger.open_bursts() if key.subject == NOVA]
-    assert stage.state.sleepers.count() == 0
+    assert stage.state.deferred_bursts.count() == 0
     assert key in stage.state.ledger.open_bursts()
     stage.deliver(rounds=90)
     assert alerts_of(stage, "kim") == [0]
@@ -102,7 +102,7 @@ def test_burst_with_other_work_is_not_deferred() -> None:
     stage.throttle(Tier.P2, seconds=600)
     stage.mention("nova")
     stage.deliver_others()
-    assert stage.state.sleepers.count() == 0
+    assert stage.state.deferred_bursts.count() == 0
     assert any(key.subject == NOVA for key in stage.state.ledger.open_bursts())
 
 
@@ -170,7 +170,7 @@ class Failing:
 def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
     stage = Stage()
     stage.state.people.arrange(KIM, QUIET)
-    crashing_sleepers = Failing(stage.state.sleepers, stage.state.ledger, at)
+    crashing_sleepers = Failing(stage.state.deferred_bursts, stage.state.ledger, at)
     morning = stage.state.clock.now() + MORNING
     dispatcher: Any = None
 
@@ -215,7 +215,7 @@ class Refusing:
 def test_burst_is_not_deferred_after_its_wake_up_time() -> None:
     stage = Stage()
     stage.state.people.arrange(KIM, QUIET)
-    sleepers = Refusing(stage.state.sleepers)
+    sleepers = Refusing(stage.state.deferred_bursts)
     morning, dispatcher = stage.state.clock.now() + MORNING, build_dispatcher(stage.system(deferred_bursts=sleepers))
     stage.mention("nova")
     for _ in range(8):
@@ -239,7 +239,7 @@ def test_deferred_burst_is_balanced() -> None:
     stage.mention("nova")
     reconciler()
     stage.deliver_others()
-    assert stage.state.sleepers.count() == 1
+    assert stage.state.deferred_bursts.count() == 1
     stage.pass_time(seconds=11)
     reconciler()
     assert system.metrics.unbalanced_bursts._value.get() == 0

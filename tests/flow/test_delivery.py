@@ -198,7 +198,7 @@ def test_settled_burst_is_closed_after_the_store_refused_once() -> None:
 def test_outage_does_not_consume_attempts_of_a_slice(outage: type[NotifierError]) -> None:
     stage = Stage()
     stage.mention("nova")
-    work = build_slice_worker(stage.system(audience_snapshots=FailingPort(stage.state.seals, outage)))
+    work = build_slice_worker(stage.system(audience_snapshots=FailingPort(stage.state.audience_snapshots, outage)))
     for _ in range(2 * MAX_ATTEMPTS):
         stage.dispatch()
         stage.work(by=work)

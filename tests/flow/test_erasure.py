@@ -44,7 +44,7 @@ def stage_with_text_of_bob() -> Stage:
     for id in ("held1", "held2"):
         stage.tweet("nova", author="bob", of=TEXTS[0], id=id)
     stage.sequence()
-    stage.state.holds.decide(stage.held()[0].id, ModerationDecision.DROPPED, "amy", stage.state.clock.now())
+    stage.state.held_mentions.decide(stage.held()[0].id, ModerationDecision.DROPPED, "amy", stage.state.clock.now())
     for n, author in enumerate(("bob", "eve")):
         body = pack({"author": author, "text": TEXTS[0]})
         stage.state.dead_letters.put(DeadLetter(id=f"l{n}", stage="router", cause="Poison", body=body, at=START))
@@ -63,7 +63,7 @@ def remaining_texts(stage: Stage) -> set[str]:
     texts = {
         *(mention.text for mention in g.bursts.mentions.values()),
         *(burst.text for burst in g.bursts.by_key.values()),
-        *(hold.event.text for id in ("held1", "held2") for hold in g.holds.by_event_id([id]) if hold.event),
+        *(hold.event.text for id in ("held1", "held2") for hold in g.held_mentions.by_event_id([id]) if hold.event),
         *(retraction.text for retraction in g.retractions.read_current(trails).values()),
         *(burst.text for head in heads for burst in (head.open, *head.outbox) if burst),
         *(entry.mention.text for head in heads for entry in (*head.sequenced, *head.changed)),
@@ -103,7 +103,10 @@ def test_erasure_completes_after_a_crash(calls: int) -> None:
     erase(stage)
     fuse, g = Fuse(calls), stage.state
     dying = stage.pump(
-        "retractions", erasure_targets=fuse.on(g.traces), retractions=fuse.on(g.retractions), bursts=fuse.on(g.bursts)
+        "retractions",
+        erasure_targets=fuse.on(g.erasure_targets),
+        retractions=fuse.on(g.retractions),
+        bursts=fuse.on(g.bursts),
     )
     with suppress(StoreUnavailable):
         dying.step()
@@ -120,7 +123,7 @@ def test_mention_held_during_erasure_keeps_no_text(method: str) -> None:
     stage.tweet("nova", author="bob", of=TEXTS[0], id="held1")
     erase(stage)
     stopped_port, other_stream = (
-        (stage.state.holds, "retractions") if method == "put" else (stage.state.traces, "mentions")
+        (stage.state.held_mentions, "retractions") if method == "put" else (stage.state.erasure_targets, "mentions")
     )
     stalling = Stalling(stopped_port, method, lambda: run(stage, other_stream))
     if method == "put":
@@ -165,10 +168,10 @@ def test_new_held_mention_after_erasure_keeps_its_text() -> None:
     stage.pass_time(seconds=1)
     stage.tweet("nova", author="bob", of="bob is back", id="held3")
     stage.sequence()
-    [held] = stage.state.holds.by_event_id(["held3"])
+    [held] = stage.state.held_mentions.by_event_id(["held3"])
     assert held.event is not None
     assert held.event.text == "bob is back"
-    assert [hold.id.id for hold in stage.state.traces.held_mentions([BOB])] == ["held3"]
+    assert [hold.id.id for hold in stage.state.erasure_targets.held_mentions([BOB])] == ["held3"]
 
 
 def test_repeated_erasure_event_keeps_newer_texts() -> None:
@@ -190,7 +193,7 @@ def test_unreadable_head_does_not_stop_erasure_elsewhere() -> None:
     erase(stage)
     stage.pump("retractions", heads=FailingPort(stage.state.heads, Poison)).step()
     assert stage.held()[0].event is not None
-    assert [hold.id.id for hold in stage.state.traces.held_mentions([BOB])] == []
+    assert [hold.id.id for hold in stage.state.erasure_targets.held_mentions([BOB])] == []
     assert [letter.id for letter in stage.state.dead_letters.list(10) if letter.id == "l0" and letter.body] == []
 
 
@@ -211,11 +214,11 @@ def test_erasures_of_one_batch_share_one_scan() -> None:
     stage.sequence()
     for user in ("bob", "eve", "bob"):
         erase(stage, user)
-    looks = Counting(stage.state.traces)
+    looks = Counting(stage.state.erasure_targets)
     run(stage, "retractions", erasure_targets=looks)
     assert (looks.calls["held_mentions"], looks.calls["dead_letters"]) == (1, 1)
     assert remaining_texts(stage) == set()
-    assert [*stage.state.traces.held_mentions([UserId("eve")])] == []
+    assert [*stage.state.erasure_targets.held_mentions([UserId("eve")])] == []
     assert [letter.body for letter in stage.state.dead_letters.list(10)] == [b"", b""]
 
 

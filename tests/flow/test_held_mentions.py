@@ -81,7 +81,7 @@ def test_second_release_has_no_effect() -> None:
     assert release(stage, hold) == []
     stage.sequence()
     assert counts(stage) == {"self:nova#1": 1, "mention:nova#1": 1}
-    assert stage.state.holds.audit == [("amy", ModerationDecision.RELEASED, hold.id)]
+    assert stage.state.held_mentions.audit == [("amy", ModerationDecision.RELEASED, hold.id)]
 
 
 def test_resent_event_does_not_undo_a_release() -> None:
@@ -89,7 +89,7 @@ def test_resent_event_does_not_undo_a_release() -> None:
     stage = stage_with_held_mention()
     release(stage)
     stage.sequence()
-    stage.state.recent.wipe()
+    stage.state.recent_events.wipe()
     stage.tweet("nova", author="bob", id="e1")
     stage.sequence()
     assert (stage.held(), counts(stage)["mention:nova#1"]) == ([], 1)
@@ -99,7 +99,7 @@ def resend_event(stage: Stage) -> None:
     """Send the event again days later, when its author's verdict allows all mentions."""
     stage.reach("bob", Verdict.ALL)
     stage.pass_time(days=3)
-    stage.state.recent.wipe()
+    stage.state.recent_events.wipe()
     stage.tweet("nova", "lyra", author="bob", id="e1")
     stage.sequence()
 
@@ -122,7 +122,7 @@ def test_resent_event_does_not_undo_a_drop(expired: bool) -> None:
     if expired:
         stage.state.clock.advance(MAX_DECISION_WAIT)
     else:
-        stage.state.holds.decide(hold.id, ModerationDecision.DROPPED, "amy", stage.state.clock.now())
+        stage.state.held_mentions.decide(hold.id, ModerationDecision.DROPPED, "amy", stage.state.clock.now())
     resend_event(stage)
     assert (stage.held(), counts(stage)) == ([], {})
     assert status_of(stage, "e1")[1]["nova"] == (MentionRefusal.DENIED, 0)
@@ -136,8 +136,8 @@ def test_drop_wins_over_an_unfinished_release() -> None:
     stage = stage_with_held_mention()
     [hold] = stage.held()
     with pytest.raises(StoreUnavailable):
-        release(stage, hold, held_mentions=FailingPort(stage.state.holds, StoreUnavailable))
-    stage.state.holds.decide(hold.id, ModerationDecision.DROPPED, "bea", stage.state.clock.now())
+        release(stage, hold, held_mentions=FailingPort(stage.state.held_mentions, StoreUnavailable))
+    stage.state.held_mentions.decide(hold.id, ModerationDecision.DROPPED, "bea", stage.state.clock.now())
     stage.sequence()
     assert (stage.held(), counts(stage)) == ([], {})
 
@@ -169,7 +169,7 @@ def test_release_after_a_crash_publishes_once(calls: int) -> None:
     stage = stage_with_held_mention()
     fuse = Fuse(calls)
     crashing = HeldMentionRelease(
-        log=fuse.on(stage.state.log), held_mentions=fuse.on(stage.state.holds), clock=stage.state.clock
+        log=fuse.on(stage.state.log), held_mentions=fuse.on(stage.state.held_mentions), clock=stage.state.clock
     )
     try:
         crashing(stage.held(), "amy")
@@ -190,10 +190,10 @@ def test_router_crash_loses_no_held_mention(calls: int) -> None:
     fuse, g = Fuse(calls), stage.state
     router = build_router(
         stage.system(
-            held_mentions=fuse.on(g.holds),
+            held_mentions=fuse.on(g.held_mentions),
             bursts=fuse.on(g.bursts),
             directory=fuse.on(g.directory),
-            reach_limits=fuse.on(g.reaches),
+            reach_limits=fuse.on(g.reach_limits),
         )
     )
     with suppress(StoreUnavailable):
@@ -232,7 +232,7 @@ def test_released_mention_is_refused_by_account_preference() -> None:
 def test_dropped_mention_has_status_denied() -> None:
     stage = stage_with_held_mention()
     [hold] = stage.held()
-    assert stage.state.holds.decide(hold.id, ModerationDecision.DROPPED, "amy", stage.state.clock.now())
+    assert stage.state.held_mentions.decide(hold.id, ModerationDecision.DROPPED, "amy", stage.state.clock.now())
     assert release(stage, hold) == []
     assert status_of(stage, "e1") == (EventStatus.SEQUENCED, {"nova": (MentionRefusal.DENIED, 0)})
 

@@ -82,7 +82,7 @@ def test_last_known_page_is_evicted_by_age_and_number(monkeypatch: pytest.Monkey
     stage.pass_time(seconds=MAX_AGE.total_seconds() + 1)
     with pytest.raises(StoreUnavailable):
         opened(unavailable(tab))
-    monkeypatch.setattr(last_known_pages, "MOST", 2)
+    monkeypatch.setattr(last_known_pages, "MAX_USERS", 2)
     pages, now = LastKnownPages(), page.view.now
     users = [UserId("a"), UserId("b"), UserId("c")]
     for user in users:

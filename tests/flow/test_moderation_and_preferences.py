@@ -118,7 +118,7 @@ def test_celebrity_mentions_beyond_the_cap_cause_no_alerts() -> None:
         stage.tweet("nova", "orion", author="bob")
     records = list(stage.state.log.read_uncommitted(topics.MENTIONS, "router", 99))
     build_router(stage.system())(records[:21])
-    build_router(stage.system(token_buckets=FailingPort(stage.state.buckets, CacheUnavailable)))(records[21:])
+    build_router(stage.system(token_buckets=FailingPort(stage.state.token_buckets, CacheUnavailable)))(records[21:])
     verdicts = {lane: Counter(mention.verdict for mention in _routed(stage, lane)) for lane in Lane}
     # One more passes without the cache. Standard mentions have no cap, and each account has an item of its own.
     assert verdicts == {Lane.CELEBRITY: {Verdict.ALL: 21, Verdict.ROW: 1}, Lane.STANDARD: {Verdict.ALL: 66}}

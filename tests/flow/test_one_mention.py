@@ -49,7 +49,7 @@ def test_mentioned_account_gets_self_item() -> None:
 def test_repeated_event_is_one_mention() -> None:
     stage = Stage()
     stage.tweet("nova", id="e1")
-    stage.state.recent.wipe()
+    stage.state.recent_events.wipe()
     stage.tweet("nova", id="e1")
     stage.sequence()
     assert [burst.count for burst in stage.state.bursts.by_key.values()] == [1, 1]
@@ -59,7 +59,7 @@ def test_repeated_event_is_one_mention() -> None:
 def test_corrupt_event_digest_is_no_conflict_and_no_second_mention(garbled: str) -> None:
     stage = Stage()
     stage.tweet("nova", id="e1")
-    recent = stage.state.recent
+    recent = stage.state.recent_events
     recent.known = {event: (garbled, until) for event, (_, until) in recent.known.items()}
     assert stage.tweet("nova", id="e1").status is IntakeStatus.ACCEPTED
     stage.sequence()

@@ -146,7 +146,7 @@ def test_preview_shows_refusals_and_verdicts_without_alerts() -> None:
 def test_preview_duration_follows_last_burst_throttle_and_pause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(forecast, "MANY", 1)
+    monkeypatch.setattr(forecast, "MIN_REFERENCE_RECIPIENTS", 1)
     stage = Stage()
     [before] = preview(stage, "nova")
     assert before.tiers is not None

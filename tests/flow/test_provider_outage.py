@@ -68,7 +68,7 @@ def test_provider_outage_of_an_hour_delays_only_its_own_alerts() -> None:
 
 def _last_outcome(stage: Stage, burst: BurstKey) -> AlertOutcome:
     """Return the last outcome of Kim's alert by the provider that times out."""
-    batches = [batch for log in stage.state.sent.read(burst, Platform.FCM, [0]).values() for batch in log]
+    batches = [batch for log in stage.state.send_log.read(burst, Platform.FCM, [0]).values() for batch in log]
     missed = [failure for batch in batches for failure in batch.failures or ()]
     return [failure.outcome for failure in missed if failure.state.member == member(stage)][-1]
 

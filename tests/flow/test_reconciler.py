@@ -123,7 +123,7 @@ def test_failed_duty_does_not_stop_the_others() -> None:
     broken = {name: FailingPort(getattr(stage.state, name), Poison) for name in ("inbox", "ledger", "pull")}
     reconciler = build_reconciler(stage.system(**broken, log=log))
     reconciler()
-    assert [failed(reconciler, duty) for duty in ("index", "sums", "sweep", "log")] == [1, 1, 1, 0]
+    assert [failed(reconciler, duty) for duty in ("index", "totals", "sweep", "log")] == [1, 1, 1, 0]
     assert log.forgotten == [stage.state.clock.now() - LOG_KEPT_FOR]
 
 
@@ -180,7 +180,7 @@ def test_unbalanced_settled_burst_is_counted_once(difference: int, unbalanced: i
     stage.deliver()
     reconciler()
     reconciler()
-    assert reconciler.metrics.registry.get_sample_value("notifier_books_unbalanced_total") == unbalanced
+    assert reconciler.metrics.registry.get_sample_value("notifier_bursts_unbalanced_total") == unbalanced
 
 
 def test_burst_with_expired_snapshots_is_not_counted_as_unbalanced() -> None:
@@ -192,7 +192,7 @@ def test_burst_with_expired_snapshots_is_not_counted_as_unbalanced() -> None:
     stage.state.clock.advance(SNAPSHOT_KEPT_FOR)
     stage.state.inbox.delete_expired(stage.state.clock.now(), 1_000_000)
     reconciler()
-    assert reconciler.metrics.registry.get_sample_value("notifier_books_unbalanced_total") == 0
+    assert reconciler.metrics.registry.get_sample_value("notifier_bursts_unbalanced_total") == 0
 
 
 def test_number_of_held_mentions_is_updated_once_a_minute() -> None:
@@ -202,7 +202,7 @@ def test_number_of_held_mentions_is_updated_once_a_minute() -> None:
 
     def gauge() -> float | None:
         reconciler()
-        return reconciler.metrics.registry.get_sample_value("notifier_held")
+        return reconciler.metrics.registry.get_sample_value("notifier_held_mentions")
 
     assert gauge() == 0
     stage.mention("nova", "lyra", author="bob")

@@ -20,7 +20,7 @@ OTHER_USERS, FIRST = [UserId(name) for name in ("lee", "max", "pat", "quinn")], 
 def processes() -> Processes:
     """Kim is a VIP. Process 0 has shown her inbox, and both have shown those of other users."""
     stage = Stage()
-    stage.state.flags.write(
+    stage.state.account_flags.write(
         [FlagRow(flag=Flag.VIP, member=Member(stage.population.base["kim"].member), is_set=True, sequence=1)]
     )
     stage.mention("nova")

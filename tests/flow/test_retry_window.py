@@ -59,12 +59,12 @@ def rounds(stage: Stage, work: SliceWorker, number: int, *, seconds: float = 1) 
 
 def sent_to(stage: Stage) -> int:
     """Return how many users with browsers are in a send batch of any burst that alerts them."""
-    logs = (stage.state.sent.read(burst, Platform.WEB, [0, 1]).values() for burst in stage.bursts())
+    logs = (stage.state.send_log.read(burst, Platform.WEB, [0, 1]).values() for burst in stage.bursts())
     return sum(count(batch.alerted) for log in logs for batches in log for batch in batches)
 
 
 def counted(stage: Stage, work: SliceWorker, outcome: str) -> float:
-    labels = {"platform": "web", "fate": outcome}
+    labels = {"platform": "web", "outcome": outcome}
     return work.metrics.registry.get_sample_value("notifier_push_receipts_total", labels) or 0
 
 
@@ -130,7 +130,7 @@ def test_retry_expiring_in_quiet_hours_is_given_up() -> None:
     rounds(stage, work, 5)
     assert (alert_count(stage, "kim"), alert_outcomes(stage, "kim")) == (0, [AlertOutcome.RETRY, AlertOutcome.GIVEN_UP])
     assert not stage.state.ledger.open_bursts()
-    labels = {"platform": "fcm", "fate": "given_up"}
+    labels = {"platform": "fcm", "outcome": "given_up"}
     assert work.metrics.registry.get_sample_value("notifier_push_receipts_total", labels) == 1
 
 
@@ -154,7 +154,7 @@ def test_rate_limited_device_does_not_slow_the_provider() -> None:
         stage.state.phones.answers[phone(stage, "kim").id] = [receipt]
         stage.mention("nova")
         stage.deliver_others()
-        return stage.state.paces.paces[Platform.FCM].share
+        return stage.state.provider_rates.paces[Platform.FCM].share
 
     at = Stage().state.clock.now() + timedelta(minutes=5)
     assert share(RetryAt(at=at, reason="TooManyRequests", is_device_only=True)) == 1.0
@@ -170,7 +170,7 @@ def test_alert_held_by_a_breaker_is_counted_as_held() -> None:
     rounds(stage, work, 5)
     # The first device of the batch was tried, which opens the circuit of the line; the next one was not.
     assert (counted(stage, work, "retry"), counted(stage, work, "held")) == (1, 1)
-    assert stage.state.paces.paces[Platform.WEB].share == 1.0
+    assert stage.state.provider_rates.paces[Platform.WEB].share == 1.0
 
 
 @pytest.mark.parametrize("method", ["write_ahead", "close"])
@@ -179,7 +179,7 @@ def test_crash_sends_no_duplicate_to_device_behind_open_circuit(method: str, aft
     stage = Stage()
     with_browsers(stage)
     blocked_device, working_device = browser(stage, "kim", DOWN), browser(stage, "roy", UP)
-    killing_log: Any = KillsWorker(stage.state.sent, method, after=after)
+    killing_log: Any = KillsWorker(stage.state.send_log, method, after=after)
     work = build_slice_worker(stage.system(send_log=killing_log))
     stage.mention("nova")
     stage.dispatch()

@@ -95,7 +95,7 @@ def test_round_without_visits_writes_no_bitmap() -> None:
     world.visit(1)
     job = world.job()
     job.run()
-    stores = {"sets": RejectsWrites(world.sets), "active_sets": RejectsWrites(world.stays)}
+    stores = {"sets": RejectsWrites(world.sets), "active_sets": RejectsWrites(world.active_sets)}
     for name, port in stores.items():
         setattr(job, name, port)
     world.clock.advance(MINUTE)
@@ -246,7 +246,7 @@ def test_unreadable_shards_do_not_affect_others() -> None:
     world = World()
     world.directory.enrol([DirectoryEntry(user=UserId("far"), member=Member(40 * SHARD_MEMBERS))])
     world.visit(1, 40 * SHARD_MEMBERS)
-    world.job(active_sets=Corrupt(world.stays)).run()
+    world.job(active_sets=Corrupt(world.active_sets)).run()
     far = world.sets.read(DAILY, None, [40])
     assert [members(bits, 40) for bits in far.values()] == [[40 * SHARD_MEMBERS]]
     assert (world.active(), world.counted("activity_unreadable")) == ([], 1)

@@ -24,8 +24,8 @@ def verification(stage: Stage) -> AudienceVerification:
     return AudienceVerification(
         directory=g.directory,
         follows=g.follows,
-        subject_preferences=g.wants,
-        account_preferences=g.overalls,
+        subject_preferences=g.subject_preferences,
+        account_preferences=g.account_preferences,
         sets=g.sets,
         log=g.log,
     )

@@ -36,7 +36,7 @@ class FailsFirstClose:
     """A send log whose first `close` fails after the alerts are sent."""
 
     def __init__(self, stage: Stage) -> None:
-        self._sent, self.broken = stage.state.sent, False
+        self._sent, self.broken = stage.state.send_log, False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sent, name)
@@ -157,7 +157,7 @@ class Counting:
     """Audience snapshots that record each read's burst and shards."""
 
     def __init__(self, stage: Stage) -> None:
-        self._seals, self.reads = stage.state.seals, list[tuple[BurstKey, tuple[int, ...]]]()
+        self._seals, self.reads = stage.state.audience_snapshots, list[tuple[BurstKey, tuple[int, ...]]]()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._seals, name)

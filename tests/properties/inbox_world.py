@@ -93,7 +93,7 @@ class World:
         self.inboxes = [inbox_of(self.reads, Metrics()) for _ in range(2)]
         self.restart_writer()
         vips = [self.stage.population.base[user].member for user in VIEWERS]
-        state.flags.write([FlagRow(flag=Flag.VIP, member=Member(vip), is_set=True, sequence=1) for vip in vips])
+        state.account_flags.write([FlagRow(flag=Flag.VIP, member=Member(vip), is_set=True, sequence=1) for vip in vips])
         for user in VIEWERS:
             for owner in self.stage.population.base[user].follows:
                 self.log.add(Followed(at=SINCE, user=user, owner=owner, ended=False))

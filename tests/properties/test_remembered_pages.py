@@ -45,7 +45,7 @@ class PageScenario:
     def __init__(self) -> None:
         self.stage = Stage()
         kim = Member(self.stage.population.base["kim"].member)
-        self.stage.state.flags.write([FlagRow(flag=Flag.VIP, member=kim, is_set=True, sequence=1)])
+        self.stage.state.account_flags.write([FlagRow(flag=Flag.VIP, member=kim, is_set=True, sequence=1)])
         self.processes = with_api(Processes(self.stage))
         self.tweets: list[str] = []
         for seconds in (0, 10, 10):

@@ -62,7 +62,9 @@ def test_quiet_hours_end_with_one_summary_alert() -> None:
         if isinstance(alert.content, SummaryAlert)
     }
     assert summary_counts[Member(world.population.base["kim"].member)] > 1
-    windows = [window for windows_of_shard in world.state.sent.windows.values() for window in windows_of_shard.values()]
+    windows = [
+        window for windows_of_shard in world.state.send_log.windows.values() for window in windows_of_shard.values()
+    ]
     assert any(SilentReason.COLLAPSED in window.silent for window in windows)
 
 
@@ -73,7 +75,7 @@ def test_morning_alerts_reach_every_provider_and_never_repeat() -> None:
     }
     assert phones == {*Platform}
     alerts = Counter[tuple[Subject, int, Platform, int]]()
-    for at, windows in world.state.sent.windows.items():
+    for at, windows in world.state.send_log.windows.items():
         for member, window in (
             (Member(m), batch) for batch in windows.values() for m in members(batch.alerted, at.shard)
         ):

@@ -17,7 +17,7 @@ def test_storm_is_held_and_released_while_it_lasts() -> None:
     world = World(held_mentions())
     world.run()
     assert violations_of(world) == []
-    held = {event.id for _, _, event in world.state.holds.audit}
+    held = {event.id for _, _, event in world.state.held_mentions.audit}
     passed = {id for id, tweet in world.tweets.items() if tweet.author == "bob"} - held
     assert min(len(held), len(passed)) >= 2
 

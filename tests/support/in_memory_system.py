@@ -67,38 +67,38 @@ class Stage:
             versions=MemoryViewerVersions(g.versions),
             retractions=g.retractions,
             ledger=g.ledger,
-            deferred_bursts=g.sleepers,
+            deferred_bursts=g.deferred_bursts,
             claims=g.claims,
-            audience_snapshots=g.seals,
+            audience_snapshots=g.audience_snapshots,
             inbox=g.inbox,
             follows=g.follows,
-            account_flags=g.flags,
+            account_flags=g.account_flags,
             devices=g.devices,
-            subject_preferences=g.wants,
-            account_preferences=g.overalls,
-            user_blocks=g.partings,
-            active_sets=g.stays,
+            subject_preferences=g.subject_preferences,
+            account_preferences=g.account_preferences,
+            user_blocks=g.user_blocks,
+            active_sets=g.active_sets,
             epochs=g.epochs,
-            reach_limits=g.reaches,
-            held_mentions=g.holds,
-            erasure_targets=g.traces,
+            reach_limits=g.reach_limits,
+            held_mentions=g.held_mentions,
+            erasure_targets=g.erasure_targets,
             throttles=g.throttles,
             dead_letters=g.dead_letters,
             lane_tallies=g.lane_tallies,
-            send_log=g.sent,
-            push_suppressions=g.spared,
+            send_log=g.send_log,
+            push_suppressions=g.push_suppressions,
             leases=g.leases,
             archive=g.archive,
             pull=g.pull,
-            recent_events=g.recent,
-            token_buckets=g.buckets,
-            backpressure=g.pressure,
-            backlog_report=g.report,
+            recent_events=g.recent_events,
+            token_buckets=g.token_buckets,
+            backpressure=g.backpressure,
+            backlog_report=g.backlog_report,
             active_hours=g.active_hours,
-            provider_rates=g.paces,
+            provider_rates=g.provider_rates,
             caps=g.caps,
-            inbox_latency=g.tabs,
-            circuit_report=g.lines,
+            inbox_latency=g.inbox_latency,
+            circuit_report=g.circuit_report,
             bus=g.bus,
             queue=g.queue,
             providers={Platform.FCM: g.phones},
@@ -203,10 +203,10 @@ class Stage:
         """Set the verdict of an author as an operator does."""
         name, now = UserId(user), self.state.clock.now()
         change = ReachLimit(user=name, verdict=verdict, reason="a flood", operator="amy", at=now)
-        self.state.reaches.put(validated_limit(change, self.state.reaches.read_current([name]).get(name)))
+        self.state.reach_limits.put(validated_limit(change, self.state.reach_limits.read_current([name]).get(name)))
 
     def held(self) -> list[HeldMention]:
-        return list(self.state.holds.waiting())
+        return list(self.state.held_mentions.waiting())
 
     def tab(self) -> UncachedInbox:
         g = self.state

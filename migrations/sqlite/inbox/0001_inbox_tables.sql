@@ -2,7 +2,7 @@
 -- since 1970. A shard's snapshot and its rows share a file: its write-ahead log keeps their order, so after a power
 -- cut no row stands without the snapshot from which it was written.
 
--- A row stands for all members of a range of 4,096 whom a tier of a burst reaches. `members` is a bitmap of 512 bytes
+-- A row stands for all members of a range of 4,096 that a tier of a burst reaches. `members` is a bitmap of 512 bytes
 -- (lowest member in the lowest bit), or a shorter list of offsets in the range, two bytes each, low byte first.
 -- A page reads the subjects that the viewer follows, from the end: newest first.
 CREATE TABLE inbox (

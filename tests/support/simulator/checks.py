@@ -35,7 +35,7 @@ def content_violations(state_reader: StateReader) -> Iterator[str]:
     """Check the count, names and text of each burst, and that held mentions have no text of erased authors."""
     oracle = state_reader.oracle()
     erasures = [retraction for retraction in oracle.retractions if retraction.kind == "erase"]
-    for hold in state_reader.state.holds.by_event.values():
+    for hold in state_reader.state.held_mentions.by_event.values():
         tweet = oracle.tweets[hold.id.id]
         if hold.event and hold.event.text and any(retraction.applies_to(tweet) for retraction in erasures):
             yield f"{hold.id.id} is held with the text of {hold.author}, an erased author"

@@ -36,7 +36,9 @@ def alert_violations(world: World) -> Iterator[str]:
         for burst, member, _ in sorted(alerts)
         if member not in alerted[burst]
     )
-    windows: Windows = [(at, window) for at, by_number in state.sent.windows.items() for window in by_number.values()]
+    windows: Windows = [
+        (at, window) for at, by_number in state.send_log.windows.items() for window in by_number.values()
+    ]
     yield from chain(_wrong_reasons(world, windows, alerted), _over_cap(world, windows))
 
 
@@ -80,7 +82,7 @@ def _finished_slices(world: World, account: BurstProgress, alerts: AlertCounts) 
 
 def _windows(world: World, slice_: Slice, shard: int) -> Sequence[SendWindow]:
     sending = SendLogKey(slice_.burst, slice_.tier, shard, slice_.step.platform)
-    return world.state.sent.read(slice_.burst, sending.platform, [shard]).get(sending, ())
+    return world.state.send_log.read(slice_.burst, sending.platform, [shard]).get(sending, ())
 
 
 def _recorded_as_silent(windows: Sequence[SendWindow], shard: int) -> set[Member]:
@@ -134,7 +136,7 @@ def _is_in_newer_alert(world: World, at: SendLogKey, member: Member, now: dateti
     """Whether an alert of a newer burst that includes this one was sent by then."""
     burst, by_key = at.burst, world.state.bursts.by_key
     for newer in (key for key in by_key if key.subject == burst.subject and key.seq > burst.seq):
-        for windows in world.state.sent.read(newer, at.platform, [at.shard]).values():
+        for windows in world.state.send_log.read(newer, at.platform, [at.shard]).values():
             sent = (window for window in windows if window.at <= now and contains(window.alerted, member))
             if any(burst.seq in window.covered_by_alert(member) for window in sent):
                 return True

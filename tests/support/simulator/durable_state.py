@@ -115,28 +115,28 @@ class DurableState:
         self.bursts = WatchedBursts()
         self.burst_changes, self.viewer_lapses = MemoryBurstChanges(self.bursts), MemoryViewerLapses(self.bursts)
         self.retractions = MemoryRetractions(self.bursts)
-        self.claims, self.seals = MemoryClaims(), MemorySeals(self.clock)
+        self.claims, self.audience_snapshots = MemoryClaims(), MemorySeals(self.clock)
         self.ledger = MemoryLedger(self.claims)
-        self.sleepers = MemorySleepers(self.ledger)
-        self.inbox = MemoryInbox(self.seals)
-        self.stays, self.epochs = MemoryStays(), MemoryEpochs()
-        self.reaches, self.holds = MemoryReaches(), MemoryHolds(self.clock)
+        self.deferred_bursts = MemorySleepers(self.ledger)
+        self.inbox = MemoryInbox(self.audience_snapshots)
+        self.active_sets, self.epochs = MemoryStays(), MemoryEpochs()
+        self.reach_limits, self.held_mentions = MemoryReaches(), MemoryHolds(self.clock)
         self.throttles, self.dead_letters = MemoryThrottles(), MemoryDeadLetters()
-        self.traces = MemoryTraces(self.holds, self.dead_letters)
-        self.sent, self.leases, self.lane_tallies = MemorySent(), MemoryLeases(), MemoryLaneTallies()
-        self.archive = MemoryArchive(self.bursts, self.ledger, self.seals, self.inbox)
-        self.flags, self.devices = MemoryFlags(), MemoryDevices(self.clock)
-        self.people = MemoryPeople(self.directory, flags=self.flags)
+        self.erasure_targets = MemoryTraces(self.held_mentions, self.dead_letters)
+        self.send_log, self.leases, self.lane_tallies = MemorySent(), MemoryLeases(), MemoryLaneTallies()
+        self.archive = MemoryArchive(self.bursts, self.ledger, self.audience_snapshots, self.inbox)
+        self.account_flags, self.devices = MemoryFlags(), MemoryDevices(self.clock)
+        self.people = MemoryPeople(self.directory, flags=self.account_flags)
         self.follows = MemoryFollows(self.people)
-        self.overalls, self.partings = MemoryOveralls(self.people), MemoryPartings(self.people)
-        self.wants, self.preferences = MemoryWants(self.people), MemoryPreferences(self.people)
-        self.spared = MemorySpared(self.people, self.directory)
+        self.account_preferences, self.user_blocks = MemoryOveralls(self.people), MemoryPartings(self.people)
+        self.subject_preferences, self.preferences = MemoryWants(self.people), MemoryPreferences(self.people)
+        self.push_suppressions = MemorySpared(self.people, self.directory)
         self.timeline = MemoryTimeline(self.bursts, self.inbox)
         self.pull = MemoryPullIndex(self.clock)
-        self.recent, self.buckets = MemoryRecent(self.clock), MemoryBuckets(self.clock)
-        self.pressure, self.report = MemoryPressure(self.clock), MemoryBacklogReport(self.clock)
-        self.tabs, self.lines = MemoryTabReport(self.clock), MemoryLineReport(self.clock)
-        self.paces, self.caps = MemoryPaces(), MemoryCaps()
+        self.recent_events, self.token_buckets = MemoryRecent(self.clock), MemoryBuckets(self.clock)
+        self.backpressure, self.backlog_report = MemoryPressure(self.clock), MemoryBacklogReport(self.clock)
+        self.inbox_latency, self.circuit_report = MemoryTabReport(self.clock), MemoryLineReport(self.clock)
+        self.provider_rates, self.caps = MemoryPaces(), MemoryCaps()
         self.activity = MemoryActivity()
         self.active_hours = MemoryActiveHours(self.activity, self.clock)
         self.bus = MemoryBus()
@@ -148,7 +148,16 @@ class DurableState:
         """Bursts that Redis refused and still lacks. Until it has them, the index claims too much."""
 
     def wipe(self) -> None:
-        caches = (self.recent, self.buckets, self.pressure, self.report, self.paces, self.caps, self.tabs, self.lines)
+        caches = (
+            self.recent_events,
+            self.token_buckets,
+            self.backpressure,
+            self.backlog_report,
+            self.provider_rates,
+            self.caps,
+            self.inbox_latency,
+            self.circuit_report,
+        )
         for port in (self.pull, *caches, self.active_hours, self.queue, self.versions):
             port.wipe()
         self.wipes += 1

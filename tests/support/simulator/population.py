@@ -244,7 +244,7 @@ class Population:
         for kind, days in idle.items():
             active = [p for p in living if p.idle < timedelta(days=days)]
             self._put(kind, None, active)
-            self._state.stays.put(
+            self._state.active_sets.put(
                 ActiveSetEntry(kind=kind, last_hour=FOREVER, shard=shard, bits=bits)
                 for shard, bits in _by_shard(active)
             )

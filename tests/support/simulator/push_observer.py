@@ -108,7 +108,7 @@ class PushObserver:
         }
 
     def _windows(self, burst: BurstKey, device: Device) -> Iterator[tuple[Name, SendWindow]]:
-        send_logs = self.state_reader.state.sent.read(burst, device.platform, [shard_of(device.member)])
+        send_logs = self.state_reader.state.send_log.read(burst, device.platform, [shard_of(device.member)])
         for sending, windows in send_logs.items():
             yield from (((sending.tier, window.number, window.at), window) for window in windows)
 

@@ -28,7 +28,7 @@ def test_unknown_setting_is_refused_with_the_nearest_name(name: str, near: str) 
 
 
 def test_unknown_setting_without_a_near_name_refers_to_the_docs() -> None:
-    with pytest.raises(BadSetting, match=r"Unknown setting NOTIFIER_QQQ; docs/settings\.md has them all\."):
+    with pytest.raises(BadSetting, match=r"Unknown setting NOTIFIER_QQQ; see docs/settings\.md\."):
         Settings.read({"NOTIFIER_QQQ": "1"})
 
 

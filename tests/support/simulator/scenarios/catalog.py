@@ -39,10 +39,18 @@ PAST_A_LEASE = timedelta(seconds=9)
 """Longer than the lease of a partition."""
 
 IDLE = {
-    *("consumer.poll", "queue.take", "queue.depth", "leases.hold", "ledger.open", "sleepers.wake", "throttles.since"),
-    *("pressure.level", "report.tell"),
-    *("holds.waiting", "holds.count"),
-    *("pressure.raise_to", "pull.generation", "heads.unpublished", "inbox.sweep"),
+    *(
+        "consumer.poll",
+        "queue.take",
+        "queue.depth",
+        "leases.acquire",
+        "ledger.open_bursts",
+        "deferred_bursts.wake_due",
+        "throttles.since",
+    ),
+    *("backpressure.level", "backlog_report.publish"),
+    *("held_mentions.waiting", "held_mentions.count"),
+    *("backpressure.set_level", "pull.generation", "heads.unpublished", "inbox.delete_expired"),
     *("epochs.begin", "directory.end", "active_hours.read", "active_hours.last_rolled_up", "active_hours.rolled_up"),
 }
 """Calls of a thread that has nothing to do."""

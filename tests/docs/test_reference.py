@@ -1,0 +1,9 @@
+"""Every command, stream, table and public class stands in docs/reference.md."""
+
+from tests.docs.reference import page
+from tests.repo.sources import ROOT
+
+
+def test_reference_equals_the_code() -> None:
+    written = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert written == page(), "write it again: python -m tests.docs.reference > docs/reference.md"
