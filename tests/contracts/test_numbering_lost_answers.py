@@ -34,7 +34,7 @@ def test_lease_with_lost_answer_is_never_reused(
     directory = CassandraDirectory(cluster)
     before = directory.assign_numbers([ADA])[ADA]
     with monkeypatch.context() as patch:
-        patch.setattr(cluster, "decide", failing(cluster.compare_and_set, effect=effect))
+        patch.setattr(cluster, "compare_and_set", failing(cluster.compare_and_set, effect=effect))
         with pytest.raises(StoreUnavailable):
             directory.lease(10)
     assert directory.lease(10) == before + LEASE_SIZE + (10 if effect else 0)
@@ -46,7 +46,7 @@ def test_number_assigned_before_lost_answer_is_kept(
 ) -> None:
     directory = CassandraDirectory(cluster)
     with monkeypatch.context() as patch:
-        patch.setattr(cluster, "decide_together", failing(cluster.compare_and_set_batches, effect=effect))
+        patch.setattr(cluster, "compare_and_set_batches", failing(cluster.compare_and_set_batches, effect=effect))
         with pytest.raises(StoreUnavailable):
             directory.assign_numbers([ADA, BEA])
     numbers = CassandraDirectory(cluster).assign_numbers([ADA, BEA])

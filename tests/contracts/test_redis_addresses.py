@@ -78,7 +78,7 @@ def test_moved_slot_is_found_after_one_failed_call(valkeys: Valkeys) -> None:
 
 def _holder_and_other(valkeys: Valkeys, slot: int) -> tuple[int, int]:
     """Return the index of the node that holds the slot, and of another node."""
-    port = valkeys.client.mapped().holder(slot)[1]  # type: ignore[attr-defined] # it is a ClusterClient
+    port = valkeys.client.slot_map().holder(slot)[1]  # type: ignore[attr-defined] # it is a ClusterClient
     [holder] = [number for number, engine in enumerate(valkeys.engines) if engine.port == port]
     return holder, (holder + 1) % len(valkeys.engines)
 
