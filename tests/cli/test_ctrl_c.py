@@ -65,8 +65,8 @@ def test_only_long_running_command_exits_zero_on_ctrl_c(arguments: str, code: in
 
 SIGTERM_WHILE_LOCKED = """
 import os, signal, sys
-from notifier.cli.commands.roles import told_to_stop
-with told_to_stop() as stopping:
+from notifier.cli.commands.roles import stop_signal
+with stop_signal() as stopping:
     with vars(stopping)["_cond"]:
         os.kill(os.getpid(), signal.SIGTERM)
         sum(range(1_000))
