@@ -33,7 +33,7 @@ class Counted:
 
     def open_bursts(self, since: datetime | None = None) -> Any:
         self.open_since.append(since)
-        return self.ledger.open(since)
+        return self.ledger.open_bursts(since)
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         self.read_sizes.append(len(bursts))

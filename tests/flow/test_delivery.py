@@ -228,5 +228,5 @@ class RefusesFirstClose:
 class HeldElsewhere:
     """Leases that another process always holds."""
 
-    def hold(self, *_: object) -> bool:
+    def acquire(self, *_: object) -> bool:
         return False

@@ -227,7 +227,5 @@ def test_erased_texts_are_counted() -> None:
     erase(stage)
     system = stage.system()
     build_retractor(system)([*stage.pump("retractions").consumer.poll(10, timedelta(0))])
-    counted = {
-        kind: system.metrics.erased.labels(kind)._value.get() for kind in ("held_mentions", "dead_letter", "edit")
-    }
-    assert counted == {"held_mentions": 2, "dead_letter": 1, "edit": 1}
+    counted = {kind: system.metrics.erased.labels(kind)._value.get() for kind in ("held", "dead_letter", "edit")}
+    assert counted == {"held": 2, "dead_letter": 1, "edit": 1}
