@@ -16,7 +16,7 @@ from notifier.config import Settings
 from notifier.config.push import ApnsSettings, PushSettings
 from notifier.devkit.fake_providers.devices import fixture_address, member_of
 from notifier.domain.ids import Member, Platform, UserId
-from notifier.domain.push.alert import test_alert as build_test_alert
+from notifier.domain.push.alert import build_test_alert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, DropToken
 from notifier.profiles.push_providers import providers

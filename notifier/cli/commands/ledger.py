@@ -43,7 +43,7 @@ def ledger_facts(ports: Ports, key: BurstKey) -> dict[str, object]:
     if progress is None:
         raise NotFound(f"Burst {key} has no plan.")
     now, held = ports.clock.now(), active_throttle_ids(ports)
-    tallies = (seal.counts() for seal in ports.archive.audience_snapshots(key))
+    tallies = (snapshot.counts() for snapshot in ports.archive.audience_snapshots(key))
     sums = recipient_totals(progress, tallies, throttles=held, now=now)
     states = {slice_: slice_state.state(now, throttles=held) for slice_, slice_state in progress.slice_states.items()}
     counted = Counter((str(slice_.step), str(slice_.tier), str(state)) for slice_, state in states.items())

@@ -12,7 +12,7 @@ from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_json, print_sentence, print_table, stamp, stamp_or_none
 from notifier.domain.ids import Platform, UserId
-from notifier.domain.push.alert import Alert, test_alert
+from notifier.domain.push.alert import Alert, build_test_alert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.flow.devices.registry import DeviceRegistry
@@ -101,7 +101,7 @@ def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json
         book = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
         user_id = UserId(user.removeprefix("@"))
         registered = book.list_devices(book.member(user_id))
-        alert = test_alert(user_id, text, now=ports.clock.now(), nonce=ports.nonces.new())
+        alert = build_test_alert(user_id, text, now=ports.clock.now(), nonce=ports.nonces.new())
         results = list(sent(alert, registered, ports.providers))
     if as_json:
         print_json({"user": user_id, "text": text, "devices": [result.json for result in results]})

@@ -116,7 +116,7 @@ def with_renewed_ttl(alert: Alert, now: datetime) -> Alert:
     return replace(alert, expires_at=now.replace(microsecond=0) + ALERT_TTL)
 
 
-def test_alert(user: UserId, text: str, *, now: datetime, nonce: str) -> Alert:
+def build_test_alert(user: UserId, text: str, *, now: datetime, nonce: str) -> Alert:
     """Return a test alert for one user, without a burst. Each needs a new nonce."""
     digest = _digest(f"test {nonce}")
     return Alert(

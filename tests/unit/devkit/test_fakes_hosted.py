@@ -23,8 +23,7 @@ from notifier.devkit.fake_providers.hosting import AlertLog, Hosted, hosted
 from notifier.devkit.http2.server import serving
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Member, Platform, UserId
-from notifier.domain.push.alert import Alert
-from notifier.domain.push.alert import test_alert as build_test_alert
+from notifier.domain.push.alert import Alert, build_test_alert
 from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, Receipt, RetryAt, Unknown
 from notifier.ports.push import Provider

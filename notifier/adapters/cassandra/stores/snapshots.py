@@ -72,12 +72,12 @@ class CassandraAudienceSnapshots:
     def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
         # Snapshots are written before their name is chosen. After an interruption they are never read, and expire.
         made, now = uuid4().hex, to_ms(self._clock.now())
-        self._cluster.query_each(_PUT, [_row(burst, made, seal) for seal in snapshots])
-        winners = dict(self._lost_shards(burst, [seal.shard for seal in snapshots], made, now))
+        self._cluster.query_each(_PUT, [_row(burst, made, snapshot) for snapshot in snapshots])
+        winners = dict(self._lost_shards(burst, [snapshot.shard for snapshot in snapshots], made, now))
         existing = read_snapshots(self._cluster, burst, winners)
         if winners.keys() - existing.keys():
             raise StoreUnavailable(f"Audience snapshots of {burst} can't be read yet.")
-        return [existing.get(seal.shard, seal) for seal in snapshots]
+        return [existing.get(snapshot.shard, snapshot) for snapshot in snapshots]
 
     def _chosen_names(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotName]:
         # The node counts the week by its own clock. Whether a burst may still act is decided by ours.

@@ -35,14 +35,14 @@ class SqliteAudienceSnapshots:
         # Mostly no user is to be alerted, and then no bitmap is read.
         facts = self._facts(burst, shards)
         alerting = [shard for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)]
-        alerted = {shard: seal.members_to_alert(tier) for shard, seal in self.read(burst, alerting).items()}
+        alerted = {shard: snapshot.members_to_alert(tier) for shard, snapshot in self.read(burst, alerting).items()}
         return dict.fromkeys(facts, no_members()) | alerted
 
     def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
         return {shard: facts.counts(shard) for shard, facts in self._facts(burst, shards).items()}
 
     def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
-        current = {seal.shard: seal for seal in snapshots}
+        current = {snapshot.shard: snapshot for snapshot in snapshots}
         now = to_ms(self._clock.now())
         for db, shards in self._by_file(current):
             rows = [(str(burst.subject), burst.seq, shard, *_pack(current[shard]), now) for shard in shards]
@@ -50,7 +50,7 @@ class SqliteAudienceSnapshots:
                 won = [c.execute(_INSERT, row).rowcount == 1 for row in rows]
             if lost := [shard for shard, first in zip(shards, won, strict=True) if not first]:
                 current |= {shard: unpack_snapshot(shard, blob) for shard, blob in _read(db, _READ, burst, lost)}
-        return [current[seal.shard] for seal in snapshots]
+        return [current[snapshot.shard] for snapshot in snapshots]
 
     def _blobs(self, burst: BurstKey, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
         for db, file_shards in self._by_file(shards):
