@@ -50,7 +50,7 @@ def test_device_changes_are_correct_in_any_order(seed: int) -> None:
 
 def test_worker_stalled_after_intent_does_not_send_twice() -> None:
     trials = list(points(replace(device_retries(), workers=2), stall, every=2, start=1, within="push-1"))
-    assert any("behind sent.intend" in name for name, _, _ in trials)
+    assert any("behind send_log.write_ahead" in name for name, _, _ in trials)
     assert [f"{name}, point {number}: {trial}" for name, number, trial in trials if trial.wrong] == []
 
 
