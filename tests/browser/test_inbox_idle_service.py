@@ -39,38 +39,38 @@ def refuse_stream(route: Route) -> None:
     route.fulfill(status=503, headers={"Retry-After": "1"}, content_type="application/problem+json", body=problem)
 
 
-def test_open_stream_sends_no_request_while_nothing_happens(served: Served, first_tab: Tab) -> None:
+def test_open_stream_sends_no_request_while_nothing_happens(served: Served, opened_tab: Tab) -> None:
     requests: list[str] = []
-    first_tab.live()
-    first_tab.page.clock.run_for(10_000)
-    first_tab.until(lambda: served.badge(first_tab.user) == 0)
-    first_tab.page.on("request", lambda request: requests.append(request.url))
-    first_tab.page.clock.run_for(600_000)
+    opened_tab.live()
+    opened_tab.page.clock.run_for(10_000)
+    opened_tab.until(lambda: served.badge(opened_tab.user) == 0)
+    opened_tab.page.on("request", lambda request: requests.append(request.url))
+    opened_tab.page.clock.run_for(600_000)
     assert requests == []
     served.mention("nova", author="zoe")
-    expect(first_tab.row("zoe")).to_be_visible()
+    expect(opened_tab.row("zoe")).to_be_visible()
 
 
-def test_page_polls_while_streams_are_full(served: Served, first_tab: Tab) -> None:
+def test_page_polls_while_streams_are_full(served: Served, opened_tab: Tab) -> None:
     polls: list[int] = []
-    first_tab.page.route("**/v1/inbox/stream", refuse_stream)
-    first_tab.page.on(
+    opened_tab.page.route("**/v1/inbox/stream", refuse_stream)
+    opened_tab.page.on(
         "response", lambda response: polls.append(response.status) if "/v1/inbox?" in response.url else None
     )
-    first_tab.live()
-    first_tab.page.clock.run_for(10_000)
+    opened_tab.live()
+    opened_tab.page.clock.run_for(10_000)
     for _ in range(4):
         before = len(polls)
-        first_tab.page.clock.run_for(LONGEST_POLL_MS)
-        first_tab.until(lambda before=before: len(polls) > before)
+        opened_tab.page.clock.run_for(LONGEST_POLL_MS)
+        opened_tab.until(lambda before=before: len(polls) > before)
     assert polls[-1] == 304
     served.mention("nova", author="yan")
-    first_tab.until(lambda: "yan mentioned @nova" in served.texts(first_tab.user))
-    first_tab.page.clock.run_for(LONGEST_POLL_MS)
-    expect(first_tab.row("yan")).to_be_visible()
-    first_tab.page.unroute("**/v1/inbox/stream")
-    streams = len(first_tab.streams)
-    first_tab.page.clock.run_for(80_000)  # longer than the longest back-off
-    first_tab.until(lambda: len(first_tab.streams) > streams)
+    opened_tab.until(lambda: "yan mentioned @nova" in served.texts(opened_tab.user))
+    opened_tab.page.clock.run_for(LONGEST_POLL_MS)
+    expect(opened_tab.row("yan")).to_be_visible()
+    opened_tab.page.unroute("**/v1/inbox/stream")
+    streams = len(opened_tab.streams)
+    opened_tab.page.clock.run_for(80_000)  # longer than the longest back-off
+    opened_tab.until(lambda: len(opened_tab.streams) > streams)
     served.mention("nova", author="xia")
-    expect(first_tab.row("xia")).to_be_visible()
+    expect(opened_tab.row("xia")).to_be_visible()

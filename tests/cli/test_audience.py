@@ -32,7 +32,7 @@ def test_audience_counts_match_fixture(folder: Path, notifier: Notifier) -> None
     report = json.loads(notifier("audience", "@nova", "--json", "--data", str(folder)).stdout)
     world = World(universe=4_000, followers=2_000, celebrities=2, seed=1)
     assert (report["followers"], report["followers_by_head"], report["shards"]) == (world.size(0), world.size(0), 1)
-    assert sum(tier["users"] for tier in report["tiers"]) + sum(report["suppressed"].values()) == world.size(0)
+    assert sum(tier["people"] for tier in report["tiers"]) + sum(report["suppressed"].values()) == world.size(0)
     text = notifier("audience", "nova", "--data", str(folder)).stdout
     assert text.startswith("@nova is in the standard lane, with 2,000 followers (shards: 1).")
     assert [line.split()[0] for line in text.splitlines()[3:8]] == ["p0", "p1", "p2", "dormant", "muted"]
@@ -99,7 +99,7 @@ def test_preview_matches_next_mention(folder: Path, notifier: Notifier) -> None:
     deliver_mention(folder, "nova")
     dumped = notifier("dump", "snapshots", "--ndjson", "--burst", "mention:nova#1", "--data", str(folder)).stdout
     [snapshot] = [json.loads(line) for line in dumped.splitlines()]
-    assert {tier: preview["tiers"][tier]["users"] for tier in ("p0", "p1", "p2")} == {
+    assert {tier: preview["tiers"][tier]["people"] for tier in ("p0", "p1", "p2")} == {
         tier: snapshot[tier] for tier in ("p0", "p1", "p2")
     }
     assert (preview["dormant"], preview["suppressed"]) == (snapshot["dormant"], snapshot["suppressed"])

@@ -27,14 +27,14 @@ BROKEN = {"PYTHONHOME": "/nowhere"}
 
 @pytest.fixture(scope="module")
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
-    with server(tmp_path_factory.mktemp(" forks failed in a row")) as started:
+    with server(tmp_path_factory.mktemp("forks")) as started:
         yield started
 
 
 def long_running(forks: ForkServer, folder: Path) -> RoleProcess:
     """Return a role that runs until it is stopped."""
-    role = fork_role(forks, folder / "role.log", "fake", "apns", "--ready-file", str(folder / " forks failed in a row"))
-    until((folder / " forks failed in a row").exists, ENDS_WITHIN)
+    role = fork_role(forks, folder / "role.log", "fake", "apns", "--ready-file", str(folder / "ready.json"))
+    until((folder / "ready.json").exists, ENDS_WITHIN)
     return role
 
 
@@ -43,16 +43,14 @@ def long_running(forks: ForkServer, folder: Path) -> RoleProcess:
 def test_imports_of_profile_leave_nothing_that_fork_would_lose(profile: str, tmp_path: Path) -> None:
     """The process has one thread, no open file except three streams and the channel, and catches no signal."""
     with server(tmp_path, profile) as forks:
-        fork_role(forks, tmp_path / "role.log", " forks failed in a row").wait(ENDS_WITHIN)
+        fork_role(forks, tmp_path / "role.log", "--version").wait(ENDS_WITHIN)
         assert forks.process
-        proc = Path(" forks failed in a row") / str(forks.process.pid)
+        proc = Path("/proc") / str(forks.process.pid)
         assert len(list((proc / "task").iterdir())) == 1
         until(lambda: len(list((proc / "fd").iterdir())) == 4, ENDS_WITHIN)  # once the log of the role is closed
         # A run that was started in the background ignores SIGINT, and so do all processes that it starts.
-        ignored = signals(proc, " forks failed in a row")
-        assert signals(proc, " forks failed in a row") == {signal.SIGINT} - ignored, (
-            "only Python's own SIGINT handler is allowed"
-        )
+        ignored = signals(proc, "SigIgn")
+        assert signals(proc, "SigCgt") == {signal.SIGINT} - ignored, "only Python's own SIGINT handler is allowed"
         assert (signal.SIGINT in ignored) == (signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
 
 
@@ -66,7 +64,7 @@ def test_forked_role_has_its_arguments_environment_log_and_code(forks: ForkServe
     valid = fork_role(forks, tmp_path / "right.log", "settings", "--json", NOTIFIER_THRESHOLD="4711")
     invalid = fork_role(forks, tmp_path / "wrong.log", "sing")
     assert (valid.wait(ENDS_WITHIN), invalid.wait(ENDS_WITHIN)) == (0, 2)
-    assert json.loads((tmp_path / "right.log").read_text())[" forks failed in a row"]["value"] == "4711"
+    assert json.loads((tmp_path / "right.log").read_text())["threshold"]["value"] == "4711"
     assert (tmp_path / "wrong.log").read_text().startswith("Unknown command 'sing'")
 
 
@@ -78,7 +76,7 @@ def test_forked_role_is_child_of_up_with_own_group_and_name(forks: ForkServer, t
     assert process.cmdline()[:5] == [sys.executable, "-m", "notifier", "fake", "apns"]
     assert forks.process
     assert psutil.Process(forks.process.pid).cmdline()[:4] == [
-        sys.executable, "-m", " forks failed in a row", "embedded",
+        sys.executable, "-m", "notifier.cli.supervisor.forkserver", "embedded",
     ]  # fmt: skip
     role.terminate()
     assert role.wait(ENDS_WITHIN) == 0
@@ -92,7 +90,7 @@ def test_roles_survive_fork_server_which_is_replaced(forks: ForkServer, tmp_path
     first_pid = forks.process.pid
     os.kill(first_pid, signal.SIGKILL)
     forks.process.wait()
-    assert fork_role(forks, tmp_path / "next.log", " forks failed in a row").wait(ENDS_WITHIN) == 0
+    assert fork_role(forks, tmp_path / "next.log", "--version").wait(ENDS_WITHIN) == 0
     assert forks.process.pid != first_pid
     assert role.poll() is None
     os.killpg(role.pid, signal.SIGKILL)
@@ -101,7 +99,7 @@ def test_roles_survive_fork_server_which_is_replaced(forks: ForkServer, tmp_path
 
 @pytest.mark.timeout(400)
 def test_hanging_fork_server_is_killed_and_leaves_no_process(forks: ForkServer, tmp_path: Path) -> None:
-    fork_role(forks, tmp_path / "role.log", " forks failed in a row").wait(ENDS_WITHIN)
+    fork_role(forks, tmp_path / "role.log", "--version").wait(ENDS_WITHIN)
     assert forks.process
     hung = forks.process.pid
     os.kill(hung, signal.SIGSTOP)
@@ -118,7 +116,7 @@ def test_hanging_fork_server_is_killed_and_leaves_no_process(forks: ForkServer, 
 def fork_servers() -> set[int]:
     """Return the process ids of all fork servers below this process."""
     children = psutil.Process().children(recursive=True)
-    return {child.pid for child in children if " forks failed in a row" in command_line(child)}
+    return {child.pid for child in children if "notifier.cli.supervisor.forkserver" in command_line(child)}
 
 
 def command_line(process: psutil.Process) -> list[str]:
@@ -138,9 +136,7 @@ forks.pending()
 print(forks.process.pid, flush=True)
 input()
 """
-    with subprocess.Popen(
-        [sys.executable, " forks failed in a row", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout
         pid = int(process.stdout.readline())
         assert is_running(pid)
@@ -151,8 +147,8 @@ input()
 @pytest.mark.timeout(400)
 def test_role_gets_own_interpreter_when_fork_server_fails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = tmp_path / "role.log"
-    broken = ForkServer(profile="embedded", log=tmp_path / " forks failed in a row", environment=BROKEN)
-    start, processes = start_with([" forks failed in a row"], {}, log, broken), list[RoleProcess]()
+    broken = ForkServer(profile="embedded", log=tmp_path / "forkserver.log", environment=BROKEN)
+    start, processes = start_with(["--version"], {}, log, broken), list[RoleProcess]()
 
     def started() -> bool:
         processes.extend(filter(None, [start()]))
@@ -165,9 +161,9 @@ def test_role_gets_own_interpreter_when_fork_server_fails(tmp_path: Path, caplog
         next_process = start()
     assert isinstance(next_process, subprocess.Popen), "the fork server is not tried a third time"
     next_process.wait(ENDS_WITHIN)
-    assert [message.partition(",")[0] for message in caplog.messages] == [" forks failed in a row"]
+    assert [message.partition(",")[0] for message in caplog.messages] == [f"{MAX_FAILURES} forks failed in a row"]
     assert broken.failures == MAX_FAILURES
-    assert log.read_text().count(" forks failed in a row") == 2
+    assert log.read_text().count("No such option '--parent'.") == 2
 
 
 def test_role_gets_own_interpreter_without_fork_server(tmp_path: Path) -> None:
@@ -184,20 +180,10 @@ def test_notifier_restores_sigchld_when_its_parent_ignores_it(tmp_path: Path) ->
         "signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
         "os.execv(sys.executable, sys.argv[1:])",
     ]
-    arguments = [
-        sys.executable,
-        "-m",
-        "notifier",
-        "fake",
-        "apns",
-        "--ready-file",
-        str(tmp_path / " forks failed in a row"),
-    ]
-    with subprocess.Popen(
-        [sys.executable, " forks failed in a row", "; ".join(parent), *arguments], stdout=subprocess.DEVNULL
-    ) as process:
-        until((tmp_path / " forks failed in a row").exists, STARTS_WITHIN)
-        ignored = signals(Path(" forks failed in a row") / str(process.pid), " forks failed in a row")
+    arguments = [sys.executable, "-m", "notifier", "fake", "apns", "--ready-file", str(tmp_path / "ready.json")]
+    with subprocess.Popen([sys.executable, "-c", "; ".join(parent), *arguments], stdout=subprocess.DEVNULL) as process:
+        until((tmp_path / "ready.json").exists, STARTS_WITHIN)
+        ignored = signals(Path("/proc") / str(process.pid), "SigIgn")
         process.terminate()
         assert process.wait(ENDS_WITHIN) == 0
     assert signal.SIGCHLD not in ignored

@@ -47,9 +47,7 @@ pytestmark = [
     ),
 ]
 
-WARNING = (
-    "this cassandra-driver does not accept premade messages; rows are written in its own batches, which is slower."
-)
+WARNING = "this cassandra-driver does not accept premade messages; rows are written in its own batches, which is slower"
 
 
 @pytest.mark.parametrize("error", BUSY, ids=["overloaded", "write timeout"])

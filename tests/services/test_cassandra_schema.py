@@ -117,7 +117,7 @@ def test_migrations_are_applied_in_order_once(cluster: Cluster, folder: Path) ->
 
 def test_post_phase_waits_for_pre_phase(cluster: Cluster, folder: Path) -> None:
     (folder / "post" / "0001_without.cql").write_text("DROP TABLE IF EXISTS d;")
-    with pytest.raises(Environment, match="it lacks 0001_first"):
+    with pytest.raises(Environment, match="0001_first"):
         migrate(cluster, Phase.POST, folder)
     migrate(cluster, Phase.PRE, folder)
     assert "d" in tables(cluster)
@@ -188,7 +188,7 @@ def test_runner_stalled_past_its_lock_records_nothing(access: CassandraAccess, c
             assert migrate(cluster, Phase.PRE, folder, lock_timeout=LONG) == 2
         finally:
             first.resumed.set()
-        with pytest.raises(StoreUnavailable, match=r"not .* any more"):
+        with pytest.raises(StoreUnavailable, match="lost the migration lock"):
             work.result()
     first.close()
     assert pending(cluster, Phase.PRE, folder) == []
@@ -198,12 +198,12 @@ def test_keyspace_that_lacks_a_migration_is_refused(cluster: Cluster, tmp_path: 
     (tmp_path / "pre").mkdir()
     (tmp_path / "pre" / "0000_older.cql").write_text(FIRST)
     migrate(cluster, Phase.PRE, tmp_path)
-    with pytest.raises(SchemaOlder, match="lacks the migration pre/0001_notifier_tables"):
+    with pytest.raises(SchemaOlder, match="Missing migration: pre/0001_notifier_tables"):
         require(cluster)
 
 
 def test_missing_keyspace_is_an_error(cluster: Cluster) -> None:
-    with pytest.raises(Environment, match=f"Cassandra has no keyspace {cluster.access.keyspace} "):
+    with pytest.raises(Environment, match=f"Cassandra has no keyspace {cluster.access.keyspace}; "):
         cluster.session()
 
 

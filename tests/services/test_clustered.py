@@ -72,7 +72,7 @@ def log_tails(data: Path) -> Iterator[str]:
         (("explain", "mention:nova#1", "u1"), "u1"),
         (("inbox", "u1"), "u1: "),
         (("deadletters",), "There are no dead letters."),
-        (("migrate",), "steps taken: 0"),
+        (("migrate",), "steps applied: 0"),
         (("throttle", "list"), ""),
         (("dump", "bursts", "--ndjson"), '"mention:nova#1"'),
         (("settings",), "NOTIFIER_CASSANDRA_KEYSPACE"),

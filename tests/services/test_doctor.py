@@ -88,7 +88,7 @@ class TestOnTheFleet:
             "cassandra copies",
             "kafka topics",
         }
-        assert "`notifier migrate --profile cluster` makes the keyspace" in before["cassandra copies"]["detail"]
+        assert "`notifier migrate --profile cluster` to create the keyspace" in before["cassandra copies"]["detail"]
         assert "sqlite" not in before
         profile = choose(Settings.read(environment, profile="cluster", data=tmp_path))
         try:

@@ -78,7 +78,7 @@ def test_recreated_topic_accepts_records_again(access: Access) -> None:
     log.append(SMALL)
     with admin_client(access) as admin:
         admin.delete_topics([access.topic(MENTIONS)])
-    until(lambda: f"make {MENTIONS}" in pending(access))
+    until(lambda: f"create {MENTIONS}" in pending(access))
     assert time_to_refusal(log) < BOUNDED
     assert migrate(access) == 1
     wait_until_accepted(log)

@@ -16,7 +16,7 @@ from notifier.ports.event_log import Record
 from notifier.topics import GROUPS, MENTIONS, PARTITIONS
 from tests.services.waiting import until
 
-CREATED = [f"make {topic.stream}" for topic in plan()]
+CREATED = [f"create {topic.stream}" for topic in plan()]
 LARGER = [replace(topic, partitions=8) for topic in plan()]
 
 

@@ -83,7 +83,7 @@ def demo_states(page: Page) -> Iterator[str]:
 
     page.route("**/v1/system/stream", loading)
     page.reload()
-    expect(page.locator("#says")).to_contain_text("37 % of the world", timeout=PATIENCE)
+    expect(page.locator("#says")).to_contain_text("37 % of the users", timeout=PATIENCE)
     yield "loading"
     page.unroute("**/v1/system/stream")
 

@@ -18,7 +18,7 @@ WITHIN = 90.0
 LOOKS_EVERY = 50
 """Milliseconds between two reads; the page itself changes each second."""
 BURST = re.compile(r"Burst (\S+): ")
-TOOK = re.compile(r"([\d,]+) people, within ([\d,.]+) s of the tweet")
+TOOK = re.compile(r"([\d,]+) users, within ([\d,.]+) s of the tweet")
 SHOWN = """() => ({
   burst: document.querySelector("#grown").textContent,
   followers: document.querySelector("#followers").textContent,

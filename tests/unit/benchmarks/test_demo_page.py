@@ -73,7 +73,7 @@ def test_unchecked_page_fails() -> None:
 
 
 def test_page_texts_are_parsed_completely() -> None:
-    took = TOOK.fullmatch("9,321,402 people, within 1,203 s of the tweet")
+    took = TOOK.fullmatch("9,321,402 users, within 1,203 s of the tweet")
     assert took
     assert took.groups() == ("9,321,402", "1,203")
     assert not TOOK.fullmatch("9,321,402 people, so far")
