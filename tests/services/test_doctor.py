@@ -97,7 +97,7 @@ class TestOnTheFleet:
             profile.close()
         after = doctor_checks(tmp_path, environment)
         assert [name for name, check in after.items() if not check["ok"]] == []
-        assert "Three nodes" in after["cassandra copies"]["detail"]
+        assert "three nodes" in after["cassandra copies"]["detail"]
         assert "ten seconds" in after["cassandra commit log"]["detail"]
         assert after["broker p0 policy"]["value"] == "noeviction"
         assert abs(after["cassandra clock"]["value"]) < 0.5
