@@ -174,7 +174,7 @@ def test_open_circuit_is_in_overview_doctor_and_gauge() -> None:
         finding = open_circuits_finding(stage.ports)
         assert finding.level is Level.WARN
         assert finding.detail.startswith(
-            f"No alerts by fcm until {START + WAIT:%H:%M:%S} UTC: 503 UNAVAILABLE; web a.ex"
+            f"Circuit breaker open: fcm until {START + WAIT:%H:%M:%S} UTC: 503 UNAVAILABLE; web a.ex"
         )
         assert set(overview.read().cache.open_circuits) == {"fcm", "web a.example", "web b.example"}
         open_circuits = {
@@ -196,7 +196,7 @@ def test_doctor_is_ok_when_circuit_reports_are_unavailable() -> None:
     unavailable: Any = FailingPort(stage.ports.circuit_report, CacheUnavailable)
     finding = open_circuits_finding(replace(stage.ports, circuit_report=unavailable))
     assert (finding.level, finding.value) == (Level.OK, None)
-    assert "Nobody says" in finding.detail
+    assert "Unknown while Redis" in finding.detail
 
 
 def test_refusing_provider_is_reported_while_its_slices_wait() -> None:
