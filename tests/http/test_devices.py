@@ -181,8 +181,8 @@ def test_erased_account_keeps_only_devices_registered_later(edge: Edge) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ({"platform": "pager", "token": "1"}, "there are apns, fcm, web"),
-        ({"platform": "p" * 5_000}, "there are apns, fcm, web"),
+        ({"platform": "pager", "token": "1"}, "use one of apns, fcm, web"),
+        ({"platform": "p" * 5_000}, "use one of apns, fcm, web"),
         ({"platform": "apns", "token": "ab" * 32}, "a token and a topic"),
         ({"platform": "apns", "fid": FID["fid"], "topic": "app"}, "a token and a topic"),
         ({"platform": "fcm"}, "a token or a fid"),

@@ -25,7 +25,7 @@ from tests.support.examples import NOON, SECOND
 SETTINGS = st.builds(
     BreakerSettings,
     failures=st.integers(1, 6),
-    rest=st.integers(1, 60).map(lambda s: s * SECOND),
+    open_for=st.integers(1, 60).map(lambda s: s * SECOND),
     successes=st.integers(1, 5),
 )
 RESULTS: st.SearchStrategy[LineResult] = st.sampled_from(

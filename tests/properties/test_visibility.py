@@ -46,7 +46,9 @@ VIEWERS = st.builds(
     blocked=st.frozensets(USERS),
     volume=st.dictionaries(st.sampled_from([OF_NOVA, SELF_NOVA]), st.sampled_from(Volume)),
     marks=MARKS,
-    overall=st.builds(AccountPreferences, volume=st.sampled_from([v for v in Volume if v is not Volume.DEFAULT])),
+    account_preferences=st.builds(
+        AccountPreferences, volume=st.sampled_from([v for v in Volume if v is not Volume.DEFAULT])
+    ),
 )
 
 
