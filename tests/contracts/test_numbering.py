@@ -100,7 +100,7 @@ def test_leased_number_can_be_enrolled(backend: Backend) -> None:
 
 @pytest.mark.parametrize("count", [0, -5])
 def test_lease_of_no_number_is_rejected(backend: Backend, count: int) -> None:
-    with pytest.raises(ValueError, match="can.t lease"):
+    with pytest.raises(ValueError, match="lease"):
         backend.directory.lease(count)
     first = backend.directory.lease(1)
     assert backend.directory.lease(1) == first + 1
