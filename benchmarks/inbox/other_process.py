@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from select import select
@@ -88,7 +89,8 @@ class HelperProcess:
             return
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.close()
+        with suppress(BrokenPipeError):  # the process has ended, and its last request is still in the buffer
+            self.process.stdin.close()
         self.process.terminate()
         try:
             self.process.wait(STOPS_WITHIN)
