@@ -37,10 +37,8 @@ VAGUE = re.compile(
 
 ALLOWED = {
     ("notifier/api/schemas/system.py", "behind"),  # a member of the JSON of GET /v1/system
-    (
-        "tests/support/simulator/script.py",
-        "what",
-    ),  # the text of an entry is the id of its event, and seeds depend on it
+    # The text of an entry is the id of its event, and the results of seeds depend on it.
+    ("tests/support/simulator/script.py", "what"),
     ("tests/support/simulator/script.py", "whom"),
 }
 """Vague names that stay, by module."""

@@ -113,9 +113,8 @@ class EventIntake:
         second, and a mention in the same batch must not wait for that. A crash between the steps has the same effect as
         in `Gateway.accept`.
         """
-        if isinstance(
-            event, NotifierError
-        ):  # in a batch it would share the outage of the log: a 503 that invites a retry
+        if isinstance(event, NotifierError):
+            # In a batch it would share an outage of the log, and get a 503 that invites a retry.
             return self.gateway.refuse(event)
         receipt = await self.batcher.append(event)
         if isinstance(event, Retraction):
