@@ -8,7 +8,7 @@ from time import monotonic
 from kafka import KafkaProducer
 
 from notifier.adapters.kafka.connection import APPEND_TIMEOUT, METADATA_MAX_AGE, Access, translate, translated
-from notifier.adapters.kafka.workarounds import PRODUCER_OPTIONS, create_client
+from notifier.adapters.kafka.workarounds import PRODUCER_OPTIONS, create_producer
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 
@@ -78,8 +78,7 @@ class LogProducer:
             raise LogUnavailable("Not connected to any broker yet.")
         try:
             if self._client is None:
-                self._client = create_client(
-                    KafkaProducer,
+                self._client = create_producer(
                     **self._access.options(),
                     **PRODUCER_OPTIONS,
                     acks="all",

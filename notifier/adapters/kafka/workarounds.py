@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import MemberToRemove
 from kafka.consumer.subscription_state import AsyncConsumerRebalanceListener
 from kafka.errors import KafkaConnectionError, KafkaError, SaslAuthenticationFailedError
@@ -106,6 +106,28 @@ def create_client(kind: type[ClientT], **options: Any) -> ClientT:
                 connection.close()
             connection._manager._net.stop()
         raise
+
+
+# Busy loop while a partition has no leader.
+
+
+def create_producer(**options: Any) -> KafkaProducer:
+    """Construct a producer whose thread waits for new metadata instead of requesting it in a loop.
+
+    While a topic is deleted or the brokers of a partition are down, the library's thread requests new metadata before
+    each poll, and the request ends the poll at once: one processor is busy until the partition has a leader again.
+    A pending request need not be repeated.
+    """
+    producer = create_client(KafkaProducer, **options)
+    cluster = producer._metadata
+    request = cluster.request_update
+
+    def request_update() -> Any:
+        pending = cluster._future
+        return pending if cluster.need_update and pending is not None and not pending.is_done else request()
+
+    cluster.request_update = request_update
+    return producer
 
 
 # Passwords in logs.
