@@ -147,8 +147,10 @@ async def _measure(stage: FanoutStage, *, quick: bool, tell: Callable[[str], Non
 
 
 async def _ended(tasks: "set[asyncio.Task[None]]") -> None:
-    """Cancel the tasks until all have ended. Without repetition a benchmark once waited forever, for an unknown
-    reason."""
+    """Cancel the tasks until all have ended.
+
+    Without repetition a benchmark once waited forever, for an unknown reason.
+    """
     while tasks:
         for task in tasks:
             task.cancel()

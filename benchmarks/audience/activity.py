@@ -55,8 +55,10 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 
 async def _openings(url: str, count: int, seed: int) -> float:
-    """Return the microseconds of CPU time that activity adds to an open. Hardly any user opens twice, which is the most
-    expensive case."""
+    """Return the microseconds of CPU time that activity adds to an open.
+
+    Hardly any user opens twice, which is the most expensive case.
+    """
     people = np.random.default_rng(seed).integers(PEOPLE, size=count).tolist()
     openings = [_opened(Member(member)) for member in people]
     async with connect_async(url) as client:

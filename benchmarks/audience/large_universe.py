@@ -84,8 +84,10 @@ class UniverseResult:
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None], profile: str = "embedded") -> list[Figure]:
-    """Measure one world at a time. Each is in its own store, which is deleted afterwards: the largest has a
-    gigabyte."""
+    """Measure one world at a time.
+
+    Each is in its own store, which is deleted afterwards: the largest has a gigabyte.
+    """
     results = []
     for case in CASES_QUICK if quick else CASES:
         tell(f"{case.followers:,} million followers among {case.universe:,} million users")

@@ -158,8 +158,11 @@ def _hot(stage: Coordinator, batches: int) -> Figure:
 
 
 def _many(cluster: Cluster, names: Sequence[UserId], seconds: int, warming: int) -> Figure:
-    """Measure both lanes. As the router does, each event becomes a record of the followers' subject and one of the
-    celebrity's own. The coordinators of both lanes are threads of one process, as in the pump."""
+    """Measure both lanes.
+
+    As the router does, each event becomes a record of the followers' subject and one of the celebrity's own. The
+    coordinators of both lanes are threads of one process, as in the pump.
+    """
     lanes = {Lane.CELEBRITY: Kind.MENTION, Lane.STANDARD: Kind.SELF}
     lanes_and_arrivals = [
         (coordinator(cluster), LaneRecords(subjects=[Subject(kind, name) for name in names], lane=lane))

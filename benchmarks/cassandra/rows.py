@@ -79,8 +79,10 @@ class RowBench:
         return SyntheticBursts(shards=range(self.size.shards), share=percent / 100)
 
     def figures(self, percent: float) -> list[Figure]:
-        """Measure one density. Ours and the leanest writer write all rows of a burst, the stock driver only its
-        share."""
+        """Measure one density.
+
+        Ours and the leanest writer write all rows of a burst, the stock driver only its share.
+        """
         ratio, cpu_ratio, deliveries, *stock = figures_at(percent)
         bursts = self.bursts(percent)
         whole: Rounds = lambda _: bursts.rows(self.clock.now())  # noqa: E731

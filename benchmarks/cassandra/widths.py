@@ -129,8 +129,10 @@ class WidthReading:
             width.rows_per_reader.append(mean(row_counts))
 
     def _read(self, width: RangeWidth, members: Sequence[Member], limit: int | None) -> tuple[float, Sequence[int]]:
-        """Return the node's CPU seconds and the rows found. Several threads read, so that background work is a small
-        part."""
+        """Return the node's CPU seconds and the rows found.
+
+        Several threads read, so that background work is a small part.
+        """
         self.node.await_idle()
         busy = self.node.processor()
         with ThreadPoolExecutor(THREADS) as threads:

@@ -18,8 +18,10 @@ POOLS = tuple(Pool)
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    """Kill the pump with the correct clock halfway. It is restarted, so subjects move between the clocks in both
-    directions."""
+    """Kill the pump with the correct clock halfway.
+
+    It is restarted, so subjects move between the clocks in both directions.
+    """
     wrong: list[str] = []
     for number, off in enumerate(OFF):
         with ExitStack() as askew_roles:

@@ -59,8 +59,10 @@ def _storm_problems(stage: Stage, victim: Engine) -> list[str]:
 
 
 def _start(engine: Engine) -> None:
-    """Start a node, with retries. A node exits if it doesn't find the others within a tenth of a second, which is meant
-    for idle machines."""
+    """Start a node, with retries.
+
+    A node exits if it doesn't find the others within a tenth of a second, which is meant for idle machines.
+    """
     for more in range(TRIES, 0, -1):
         engine.start()
         try:

@@ -45,8 +45,10 @@ def run(stage: Stage, *, quick: bool) -> Finding:
 
 
 def _by_subject(stage: Stage) -> Mapping[Subject, list[Logged]]:
-    """Read the whole topic with a separate consumer group. Order the records by partition and offset: old partitions
-    come first."""
+    """Read the whole topic with a separate consumer group.
+
+    Order the records by partition and offset: old partitions come first.
+    """
     reader = stage.ports.log.subscribe(STREAM, "check", "check")
     by_subject: dict[Subject, list[Logged]] = defaultdict(list)
     quiet = time.monotonic() + READ_WITHIN

@@ -128,8 +128,10 @@ class Stage:
         return time.monotonic() - began
 
     def wrong(self) -> list[str]:
-        """Wait until everything is delivered. Then return all differences from the expected result, for all storms so
-        far."""
+        """Wait until everything is delivered.
+
+        Then return all differences from the expected result, for all storms so far.
+        """
         waiting, deadline = {tweet.id: tweet for tweet in self.accepted}, time.monotonic() + SETTLES_WITHIN
         while not is_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, waiting):
             if time.monotonic() > deadline:

@@ -15,8 +15,10 @@ GONE_FOR = 3.0
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    """Delete a topic after all of its records are processed, because they are lost. Events are rejected from then
-    on."""
+    """Delete a topic after all of its records are processed, because they are lost.
+
+    Events are rejected from then on.
+    """
     stage.send(MENTIONS)
     wrong = stage.wrong()
     for stream in (topics.MENTIONS, topics.MENTIONS_CELEBRITY):

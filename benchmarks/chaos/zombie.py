@@ -13,8 +13,10 @@ AWAY = 8.0
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    """The pump resumes in the middle of a batch that the other one has processed, and commits partitions it has
-    lost."""
+    """Resume a pump in the middle of a batch that another one has processed.
+
+    It then commits partitions that it has lost.
+    """
     with stage.another("pump", name="other"):
         await_members(stage, 2)
         with stage.storming(MENTIONS, LASTING):

@@ -263,8 +263,10 @@ class Timings:
 
 
 def _measure(bed: DeliveryBed, lean: Files, case: DensityCase) -> Timings:
-    """Write the snapshots alone, then the rows of both sides in turns. The first two rounds are a warm-up, one in each
-    order."""
+    """Write the snapshots alone, then the rows of both sides in turns.
+
+    The first two rounds are a warm-up, one in each order.
+    """
     timings = Timings()
     with SettledFiles.of(bed.files) as ours, SettledFiles.of(lean) as theirs:
         for number in range(case.rounds + WARMING):

@@ -64,8 +64,10 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 
 def large_burst(stage: FanoutStage, within: float = WITHIN) -> BurstProgress:
-    """Send one mention of the first celebrity and wait for all rows of its burst. The next mention may open another
-    burst."""
+    """Send one mention of the first celebrity and wait for all rows of its burst.
+
+    The next mention may open another burst.
+    """
     event, _ = stage.mention(stage.world.names[0])
     account = stage.wait(stage.burst_of(event), TIERS, within)
     time.sleep(BETWEEN)

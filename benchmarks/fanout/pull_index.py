@@ -96,8 +96,10 @@ def _rebuild(index: RedisPullIndex, recent: RecentBursts, now: datetime) -> None
 
 
 async def _require_whole(url: str, clock: SystemClock) -> None:
-    """Require that the rebuilt index proves its horizon. Ten subjects are enough: with more, the newest bursts fill the
-    response."""
+    """Require that the rebuilt index proves its horizon.
+
+    Ten subjects are enough: with more, the newest bursts fill the response.
+    """
     subjects = [_subject(number) for number in range(10)]
     async with connect_async(url) as redis:
         pulled = await RedisPullReader(redis, clock).read_newest(subjects)

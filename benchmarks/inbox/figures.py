@@ -81,8 +81,10 @@ def percentiles(latencies: Sequence[float]) -> Mapping[str, float]:
 
 
 def ratios(ours: Sequence[LoadSlice], theirs: Sequence[LoadSlice]) -> list[float]:
-    """Return our rate divided by the other side's, for each round. Raises ValueError if a round lacks the other
-    side."""
+    """Return our rate divided by the other side's, for each round.
+
+    Raises ValueError if a round lacks the other side.
+    """
     if not all(its.reading.opens for its in theirs):
         raise ValueError("a round has no response to compare with")
     return [mine.per_s / its.per_s for mine, its in zip(ours, theirs, strict=True)]

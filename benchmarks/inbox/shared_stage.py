@@ -60,8 +60,10 @@ SLICE_S, SLICE_QUICK_S = 2.0, 1.0
 
 
 def played(stage: InboxStage, cases: Sequence[Case], *, quick: bool, tell: Report) -> Slices:
-    """Measure each case in each round. Each round begins with another case, so that no case always follows the same
-    one."""
+    """Measure each case in each round.
+
+    Each round begins with another case, so that no case always follows the same one.
+    """
     slices: dict[str, list[LoadSlice]] = {case.name: [] for case in cases}
     rounds, seconds = (ROUNDS_QUICK, SLICE_QUICK_S) if quick else (ROUNDS, SLICE_S)
     for number in range(rounds):

@@ -70,8 +70,10 @@ Strike = Callable[[], AbstractContextManager[None]]
 
 @contextmanager
 def slow(stage: InboxStage) -> Iterator[Strike]:
-    """Yield a function that makes the store slow during a block. The measured process has opened the warm users'
-    inboxes once."""
+    """Yield a function that makes the store slow during a block.
+
+    The measured process has opened the warm users' inboxes once.
+    """
     if stage.engines is None:
         stage.restart_api()
         warm_up(stage)

@@ -47,8 +47,10 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
 
 @contextmanager
 def _access(folder: Path) -> Iterator[Access]:
-    """Yield access to a broker with our topics. Raises Environment if Java is missing, or Maven is needed and
-    missing."""
+    """Yield access to a broker with our topics.
+
+    Raises Environment if Java is missing, or Maven is needed and missing.
+    """
     engine = broker(folder.absolute() / "kafka", Settings.read().jars.expanduser(), port=free_port())
     with watched(folder):
         try:

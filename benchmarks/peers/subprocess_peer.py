@@ -52,8 +52,10 @@ class PeerProcess:
         self.stop()
 
     def deliver(self, people: Path, count: int, burst: int) -> float:
-        """Deliver to the users in the file and return the seconds. Raises PeerFailed unless it reached each exactly
-        once."""
+        """Deliver to the users in the file and return the seconds.
+
+        Raises PeerFailed unless it reached each exactly once.
+        """
         answer = self.ask({"people": str(people), "burst": burst})
         if answer["reached"] != count:
             raise PeerFailed(f"it reached {answer['reached']:,} of {count:,} users")

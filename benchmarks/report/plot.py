@@ -97,8 +97,10 @@ def speeds(envelope: Mapping[str, Any]) -> list[str]:
 
 
 def speeds_plot(envelope: Mapping[str, Any]) -> str:
-    """Draw our code and each peer at each density, from least to most, with the median as a mark. Without peers return
-    an empty string."""
+    """Draw our code and each peer at each density, from least to most, with the median as a mark.
+
+    Without peers return an empty string.
+    """
     rows = [(name, envelope["ours"][name], envelope["peers"][name]) for name in speeds(envelope)]
     if not rows:
         return ""

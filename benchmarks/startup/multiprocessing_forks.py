@@ -108,8 +108,10 @@ def _end_with_up() -> None:
 
 @contextmanager
 def multiprocessing_forks(profile: str, logs: Path) -> Iterator[LibraryForks]:
-    """Yield the library's forks as a parameter of `run_service`. The library writes to the terminal instead of to a
-    log."""
+    """Yield the library's forks as a parameter of `run_service`.
+
+    The library writes to the terminal instead of to a log.
+    """
     for name, value in IMPORT_ENVIRONMENT.items():
         set_in_environment(name, value)
     CONTEXT.set_forkserver_preload([*MODULES, *MODULES_OF_PROFILE.get(profile, ()), __name__])

@@ -56,7 +56,6 @@ def name_of(member: Member) -> UserId:
 
 def indexed_sets(people: Mapping[Member, Relation], burst_: Burst) -> ShardSets:
     """Return the member sets that the indexer would store. A mute is an entry beside the follow."""
-
     sets = {SetKind.FOLLOWERS: [m for m, relation in people.items() if OF_NOVA in relation.follows]}
     sets[SetKind.MUTED] = [m for m, relation in people.items() if OF_NOVA in relation.follows & relation.muted]
     for kind in (SetKind.OFF, SetKind.FIRST, SetKind.DIGEST, SetKind.ALL):

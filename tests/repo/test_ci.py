@@ -21,7 +21,7 @@ def test_ci_runs_make_test() -> None:
 
 @pytest.mark.parametrize("failing", [None, *TOOLS])
 def test_make_test_fails_with_any_check_and_shows_the_output(failing: str | None, tmp_path: Path) -> None:
-    """mypy runs in parallel to the tests, which are `python -m pytest`."""
+    """The type check runs in parallel to the tests, which are `python -m pytest`."""
     for path in ("requirements/dev.txt", "pyproject.toml", ".venv/.ready"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).touch()

@@ -48,8 +48,10 @@ class Firebase:
 
 
 def _app(name: str, origin: str, account: dict[str, Any]) -> Any:
-    """Create an app for another address. Its service reads the address when it is created, and has no setting for
-    it."""
+    """Create an app for another address.
+
+    Its service reads the address when it is created, and has no setting for it.
+    """
     import firebase_admin
     from firebase_admin import credentials, messaging
 

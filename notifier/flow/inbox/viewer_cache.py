@@ -141,8 +141,9 @@ class ViewerCache:
         return cached
 
     def put(self, cached: CachedViewer, generation: int) -> None:
-        """Cache the facts. If the trust in them ended while they were read, clear their versions, so they prove
-        nothing.
+        """Cache the facts.
+
+        If the trust in them ended while they were read, clear their versions, so they prove nothing.
         """
         if generation != self.generation:
             cached.versions = {}

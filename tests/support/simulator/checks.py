@@ -116,8 +116,10 @@ def _sequenced(world: World) -> Iterator[str]:
 
 
 def _lanes(world: World) -> Iterator[str]:
-    """Check each lane against the sizes that the account has had, because routers may read different ones. No claim
-    means small."""
+    """Check each lane against the sizes that the account has had, because routers may read different ones.
+
+    No claim means small.
+    """
     for key, seen in world.state_reader.oracle().bursts.items():
         sizes = world.population.claimed.get(key[1], [0]) if key[0] == "mention" else [1]
         may = {n < world.script.threshold for n in sizes}

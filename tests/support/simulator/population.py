@@ -170,8 +170,10 @@ class Population:
             self._update_people(person)
 
     def _update_people(self, *names: str) -> None:
-        """Update these users only. All others stay the same objects, so each is checked once; unknown names are
-        skipped."""
+        """Update these users only.
+
+        All others stay the same objects, so each is checked once; unknown names are skipped.
+        """
         current = {name: self.in_flight_changes.current(self.base[name]) for name in names if name in self.base}
         self.people = {**self.people, **current}
         self.history.append(self.people)

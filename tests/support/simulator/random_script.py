@@ -217,8 +217,10 @@ def _with_retractions(script: Script, random: Random) -> Script:
 
 
 def _retractions_of(random: Random, tweet: Tweeted) -> Sequence[Input]:
-    """Return a deletion or edits of the tweet. Edits only remove accounts, because a re-added one may or may not be
-    notified."""
+    """Return a deletion or edits of the tweet.
+
+    Edits only remove accounts, because a re-added one may or may not be notified.
+    """
     if random.random() < 0.6:
         return [Retracted(what="delete", author=tweet.author, tweet=tweet.id)]
     fewer = [tweet.mentioned[: random.randint(0, len(tweet.mentioned))] for _ in range(random.choice((1, 1, 2)))]

@@ -116,8 +116,10 @@ class Scheduler:
             self._step()
 
     def calm(self) -> None:
-        """End all outages and drop the remaining entries that have a step. Entries at points stay, because many are
-        reached late."""
+        """End all outages and drop the remaining entries that have a step.
+
+        Entries at points stay, because many are reached late.
+        """
         self._by_step.clear()
         self._outages.clear()
 

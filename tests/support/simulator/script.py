@@ -99,8 +99,10 @@ class Changed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retracted:
-    """Deletion or edit of a tweet, or protection or erasure of an author. An edit lists the accounts still
-    mentioned."""
+    """Deletion or edit of a tweet, or protection or erasure of an author.
+
+    An edit lists the accounts still mentioned.
+    """
 
     what: str
     author: str

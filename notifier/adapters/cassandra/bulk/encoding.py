@@ -69,8 +69,9 @@ class RowBatch:
 
     @property
     def routing_key(self) -> bytes:
-        """Return the routing key of the first row: range and inbox window, each after its length and before a zero
-        byte.
+        """Return the routing key of the first row.
+
+        It consists of range and inbox window, each after its length and before a zero byte.
         """
         return struct.pack(">HiBHiB", 4, self.rows.ranges[self.first], 0, 4, window_of(self.rows.opened_at), 0)
 

@@ -298,8 +298,7 @@ def _applied(cluster: Cluster) -> Sequence[MigrationEntry]:
 
 
 def missing(entries: Sequence[MigrationEntry], folder: Path = FOLDER) -> tuple[list[str], list[str]]:
-    """Return the code's migrations that the register lacks, and the register's that the code lacks or knows
-    differently.
+    """Return the migrations that the register lacks, and those that the code lacks or knows differently.
 
     Each is given as its phase and name.
     """

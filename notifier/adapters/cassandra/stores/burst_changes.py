@@ -139,9 +139,7 @@ class CassandraBurstChanges:
 
 
 def _news(rows: Iterable[Any], returned: Returned) -> tuple[Sequence[Changed], Returned]:
-    """Return the changes that were not returned before, ordered by their newest rows, and all
-    changes returned so far.
-    """
+    """Return the new changes, ordered by their newest rows, and all changes returned so far."""
     new, returned = dict[Changed, None](), dict(returned)
     for at, subject, seq, version in rows:
         key = subject, seq

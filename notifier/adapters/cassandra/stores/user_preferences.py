@@ -79,9 +79,7 @@ def account_preferences_of(rows: Iterable[Any]) -> Mapping[Member, AccountPrefer
 
 
 def account_fields_of(rows: Iterable[Any]) -> Iterator[tuple[Member, EncodedPreferences]]:
-    """Yield the members with account preferences and their fields, from the answer to OF_SHARD,
-    in the table's order.
-    """
+    """Yield members and their account preferences from the answer to OF_SHARD, in the table's order."""
     for member, group in groupby(rows, attrgetter("member")):
         yield Member(member), tuple((row.thing, row.value) for row in group)
 

@@ -24,7 +24,7 @@ def new_request(body: bytes = b"{}") -> RequestInFlight:
 def opened(
     limits: Http2Limits = Http2Limits(), count: int = 1, streams: int = 100
 ) -> tuple[Http2Connection, list[RequestInFlight]]:
-    """Return a connection that has sent `count` requests, on streams 1, 3, …"""
+    """Return a connection that has sent `count` requests, on odd streams from 1 on."""
     connection = Http2Connection(limits, 0.0)
     connection.receive(frames.settings([(frames.MAX_STREAMS, streams)]), 0.0)
     flights = [new_request() for _ in range(count)]
