@@ -114,8 +114,8 @@ def create_client(kind: type[ClientT], **options: Any) -> ClientT:
 def create_producer(**options: Any) -> KafkaProducer:
     """Construct a producer whose thread waits for new metadata instead of requesting it in a loop.
 
-    While a topic is deleted or the brokers of a partition are down, the library's thread requests new metadata before
-    each poll, and the request ends the poll at once: one processor is busy until the partition has a leader again.
+    A partition has no leader while its topic is deleted or its brokers are down. The library's thread then requests new
+    metadata before each poll, and the request ends the poll at once: one processor is busy until there is a leader.
     A pending request need not be repeated.
     """
     producer = create_client(KafkaProducer, **options)
