@@ -1,6 +1,7 @@
 """Shared setup of all tests: hypothesis, garbage collection, test order and engines."""
 
 import gc
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
@@ -15,6 +16,9 @@ from tests.support.engines import engines
 # A busy machine makes slow examples, not wrong ones: pytest-timeout bounds a test, never a single example.
 settings.register_profile("notifier", deadline=None, print_blob=True)
 settings.load_profile("notifier")
+
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+"""Only the fast compiler of Java: in the minutes that an engine lives, the optimizing one takes half of its CPU time."""
 
 WAITING = ("test_cluster_broken", "test_clustered", "test_log_sharing", "services")
 COMPUTING = ("mutants", "simulation", "browser", "cli", "contracts")
