@@ -18,7 +18,7 @@ settings.register_profile("notifier", deadline=None, print_blob=True)
 settings.load_profile("notifier")
 
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
-"""Only the fast compiler of Java: in the minutes that an engine lives, the optimizing one takes half of its CPU time."""
+"""Only Java's fast compiler: in the minutes that an engine lives, the optimizing one takes half of its CPU time."""
 
 WAITING = ("test_cluster_broken", "test_clustered", "test_log_sharing", "services")
 COMPUTING = ("mutants", "simulation", "browser", "cli", "contracts")
