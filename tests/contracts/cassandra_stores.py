@@ -134,7 +134,7 @@ class CassandraFacts(PreferenceWriter):
         self._put(
             ("follows (block, slot, subject, visible_from)", (block, slot, subject_name, since)),
             (
-                "follows_of_subject (subject, shard, block, slot, visible_from)",
+                "follows_by_subject (subject, shard, block, slot, visible_from)",
                 (subject_name, shard_of(member), block, slot, since),
             ),
         )

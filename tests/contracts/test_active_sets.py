@@ -110,6 +110,8 @@ def test_import_of_many_shards_is_complete(backend: Backend, at: FencingToken | 
 
 def test_unreadable_bitmap_is_poison(sqlite: Backend, files: Files) -> None:
     with files.core.write() as c:
-        c.execute("INSERT INTO stays (kind, shard, until, blob) VALUES ('active24h', 0, ?, 'x')", (NOW,))
+        c.execute(
+            "INSERT INTO active_set_entries (kind, shard, last_hour, blob) VALUES ('active24h', 0, ?, 'x')", (NOW,)
+        )
     with pytest.raises(Poison):
         active_members(sqlite, NOW)

@@ -117,7 +117,7 @@ def test_late_block_follow_is_suppressed_except_earlier_rows(store: Store) -> No
     assert BASE + 9 in suppressed(store, BURST)
 
 
-@pytest.mark.parametrize("name", ["spared", "late_blocks", "earlier_follows"])
+@pytest.mark.parametrize("name", ["read_push_suppression", "read_late_block_follows", "read_early_follows"])
 def test_every_sqlite_query_searches_an_index(tmp_path: Path, name: str) -> None:
     files = Files.at(tmp_path)
     files.migrate()
@@ -127,7 +127,7 @@ def test_every_sqlite_query_searches_an_index(tmp_path: Path, name: str) -> None
         plan = [row[3] for row in c.execute("EXPLAIN QUERY PLAN " + statement(name), parameters)]
     files.close()
     steps = [text for text in plan if text.startswith(("SCAN", "SEARCH"))]
-    assert len(steps) == (9 if name == "spared" else 1)
+    assert len(steps) == (9 if name == "read_push_suppression" else 1)
     assert [text for text in steps if not text.startswith("SEARCH")] == []
 
 

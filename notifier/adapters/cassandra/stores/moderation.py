@@ -1,6 +1,6 @@
 """Stores held mentions, and operators' verdicts on mentioners.
 
-Held mentions are partitioned by the part of the event's id. A mention is decided once, after an audit row is written.
+Held mentions are partitioned by the bucket of the event's id. A mention is decided once, after an audit row is written.
 """
 
 from collections import defaultdict
@@ -11,10 +11,10 @@ from typing import Any
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
 from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.schema.partitioning import (
-    PARTS,
-    part_of_event,
-    part_of_event_id,
-    part_of_user,
+    BUCKETS,
+    bucket_of_event,
+    bucket_of_event_id,
+    bucket_of_user,
     seconds_until,
 )
 from notifier.adapters.cassandra.stores.coordination import append_to_audit
@@ -27,13 +27,13 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.ports.coordination import Clock
 
-_PUT = statement("put_hold")
-PUT_EVENT = "INSERT INTO holds (part, id, source, event) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
-_DECIDE = statement("decide_hold")
-COLUMNS = "SELECT id, source, author, accounts, since, event, decision FROM holds WHERE part = ?"
+_PUT = statement("put_held_mention")
+PUT_EVENT = "INSERT INTO held_mentions (bucket, id, source, event) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
+_DECIDE = statement("decide_held_mention")
+COLUMNS = "SELECT id, source, author, accounts, since, event, decision FROM held_mentions WHERE bucket = ?"
 _OF = f"{COLUMNS} AND id IN ?"
 _OF_ONE = f"{COLUMNS} AND id = ? AND source = ?"
-_STATES = "SELECT since, decision FROM holds WHERE part = ?"
+_STATES = "SELECT since, decision FROM held_mentions WHERE bucket = ?"
 
 _MICROSECOND = timedelta(microseconds=1)
 _FAR_FUTURE = datetime(2200, 1, 1, tzinfo=UTC)
@@ -54,22 +54,22 @@ class CassandraHeldMentions:
 
     def waiting(self) -> Iterator[HeldMention]:
         now = self._clock.now()
-        for part in range(PARTS):  # one part in memory at a time
-            yield from (hold for hold in holds_of(self._cluster.query(COLUMNS, (part,))) if hold.is_waiting(now))
+        for bucket in range(BUCKETS):  # one bucket in memory at a time
+            yield from (hold for hold in holds_of(self._cluster.query(COLUMNS, (bucket,))) if hold.is_waiting(now))
 
     def count(self) -> int:
         first = to_ms(self._clock.now() - MAX_DECISION_WAIT)
-        answers = self._cluster.query_each(_STATES, [(part,) for part in range(PARTS)])
+        answers = self._cluster.query_each(_STATES, [(bucket,) for bucket in range(BUCKETS)])
         return sum(
             row.decision is None and row.since is not None and row.since > first for rows in answers for row in rows
         )
 
     def by_event_id(self, ids: Collection[str]) -> Sequence[HeldMention]:
-        by_part: defaultdict[int, list[str]] = defaultdict(list)
+        by_bucket: defaultdict[int, list[str]] = defaultdict(list)
         for id in ids:
             if id:  # no event has the empty id
-                by_part[part_of_event_id(id)].append(id)
-        holds = holds_of([row for rows in self._cluster.query_each(_OF, list(by_part.items())) for row in rows])
+                by_bucket[bucket_of_event_id(id)].append(id)
+        holds = holds_of([row for rows in self._cluster.query_each(_OF, list(by_bucket.items())) for row in rows])
         return sorted(holds, key=lambda hold: (hold.id.id, hold.id.source))
 
     def decide(self, event: EventId, decision: ModerationDecision, operator: str, now: datetime) -> bool:
@@ -85,7 +85,7 @@ class CassandraHeldMentions:
         # A crash here leaves an audit row that decided nothing. If two operators decide concurrently, both are in the
         # audit log, and one gets False.
         life = RECORD_KEPT_FOR // timedelta(seconds=1)
-        row = life, str(decision), part_of_event(event), event.id, event.source, to_ms(now - MAX_DECISION_WAIT)
+        row = life, str(decision), bucket_of_event(event), event.id, event.source, to_ms(now - MAX_DECISION_WAIT)
         [applied] = self._cluster.compare_and_set_each([(_DECIDE, row)])
         if applied is not None:
             return applied
@@ -95,23 +95,23 @@ class CassandraHeldMentions:
         return decisions == [decision]
 
     def _current(self, event: EventId) -> Sequence[HeldMention]:
-        return holds_of(self._cluster.query(_OF_ONE, (part_of_event(event), event.id, event.source), profile=SERIAL))
+        return holds_of(self._cluster.query(_OF_ONE, (bucket_of_event(event), event.id, event.source), profile=SERIAL))
 
 
 def _event(hold: HeldMention, now: datetime) -> tuple[object, ...]:
-    return *_place(hold), pack(hold.event), _stamp(hold), max(1, seconds_until(hold.since + MAX_DECISION_WAIT, now))
+    return *_place(hold), pack(hold.event), _timestamp(hold), max(1, seconds_until(hold.since + MAX_DECISION_WAIT, now))
 
 
 def _row(hold: HeldMention, now: datetime) -> tuple[object, ...]:
     columns = hold.author, pack(hold.accounts), to_ms(hold.since)
-    return *_place(hold), *columns, _stamp(hold), seconds_until(hold.since + RECORD_KEPT_FOR, now)
+    return *_place(hold), *columns, _timestamp(hold), seconds_until(hold.since + RECORD_KEPT_FOR, now)
 
 
 def _place(hold: HeldMention) -> tuple[object, ...]:
-    return part_of_event(hold.id), hold.id.id, hold.id.source
+    return bucket_of_event(hold.id), hold.id.id, hold.id.source
 
 
-def _stamp(hold: HeldMention) -> int:
+def _timestamp(hold: HeldMention) -> int:
     return (_FAR_FUTURE - hold.since) // _MICROSECOND
 
 
@@ -134,9 +134,9 @@ def _hold(row: Any) -> HeldMention:
 # Operators' verdicts on mentioners: a cell per user. Each verdict is written to the audit log first.
 
 # The write timestamp is the time of the verdict: the latest wins, regardless of arrival order.
-_SAY = "INSERT INTO reaches (part, user, word) VALUES (?, ?, ?) USING TIMESTAMP ?"
-_STANDING = "SELECT word FROM reaches WHERE part = ? AND user IN ?"
-_LISTED = "SELECT word FROM reaches WHERE part = ?"
+_PUT_VERDICT = "INSERT INTO author_verdicts (bucket, user, verdict) VALUES (?, ?, ?) USING TIMESTAMP ?"
+_STANDING = "SELECT verdict FROM author_verdicts WHERE bucket = ? AND user IN ?"
+_LISTED = "SELECT verdict FROM author_verdicts WHERE bucket = ?"
 
 _MICROSECONDS = 1_000
 """Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
@@ -150,20 +150,20 @@ class CassandraReachLimits:
         append_to_audit(self._cluster, at=limit.at, who=limit.operator, action="reach.say", detail=audit_fields(limit))
         # A crash here leaves an audit row without a verdict. In the other order the author of the verdict would be
         # unknown.
-        row = part_of_user(limit.user), limit.user, pack(limit), to_ms(limit.at) * _MICROSECONDS
-        self._cluster.query(_SAY, row)
+        row = bucket_of_user(limit.user), limit.user, pack(limit), to_ms(limit.at) * _MICROSECONDS
+        self._cluster.query(_PUT_VERDICT, row)
 
     def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
-        by_part: defaultdict[int, list[UserId]] = defaultdict(list)
+        by_bucket: defaultdict[int, list[UserId]] = defaultdict(list)
         for user in users:
             if user:  # no user has the empty name
-                by_part[part_of_user(user)].append(user)
-        return {record.user: record for record in self._limits(_STANDING, list(by_part.items()))}
+                by_bucket[bucket_of_user(user)].append(user)
+        return {record.user: record for record in self._limits(_STANDING, list(by_bucket.items()))}
 
     def read_all(self) -> Sequence[ReachLimit]:
-        return sorted(self._limits(_LISTED, [(part,) for part in range(PARTS)]), key=lambda record: record.user)
+        return sorted(self._limits(_LISTED, [(bucket,) for bucket in range(BUCKETS)]), key=lambda record: record.user)
 
     def _limits(self, statement: str, parameters: Sequence[Sequence[object]]) -> Sequence[ReachLimit]:
         return [
-            unpack(ReachLimit, row.word) for rows in self._cluster.query_each(statement, parameters) for row in rows
+            unpack(ReachLimit, row.verdict) for rows in self._cluster.query_each(statement, parameters) for row in rows
         ]

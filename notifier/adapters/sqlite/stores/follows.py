@@ -14,7 +14,7 @@ from notifier.ports.audience import Pair
 BLOCKS, FOLLOWS_AT_ONCE = 256, 4_096
 """Rows per transaction, so that other writers get their turn during an import of any size."""
 
-_WRITE = statement("follow")
+_WRITE = statement("put_follow")
 _PUT_BLOCK = "INSERT OR REPLACE INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
 _SETTLE_BLOCK = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
 _BLOCK = "SELECT visible_from, members FROM follows WHERE block = ? AND slot = ? AND subject = ?"

@@ -21,16 +21,16 @@ from notifier.ports.coordination import Clock
 PAGE = 500
 
 COLUMNS = "id, source, author, accounts, since, event, decision"
-_PUT = f"INSERT OR IGNORE INTO holds ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL)"
-_TEXTS = "UPDATE holds SET event = NULL WHERE since <= ? AND event IS NOT NULL"
-_FORGET = "DELETE FROM holds WHERE since <= ?"
+_PUT = f"INSERT OR IGNORE INTO held_mentions ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL)"
+_TEXTS = "UPDATE held_mentions SET event = NULL WHERE since <= ? AND event IS NOT NULL"
+_FORGET = "DELETE FROM held_mentions WHERE since <= ?"
 _WAITING = (
-    f"SELECT {COLUMNS}, rowid FROM holds WHERE decision IS NULL AND since > ? AND (since, rowid) > (?, ?)"
+    f"SELECT {COLUMNS}, rowid FROM held_mentions WHERE decision IS NULL AND since > ? AND (since, rowid) > (?, ?)"
     " ORDER BY since, rowid LIMIT ?"
 )
-_COUNT = "SELECT count(*) FROM holds WHERE decision IS NULL AND since > ?"
-_OF = f"SELECT {COLUMNS} FROM holds WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id, source"
-_DECIDE = "UPDATE holds SET decision = ? WHERE id = ? AND source = ? AND decision IS NULL AND since > ?"
+_COUNT = "SELECT count(*) FROM held_mentions WHERE decision IS NULL AND since > ?"
+_OF = f"SELECT {COLUMNS} FROM held_mentions WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id, source"
+_DECIDE = "UPDATE held_mentions SET decision = ? WHERE id = ? AND source = ? AND decision IS NULL AND since > ?"
 
 Row = tuple[str, str, str, bytes, int, bytes | None, str | None]
 
@@ -95,9 +95,11 @@ def hold_of(row: Row) -> HeldMention:
 
 # Operators' verdicts on mentioners, in core.db: each verdict and its audit row are one transaction.
 
-_SAY = statement("say_reach")
-_LISTED = "SELECT user, verdict, reason, who, at FROM reaches ORDER BY user"
-_STANDING = "SELECT user, verdict, reason, who, at FROM reaches WHERE user IN (SELECT value FROM json_each(?))"
+_PUT_VERDICT = statement("put_author_verdict")
+_LISTED = "SELECT user, verdict, reason, operator, at FROM author_verdicts ORDER BY user"
+_STANDING = (
+    "SELECT user, verdict, reason, operator, at FROM author_verdicts WHERE user IN (SELECT value FROM json_each(?))"
+)
 
 
 class SqliteReachLimits:
@@ -106,7 +108,7 @@ class SqliteReachLimits:
 
     def put(self, limit: ReachLimit) -> None:
         with self._db.write() as c:
-            c.execute(_SAY, (limit.user, str(limit.verdict), limit.reason, limit.operator, to_ms(limit.at)))
+            c.execute(_PUT_VERDICT, (limit.user, str(limit.verdict), limit.reason, limit.operator, to_ms(limit.at)))
             append_to_audit(c, at=limit.at, who=limit.operator, action="reach.say", detail=audit_fields(limit))
 
     def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
@@ -120,5 +122,5 @@ class SqliteReachLimits:
 
 
 def _limit(row: tuple[str, str, str, str, int]) -> ReachLimit:
-    user, verdict, reason, who, at = row
-    return ReachLimit(user=UserId(user), verdict=Verdict(verdict), reason=reason, operator=who, at=from_ms(at))
+    user, verdict, reason, operator, at = row
+    return ReachLimit(user=UserId(user), verdict=Verdict(verdict), reason=reason, operator=operator, at=from_ms(at))
