@@ -33,7 +33,7 @@ CREATE TABLE users (
 -- Finds the deleted accounts of a shard, which get no alerts.
 CREATE INDEX users_deleted ON users (member) WHERE deleted = 1;
 
--- The same users by member number.
+-- Users by member number.
 CREATE TABLE members (
     member INTEGER PRIMARY KEY,
     user   TEXT    NOT NULL
@@ -79,7 +79,7 @@ CREATE TABLE follower_counts (
     fencing_token INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- Active-set entries: these members are in this set until `last_hour`, counted since 1970. The order is that in which
+-- Active-set entries, each with the hour since 1970 until which its members are in the set. The order is that in which
 -- the roll-up reads, shard after shard.
 CREATE TABLE active_set_entries (
     kind          TEXT    NOT NULL,
@@ -133,9 +133,9 @@ CREATE TABLE account_preferences (
     PRIMARY KEY (member, field)
 ) WITHOUT ROWID;
 
--- User blocks, one row for each side: `blocks` for the member who blocks, `blocked_by` for the other. `until` is in the
--- year 9999 while the block stands; an unblock keeps the row, so that a late block loses to it. By direction, because
--- all rows of the member's own blocks are read, and only the first of the others.
+-- User blocks, one row for each side of a block: `blocks` for the member who blocks, `blocked_by` for the other.
+-- `until` is in the year 9999 while the block stands; an unblock keeps the row, so that a late block loses to it. By
+-- direction, because all rows of the member's own blocks are read, and only the first of the others.
 CREATE TABLE user_blocks (
     member        INTEGER NOT NULL,
     other_account TEXT    NOT NULL,
@@ -259,7 +259,7 @@ CREATE TABLE mentions_by_retraction_key (
     PRIMARY KEY (retraction_key, subject, seq, source, id)
 ) WITHOUT ROWID;
 
--- Moderation: operators' verdicts on mentioners. The latest verdict on an account wins.
+-- Operators' verdicts on authors. The latest verdict on an account wins.
 CREATE TABLE author_verdicts (
     user     TEXT    NOT NULL PRIMARY KEY,
     verdict  TEXT    NOT NULL,
@@ -268,7 +268,7 @@ CREATE TABLE author_verdicts (
     at       INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Held mentions: they wait for an operator's decision, or have one. `event` is NULL after 30 days; the row is deleted
+-- Mentions that wait for an operator's decision, or have one. `event` is NULL after 30 days; the row is deleted
 -- after 91 days.
 CREATE TABLE held_mentions (
     id       TEXT    NOT NULL,
@@ -304,8 +304,8 @@ CREATE TABLE open_bursts (
 
 CREATE INDEX open_bursts_by_opening ON open_bursts (opened_at);
 
--- Deferred bursts: they have nothing to do before `until`, because their last users have quiet hours or a provider must
--- not be asked yet. An open burst is here or in open_bursts; of this table the dispatcher reads only what is due.
+-- Deferred bursts, which have nothing to do before `until`, because their last users have quiet hours or a provider
+-- must not be asked yet. An open burst is here or in open_bursts; of this table the dispatcher reads only what is due.
 CREATE TABLE deferred_bursts (
     subject   TEXT    NOT NULL,
     seq       INTEGER NOT NULL,
@@ -381,7 +381,7 @@ CREATE INDEX send_log_by_time ON send_log (at);
 
 -- Operations -----------------------------------------------------------------------------------------------------------
 
--- A rate of NULL is a pause.
+-- Throttles of tiers. A rate of NULL is a pause.
 CREATE TABLE throttles (
     id        TEXT    NOT NULL PRIMARY KEY,
     tier      TEXT    NOT NULL,
@@ -394,7 +394,7 @@ CREATE TABLE throttles (
 
 CREATE INDEX throttles_by_end ON throttles (ends_at);
 
--- Append-only. Each hash is SHA-256 over the previous hash and the row's body, so a changed row is detected.
+-- Audit log, append-only. Each hash is SHA-256 over the previous hash and the row's body, so a changed row is detected.
 CREATE TABLE audit (
     number INTEGER PRIMARY KEY,
     hash   BLOB    NOT NULL,

@@ -16,7 +16,8 @@ CREATE TABLE inbox (
     PRIMARY KEY (member_range, inbox_window, subject, opened_at, seq, tier)
 ) WITHOUT ROWID;
 
--- Audience snapshots. `facts` (counts) stands before `blob` (bitmaps), so that it can be read without them.
+-- Audience snapshots, one for each shard of a burst. `facts` (counts) stands before `blob` (bitmaps), so that it can be
+-- read without them.
 CREATE TABLE audience_snapshots (
     subject  TEXT    NOT NULL,
     seq      INTEGER NOT NULL,

@@ -33,8 +33,8 @@ CREATE TABLE consumers (
     PRIMARY KEY (consumer_group, stream, owner)
 ) WITHOUT ROWID;
 
--- Partition leases: one consumer of a group reads a partition. `epoch` grows with each change of owner and fences the
--- previous one.
+-- Leases of partitions. One consumer of a group reads a partition. `epoch` grows with each change of owner and fences
+-- the previous one.
 CREATE TABLE partition_leases (
     consumer_group TEXT    NOT NULL,
     partition      TEXT    NOT NULL,

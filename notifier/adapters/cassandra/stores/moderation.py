@@ -1,4 +1,4 @@
-"""Stores held mentions, and operators' verdicts on mentioners.
+"""Stores held mentions, and operators' verdicts on authors.
 
 Held mentions are partitioned by the bucket of the event's id. A mention is decided once, after an audit row is written.
 """
@@ -131,7 +131,7 @@ def _hold(row: Any) -> HeldMention:
     )
 
 
-# Operators' verdicts on mentioners: a cell per user. Each verdict is written to the audit log first.
+# Operators' verdicts on authors: a cell per user. Each verdict is written to the audit log first.
 
 # The write timestamp is the time of the verdict: the latest wins, regardless of arrival order.
 _PUT_VERDICT = "INSERT INTO author_verdicts (bucket, user, verdict) VALUES (?, ?, ?) USING TIMESTAMP ?"

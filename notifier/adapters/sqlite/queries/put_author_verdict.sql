@@ -1,4 +1,4 @@
--- Writes an operator's verdict on a mentioner. The latest verdict wins.
+-- Writes an operator's verdict on an author. The latest verdict wins.
 INSERT INTO author_verdicts (user, verdict, reason, operator, at)
 VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (user) DO UPDATE

@@ -1,4 +1,4 @@
-"""Stores held mentions, and operators' verdicts on mentioners, in core.db.
+"""Stores held mentions, and operators' verdicts on authors, in core.db.
 
 Each decision and its audit row are one transaction.
 """
@@ -93,7 +93,7 @@ def hold_of(row: Row) -> HeldMention:
     )
 
 
-# Operators' verdicts on mentioners, in core.db: each verdict and its audit row are one transaction.
+# Operators' verdicts on authors, in core.db: each verdict and its audit row are one transaction.
 
 _PUT_VERDICT = statement("put_author_verdict")
 _LISTED = "SELECT user, verdict, reason, operator, at FROM author_verdicts ORDER BY user"
