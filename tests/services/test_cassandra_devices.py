@@ -19,7 +19,7 @@ pytestmark = ON_ENGINES
 ADA, BEA = Member(7), Member(400_005)
 STATEMENTS = [
     "INSERT INTO device_owners",
-    "SELECT device, member, platform, gone",
+    "SELECT device, member, platform, is_removed",
     "DELETE FROM devices",
     "INSERT INTO devices",
     "DELETE FROM device_owners",

@@ -158,7 +158,7 @@ KEPT_AFTER_EXPIRY = timedelta(days=2)
 """Life beyond the expiry hour: a clock that was set back finds the row again, and the node counts by its own clock."""
 NO_TTL = 0
 
-_STANDING = "SELECT blob FROM active_set_entries WHERE shard = ? AND kind = ? AND last_hour >= ?"
+_READ_CURRENT = "SELECT blob FROM active_set_entries WHERE shard = ? AND kind = ? AND last_hour >= ?"
 _UNTIL = "SELECT blob FROM active_set_entries WHERE shard = ? AND kind = ? AND last_hour = ?"
 _PUT_ACTIVE_SET = "INSERT INTO active_set_entries (shard, kind, last_hour, blob) VALUES (?, ?, ?, ?) USING TTL ?"
 _PUT_ACTIVE_SET_FENCED = f"{_PUT_ACTIVE_SET} AND TIMESTAMP ?"
@@ -170,7 +170,7 @@ class CassandraActiveSets:
         self._clock = clock
 
     def read_active(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        return self._read(_STANDING, kind, hour, shards)
+        return self._read(_READ_CURRENT, kind, hour, shards)
 
     def read_expiring(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         return self._read(_UNTIL, kind, hour, shards)

@@ -46,16 +46,18 @@ class CassandraHeldMentions:
 
     def put(self, held_mentions: Collection[HeldMention]) -> None:
         now = self._clock.now()
-        current = [hold for hold in held_mentions if hold.since + RECORD_KEPT_FOR > now]
+        current = [held for held in held_mentions if held.since + RECORD_KEPT_FOR > now]
         # Write the event first: a crash in between leaves an event that isn't listed as held, and the router writes it
         # again.
-        self._cluster.query_each(PUT_EVENT, [_event(hold, now) for hold in current])
-        self._cluster.query_each(_PUT, [_row(hold, now) for hold in current])
+        self._cluster.query_each(PUT_EVENT, [_event(held, now) for held in current])
+        self._cluster.query_each(_PUT, [_row(held, now) for held in current])
 
     def waiting(self) -> Iterator[HeldMention]:
         now = self._clock.now()
         for bucket in range(BUCKETS):  # one bucket in memory at a time
-            yield from (hold for hold in holds_of(self._cluster.query(COLUMNS, (bucket,))) if hold.is_waiting(now))
+            yield from (
+                held for held in held_mentions_of(self._cluster.query(COLUMNS, (bucket,))) if held.is_waiting(now)
+            )
 
     def count(self) -> int:
         first = to_ms(self._clock.now() - MAX_DECISION_WAIT)
@@ -69,11 +71,13 @@ class CassandraHeldMentions:
         for id in ids:
             if id:  # no event has the empty id
                 by_bucket[bucket_of_event_id(id)].append(id)
-        holds = holds_of([row for rows in self._cluster.query_each(_OF, list(by_bucket.items())) for row in rows])
-        return sorted(holds, key=lambda hold: (hold.id.id, hold.id.source))
+        mentions = held_mentions_of(
+            [row for rows in self._cluster.query_each(_OF, list(by_bucket.items())) for row in rows]
+        )
+        return sorted(mentions, key=lambda held: (held.id.id, held.id.source))
 
     def decide(self, event: EventId, decision: ModerationDecision, operator: str, now: datetime) -> bool:
-        if not any(hold.is_waiting(now) for hold in self._current(event)):
+        if not any(held.is_waiting(now) for held in self._current(event)):
             return False
         append_to_audit(
             self._cluster,
@@ -89,38 +93,40 @@ class CassandraHeldMentions:
         [applied] = self._cluster.compare_and_set_each([(_DECIDE, row)])
         if applied is not None:
             return applied
-        decisions = [hold.decision for hold in self._current(event) if hold.decision]
+        decisions = [held.decision for held in self._current(event) if held.decision]
         if not decisions:
             raise StoreUnavailable("Unknown whether the held mention was decided.")
         return decisions == [decision]
 
     def _current(self, event: EventId) -> Sequence[HeldMention]:
-        return holds_of(self._cluster.query(_OF_ONE, (bucket_of_event(event), event.id, event.source), profile=SERIAL))
+        return held_mentions_of(
+            self._cluster.query(_OF_ONE, (bucket_of_event(event), event.id, event.source), profile=SERIAL)
+        )
 
 
-def _event(hold: HeldMention, now: datetime) -> tuple[object, ...]:
-    return *_place(hold), pack(hold.event), _timestamp(hold), max(1, seconds_until(hold.since + MAX_DECISION_WAIT, now))
+def _event(held: HeldMention, now: datetime) -> tuple[object, ...]:
+    return *_place(held), pack(held.event), _timestamp(held), max(1, seconds_until(held.since + MAX_DECISION_WAIT, now))
 
 
-def _row(hold: HeldMention, now: datetime) -> tuple[object, ...]:
-    columns = hold.author, pack(hold.accounts), to_ms(hold.since)
-    return *_place(hold), *columns, _timestamp(hold), seconds_until(hold.since + RECORD_KEPT_FOR, now)
+def _row(held: HeldMention, now: datetime) -> tuple[object, ...]:
+    columns = held.author, pack(held.accounts), to_ms(held.since)
+    return *_place(held), *columns, _timestamp(held), seconds_until(held.since + RECORD_KEPT_FOR, now)
 
 
-def _place(hold: HeldMention) -> tuple[object, ...]:
-    return bucket_of_event(hold.id), hold.id.id, hold.id.source
+def _place(held: HeldMention) -> tuple[object, ...]:
+    return bucket_of_event(held.id), held.id.id, held.id.source
 
 
-def _timestamp(hold: HeldMention) -> int:
-    return (_FAR_FUTURE - hold.since) // _MICROSECOND
+def _timestamp(held: HeldMention) -> int:
+    return (_FAR_FUTURE - held.since) // _MICROSECOND
 
 
-def holds_of(rows: list[Any]) -> Sequence[HeldMention]:
+def held_mentions_of(rows: list[Any]) -> Sequence[HeldMention]:
     """Return the held mentions. Rows with only an event or a decision are skipped."""
-    return [_hold(row) for row in rows if row.since is not None]
+    return [_held_mention(row) for row in rows if row.since is not None]
 
 
-def _hold(row: Any) -> HeldMention:
+def _held_mention(row: Any) -> HeldMention:
     return HeldMention(
         id=EventId(row.source, row.id),
         author=UserId(row.author),
@@ -135,7 +141,7 @@ def _hold(row: Any) -> HeldMention:
 
 # The write timestamp is the time of the verdict: the latest wins, regardless of arrival order.
 _PUT_VERDICT = "INSERT INTO author_verdicts (bucket, user, verdict) VALUES (?, ?, ?) USING TIMESTAMP ?"
-_STANDING = "SELECT verdict FROM author_verdicts WHERE bucket = ? AND user IN ?"
+_READ_CURRENT = "SELECT verdict FROM author_verdicts WHERE bucket = ? AND user IN ?"
 _LISTED = "SELECT verdict FROM author_verdicts WHERE bucket = ?"
 
 _MICROSECONDS = 1_000
@@ -158,7 +164,7 @@ class CassandraReachLimits:
         for user in users:
             if user:  # no user has the empty name
                 by_bucket[bucket_of_user(user)].append(user)
-        return {record.user: record for record in self._limits(_STANDING, list(by_bucket.items()))}
+        return {record.user: record for record in self._limits(_READ_CURRENT, list(by_bucket.items()))}
 
     def read_all(self) -> Sequence[ReachLimit]:
         return sorted(self._limits(_LISTED, [(bucket,) for bucket in range(BUCKETS)]), key=lambda record: record.user)

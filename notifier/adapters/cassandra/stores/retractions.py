@@ -9,7 +9,7 @@ from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.schema.partitioning import BUCKETS, FINAL, KEPT, bucket_of_event, seconds_until
 from notifier.adapters.cassandra.stores.dead_letters import letter_of
-from notifier.adapters.cassandra.stores.moderation import COLUMNS, PUT_EVENT, holds_of
+from notifier.adapters.cassandra.stores.moderation import COLUMNS, PUT_EVENT, held_mentions_of
 from notifier.codec import pack, unpack
 from notifier.codec.storage import to_ms
 from notifier.domain.bursts.burst import Burst
@@ -30,7 +30,7 @@ CHANGE = statement("change_mention")
 BLANK = statement("blank_mention")
 # The rank is the write timestamp.
 _RETRACT = "INSERT INTO retractions (retraction_key, blob) VALUES (?, ?) USING TIMESTAMP ? AND TTL ?"
-_STANDING = "SELECT retraction_key, blob FROM retractions WHERE retraction_key IN ?"
+_READ_CURRENT = "SELECT retraction_key, blob FROM retractions WHERE retraction_key IN ?"
 _LOCATIONS = "SELECT subject, seq, source, id FROM mentions_by_retraction_key WHERE retraction_key = ?"
 _IN_BURST = f"{_LOCATIONS} AND subject = ? AND seq = ?"
 _READ = "SELECT blob, changed FROM mentions WHERE subject = ? AND seq = ? AND bucket = ? AND source = ? AND id = ?"
@@ -54,7 +54,7 @@ class CassandraRetractions:
 
     def read_current(self, keys: Collection[RetractionKey]) -> Mapping[RetractionKey, Retraction]:
         questions = ((batch,) for batch in batches(sorted(keys), KEYS_AT_ONCE))
-        answers = self._cluster.query_each(_STANDING, questions)
+        answers = self._cluster.query_each(_READ_CURRENT, questions)
         return {RetractionKey(key): unpack(Retraction, blob) for rows in answers for key, blob in rows}
 
     def mention_locations(
@@ -140,12 +140,12 @@ class CassandraErasureTargets:
 
     def held_mentions(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         for bucket in range(BUCKETS):  # one bucket in memory at a time
-            holds = holds_of(self._cluster.query(COLUMNS, (bucket,)))
-            yield from (hold for hold in holds if hold.author in authors and hold.event and hold.event.text)
+            mentions = held_mentions_of(self._cluster.query(COLUMNS, (bucket,)))
+            yield from (held for held in mentions if held.author in authors and held.event and held.event.text)
 
     def erase_held_texts(self, held_mentions: Collection[HeldMention]) -> None:
         now = self._clock.now()
-        self._cluster.query_each(PUT_EVENT, [_blank(hold, now) for hold in held_mentions if hold.event])
+        self._cluster.query_each(PUT_EVENT, [_blank(held, now) for held in held_mentions if held.event])
 
     def dead_letters(self) -> Iterator[DeadLetter]:
         rows = self._cluster.query_lazily(_LETTERS, page=ERASURE_PAGE)
@@ -158,6 +158,6 @@ class CassandraErasureTargets:
         self._cluster.compare_and_set_each([(_EMPTY, (life, letter.id)) for letter, life in lives if life > 0])
 
 
-def _blank(hold: HeldMention, now: datetime) -> Row:
-    life = max(1, seconds_until(hold.since + MAX_DECISION_WAIT, now))
-    return bucket_of_event(hold.id), hold.id.id, hold.id.source, pack(hold.without_text.event), FINAL, life
+def _blank(held: HeldMention, now: datetime) -> Row:
+    life = max(1, seconds_until(held.since + MAX_DECISION_WAIT, now))
+    return bucket_of_event(held.id), held.id.id, held.id.source, pack(held.without_text.event), FINAL, life

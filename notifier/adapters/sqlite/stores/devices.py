@@ -23,7 +23,7 @@ SWEPT = 64
 
 _WRITE = statement("put_device")
 _SWEEP = "DELETE FROM devices WHERE rowid IN (SELECT rowid FROM devices WHERE at <= ? LIMIT ?)"
-_STANDING = """
+_READ_CURRENT = """
     SELECT device, platform, member, at, registration IS NULL FROM devices
     WHERE device IN (SELECT value FROM json_each(?)) AND at > ?
 """
@@ -57,7 +57,7 @@ class SqliteDevices:
 
     def read_current(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, DeviceOwnership]:
         with self._db.read() as c:
-            rows = c.execute(_STANDING, (json.dumps(list(ids)), self._since())).fetchall()
+            rows = c.execute(_READ_CURRENT, (json.dumps(list(ids)), self._since())).fetchall()
         return {
             DeviceId(id): DeviceOwnership(
                 member=Member(member), platform=Platform(platform), at=from_ms(at), is_removed=bool(is_removal)

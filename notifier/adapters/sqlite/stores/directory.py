@@ -175,7 +175,7 @@ BATCH = 4_096
 """Rows per transaction, so that other writers get their turn during an import of any size."""
 
 _WRITE = statement("put_account_flag")
-_STANDING = "SELECT is_on, sequence FROM account_flags WHERE flag = ? AND shard = ? AND member = ?"
+_READ_CURRENT = "SELECT is_on, sequence FROM account_flags WHERE flag = ? AND shard = ? AND member = ?"
 _OF_SHARD = "SELECT member, is_on, sequence FROM account_flags WHERE flag = ? AND shard = ?"
 
 
@@ -192,7 +192,7 @@ class SqliteAccountFlags:
         flags = dict[FlagKey, FlagRow]()
         with self._db.read() as c:
             for flag, member in keys:
-                for on, sequence in c.execute(_STANDING, (str(flag), shard_of(member), member)):
+                for on, sequence in c.execute(_READ_CURRENT, (str(flag), shard_of(member), member)):
                     flags[flag, member] = FlagRow(flag=flag, member=member, is_set=bool(on), sequence=sequence)
         return flags
 

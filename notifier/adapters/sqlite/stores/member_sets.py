@@ -125,10 +125,10 @@ ACTIVE_BATCH = 256
 """Bitmaps per transaction, as for the member sets: 4 MB at most, so that other writers get their turn."""
 
 _OF_SHARDS = "FROM active_set_entries WHERE kind = ? AND shard IN (SELECT value FROM json_each(?))"
-_STANDING = f"SELECT shard, blob {_OF_SHARDS} AND last_hour >= ?"
+_READ_CURRENT = f"SELECT shard, blob {_OF_SHARDS} AND last_hour >= ?"
 _UNTIL = f"SELECT shard, blob {_OF_SHARDS} AND last_hour = ?"
 _PUT_ACTIVE_SET = statement("put_active_set_entry")
-_FORGET = "DELETE FROM active_set_entries WHERE last_hour < ?"
+_DELETE_EXPIRED = "DELETE FROM active_set_entries WHERE last_hour < ?"
 
 
 class SqliteActiveSets:
@@ -136,7 +136,7 @@ class SqliteActiveSets:
         self._db = db
 
     def read_active(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        return self._read(_STANDING, kind, hour, shards)
+        return self._read(_READ_CURRENT, kind, hour, shards)
 
     def read_expiring(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         return self._read(_UNTIL, kind, hour, shards)
@@ -155,4 +155,4 @@ class SqliteActiveSets:
 
     def delete_expired(self, hour: int) -> None:
         with self._db.write() as c:
-            c.execute(_FORGET, (hour,))
+            c.execute(_DELETE_EXPIRED, (hour,))

@@ -7,8 +7,8 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import statement
 from notifier.adapters.sqlite.stores.dead_letters import COLUMNS as LETTER
 from notifier.adapters.sqlite.stores.dead_letters import Stored, letter_of
-from notifier.adapters.sqlite.stores.moderation import COLUMNS as HOLD
-from notifier.adapters.sqlite.stores.moderation import hold_of
+from notifier.adapters.sqlite.stores.moderation import COLUMNS as HELD_COLUMNS
+from notifier.adapters.sqlite.stores.moderation import held_mention_of
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
@@ -28,7 +28,7 @@ CHANGE = statement("change_mention")
 _RETRACT = statement("put_retraction")
 _LOCATIONS = statement("read_mention_locations")
 _OF_BURST = statement("read_burst_mentions")
-_STANDING = "SELECT blob FROM retractions WHERE retraction_key = ?"
+_READ_CURRENT = "SELECT blob FROM retractions WHERE retraction_key = ?"
 _READ = "SELECT blob FROM mentions WHERE subject = ? AND seq = ? AND source = ? AND id = ?"
 
 
@@ -42,7 +42,7 @@ class SqliteRetractions:
 
     def read_current(self, keys: Collection[RetractionKey]) -> Mapping[RetractionKey, Retraction]:
         with self._db.read() as c:
-            rows = {key: c.execute(_STANDING, (key,)).fetchone() for key in keys}
+            rows = {key: c.execute(_READ_CURRENT, (key,)).fetchone() for key in keys}
         return {key: unpack(Retraction, row[0]) for key, row in rows.items() if row}
 
     def mention_locations(
@@ -115,7 +115,7 @@ ERASURES_AT_ONCE = 500
 """Rows per read: no read is long enough to delay a checkpoint of the write-ahead log."""
 
 _HELD = (
-    f"SELECT {HOLD}, rowid FROM held_mentions WHERE author IN (SELECT value FROM json_each(?)) AND rowid > ?"
+    f"SELECT {HELD_COLUMNS}, rowid FROM held_mentions WHERE author IN (SELECT value FROM json_each(?)) AND rowid > ?"
     " AND event IS NOT NULL ORDER BY rowid LIMIT ?"
 )
 _BLANK = "UPDATE held_mentions SET event = ? WHERE id = ? AND source = ? AND event IS NOT NULL"
@@ -130,15 +130,15 @@ class SqliteErasureTargets:
     def held_mentions(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         parameter, place = json.dumps(list(authors)), 0
         while rows := self._held(parameter, place):
-            for hold in (hold_of(row[:7]) for row in rows):
-                if hold.event and hold.event.text:
-                    yield hold
+            for held in (held_mention_of(row[:7]) for row in rows):
+                if held.event and held.event.text:
+                    yield held
             place = rows[-1][7]
 
     def erase_held_texts(self, held_mentions: Collection[HeldMention]) -> None:
         with self._db.write() as c:
             c.executemany(
-                _BLANK, [(pack(hold.without_text.event), hold.id.id, hold.id.source) for hold in held_mentions]
+                _BLANK, [(pack(held.without_text.event), held.id.id, held.id.source) for held in held_mentions]
             )
 
     def dead_letters(self) -> Iterator[DeadLetter]:
