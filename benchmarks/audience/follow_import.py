@@ -43,8 +43,8 @@ from notifier.wiring.system import System, build_system
 _USER = "INSERT INTO users (user, member, account, deleted) VALUES (?, ?, x'', 0)"
 _MEMBER = "INSERT INTO members (member, user) VALUES (?, ?)"
 _FOLLOW = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
-_SET = "INSERT INTO member_sets (owner, shard, kind, blob, stamp) VALUES (?, ?, ?, ?, 1)"
-_HEAD = "INSERT INTO set_heads (subject, total, counts, stamp) VALUES (?, ?, ?, 1)"
+_SET = "INSERT INTO member_sets (owner, shard, kind, blob, fencing_token) VALUES (?, ?, ?, ?, 1)"
+_FOLLOWER_COUNTS = "INSERT INTO follower_counts (subject, total, by_shard, fencing_token) VALUES (?, ?, ?, 1)"
 
 
 def lean_import(files: Files, file: Path) -> None:
@@ -65,7 +65,7 @@ def lean_import(files: Files, file: Path) -> None:
             )
             counts = np.zeros(max(shards) + 1, dtype=np.uint32)
             counts[[*shards]] = [len(offsets) for offsets in shards.values()]
-            c.execute(_HEAD, (subject, int(counts.sum()), counts.tobytes()))
+            c.execute(_FOLLOWER_COUNTS, (subject, int(counts.sum()), counts.tobytes()))
 
 
 def _follows(crowds: FollowRowChunk, names: Mapping[Member, UserId]) -> list[tuple[object, ...]]:

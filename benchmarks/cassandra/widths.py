@@ -37,7 +37,7 @@ FROM_DISK, FROM_DISK_QUICK = 60, 15
 LIMIT = 20
 THREADS = 8
 
-_READ = statement("inbox_rows")
+_READ = statement("read_inbox_rows")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

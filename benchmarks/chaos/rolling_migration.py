@@ -22,7 +22,7 @@ ALTER TABLE mentions ADD IF NOT EXISTS trial text;
 ALTER TABLE inbox ADD IF NOT EXISTS trial text;
 CREATE TABLE IF NOT EXISTS trial (id text, value text, PRIMARY KEY ((id))) WITH default_time_to_live = 86400;
 """
-_FORGET = "DELETE FROM migrations WHERE book = 'schema' AND phase = 'pre' AND number = 999 IF EXISTS"
+_FORGET = "DELETE FROM migrations WHERE list_name = 'schema' AND phase = 'pre' AND number = 999 IF EXISTS"
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:

@@ -124,7 +124,7 @@ def age(folder: Path, burst: BurstKey, *, by: timedelta) -> None:
     ledger.store_plans([replace(plan, opened_at=plan.opened_at - by)])
     for inbox in files.inboxes:
         with inbox.write() as c:
-            c.execute("DELETE FROM seals")
+            c.execute("DELETE FROM audience_snapshots")
     files.close()
 
 

@@ -55,7 +55,7 @@ def held(data: Path) -> Iterable[list[str]]:
     store.put(mentions)
     yield [mention.key for mention in mentions]
     with files.core.write() as c:
-        c.execute("DELETE FROM holds")
+        c.execute("DELETE FROM held_mentions")
     files.close()
 
 
@@ -105,8 +105,8 @@ def test_lost_concurrent_verdict_reports_the_winner(data: Path, notifier: Notifi
     files = Files.at(data)
     with files.core.write() as c:
         c.execute(
-            "CREATE TRIGGER meanwhile BEFORE INSERT ON reaches WHEN NEW.who = 'grace' BEGIN"
-            " INSERT INTO reaches (user, verdict, reason, who, at)"
+            "CREATE TRIGGER meanwhile BEFORE INSERT ON author_verdicts WHEN NEW.operator = 'grace' BEGIN"
+            " INSERT INTO author_verdicts (user, verdict, reason, operator, at)"
             " VALUES (NEW.user, 'row', 'a trickle', 'ada', NEW.at + 1); END"
         )
     try:
@@ -118,7 +118,7 @@ def test_lost_concurrent_verdict_reports_the_winner(data: Path, notifier: Notifi
     finally:
         with files.core.write() as c:
             c.execute("DROP TRIGGER meanwhile")
-            c.execute("DELETE FROM reaches WHERE user = 'u8'")
+            c.execute("DELETE FROM author_verdicts WHERE user = 'u8'")
         files.close()
     uncontended = notifier("reach", "set", "@u8", "--verdict", "all", "--reason", "they mended it", "--data", str(data))
     assert (uncontended.exit_code, uncontended.stderr) == (0, "")

@@ -52,9 +52,9 @@ class Backend:
     epochs: Epochs
     flags: AccountFlags
     sets: MemberSets
-    stays: ActiveSets
-    reaches: ReachLimits
-    holds: HeldMentions
+    active_sets: ActiveSets
+    reach_limits: ReachLimits
+    held_mentions: HeldMentions
     traces: ErasureTargets
     throttles: Throttles
     dead_letters: DeadLetters
@@ -81,9 +81,9 @@ def in_memory() -> Backend:
         epochs=MemoryEpochs(),
         flags=MemoryFlags(),
         sets=MemoryMemberSets(directory),
-        stays=MemoryStays(),
-        reaches=MemoryReaches(),
-        holds=holds,
+        active_sets=MemoryStays(),
+        reach_limits=MemoryReaches(),
+        held_mentions=holds,
         traces=MemoryTraces(holds, letters),
         throttles=MemoryThrottles(),
         dead_letters=letters,
@@ -108,9 +108,9 @@ def in_sqlite(files: Files, clock: ManualClock) -> Backend:
         epochs=SqliteEpochs(core),
         flags=SqliteAccountFlags(core),
         sets=SqliteMemberSets(core),
-        stays=SqliteActiveSets(core),
-        reaches=SqliteReachLimits(core),
-        holds=SqliteHeldMentions(core, clock),
+        active_sets=SqliteActiveSets(core),
+        reach_limits=SqliteReachLimits(core),
+        held_mentions=SqliteHeldMentions(core, clock),
         traces=SqliteErasureTargets(core),
         throttles=SqliteThrottles(core),
         dead_letters=SqliteDeadLetters(core),

@@ -54,9 +54,9 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         epochs=CassandraEpochs(cluster),
         flags=CassandraAccountFlags(cluster),
         sets=CassandraMemberSets(cluster),
-        stays=CassandraActiveSets(cluster, clock),
-        reaches=CassandraReachLimits(cluster),
-        holds=CassandraHeldMentions(cluster, clock),
+        active_sets=CassandraActiveSets(cluster, clock),
+        reach_limits=CassandraReachLimits(cluster),
+        held_mentions=CassandraHeldMentions(cluster, clock),
         traces=CassandraErasureTargets(cluster, clock),
         throttles=CassandraThrottles(cluster, clock),
         dead_letters=CassandraDeadLetters(cluster, clock),
@@ -88,7 +88,7 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         seals=CassandraAudienceSnapshots(cluster, clock),
         inbox=CassandraInbox(cluster, clock),
         ledger=ledger,
-        sleepers=CassandraDeferredBursts(cluster, clock, ledger.openings),
+        deferred_bursts=CassandraDeferredBursts(cluster, clock, ledger.openings),
         claims=CassandraClaims(cluster),
         people=CassandraPeople(patient_reader(cluster), clock, most_blockers=MOST_BLOCKERS),
         timeline=CassandraTimeline(patient_reader(cluster), clock),
@@ -96,12 +96,12 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         flags=CassandraAccountFlags(cluster),
         sets=CassandraMemberSets(cluster),
         follows=CassandraFollows(cluster),
-        wants=CassandraSubjectPreferences(cluster),
-        overalls=CassandraAccountPreferences(cluster),
-        partings=CassandraUserBlocks(cluster),
+        subject_preferences=CassandraSubjectPreferences(cluster),
+        account_preferences=CassandraAccountPreferences(cluster),
+        user_blocks=CassandraUserBlocks(cluster),
         preferences=CassandraPreferences(patient_reader(cluster)),
         facts=CassandraFacts(cluster),
-        spared=CassandraPushSuppressions(cluster),
+        push_suppressions=CassandraPushSuppressions(cluster),
     )
 
 
@@ -134,7 +134,7 @@ class CassandraFacts(PreferenceWriter):
         self._put(
             ("follows (block, slot, subject, visible_from)", (block, slot, subject_name, since)),
             (
-                "follows_of_subject (subject, shard, block, slot, visible_from)",
+                "follows_by_subject (subject, shard, block, slot, visible_from)",
                 (subject_name, shard_of(member), block, slot, since),
             ),
         )

@@ -86,7 +86,7 @@ class Store:
     retractions: Retractions
     recent: RecentBursts
     ledger: Ledger
-    sleepers: DeferredBursts
+    deferred_bursts: DeferredBursts
     claims: Claims
     seals: AudienceSnapshots
     inbox: InboxStore
@@ -96,12 +96,12 @@ class Store:
     flags: AccountFlags
     sets: MemberSets
     follows: Follows
-    wants: SubjectPreferences
-    overalls: AccountPreferencesStore
-    partings: UserBlocks
+    subject_preferences: SubjectPreferences
+    account_preferences: AccountPreferencesStore
+    user_blocks: UserBlocks
     preferences: Preferences
     facts: Facts
-    spared: PushSuppressions
+    push_suppressions: PushSuppressions
     clock: ManualClock
     reopen: "Callable[[], AbstractContextManager[Store]] | None" = None
     """Opens the stores as another process sees them; None for a backend that lives in one process."""
@@ -133,7 +133,7 @@ def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         retractions=MemoryRetractions(bursts),
         recent=bursts,
         ledger=ledger,
-        sleepers=MemorySleepers(ledger),
+        deferred_bursts=MemorySleepers(ledger),
         claims=claims,
         seals=seals,
         inbox=inbox,
@@ -143,12 +143,12 @@ def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         flags=flags,
         sets=sets,
         follows=MemoryFollows(people),
-        wants=MemoryWants(people),
-        overalls=MemoryOveralls(people),
-        partings=MemoryPartings(people),
+        subject_preferences=MemoryWants(people),
+        account_preferences=MemoryOveralls(people),
+        user_blocks=MemoryPartings(people),
         preferences=MemoryPreferences(people),
         facts=people,
-        spared=MemorySpared(people, directory),
+        push_suppressions=MemorySpared(people, directory),
         clock=clock,
     )
 
@@ -165,7 +165,7 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         retractions=SqliteRetractions(files.core),
         recent=SqliteRecentBursts(files.core),
         ledger=SqliteLedger(files.core),
-        sleepers=SqliteDeferredBursts(files.core),
+        deferred_bursts=SqliteDeferredBursts(files.core),
         claims=SqliteClaims(files.core),
         seals=SqliteAudienceSnapshots(files.inboxes, clock),
         inbox=SqliteInbox(files.inboxes),
@@ -175,12 +175,12 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         flags=SqliteAccountFlags(files.core),
         sets=SqliteMemberSets(files.core),
         follows=SqliteFollows(files.core),
-        wants=SqliteSubjectPreferences(files.core),
-        overalls=SqliteAccountPreferences(files.core),
-        partings=SqliteUserBlocks(files.core),
+        subject_preferences=SqliteSubjectPreferences(files.core),
+        account_preferences=SqliteAccountPreferences(files.core),
+        user_blocks=SqliteUserBlocks(files.core),
         preferences=SqlitePreferences(files.core, reader),
         facts=SqliteFacts(files.core),
-        spared=SqlitePushSuppressions(files.core),
+        push_suppressions=SqlitePushSuppressions(files.core),
         clock=clock,
         reopen=partial(sqlite_store, folder, clock),
     )
@@ -205,10 +205,10 @@ def user_block_change(
 class PreferenceWriter:
     """Writes preferences and user blocks, each with a newer time or sequence number than the current one."""
 
-    def __init__(self, directory: Directory, wants: SubjectPreferences, partings: UserBlocks) -> None:
+    def __init__(self, directory: Directory, preferences: SubjectPreferences, user_blocks: UserBlocks) -> None:
         self._directory = directory
-        self._wants = wants
-        self._partings = partings
+        self._preferences = preferences
+        self._user_blocks = user_blocks
         self._last_sequence = 0
 
     def mute(self, user: UserId, subject: Subject) -> None:
@@ -226,13 +226,13 @@ class PreferenceWriter:
     def unblock(self, user: UserId, blocked: UserId, now: datetime) -> None:
         self._last_sequence += 1
         change = user_block_change(self._directory, user, blocked, until=now, sequence=self._last_sequence)
-        self._partings.write([change])
+        self._user_blocks.write([change])
 
     def _write_preference(self, user: UserId, subject: Subject, **change: Any) -> None:
         member = self._member(user)
-        before = self._wants.read_current([(subject, member)]).get((subject, member))
+        before = self._preferences.read_current([(subject, member)]).get((subject, member))
         at = START if before is None else before.at + timedelta(milliseconds=1)
-        self._wants.write([PreferenceChange(subject=subject, member=member, at=at, **change)])
+        self._preferences.write([PreferenceChange(subject=subject, member=member, at=at, **change)])
 
     def _member(self, user: UserId) -> Member:
         return self._directory.accounts([user])[user].member

@@ -13,7 +13,7 @@ from notifier.adapters.cassandra import (
     CassandraRecentBursts,
     Cluster,
 )
-from notifier.adapters.cassandra.schema.partitioning import PARTS
+from notifier.adapters.cassandra.schema.partitioning import BUCKETS
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.errors import StoreUnavailable
@@ -162,7 +162,7 @@ def test_one_of_sixteen_workers_gets_the_slice(cluster: Cluster) -> None:
 
 def test_mention_is_known_only_when_its_burst_is_readable(cluster: Cluster, clock: ManualClock) -> None:
     bursts, sequenced = CassandraBursts(cluster, clock), [Sequenced(mention=mention(), seq=1)]
-    for table in ("burst_runs (", "bursts_of_hour (", "mentions (", "bursts ("):
+    for table in ("burst_runs (", "bursts_by_hour (", "mentions (", "bursts ("):
         with pytest.raises(StoreUnavailable):
             CassandraBursts(LossyCluster(cluster, LOST[0], done=False, at=f"INTO {table}"), clock).write(
                 [burst()], sequenced
@@ -181,7 +181,7 @@ def test_mention_is_known_only_when_its_burst_is_readable(cluster: Cluster, cloc
 
 
 def test_only_moved_or_unplaced_burst_is_placed_again(cluster: Cluster, clock: ManualClock) -> None:
-    for table in ("burst_runs (", "bursts_of_hour ("):
+    for table in ("burst_runs (", "bursts_by_hour ("):
         losing = LossyCluster(cluster, LOST[0], done=False, at=f"INTO {table}")
         bursts, grown = CassandraBursts(losing, clock), burst(version=2, text="grown")
         for _ in range(2):  # a process that crashed halfway has placed nothing
@@ -240,6 +240,6 @@ def test_burst_older_than_retention_is_not_written(cluster: Cluster, clock: Manu
 def test_mentions_are_spread_over_all_partitions(cluster: Cluster, clock: ManualClock) -> None:
     mentions = [Sequenced(mention=replace(mention(), event=replace(EVENT, id=f"e{n}")), seq=1) for n in range(200)]
     CassandraBursts(cluster, clock).write([burst()], mentions)
-    rows = cluster.execute("SELECT part, id FROM mentions")
+    rows = cluster.execute("SELECT bucket, id FROM mentions")
     assert len(rows) == 200
-    assert {part for part, _ in rows} == set(range(PARTS))
+    assert {bucket for bucket, _ in rows} == set(range(BUCKETS))

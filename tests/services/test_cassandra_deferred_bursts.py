@@ -8,7 +8,7 @@ import pytest
 
 from notifier.adapters.cassandra import CassandraDeferredBursts, CassandraLedger, Cluster
 from notifier.adapters.cassandra.driver.session import PLAIN
-from notifier.adapters.cassandra.stores.deferred_bursts import PARTS, RESCANNED_EVERY
+from notifier.adapters.cassandra.stores.deferred_bursts import BUCKETS, RESCANNED_EVERY
 from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
@@ -38,9 +38,9 @@ class CrashingCluster(Cluster):
         queries = list(parameters)
         if self.crash_at and self.crash_at in statement:
             raise StoreUnavailable("for a test")
-        if "SELECT" in statement and "FROM sleepers" in statement:
+        if "SELECT" in statement and "FROM deferred_bursts" in statement:
             self.partitions_read.append(
-                sum(len(slots) * len(PARTS) for slots, *_ in queries if isinstance(slots, list))
+                sum(len(slots) * len(BUCKETS) for slots, *_ in queries if isinstance(slots, list))
             )
         return self.shared.query_each(statement, queries, profile=profile)
 
@@ -50,7 +50,7 @@ def stores(cluster: Cluster, clock: ManualClock) -> tuple[CassandraLedger, Cassa
     return ledger, CassandraDeferredBursts(cluster, clock, ledger.openings)
 
 
-@pytest.mark.parametrize("statement", ["INTO sleepers", "DELETE FROM open_bursts"])
+@pytest.mark.parametrize("statement", ["INTO deferred_bursts", "DELETE FROM open_bursts"])
 def test_crash_while_deferring_leaves_burst_open(cluster: Cluster, clock: ManualClock, statement: str) -> None:
     ledger, sleepers = stores(cluster, clock)
     ledger.store_plans([plan(KEY)])
@@ -61,7 +61,7 @@ def test_crash_while_deferring_leaves_burst_open(cluster: Cluster, clock: Manual
     assert list(ledger.open_bursts()) == []
 
 
-@pytest.mark.parametrize("statement", ["INTO open_slots", "INTO open_bursts", "DELETE FROM sleepers"])
+@pytest.mark.parametrize("statement", ["INTO open_slots", "INTO open_bursts", "DELETE FROM deferred_bursts"])
 def test_crash_while_resuming_keeps_burst_deferred(cluster: Cluster, clock: ManualClock, statement: str) -> None:
     ledger, sleepers = stores(cluster, clock)
     ledger.store_plans([plan(KEY)])
@@ -106,6 +106,6 @@ def test_wake_reads_a_week_once_and_a_day_every_hour(cluster: Cluster, clock: Ma
     clock.advance(timedelta(milliseconds=RESCANNED_EVERY))
     sleepers.wake_due(clock.now(), MANY)
     week, second_read, third_read, day = counting.partitions_read
-    assert week <= 8 * 96 * len(PARTS) + 2 * len(PARTS)
-    assert max(second_read, third_read) <= 2 * len(PARTS)
-    assert 26 * 4 * len(PARTS) <= day <= 26 * 4 * len(PARTS) + 2 * len(PARTS)
+    assert week <= 8 * 96 * len(BUCKETS) + 2 * len(BUCKETS)
+    assert max(second_read, third_read) <= 2 * len(BUCKETS)
+    assert 26 * 4 * len(BUCKETS) <= day <= 26 * 4 * len(BUCKETS) + 2 * len(BUCKETS)

@@ -18,11 +18,11 @@ pytestmark = ON_ENGINES
 
 ADA, BEA = Member(7), Member(400_005)
 STATEMENTS = [
-    "INSERT INTO device_holders",
-    "SELECT device, member, platform, gone",
+    "INSERT INTO device_owners",
+    "SELECT device, member, platform, is_removed",
     "DELETE FROM devices",
     "INSERT INTO devices",
-    "DELETE FROM device_holders",
+    "DELETE FROM device_owners",
 ]
 """In the order in which a registration of another user's device takes effect."""
 
@@ -80,10 +80,10 @@ def test_former_owners_of_device_are_not_stored(cluster: Cluster, clock: ManualC
     registrations: list[DeviceUpdate] = [device(Member(n), n) for n in range(20)]
     for registration in registrations:
         devices.write([registration])
-    assert [row.member for row in cluster.execute("SELECT member FROM device_holders")] == [19]
+    assert [row.member for row in cluster.execute("SELECT member FROM device_owners")] == [19]
     assert [row.member for row in cluster.execute("SELECT member FROM devices")] == [19]
     devices.write([removal_of(device(Member(19), 19))])
-    assert [row.gone for row in cluster.execute("SELECT gone FROM device_holders")] == [True]
+    assert [row.is_removed for row in cluster.execute("SELECT is_removed FROM device_owners")] == [True]
     assert cluster.execute("SELECT member FROM devices") == []
 
 
@@ -91,6 +91,6 @@ def test_registration_ttl_is_its_remaining_lifetime(cluster: Cluster, clock: Man
     clock.advance(timedelta(days=30))
     CassandraDevices(cluster, clock).write([device(ADA, 0)])
     remaining = (DEVICE_KEPT_FOR - timedelta(days=30)) // timedelta(seconds=1)
-    for table, column in (("devices", "told"), ("device_holders", "gone")):
+    for table, column in (("devices", "registration"), ("device_owners", "is_removed")):
         [[ttl]] = cluster.execute(f"SELECT TTL({column}) FROM {table}")
         assert remaining - 60 <= ttl <= remaining

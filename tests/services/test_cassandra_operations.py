@@ -51,9 +51,9 @@ def test_throttle_changes_are_audited_with_operator(cluster: Cluster, clock: Man
 @pytest.mark.parametrize(
     "tamper",
     [
-        "UPDATE audit SET body = 0x00 WHERE book = 'audit' AND number = 1",
-        "DELETE FROM audit WHERE book = 'audit' AND number = 1",
-        "UPDATE audit SET hash = 0x00 WHERE book = 'audit' AND number = 2",
+        "UPDATE audit SET body = 0x00 WHERE list_name = 'audit' AND number = 1",
+        "DELETE FROM audit WHERE list_name = 'audit' AND number = 1",
+        "UPDATE audit SET hash = 0x00 WHERE list_name = 'audit' AND number = 2",
     ],
 )
 def test_tampered_audit_is_detected(cluster: Cluster, clock: ManualClock, tamper: str) -> None:
@@ -112,7 +112,7 @@ def test_dead_letter_with_lost_line_is_listed_after_retry(cluster: Cluster, cloc
     letters = CassandraDeadLetters(cluster, clock)
     letter = DeadLetter(id="mentions/0#7", stage="router", cause="not a Mention", body=b"\0", at=START)
     with pytest.raises(StoreUnavailable):
-        CassandraDeadLetters(LossyCluster(cluster, LOST[0], done=False, at="INTO dead_letters_of_day"), clock).put(
+        CassandraDeadLetters(LossyCluster(cluster, LOST[0], done=False, at="INTO dead_letters_by_day"), clock).put(
             letter
         )
     assert letters.list(9) == []

@@ -85,8 +85,8 @@ def insert_burst(cluster: Cluster, key: BurstKey, age: timedelta) -> None:
 
 def ttls(cluster: Cluster, table: str) -> list[int | None]:
     """Return the TTL of each mark or showing, in the order of their bursts."""
-    rows = cluster.execute(f"SELECT seq, ttl(mark) AS of_mark, ttl(shown) AS of_shown FROM {table}")
-    return [row.of_mark if row.of_mark is not None else row.of_shown for row in sorted(rows)]
+    rows = cluster.execute(f"SELECT seq, ttl(mark) AS of_mark, ttl(also_seen) AS of_seen FROM {table}")
+    return [row.of_mark if row.of_mark is not None else row.of_seen for row in sorted(rows)]
 
 
 @pytest.mark.parametrize("action", ["mark", "see"])
@@ -101,7 +101,7 @@ def test_mark_lives_as_long_as_its_burst(cluster: Cluster, people: CassandraPeop
     assert unknown_ttl is not None
     assert 44 * DAY < half_ttl <= 45 * DAY
     assert 90 * DAY < unknown_ttl <= 91 * DAY
-    assert all(ttl is not None and 7 * DAY < ttl <= 8 * DAY for ttl in ttls(cluster, "marks_of_burst"))
+    assert all(ttl is not None and 7 * DAY < ttl <= 8 * DAY for ttl in ttls(cluster, "marks_by_burst"))
 
 
 def test_mark_and_showing_of_same_burst_are_both_kept(people: CassandraPeople) -> None:
@@ -152,7 +152,7 @@ def test_import_of_many_shards_is_stored_in_both_tables(cluster: Cluster, people
     CassandraFollows(cluster).write_blocks(
         BlockFollows(subject=NOVA, block=block, visible_from=START, members=bitmap) for block in reversed(blocks)
     )
-    for table in ("follows", "follows_of_subject"):
+    for table in ("follows", "follows_by_subject"):
         rows = cluster.execute(f"SELECT block FROM {table} WHERE slot = 1024 ALLOW FILTERING")
         assert sorted(row.block for row in rows) == list(blocks)
     assert viewer(people).follows == {NOVA: START}
@@ -167,7 +167,7 @@ def test_import_of_many_shards_is_stored_in_both_tables(cluster: Cluster, people
 
 
 def test_unreadable_stored_bitmap_is_poison(cluster: Cluster) -> None:
-    insert = "INSERT INTO member_sets (owner, neighbours, shard, kind, blob) VALUES (%s, 0, 0, 'followers', 0x78)"
+    insert = "INSERT INTO member_sets (owner, shard_group, shard, kind, blob) VALUES (%s, 0, 0, 'followers', 0x78)"
     cluster.execute(insert, [str(NOVA)])
     with pytest.raises(Poison):
         CassandraMemberSets(cluster).live(NOVA, [0])

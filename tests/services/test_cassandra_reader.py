@@ -97,11 +97,11 @@ def test_query_before_migration_reports_missing_schema(cluster: Cluster) -> None
     with closing(Cluster(replace(cluster.access, keyspace=f"early_{uuid4().hex[:12]}"), require)) as early:
         early.create()
         with pytest.raises(SchemaOlder, match="The keyspace has no tables of this software"):
-            early.prepare("SELECT subject FROM heads")
+            early.prepare("SELECT subject FROM sequence_heads")
         migrate(early, Phase.PRE)
-        assert early.query("SELECT subject FROM heads") == []
+        assert early.query("SELECT subject FROM sequence_heads") == []
         with pytest.raises(InvalidRequest):  # an invalid query stays an error
-            early.prepare("SELECT nothing FROM heads")
+            early.prepare("SELECT nothing FROM sequence_heads")
 
 
 def test_result_is_freed_after_it_is_read(cluster: Cluster) -> None:

@@ -129,9 +129,9 @@ def test_snapshot_lives_a_week_by_node_and_by_our_clock(cluster: Cluster) -> Non
     clock = ManualClock()
     snapshots = CassandraAudienceSnapshots(cluster, clock)
     snapshots.insert(KEY, [seal(3)])
-    [(ttl,)] = cluster.execute("SELECT ttl(made) FROM sealed")
+    [(ttl,)] = cluster.execute("SELECT ttl(snapshot_name) FROM snapshot_choices")
     assert SNAPSHOT_KEPT_FOR - timedelta(minutes=1) < timedelta(seconds=ttl) <= SNAPSHOT_KEPT_FOR
-    [(ttl,)] = cluster.execute("SELECT ttl(facts) FROM seals")
+    [(ttl,)] = cluster.execute("SELECT ttl(facts) FROM audience_snapshots")
     assert SNAPSHOT_KEPT_FOR < timedelta(seconds=ttl) <= SNAPSHOT_KEPT_FOR + timedelta(hours=1)
     clock.advance(SNAPSHOT_KEPT_FOR - timedelta(milliseconds=1))
     assert list(snapshots.read(KEY, [3])) == [3]
@@ -168,7 +168,7 @@ def test_crash_while_snapshotting_leaves_all_or_nothing(cluster: Cluster, decide
 def test_unreadable_snapshot_is_never_replaced(cluster: Cluster) -> None:
     snapshots = CassandraAudienceSnapshots(cluster, ManualClock())
     snapshots.insert(KEY, [seal(3)])
-    cluster.execute("TRUNCATE seals")
+    cluster.execute("TRUNCATE audience_snapshots")
     with pytest.raises(StoreUnavailable):
         snapshots.insert(KEY, [seal(3)])
 

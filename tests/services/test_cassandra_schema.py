@@ -227,25 +227,26 @@ class TableOptions:
 NARROW, TIERS, WINDOWS = "L10", "T4", "3 DAYS"
 TABLES_BY_OPTIONS = {
     TableOptions(NARROW, 0): """
-        user_ranges member_ranges users numbers members member_sets set_heads follows follows_of_subject seen wants
-        wants_of_subject preferences heads audit leases flags partings partings_of_account reaches lane_tallies
+        user_ranges member_ranges users counters members member_sets follower_counts follows follows_by_subject seen
+        subject_preferences preferences_by_subject account_preferences sequence_heads audit leases account_flags
+        user_blocks user_blocks_by_account author_verdicts lane_tallies
         """,
     TableOptions(NARROW, 0, 10 * DAY): "deleted_members",
-    TableOptions(NARROW, 91 * DAY): "holds",
+    TableOptions(NARROW, 91 * DAY): "held_mentions",
     TableOptions(
         TIERS, 91 * DAY
-    ): "marks bursts burst_runs plans slices claims dead_letters dead_letters_of_day retractions",
-    TableOptions(TIERS, 8 * DAY): "marks_of_burst sendings",
-    TableOptions(WINDOWS, 91 * DAY): "mentions mention_ids mention_trails",
-    TableOptions(WINDOWS, 90 * DAY): "bursts_of_hour inbox",
-    TableOptions(TIERS, 8 * DAY, 3 * 3600): "open_bursts sleepers",
+    ): "marks bursts burst_runs plans slices claims dead_letters dead_letters_by_day retractions",
+    TableOptions(TIERS, 8 * DAY): "marks_by_burst send_log",
+    TableOptions(WINDOWS, 91 * DAY): "mentions mention_ids mentions_by_retraction_key",
+    TableOptions(WINDOWS, 90 * DAY): "bursts_by_hour inbox",
+    TableOptions(TIERS, 8 * DAY, 3 * 3600): "open_bursts deferred_bursts",
     TableOptions(TIERS, 8 * DAY + 3600, 3 * 3600): "open_slots",
-    TableOptions("8 HOURS", 7 * DAY): "sealed",
+    TableOptions("8 HOURS", 7 * DAY): "snapshot_choices",
     TableOptions("10 MINUTES", 600, 600): "burst_changes",
-    TableOptions("8 HOURS", 7 * DAY + 3600): "seals",
+    TableOptions("8 HOURS", 7 * DAY + 3600): "audience_snapshots",
     TableOptions(NARROW, 180 * DAY): "throttles",
-    TableOptions(NARROW, 270 * DAY): "devices device_holders",
-    TableOptions(TIERS, 0): "stays",  # its rows have their own TTLs: two days after their hour
+    TableOptions(NARROW, 270 * DAY): "devices device_owners",
+    TableOptions(TIERS, 0): "active_set_entries",  # its rows have their own TTLs: two days after their hour
 }
 TABLES = {name: options for options, names in TABLES_BY_OPTIONS.items() for name in names.split()}
 
@@ -289,8 +290,10 @@ def test_row_without_own_ttl_gets_default(shipped: Cluster) -> None:
 
 def test_indexes_find_rows_without_their_key(shipped: Cluster) -> None:
     for subject, published in (("mention:nova", True), ("mention:ada", False)):
-        shipped.execute("INSERT INTO heads (subject, published) VALUES (%s, %s) IF NOT EXISTS", (subject, published))
-    unpublished = shipped.execute("SELECT subject FROM heads WHERE published = false LIMIT 10")
+        shipped.execute(
+            "INSERT INTO sequence_heads (subject, published) VALUES (%s, %s) IF NOT EXISTS", (subject, published)
+        )
+    unpublished = shipped.execute("SELECT subject FROM sequence_heads WHERE published = false LIMIT 10")
     assert [row.subject for row in unpublished] == ["mention:ada"]
     for member, seen_at in ((1, 10), (2, 20)):
         shipped.execute("INSERT INTO seen (shard, member, seen_at) VALUES (0, %s, %s)", (member, seen_at))

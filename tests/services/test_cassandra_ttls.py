@@ -46,17 +46,17 @@ CELLS: dict[str, Sequence[str]] = {
     "bursts": ["version", "opened_at", "restricted_to", "blob"],
     "burst_runs": ["opened_at"],
     "mentions": ["blob"],
-    "slices": ["last", "at", "people", "rows", "phones", "note"],
+    "slices": ["last_number", "at", "people", "rows", "phones", "note"],
     "claims": ["attempt", "owner", "claimed_at", "until", "reached"],
     "plans": ["blob"],
-    "sendings": ["intent", "outcome"],
-    "sleepers": ["opened_at"],
-    "throttles": ["tier", "rate", "reason", "who", "starts_at", "ends_at"],
-    "holds": ["author", "accounts", "since", "event", "decision"],
+    "send_log": ["intent", "outcome"],
+    "deferred_bursts": ["opened_at"],
+    "throttles": ["tier", "rate", "reason", "operator", "starts_at", "ends_at"],
+    "held_mentions": ["author", "accounts", "since", "event", "decision"],
     "dead_letters": ["stage", "cause", "body", "at"],
 }
 """Tables whose rows have cells that are always set, with those cells."""
-WITHOUT_CELLS = {"bursts_of_hour", "open_bursts", "dead_letters_of_day"}
+WITHOUT_CELLS = {"bursts_by_hour", "open_bursts", "dead_letters_by_day"}
 
 
 def test_every_row_has_ttl(cluster: Cluster, clock: ManualClock) -> None:
@@ -109,21 +109,23 @@ def test_text_of_held_mention_expires_with_its_waiting_time(cluster: Cluster, cl
     clock.advance(timedelta(days=10))
     CassandraHeldMentions(cluster, clock).put([HeldMention.from_event(event("e9"), (UserId("nova"),))])
     remaining = (MAX_DECISION_WAIT - timedelta(days=10)) // timedelta(seconds=1)
-    [[text_ttl, row_ttl]] = cluster.execute("SELECT TTL(event), TTL(since) FROM holds WHERE id = 'e9' ALLOW FILTERING")
+    [[text_ttl, row_ttl]] = cluster.execute(
+        "SELECT TTL(event), TTL(since) FROM held_mentions WHERE id = 'e9' ALLOW FILTERING"
+    )
     assert remaining - 60 <= text_ttl <= remaining
     assert row_ttl - text_ttl == (RECORD_KEPT_FOR - MAX_DECISION_WAIT) // timedelta(seconds=1)
 
 
 def test_active_set_entry_lives_two_days_longer_than_it_lasts(cluster: Cluster, clock: ManualClock) -> None:
-    stays, now, bits = CassandraActiveSets(cluster, clock), hour_of(START), from_offsets([1])
+    active_sets, now, bits = CassandraActiveSets(cluster, clock), hour_of(START), from_offsets([1])
     ttls = {now: 49 * 3600, now + 24: 73 * 3600, FOREVER: None}
     for token in (None, fencing_token(1)):
-        stays.put(
-            [ActiveSetEntry(kind=SetKind.ACTIVE_24H, last_hour=until, shard=0, bits=bits) for until in ttls],
+        active_sets.put(
+            [ActiveSetEntry(kind=SetKind.ACTIVE_24H, last_hour=last_hour, shard=0, bits=bits) for last_hour in ttls],
             token,
         )
-        for until, ttl in cluster.execute("SELECT until, TTL(blob) FROM stays"):
-            longest_ttl = ttls.pop(until) if token else ttls[until]
+        for last_hour, ttl in cluster.execute("SELECT last_hour, TTL(blob) FROM active_set_entries"):
+            longest_ttl = ttls.pop(last_hour) if token else ttls[last_hour]
             assert (ttl is None) == (longest_ttl is None)
             assert longest_ttl is None or longest_ttl - 60 <= ttl <= longest_ttl
     assert ttls == {}

@@ -15,7 +15,7 @@ WITHIN = 30.0
 """Seconds. While other engines start, a node may exceed the driver's timeout of five."""
 _KEPT = "migrations"
 """Prefix of tables of the migration runner."""
-_AS_DECIDED = {"open_bursts", "sleepers"}
+_AS_DECIDED = {"open_bursts", "deferred_bursts"}
 """Tables written with timestamps of the test's clock, which starts at the same time in all tests.
 
 A tombstone of the last test would win over the next one's writes. If a burst was ever listed, `open_slots` is not

@@ -1,11 +1,12 @@
--- core.db: users, subscriptions, bursts, the delivery ledger, push and operations; everything but inbox rows and the log.
+-- core.db: users, subscriptions, bursts, the delivery ledger, push and operations; everything but inbox rows and the
+-- log.
 --
 -- Conventions, in every table:
 -- - Times are milliseconds since 1970, unless a comment says hours.
 -- - A subject is written `mention:nova`. A burst is (subject, seq).
 -- - `member` is the dense number of a user. A block is 1,024 members, a shard is 131,072 members (128 blocks).
--- - `account`, `blob`, `event`, `intent`, `outcome` and `told` hold values packed by notifier.codec.
--- - `stamp` is the fencing token of the writer: a row with a higher stamp wins. Imported rows have 0.
+-- - `account`, `blob`, `event`, `intent`, `outcome` and `registration` hold values packed by notifier.codec.
+-- - `fencing_token` is that of the writer: a row with a higher token wins. Imported rows have 0.
 -- - `sequence` is the number that the sending service gave the change: the highest wins. Imported rows have 0.
 
 -- Users and their member numbers -------------------------------------------------------------------------------------
@@ -32,23 +33,23 @@ CREATE TABLE users (
 -- Finds the deleted accounts of a shard, which get no alerts.
 CREATE INDEX users_deleted ON users (member) WHERE deleted = 1;
 
--- The same users by member number.
+-- Users by member number.
 CREATE TABLE members (
     member INTEGER PRIMARY KEY,
-    user   TEXT NOT NULL
+    user   TEXT    NOT NULL
 );
 
 -- The next free number of each kind. A number that was given is never given again.
-CREATE TABLE numbers (
-    book TEXT    NOT NULL PRIMARY KEY,
-    free INTEGER NOT NULL
+CREATE TABLE counters (
+    name        TEXT    NOT NULL PRIMARY KEY,
+    next_number INTEGER NOT NULL
 ) WITHOUT ROWID;
 
-INSERT INTO numbers (book, free) VALUES ('members', 0);
+INSERT INTO counters (name, next_number) VALUES ('members', 0);
 
 -- Account flags of the platform (verified, vip, deleted), one row a flag. A flag's members of a shard are neighbors,
 -- because the bitmap of the VIPs is made of exactly these rows.
-CREATE TABLE flags (
+CREATE TABLE account_flags (
     flag     TEXT    NOT NULL,
     shard    INTEGER NOT NULL,
     member   INTEGER NOT NULL,
@@ -62,31 +63,31 @@ CREATE TABLE flags (
 -- Bitmaps of members, one a shard and kind. The owner is a subject, or '' for sets that concern every subject.
 -- The sets of one owner in one shard are neighbors: an audience snapshot reads exactly them.
 CREATE TABLE member_sets (
-    owner TEXT    NOT NULL,
-    shard INTEGER NOT NULL,
-    kind  TEXT    NOT NULL,
-    blob  BLOB    NOT NULL,
-    stamp INTEGER NOT NULL DEFAULT 0,
+    owner         TEXT    NOT NULL,
+    shard         INTEGER NOT NULL,
+    kind          TEXT    NOT NULL,
+    blob          BLOB    NOT NULL,
+    fencing_token INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (owner, shard, kind)
 ) WITHOUT ROWID;
 
--- Sizes of a subject's audience. `counts` has one unsigned 32-bit little-endian number for each shard.
-CREATE TABLE set_heads (
-    subject TEXT    NOT NULL PRIMARY KEY,
-    total   INTEGER NOT NULL,
-    counts  BLOB    NOT NULL,
-    stamp   INTEGER NOT NULL DEFAULT 0
+-- Sizes of a subject's audience. `by_shard` has one unsigned 32-bit little-endian number for each shard.
+CREATE TABLE follower_counts (
+    subject       TEXT    NOT NULL PRIMARY KEY,
+    total         INTEGER NOT NULL,
+    by_shard      BLOB    NOT NULL,
+    fencing_token INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- Active-set entries: these members are in this set until this hour since 1970. The order is that in which the roll-up
--- reads, shard after shard.
-CREATE TABLE stays (
-    kind  TEXT    NOT NULL,
-    shard INTEGER NOT NULL,
-    until INTEGER NOT NULL,
-    blob  BLOB    NOT NULL,
-    stamp INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (kind, shard, until)
+-- Active-set entries, each with the hour since 1970 until which its members are in the set. The order is that in which
+-- the roll-up reads, shard after shard.
+CREATE TABLE active_set_entries (
+    kind          TEXT    NOT NULL,
+    shard         INTEGER NOT NULL,
+    last_hour     INTEGER NOT NULL,
+    blob          BLOB    NOT NULL,
+    fencing_token INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (kind, shard, last_hour)
 ) WITHOUT ROWID;
 
 -- What users follow, want, block and have seen -------------------------------------------------------------------------
@@ -108,7 +109,7 @@ CREATE INDEX follows_by_shard ON follows (subject, block / 128, visible_from);
 -- Subject preferences: how much a member wants of a subject, followed or not, and the time before which nothing of it
 -- is shown. The latest change of each column wins, by its `_at` column, which is -1 while the column was never set.
 -- Slots as in `follows`; slot 1024 is a mute by all members of the bitmap.
-CREATE TABLE wants (
+CREATE TABLE subject_preferences (
     block           INTEGER NOT NULL,
     slot            INTEGER NOT NULL,
     subject         TEXT    NOT NULL,
@@ -120,32 +121,32 @@ CREATE TABLE wants (
     PRIMARY KEY (block, slot, subject)
 ) WITHOUT ROWID;
 
-CREATE INDEX wants_by_shard ON wants (subject, block / 128);
+CREATE INDEX subject_preferences_by_shard ON subject_preferences (subject, block / 128);
 
--- Account preferences, one row for each thing that the member has set: volume, the time from which silenced bursts are
--- shown again, alerts, quiet hours, time zone, digest hour. The latest change of a thing wins. A shard is one range.
-CREATE TABLE preferences (
+-- Account preferences, one row for each field that the member has set: volume, the time from which silenced bursts are
+-- shown again, alerts, quiet hours, time zone, digest hour. The latest change of a field wins. A shard is one range.
+CREATE TABLE account_preferences (
     member INTEGER NOT NULL,
-    thing  TEXT    NOT NULL,
+    field  TEXT    NOT NULL,
     value  TEXT    NOT NULL,
     at     INTEGER NOT NULL,
-    PRIMARY KEY (member, thing)
+    PRIMARY KEY (member, field)
 ) WITHOUT ROWID;
 
--- User blocks, one row on each side: `blocks` for the member who blocks, `blocked_by` for the other. `until` is in the
--- year 9999 while the block stands; an unblock keeps the row, so that a late block loses to it. By side, because all
--- rows of the member's own blocks are read, and only the first of the others.
-CREATE TABLE partings (
-    member   INTEGER NOT NULL,
-    other    TEXT    NOT NULL,
-    side     TEXT    NOT NULL CHECK (side IN ('blocks', 'blocked_by')),
-    until    INTEGER NOT NULL,
-    sequence INTEGER NOT NULL,
-    PRIMARY KEY (member, side, other)
+-- User blocks, one row for each side of a block: `blocks` for the member who blocks, `blocked_by` for the other.
+-- `until` is in the year 9999 while the block stands; an unblock keeps the row, so that a late block loses to it. By
+-- direction, because all rows of the member's own blocks are read, and only the first of the others.
+CREATE TABLE user_blocks (
+    member        INTEGER NOT NULL,
+    other_account TEXT    NOT NULL,
+    direction     TEXT    NOT NULL CHECK (direction IN ('blocks', 'blocked_by')),
+    until         INTEGER NOT NULL,
+    sequence      INTEGER NOT NULL,
+    PRIMARY KEY (member, direction, other_account)
 ) WITHOUT ROWID;
 
 -- Finds the members of a shard who are hidden from an account.
-CREATE INDEX partings_by_other ON partings (other, member, until);
+CREATE INDEX user_blocks_by_account ON user_blocks (other_account, member, until);
 
 -- Marks of a member on a burst (read, unread, hidden; `none` after a mark was taken back).
 CREATE TABLE marks (
@@ -168,19 +169,19 @@ CREATE TABLE seen (
 CREATE INDEX seen_by_shard ON seen (member / 131072, seen_at);
 
 -- Bursts that are newer than `seen_at` but were on a page that was marked as seen.
-CREATE TABLE seen_newer (
+CREATE TABLE also_seen (
     member  INTEGER NOT NULL,
     subject TEXT    NOT NULL,
     seq     INTEGER NOT NULL,
     PRIMARY KEY (member, subject, seq)
 ) WITHOUT ROWID;
 
-CREATE INDEX seen_newer_by_burst ON seen_newer (subject, seq, member);
+CREATE INDEX also_seen_by_burst ON also_seen (subject, seq, member);
 
 -- Bursts and mentions --------------------------------------------------------------------------------------------------
 
 -- Sequence heads, changed only by compare-and-set on the version. `published` is 0 while the head's outbox holds work.
-CREATE TABLE heads (
+CREATE TABLE sequence_heads (
     subject   TEXT    NOT NULL PRIMARY KEY,
     version   INTEGER NOT NULL,
     nonce     TEXT    NOT NULL,
@@ -189,7 +190,7 @@ CREATE TABLE heads (
 ) WITHOUT ROWID;
 
 -- Finds the work of coordinators that died.
-CREATE INDEX heads_unpublished ON heads (subject) WHERE published = 0;
+CREATE INDEX sequence_heads_unpublished ON sequence_heads (subject) WHERE published = 0;
 
 -- `restricted_to` is the account whose followers alone may see the burst, '' for a public one. It is a column so that
 -- a page can skip what its viewer may not see.
@@ -204,7 +205,7 @@ CREATE TABLE bursts (
 ) WITHOUT ROWID;
 
 -- Read from the end. The primary key adds the seq.
-CREATE INDEX bursts_of_a_subject ON bursts (subject, opened_at);
+CREATE INDEX bursts_by_subject ON bursts (subject, opened_at);
 CREATE INDEX bursts_by_opening ON bursts (opened_at);
 
 -- Change feed of the bursts: the transaction that writes a burst adds a row. The newest 50,000 rows or a few more are
@@ -230,46 +231,46 @@ CREATE TABLE mentions (
 -- Deduplication, and the outcome for each account that an event names: a seq, or a refusal with subject ''.
 -- The id comes first, because it may be looked up without its source.
 CREATE TABLE mention_ids (
-    id      TEXT NOT NULL,
-    source  TEXT NOT NULL,
-    account TEXT NOT NULL,
-    subject TEXT NOT NULL,
+    id      TEXT    NOT NULL,
+    source  TEXT    NOT NULL,
+    account TEXT    NOT NULL,
+    subject TEXT    NOT NULL,
     seq     INTEGER,
     refusal TEXT,
     PRIMARY KEY (id, source, account, subject)
 ) WITHOUT ROWID;
 
--- Retractions; the highest rank wins. A trail is the key by which a retraction finds mentions, and is found by them:
+-- Retractions; the highest rank wins. By its key a retraction finds mentions, and is found by them:
 -- `tweet/N/A/T` (tweet T of the author A, whose name has N letters), `author/A`, or `day/D/A` (what A wrote on day D,
 -- which may be a lot).
 CREATE TABLE retractions (
-    trail TEXT    NOT NULL PRIMARY KEY,
-    rank  INTEGER NOT NULL,
-    blob  BLOB    NOT NULL
+    retraction_key TEXT    NOT NULL PRIMARY KEY,
+    rank           INTEGER NOT NULL,
+    blob           BLOB    NOT NULL
 ) WITHOUT ROWID;
 
--- The mentions that a retraction with this trail concerns.
-CREATE TABLE mention_trails (
-    trail   TEXT    NOT NULL,
-    subject TEXT    NOT NULL,
-    seq     INTEGER NOT NULL,
-    source  TEXT    NOT NULL,
-    id      TEXT    NOT NULL,
-    PRIMARY KEY (trail, subject, seq, source, id)
+-- The mentions that a retraction with this key concerns.
+CREATE TABLE mentions_by_retraction_key (
+    retraction_key TEXT    NOT NULL,
+    subject        TEXT    NOT NULL,
+    seq            INTEGER NOT NULL,
+    source         TEXT    NOT NULL,
+    id             TEXT    NOT NULL,
+    PRIMARY KEY (retraction_key, subject, seq, source, id)
 ) WITHOUT ROWID;
 
--- Moderation: operators' verdicts on mentioners. The latest verdict on an account wins.
-CREATE TABLE reaches (
-    user    TEXT    NOT NULL PRIMARY KEY,
-    verdict TEXT    NOT NULL,
-    reason  TEXT    NOT NULL,
-    who     TEXT    NOT NULL,
-    at      INTEGER NOT NULL
+-- Operators' verdicts on authors. The latest verdict on an account wins.
+CREATE TABLE author_verdicts (
+    user     TEXT    NOT NULL PRIMARY KEY,
+    verdict  TEXT    NOT NULL,
+    reason   TEXT    NOT NULL,
+    operator TEXT    NOT NULL,
+    at       INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Held mentions: they wait for an operator's decision, or have one. `event` is NULL after 30 days; the row is deleted
+-- Mentions that wait for an operator's decision, or have one. `event` is NULL after 30 days; the row is deleted
 -- after 91 days.
-CREATE TABLE holds (
+CREATE TABLE held_mentions (
     id       TEXT    NOT NULL,
     source   TEXT    NOT NULL,
     author   TEXT    NOT NULL,
@@ -280,8 +281,8 @@ CREATE TABLE holds (
     PRIMARY KEY (id, source)
 );
 
-CREATE INDEX holds_by_since ON holds (since);
-CREATE INDEX holds_waiting ON holds (since) WHERE decision IS NULL;
+CREATE INDEX held_mentions_by_time ON held_mentions (since);
+CREATE INDEX held_mentions_waiting ON held_mentions (since) WHERE decision IS NULL;
 
 -- Delivery ledger ------------------------------------------------------------------------------------------------------
 
@@ -303,9 +304,9 @@ CREATE TABLE open_bursts (
 
 CREATE INDEX open_bursts_by_opening ON open_bursts (opened_at);
 
--- Deferred bursts: they have nothing to do before `until`, because their last users have quiet hours or a provider must
--- not be asked yet. An open burst is here or in open_bursts; of this table the dispatcher reads only what is due.
-CREATE TABLE sleepers (
+-- Deferred bursts, which have nothing to do before `until`, because their last users have quiet hours or a provider
+-- must not be asked yet. An open burst is here or in open_bursts; of this table the dispatcher reads only what is due.
+CREATE TABLE deferred_bursts (
     subject   TEXT    NOT NULL,
     seq       INTEGER NOT NULL,
     opened_at INTEGER NOT NULL,
@@ -313,7 +314,7 @@ CREATE TABLE sleepers (
     PRIMARY KEY (subject, seq)
 ) WITHOUT ROWID;
 
-CREATE INDEX sleepers_by_waking ON sleepers (until);
+CREATE INDEX deferred_bursts_by_wake_up ON deferred_bursts (until);
 
 -- Write-once facts about slices. `slice` is written `mention:nova#12/rows/p1/0-63`. In the fact that ends a slice of
 -- rows, `phones` is how many of its users may be alerted; it is NULL where they were not counted.
@@ -322,13 +323,13 @@ CREATE TABLE slices (
     seq     INTEGER NOT NULL,
     slice   TEXT    NOT NULL,
     fact    TEXT    NOT NULL,
-    n       INTEGER NOT NULL,
+    number  INTEGER NOT NULL,
     at      INTEGER NOT NULL,
     people  INTEGER NOT NULL,
     rows    INTEGER NOT NULL,
     note    TEXT    NOT NULL,
     phones  INTEGER,
-    PRIMARY KEY (subject, seq, slice, fact, n)
+    PRIMARY KEY (subject, seq, slice, fact, number)
 ) WITHOUT ROWID;
 
 -- Leases of workers on slices. `reached` is how far the last holder got.
@@ -346,58 +347,58 @@ CREATE TABLE claims (
 
 -- Push -----------------------------------------------------------------------------------------------------------------
 
--- The highest-ranked change of each device: its owner and its address as registered, or a removal (`told` is NULL).
--- A row is deleted 270 days after its `at`, when others are written.
+-- The highest-ranked change of each device: its owner and its address as registered, or a removal (`registration` is
+-- NULL). A row is deleted 270 days after its `at`, when others are written.
 CREATE TABLE devices (
-    device   TEXT    NOT NULL PRIMARY KEY,
-    platform TEXT    NOT NULL,
-    member   INTEGER NOT NULL,
-    at       INTEGER NOT NULL,
-    told     BLOB
+    device       TEXT    NOT NULL PRIMARY KEY,
+    platform     TEXT    NOT NULL,
+    member       INTEGER NOT NULL,
+    at           INTEGER NOT NULL,
+    registration BLOB
 );
 
 -- By member, so that the devices of a block are one range.
-CREATE INDEX devices_of_platform ON devices (platform, member) WHERE told IS NOT NULL;
-CREATE INDEX devices_by_moment ON devices (at);
+CREATE INDEX devices_by_platform ON devices (platform, member) WHERE registration IS NOT NULL;
+CREATE INDEX devices_by_time ON devices (at);
 
 -- Send log, one row a batch of alerts: `intent` is written before the batch is sent, `outcome` (what failed) after it.
 -- `outcome` is NULL while the batch is being sent, and after a crash. A row is deleted eight days after its `at`, when
 -- others are written.
-CREATE TABLE sendings (
+CREATE TABLE send_log (
     subject  TEXT    NOT NULL,
     seq      INTEGER NOT NULL,
     shard    INTEGER NOT NULL,
     platform TEXT    NOT NULL,
     tier     TEXT    NOT NULL,
-    n        INTEGER NOT NULL,
+    number   INTEGER NOT NULL,
     at       INTEGER NOT NULL,
     intent   BLOB    NOT NULL,
     outcome  BLOB,
-    PRIMARY KEY (subject, seq, shard, platform, tier, n)
+    PRIMARY KEY (subject, seq, shard, platform, tier, number)
 ) WITHOUT ROWID;
 
-CREATE INDEX sendings_by_moment ON sendings (at);
+CREATE INDEX send_log_by_time ON send_log (at);
 
 -- Operations -----------------------------------------------------------------------------------------------------------
 
--- A rate of NULL is a pause.
+-- Throttles of tiers. A rate of NULL is a pause.
 CREATE TABLE throttles (
     id        TEXT    NOT NULL PRIMARY KEY,
     tier      TEXT    NOT NULL,
     rate      REAL,
     reason    TEXT    NOT NULL,
-    who       TEXT    NOT NULL,
+    operator  TEXT    NOT NULL,
     starts_at INTEGER NOT NULL,
     ends_at   INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 CREATE INDEX throttles_by_end ON throttles (ends_at);
 
--- Append-only. Each hash is SHA-256 over the previous hash and the row's body, so a changed row is detected.
+-- Audit log, append-only. Each hash is SHA-256 over the previous hash and the row's body, so a changed row is detected.
 CREATE TABLE audit (
     number INTEGER PRIMARY KEY,
-    hash   BLOB NOT NULL,
-    body   BLOB NOT NULL
+    hash   BLOB    NOT NULL,
+    body   BLOB    NOT NULL
 );
 
 CREATE TABLE dead_letters (

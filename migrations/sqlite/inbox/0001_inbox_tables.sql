@@ -1,4 +1,4 @@
--- inbox-NN.db: inbox rows and audience snapshots ("seals") of the shards with shard % 8 = NN. Times are milliseconds
+-- inbox-NN.db: inbox rows and audience snapshots of the shards with shard % 8 = NN. Times are milliseconds
 -- since 1970. A shard's snapshot and its rows share a file: its write-ahead log keeps their order, so after a power
 -- cut no row stands without the snapshot from which it was written.
 
@@ -16,15 +16,16 @@ CREATE TABLE inbox (
     PRIMARY KEY (member_range, inbox_window, subject, opened_at, seq, tier)
 ) WITHOUT ROWID;
 
--- Audience snapshots. `facts` (counts) stands before `blob` (bitmaps), so that it can be read without them.
-CREATE TABLE seals (
-    subject   TEXT    NOT NULL,
-    seq       INTEGER NOT NULL,
-    shard     INTEGER NOT NULL,
-    facts     BLOB    NOT NULL,
-    blob      BLOB    NOT NULL,
-    sealed_at INTEGER NOT NULL,
+-- Audience snapshots, one for each shard of a burst. `facts` (counts) stands before `blob` (bitmaps), so that it can be
+-- read without them.
+CREATE TABLE audience_snapshots (
+    subject  TEXT    NOT NULL,
+    seq      INTEGER NOT NULL,
+    shard    INTEGER NOT NULL,
+    facts    BLOB    NOT NULL,
+    blob     BLOB    NOT NULL,
+    taken_at INTEGER NOT NULL,
     PRIMARY KEY (subject, seq, shard)
 ) WITHOUT ROWID;
 
-CREATE INDEX seals_by_time ON seals (sealed_at);
+CREATE INDEX audience_snapshots_by_time ON audience_snapshots (taken_at);

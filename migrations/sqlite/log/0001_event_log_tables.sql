@@ -11,13 +11,13 @@ CREATE TABLE records (
 ) WITHOUT ROWID;
 
 -- The next offset of each partition. It is a table of its own, so that offsets go on after old records are deleted.
-CREATE TABLE ends (
+CREATE TABLE next_offsets (
     partition   TEXT    NOT NULL PRIMARY KEY,
     next_offset INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 -- The last offset that each group has committed.
-CREATE TABLE commits (
+CREATE TABLE committed_offsets (
     consumer_group TEXT    NOT NULL,
     partition      TEXT    NOT NULL,
     offset         INTEGER NOT NULL,
@@ -33,9 +33,9 @@ CREATE TABLE consumers (
     PRIMARY KEY (consumer_group, stream, owner)
 ) WITHOUT ROWID;
 
--- Partition leases: one consumer of a group reads a partition. `epoch` grows with each change of owner and fences the
--- previous one.
-CREATE TABLE holds (
+-- Leases of partitions. One consumer of a group reads a partition. `epoch` grows with each change of owner and fences
+-- the previous one.
+CREATE TABLE partition_leases (
     consumer_group TEXT    NOT NULL,
     partition      TEXT    NOT NULL,
     owner          TEXT    NOT NULL,

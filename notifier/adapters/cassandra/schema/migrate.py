@@ -30,7 +30,7 @@ _IDS = UUID("0d2f1b8e-6c56-4b0e-8a57-2f3f5c1f7a11")
 # name, and the losing table would disappear with its rows. The holder expires by TTL, on the server's clock.
 _MAKE = """
 CREATE TABLE IF NOT EXISTS migrations (
-    book       text,
+    list_name        text,
     holder     text static,
     phase      text,
     number     int,
@@ -38,28 +38,28 @@ CREATE TABLE IF NOT EXISTS migrations (
     checksum   text,
     begun_at   bigint,
     applied_at bigint,
-    PRIMARY KEY ((book), phase, number)
+    PRIMARY KEY ((list_name), phase, number)
 ) WITH id = {id}
   AND compaction = {{'class': 'UnifiedCompactionStrategy', 'scaling_parameters': 'L10'}}
   AND default_time_to_live = 0
   AND gc_grace_seconds = 86400
 """
-READ = "SELECT phase, number, name, checksum, applied_at FROM migrations WHERE book = 'schema'"
-_HOLDER = "SELECT holder FROM migrations WHERE book = 'schema' LIMIT 1"
-_TAKE = "UPDATE migrations USING TTL %s SET holder = %s WHERE book = 'schema' IF holder = null"
-_KEEP = "UPDATE migrations USING TTL %s SET holder = %s WHERE book = 'schema' IF holder = %s"
-_FREE = "UPDATE migrations SET holder = null WHERE book = 'schema' IF holder = %s"
+READ = "SELECT phase, number, name, checksum, applied_at FROM migrations WHERE list_name = 'schema'"
+_HOLDER = "SELECT holder FROM migrations WHERE list_name = 'schema' LIMIT 1"
+_TAKE = "UPDATE migrations USING TTL %s SET holder = %s WHERE list_name = 'schema' IF holder = null"
+_KEEP = "UPDATE migrations USING TTL %s SET holder = %s WHERE list_name = 'schema' IF holder = %s"
+_FREE = "UPDATE migrations SET holder = null WHERE list_name = 'schema' IF holder = %s"
 # Applied only while the writer holds the lock: a runner that stalled beyond its term must not write.
 _BEGIN = f"""
 BEGIN BATCH
     {_KEEP};
-    INSERT INTO migrations (book, phase, number, name, checksum, begun_at) VALUES ('schema', %s, %s, %s, %s, %s);
+    INSERT INTO migrations (list_name, phase, number, name, checksum, begun_at) VALUES ('schema', %s, %s, %s, %s, %s);
 APPLY BATCH
 """
 _APPLIED = f"""
 BEGIN BATCH
     {_KEEP};
-    UPDATE migrations SET applied_at = %s WHERE book = 'schema' AND phase = %s AND number = %s;
+    UPDATE migrations SET applied_at = %s WHERE list_name = 'schema' AND phase = %s AND number = %s;
 APPLY BATCH
 """
 

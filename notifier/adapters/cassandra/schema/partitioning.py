@@ -9,11 +9,11 @@ from notifier.domain.ids import Subject, UserId
 
 RUN = 1_024
 """Bursts of a subject per partition of `bursts`."""
-PARTS = 16
-"""Partitions per hour of bursts, per burst's mentions, of held mentions, and of verdicts on mentioners."""
+BUCKETS = 16
+"""Partitions per hour of bursts, per burst's mentions, of held mentions, and of verdicts on authors."""
 HOUR = 3_600_000
 """One hour in milliseconds."""
-NEIGHBOURS = 8
+SHARD_GROUP = 8
 """Shards whose member sets, and whose audience snapshots, share a partition.
 
 A slice reads them with few queries, and no answer exceeds 640 KB (five dense sets).
@@ -28,24 +28,24 @@ def hour_of(ms: int) -> int:
     return ms // HOUR
 
 
-def neighbours_of(shard: int) -> int:
-    return shard // NEIGHBOURS
+def shard_group_of(shard: int) -> int:
+    return shard // SHARD_GROUP
 
 
-def part_of_subject(subject: Subject) -> int:
-    return crc32(str(subject).encode()) % PARTS
+def bucket_of_subject(subject: Subject) -> int:
+    return crc32(str(subject).encode()) % BUCKETS
 
 
-def part_of_event(event: EventId) -> int:
-    return part_of_event_id(event.id)
+def bucket_of_event(event: EventId) -> int:
+    return bucket_of_event_id(event.id)
 
 
-def part_of_event_id(id: str) -> int:
-    return crc32(id.encode()) % PARTS
+def bucket_of_event_id(id: str) -> int:
+    return crc32(id.encode()) % BUCKETS
 
 
-def part_of_user(user: UserId) -> int:
-    return crc32(user.encode()) % PARTS
+def bucket_of_user(user: UserId) -> int:
+    return crc32(user.encode()) % BUCKETS
 
 
 # TTLs: each row is written with the rest of its lifetime, so that all rows of a burst expire together.

@@ -33,7 +33,7 @@ RANGES_AT_ONCE = 128
 _BURSTS = "SELECT blob FROM bursts"
 _PLANS = "SELECT subject, seq FROM plans"
 _ROWS = "SELECT member_range, opened_at, subject, seq, tier, members FROM inbox"
-_OF_BURST = statement("archive_burst")
+_OF_BURST = statement("read_burst_rows")
 
 
 class CassandraArchive:

@@ -33,7 +33,7 @@ LAPSE = 0
 """The seq of a lapse. No burst has it."""
 
 _PUT = "INSERT INTO burst_changes (bucket, at, subject, seq, version) VALUES (?, ?, ?, ?, ?)"
-_AFTER = statement("burst_changes_after")
+_AFTER = statement("read_burst_changes")
 
 Changed = tuple[str, int]
 """Subject and seq of a burst, or nonce and LAPSE of a lapse."""

@@ -4,12 +4,12 @@ A burst is in three tables:
 
 - `bursts`, by (subject, run) with run = seq // 1024, holds the burst. Only this table has its current state.
 - `burst_runs` has a row per run. Its `opened_at` is never null, and no burst of the run opened earlier.
-- `bursts_of_hour`, by the hour of opening and the subject's part, points to the burst.
+- `bursts_by_hour`, by the hour of opening and the subject's bucket, points to the burst.
 
-A re-stamped burst also keeps the `bursts_of_hour` row of its former opening. Readers of that table compare the burst's
+A re-stamped burst also keeps the `bursts_by_hour` row of its former opening. Readers of that table compare the burst's
 own `opened_at`, and skip rows that differ or that point to no burst.
 
-A mention is in `mentions`, in the part of its event's id, and in `mention_ids`.
+A mention is in `mentions`, in the bucket of its event's id, and in `mention_ids`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,11 +22,11 @@ from notifier.adapters.cassandra.driver.batching import ROWS_IN_A_BATCH, Row, ba
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
 from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.schema.partitioning import (
+    BUCKETS,
     KEPT,
-    PARTS,
+    bucket_of_event,
+    bucket_of_subject,
     hour_of,
-    part_of_event,
-    part_of_subject,
     run_of,
     seconds_until,
 )
@@ -34,7 +34,7 @@ from notifier.adapters.cassandra.stores.burst_changes import BurstChangeEntry, p
 from notifier.adapters.cassandra.stores.retractions import (
     BLANK,
     CHANGE,
-    PUT_TRAIL,
+    PUT_KEY,
     blanked_rows,
     changed_rows,
     expiry_of,
@@ -57,8 +57,8 @@ _PUT_ID = statement("put_mention_id")
 _RUN = "SELECT opened_at FROM burst_runs WHERE subject = ? AND run = ?"
 # A run has no explicit TTL: the table's default, counted from its last burst, outlives all of its bursts.
 _PUT_RUN = "INSERT INTO burst_runs (subject, run, opened_at) VALUES (?, ?, ?)"
-_PUT_HOUR = "INSERT INTO bursts_of_hour (hour, part, opened_at, subject, seq) VALUES (?, ?, ?, ?, ?) USING TTL ?"
-_PUT_MENTION = "INSERT INTO mentions (subject, seq, part, source, id, blob) VALUES (?, ?, ?, ?, ?, ?) USING TTL ?"
+_PUT_HOUR = "INSERT INTO bursts_by_hour (hour, bucket, opened_at, subject, seq) VALUES (?, ?, ?, ?, ?) USING TTL ?"
+_PUT_MENTION = "INSERT INTO mentions (subject, seq, bucket, source, id, blob) VALUES (?, ?, ?, ?, ?, ?) USING TTL ?"
 _REFUSE = "INSERT INTO mention_ids (id, source, account, subject, refusal) VALUES (?, ?, ?, '', ?) USING TTL ?"
 _READ = "SELECT blob FROM bursts WHERE subject = ? AND run = ? AND seq = ?"
 _KNOWN = "SELECT id FROM mention_ids WHERE id IN ? AND source = ? AND account = ? AND subject = ?"
@@ -66,7 +66,7 @@ _OUTCOMES = "SELECT source, account, subject, seq, refusal FROM mention_ids WHER
 _OUTCOMES_OF_ONE = f"{_OUTCOMES} AND source = ?"
 
 _PARTITION = itemgetter(0, 1, 2)
-"""Partition key of a mention row: subject, seq and part."""
+"""Partition key of a mention row: subject, seq and bucket."""
 
 IDS_AT_ONCE = 16
 """Ids per query. Most are unknown; the nodes' Bloom filters answer that for less than a query costs."""
@@ -95,10 +95,10 @@ class CassandraBursts:
         # is known only once its burst is readable. So does the change feed: a reader of a change then reads a burst at
         # least as new. Changed mentions are written repeatedly, until the caller succeeds.
         new = [(burst, life) for burst, life in kept if self._placed.get(burst.key) != burst.opened_at]
-        by_part = groupby(sorted((_mention(s, life) for s, life in lasting), key=_PARTITION), _PARTITION)
-        parts = [batch for _, part in by_part for batch in batches(part, ROWS_IN_A_BATCH)]
-        paths = batches((trail for s, life in lasting for trail in retraction_key_rows(s, life)), ROWS_IN_A_BATCH)
-        writes = [(_PUT_MENTION, parts), (PUT_TRAIL, paths)]
+        by_bucket = groupby(sorted((_mention(s, life) for s, life in lasting), key=_PARTITION), _PARTITION)
+        mention_rows = [batch for _, rows in by_bucket for batch in batches(rows, ROWS_IN_A_BATCH)]
+        key_rows = batches((row for s, life in lasting for row in retraction_key_rows(s, life)), ROWS_IN_A_BATCH)
+        writes = [(_PUT_MENTION, mention_rows), (PUT_KEY, key_rows)]
         self._cluster.query_all(
             [*self._places(new), *(batched_rows(put, batch) for put, rows in writes for batch in rows)]
         )
@@ -173,7 +173,7 @@ class CassandraBursts:
 
 def _place(burst: Burst, life: Life) -> tuple[object, ...]:
     subject, ms = burst.key.subject, to_ms(burst.opened_at)
-    return hour_of(ms), part_of_subject(subject), ms, str(subject), burst.key.seq, life
+    return hour_of(ms), bucket_of_subject(subject), ms, str(subject), burst.key.seq, life
 
 
 def _row(burst: Burst, life: Life) -> tuple[object, ...]:
@@ -185,14 +185,14 @@ def _row(burst: Burst, life: Life) -> tuple[object, ...]:
 def _mention(sequenced: Sequenced, life: Life) -> tuple[object, ...]:
     mention = sequenced.mention
     event = mention.event
-    return str(mention.subject), sequenced.seq, part_of_event(event), event.source, event.id, pack(mention), life
+    return str(mention.subject), sequenced.seq, bucket_of_event(event), event.source, event.id, pack(mention), life
 
 
 def _mention_id(sequenced: Sequenced, life: Life) -> tuple[object, ...]:
     mention, seq = sequenced.mention, sequenced.seq
     event, subject = mention.event, mention.subject
-    stamp = to_ms(mention.happened_at) * 1_000 - seq
-    return event.id, event.source, subject.owner, str(subject), seq, stamp, life
+    timestamp = to_ms(mention.happened_at) * 1_000 - seq
+    return event.id, event.source, subject.owner, str(subject), seq, timestamp, life
 
 
 def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
@@ -205,10 +205,10 @@ def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
     )
 
 
-# Bursts of all subjects, newest first: read hour by hour. The parts of an hour are merged, with a few rows of each
+# Bursts of all subjects, newest first: read hour by hour. The buckets of an hour are merged, with a few rows of each
 # in memory.
 
-_PAGE = statement("recent_bursts")
+_PAGE = statement("read_recent_bursts")
 AHEAD = timedelta(hours=1)
 """A burst may open slightly in the future, by another machine's clock or to follow its predecessor."""
 LAST = (1 << 63) - 1
@@ -248,28 +248,30 @@ class CassandraRecentBursts:
         if after is not None:
             end = to_ms(after.opened_at), str(after.burst.subject), after.burst.seq
         for hour in range(hour_of(min(end[0], last)), hour_of(first) - 1, -1):
-            yield from self._hour(hour, end, first, max(1, limit // PARTS))
+            yield from self._hour(hour, end, first, max(1, limit // BUCKETS))
 
     def _hour(self, hour: int, end: RecentEntry, first: int, size: int) -> Iterator[RecentEntry]:
-        pages = self._cluster.query_each(_PAGE, [(hour, part, *end, first, size) for part in range(PARTS)])
-        parts = [self._part(hour, part, page, first, size) for part, page in enumerate(pages)]
-        yield from merge(*parts, reverse=True)
+        pages = self._cluster.query_each(_PAGE, [(hour, bucket, *end, first, size) for bucket in range(BUCKETS)])
+        buckets = [self._bucket(hour, bucket, page, first, size) for bucket, page in enumerate(pages)]
+        yield from merge(*buckets, reverse=True)
 
-    def _part(self, hour: int, part: int, page: Sequence[RecentEntry], first: int, size: int) -> Iterator[RecentEntry]:
+    def _bucket(
+        self, hour: int, bucket: int, page: Sequence[RecentEntry], first: int, size: int
+    ) -> Iterator[RecentEntry]:
         while page:
             yield from map(tuple, page)
             if len(page) < size:
                 return
-            page = self._cluster.query(_PAGE, (hour, part, *page[-1], first, size))
+            page = self._cluster.query(_PAGE, (hour, bucket, *page[-1], first, size))
 
 
 # Sequence heads: each is replaced only by its next version, decided by Paxos.
 
-_LOAD = "SELECT blob FROM heads WHERE subject = ?"
-_STORED = "SELECT version, nonce FROM heads WHERE subject = ?"
-_FIRST = "INSERT INTO heads (version, nonce, published, blob, subject) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"
-_NEXT = "UPDATE heads SET version = ?, nonce = ?, published = ?, blob = ? WHERE subject = ? IF version = ?"
-_UNPUBLISHED = "SELECT subject FROM heads WHERE published = false LIMIT ?"
+_LOAD = "SELECT blob FROM sequence_heads WHERE subject = ?"
+_STORED = "SELECT version, nonce FROM sequence_heads WHERE subject = ?"
+_FIRST = "INSERT INTO sequence_heads (version, nonce, published, blob, subject) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"
+_NEXT = "UPDATE sequence_heads SET version = ?, nonce = ?, published = ?, blob = ? WHERE subject = ? IF version = ?"
+_UNPUBLISHED = "SELECT subject FROM sequence_heads WHERE published = false LIMIT ?"
 
 
 class CassandraHeads:

@@ -24,12 +24,14 @@ from notifier.ports.coordination import Clock
 PAGE = 500
 TRIES = 16
 """Attempts if other writers take the number first. Operators are few."""
-BOOK = "audit"
+LIST_NAME = "audit"
 
-_LAST = f"SELECT number, hash FROM audit WHERE book = '{BOOK}' LIMIT 1"
-_ADD = f"INSERT INTO audit (book, number, hash, body) VALUES ('{BOOK}', ?, ?, ?) IF NOT EXISTS"
-_HASH = f"SELECT hash FROM audit WHERE book = '{BOOK}' AND number = ?"
-_AFTER = f"SELECT number, hash, body FROM audit WHERE book = '{BOOK}' AND number > ? ORDER BY number ASC LIMIT ?"
+_LAST = f"SELECT number, hash FROM audit WHERE list_name = '{LIST_NAME}' LIMIT 1"
+_ADD = f"INSERT INTO audit (list_name, number, hash, body) VALUES ('{LIST_NAME}', ?, ?, ?) IF NOT EXISTS"
+_HASH = f"SELECT hash FROM audit WHERE list_name = '{LIST_NAME}' AND number = ?"
+_AFTER = (
+    f"SELECT number, hash, body FROM audit WHERE list_name = '{LIST_NAME}' AND number > ? ORDER BY number ASC LIMIT ?"
+)
 
 
 def append_to_audit(cluster: Cluster, *, at: datetime, who: str, action: str, detail: Mapping[str, object]) -> None:
@@ -96,10 +98,10 @@ class CassandraLeases:
 
 # Throttles: all in one partition, changed by compare-and-set. Each change is written to the audit log first.
 
-_FIRST_THROTTLE = statement("first_throttle")
+_FIRST_THROTTLE = statement("insert_throttle")
 _REPLACE = statement("replace_throttle")
 _LIFT = statement("lift_throttle")
-_ALL = "SELECT id, tier, rate, reason, who, starts_at, ends_at FROM throttles WHERE book = 'throttles'"
+_ALL = "SELECT id, tier, rate, reason, operator, starts_at, ends_at FROM throttles WHERE list_name = 'throttles'"
 _ONE = f"{_ALL} AND id = ?"
 _PAUSE = 0.0
 """Stored rate of a throttle that pauses. Other rates are above 0. A cell that is always written leaves no tombstone."""
@@ -159,13 +161,13 @@ def _row(t: Throttle) -> tuple[object, ...]:
 
 
 def _throttle(row: tuple[str, str, float, str, str, int, int]) -> Throttle:
-    id, tier, rate, reason, who, starts_at, ends_at = row
+    id, tier, rate, reason, operator, starts_at, ends_at = row
     return Throttle(
         id=id,
         tier=Tier(tier),
         rate=rate or None,
         reason=reason,
-        who=who,
+        who=operator,
         starts_at=from_ms(starts_at),
         ends_at=from_ms(ends_at),
     )

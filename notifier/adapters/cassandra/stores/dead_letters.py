@@ -19,8 +19,8 @@ from notifier.ports.event_log import DeadLetter
 # No TTL is bound: both tables expire rows after 91 days by default.
 _PUT = "INSERT INTO dead_letters (id, stage, cause, body, at) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"
 _READ = "SELECT id, stage, cause, body, at FROM dead_letters WHERE id = ?"
-_LIST = "INSERT INTO dead_letters_of_day (day, at, id) VALUES (?, ?, ?)"
-_OF_DAY = "SELECT id FROM dead_letters_of_day WHERE day = ? LIMIT ?"
+_LIST = "INSERT INTO dead_letters_by_day (day, at, id) VALUES (?, ?, ?)"
+_OF_DAY = "SELECT id FROM dead_letters_by_day WHERE day = ? LIMIT ?"
 
 _DAY = timedelta(days=1) // timedelta(milliseconds=1)
 AHEAD = timedelta(minutes=5)

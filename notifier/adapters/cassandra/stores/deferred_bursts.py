@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.schema.partitioning import part_of_subject
+from notifier.adapters.cassandra.schema.partitioning import bucket_of_subject
 from notifier.adapters.cassandra.stores.open_bursts import LATE, LISTED_FOR, OpenBursts
 from notifier.codec.storage import from_ms, to_ms, to_us
 from notifier.domain.delivery.backlog import DeferredBurst
@@ -16,8 +16,8 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 
 SLOT = 900_000
-"""Slot length in milliseconds. Existing keyspaces depend on it, and on PARTS."""
-PARTS = range(4)
+"""Slot length in milliseconds. Existing keyspaces depend on it, and on BUCKETS."""
+BUCKETS = range(4)
 TOGETHER = 16
 """Slots per query: 64 partitions, nearly all of them empty."""
 AT_ONCE = 1_024
@@ -27,14 +27,18 @@ LONGEST = 26 * 3_600_000
 RESCANNED_EVERY = 3_600_000
 """Interval of full scans in milliseconds. They find bursts that a stalled process deferred after their wake-up time."""
 
-_INSERT = (
-    "INSERT INTO sleepers (slot, part, until, subject, seq, opened_at) VALUES (?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"
-)
-_DELETE = "DELETE FROM sleepers USING TIMESTAMP ? WHERE slot = ? AND part = ? AND until = ? AND subject = ? AND seq = ?"
-_LISTED = "SELECT subject, seq FROM sleepers WHERE slot IN ? AND part IN ?"
+_INSERT = """
+    INSERT INTO deferred_bursts (slot, bucket, until, subject, seq, opened_at) VALUES (?, ?, ?, ?, ?, ?)
+    USING TIMESTAMP ?
+"""
+_DELETE = """
+    DELETE FROM deferred_bursts USING TIMESTAMP ?
+    WHERE slot = ? AND bucket = ? AND until = ? AND subject = ? AND seq = ?
+"""
+_LISTED = "SELECT subject, seq FROM deferred_bursts WHERE slot IN ? AND bucket IN ?"
 _DUE = """
-    SELECT subject, seq, opened_at, until FROM sleepers
-    WHERE slot IN ? AND part IN ? AND until >= ? AND until <= ? LIMIT ?
+    SELECT subject, seq, opened_at, until FROM deferred_bursts
+    WHERE slot IN ? AND bucket IN ? AND until >= ? AND until <= ? LIMIT ?
 """
 
 
@@ -96,13 +100,13 @@ class CassandraDeferredBursts:
     def _query_slots(self, statement: str, first: int, last: int, *more: object) -> list[Any]:
         """Query all slots between two moments."""
         slots = range(first // SLOT, last // SLOT + 1)
-        asks = [([*slots[n : n + TOGETHER]], [*PARTS], *more) for n in range(0, len(slots), TOGETHER)]
+        asks = [([*slots[n : n + TOGETHER]], [*BUCKETS], *more) for n in range(0, len(slots), TOGETHER)]
         return [row for rows in self._cluster.query_each(statement, asks) for row in rows]
 
 
 def _deferred_row(deferred: DeferredBurst) -> tuple[int, int, int, str, int]:
     until, subject = to_ms(deferred.until), deferred.burst.subject
-    return until // SLOT, part_of_subject(subject) % len(PARTS), until, str(subject), deferred.burst.seq
+    return until // SLOT, bucket_of_subject(subject) % len(BUCKETS), until, str(subject), deferred.burst.seq
 
 
 def _deferred_burst(row: Any) -> DeferredBurst:

@@ -38,14 +38,22 @@ _MICROSECONDS = 1_000
 """Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
 _PLATFORMS = [str(platform) for platform in Platform]
 
-_CLAIM = "INSERT INTO device_holders (device, member, platform, gone) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
-_CLAIMS = "SELECT device, member, platform, gone, WRITETIME(gone) AS stamp FROM device_holders WHERE device = ?"
-_YIELD = "DELETE FROM device_holders USING TIMESTAMP ? WHERE device = ? AND member = ?"
-_GIVE = "INSERT INTO devices (block, platform, member, device, told) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
-_TAKE = "DELETE FROM devices USING TIMESTAMP ? WHERE block = ? AND platform = ? AND member = ? AND device = ?"
-_TOLD = "SELECT member, told, WRITETIME(told) AS stamp FROM devices"
-_OF_SOME = f"{_TOLD} WHERE block = ? AND platform IN ? AND member IN ?"
-_OF_RANGE = f"{_TOLD} WHERE block = ? AND platform = ? AND member >= ? AND member <= ?"
+_CLAIM = (
+    "INSERT INTO device_owners (device, member, platform, is_removed) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
+)
+_CLAIMS = """
+    SELECT device, member, platform, is_removed, WRITETIME(is_removed) AS written_at FROM device_owners
+    WHERE device = ?
+"""
+_DELETE_CLAIM = "DELETE FROM device_owners USING TIMESTAMP ? WHERE device = ? AND member = ?"
+_PUT_DEVICE = """
+    INSERT INTO devices (block, platform, member, device, registration) VALUES (?, ?, ?, ?, ?)
+    USING TIMESTAMP ? AND TTL ?
+"""
+_DELETE_DEVICE = "DELETE FROM devices USING TIMESTAMP ? WHERE block = ? AND platform = ? AND member = ? AND device = ?"
+_REGISTRATIONS = "SELECT member, registration, WRITETIME(registration) AS written_at FROM devices"
+_OF_SOME = f"{_REGISTRATIONS} WHERE block = ? AND platform IN ? AND member IN ?"
+_OF_RANGE = f"{_REGISTRATIONS} WHERE block = ? AND platform = ? AND member >= ? AND member <= ?"
 _PEOPLE = "SELECT member FROM devices WHERE block = ?"
 
 
@@ -66,17 +74,17 @@ class CassandraDevices:
         claims = self._claims({change.id for change in updates})
         current = {id: max(holdings, key=_rank) for id, holdings in claims.items() if holdings}
         # Remove the losers' rows before the winner's row is written.
-        self._cluster.query_all([(_TAKE, row) for row in _removed_rows(updates, claims, current)])
+        self._cluster.query_all([(_DELETE_DEVICE, row) for row in _removed_rows(updates, claims, current)])
         self._cluster.query_all(
             [
-                (_GIVE, self._device_row(change))
+                (_PUT_DEVICE, self._device_row(change))
                 for change in updates
                 if isinstance(change, Device) and _is_current(change, current)
             ]
         )
         # A losing claim is deleted once its row is removed. Otherwise each former holder of a device would be removed
         # again whenever the device is registered.
-        self._cluster.query_all([(_YIELD, row) for row in _superseded_rows(claims, current)])
+        self._cluster.query_all([(_DELETE_CLAIM, row) for row in _superseded_rows(claims, current)])
 
     def read_current(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, DeviceOwnership]:
         return {id: max(holdings, key=_rank) for id, holdings in self._claims(ids).items() if holdings}
@@ -113,12 +121,12 @@ class CassandraDevices:
         return seconds_until(update.rank[0] + DEVICE_KEPT_FOR, self._clock.now())
 
     def _claim(self, update: DeviceUpdate) -> Row:
-        _, is_gone, member = update.rank
-        return update.id, member, str(update.platform), is_gone, _stamp(update), self._ttl(update)
+        _, is_removal, member = update.rank
+        return update.id, member, str(update.platform), is_removal, _timestamp(update), self._ttl(update)
 
     def _device_row(self, device: Device) -> Row:
         place = block_of(device.member), str(device.platform), device.member, device.id
-        return *place, pack_registration(device), _stamp(device), self._ttl(device)
+        return *place, pack_registration(device), _timestamp(device), self._ttl(device)
 
 
 def _removed_rows(
@@ -131,7 +139,7 @@ def _removed_rows(
     claimed |= {(id, claim.member): claim.platform for id, holdings in claims.items() for claim in holdings}
     for (id, member), platform in claimed.items():
         if (holder := current.get(id)) and (holder.is_removed or holder.member != member):
-            yield _deletion_stamp(holder, member), block_of(member), str(platform), member, id
+            yield _deletion_timestamp(holder, member), block_of(member), str(platform), member, id
 
 
 def _superseded_rows(
@@ -140,7 +148,7 @@ def _superseded_rows(
     for id, holdings in claims.items():
         for claim in holdings:
             if claim.member != current[id].member:
-                yield _stamp(claim), id, claim.member
+                yield _timestamp(claim), id, claim.member
 
 
 def _is_current(update: DeviceUpdate, current: Mapping[DeviceId, DeviceOwnership]) -> bool:
@@ -153,8 +161,8 @@ def _holdings(rows: Iterable[Any]) -> Sequence[DeviceOwnership]:
         DeviceOwnership(
             member=Member(row.member),
             platform=Platform(row.platform),
-            at=from_ms(row.stamp // _MICROSECONDS),
-            is_removed=row.gone,
+            at=from_ms(row.written_at // _MICROSECONDS),
+            is_removed=row.is_removed,
         )
         for row in rows
     ]
@@ -164,19 +172,19 @@ def _rank(holding: DeviceOwnership) -> Any:
     return holding.rank
 
 
-def _stamp(ranked: DeviceUpdate | DeviceOwnership) -> int:
-    at, is_gone, _ = ranked.rank
-    return to_ms(at) * _MICROSECONDS + is_gone
+def _timestamp(ranked: DeviceUpdate | DeviceOwnership) -> int:
+    at, is_removal, _ = ranked.rank
+    return to_ms(at) * _MICROSECONDS + is_removal
 
 
-def _deletion_stamp(holder: DeviceOwnership, member: Member) -> int:
+def _deletion_timestamp(holder: DeviceOwnership, member: Member) -> int:
     """Return the write timestamp of a deletion.
 
     It covers everything that the member wrote before, and nothing that ranks higher. Of two registrations at one moment
     the member with the higher number holds the device.
     """
-    stamp = to_ms(holder.at) * _MICROSECONDS
-    return stamp + 1 if holder.is_removed else stamp - (member > holder.member)
+    timestamp = to_ms(holder.at) * _MICROSECONDS
+    return timestamp + 1 if holder.is_removed else timestamp - (member > holder.member)
 
 
 def _by_block(members: Iterable[Member]) -> Mapping[int, Sequence[Member]]:
@@ -187,4 +195,4 @@ def _by_block(members: Iterable[Member]) -> Mapping[int, Sequence[Member]]:
 
 
 def _devices(rows: Iterable[Any]) -> Iterator[Device]:
-    return (unpack_registration(Member(row.member), row.told, row.stamp // _MICROSECONDS) for row in rows)
+    return (unpack_registration(Member(row.member), row.registration, row.written_at // _MICROSECONDS) for row in rows)

@@ -29,9 +29,9 @@ from notifier.ports.directory import LEASE_SIZE, DirectoryEntry
 
 # Member numbers: leased in ranges by compare-and-set, and assigned by this process from its own lease.
 
-_FREE = "SELECT free FROM numbers WHERE book = ?"
-_FIRST = "INSERT INTO numbers (book, free) VALUES (?, ?) IF NOT EXISTS"
-_MOVE = "UPDATE numbers SET free = ? WHERE book = ? IF free = ?"
+_FREE = "SELECT next_number FROM counters WHERE name = ?"
+_FIRST = "INSERT INTO counters (name, next_number) VALUES (?, ?) IF NOT EXISTS"
+_MOVE = "UPDATE counters SET next_number = ? WHERE name = ? IF next_number = ?"
 
 
 class RisingCounter:
@@ -60,7 +60,7 @@ class RisingCounter:
     def free(self) -> int:
         """Return the next free number. It is 0 only before the first lease."""
         rows = self._cluster.query(_FREE, (self._name,), profile=SERIAL)
-        return rows[0].free if rows else 0
+        return rows[0].next_number if rows else 0
 
     def _try_move(self, free: int, to: int) -> bool:
         if free:
@@ -72,7 +72,7 @@ class MemberNumbers:
     """Assigns member numbers."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._book = RisingCounter(cluster, "members")
+        self._counter = RisingCounter(cluster, "members")
         self._leased = range(0)
         self._lock = Lock()
 
@@ -84,7 +84,7 @@ class MemberNumbers:
             if not (wanted := count - len(leftover)):
                 return leftover
             leased = max(wanted, LEASE_SIZE)
-            first = self._book.lease(leased)
+            first = self._counter.lease(leased)
             self._leased = range(first + wanted, first + leased)
             return [*leftover, *range(first, first + wanted)]
 
@@ -95,13 +95,13 @@ class MemberNumbers:
                 raise NumberTaken(f"Number {reserved[0]} is leased for another user.")
 
     def lease(self, count: int) -> Member:
-        return Member(self._book.lease(count))
+        return Member(self._counter.lease(count))
 
     def raise_to(self, end: int) -> None:
-        self._book.raise_to(end)
+        self._counter.raise_to(end)
 
     def end(self) -> Member:
-        return Member(self._book.free())
+        return Member(self._counter.free())
 
 
 class CassandraEpochs:
@@ -115,7 +115,7 @@ class CassandraEpochs:
 ACCOUNT = "SELECT user, member, account FROM users WHERE bucket = ? AND user = ?"
 RANGE_OF_ID = """
     SELECT prefix, first_id, count, member FROM user_ranges
-    WHERE book = 'ranges' AND prefix = ? AND first_id <= ? LIMIT 1
+    WHERE list_name = 'ranges' AND prefix = ? AND first_id <= ? LIMIT 1
 """
 
 NAMES = 64
@@ -124,7 +124,7 @@ NAMES = 64
 _ACCOUNTS = "SELECT user, member, account FROM users WHERE bucket = ? AND user IN ?"
 _USERS = "SELECT member, user FROM members WHERE block = ? AND member IN ?"
 _RANGE_OF_MEMBER = """
-    SELECT prefix, first_id, count, member FROM member_ranges WHERE book = 'ranges' AND member <= ? LIMIT 1
+    SELECT prefix, first_id, count, member FROM member_ranges WHERE list_name = 'ranges' AND member <= ? LIMIT 1
 """
 _DELETED = "SELECT shard, member FROM deleted_members WHERE shard = ? AND member = ?"
 _NUMBER = "INSERT INTO users (bucket, user, member) VALUES (?, ?, ?) IF NOT EXISTS"
@@ -132,8 +132,10 @@ _PUT_USER = "INSERT INTO users (bucket, user, member, account) VALUES (?, ?, ?, 
 _PUT_MEMBER = "INSERT INTO members (block, member, user) VALUES (?, ?, ?)"
 _PUT_DELETED = "INSERT INTO deleted_members (shard, member) VALUES (?, ?)"
 _DROP_DELETED = "DELETE FROM deleted_members WHERE shard = ? AND member = ?"
-_PUT_MEMBER_RANGE = "INSERT INTO member_ranges (book, member, count, prefix, first_id) VALUES ('ranges', ?, ?, ?, ?)"
-_PUT_USER_RANGE = "INSERT INTO user_ranges (book, prefix, first_id, count, member) VALUES ('ranges', ?, ?, ?, ?)"
+_PUT_MEMBER_RANGE = (
+    "INSERT INTO member_ranges (list_name, member, count, prefix, first_id) VALUES ('ranges', ?, ?, ?, ?)"
+)
+_PUT_USER_RANGE = "INSERT INTO user_ranges (list_name, prefix, first_id, count, member) VALUES ('ranges', ?, ?, ?, ?)"
 
 _BUCKET = _BLOCK = itemgetter(0)
 
@@ -270,8 +272,8 @@ def _by_bucket(users: Iterable[UserId]) -> Iterator[tuple[int, Sequence[UserId]]
 
 # The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins,
 # which is the one that sets the flag.
-_WRITE = "INSERT INTO flags (flag, shard, member, is_on) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
-_READ_FLAGS = "SELECT member, is_on, WRITETIME(is_on) AS sequence FROM flags WHERE flag = ? AND shard = ?"
+_WRITE = "INSERT INTO account_flags (flag, shard, member, is_on) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
+_READ_FLAGS = "SELECT member, is_on, WRITETIME(is_on) AS sequence FROM account_flags WHERE flag = ? AND shard = ?"
 CURRENT_FLAGS = f"{_READ_FLAGS} AND member IN ?"
 
 

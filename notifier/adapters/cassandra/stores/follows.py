@@ -17,16 +17,16 @@ from notifier.ports.audience import Pair
 # which is the later `visible_from`.
 _WRITE = "INSERT INTO follows (block, slot, subject, visible_from) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
 _WRITE_OF_SUBJECT = """
-    INSERT INTO follows_of_subject (subject, shard, block, slot, visible_from) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
+    INSERT INTO follows_by_subject (subject, shard, block, slot, visible_from) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
 """
 _PUT_BLOCK = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
 _SETTLE_BLOCK = f"{_PUT_BLOCK} IF NOT EXISTS"
 _PUT_OF_SUBJECT = """
-    INSERT INTO follows_of_subject (subject, shard, block, slot, visible_from, members) VALUES (?, ?, ?, ?, ?, ?)
+    INSERT INTO follows_by_subject (subject, shard, block, slot, visible_from, members) VALUES (?, ?, ?, ?, ?, ?)
 """
 _BLOCK = "SELECT visible_from, members FROM follows WHERE block = ? AND slot = ? AND subject = ?"
-_STANDING = "SELECT block, slot, visible_from, members FROM follows WHERE block = ? AND slot IN ? AND subject = ?"
-_OF_SHARD = "SELECT block, slot, visible_from, members FROM follows_of_subject WHERE subject = ? AND shard = ?"
+_READ_CURRENT = "SELECT block, slot, visible_from, members FROM follows WHERE block = ? AND slot IN ? AND subject = ?"
+_OF_SHARD = "SELECT block, slot, visible_from, members FROM follows_by_subject WHERE subject = ? AND shard = ?"
 
 
 class CassandraFollows:
@@ -72,7 +72,7 @@ class CassandraFollows:
         ]
         states: dict[Pair, bool] = {}
         for ((_, subject), members), rows in zip(
-            by_block.items(), self._cluster.query_each(_STANDING, questions), strict=True
+            by_block.items(), self._cluster.query_each(_READ_CURRENT, questions), strict=True
         ):
             stored = [_stored(row) for row in rows]
             states |= {(subject, member): is_following(member % BLOCK_MEMBERS, stored) for member in members}

@@ -69,8 +69,8 @@ FIRST_ROWS = 64
 LAST = (1 << 63) - 1
 """Greater than every time and number that Cassandra can store."""
 
-_ROWS = statement("inbox_rows")
-_OF_SUBJECT = statement("inbox_rows_of_subject")
+_ROWS = statement("read_inbox_rows")
+_OF_SUBJECT = statement("read_subject_rows")
 _FILLED = "SELECT inbox_window FROM inbox WHERE member_range = ? AND inbox_window IN ? PER PARTITION LIMIT 1"
 
 
@@ -207,8 +207,8 @@ RUNS_AT_ONCE = 16
 FIRST = 4
 """Bursts of each subject in the first query. Most subjects have none on the page."""
 
-_RUNS = statement("runs_before")
-_BEFORE = statement("bursts_before")
+_RUNS = statement("read_runs_before")
+_BEFORE = statement("read_bursts_before")
 
 NewestRow = tuple[int, str, int, bytes]
 """Opening, subject, seq and blob of a burst; sorts as its position does."""

@@ -28,15 +28,17 @@ from notifier.ports.coordination import Clock
 TOGETHER = 100
 """Cells of a burst per Paxos round: about 20 kB."""
 LAST = -1
-"""The `n` of rows for repeated facts. Their number is in `last`, and the higher number wins.
+"""The `number` of rows for repeated facts. Their real number is in `last_number`, and the higher one wins.
 
 With a row for each occurrence, a slice that waited a thousand times would need a thousand rows per read.
 """
 REPEATABLE_FACTS = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.WAITS)
 """Repeating facts, whose latest occurrence counts. Each throttle counts, and slices end only once."""
 
-_RECORD, _NEXT = statement("record_cell"), statement("next_time")
-CELLS = "SELECT slice, fact, n, last, at, people, rows, phones, note FROM slices WHERE subject = ? AND seq = ?"
+_RECORD, _NEXT = statement("record_cell"), statement("update_cell")
+CELLS = (
+    "SELECT slice, fact, number, last_number, at, people, rows, phones, note FROM slices WHERE subject = ? AND seq = ?"
+)
 
 Query = tuple[str, Sequence[object]]
 
@@ -107,7 +109,7 @@ def _entry(row: Any) -> LedgerEntry:
     return LedgerEntry(
         slice=parsed(row.slice),
         fact=Fact(row.fact),
-        number=row.last if row.n == LAST else row.n,
+        number=row.last_number if row.number == LAST else row.number,
         at=from_ms(row.at),
         people=row.people,
         rows=row.rows,
@@ -189,8 +191,8 @@ def _claim(row: tuple[str, int, str, int, int, int]) -> Claim:
 
 # Claims: one row per slice, changed by compare-and-set. Owner and attempt identify the holder.
 
-_FIRST = statement("first_claim")
-_NEXT_CLAIM = statement("next_claim")
+_FIRST = statement("insert_claim")
+_NEXT_CLAIM = statement("replace_claim")
 _EXTEND = statement("extend_claim")
 _STORED = "SELECT attempt, owner, claimed_at, until, reached FROM claims WHERE subject = ? AND seq = ? AND slice = ?"
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from notifier.adapters.cassandra.driver.batching import Row, batches, put_messages
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.schema.partitioning import neighbours_of
+from notifier.adapters.cassandra.schema.partitioning import shard_group_of
 from notifier.adapters.cassandra.stores.directory import CassandraDirectory
 from notifier.domain.audience.activity import FOREVER, hour_of
 from notifier.domain.audience.bitmap import (
@@ -39,12 +39,12 @@ COUNT = np.dtype("<u4")
 
 _ACCOUNT_WIDE = ""
 
-_LIVE = "SELECT shard, kind, blob FROM member_sets WHERE owner = ? AND neighbours = ? AND shard IN ? AND kind IN ?"
-_HEAD = "SELECT total, counts FROM set_heads WHERE subject = ?"
-_PUT = "INSERT INTO member_sets (owner, neighbours, shard, kind, blob) VALUES (?, ?, ?, ?, ?)"
-_PUT_HEAD = "INSERT INTO set_heads (subject, total, counts) VALUES (?, ?, ?)"
-_PUT_STAMPED = f"{_PUT} USING TIMESTAMP ?"
-_PUT_HEAD_STAMPED = f"{_PUT_HEAD} USING TIMESTAMP ?"
+_LIVE = "SELECT shard, kind, blob FROM member_sets WHERE owner = ? AND shard_group = ? AND shard IN ? AND kind IN ?"
+_COUNTS = "SELECT total, by_shard FROM follower_counts WHERE subject = ?"
+_PUT = "INSERT INTO member_sets (owner, shard_group, shard, kind, blob) VALUES (?, ?, ?, ?, ?)"
+_PUT_COUNTS = "INSERT INTO follower_counts (subject, total, by_shard) VALUES (?, ?, ?)"
+_PUT_FENCED = f"{_PUT} USING TIMESTAMP ?"
+_PUT_COUNTS_FENCED = f"{_PUT_COUNTS} USING TIMESTAMP ?"
 
 _PHONES = [SetKind.PUSH, SetKind.NO_PUSH, SetKind.ASKED]
 
@@ -79,8 +79,8 @@ class CassandraMemberSets:
 
     def _read(self, wanted: Iterable[Wanted], shards: Sequence[int]) -> Mapping[tuple[str, int], dict[SetKind, Bits]]:
         """Return the sets by owner and shard. An entry is empty if nothing is stored."""
-        runs = [(run, list(group)) for run, group in groupby(sorted(set(shards)), neighbours_of)]
-        queries = [(owner, run, group, kinds) for owner, kinds in wanted for run, group in runs]
+        groups = [(number, list(group)) for number, group in groupby(sorted(set(shards)), shard_group_of)]
+        queries = [(owner, number, group, kinds) for owner, kinds in wanted for number, group in groups]
         sets: dict[tuple[str, int], dict[SetKind, Bits]] = defaultdict(dict)
         for (owner, *_), rows in zip(queries, self._cluster.query_each(_LIVE, queries), strict=True):
             for row in rows:
@@ -89,24 +89,24 @@ class CassandraMemberSets:
 
     def follower_counts(self, subject: Subject) -> FollowerCounts:
         if subject.kind is Kind.SELF:
-            return _personal_head(self._member(subject.owner))
-        rows = self._cluster.query(_HEAD, (str(subject),))
+            return _personal_counts(self._member(subject.owner))
+        rows = self._cluster.query(_COUNTS, (str(subject),))
         if not rows:
             return NO_FOLLOWERS
-        return FollowerCounts(total=rows[0].total, by_shard=np.frombuffer(rows[0].counts, COUNT).tolist())
+        return FollowerCounts(total=rows[0].total, by_shard=np.frombuffer(rows[0].by_shard, COUNT).tolist())
 
     def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
         # One set per message: at up to 16 KiB each, batches would exceed the size that the server recommends.
         for batch in batches(blobs, BLOBS):
             rows = [
-                (str(b.owner or _ACCOUNT_WIDE), neighbours_of(b.shard), b.shard, str(b.kind), encode(b.bits))
+                (str(b.owner or _ACCOUNT_WIDE), shard_group_of(b.shard), b.shard, str(b.kind), encode(b.bits))
                 for b in batch
             ]
-            put_messages(self._cluster, [_stamped(_PUT, row, token) for row in rows])
+            put_messages(self._cluster, [_fenced(_PUT, row, token) for row in rows])
 
     def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
         rows = [(str(s), h.total, np.array(h.by_shard, dtype=COUNT).tobytes()) for s, h in counts.items()]
-        put_messages(self._cluster, [_stamped(_PUT_HEAD, row, token) for row in rows])
+        put_messages(self._cluster, [_fenced(_PUT_COUNTS, row, token) for row in rows])
 
     def _personal_sets(self, owner: UserId, shard: int, account_wide: dict[SetKind, Bits]) -> dict[SetKind, Bits]:
         """Return the sets of a personal subject. Its owner follows it, and the rules for followers don't apply."""
@@ -134,17 +134,17 @@ def _wanted(subject: Subject, restricted_to: UserId | None) -> list[Wanted]:
     return wanted
 
 
-def _stamped(put: str, row: Row, stamp: FencingToken | None) -> tuple[str, Row]:
+def _fenced(put: str, row: Row, token: FencingToken | None) -> tuple[str, Row]:
     """Add the fencing token as write timestamp.
 
     Without one the driver's timestamp applies, which is below every token.
     """
-    if stamp is None:
+    if token is None:
         return put, row
-    return (_PUT_STAMPED if put is _PUT else _PUT_HEAD_STAMPED), (*row, stamp)
+    return (_PUT_FENCED if put is _PUT else _PUT_COUNTS_FENCED), (*row, token)
 
 
-def _personal_head(member: Member | None) -> FollowerCounts:
+def _personal_counts(member: Member | None) -> FollowerCounts:
     if member is None:
         return NO_FOLLOWERS
     return FollowerCounts(total=1, by_shard=(*([0] * shard_of(member)), 1))
@@ -158,10 +158,10 @@ KEPT_AFTER_EXPIRY = timedelta(days=2)
 """Life beyond the expiry hour: a clock that was set back finds the row again, and the node counts by its own clock."""
 NO_TTL = 0
 
-_STANDING = "SELECT blob FROM stays WHERE shard = ? AND kind = ? AND until >= ?"
-_UNTIL = "SELECT blob FROM stays WHERE shard = ? AND kind = ? AND until = ?"
-_PUT_ACTIVE_SET = "INSERT INTO stays (shard, kind, until, blob) VALUES (?, ?, ?, ?) USING TTL ?"
-_PUT_ACTIVE_SET_STAMPED = f"{_PUT_ACTIVE_SET} AND TIMESTAMP ?"
+_READ_CURRENT = "SELECT blob FROM active_set_entries WHERE shard = ? AND kind = ? AND last_hour >= ?"
+_UNTIL = "SELECT blob FROM active_set_entries WHERE shard = ? AND kind = ? AND last_hour = ?"
+_PUT_ACTIVE_SET = "INSERT INTO active_set_entries (shard, kind, last_hour, blob) VALUES (?, ?, ?, ?) USING TTL ?"
+_PUT_ACTIVE_SET_FENCED = f"{_PUT_ACTIVE_SET} AND TIMESTAMP ?"
 
 
 class CassandraActiveSets:
@@ -170,7 +170,7 @@ class CassandraActiveSets:
         self._clock = clock
 
     def read_active(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        return self._read(_STANDING, kind, hour, shards)
+        return self._read(_READ_CURRENT, kind, hour, shards)
 
     def read_expiring(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         return self._read(_UNTIL, kind, hour, shards)
@@ -184,17 +184,17 @@ class CassandraActiveSets:
     def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:
         # One bitmap per message, as for the member sets.
         for batch in batches(entries, BITMAPS):
-            put_messages(self._cluster, [self._put(stay, token) for stay in batch])
+            put_messages(self._cluster, [self._put(entry, token) for entry in batch])
 
-    def _put(self, stay: ActiveSetEntry, stamp: FencingToken | None) -> tuple[str, Row]:
-        row = stay.shard, str(stay.kind), stay.last_hour, encode(stay.bits), self._ttl(stay.last_hour)
-        return (_PUT_ACTIVE_SET, row) if stamp is None else (_PUT_ACTIVE_SET_STAMPED, (*row, stamp))
+    def _put(self, entry: ActiveSetEntry, token: FencingToken | None) -> tuple[str, Row]:
+        row = entry.shard, str(entry.kind), entry.last_hour, encode(entry.bits), self._ttl(entry.last_hour)
+        return (_PUT_ACTIVE_SET, row) if token is None else (_PUT_ACTIVE_SET_FENCED, (*row, token))
 
-    def _ttl(self, until: int) -> int:
+    def _ttl(self, last_hour: int) -> int:
         """Return the TTL in seconds. It is 1 for an entry that expired long ago, because 0 means forever."""
-        if until == FOREVER:
+        if last_hour == FOREVER:
             return NO_TTL
-        remaining = timedelta(hours=until + 1 - hour_of(self._clock.now())) + KEPT_AFTER_EXPIRY
+        remaining = timedelta(hours=last_hour + 1 - hour_of(self._clock.now())) + KEPT_AFTER_EXPIRY
         return max(1, int(remaining.total_seconds()))
 
     def delete_expired(self, hour: int) -> None:

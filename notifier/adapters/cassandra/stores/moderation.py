@@ -1,6 +1,6 @@
-"""Stores held mentions, and operators' verdicts on mentioners.
+"""Stores held mentions, and operators' verdicts on authors.
 
-Held mentions are partitioned by the part of the event's id. A mention is decided once, after an audit row is written.
+Held mentions are partitioned by the bucket of the event's id. A mention is decided once, after an audit row is written.
 """
 
 from collections import defaultdict
@@ -11,10 +11,10 @@ from typing import Any
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
 from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.schema.partitioning import (
-    PARTS,
-    part_of_event,
-    part_of_event_id,
-    part_of_user,
+    BUCKETS,
+    bucket_of_event,
+    bucket_of_event_id,
+    bucket_of_user,
     seconds_until,
 )
 from notifier.adapters.cassandra.stores.coordination import append_to_audit
@@ -27,13 +27,13 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.ports.coordination import Clock
 
-_PUT = statement("put_hold")
-PUT_EVENT = "INSERT INTO holds (part, id, source, event) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
-_DECIDE = statement("decide_hold")
-COLUMNS = "SELECT id, source, author, accounts, since, event, decision FROM holds WHERE part = ?"
+_PUT = statement("put_held_mention")
+PUT_EVENT = "INSERT INTO held_mentions (bucket, id, source, event) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
+_DECIDE = statement("decide_held_mention")
+COLUMNS = "SELECT id, source, author, accounts, since, event, decision FROM held_mentions WHERE bucket = ?"
 _OF = f"{COLUMNS} AND id IN ?"
 _OF_ONE = f"{COLUMNS} AND id = ? AND source = ?"
-_STATES = "SELECT since, decision FROM holds WHERE part = ?"
+_STATES = "SELECT since, decision FROM held_mentions WHERE bucket = ?"
 
 _MICROSECOND = timedelta(microseconds=1)
 _FAR_FUTURE = datetime(2200, 1, 1, tzinfo=UTC)
@@ -46,34 +46,38 @@ class CassandraHeldMentions:
 
     def put(self, held_mentions: Collection[HeldMention]) -> None:
         now = self._clock.now()
-        current = [hold for hold in held_mentions if hold.since + RECORD_KEPT_FOR > now]
+        current = [held for held in held_mentions if held.since + RECORD_KEPT_FOR > now]
         # Write the event first: a crash in between leaves an event that isn't listed as held, and the router writes it
         # again.
-        self._cluster.query_each(PUT_EVENT, [_event(hold, now) for hold in current])
-        self._cluster.query_each(_PUT, [_row(hold, now) for hold in current])
+        self._cluster.query_each(PUT_EVENT, [_event(held, now) for held in current])
+        self._cluster.query_each(_PUT, [_row(held, now) for held in current])
 
     def waiting(self) -> Iterator[HeldMention]:
         now = self._clock.now()
-        for part in range(PARTS):  # one part in memory at a time
-            yield from (hold for hold in holds_of(self._cluster.query(COLUMNS, (part,))) if hold.is_waiting(now))
+        for bucket in range(BUCKETS):  # one bucket in memory at a time
+            yield from (
+                held for held in held_mentions_of(self._cluster.query(COLUMNS, (bucket,))) if held.is_waiting(now)
+            )
 
     def count(self) -> int:
         first = to_ms(self._clock.now() - MAX_DECISION_WAIT)
-        answers = self._cluster.query_each(_STATES, [(part,) for part in range(PARTS)])
+        answers = self._cluster.query_each(_STATES, [(bucket,) for bucket in range(BUCKETS)])
         return sum(
             row.decision is None and row.since is not None and row.since > first for rows in answers for row in rows
         )
 
     def by_event_id(self, ids: Collection[str]) -> Sequence[HeldMention]:
-        by_part: defaultdict[int, list[str]] = defaultdict(list)
+        by_bucket: defaultdict[int, list[str]] = defaultdict(list)
         for id in ids:
             if id:  # no event has the empty id
-                by_part[part_of_event_id(id)].append(id)
-        holds = holds_of([row for rows in self._cluster.query_each(_OF, list(by_part.items())) for row in rows])
-        return sorted(holds, key=lambda hold: (hold.id.id, hold.id.source))
+                by_bucket[bucket_of_event_id(id)].append(id)
+        mentions = held_mentions_of(
+            [row for rows in self._cluster.query_each(_OF, list(by_bucket.items())) for row in rows]
+        )
+        return sorted(mentions, key=lambda held: (held.id.id, held.id.source))
 
     def decide(self, event: EventId, decision: ModerationDecision, operator: str, now: datetime) -> bool:
-        if not any(hold.is_waiting(now) for hold in self._current(event)):
+        if not any(held.is_waiting(now) for held in self._current(event)):
             return False
         append_to_audit(
             self._cluster,
@@ -85,42 +89,44 @@ class CassandraHeldMentions:
         # A crash here leaves an audit row that decided nothing. If two operators decide concurrently, both are in the
         # audit log, and one gets False.
         life = RECORD_KEPT_FOR // timedelta(seconds=1)
-        row = life, str(decision), part_of_event(event), event.id, event.source, to_ms(now - MAX_DECISION_WAIT)
+        row = life, str(decision), bucket_of_event(event), event.id, event.source, to_ms(now - MAX_DECISION_WAIT)
         [applied] = self._cluster.compare_and_set_each([(_DECIDE, row)])
         if applied is not None:
             return applied
-        decisions = [hold.decision for hold in self._current(event) if hold.decision]
+        decisions = [held.decision for held in self._current(event) if held.decision]
         if not decisions:
             raise StoreUnavailable("Unknown whether the held mention was decided.")
         return decisions == [decision]
 
     def _current(self, event: EventId) -> Sequence[HeldMention]:
-        return holds_of(self._cluster.query(_OF_ONE, (part_of_event(event), event.id, event.source), profile=SERIAL))
+        return held_mentions_of(
+            self._cluster.query(_OF_ONE, (bucket_of_event(event), event.id, event.source), profile=SERIAL)
+        )
 
 
-def _event(hold: HeldMention, now: datetime) -> tuple[object, ...]:
-    return *_place(hold), pack(hold.event), _stamp(hold), max(1, seconds_until(hold.since + MAX_DECISION_WAIT, now))
+def _event(held: HeldMention, now: datetime) -> tuple[object, ...]:
+    return *_place(held), pack(held.event), _timestamp(held), max(1, seconds_until(held.since + MAX_DECISION_WAIT, now))
 
 
-def _row(hold: HeldMention, now: datetime) -> tuple[object, ...]:
-    columns = hold.author, pack(hold.accounts), to_ms(hold.since)
-    return *_place(hold), *columns, _stamp(hold), seconds_until(hold.since + RECORD_KEPT_FOR, now)
+def _row(held: HeldMention, now: datetime) -> tuple[object, ...]:
+    columns = held.author, pack(held.accounts), to_ms(held.since)
+    return *_place(held), *columns, _timestamp(held), seconds_until(held.since + RECORD_KEPT_FOR, now)
 
 
-def _place(hold: HeldMention) -> tuple[object, ...]:
-    return part_of_event(hold.id), hold.id.id, hold.id.source
+def _place(held: HeldMention) -> tuple[object, ...]:
+    return bucket_of_event(held.id), held.id.id, held.id.source
 
 
-def _stamp(hold: HeldMention) -> int:
-    return (_FAR_FUTURE - hold.since) // _MICROSECOND
+def _timestamp(held: HeldMention) -> int:
+    return (_FAR_FUTURE - held.since) // _MICROSECOND
 
 
-def holds_of(rows: list[Any]) -> Sequence[HeldMention]:
+def held_mentions_of(rows: list[Any]) -> Sequence[HeldMention]:
     """Return the held mentions. Rows with only an event or a decision are skipped."""
-    return [_hold(row) for row in rows if row.since is not None]
+    return [_held_mention(row) for row in rows if row.since is not None]
 
 
-def _hold(row: Any) -> HeldMention:
+def _held_mention(row: Any) -> HeldMention:
     return HeldMention(
         id=EventId(row.source, row.id),
         author=UserId(row.author),
@@ -131,12 +137,12 @@ def _hold(row: Any) -> HeldMention:
     )
 
 
-# Operators' verdicts on mentioners: a cell per user. Each verdict is written to the audit log first.
+# Operators' verdicts on authors: a cell per user. Each verdict is written to the audit log first.
 
 # The write timestamp is the time of the verdict: the latest wins, regardless of arrival order.
-_SAY = "INSERT INTO reaches (part, user, word) VALUES (?, ?, ?) USING TIMESTAMP ?"
-_STANDING = "SELECT word FROM reaches WHERE part = ? AND user IN ?"
-_LISTED = "SELECT word FROM reaches WHERE part = ?"
+_PUT_VERDICT = "INSERT INTO author_verdicts (bucket, user, verdict) VALUES (?, ?, ?) USING TIMESTAMP ?"
+_READ_CURRENT = "SELECT verdict FROM author_verdicts WHERE bucket = ? AND user IN ?"
+_LISTED = "SELECT verdict FROM author_verdicts WHERE bucket = ?"
 
 _MICROSECONDS = 1_000
 """Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
@@ -150,20 +156,20 @@ class CassandraReachLimits:
         append_to_audit(self._cluster, at=limit.at, who=limit.operator, action="reach.say", detail=audit_fields(limit))
         # A crash here leaves an audit row without a verdict. In the other order the author of the verdict would be
         # unknown.
-        row = part_of_user(limit.user), limit.user, pack(limit), to_ms(limit.at) * _MICROSECONDS
-        self._cluster.query(_SAY, row)
+        row = bucket_of_user(limit.user), limit.user, pack(limit), to_ms(limit.at) * _MICROSECONDS
+        self._cluster.query(_PUT_VERDICT, row)
 
     def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
-        by_part: defaultdict[int, list[UserId]] = defaultdict(list)
+        by_bucket: defaultdict[int, list[UserId]] = defaultdict(list)
         for user in users:
             if user:  # no user has the empty name
-                by_part[part_of_user(user)].append(user)
-        return {record.user: record for record in self._limits(_STANDING, list(by_part.items()))}
+                by_bucket[bucket_of_user(user)].append(user)
+        return {record.user: record for record in self._limits(_READ_CURRENT, list(by_bucket.items()))}
 
     def read_all(self) -> Sequence[ReachLimit]:
-        return sorted(self._limits(_LISTED, [(part,) for part in range(PARTS)]), key=lambda record: record.user)
+        return sorted(self._limits(_LISTED, [(bucket,) for bucket in range(BUCKETS)]), key=lambda record: record.user)
 
     def _limits(self, statement: str, parameters: Sequence[Sequence[object]]) -> Sequence[ReachLimit]:
         return [
-            unpack(ReachLimit, row.word) for rows in self._cluster.query_each(statement, parameters) for row in rows
+            unpack(ReachLimit, row.verdict) for rows in self._cluster.query_each(statement, parameters) for row in rows
         ]

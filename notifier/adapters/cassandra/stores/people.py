@@ -36,21 +36,21 @@ from notifier.ports.users import InboxContext
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN ?"
 _SEEN = "SELECT seen_at FROM seen WHERE shard = ? AND member = ?"
-_MARKS = "SELECT subject, seq, mark, shown FROM marks WHERE block = ? AND member = ?"
+_MARKS = "SELECT subject, seq, mark, also_seen FROM marks WHERE block = ? AND member = ?"
 _OPENED = "SELECT opened_at FROM bursts WHERE subject = ? AND run = ? AND seq = ?"
 # The later time has the higher write timestamp: it wins, regardless of arrival order.
-_SEE = "INSERT INTO seen (shard, member, seen_at) VALUES (?, ?, ?) USING TIMESTAMP ?"
+_ADVANCE_SEEN = "INSERT INTO seen (shard, member, seen_at) VALUES (?, ?, ?) USING TIMESTAMP ?"
 _MARKED = "SELECT WRITETIME(mark) AS at FROM marks WHERE block = ? AND member = ? AND subject = ? AND seq = ?"
 _MARK = "INSERT INTO marks (block, member, subject, seq, mark) VALUES (?, ?, ?, ?, ?) USING TTL ? AND TIMESTAMP ?"
-_SHOW = "INSERT INTO marks (block, member, subject, seq, shown) VALUES (?, ?, ?, ?, ?) USING TTL ?"
+_ALSO_SEEN = "INSERT INTO marks (block, member, subject, seq, also_seen) VALUES (?, ?, ?, ?, ?) USING TTL ?"
 # No TTL is bound: counted from any mark, the default of the table outlives the time in which its burst can be pushed.
 _MARK_OF_BURST = """
-    INSERT INTO marks_of_burst (subject, seq, shard, member, mark) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
+    INSERT INTO marks_by_burst (subject, seq, shard, member, mark) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
 """
-_SHOW_OF_BURST = "INSERT INTO marks_of_burst (subject, seq, shard, member, shown) VALUES (?, ?, ?, ?, ?)"
+_ALSO_SEEN_OF_BURST = "INSERT INTO marks_by_burst (subject, seq, shard, member, also_seen) VALUES (?, ?, ?, ?, ?)"
 
 _MICROSECONDS = 1_000
-"""Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
+"""Microseconds per millisecond. Cassandra counts write timetimestamps in microseconds."""
 
 
 class CassandraPeople:
@@ -134,17 +134,19 @@ class CassandraPeople:
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         # After an interruption less is marked as seen than was on the page. That is still true, and the caller retries.
         at, lives = to_ms(seen_at), await self._lives(dict.fromkeys(newer))
-        await self._reader.query_each(_SHOW_OF_BURST, [(*_by_burst(burst, member), True) for burst in lives])
-        await self._reader.query_each(_SHOW, [(*_by_member(burst, member), True, ttl) for burst, ttl in lives.items()])
-        await self._reader(_SEE, (shard_of(member), member, at, at * _MICROSECONDS))
+        await self._reader.query_each(_ALSO_SEEN_OF_BURST, [(*_by_burst(burst, member), True) for burst in lives])
+        await self._reader.query_each(
+            _ALSO_SEEN, [(*_by_member(burst, member), True, ttl) for burst, ttl in lives.items()]
+        )
+        await self._reader(_ADVANCE_SEEN, (shard_of(member), member, at, at * _MICROSECONDS))
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
         # Write by burst first: what the inbox shows as dealt with must not alert. After an interruption a burst that
         # the user was about to mark stays silent, and the caller, who has no answer, marks it again.
         lives = await self._lives(dict.fromkeys(bursts))
-        stamps = await self._stamps(member, list(lives))
-        of_burst = [(*_by_burst(burst, member), str(mark), stamps[burst]) for burst in lives]
-        of_member = [(*_by_member(burst, member), str(mark), ttl, stamps[burst]) for burst, ttl in lives.items()]
+        timestamps = await self._timestamps(member, list(lives))
+        of_burst = [(*_by_burst(burst, member), str(mark), timestamps[burst]) for burst in lives]
+        of_member = [(*_by_member(burst, member), str(mark), ttl, timestamps[burst]) for burst, ttl in lives.items()]
         await self._reader.query_each(_MARK_OF_BURST, of_burst)
         await self._reader.query_each(_MARK, of_member)
 
@@ -164,8 +166,8 @@ class CassandraPeople:
             self._ranges.remember(range_)
         return member
 
-    async def _stamps(self, member: Member, bursts: Sequence[BurstKey]) -> dict[BurstKey, int]:
-        """Return write timestamps above those of the current marks.
+    async def _timestamps(self, member: Member, bursts: Sequence[BurstKey]) -> dict[BurstKey, int]:
+        """Return write timetimestamps above those of the current marks.
 
         Marks may come from a clock that is ahead of this one, and the user's latest action wins.
         """
@@ -211,6 +213,6 @@ def _marks(seen: Collection[Any], rows: Collection[Any]) -> Marks:
     keys = [(BurstKey(Subject.parse(row.subject), row.seq), row) for row in rows]
     return Marks(
         seen_at=max((from_ms(row.seen_at) for row in seen), default=None),
-        also_seen=frozenset(key for key, row in keys if row.shown),
+        also_seen=frozenset(key for key, row in keys if row.also_seen),
         by_burst={key: Mark(row.mark) for key, row in keys if row.mark is not None},
     )

@@ -26,7 +26,7 @@ from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.subject_preferences import suppresses_alert as refuses
 from notifier.ports.push import PushSuppression
 
-RUN = 64
+SHARD_RUN = 64
 """Shards whose batches of a provider and tier share a partition and a Paxos round.
 
 A worker has as many at a time, and mostly no other worker has any of them.
@@ -38,20 +38,21 @@ IN_A_MESSAGE = 4_096
 
 # No TTL is bound: a batch doesn't know when its burst opened. The default is a day longer than it can be delivered.
 _INTEND = """
-    INSERT INTO sendings (subject, seq, platform, tier, run, shard, n, intent) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO send_log (subject, seq, platform, tier, shard_run, shard, number, intent)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     IF NOT EXISTS
 """
 _CLOSE = """
-    UPDATE sendings SET outcome = ?
-    WHERE subject = ? AND seq = ? AND platform = ? AND tier = ? AND run = ? AND shard = ? AND n = ?
+    UPDATE send_log SET outcome = ?
+    WHERE subject = ? AND seq = ? AND platform = ? AND tier = ? AND shard_run = ? AND shard = ? AND number = ?
 """
 _READ = """
-    SELECT shard, n, intent, outcome FROM sendings
-    WHERE subject = ? AND seq = ? AND platform = ? AND tier = ? AND run = ? AND shard IN ?
+    SELECT shard, number, intent, outcome FROM send_log
+    WHERE subject = ? AND seq = ? AND platform = ? AND tier = ? AND shard_run = ? AND shard IN ?
 """
 
 Key = tuple[str, int, str, str, int, int, int]
-"""Partition key, then shard and n."""
+"""Partition key, then shard and number."""
 Intent = tuple[str, int, str, str, int, int, int, bytes]
 
 T = TypeVar("T")
@@ -67,14 +68,14 @@ class CassandraSendLog:
         # Read at a quorum, not at SERIAL: a batch that may be sent was written by a quorum. A reader may miss a batch
         # whose writer got no answer, and so sent nothing. It then reuses the number, and learns that the number is
         # taken.
-        runs = [(run, list(group)) for run, group in groupby(sorted(shards), lambda shard: shard // RUN)]
+        runs = [(run, list(group)) for run, group in groupby(sorted(shards), lambda shard: shard // SHARD_RUN)]
         parts = [(tier, run, group) for tier in Tier for run, group in runs]
         queries = [(str(burst.subject), burst.seq, str(platform), str(tier), run, group) for tier, run, group in parts]
         windows = defaultdict[SendLogKey, list[SendWindow]](list)
         for (tier, _, _), rows in zip(parts, self._cluster.query_each(_READ, queries), strict=True):
-            for shard, n, intent, outcome in rows:
+            for shard, number, intent, outcome in rows:
                 if intent is not None:  # else the row has expired, and its outcome outlives it by a moment
-                    windows[SendLogKey(burst, tier, shard, platform)].append(unpack_window(n, intent, outcome))
+                    windows[SendLogKey(burst, tier, shard, platform)].append(unpack_window(number, intent, outcome))
         return dict(windows)
 
     def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Sequence[bool]:
@@ -114,7 +115,9 @@ def _rounds(rows: Iterable[Intent]) -> Iterator[Sequence[Sequence[Intent]]]:
     partitions = defaultdict[tuple[object, ...], list[Intent]](list)
     for row in rows:
         partitions[row[:5]].append(row)
-    iterators = [_sized(intents, lambda row: len(row[-1]), most=AT_ONCE, rows=RUN) for intents in partitions.values()]
+    iterators = [
+        _sized(intents, lambda row: len(row[-1]), most=AT_ONCE, rows=SHARD_RUN) for intents in partitions.values()
+    ]
     for groups in zip_longest(*iterators):
         yield [group for group in groups if group]
 
@@ -134,21 +137,29 @@ def _sized(items: Iterable[T], size: Callable[[T], int], *, most: int, rows: int
 
 def _key(sending: SendLogKey, window: SendWindow) -> Key:
     burst, shard = sending.burst, sending.shard
-    return str(burst.subject), burst.seq, str(sending.platform), str(sending.tier), shard // RUN, shard, window.number
+    return (
+        str(burst.subject),
+        burst.seq,
+        str(sending.platform),
+        str(sending.tier),
+        shard // SHARD_RUN,
+        shard,
+        window.number,
+    )
 
 
 # Push suppression: a few ranges per shard, queried concurrently for all shards.
 
-_MARKED = "SELECT member FROM marks_of_burst WHERE subject = ? AND seq = ? AND shard = ?"
+_MARKED = "SELECT member FROM marks_by_burst WHERE subject = ? AND seq = ? AND shard = ?"
 _SEEN = "SELECT member FROM seen WHERE shard = ? AND seen_at >= ?"
 _DELETED = "SELECT member FROM deleted_members WHERE shard = ?"
 # Mutes of whole blocks are left out: they were already current when the audience snapshot was taken.
-_WANTS = "SELECT block, slot, volume, visible_from FROM wants_of_subject WHERE subject = ? AND shard = ?"
+_PREFERENCES = "SELECT block, slot, volume, visible_from FROM preferences_by_subject WHERE subject = ? AND shard = ?"
 # Followed since the opening, or unfollowed.
-_LATE = "SELECT block, slot, members FROM follows_of_subject WHERE subject = ? AND shard = ? AND visible_from > ?"
+_LATE = "SELECT block, slot, members FROM follows_by_subject WHERE subject = ? AND shard = ? AND visible_from > ?"
 # Unfollowed the protected author.
-_LEFT = "SELECT block, slot FROM follows_of_subject WHERE subject = ? AND shard = ? AND visible_from = ?"
-_OF_BLOCK = "SELECT block, slot, visible_from FROM follows_of_subject WHERE subject = ? AND shard = ? AND block = ?"
+_LEFT = "SELECT block, slot FROM follows_by_subject WHERE subject = ? AND shard = ? AND visible_from = ?"
+_OF_BLOCK = "SELECT block, slot, visible_from FROM follows_by_subject WHERE subject = ? AND shard = ? AND block = ?"
 
 
 class CassandraPushSuppressions:
@@ -165,7 +176,7 @@ class CassandraPushSuppressions:
         subject, author, opened_at = str(burst.key.subject), burst.restricted_to, to_ms(burst.opened_at)
         queries: list[tuple[str, Sequence[Row]]] = [
             (_LATE, [(subject, shard, opened_at) for shard in shards]),
-            (_WANTS, [(subject, shard) for shard in shards]),
+            (_PREFERENCES, [(subject, shard) for shard in shards]),
             (OF_SHARD, [(shard,) for shard in shards]),
             (OF_ACCOUNT, [(burst.opener, shard) for shard in shards]),
             (OF_ACCOUNT, [(burst.key.subject.owner, shard) for shard in shards]),

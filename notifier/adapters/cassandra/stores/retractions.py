@@ -7,9 +7,9 @@ from typing import Any
 from notifier.adapters.cassandra.driver.batching import Row, batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import statement
-from notifier.adapters.cassandra.schema.partitioning import FINAL, KEPT, PARTS, part_of_event, seconds_until
+from notifier.adapters.cassandra.schema.partitioning import BUCKETS, FINAL, KEPT, bucket_of_event, seconds_until
 from notifier.adapters.cassandra.stores.dead_letters import letter_of
-from notifier.adapters.cassandra.stores.moderation import COLUMNS, PUT_EVENT, holds_of
+from notifier.adapters.cassandra.stores.moderation import COLUMNS, PUT_EVENT, held_mentions_of
 from notifier.codec import pack, unpack
 from notifier.codec.storage import to_ms
 from notifier.domain.bursts.burst import Burst
@@ -22,18 +22,21 @@ from notifier.ports.coordination import Clock
 from notifier.ports.event_log import DeadLetter
 from notifier.ports.retractions import MentionLocation
 
-PUT_TRAIL = "INSERT INTO mention_trails (trail, subject, seq, source, id) VALUES (?, ?, ?, ?, ?) USING TTL ?"
+PUT_KEY = """
+    INSERT INTO mentions_by_retraction_key (retraction_key, subject, seq, source, id) VALUES (?, ?, ?, ?, ?)
+    USING TTL ?
+"""
 CHANGE = statement("change_mention")
 BLANK = statement("blank_mention")
 # The rank is the write timestamp.
-_RETRACT = "INSERT INTO retractions (trail, blob) VALUES (?, ?) USING TIMESTAMP ? AND TTL ?"
-_STANDING = "SELECT trail, blob FROM retractions WHERE trail IN ?"
-_ALONG = "SELECT subject, seq, source, id FROM mention_trails WHERE trail = ?"
-_IN_BURST = f"{_ALONG} AND subject = ? AND seq = ?"
-_READ = "SELECT blob, changed FROM mentions WHERE subject = ? AND seq = ? AND part = ? AND source = ? AND id = ?"
-_WITHIN = "SELECT blob, changed FROM mentions WHERE subject = ? AND seq = ? AND part = ?"
+_RETRACT = "INSERT INTO retractions (retraction_key, blob) VALUES (?, ?) USING TIMESTAMP ? AND TTL ?"
+_READ_CURRENT = "SELECT retraction_key, blob FROM retractions WHERE retraction_key IN ?"
+_LOCATIONS = "SELECT subject, seq, source, id FROM mentions_by_retraction_key WHERE retraction_key = ?"
+_IN_BURST = f"{_LOCATIONS} AND subject = ? AND seq = ?"
+_READ = "SELECT blob, changed FROM mentions WHERE subject = ? AND seq = ? AND bucket = ? AND source = ? AND id = ?"
+_MENTIONS_OF_BUCKET = "SELECT blob, changed FROM mentions WHERE subject = ? AND seq = ? AND bucket = ?"
 
-TRAILS_AT_ONCE = 16
+KEYS_AT_ONCE = 16
 """Retraction keys per query, as for event ids. Most lead to nothing, which the nodes' Bloom filters know."""
 PAGE = 256
 """Mentions per page, of a kilobyte each."""
@@ -50,16 +53,16 @@ class CassandraRetractions:
         )
 
     def read_current(self, keys: Collection[RetractionKey]) -> Mapping[RetractionKey, Retraction]:
-        questions = ((batch,) for batch in batches(sorted(keys), TRAILS_AT_ONCE))
-        answers = self._cluster.query_each(_STANDING, questions)
-        return {RetractionKey(trail): unpack(Retraction, blob) for rows in answers for trail, blob in rows}
+        questions = ((batch,) for batch in batches(sorted(keys), KEYS_AT_ONCE))
+        answers = self._cluster.query_each(_READ_CURRENT, questions)
+        return {RetractionKey(key): unpack(Retraction, blob) for rows in answers for key, blob in rows}
 
     def mention_locations(
         self, keys: Collection[RetractionKey], burst: BurstKey | None = None
     ) -> Iterator[MentionLocation]:
-        query, within = (_ALONG, ()) if burst is None else (_IN_BURST, (str(burst.subject), burst.seq))
-        for trail in keys:
-            for subject, seq, source, id in self._cluster.query_lazily(query, (trail, *within), page=PAGE):
+        query, within = (_LOCATIONS, ()) if burst is None else (_IN_BURST, (str(burst.subject), burst.seq))
+        for key in keys:
+            for subject, seq, source, id in self._cluster.query_lazily(query, (key, *within), page=PAGE):
                 yield MentionLocation(BurstKey(Subject.parse(subject), seq), EventId(source, id))
 
     def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
@@ -68,8 +71,8 @@ class CassandraRetractions:
         return {place: _mention(rows[0]) for place, rows in zip(ordered, answers, strict=True) if rows and rows[0].blob}
 
     def mentions_of_burst(self, burst: BurstKey) -> Iterator[Mention]:
-        for part in range(PARTS):
-            rows = self._cluster.query_lazily(_WITHIN, (str(burst.subject), burst.seq, part), page=PAGE)
+        for bucket in range(BUCKETS):
+            rows = self._cluster.query_lazily(_MENTIONS_OF_BUCKET, (str(burst.subject), burst.seq, bucket), page=PAGE)
             yield from (_mention(row) for row in rows if row.blob)
 
 
@@ -77,7 +80,7 @@ def retraction_key_rows(sequenced: Sequenced, life: int) -> list[Row]:
     """Return the rows that lead to the mention."""
     mention = sequenced.mention
     where = str(mention.subject), sequenced.seq, mention.event.source, mention.event.id, life
-    return [(trail, *where) for trail in index_keys(mention)]
+    return [(key, *where) for key in index_keys(mention)]
 
 
 def changed_rows(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime) -> list[Row]:
@@ -104,8 +107,8 @@ def expiry_of(sequenced: Sequenced, opened: Mapping[BurstKey, datetime]) -> date
 
 def _change(changed: Sequenced, version: int, life: int) -> Row:
     mention = changed.mention
-    stamp = to_ms(mention.accepted_at) * 1_000 + version
-    return stamp, life, pack(mention), *_key(_burst(changed), mention.event)
+    timestamp = to_ms(mention.accepted_at) * 1_000 + version
+    return timestamp, life, pack(mention), *_key(_burst(changed), mention.event)
 
 
 def _burst(sequenced: Sequenced) -> BurstKey:
@@ -113,7 +116,7 @@ def _burst(sequenced: Sequenced) -> BurstKey:
 
 
 def _key(burst: BurstKey, event: EventId) -> Row:
-    return str(burst.subject), burst.seq, part_of_event(event), event.source, event.id
+    return str(burst.subject), burst.seq, bucket_of_event(event), event.source, event.id
 
 
 def _mention(row: Any) -> Mention:
@@ -136,13 +139,13 @@ class CassandraErasureTargets:
         self._clock = clock
 
     def held_mentions(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
-        for part in range(PARTS):  # one part in memory at a time
-            holds = holds_of(self._cluster.query(COLUMNS, (part,)))
-            yield from (hold for hold in holds if hold.author in authors and hold.event and hold.event.text)
+        for bucket in range(BUCKETS):  # one bucket in memory at a time
+            mentions = held_mentions_of(self._cluster.query(COLUMNS, (bucket,)))
+            yield from (held for held in mentions if held.author in authors and held.event and held.event.text)
 
     def erase_held_texts(self, held_mentions: Collection[HeldMention]) -> None:
         now = self._clock.now()
-        self._cluster.query_each(PUT_EVENT, [_blank(hold, now) for hold in held_mentions if hold.event])
+        self._cluster.query_each(PUT_EVENT, [_blank(held, now) for held in held_mentions if held.event])
 
     def dead_letters(self) -> Iterator[DeadLetter]:
         rows = self._cluster.query_lazily(_LETTERS, page=ERASURE_PAGE)
@@ -155,6 +158,6 @@ class CassandraErasureTargets:
         self._cluster.compare_and_set_each([(_EMPTY, (life, letter.id)) for letter, life in lives if life > 0])
 
 
-def _blank(hold: HeldMention, now: datetime) -> Row:
-    life = max(1, seconds_until(hold.since + MAX_DECISION_WAIT, now))
-    return part_of_event(hold.id), hold.id.id, hold.id.source, pack(hold.without_text.event), FINAL, life
+def _blank(held: HeldMention, now: datetime) -> Row:
+    life = max(1, seconds_until(held.since + MAX_DECISION_WAIT, now))
+    return bucket_of_event(held.id), held.id.id, held.id.source, pack(held.without_text.event), FINAL, life

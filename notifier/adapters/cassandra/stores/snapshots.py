@@ -13,7 +13,7 @@ from uuid import uuid4
 from notifier.adapters.cassandra.driver.batching import Row
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import statement
-from notifier.adapters.cassandra.schema.partitioning import neighbours_of
+from notifier.adapters.cassandra.schema.partitioning import shard_group_of
 from notifier.codec import SnapshotFacts, pack, unpack
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import Bits, decode, encode, no_members
@@ -23,18 +23,23 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
 
-ROUND = 64
+SHARD_RUN = 64
 """Shards chosen in one Paxos round: as many as a worker snapshots at a time."""
 
-_PUT = statement("put_seal")
-_CHOOSE = statement("choose_seal")
-_CHOSEN = "SELECT shard, made, sealed_at FROM sealed WHERE subject = ? AND seq = ? AND run = ? AND shard IN ?"
-_OF_RUN = "FROM seals WHERE subject = ? AND seq = ? AND neighbours = ? AND made = ? AND shard IN ?"
-_ALL = f"SELECT shard, p0, p1, p2, push, facts {_OF_RUN}"
-_FACTS = f"SELECT shard, facts {_OF_RUN}"
-_PART = {tier: f"SELECT shard, facts, {tier} AS members {_OF_RUN}" for tier in TIERS}
-_ALERTED = {tier: f"SELECT shard, push, {tier} AS members {_OF_RUN}" for tier in TIERS}
-_DORMANT = f"SELECT shard, push, p0, p1, p2 {_OF_RUN}"
+_PUT = statement("put_snapshot")
+_CHOOSE = statement("choose_snapshot")
+_CHOSEN = """
+    SELECT shard, snapshot_name, chosen_at FROM snapshot_choices
+    WHERE subject = ? AND seq = ? AND shard_run = ? AND shard IN ?
+"""
+_OF_GROUP = (
+    "FROM audience_snapshots WHERE subject = ? AND seq = ? AND shard_group = ? AND snapshot_name = ? AND shard IN ?"
+)
+_ALL = f"SELECT shard, p0, p1, p2, push, facts {_OF_GROUP}"
+_FACTS = f"SELECT shard, facts {_OF_GROUP}"
+_TIER = {tier: f"SELECT shard, facts, {tier} AS members {_OF_GROUP}" for tier in TIERS}
+_ALERTED = {tier: f"SELECT shard, push, {tier} AS members {_OF_GROUP}" for tier in TIERS}
+_DORMANT = f"SELECT shard, push, p0, p1, p2 {_OF_GROUP}"
 _LIFE = SNAPSHOT_KEPT_FOR // timedelta(seconds=1)
 
 SnapshotName = str
@@ -50,8 +55,8 @@ class CassandraAudienceSnapshots:
         return read_snapshots(self._cluster, burst, self._chosen_names(burst, shards))
 
     def read_tier(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
-        rows = _rows(self._cluster, _PART[tier], burst, self._chosen_names(burst, shards))
-        return {row.shard: _part(row, tier) for row in rows}
+        rows = _rows(self._cluster, _TIER[tier], burst, self._chosen_names(burst, shards))
+        return {row.shard: _tier(row, tier) for row in rows}
 
     def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
         names = self._chosen_names(burst, shards)
@@ -71,9 +76,9 @@ class CassandraAudienceSnapshots:
 
     def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
         # Snapshots are written before their name is chosen. After an interruption they are never read, and expire.
-        made, now = uuid4().hex, to_ms(self._clock.now())
-        self._cluster.query_each(_PUT, [_row(burst, made, snapshot) for snapshot in snapshots])
-        winners = dict(self._lost_shards(burst, [snapshot.shard for snapshot in snapshots], made, now))
+        name, now = uuid4().hex, to_ms(self._clock.now())
+        self._cluster.query_each(_PUT, [_row(burst, name, snapshot) for snapshot in snapshots])
+        winners = dict(self._lost_shards(burst, [snapshot.shard for snapshot in snapshots], name, now))
         existing = read_snapshots(self._cluster, burst, winners)
         if winners.keys() - existing.keys():
             raise StoreUnavailable(f"Audience snapshots of {burst} can't be read yet.")
@@ -91,7 +96,7 @@ class CassandraAudienceSnapshots:
         Raises StoreUnavailable after a lost answer. The next attempt finds the snapshots that apply, our own or another
         writer's. No snapshot is used before its writer knows that it applies.
         """
-        runs = [(run, list(group)) for run, group in groupby(sorted(shards), lambda shard: shard // ROUND)]
+        runs = [(run, list(group)) for run, group in groupby(sorted(shards), lambda shard: shard // SHARD_RUN)]
         key = str(burst.subject), burst.seq
         groups = [[(*key, run, shard, name, now, _LIFE) for shard in group] for run, group in runs]
         applied = self._cluster.compare_and_set_batches(_CHOOSE, groups)
@@ -112,9 +117,14 @@ def chosen_names(
 
     A quorum is enough: what it shows is decided, and a reader that misses a choice loses its own.
     """
-    runs = groupby(sorted(shards), lambda shard: shard // ROUND)
+    runs = groupby(sorted(shards), lambda shard: shard // SHARD_RUN)
     answers = cluster.query_each(_CHOSEN, [(str(burst.subject), burst.seq, run, list(group)) for run, group in runs])
-    return {row.shard: row.made for rows in answers for row in rows if since is None or from_ms(row.sealed_at) > since}
+    return {
+        row.shard: row.snapshot_name
+        for rows in answers
+        for row in rows
+        if since is None or from_ms(row.chosen_at) > since
+    }
 
 
 def read_snapshots(
@@ -125,9 +135,9 @@ def read_snapshots(
 
 def _rows(cluster: Cluster, read: str, burst: BurstKey, names: Mapping[int, SnapshotName]) -> Iterator[Any]:
     """Read neighboring shards with one writer together."""
-    kept = groupby(sorted((neighbours_of(shard), name, shard) for shard, name in names.items()), itemgetter(0, 1))
+    kept = groupby(sorted((shard_group_of(shard), name, shard) for shard, name in names.items()), itemgetter(0, 1))
     key = str(burst.subject), burst.seq
-    queries = [(*key, run, name, [shard for _, _, shard in group]) for (run, name), group in kept]
+    queries = [(*key, number, name, [shard for _, _, shard in group]) for (number, name), group in kept]
     return chain.from_iterable(cluster.query_each(read, queries))
 
 
@@ -136,7 +146,7 @@ def _row(burst: BurstKey, name: SnapshotName, snapshot: AudienceSnapshot) -> Row
     return (
         str(burst.subject),
         burst.seq,
-        neighbours_of(snapshot.shard),
+        shard_group_of(snapshot.shard),
         name,
         snapshot.shard,
         *bitmaps,
@@ -156,7 +166,7 @@ def _snapshot(row: Any) -> AudienceSnapshot:
     )
 
 
-def _part(row: Any, tier: Tier) -> TierSnapshot:
+def _tier(row: Any, tier: Tier) -> TierSnapshot:
     facts = unpack(SnapshotFacts, row.facts)
     return TierSnapshot(
         shard=row.shard, opened_at=facts.opened_at, members=decode(row.members), alert_count=facts.phones_of(tier)

@@ -35,10 +35,10 @@ from notifier.ports.users import Pair
 # Account preferences: a row per field. A shard is a partition.
 
 # The write timestamp is the time of the change: the latest change of a field wins, regardless of arrival order.
-_WRITE = "INSERT INTO preferences (shard, member, thing, value) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
-OF_ONE = "SELECT member, thing, value, WRITETIME(value) AS at FROM preferences WHERE shard = ? AND member = ?"
-OF_SOME = "SELECT member, thing, value, WRITETIME(value) AS at FROM preferences WHERE shard = ? AND member IN ?"
-OF_SHARD = "SELECT member, thing, value, WRITETIME(value) AS at FROM preferences WHERE shard = ?"
+_WRITE = "INSERT INTO account_preferences (shard, member, field, value) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
+OF_ONE = "SELECT member, field, value, WRITETIME(value) AS at FROM account_preferences WHERE shard = ? AND member = ?"
+OF_SOME = "SELECT member, field, value, WRITETIME(value) AS at FROM account_preferences WHERE shard = ? AND member IN ?"
+OF_SHARD = "SELECT member, field, value, WRITETIME(value) AS at FROM account_preferences WHERE shard = ?"
 
 _MICROSECONDS = 1_000
 """Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
@@ -67,21 +67,21 @@ class CassandraAccountPreferences:
 def account_preferences_statement(change: AccountPreferencesChange) -> tuple[str, Row] | None:
     """Return one atomic message that writes the change to one partition, or None if the change is empty."""
     place, at = (shard_of(change.member), change.member), to_ms(change.at) * _MICROSECONDS
-    rows = [(*place, thing, value, at) for thing, value in encode_change(change).items()]
+    rows = [(*place, field, value, at) for field, value in encode_change(change).items()]
     return batched_rows(_WRITE, rows) if rows else None
 
 
 def account_preferences_of(rows: Iterable[Any]) -> Mapping[Member, AccountPreferences]:
     preferences: defaultdict[Member, dict[str, tuple[str, datetime]]] = defaultdict(dict)
     for row in rows:
-        preferences[Member(row.member)][row.thing] = row.value, from_ms(row.at // _MICROSECONDS)
-    return {member: decode_preferences(things) for member, things in preferences.items()}
+        preferences[Member(row.member)][row.field] = row.value, from_ms(row.at // _MICROSECONDS)
+    return {member: decode_preferences(fields) for member, fields in preferences.items()}
 
 
 def account_fields_of(rows: Iterable[Any]) -> Iterator[tuple[Member, EncodedPreferences]]:
     """Yield members and their account preferences from the answer to OF_SHARD, in the table's order."""
     for member, group in groupby(rows, attrgetter("member")):
-        yield Member(member), tuple((row.thing, row.value) for row in group)
+        yield Member(member), tuple((row.field, row.value) for row in group)
 
 
 def member_account_preferences(member: Member, rows: Iterable[Any]) -> AccountPreferences:
@@ -94,21 +94,21 @@ def member_account_preferences(member: Member, rows: Iterable[Any]) -> AccountPr
 # change leaves other fields alone.
 _FIELD_SETS: tuple[tuple[str, ...], ...] = (("volume",), ("visible_from",), ("volume", "visible_from"))
 WRITE = {
-    of: f"INSERT INTO wants (block, slot, subject, {', '.join(of)}) VALUES (?, ?, ?, {', '.join('?' * len(of))})"
-    " USING TIMESTAMP ?"
+    of: f"INSERT INTO subject_preferences (block, slot, subject, {', '.join(of)})"
+    f" VALUES (?, ?, ?, {', '.join('?' * len(of))}) USING TIMESTAMP ?"
     for of in _FIELD_SETS
 }
 WRITE_OF_SUBJECT = {
-    of: f"INSERT INTO wants_of_subject (block, slot, subject, {', '.join(of)}, shard)"
+    of: f"INSERT INTO preferences_by_subject (block, slot, subject, {', '.join(of)}, shard)"
     f" VALUES (?, ?, ?, {', '.join('?' * len(of))}, ?) USING TIMESTAMP ?"
     for of in _FIELD_SETS
 }
 _FIELDS = "volume, visible_from, WRITETIME(volume) AS volume_at, WRITETIME(visible_from) AS visible_from_at"
-OF_MEMBER = f"SELECT slot, subject, members, {_FIELDS} FROM wants WHERE block = ? AND slot IN ?"
-_MUTE = "INSERT INTO wants (block, slot, subject, members) VALUES (?, ?, ?, ?)"
-_MUTE_OF_SUBJECT = "INSERT INTO wants_of_subject (subject, shard, block, slot, members) VALUES (?, ?, ?, ?, ?)"
-_OF_PAIRS = f"SELECT slot, {_FIELDS} FROM wants WHERE block = ? AND slot IN ? AND subject = ?"
-_OF_SHARD = f"SELECT block, slot, members, {_FIELDS} FROM wants_of_subject WHERE subject = ? AND shard = ?"
+OF_MEMBER = f"SELECT slot, subject, members, {_FIELDS} FROM subject_preferences WHERE block = ? AND slot IN ?"
+_MUTE = "INSERT INTO subject_preferences (block, slot, subject, members) VALUES (?, ?, ?, ?)"
+_MUTE_OF_SUBJECT = "INSERT INTO preferences_by_subject (subject, shard, block, slot, members) VALUES (?, ?, ?, ?, ?)"
+_OF_PAIRS = f"SELECT slot, {_FIELDS} FROM subject_preferences WHERE block = ? AND slot IN ? AND subject = ?"
+_OF_SHARD = f"SELECT block, slot, members, {_FIELDS} FROM preferences_by_subject WHERE subject = ? AND shard = ?"
 
 Statement = tuple[str, Row]
 
@@ -216,15 +216,23 @@ FIRST_BLOCKS = 200
 
 # The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins,
 # which is the block.
-_WRITE_BLOCK = "INSERT INTO partings (block, member, other, side, until) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?"
+_WRITE_BLOCK = (
+    "INSERT INTO user_blocks (block, member, other_account, direction, until) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?"
+)
 _WRITE_OF_ACCOUNT = """
-    INSERT INTO partings_of_account (other, shard, member, side, until) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
+    INSERT INTO user_blocks_by_account (other_account, shard, member, direction, until) VALUES (?, ?, ?, ?, ?)
+    USING TIMESTAMP ?
 """
-OF_BOTH = "SELECT other, until FROM partings WHERE block = ? AND member = ? LIMIT ?"
-_OWN = "SELECT other, until FROM partings WHERE block = ? AND member = ? AND side = 'blocks'"
-_OTHERS = "SELECT other, until FROM partings WHERE block = ? AND member = ? AND side = 'blocked_by' LIMIT ?"
-_BY_NAME = "SELECT other, until FROM partings WHERE block = ? AND member = ? AND side = 'blocked_by' AND other IN ?"
-OF_ACCOUNT = "SELECT member, until FROM partings_of_account WHERE other = ? AND shard = ?"
+OF_BOTH = "SELECT other_account, until FROM user_blocks WHERE block = ? AND member = ? LIMIT ?"
+_OWN = "SELECT other_account, until FROM user_blocks WHERE block = ? AND member = ? AND direction = 'blocks'"
+_OTHERS = (
+    "SELECT other_account, until FROM user_blocks WHERE block = ? AND member = ? AND direction = 'blocked_by' LIMIT ?"
+)
+_BY_NAME = """
+    SELECT other_account, until FROM user_blocks
+    WHERE block = ? AND member = ? AND direction = 'blocked_by' AND other_account IN ?
+"""
+OF_ACCOUNT = "SELECT member, until FROM user_blocks_by_account WHERE other_account = ? AND shard = ?"
 
 
 class CassandraUserBlocks:
@@ -234,9 +242,9 @@ class CassandraUserBlocks:
     def write(self, blocks: Collection[UserBlock]) -> None:
         # Write by account first: a user must not be alerted of what the inbox hides. After any interruption the caller
         # writes everything again.
-        halves = [half for parting in blocks for half in parting.sides]
-        self._cluster.query_each(_WRITE_OF_ACCOUNT, [_of_account(half) for half in halves])
-        self._cluster.query_each(_WRITE_BLOCK, [_of_block(half) for half in halves])
+        sides = [side for block in blocks for side in block.sides]
+        self._cluster.query_each(_WRITE_OF_ACCOUNT, [_of_account(side) for side in sides])
+        self._cluster.query_each(_WRITE_BLOCK, [_of_block(side) for side in sides])
 
 
 async def user_blocks_of(
@@ -251,7 +259,7 @@ async def user_blocks_of(
         own, blockers = await reader.query_all([(_OWN, place), (_OTHERS, (*place, most))])
         named = [(*place, batch) for batch in batches(subject_owners(follows), NAMES)] if len(blockers) == most else []
         rows = [*own, *blockers, *chain(*await reader.query_each(_BY_NAME, named))]
-    return block_ends((UserId(row.other), from_ms(row.until)) for row in rows)
+    return block_ends((UserId(row.other_account), from_ms(row.until)) for row in rows)
 
 
 def block_query_limit(most: int) -> int:
@@ -259,9 +267,9 @@ def block_query_limit(most: int) -> int:
     return min(FIRST_BLOCKS, most)
 
 
-def _of_block(half: UserBlockSide) -> tuple[object, ...]:
-    return block_of(half.member), half.member, half.other_account, str(half.direction), to_ms(half.until), half.sequence
+def _of_block(side: UserBlockSide) -> tuple[object, ...]:
+    return block_of(side.member), side.member, side.other_account, str(side.direction), to_ms(side.until), side.sequence
 
 
-def _of_account(half: UserBlockSide) -> tuple[object, ...]:
-    return half.other_account, shard_of(half.member), half.member, str(half.direction), to_ms(half.until), half.sequence
+def _of_account(side: UserBlockSide) -> tuple[object, ...]:
+    return side.other_account, shard_of(side.member), side.member, str(side.direction), to_ms(side.until), side.sequence

@@ -23,11 +23,11 @@ _LEASE_MS = LEASE // timedelta(milliseconds=1)
 _JOIN = "INSERT OR REPLACE INTO consumers (consumer_group, stream, owner, until) VALUES (?, ?, ?, ?)"
 _LEAVE = "DELETE FROM consumers WHERE consumer_group = ? AND stream = ? AND (owner = ? OR until <= ?)"
 _OWNERS = "SELECT owner FROM consumers WHERE consumer_group = ? AND stream = ? ORDER BY owner"
-_LEASES = statement("log_holds")
+_LEASES = statement("read_partition_leases")
 _LEASE_PARTITION = (
-    "INSERT OR REPLACE INTO holds (consumer_group, partition, owner, epoch, until) VALUES (?, ?, ?, ?, ?)"
+    "INSERT OR REPLACE INTO partition_leases (consumer_group, partition, owner, epoch, until) VALUES (?, ?, ?, ?, ?)"
 )
-_FREE = "UPDATE holds SET until = 0 WHERE consumer_group = ? AND partition = ? AND owner = ? AND epoch = ?"
+_FREE = "UPDATE partition_leases SET until = 0 WHERE consumer_group = ? AND partition = ? AND owner = ? AND epoch = ?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +103,9 @@ wakes a thread, 0.15 ms on a busy machine: with a constant 5 ms, three consumers
 
 _VERSION = "PRAGMA data_version"
 _RECORDS = "SELECT offset, key, value FROM records WHERE partition = ? AND offset > ? ORDER BY offset LIMIT ?"
-_COMMITTED = "SELECT offset FROM commits WHERE consumer_group = ? AND partition = ?"
-_COMMIT = statement("log_commit")
-_LAG = statement("log_lag")
+_COMMITTED = "SELECT offset FROM committed_offsets WHERE consumer_group = ? AND partition = ?"
+_COMMIT = statement("commit_offset")
+_LAG = statement("count_lag")
 
 
 class SqliteConsumer:

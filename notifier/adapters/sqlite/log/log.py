@@ -20,11 +20,11 @@ DROPPED_AT_ONCE = 1_000
 READ_AT_ONCE = 100
 """Records in memory while waiting records are listed. A record has a few kilobytes."""
 
-_NEXT = "SELECT next_offset FROM ends WHERE partition = ?"
-_SET_NEXT = "INSERT OR REPLACE INTO ends (partition, next_offset) VALUES (?, ?)"
+_NEXT = "SELECT next_offset FROM next_offsets WHERE partition = ?"
+_SET_NEXT = "INSERT OR REPLACE INTO next_offsets (partition, next_offset) VALUES (?, ?)"
 _APPEND = "INSERT INTO records (partition, offset, key, value, appended_at) VALUES (?, ?, ?, ?, ?)"
-_DROP = statement("log_drop")
-_WAITING = statement("log_waiting")
+_DROP = statement("delete_records")
+_WAITING = statement("read_pending_records")
 
 
 class SqliteLog:
@@ -59,7 +59,7 @@ class SqliteLog:
         """Yield waiting records in short reads, so that an abandoned iteration leaves no transaction open."""
         stream, last_offset = partition.rpartition("/")[0], -1
         while True:
-            place = {"group": group, "partition": partition, "behind": last_offset, "most": READ_AT_ONCE}
+            place = {"group": group, "partition": partition, "after": last_offset, "limit": READ_AT_ONCE}
             with self._relaxed.read() as c:
                 rows = c.execute(_WAITING, place).fetchall()
             for last_offset, key, value in rows:
@@ -85,7 +85,7 @@ class SqliteLog:
         total, dropped = 0, DROPPED_AT_ONCE
         while dropped == DROPPED_AT_ONCE:
             with self._relaxed.write() as c:
-                place = {"partition": partition, "before": to_ms(before), "most": DROPPED_AT_ONCE}
+                place = {"partition": partition, "before": to_ms(before), "limit": DROPPED_AT_ONCE}
                 dropped = c.execute(_DROP, place).rowcount
             total += dropped
         return total

@@ -1,3 +1,3 @@
 -- Ledger cell, written once. A row count of 0 means that it existed.
-INSERT OR IGNORE INTO slices (subject, seq, slice, fact, n, at, people, rows, phones, note)
+INSERT OR IGNORE INTO slices (subject, seq, slice, fact, number, at, people, rows, phones, note)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

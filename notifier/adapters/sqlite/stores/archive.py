@@ -25,11 +25,11 @@ PAGE = 256
 _BURSTS = "SELECT subject, seq, blob FROM bursts WHERE (subject, seq) > (?, ?) ORDER BY subject, seq LIMIT ?"
 _BURST = "SELECT blob FROM bursts WHERE subject = ? AND seq = ?"
 _PLANS = "SELECT subject, seq FROM plans WHERE (subject, seq) > (?, ?) ORDER BY subject, seq LIMIT ?"
-_SHARDS = "SELECT shard FROM seals WHERE subject = ? AND seq = ?"
-_SEAL = "SELECT blob FROM seals WHERE subject = ? AND seq = ? AND shard = ?"
+_SHARDS = "SELECT shard FROM audience_snapshots WHERE subject = ? AND seq = ?"
+_SNAPSHOT = "SELECT blob FROM audience_snapshots WHERE subject = ? AND seq = ? AND shard = ?"
 _NEXT_RANGE = "SELECT min(member_range) FROM inbox WHERE member_range > ?"
-_AFTER = statement("archive_after")
-_OF_BURST = statement("archive_burst")
+_AFTER = statement("read_rows_after")
+_OF_BURST = statement("read_burst_rows")
 
 ArchivedRow = tuple[int, int, str, int, int, str, bytes]
 
@@ -59,7 +59,7 @@ class SqliteArchive:
         shards = sorted(shard for inbox in self._inboxes for (shard,) in _all(inbox, _SHARDS, *key))
         for shard in shards:
             # A snapshot that was swept meanwhile is missing.
-            for (blob,) in _all(self._inboxes[shard % len(self._inboxes)], _SEAL, *key, shard):
+            for (blob,) in _all(self._inboxes[shard % len(self._inboxes)], _SNAPSHOT, *key, shard):
                 yield unpack_snapshot(shard, blob)
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:

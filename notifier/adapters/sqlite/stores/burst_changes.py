@@ -24,7 +24,7 @@ LAPSE = ("", 0)
 _PUT = "INSERT INTO burst_changes (subject, seq) VALUES (?, ?)"
 _PRUNE = statement("prune_burst_changes")
 _ENDS = "SELECT (SELECT min(id) FROM burst_changes), (SELECT max(id) FROM burst_changes)"
-_AFTER = statement("burst_changes_after")
+_AFTER = statement("read_burst_changes")
 _READ = statement("read_bursts")
 
 

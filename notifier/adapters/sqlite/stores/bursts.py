@@ -8,7 +8,7 @@ from datetime import datetime
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import keys_as_json, statement
 from notifier.adapters.sqlite.stores.burst_changes import BurstChangeWriter
-from notifier.adapters.sqlite.stores.retractions import CHANGE, PUT_TRAIL, change_parameters, retraction_key_rows
+from notifier.adapters.sqlite.stores.retractions import CHANGE, PUT_KEY, change_parameters, retraction_key_rows
 from notifier.codec import pack, unpack
 from notifier.codec.storage import to_ms
 from notifier.domain.bursts.burst import Burst
@@ -21,8 +21,8 @@ from notifier.ports.inbox import InboxPosition
 
 _PUT = statement("put_burst")
 _READ = statement("read_bursts")
-_OUTCOMES = statement("outcomes")
-_RECENT = statement("recent_bursts")
+_OUTCOMES = statement("read_outcomes")
+_RECENT = statement("read_recent_bursts")
 _PUT_MENTION = "INSERT OR IGNORE INTO mentions (subject, seq, source, id, blob) VALUES (?, ?, ?, ?, ?)"
 _PUT_ID = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, seq) VALUES (?, ?, ?, ?, ?)"
 _REFUSE = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, refusal) VALUES (?, ?, ?, '', ?)"
@@ -45,7 +45,7 @@ class SqliteBursts:
         with self._db.write() as c:
             c.executemany(_PUT, [_row(burst) for burst in bursts])
             c.executemany(_PUT_MENTION, [_mention(sequenced) for sequenced in mentions])
-            c.executemany(PUT_TRAIL, [trail for sequenced in mentions for trail in retraction_key_rows(sequenced)])
+            c.executemany(PUT_KEY, [row for sequenced in mentions for row in retraction_key_rows(sequenced)])
             c.executemany(_PUT_ID, [_mention_id(sequenced) for sequenced in mentions])
             versions = {burst.key: burst.version for burst in bursts}
             c.executemany(CHANGE, [change_parameters(changed_mention, versions) for changed_mention in changed])
@@ -115,11 +115,13 @@ def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
 
 # Sequence heads in core.db: each is replaced only by its next version.
 
-_LOAD = "SELECT blob FROM heads WHERE subject IN (SELECT value FROM json_each(?))"
-_UNPUBLISHED = "SELECT subject FROM heads WHERE published = 0 ORDER BY subject LIMIT ?"
-_FIRST = "INSERT OR IGNORE INTO heads (version, nonce, published, blob, subject) VALUES (?, ?, ?, ?, ?)"
-_NEXT = "UPDATE heads SET version = ?, nonce = ?, published = ?, blob = ? WHERE subject = ? AND version = ? - 1"
-_STORED = "SELECT 1 FROM heads WHERE subject = ? AND version = ? AND nonce = ?"
+_LOAD = "SELECT blob FROM sequence_heads WHERE subject IN (SELECT value FROM json_each(?))"
+_UNPUBLISHED = "SELECT subject FROM sequence_heads WHERE published = 0 ORDER BY subject LIMIT ?"
+_FIRST = "INSERT OR IGNORE INTO sequence_heads (version, nonce, published, blob, subject) VALUES (?, ?, ?, ?, ?)"
+_NEXT = (
+    "UPDATE sequence_heads SET version = ?, nonce = ?, published = ?, blob = ? WHERE subject = ? AND version = ? - 1"
+)
+_STORED = "SELECT 1 FROM sequence_heads WHERE subject = ? AND version = ? AND nonce = ?"
 
 
 class SqliteHeads:

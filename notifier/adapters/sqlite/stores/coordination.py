@@ -11,7 +11,7 @@ from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
 
-_HOLD = statement("lease_hold")
+_ACQUIRE = statement("acquire_lease")
 
 
 class SqliteLeases:
@@ -21,15 +21,15 @@ class SqliteLeases:
     def acquire(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
         lease = {"name": name, "owner": owner, "now": to_ms(now), "until": to_ms(now + term)}
         with self._db.write() as c:
-            return c.execute(_HOLD, lease).rowcount == 1
+            return c.execute(_ACQUIRE, lease).rowcount == 1
 
 
-# Fencing epochs in core.db: the next free number of each name, in the table of the member numbers.
+# Fencing epochs in core.db: the next free number of each name, in the table of counters.
 
 _NEXT = """
-    INSERT INTO numbers (book, free) VALUES (?, 1)
-    ON CONFLICT (book) DO UPDATE SET free = free + 1
-    RETURNING free - 1
+    INSERT INTO counters (name, next_number) VALUES (?, 1)
+    ON CONFLICT (name) DO UPDATE SET next_number = next_number + 1
+    RETURNING next_number - 1
 """
 
 
@@ -45,7 +45,7 @@ class SqliteEpochs:
 
 # Throttles in core.db: each change and its audit row are one transaction.
 
-_COLUMNS = "id, tier, rate, reason, who, starts_at, ends_at"
+_COLUMNS = "id, tier, rate, reason, operator, starts_at, ends_at"
 _PUT = f"INSERT OR REPLACE INTO throttles ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _LIFT = f"UPDATE throttles SET ends_at = ? WHERE id = ? AND ends_at > ? RETURNING {_COLUMNS}"
 _SINCE = f"SELECT {_COLUMNS} FROM throttles WHERE ends_at > ? ORDER BY starts_at, id"
@@ -80,13 +80,13 @@ def _row(t: Throttle) -> tuple[object, ...]:
 
 
 def _throttle(row: tuple[str, str, float | None, str, str, int, int]) -> Throttle:
-    id, tier, rate, reason, who, starts_at, ends_at = row
+    id, tier, rate, reason, operator, starts_at, ends_at = row
     return Throttle(
         id=id,
         tier=Tier(tier),
         rate=rate,
         reason=reason,
-        who=who,
+        who=operator,
         starts_at=from_ms(starts_at),
         ends_at=from_ms(ends_at),
     )

@@ -21,26 +21,26 @@ BATCH = 1_024
 SWEPT = 64
 """Expired rows deleted per transaction: more than expire while as many changes arrive."""
 
-_WRITE = statement("say_device")
+_WRITE = statement("put_device")
 _SWEEP = "DELETE FROM devices WHERE rowid IN (SELECT rowid FROM devices WHERE at <= ? LIMIT ?)"
-_STANDING = """
-    SELECT device, platform, member, at, told IS NULL FROM devices
+_READ_CURRENT = """
+    SELECT device, platform, member, at, registration IS NULL FROM devices
     WHERE device IN (SELECT value FROM json_each(?)) AND at > ?
 """
 _OF_SOME = """
-    SELECT member, told, at FROM devices
+    SELECT member, registration, at FROM devices
     WHERE platform IN ('apns', 'fcm', 'web') AND member IN (SELECT value FROM json_each(?))
-        AND told IS NOT NULL AND at > ?
+        AND registration IS NOT NULL AND at > ?
     ORDER BY platform, device
 """
 _OF_RANGE = """
-    SELECT member, told, at FROM devices
-    WHERE platform = ? AND member BETWEEN ? AND ? AND told IS NOT NULL AND at > ?
+    SELECT member, registration, at FROM devices
+    WHERE platform = ? AND member BETWEEN ? AND ? AND registration IS NOT NULL AND at > ?
     ORDER BY member, device
 """
 _PEOPLE = """
     SELECT DISTINCT member FROM devices
-    WHERE platform IN ('apns', 'fcm', 'web') AND member BETWEEN ? AND ? AND told IS NOT NULL AND at > ?
+    WHERE platform IN ('apns', 'fcm', 'web') AND member BETWEEN ? AND ? AND registration IS NOT NULL AND at > ?
 """
 
 
@@ -57,12 +57,12 @@ class SqliteDevices:
 
     def read_current(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, DeviceOwnership]:
         with self._db.read() as c:
-            rows = c.execute(_STANDING, (json.dumps(list(ids)), self._since())).fetchall()
+            rows = c.execute(_READ_CURRENT, (json.dumps(list(ids)), self._since())).fetchall()
         return {
             DeviceId(id): DeviceOwnership(
-                member=Member(member), platform=Platform(platform), at=from_ms(at), is_removed=bool(is_gone)
+                member=Member(member), platform=Platform(platform), at=from_ms(at), is_removed=bool(is_removal)
             )
-            for id, platform, member, at, is_gone in rows
+            for id, platform, member, at, is_removal in rows
         }
 
     def by_member(self, members: Collection[Member]) -> Mapping[Member, Sequence[Device]]:

@@ -34,8 +34,8 @@ _RANGE_OF_ID = (
     "SELECT prefix, first_id, count, member FROM user_ranges WHERE prefix = ? AND first_id <= ? ORDER BY 2 DESC LIMIT 1"
 )
 _RANGE_OF_MEMBER = "SELECT prefix, first_id, count, member FROM user_ranges WHERE member <= ? ORDER BY 4 DESC LIMIT 1"
-_FREE = "SELECT free FROM numbers WHERE book = 'members'"
-_MOVE = "UPDATE numbers SET free = max(free, ?) WHERE book = 'members'"
+_FREE = "SELECT next_number FROM counters WHERE name = 'members'"
+_MOVE = "UPDATE counters SET next_number = max(next_number, ?) WHERE name = 'members'"
 
 NAMES = 16_384
 """Users that are numbered per transaction. Other writers get their turn after some tenths of a second."""
@@ -174,9 +174,9 @@ def _range(row: tuple[str, int, int, int]) -> IdRange:
 BATCH = 4_096
 """Rows per transaction, so that other writers get their turn during an import of any size."""
 
-_WRITE = statement("flag")
-_STANDING = "SELECT is_on, sequence FROM flags WHERE flag = ? AND shard = ? AND member = ?"
-_OF_SHARD = "SELECT member, is_on, sequence FROM flags WHERE flag = ? AND shard = ?"
+_WRITE = statement("put_account_flag")
+_READ_CURRENT = "SELECT is_on, sequence FROM account_flags WHERE flag = ? AND shard = ? AND member = ?"
+_OF_SHARD = "SELECT member, is_on, sequence FROM account_flags WHERE flag = ? AND shard = ?"
 
 
 class SqliteAccountFlags:
@@ -192,7 +192,7 @@ class SqliteAccountFlags:
         flags = dict[FlagKey, FlagRow]()
         with self._db.read() as c:
             for flag, member in keys:
-                for on, sequence in c.execute(_STANDING, (str(flag), shard_of(member), member)):
+                for on, sequence in c.execute(_READ_CURRENT, (str(flag), shard_of(member), member)):
                     flags[flag, member] = FlagRow(flag=flag, member=member, is_set=bool(on), sequence=sequence)
         return flags
 

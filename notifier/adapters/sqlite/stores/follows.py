@@ -14,11 +14,11 @@ from notifier.ports.audience import Pair
 BLOCKS, FOLLOWS_AT_ONCE = 256, 4_096
 """Rows per transaction, so that other writers get their turn during an import of any size."""
 
-_WRITE = statement("follow")
+_WRITE = statement("put_follow")
 _PUT_BLOCK = "INSERT OR REPLACE INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
 _SETTLE_BLOCK = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
 _BLOCK = "SELECT visible_from, members FROM follows WHERE block = ? AND slot = ? AND subject = ?"
-_STANDING = """
+_READ_CURRENT = """
     SELECT block, slot, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?) AND subject = ?
 """
 _OF_SHARD = "SELECT block, slot, visible_from, members FROM follows WHERE subject = ? AND block / 128 = ?"
@@ -51,7 +51,7 @@ class SqliteFollows:
             states: dict[Pair, bool] = {}
             for subject, member in pairs:
                 block, slot = divmod(member, BLOCK_MEMBERS)
-                rows = map(_stored, c.execute(_STANDING, (block, slot, BLOCK_SLOT, str(subject))))
+                rows = map(_stored, c.execute(_READ_CURRENT, (block, slot, BLOCK_SLOT, str(subject))))
                 states[subject, member] = is_following(slot, rows)
             return states
 

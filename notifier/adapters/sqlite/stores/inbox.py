@@ -22,8 +22,8 @@ RANGES_AT_ONCE = 256
 ROWS_AT_ONCE = 2_000
 """Rows deleted per transaction: about 10 ms, so that deliveries hardly wait."""
 
-_EXPIRED = statement("expired_ranges")
-_EXPIRED_SNAPSHOTS = statement("sweep_seals")
+_EXPIRED = statement("find_expired_ranges")
+_EXPIRED_SNAPSHOTS = statement("delete_expired_snapshots")
 _DELETE = "DELETE FROM inbox WHERE member_range = ? AND inbox_window < ?"
 
 

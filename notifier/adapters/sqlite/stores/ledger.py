@@ -82,11 +82,11 @@ def _progress_of(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstK
 
 def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) -> Iterator[LedgerEntry]:
     bursts = {(str(key.subject), key.seq): key for key in keys}
-    for subject, seq, text, fact, n, at, people, rows, phones, note in c.execute(_CELLS, (keys_json,)):
+    for subject, seq, text, fact, number, at, people, rows, phones, note in c.execute(_CELLS, (keys_json,)):
         yield LedgerEntry(
             slice=_slice(bursts[subject, seq], text),
             fact=Fact(fact),
-            number=n,
+            number=number,
             at=from_ms(at),
             people=people,
             rows=rows,
@@ -128,7 +128,7 @@ def _row(entry: LedgerEntry) -> tuple[object, ...]:
 
 # Claims in core.db: each change is one conditional statement, so that one of two workers gets the slice.
 
-_CLAIM = statement("claim")
+_CLAIM = statement("claim_slice")
 _EXTEND = statement("extend_claim")
 
 
@@ -160,11 +160,11 @@ class SqliteClaims:
 
 # Deferred bursts in core.db: moved between the two lists in one transaction, so that no crash comes in between.
 
-_INSERT_DEFERRED = statement("lay_sleeper")
-_DUE = "SELECT subject, seq, opened_at FROM sleepers WHERE until <= ? ORDER BY until LIMIT ?"
+_INSERT_DEFERRED = statement("defer_burst")
+_DUE = "SELECT subject, seq, opened_at FROM deferred_bursts WHERE until <= ? ORDER BY until LIMIT ?"
 _REOPEN = "INSERT OR IGNORE INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
-_DELETE_DEFERRED = "DELETE FROM sleepers WHERE subject = ? AND seq = ?"
-_COUNT = "SELECT count(*) FROM sleepers"
+_DELETE_DEFERRED = "DELETE FROM deferred_bursts WHERE subject = ? AND seq = ?"
+_COUNT = "SELECT count(*) FROM deferred_bursts"
 
 
 class SqliteDeferredBursts:

@@ -30,15 +30,15 @@ COUNT = np.dtype("<u4")
 _ACCOUNT_WIDE = ""
 _KINDS = {str(kind): kind for kind in SetKind}
 
-_LIVE = statement("live_sets")
+_LIVE = statement("read_member_sets")
 _READ_ONE = "SELECT blob FROM member_sets WHERE owner = ? AND shard = ? AND kind = ?"
 _READ = """
     SELECT shard, blob FROM member_sets
     WHERE owner = ? AND kind = ? AND shard IN (SELECT value FROM json_each(?))
 """
-_HEAD = "SELECT total, counts FROM set_heads WHERE subject = ?"
-_PUT = statement("put_set")
-_PUT_HEAD = statement("put_set_head")
+_COUNTS = "SELECT total, by_shard FROM follower_counts WHERE subject = ?"
+_PUT = statement("put_member_set")
+_PUT_COUNTS = statement("put_follower_counts")
 
 
 class SqliteMemberSets:
@@ -67,8 +67,8 @@ class SqliteMemberSets:
     def follower_counts(self, subject: Subject) -> FollowerCounts:
         with self._db.read() as c:
             if subject.kind is Kind.SELF:
-                return _personal_head(_member(c, subject.owner))
-            row = c.execute(_HEAD, (str(subject),)).fetchone()
+                return _personal_counts(_member(c, subject.owner))
+            row = c.execute(_COUNTS, (str(subject),)).fetchone()
         return (
             NO_FOLLOWERS
             if row is None
@@ -82,7 +82,7 @@ class SqliteMemberSets:
     def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
         at = token or 0
         self._put(
-            _PUT_HEAD, ((str(s), h.total, np.array(h.by_shard, dtype=COUNT).tobytes(), at) for s, h in counts.items())
+            _PUT_COUNTS, ((str(s), h.total, np.array(h.by_shard, dtype=COUNT).tobytes(), at) for s, h in counts.items())
         )
 
     def _put(self, sql: str, rows: Iterable[tuple[object, ...]]) -> None:
@@ -113,7 +113,7 @@ def _member(c: sqlite3.Connection, user: UserId) -> Member | None:
     return None if account is None or account.deleted else account.member
 
 
-def _personal_head(member: Member | None) -> FollowerCounts:
+def _personal_counts(member: Member | None) -> FollowerCounts:
     if member is None:
         return NO_FOLLOWERS
     return FollowerCounts(total=1, by_shard=(*([0] * shard_of(member)), 1))
@@ -124,11 +124,11 @@ def _personal_head(member: Member | None) -> FollowerCounts:
 ACTIVE_BATCH = 256
 """Bitmaps per transaction, as for the member sets: 4 MB at most, so that other writers get their turn."""
 
-_OF_SHARDS = "FROM stays WHERE kind = ? AND shard IN (SELECT value FROM json_each(?))"
-_STANDING = f"SELECT shard, blob {_OF_SHARDS} AND until >= ?"
-_UNTIL = f"SELECT shard, blob {_OF_SHARDS} AND until = ?"
-_PUT_ACTIVE_SET = statement("put_stay")
-_FORGET = "DELETE FROM stays WHERE until < ?"
+_OF_SHARDS = "FROM active_set_entries WHERE kind = ? AND shard IN (SELECT value FROM json_each(?))"
+_READ_CURRENT = f"SELECT shard, blob {_OF_SHARDS} AND last_hour >= ?"
+_UNTIL = f"SELECT shard, blob {_OF_SHARDS} AND last_hour = ?"
+_PUT_ACTIVE_SET = statement("put_active_set_entry")
+_DELETE_EXPIRED = "DELETE FROM active_set_entries WHERE last_hour < ?"
 
 
 class SqliteActiveSets:
@@ -136,7 +136,7 @@ class SqliteActiveSets:
         self._db = db
 
     def read_active(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        return self._read(_STANDING, kind, hour, shards)
+        return self._read(_READ_CURRENT, kind, hour, shards)
 
     def read_expiring(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         return self._read(_UNTIL, kind, hour, shards)
@@ -155,4 +155,4 @@ class SqliteActiveSets:
 
     def delete_expired(self, hour: int) -> None:
         with self._db.write() as c:
-            c.execute(_FORGET, (hour,))
+            c.execute(_DELETE_EXPIRED, (hour,))

@@ -1,4 +1,4 @@
-"""Stores held mentions, and operators' verdicts on mentioners, in core.db.
+"""Stores held mentions, and operators' verdicts on authors, in core.db.
 
 Each decision and its audit row are one transaction.
 """
@@ -21,16 +21,16 @@ from notifier.ports.coordination import Clock
 PAGE = 500
 
 COLUMNS = "id, source, author, accounts, since, event, decision"
-_PUT = f"INSERT OR IGNORE INTO holds ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL)"
-_TEXTS = "UPDATE holds SET event = NULL WHERE since <= ? AND event IS NOT NULL"
-_FORGET = "DELETE FROM holds WHERE since <= ?"
+_PUT = f"INSERT OR IGNORE INTO held_mentions ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL)"
+_TEXTS = "UPDATE held_mentions SET event = NULL WHERE since <= ? AND event IS NOT NULL"
+_DELETE_EXPIRED = "DELETE FROM held_mentions WHERE since <= ?"
 _WAITING = (
-    f"SELECT {COLUMNS}, rowid FROM holds WHERE decision IS NULL AND since > ? AND (since, rowid) > (?, ?)"
+    f"SELECT {COLUMNS}, rowid FROM held_mentions WHERE decision IS NULL AND since > ? AND (since, rowid) > (?, ?)"
     " ORDER BY since, rowid LIMIT ?"
 )
-_COUNT = "SELECT count(*) FROM holds WHERE decision IS NULL AND since > ?"
-_OF = f"SELECT {COLUMNS} FROM holds WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id, source"
-_DECIDE = "UPDATE holds SET decision = ? WHERE id = ? AND source = ? AND decision IS NULL AND since > ?"
+_COUNT = "SELECT count(*) FROM held_mentions WHERE decision IS NULL AND since > ?"
+_OF = f"SELECT {COLUMNS} FROM held_mentions WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id, source"
+_DECIDE = "UPDATE held_mentions SET decision = ? WHERE id = ? AND source = ? AND decision IS NULL AND since > ?"
 
 Row = tuple[str, str, str, bytes, int, bytes | None, str | None]
 
@@ -44,15 +44,15 @@ class SqliteHeldMentions:
         """Hold the mentions. The same transaction deletes texts and rows that have expired."""
         now = self._clock.now()
         with self._db.write() as c:
-            c.executemany(_PUT, [_row(hold) for hold in held_mentions])
+            c.executemany(_PUT, [_row(held) for held in held_mentions])
             c.execute(_TEXTS, (to_ms(now - MAX_DECISION_WAIT),))
-            c.execute(_FORGET, (to_ms(now - RECORD_KEPT_FOR),))
+            c.execute(_DELETE_EXPIRED, (to_ms(now - RECORD_KEPT_FOR),))
 
     def waiting(self) -> Iterator[HeldMention]:
         first = to_ms(self._clock.now() - MAX_DECISION_WAIT)
         since, place = first, 0
         while page := self._page(first, since, place):
-            yield from (hold_of(row[:7]) for row in page)
+            yield from (held_mention_of(row[:7]) for row in page)
             since, place = page[-1][4], page[-1][7]
 
     def _page(self, first: int, since: int, place: int) -> list[tuple[str, str, str, bytes, int, bytes, None, int]]:
@@ -65,7 +65,7 @@ class SqliteHeldMentions:
 
     def by_event_id(self, ids: Collection[str]) -> Sequence[HeldMention]:
         with self._db.read() as c:
-            return [hold_of(row) for row in c.execute(_OF, (json.dumps(list(ids)),))]
+            return [held_mention_of(row) for row in c.execute(_OF, (json.dumps(list(ids)),))]
 
     def decide(self, event: EventId, decision: ModerationDecision, operator: str, now: datetime) -> bool:
         with self._db.write() as c:
@@ -77,11 +77,11 @@ class SqliteHeldMentions:
             return True
 
 
-def _row(hold: HeldMention) -> tuple[object, ...]:
-    return hold.id.id, hold.id.source, hold.author, pack(hold.accounts), to_ms(hold.since), pack(hold.event)
+def _row(held: HeldMention) -> tuple[object, ...]:
+    return held.id.id, held.id.source, held.author, pack(held.accounts), to_ms(held.since), pack(held.event)
 
 
-def hold_of(row: Row) -> HeldMention:
+def held_mention_of(row: Row) -> HeldMention:
     id, source, author, accounts, since, event, decision = row
     return HeldMention(
         id=EventId(source, id),
@@ -93,11 +93,13 @@ def hold_of(row: Row) -> HeldMention:
     )
 
 
-# Operators' verdicts on mentioners, in core.db: each verdict and its audit row are one transaction.
+# Operators' verdicts on authors, in core.db: each verdict and its audit row are one transaction.
 
-_SAY = statement("say_reach")
-_LISTED = "SELECT user, verdict, reason, who, at FROM reaches ORDER BY user"
-_STANDING = "SELECT user, verdict, reason, who, at FROM reaches WHERE user IN (SELECT value FROM json_each(?))"
+_PUT_VERDICT = statement("put_author_verdict")
+_LISTED = "SELECT user, verdict, reason, operator, at FROM author_verdicts ORDER BY user"
+_READ_CURRENT = (
+    "SELECT user, verdict, reason, operator, at FROM author_verdicts WHERE user IN (SELECT value FROM json_each(?))"
+)
 
 
 class SqliteReachLimits:
@@ -106,12 +108,12 @@ class SqliteReachLimits:
 
     def put(self, limit: ReachLimit) -> None:
         with self._db.write() as c:
-            c.execute(_SAY, (limit.user, str(limit.verdict), limit.reason, limit.operator, to_ms(limit.at)))
+            c.execute(_PUT_VERDICT, (limit.user, str(limit.verdict), limit.reason, limit.operator, to_ms(limit.at)))
             append_to_audit(c, at=limit.at, who=limit.operator, action="reach.say", detail=audit_fields(limit))
 
     def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
         with self._db.read() as c:
-            records = [_limit(row) for row in c.execute(_STANDING, (json.dumps(list(users)),))]
+            records = [_limit(row) for row in c.execute(_READ_CURRENT, (json.dumps(list(users)),))]
         return {record.user: record for record in records}
 
     def read_all(self) -> Sequence[ReachLimit]:
@@ -120,5 +122,5 @@ class SqliteReachLimits:
 
 
 def _limit(row: tuple[str, str, str, str, int]) -> ReachLimit:
-    user, verdict, reason, who, at = row
-    return ReachLimit(user=UserId(user), verdict=Verdict(verdict), reason=reason, operator=who, at=from_ms(at))
+    user, verdict, reason, operator, at = row
+    return ReachLimit(user=UserId(user), verdict=Verdict(verdict), reason=reason, operator=operator, at=from_ms(at))

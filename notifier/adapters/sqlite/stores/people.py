@@ -26,13 +26,13 @@ from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.users import InboxContext
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"
-_VIP = "SELECT 1 FROM flags WHERE flag = ? AND shard = ? AND member = ? AND is_on"
+_VIP = "SELECT 1 FROM account_flags WHERE flag = ? AND shard = ? AND member = ? AND is_on"
 _SEEN = "SELECT seen_at FROM seen WHERE member = ?"
-_NEWER = "SELECT subject, seq FROM seen_newer WHERE member = ?"
+_ALSO_SEEN = "SELECT subject, seq FROM also_seen WHERE member = ?"
 _MARKS = "SELECT subject, seq, mark FROM marks WHERE member = ?"
-_SEE = statement("seen_forward")
-_SEE_NEWER = "INSERT OR IGNORE INTO seen_newer (member, subject, seq) VALUES (?, ?, ?)"
-_FORGET_NEWER = statement("forget_newer")
+_ADVANCE_SEEN = statement("advance_seen")
+_ADD_ALSO_SEEN = "INSERT OR IGNORE INTO also_seen (member, subject, seq) VALUES (?, ?, ?)"
+_DELETE_ALSO_SEEN = statement("delete_also_seen")
 _MARK = "INSERT OR REPLACE INTO marks (member, subject, seq, mark) VALUES (?, ?, ?, ?)"
 
 
@@ -102,9 +102,9 @@ class SqlitePeople:
 
     def _see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         with self._db.write() as c:
-            c.execute(_SEE, (member, to_ms(seen_at)))
-            c.executemany(_SEE_NEWER, [(member, str(burst.subject), burst.seq) for burst in newer])
-            c.execute(_FORGET_NEWER, {"member": member})
+            c.execute(_ADVANCE_SEEN, (member, to_ms(seen_at)))
+            c.executemany(_ADD_ALSO_SEEN, [(member, str(burst.subject), burst.seq) for burst in newer])
+            c.execute(_DELETE_ALSO_SEEN, {"member": member})
 
     def _mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
         with self._db.write() as c:
@@ -129,6 +129,6 @@ def _marks(c: sqlite3.Connection, member: Member) -> Marks:
     seen = c.execute(_SEEN, (member,)).fetchone()
     return Marks(
         seen_at=from_ms(seen[0]) if seen else None,
-        also_seen=frozenset(BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_NEWER, (member,))),
+        also_seen=frozenset(BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_ALSO_SEEN, (member,))),
         by_burst={BurstKey(Subject.parse(s), seq): Mark(mark) for s, seq, mark in c.execute(_MARKS, (member,))},
     )

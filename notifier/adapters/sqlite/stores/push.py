@@ -32,19 +32,20 @@ KEPT = SNAPSHOT_KEPT_FOR + timedelta(days=1)
 SWEPT = 2
 """Expired batches deleted per batch written: more than expire meanwhile."""
 
-_KEY = "subject = ? AND seq = ? AND shard = ? AND platform = ? AND tier = ? AND n = ?"
+_KEY = "subject = ? AND seq = ? AND shard = ? AND platform = ? AND tier = ? AND number = ?"
 _INTEND = """
-    INSERT OR IGNORE INTO sendings (subject, seq, shard, platform, tier, n, at, intent) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT OR IGNORE INTO send_log (subject, seq, shard, platform, tier, number, at, intent)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
-_CLOSE = f"UPDATE sendings SET outcome = ? WHERE {_KEY}"
+_CLOSE = f"UPDATE send_log SET outcome = ? WHERE {_KEY}"
 _READ = """
-    SELECT shard, tier, n, intent, outcome FROM sendings
+    SELECT shard, tier, number, intent, outcome FROM send_log
     WHERE subject = ? AND seq = ? AND shard IN (SELECT value FROM json_each(?)) AND platform = ?
-    ORDER BY shard, tier, n
+    ORDER BY shard, tier, number
 """
 _SWEEP = """
-    DELETE FROM sendings WHERE (subject, seq, shard, platform, tier, n) IN (
-        SELECT subject, seq, shard, platform, tier, n FROM sendings WHERE at <= ? LIMIT ?
+    DELETE FROM send_log WHERE (subject, seq, shard, platform, tier, number) IN (
+        SELECT subject, seq, shard, platform, tier, number FROM send_log WHERE at <= ? LIMIT ?
     )
 """
 
@@ -63,8 +64,8 @@ class SqliteSendLog:
         with self._db.read() as c:
             rows = c.execute(_READ, wanted).fetchall()
         windows = defaultdict[SendLogKey, list[SendWindow]](list)
-        for shard, tier, n, intent, outcome in rows:
-            windows[SendLogKey(burst, Tier(tier), shard, platform)].append(unpack_window(n, intent, outcome))
+        for shard, tier, number, intent, outcome in rows:
+            windows[SendLogKey(burst, Tier(tier), shard, platform)].append(unpack_window(number, intent, outcome))
         return dict(windows)
 
     def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Sequence[bool]:
@@ -88,11 +89,11 @@ def _key(sending: SendLogKey, window: SendWindow) -> Key:
 
 # Push suppression from core.db: a few index ranges per shard, in one consistent snapshot.
 
-_SPARED = statement("spared")
-_LATE_BLOCKS = statement("late_blocks")
-_EARLIER = statement("earlier_follows")
+_NEVER_ALERTED = statement("read_push_suppression")
+_LATE_BLOCKS = statement("read_late_block_follows")
+_EARLY_FOLLOWS = statement("read_early_follows")
 _OWN_VOLUMES = """
-    SELECT block * 1024 + slot, volume FROM wants
+    SELECT block * 1024 + slot, volume FROM subject_preferences
     WHERE subject = :subject AND block / 128 = :shard AND slot < 1024 AND volume_at >= 0
 """
 
@@ -136,14 +137,14 @@ def _parameters(burst: Burst, shard: int) -> Parameters:
 
 
 def _never_alerted(c: sqlite3.Connection, values: Parameters) -> Iterator[Member]:
-    yield from (Member(member) for (member,) in c.execute(_SPARED, values))
+    yield from (Member(member) for (member,) in c.execute(_NEVER_ALERTED, values))
     yield from _of_late_blocks(c, values)
 
 
 def _of_late_blocks(c: sqlite3.Connection, values: Parameters) -> Collection[Member]:
     """Return members whose whole block follows since after the opening, unless their own row says before it."""
     late = {member for row in c.execute(_LATE_BLOCKS, values) for member in _members(*row)}
-    return late - {Member(member) for (member,) in c.execute(_EARLIER, values)} if late else late
+    return late - {Member(member) for (member,) in c.execute(_EARLY_FOLLOWS, values)} if late else late
 
 
 def _own_volumes(c: sqlite3.Connection, queries: Iterable[Parameters]) -> Mapping[Member, Volume]:

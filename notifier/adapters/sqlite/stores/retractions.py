@@ -7,8 +7,8 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import statement
 from notifier.adapters.sqlite.stores.dead_letters import COLUMNS as LETTER
 from notifier.adapters.sqlite.stores.dead_letters import Stored, letter_of
-from notifier.adapters.sqlite.stores.moderation import COLUMNS as HOLD
-from notifier.adapters.sqlite.stores.moderation import hold_of
+from notifier.adapters.sqlite.stores.moderation import COLUMNS as HELD_COLUMNS
+from notifier.adapters.sqlite.stores.moderation import held_mention_of
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
@@ -21,12 +21,14 @@ from notifier.ports.retractions import MentionLocation
 AT_ONCE = 500
 """Rows per read: no read is long enough to delay a checkpoint of the write-ahead log."""
 
-PUT_TRAIL = "INSERT OR IGNORE INTO mention_trails (trail, subject, seq, source, id) VALUES (?, ?, ?, ?, ?)"
+PUT_KEY = (
+    "INSERT OR IGNORE INTO mentions_by_retraction_key (retraction_key, subject, seq, source, id) VALUES (?, ?, ?, ?, ?)"
+)
 CHANGE = statement("change_mention")
-_RETRACT = statement("retract")
-_ALONG = statement("along_trail")
-_WITHIN = statement("within_burst")
-_STANDING = "SELECT blob FROM retractions WHERE trail = ?"
+_RETRACT = statement("put_retraction")
+_LOCATIONS = statement("read_mention_locations")
+_OF_BURST = statement("read_burst_mentions")
+_READ_CURRENT = "SELECT blob FROM retractions WHERE retraction_key = ?"
 _READ = "SELECT blob FROM mentions WHERE subject = ? AND seq = ? AND source = ? AND id = ?"
 
 
@@ -40,14 +42,14 @@ class SqliteRetractions:
 
     def read_current(self, keys: Collection[RetractionKey]) -> Mapping[RetractionKey, Retraction]:
         with self._db.read() as c:
-            rows = {trail: c.execute(_STANDING, (trail,)).fetchone() for trail in keys}
-        return {trail: unpack(Retraction, row[0]) for trail, row in rows.items() if row}
+            rows = {key: c.execute(_READ_CURRENT, (key,)).fetchone() for key in keys}
+        return {key: unpack(Retraction, row[0]) for key, row in rows.items() if row}
 
     def mention_locations(
         self, keys: Collection[RetractionKey], burst: BurstKey | None = None
     ) -> Iterator[MentionLocation]:
-        for trail in keys:
-            yield from self._along(trail, burst)
+        for key in keys:
+            yield from self._locations(key, burst)
 
     def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         with self._db.read() as c:
@@ -60,11 +62,14 @@ class SqliteRetractions:
             yield from (unpack(Mention, blob) for *_, blob in rows)
             position = rows[-1][:2]
 
-    def _along(self, trail: RetractionKey, burst: BurstKey | None) -> Iterator[MentionLocation]:
-        burst_filter = {"burst": str(burst.subject), "of": burst.seq} if burst else {"burst": None, "of": None}
+    def _locations(self, key: RetractionKey, burst: BurstKey | None) -> Iterator[MentionLocation]:
+        burst_filter = {
+            "burst_subject": str(burst.subject) if burst else None,
+            "burst_seq": burst.seq if burst else None,
+        }
         position: tuple[str, int, str, str] = ("", 0, "", "")
         while rows := self._rows(
-            _ALONG, {**burst_filter, "trail": trail, "most": AT_ONCE, **_named_parameters(position)}
+            _LOCATIONS, {**burst_filter, "retraction_key": key, "limit": AT_ONCE, **_named_parameters(position)}
         ):
             yield from (
                 MentionLocation(BurstKey(Subject.parse(s), seq), EventId(source, id)) for s, seq, source, id in rows
@@ -73,7 +78,7 @@ class SqliteRetractions:
 
     def _within(self, burst: BurstKey, after: tuple[str, str]) -> list[tuple[str, str, bytes]]:
         with self._db.read() as c:
-            return c.execute(_WITHIN, (str(burst.subject), burst.seq, *after, AT_ONCE)).fetchall()
+            return c.execute(_OF_BURST, (str(burst.subject), burst.seq, *after, AT_ONCE)).fetchall()
 
     def _rows(self, query: str, values: Mapping[str, object]) -> list[tuple[str, int, str, str]]:
         with self._db.read() as c:
@@ -88,7 +93,7 @@ def change_parameters(changed: Sequenced, versions: Mapping[BurstKey, int]) -> M
 
 def retraction_key_rows(sequenced: Sequenced) -> list[tuple[str, str, int, str, str]]:
     """Return the rows that lead to the mention."""
-    return [(trail, *_place(sequenced)) for trail in index_keys(sequenced.mention)]
+    return [(key, *_place(sequenced)) for key in index_keys(sequenced.mention)]
 
 
 def _place(sequenced: Sequenced) -> tuple[str, int, str, str]:
@@ -110,10 +115,10 @@ ERASURES_AT_ONCE = 500
 """Rows per read: no read is long enough to delay a checkpoint of the write-ahead log."""
 
 _HELD = (
-    f"SELECT {HOLD}, rowid FROM holds WHERE author IN (SELECT value FROM json_each(?)) AND rowid > ?"
+    f"SELECT {HELD_COLUMNS}, rowid FROM held_mentions WHERE author IN (SELECT value FROM json_each(?)) AND rowid > ?"
     " AND event IS NOT NULL ORDER BY rowid LIMIT ?"
 )
-_BLANK = "UPDATE holds SET event = ? WHERE id = ? AND source = ? AND event IS NOT NULL"
+_BLANK = "UPDATE held_mentions SET event = ? WHERE id = ? AND source = ? AND event IS NOT NULL"
 _LETTERS = f"SELECT {LETTER} FROM dead_letters WHERE id > ? AND length(body) > 0 ORDER BY id LIMIT ?"
 _EMPTY = "UPDATE dead_letters SET body = x'' WHERE id = ?"
 
@@ -125,15 +130,15 @@ class SqliteErasureTargets:
     def held_mentions(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         parameter, place = json.dumps(list(authors)), 0
         while rows := self._held(parameter, place):
-            for hold in (hold_of(row[:7]) for row in rows):
-                if hold.event and hold.event.text:
-                    yield hold
+            for held in (held_mention_of(row[:7]) for row in rows):
+                if held.event and held.event.text:
+                    yield held
             place = rows[-1][7]
 
     def erase_held_texts(self, held_mentions: Collection[HeldMention]) -> None:
         with self._db.write() as c:
             c.executemany(
-                _BLANK, [(pack(hold.without_text.event), hold.id.id, hold.id.source) for hold in held_mentions]
+                _BLANK, [(pack(held.without_text.event), held.id.id, held.id.source) for held in held_mentions]
             )
 
     def dead_letters(self) -> Iterator[DeadLetter]:

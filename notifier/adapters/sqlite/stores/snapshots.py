@@ -13,10 +13,12 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
 
-_OF_BURST = "FROM seals WHERE subject = ? AND seq = ? AND shard IN (SELECT value FROM json_each(?))"
+_OF_BURST = "FROM audience_snapshots WHERE subject = ? AND seq = ? AND shard IN (SELECT value FROM json_each(?))"
 _READ = f"SELECT shard, blob {_OF_BURST}"
 _FACTS = f"SELECT shard, facts {_OF_BURST}"
-_INSERT = "INSERT OR IGNORE INTO seals (subject, seq, shard, facts, blob, sealed_at) VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT = (
+    "INSERT OR IGNORE INTO audience_snapshots (subject, seq, shard, facts, blob, taken_at) VALUES (?, ?, ?, ?, ?, ?)"
+)
 
 
 class SqliteAudienceSnapshots:

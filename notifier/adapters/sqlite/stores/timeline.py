@@ -26,9 +26,9 @@ LAST = (1 << 63) - 1
 """Greater than every time and number that SQLite can store."""
 
 _READ = statement("read_bursts")
-_BEFORE = statement("bursts_before")
-_ROWS = statement("inbox_rows")
-_SUBJECTS = statement("inbox_subjects")
+_BEFORE = statement("read_bursts_before")
+_ROWS = statement("read_inbox_rows")
+_SUBJECTS = statement("read_newest_row_times")
 _WINDOW = "SELECT max(inbox_window) FROM inbox WHERE member_range = ? AND inbox_window <= ?"
 
 NewestRow = tuple[int, str, int, bytes, str]

@@ -36,10 +36,12 @@ from notifier.ports.users import Pair
 
 # Account preferences in core.db: a row per field. A shard is one range of keys.
 
-_WRITE = statement("prefer")
-_OF_RANGE = "SELECT member, thing, value, at FROM preferences WHERE member BETWEEN ? AND ? ORDER BY member, thing"
+_WRITE = statement("put_account_preference")
+_OF_RANGE = (
+    "SELECT member, field, value, at FROM account_preferences WHERE member BETWEEN ? AND ? ORDER BY member, field"
+)
 
-_OF_SOME = "SELECT member, thing, value, at FROM preferences WHERE member IN (SELECT value FROM json_each(?))"
+_OF_SOME = "SELECT member, field, value, at FROM account_preferences WHERE member IN (SELECT value FROM json_each(?))"
 
 StoredAccountPreferences = tuple[int, str, str, int]
 
@@ -49,7 +51,7 @@ class SqliteAccountPreferences:
         self._db = db
 
     def write(self, changes: Collection[AccountPreferencesChange]) -> None:
-        rows = [(w.member, thing, value, to_ms(w.at)) for w in changes for thing, value in encode_change(w).items()]
+        rows = [(w.member, field, value, to_ms(w.at)) for w in changes for field, value in encode_change(w).items()]
         if rows:
             with self._db.write() as c:
                 c.executemany(_WRITE, rows)
@@ -67,7 +69,7 @@ class SqliteAccountPreferences:
 def account_fields_of(c: sqlite3.Connection, shard: int) -> Iterator[tuple[Member, EncodedPreferences]]:
     """Yield the members of a shard that have account preferences, with the stored fields."""
     for member, rows in groupby(_of_shard(c, shard), itemgetter(0)):
-        yield Member(member), tuple((thing, value) for _, thing, value, _ in rows)
+        yield Member(member), tuple((field, value) for _, field, value, _ in rows)
 
 
 def _of_shard(c: sqlite3.Connection, shard: int) -> Iterable[StoredAccountPreferences]:
@@ -80,9 +82,9 @@ def member_account_preferences(c: sqlite3.Connection, member: Member) -> Account
 
 def _account_preferences_of(rows: Iterable[StoredAccountPreferences]) -> Mapping[Member, AccountPreferences]:
     preferences: defaultdict[Member, dict[str, tuple[str, datetime]]] = defaultdict(dict)
-    for member, thing, value, at in rows:
-        preferences[Member(member)][thing] = value, from_ms(at)
-    return {member: decode_preferences(things) for member, things in preferences.items()}
+    for member, field, value, at in rows:
+        preferences[Member(member)][field] = value, from_ms(at)
+    return {member: decode_preferences(fields) for member, fields in preferences.items()}
 
 
 # Subject preferences in core.db: members' own rows, and mutes of whole blocks, which they override.
@@ -92,11 +94,11 @@ BATCH = 4_096
 
 _COLUMNS = "block, slot, subject, volume, volume_at, visible_from, visible_from_at, members"
 
-_WRITE_PREFERENCE = statement("want")
-_MUTE = statement("mute_block")
-_OF_MEMBER = f"SELECT {_COLUMNS} FROM wants WHERE block = ? AND slot IN (?, ?)"
-_OF_PAIR = f"SELECT {_COLUMNS} FROM wants WHERE block = ? AND slot = ? AND subject = ?"
-_OF_SHARD = f"SELECT {_COLUMNS} FROM wants WHERE subject = ? AND block / 128 = ?"
+_WRITE_PREFERENCE = statement("put_subject_preference")
+_MUTE = statement("put_block_mute")
+_OF_MEMBER = f"SELECT {_COLUMNS} FROM subject_preferences WHERE block = ? AND slot IN (?, ?)"
+_OF_PAIR = f"SELECT {_COLUMNS} FROM subject_preferences WHERE block = ? AND slot = ? AND subject = ?"
+_OF_SHARD = f"SELECT {_COLUMNS} FROM subject_preferences WHERE subject = ? AND block / 128 = ?"
 
 NOT_SET = -1
 
@@ -184,7 +186,7 @@ class SqlitePreferences:
         await self._writer(self._subject_preferences.write, [change])
 
     async def read_account(self, member: Member) -> AccountPreferences:
-        return await self._reader(self._overall, member)
+        return await self._reader(self._account, member)
 
     async def write_account(self, change: AccountPreferencesChange) -> None:
         await self._writer(self._account_preferences.write, [change])
@@ -193,7 +195,7 @@ class SqlitePreferences:
         with self._db.read() as c:
             return subject_preferences_of(c, member)
 
-    def _overall(self, member: Member) -> AccountPreferences:
+    def _account(self, member: Member) -> AccountPreferences:
         with self._db.read() as c:
             return member_account_preferences(c, member)
 
@@ -203,12 +205,15 @@ class SqlitePreferences:
 BLOCK_BATCH = 4_096
 """User blocks per transaction, so that other writers get their turn."""
 
-_WRITE_BLOCK = statement("part")
-_OWN = "SELECT other, until FROM partings WHERE member = ? AND side = 'blocks'"
-_OTHERS = "SELECT other, until FROM partings WHERE member = ? AND side = 'blocked_by' ORDER BY other LIMIT ?"
+_WRITE_BLOCK = statement("put_user_block")
+_OWN = "SELECT other_account, until FROM user_blocks WHERE member = ? AND direction = 'blocks'"
+_OTHERS = """
+    SELECT other_account, until FROM user_blocks
+    WHERE member = ? AND direction = 'blocked_by' ORDER BY other_account LIMIT ?
+"""
 _BY_NAME = """
-    SELECT other, until FROM partings
-    WHERE member = ? AND side = 'blocked_by' AND other IN (SELECT value FROM json_each(?))
+    SELECT other_account, until FROM user_blocks
+    WHERE member = ? AND direction = 'blocked_by' AND other_account IN (SELECT value FROM json_each(?))
 """
 
 
@@ -219,7 +224,7 @@ class SqliteUserBlocks:
     def write(self, blocks: Collection[UserBlock]) -> None:
         for batch in batches(blocks, BLOCK_BATCH):
             with self._db.write() as c:
-                c.executemany(_WRITE_BLOCK, [_block_row(half) for parting in batch for half in parting.sides])
+                c.executemany(_WRITE_BLOCK, [_block_row(side) for block in batch for side in block.sides])
 
 
 def user_blocks_of(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], most: int) -> BlockEnds:
@@ -233,5 +238,5 @@ def user_blocks_of(c: sqlite3.Connection, member: Member, follows: Iterable[Subj
     return block_ends((UserId(account), from_ms(until)) for account, until in (*rows, *blockers))
 
 
-def _block_row(half: UserBlockSide) -> tuple[object, ...]:
-    return half.member, half.other_account, str(half.direction), to_ms(half.until), half.sequence
+def _block_row(side: UserBlockSide) -> tuple[object, ...]:
+    return side.member, side.other_account, str(side.direction), to_ms(side.until), side.sequence

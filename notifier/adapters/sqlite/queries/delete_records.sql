@@ -4,12 +4,12 @@
 DELETE FROM records
 WHERE partition = :partition AND offset IN (
     SELECT offset
-    FROM (SELECT offset, appended_at FROM records WHERE partition = :partition ORDER BY offset LIMIT :most)
+    FROM (SELECT offset, appended_at FROM records WHERE partition = :partition ORDER BY offset LIMIT :limit)
     WHERE appended_at < :before
       AND offset <= (
-          SELECT min(coalesce(commits.offset, -1))
-          FROM holds
-          LEFT JOIN commits ON commits.consumer_group = holds.consumer_group AND commits.partition = holds.partition
-          WHERE holds.partition = :partition
+          SELECT min(coalesce(committed_offsets.offset, -1))
+          FROM partition_leases
+          LEFT JOIN committed_offsets USING (consumer_group, partition)
+          WHERE partition_leases.partition = :partition
       )
 )

@@ -1,25 +1,25 @@
 -- Members of a shard that must not be alerted of a burst: all conditions that may have changed since the audience
--- snapshot. Each branch is one range of its own index. The branch over wants reads all preferences ever set for the
--- subject.
+-- snapshot. Each branch is one range of its own index. The branch over
+-- subject_preferences reads all preferences ever set for the subject.
 SELECT member FROM marks
 WHERE subject = :subject AND seq = :seq AND member BETWEEN :first AND :last
 UNION ALL
-SELECT member FROM seen_newer
+SELECT member FROM also_seen
 WHERE subject = :subject AND seq = :seq AND member BETWEEN :first AND :last
 UNION ALL
 SELECT member FROM seen
 WHERE member / 131072 = :shard AND seen_at >= :opened_at
 UNION ALL
 -- A user block hides the opener.
-SELECT member FROM partings
-WHERE other = :opener AND member BETWEEN :first AND :last AND until = :never
+SELECT member FROM user_blocks
+WHERE other_account = :opener AND member BETWEEN :first AND :last AND until = :never
 UNION ALL
 -- A user block hides the account, now or at the opening.
-SELECT member FROM partings
-WHERE other = :owner AND member BETWEEN :first AND :last AND until > :opened_at
+SELECT member FROM user_blocks
+WHERE other_account = :owner AND member BETWEEN :first AND :last AND until > :opened_at
 UNION ALL
 -- Muted, or unmuted since the opening, or a lower volume.
-SELECT block * 1024 + slot FROM wants
+SELECT block * 1024 + slot FROM subject_preferences
 WHERE subject = :subject AND block / 128 = :shard AND slot < 1024
   AND (visible_from > :opened_at OR volume IN ('off', 'digest') OR (volume = 'first' AND NOT :first_of_day))
 UNION ALL

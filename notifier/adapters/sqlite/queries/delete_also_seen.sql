@@ -1,12 +1,12 @@
--- Deletes entries of bursts that seen_at has reached. Also deletes entries of digests, which are stored nowhere
+-- Deletes rows of bursts that seen_at has reached. Also deletes rows of digests, which are stored nowhere
 -- else, once their date ended two days ago and is over in every time zone.
-DELETE FROM seen_newer
+DELETE FROM also_seen
 WHERE member = :member AND ((subject, seq) IN (
     SELECT bursts.subject, bursts.seq
-    FROM seen_newer
+    FROM also_seen
     JOIN seen USING (member)
-    JOIN bursts ON bursts.subject = seen_newer.subject AND bursts.seq = seen_newer.seq
-    WHERE seen_newer.member = :member AND bursts.opened_at <= seen.seen_at
+    JOIN bursts ON bursts.subject = also_seen.subject AND bursts.seq = also_seen.seq
+    WHERE also_seen.member = :member AND bursts.opened_at <= seen.seen_at
 ) OR (subject >= 'digest:' AND subject < 'digest;' AND seq < (
     SELECT CAST(strftime('%Y%m%d', seen_at / 1000 - 2 * 86400, 'unixepoch') AS INTEGER) FROM seen WHERE member = :member
 )))

@@ -1,3 +1,0 @@
--- Members of a block that have muted a subject.
-INSERT OR REPLACE INTO wants (block, slot, subject, volume, volume_at, visible_from, visible_from_at, members)
-VALUES (?, ?, ?, 'default', 0, 0, 0, ?)

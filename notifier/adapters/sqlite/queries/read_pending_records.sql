@@ -1,0 +1,11 @@
+-- Oldest records of a partition after an offset and after a group's commit. A group without a commit gets all
+-- records.
+SELECT offset, key, value
+FROM records
+WHERE partition = :partition
+  AND offset > max(
+    :after,
+    coalesce((SELECT offset FROM committed_offsets WHERE consumer_group = :group AND partition = :partition), -1)
+  )
+ORDER BY offset
+LIMIT :limit

@@ -1,8 +1,0 @@
--- Writes a member's own preference. The latest change of each of the two fields wins.
-INSERT INTO wants (block, slot, subject, volume, volume_at, visible_from, visible_from_at)
-VALUES (?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (block, slot, subject) DO UPDATE
-SET volume = iif(excluded.volume_at > wants.volume_at, excluded.volume, wants.volume),
-    volume_at = max(excluded.volume_at, wants.volume_at),
-    visible_from = iif(excluded.visible_from_at > wants.visible_from_at, excluded.visible_from, wants.visible_from),
-    visible_from_at = max(excluded.visible_from_at, wants.visible_from_at)
