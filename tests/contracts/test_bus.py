@@ -7,7 +7,7 @@ import pytest
 from redis.client import PubSub
 
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.live_bus import CHANNEL, RedisLiveBus
+from notifier.adapters.redis.live_bus import BURSTS_CHANNEL, RedisLiveBus
 from notifier.codec import unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
@@ -31,7 +31,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     client = cast(Valkey, request.getfixturevalue(request.param)).client
     pubsub: Callable[[], PubSub] = client.pubsub
     with pubsub() as listener:
-        listener.subscribe(CHANNEL)
+        listener.subscribe(BURSTS_CHANNEL)
         assert listener.get_message(timeout=5)
         yield RedisLiveBus(client), lambda n: [_receive(listener) for _ in range(n)]
 

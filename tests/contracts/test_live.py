@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import AsyncClient, connect_async
-from notifier.adapters.redis.live_bus import CHANNEL, RedisLiveBus, RedisLiveReader
+from notifier.adapters.redis.live_bus import BURSTS_CHANNEL, RedisLiveBus, RedisLiveReader
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import UserId
@@ -179,7 +179,7 @@ def test_message_of_unknown_format_is_reported_as_loss(valkey: Valkey) -> None:
     async def run() -> None:
         async with connect_async(valkey.url) as client, aclosing(RedisLiveReader(client).listen()) as stream:
             await anext(stream)
-            valkey.client.publish(CHANNEL, b"what is this?")
+            valkey.client.publish(BURSTS_CHANNEL, b"what is this?")
             with pytest.raises(CacheUnavailable, match="can't be decoded"):
                 await receive(stream, 1)
 

@@ -15,8 +15,8 @@ from notifier.adapters.redis.viewer_versions import RedisInboxVersions, RedisVie
 from notifier.domain.bursts.burst import Burst
 from notifier.ports.inbox_versions import (
     CHANGE_MARK_TTL,
+    BurstStreamPosition,
     InboxVersions,
-    NewsPosition,
     Scope,
     VersionLookup,
     ViewerVersions,
@@ -43,7 +43,7 @@ class Versions:
     """Lets the time pass after which an unfinished change of the scope is forgotten."""
     with_reader: Callable[[Read[VersionLookup]], VersionLookup]
 
-    def look(self, scopes: Collection[Scope], after: NewsPosition | None = None) -> VersionLookup:
+    def look(self, scopes: Collection[Scope], after: BurstStreamPosition | None = None) -> VersionLookup:
         return self.with_reader(lambda reader: reader.look_up(scopes, after))
 
     def plant(self, scopes: Collection[Scope], version: str) -> VersionLookup:
@@ -53,8 +53,8 @@ class Versions:
         self.writer.begin(scopes, name)
         self.writer.finish(scopes, name)
 
-    def news(self, after: NewsPosition) -> Sequence[Burst] | None:
-        return self.look((), after).news
+    def published(self, after: BurstStreamPosition) -> Sequence[Burst] | None:
+        return self.look((), after).published
 
 
 def in_memory() -> Versions:

@@ -43,7 +43,7 @@ def test_page_is_current_when_the_cache_is_too_small() -> None:
 def test_page_is_current_after_a_late_message_of_an_older_state(processes: Processes) -> None:
     """A writer that got no answer publishes again, after another writer retracted the burst."""
     bus = processes.stage.state.bus
-    [message] = [burst for burst in bus.published if burst.key == FIRST]
+    [message] = [burst for burst in bus.stream if burst.key == FIRST]
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
     processes.inboxes[0] = Processes(processes.stage).inboxes[0]
     processes.open(0, UserId("ada"))  # the new process follows changes and has cached nothing of nova
@@ -62,7 +62,7 @@ def test_page_is_current_after_a_read_from_before_a_cache_restart(processes: Pro
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
     state.bursts.changes += [BurstKey(NOVA, 1_000 + n) for n in range(MAX_CHANGED_BURSTS + 1)]
     processes.stage.pass_time(seconds=1)
-    state.bus.news.clear()
+    state.bus.stream.clear()
     build_reconciler(processes.stage.system())()  # the next list comes from the index, which has no bodies
     processes.open(0, UserId("ada"))
     run_to_end(reading)

@@ -114,7 +114,7 @@ class Garbler:
 
     def garble(self) -> None:
         """Overwrite one random key."""
-        self.overwrite(self.generator.choice(self.keys() or [b"pull:{0}"]))
+        self.overwrite(self.generator.choice(self.keys() or [b"pull-index:{0}"]))
 
     def garble_all(self) -> None:
         for key in self.keys():

@@ -43,7 +43,7 @@ def test_random_garbage_does_not_change_inbox_pages(valkey: Valkey) -> None:
         assert sum(key.subject.kind is Kind.MENTION for key in backend.bursts.by_key) == REQUESTS // MENTION_INTERVAL
         assert backend.ports.pull.generation() is not None
         assert backend.counted("notifier_unreconciled_total", duty="index") == 0
-        assert backend.counted("notifier_cache_garbage_total", kind="pull") > 0
+        assert backend.counted("notifier_cache_garbage_total", kind="pull-index") > 0
 
 
 @pytest.mark.parametrize("kind", GARBAGE_KINDS)

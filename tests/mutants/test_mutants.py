@@ -35,7 +35,7 @@ CACHE_SCENARIOS = {
     "cache_loaded_change_not_heard": "retract, 7500 bytes, warm",
     "cache_mark_removed_after_a_failed_write": "time_out, cold",
     "cache_mark_set_after_the_write": "die, cold",
-    "cache_news_gap_ignored": "retract, wipe",
+    "cache_stream_gap_ignored": "retract, wipe",
     "cache_page_adopted_after_a_change": "retract, remembered",
     "cache_version_planted_after_the_facts": "unfollow, cold",
 }

@@ -69,7 +69,7 @@ def test_wipe_deletes_reports(backend: Backend) -> None:
 def test_unreadable_report_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
     lines = RedisCircuitReport(valkey.client)
     lines.publish("fcm", BUSY, MINUTE)
-    valkey.client.hset("lines", "apns", garbage)
+    valkey.client.hset("open-circuits", "apns", garbage)
     assert lines.read() == {"fcm": BUSY}
 
 
@@ -78,8 +78,8 @@ def test_expired_reports_are_deleted(valkey: Valkey) -> None:
     lines.publish("fcm", BUSY, 20 * MS)
     time.sleep(0.03)
     lines.publish("apns", WITHOUT_REASON, MINUTE)
-    assert valkey.client.hkeys("lines") == [b"apns"]
-    assert 0 < valkey.client.ttl("lines") <= 60
+    assert valkey.client.hkeys("open-circuits") == [b"apns"]
+    assert 0 < valkey.client.ttl("open-circuits") <= 60
 
 
 def test_report_fails_without_server() -> None:

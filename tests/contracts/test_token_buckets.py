@@ -82,7 +82,7 @@ def test_wiped_bucket_is_full(backend: Backend) -> None:
 
 def test_bucket_expires_when_it_would_be_full(valkey: Valkey) -> None:
     RedisTokenBuckets(valkey.client).take("zoe", limit(2, HOUR))
-    assert 0 < valkey.client.ttl("bucket:zoe") <= 2 * 3600
+    assert 0 < valkey.client.ttl("token-bucket:zoe") <= 2 * 3600
 
 
 def test_script_is_reloaded_after_script_flush(valkey: Valkey) -> None:
@@ -121,7 +121,7 @@ def test_take_and_spend_share_one_bucket(backend: Backend) -> None:
 
 def test_overdrawn_bucket_expires_when_full_again(valkey: Valkey) -> None:
     RedisTokenBuckets(valkey.client).spend({"zoe": 3}, limit(2, HOUR))
-    assert 2 * 3600 < valkey.client.ttl("bucket:zoe") <= 3 * 3600 + 1
+    assert 2 * 3600 < valkey.client.ttl("token-bucket:zoe") <= 3 * 3600 + 1
 
 
 def test_spend_fails_without_server() -> None:

@@ -95,14 +95,14 @@ def test_concurrent_workers_draw_no_more_than_available(server: str, request: py
 
 @pytest.mark.parametrize("garbage", [b"", b"much", b"\0" * 40, b"\xff" * 40, b"\x7f" * 40, b"x" * 41])
 def test_unreadable_rate_limit_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
-    valkey.client.hset("pace:apns", "pace", garbage)
+    valkey.client.hset("provider-rate:apns", "rate", garbage)
     paces = RedisProviderRates(valkey.client, TERMS)
     assert (draw(paces, 0), draw(paces, 0)) == (50, 0)
 
 
 def test_rate_limit_expires_when_it_would_start_anew(valkey: Valkey) -> None:
     draw(RedisProviderRates(valkey.client, TERMS), 0)
-    assert 0 < valkey.client.ttl("pace:apns") <= 300
+    assert 0 < valkey.client.ttl("provider-rate:apns") <= 300
 
 
 def test_rate_limit_fails_without_server() -> None:

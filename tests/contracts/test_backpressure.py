@@ -67,5 +67,5 @@ def test_level_fails_without_server() -> None:
 
 @pytest.mark.parametrize("garbage", [b"", b"\xff\x00", b"much", b"nan", b"inf", b"-1", b"2"])
 def test_unreadable_level_counts_as_zero(valkey: Valkey, garbage: bytes) -> None:
-    valkey.client.set("pressure", garbage)
+    valkey.client.set("backpressure", garbage)
     assert RedisBackpressure(valkey.client).level() == 0
