@@ -69,10 +69,10 @@ def test_throttle_shows_operator_reason_and_end(half_done: Path, notifier: Notif
 
 def test_missing_facts_are_unknown_and_not_zero(half_done: Path, notifier: Notifier) -> None:
     report = run_json(notifier, half_done)
-    assert (report["redis"], report["pressure"], report["pools"]) == ("unavailable", None, {})
+    assert (report["redis"], report["backpressure"], report["backlog"]) == ("unavailable", None, {})
     assert (report["url"], report["processes"]) == (None, [])
     text = notifier("top", *AT_ONCE, "--data", str(half_done)).stdout
-    assert report["left_alone"] == []
+    assert report["open_circuits"] == []
     assert NOTHING["pools"] in text
     assert NOTHING["left alone"] in text
     assert NOTHING["processes"] in text
@@ -108,7 +108,7 @@ def test_open_circuit_is_shown_with_its_reason(half_done: Path, capsys: pytest.C
     with screen.capture() as captured:
         screen.print(picture(current, 80))
     assert "503 UNAVAILABLE" in captured.get()
-    assert view_facts(current)["left_alone"] == [
+    assert view_facts(current)["open_circuits"] == [
         {"line": "fcm", "until": "2026-05-04T10:31:05.000Z", "reason": "503 UNAVAILABLE\x1b"}
     ]
 
@@ -168,6 +168,6 @@ def test_deferred_bursts_are_counted_apart_from_pending_ones(
     with_deferred = replace(current, snapshot=replace(current.snapshot, deferred_bursts=1_200))
     print_plain(with_deferred)
     assert "unfinished, 1,200 deferred" in capsys.readouterr().out
-    assert (view_facts(current)["sleeping_bursts"], view_facts(with_deferred)["sleeping_bursts"]) == (0, 1_200)
+    assert (view_facts(current)["deferred_bursts"], view_facts(with_deferred)["deferred_bursts"]) == (0, 1_200)
     print_plain(current)
     assert "asleep" not in capsys.readouterr().out

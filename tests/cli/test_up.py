@@ -265,7 +265,7 @@ def _ends(running: Running) -> set[tuple[str, str]]:
 
 def _delivered(notifier: Notifier, data: str) -> bool:
     result = notifier("ledger", "mention:nova#1", "--json", "--data", data)
-    books = json.loads(result.output)["books"] if result.exit_code == 0 else {}
+    books = json.loads(result.output)["recipients"] if result.exit_code == 0 else {}
     return bool(books) and books["balanced"] and books["delivered"] > 0 and books["in_flight"] == 0
 
 

@@ -63,7 +63,7 @@ def test_digest_is_one_item_at_the_user_s_hour(edge: Edge) -> None:
     advance_to(edge, DUE)
     [item] = items(edge)
     name = item.pop("burst")
-    inside = item["digest"].pop("inside")
+    inside = item["digest"].pop("bursts")
     assert item == {
         "subject": "digest:u1",
         "seq": int(DUE.timestamp()),
@@ -99,7 +99,7 @@ def test_burst_is_never_both_listed_and_in_a_digest(edge: Edge) -> None:
     assert [item["subject"] for item in items(edge)] == [NOVA]
     edge.backend.clock.advance(timedelta(minutes=2))
     item = due_digest(edge, "bob")
-    assert [burst["names"] for burst in item["digest"]["inside"]] == [["bob"]]
+    assert [burst["names"] for burst in item["digest"]["bursts"]] == [["bob"]]
     prefer(edge, {"volume": "all"})
     assert items(edge) == []
     edge.backend.clock.advance(timedelta(minutes=2))
@@ -250,7 +250,7 @@ def test_retraction_inside_a_digest_resets_open_streams() -> None:
         await live.hub.registry.send_due_digests()
         row, _ = await stream.next_events(2)
         last = row.id
-        for burst, remaining in zip(row.data["digest"]["inside"], (1, 0), strict=True):
+        for burst, remaining in zip(row.data["digest"]["bursts"], (1, 0), strict=True):
             retracted = {"tweet": burst["tweet"], "author": burst["names"][0]}
             deleted = {**event(f"d{remaining}"), "type": DELETED_TYPE, "data": retracted}
             accept(backend.system, deleted)
