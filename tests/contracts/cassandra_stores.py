@@ -40,7 +40,7 @@ from notifier.domain.ids import Subject, UserId
 from tests.contracts.backends import Backend
 from tests.contracts.flow_stores import MOST_BLOCKERS, PreferenceWriter, Store
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.event_log import MemoryLog
+from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.keyspace import patient_reader
 
 
@@ -48,24 +48,24 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
     """The log is always in memory: Cassandra stores no log, and Kafka's is tested on its own."""
     return Backend(
         clock=clock,
-        log=MemoryLog(clock),
+        log=MemoryEventLog(clock),
         devices=CassandraDevices(cluster, clock),
         directory=CassandraDirectory(cluster),
         epochs=CassandraEpochs(cluster),
         flags=CassandraAccountFlags(cluster),
         sets=CassandraMemberSets(cluster),
-        stays=CassandraActiveSets(cluster, clock),
-        reaches=CassandraReachLimits(cluster),
-        holds=CassandraHeldMentions(cluster, clock),
-        traces=CassandraErasureTargets(cluster, clock),
+        active_sets=CassandraActiveSets(cluster, clock),
+        reach_limits=CassandraReachLimits(cluster),
+        held_mentions=CassandraHeldMentions(cluster, clock),
+        erasure_targets=CassandraErasureTargets(cluster, clock),
         throttles=CassandraThrottles(cluster, clock),
         dead_letters=CassandraDeadLetters(cluster, clock),
         lane_tallies=CassandraLaneTallies(cluster),
-        sent=CassandraSendLog(cluster),
+        send_log=CassandraSendLog(cluster),
         leases=CassandraLeases(cluster),
         archive=CassandraArchive(cluster, CassandraLedger(cluster, clock), CassandraBursts(cluster, clock)),
         bursts=CassandraBursts(cluster, clock),
-        seals=CassandraAudienceSnapshots(cluster, clock),
+        audience_snapshots=CassandraAudienceSnapshots(cluster, clock),
         inbox=CassandraInbox(cluster, clock),
         ledger=CassandraLedger(cluster, clock),
     )
@@ -85,10 +85,10 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         lapses=CassandraViewerLapses(cluster, clock, UuidNonces()),
         retractions=CassandraRetractions(cluster),
         recent=CassandraRecentBursts(cluster, clock),
-        seals=CassandraAudienceSnapshots(cluster, clock),
+        audience_snapshots=CassandraAudienceSnapshots(cluster, clock),
         inbox=CassandraInbox(cluster, clock),
         ledger=ledger,
-        sleepers=CassandraDeferredBursts(cluster, clock, ledger.openings),
+        deferred_bursts=CassandraDeferredBursts(cluster, clock, ledger.openings),
         claims=CassandraClaims(cluster),
         people=CassandraPeople(patient_reader(cluster), clock, most_blockers=MOST_BLOCKERS),
         timeline=CassandraTimeline(patient_reader(cluster), clock),
@@ -96,12 +96,12 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         flags=CassandraAccountFlags(cluster),
         sets=CassandraMemberSets(cluster),
         follows=CassandraFollows(cluster),
-        wants=CassandraSubjectPreferences(cluster),
-        overalls=CassandraAccountPreferences(cluster),
-        partings=CassandraUserBlocks(cluster),
+        subject_preferences=CassandraSubjectPreferences(cluster),
+        account_preferences=CassandraAccountPreferences(cluster),
+        user_blocks=CassandraUserBlocks(cluster),
         preferences=CassandraPreferences(patient_reader(cluster)),
         facts=CassandraFacts(cluster),
-        spared=CassandraPushSuppressions(cluster),
+        push_suppressions=CassandraPushSuppressions(cluster),
     )
 
 

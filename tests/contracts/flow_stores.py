@@ -47,14 +47,19 @@ from notifier.ports.users import AccountPreferencesStore, People, Preferences, S
 from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.fakes.directory import MemoryDirectory, MemoryFlags
-from tests.support.fakes.inbox import MemoryInbox, MemorySeals, MemoryTimeline
+from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
+from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_versions import MemoryBurstChanges, MemoryViewerLapses
-from tests.support.fakes.ledger import MemoryClaims, MemoryLedger, MemorySleepers
+from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.fakes.people import MemoryPeople
-from tests.support.fakes.push import MemorySpared
+from tests.support.fakes.push import MemoryPushSuppressions
 from tests.support.fakes.retractions import MemoryRetractions
-from tests.support.fakes.user_preferences import MemoryOveralls, MemoryPartings, MemoryPreferences, MemoryWants
+from tests.support.fakes.user_preferences import (
+    MemoryAccountPreferences,
+    MemoryPreferences,
+    MemorySubjectPreferences,
+    MemoryUserBlocks,
+)
 
 MOST_BLOCKERS = 20
 
@@ -86,9 +91,9 @@ class Store:
     retractions: Retractions
     recent: RecentBursts
     ledger: Ledger
-    sleepers: DeferredBursts
+    deferred_bursts: DeferredBursts
     claims: Claims
-    seals: AudienceSnapshots
+    audience_snapshots: AudienceSnapshots
     inbox: InboxStore
     people: People
     timeline: Timeline
@@ -96,12 +101,12 @@ class Store:
     flags: AccountFlags
     sets: MemberSets
     follows: Follows
-    wants: SubjectPreferences
-    overalls: AccountPreferencesStore
-    partings: UserBlocks
+    subject_preferences: SubjectPreferences
+    account_preferences: AccountPreferencesStore
+    user_blocks: UserBlocks
     preferences: Preferences
     facts: Facts
-    spared: PushSuppressions
+    push_suppressions: PushSuppressions
     clock: ManualClock
     reopen: "Callable[[], AbstractContextManager[Store]] | None" = None
     """Opens the stores as another process sees them; None for a backend that lives in one process."""
@@ -121,9 +126,14 @@ def reopened(store: Store) -> Iterator[Store]:
 
 @contextmanager
 def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
-    bursts, claims, seals, directory = MemoryBursts(), MemoryClaims(), MemorySeals(clock), MemoryDirectory()
-    inbox, sets = MemoryInbox(seals), MemoryMemberSets(directory)
-    flags, ledger = MemoryFlags(), MemoryLedger(claims)
+    bursts, claims, audience_snapshots, directory = (
+        MemoryBursts(),
+        MemoryClaims(),
+        MemoryAudienceSnapshots(clock),
+        MemoryDirectory(),
+    )
+    inbox, sets = MemoryInboxStore(audience_snapshots), MemoryMemberSets(directory)
+    flags, ledger = MemoryAccountFlags(), MemoryLedger(claims)
     people = MemoryPeople(directory, MOST_BLOCKERS, flags)
     yield Store(
         heads=MemoryHeads(),
@@ -133,9 +143,9 @@ def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         retractions=MemoryRetractions(bursts),
         recent=bursts,
         ledger=ledger,
-        sleepers=MemorySleepers(ledger),
+        deferred_bursts=MemoryDeferredBursts(ledger),
         claims=claims,
-        seals=seals,
+        audience_snapshots=audience_snapshots,
         inbox=inbox,
         people=people,
         timeline=MemoryTimeline(bursts, inbox),
@@ -143,12 +153,12 @@ def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         flags=flags,
         sets=sets,
         follows=MemoryFollows(people),
-        wants=MemoryWants(people),
-        overalls=MemoryOveralls(people),
-        partings=MemoryPartings(people),
+        subject_preferences=MemorySubjectPreferences(people),
+        account_preferences=MemoryAccountPreferences(people),
+        user_blocks=MemoryUserBlocks(people),
         preferences=MemoryPreferences(people),
         facts=people,
-        spared=MemorySpared(people, directory),
+        push_suppressions=MemoryPushSuppressions(people, directory),
         clock=clock,
     )
 
@@ -165,9 +175,9 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         retractions=SqliteRetractions(files.core),
         recent=SqliteRecentBursts(files.core),
         ledger=SqliteLedger(files.core),
-        sleepers=SqliteDeferredBursts(files.core),
+        deferred_bursts=SqliteDeferredBursts(files.core),
         claims=SqliteClaims(files.core),
-        seals=SqliteAudienceSnapshots(files.inboxes, clock),
+        audience_snapshots=SqliteAudienceSnapshots(files.inboxes, clock),
         inbox=SqliteInbox(files.inboxes),
         people=SqlitePeople(files.core, reader, most_blockers=MOST_BLOCKERS),
         timeline=SqliteTimeline(files.core, files.inboxes, reader),
@@ -175,12 +185,12 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         flags=SqliteAccountFlags(files.core),
         sets=SqliteMemberSets(files.core),
         follows=SqliteFollows(files.core),
-        wants=SqliteSubjectPreferences(files.core),
-        overalls=SqliteAccountPreferences(files.core),
-        partings=SqliteUserBlocks(files.core),
+        subject_preferences=SqliteSubjectPreferences(files.core),
+        account_preferences=SqliteAccountPreferences(files.core),
+        user_blocks=SqliteUserBlocks(files.core),
         preferences=SqlitePreferences(files.core, reader),
         facts=SqliteFacts(files.core),
-        spared=SqlitePushSuppressions(files.core),
+        push_suppressions=SqlitePushSuppressions(files.core),
         clock=clock,
         reopen=partial(sqlite_store, folder, clock),
     )
@@ -205,10 +215,10 @@ def user_block_change(
 class PreferenceWriter:
     """Writes preferences and user blocks, each with a newer time or sequence number than the current one."""
 
-    def __init__(self, directory: Directory, wants: SubjectPreferences, partings: UserBlocks) -> None:
+    def __init__(self, directory: Directory, subject_preferences: SubjectPreferences, user_blocks: UserBlocks) -> None:
         self._directory = directory
-        self._wants = wants
-        self._partings = partings
+        self._subject_preferences = subject_preferences
+        self._user_blocks = user_blocks
         self._last_sequence = 0
 
     def mute(self, user: UserId, subject: Subject) -> None:
@@ -226,13 +236,13 @@ class PreferenceWriter:
     def unblock(self, user: UserId, blocked: UserId, now: datetime) -> None:
         self._last_sequence += 1
         change = user_block_change(self._directory, user, blocked, until=now, sequence=self._last_sequence)
-        self._partings.write([change])
+        self._user_blocks.write([change])
 
     def _write_preference(self, user: UserId, subject: Subject, **change: Any) -> None:
         member = self._member(user)
-        before = self._wants.read_current([(subject, member)]).get((subject, member))
+        before = self._subject_preferences.read_current([(subject, member)]).get((subject, member))
         at = START if before is None else before.at + timedelta(milliseconds=1)
-        self._wants.write([PreferenceChange(subject=subject, member=member, at=at, **change)])
+        self._subject_preferences.write([PreferenceChange(subject=subject, member=member, at=at, **change)])
 
     def _member(self, user: UserId) -> Member:
         return self._directory.accounts([user])[user].member

@@ -60,7 +60,9 @@ def unblocked_by(other_user: UserId, at: datetime) -> Action:
 
 def overall(**fields: Any) -> Action:
     """Change an account-wide preference."""
-    return lambda store, _, member: store.overalls.write([AccountPreferencesChange(member=member, at=START, **fields)])
+    return lambda store, _, member: store.account_preferences.write(
+        [AccountPreferencesChange(member=member, at=START, **fields)]
+    )
 
 
 def sequence_of(*actions: Action) -> Action:
@@ -181,11 +183,11 @@ def enrol_users(store: Store) -> dict[str, tuple[UserId, Member]]:
 
 def suppressed(store: Store, burst_: Burst, shard: int = 2, now: datetime = START) -> list[Member]:
     """Return the members who are never alerted."""
-    return members(store.spared.read(burst_, [shard], now)[shard].never, shard)
+    return members(store.push_suppressions.read(burst_, [shard], now)[shard].never, shard)
 
 
 def in_quiet_hours(
     store: Store, burst_: Burst, shard: int = 2, now: datetime = START
 ) -> tuple[list[Member], datetime | None]:
-    suppression = store.spared.read(burst_, [shard], now)[shard]
+    suppression = store.push_suppressions.read(burst_, [shard], now)[shard]
     return members(suppression.quiet, shard), suppression.recheck_at

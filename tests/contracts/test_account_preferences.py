@@ -46,7 +46,7 @@ def at(minute: int) -> datetime:
 
 
 def sets(store: Store, shard: int = 1) -> dict[str, list[Member]]:
-    bits_by_kind = store.overalls.member_sets(shard)
+    bits_by_kind = store.account_preferences.member_sets(shard)
     assert set(bits_by_kind) == set(ACCOUNT_PREFERENCE_SETS)
     return {str(kind): members(bits, shard) for kind, bits in bits_by_kind.items() if bits.any()}
 
@@ -56,22 +56,26 @@ def read(store: Store, member: Member = MEMBER) -> AccountPreferences:
 
 
 def test_member_without_preferences_has_defaults(store: Store) -> None:
-    store.overalls.write([])
-    assert (read(store), store.overalls.read_current([MEMBER]), sets(store)) == (DEFAULT_ACCOUNT_PREFERENCES, {}, {})
+    store.account_preferences.write([])
+    assert (read(store), store.account_preferences.read_current([MEMBER]), sets(store)) == (
+        DEFAULT_ACCOUNT_PREFERENCES,
+        {},
+        {},
+    )
 
 
 def test_preferences_are_read_as_written(store: Store) -> None:
-    store.overalls.write([change(**FIELDS)])
+    store.account_preferences.write([change(**FIELDS)])
     stored = AccountPreferences(at=at(1), **FIELDS)
     with reopened(store) as other_process:
         assert (read(other_process), read(other_process, NEIGHBOUR)) == (stored, DEFAULT_ACCOUNT_PREFERENCES)
-        assert other_process.overalls.read_current([MEMBER, NEIGHBOUR, STRANGER]) == {MEMBER: stored}
+        assert other_process.account_preferences.read_current([MEMBER, NEIGHBOUR, STRANGER]) == {MEMBER: stored}
 
 
 def test_users_own_change_is_visible_at_once_and_indexed_later(store: Store) -> None:
     run(store.preferences.write_account(change(**FIELDS)))
     assert read(store) == AccountPreferences(at=at(1), **FIELDS)
-    store.overalls.write([change(**FIELDS)])
+    store.account_preferences.write([change(**FIELDS)])
     assert (read(store), sets(store)) == (
         AccountPreferences(at=at(1), **FIELDS),
         {"overall_first": [MEMBER], "no_push": [MEMBER]},
@@ -86,7 +90,7 @@ def test_newest_change_of_each_field_wins_in_any_order(store: Store, order: tupl
         change(3, push=True, quiet=NIGHT),
     ]
     for index in order:
-        store.overalls.write([changes[index]])
+        store.account_preferences.write([changes[index]])
     assert read(store) == AccountPreferences(
         at=at(3), volume=Volume.FIRST, visible_from=NEVER, push=True, quiet=NIGHT, zone="Asia/Tokyo"
     )
@@ -95,10 +99,10 @@ def test_newest_change_of_each_field_wins_in_any_order(store: Store, order: tupl
 
 def test_imported_value_applies_only_where_no_change_exists(store: Store) -> None:
     imported = replace(change(volume=Volume.OFF, push=False), at=ALWAYS)
-    store.overalls.write([change(volume=Volume.FIRST), imported, replace(imported, member=NEIGHBOUR)])
+    store.account_preferences.write([change(volume=Volume.FIRST), imported, replace(imported, member=NEIGHBOUR)])
     assert read(store) == AccountPreferences(at=at(1), volume=Volume.FIRST, push=False)
     assert read(store, NEIGHBOUR) == AccountPreferences(at=ALWAYS, volume=Volume.OFF, push=False)
-    store.overalls.write([change(member=NEIGHBOUR, push=True)])
+    store.account_preferences.write([change(member=NEIGHBOUR, push=True)])
     assert sets(store) == {
         "overall_off": [NEIGHBOUR],
         "overall_first": [MEMBER],
@@ -108,16 +112,20 @@ def test_imported_value_applies_only_where_no_change_exists(store: Store) -> Non
 
 
 def test_newest_change_wins_within_batch(store: Store) -> None:
-    store.overalls.write([change(2, volume=Volume.OFF), change(3, volume=Volume.ALL), change(1, volume=Volume.FIRST)])
+    store.account_preferences.write(
+        [change(2, volume=Volume.OFF), change(3, volume=Volume.ALL), change(1, volume=Volume.FIRST)]
+    )
     assert (read(store).volume, sets(store)) == (Volume.ALL, {})
 
 
 def test_member_is_in_sets_of_own_preferences(store: Store) -> None:
     volumes = [Volume.OFF, Volume.FIRST, Volume.DIGEST, Volume.ALL]
-    store.overalls.write([change(member=Member(MEMBER + n), volume=volume) for n, volume in enumerate(volumes)])
-    store.overalls.write([change(member=Member(MEMBER + n), push=False) for n in (1, 4)])
-    store.overalls.write([change(member=Member(MEMBER + n), push=True) for n in (2, 6)])
-    store.overalls.write([change(member=Member(MEMBER + 5), quiet=NIGHT, zone="Asia/Tokyo")])
+    store.account_preferences.write(
+        [change(member=Member(MEMBER + n), volume=volume) for n, volume in enumerate(volumes)]
+    )
+    store.account_preferences.write([change(member=Member(MEMBER + n), push=False) for n in (1, 4)])
+    store.account_preferences.write([change(member=Member(MEMBER + n), push=True) for n in (2, 6)])
+    store.account_preferences.write([change(member=Member(MEMBER + 5), quiet=NIGHT, zone="Asia/Tokyo")])
     assert sets(store) == {
         "overall_off": [MEMBER],
         "overall_first": [MEMBER + 1],
@@ -125,14 +133,14 @@ def test_member_is_in_sets_of_own_preferences(store: Store) -> None:
         "no_push": [MEMBER + 1, MEMBER + 4],
         "asked": [MEMBER + 2, MEMBER + 6],
     }
-    store.overalls.write([change(2, member=Member(MEMBER + 6), push=False)])
+    store.account_preferences.write([change(2, member=Member(MEMBER + 6), push=False)])
     assert sets(store)["asked"] == [MEMBER + 2]
     assert (sets(store, 0), sets(store, 2)) == ({}, {})
 
 
 def test_sets_contain_only_members_of_their_shard(store: Store) -> None:
     edges = [Member(SHARD_MEMBERS - 1), Member(SHARD_MEMBERS), Member(2 * SHARD_MEMBERS - 1), Member(2 * SHARD_MEMBERS)]
-    store.overalls.write([change(member=member, volume=Volume.OFF) for member in edges])
+    store.account_preferences.write([change(member=member, volume=Volume.OFF) for member in edges])
     members_by_shard = [sets(store, shard)["overall_off"] for shard in (0, 1, 2)]
     assert members_by_shard == [edges[:1], edges[1:3], edges[3:]]
 
@@ -143,10 +151,10 @@ def test_preferences_are_part_of_the_viewer(store: Store) -> None:
     for subject in (nova, orion):
         store.facts.follow(ada, subject, START - timedelta(days=1))
     store.facts.volume(ada, orion, Volume.ALL)
-    store.overalls.write([change(**FIELDS)])
+    store.account_preferences.write([change(**FIELDS)])
     viewer = run(store.people.viewer(ada, MEMBER))
     assert viewer.account_preferences == AccountPreferences(at=at(1), **FIELDS)
     assert (viewer.effective_volume(nova), viewer.effective_volume(orion)) == (Volume.FIRST, Volume.ALL)
-    store.overalls.write([replace(change(2), default_from=START)])
+    store.account_preferences.write([replace(change(2), default_from=START)])
     viewer = run(store.people.viewer(ada, MEMBER))
     assert viewer.follows == {nova: START, orion: FIELDS["visible_from"]}

@@ -26,16 +26,16 @@ def put(
     at: int | None = None,
 ) -> None:
     entry = ActiveSetEntry(kind=kind, last_hour=until, shard=shard, bits=from_offsets(places))
-    backend.stays.put([entry], None if at is None else fencing_token(at))
+    backend.active_sets.put([entry], None if at is None else fencing_token(at))
 
 
 def active_members(backend: Backend, hour: int, *shards: int, kind: SetKind = DAILY) -> dict[int, list[Member]]:
-    bits_by_shard = backend.stays.read_active(kind, hour, shards or (0,))
+    bits_by_shard = backend.active_sets.read_active(kind, hour, shards or (0,))
     return {shard: members(bits, shard) for shard, bits in bits_by_shard.items()}
 
 
 def members_expiring_at(backend: Backend, hour: int, *shards: int, kind: SetKind = DAILY) -> dict[int, list[Member]]:
-    bits_by_shard = backend.stays.read_expiring(kind, hour, shards or (0,))
+    bits_by_shard = backend.active_sets.read_expiring(kind, hour, shards or (0,))
     return {shard: members(bits, shard) for shard, bits in bits_by_shard.items()}
 
 
@@ -93,17 +93,17 @@ def test_forget_deletes_only_expired_entries(backend: Backend) -> None:
     put(backend, 1, until=NOW)
     put(backend, 2, until=NOW + 1)
     put(backend, 3, until=FOREVER)
-    backend.stays.delete_expired(NOW + 1)
+    backend.active_sets.delete_expired(NOW + 1)
     assert active_members(backend, NOW + 1) == {0: [2, 3]}
 
 
 @pytest.mark.parametrize("at", [None, fencing_token(7)])
 def test_import_of_many_shards_is_complete(backend: Backend, at: FencingToken | None) -> None:
     bits = from_offsets([1])
-    backend.stays.put(
+    backend.active_sets.put(
         (ActiveSetEntry(kind=DAILY, last_hour=FOREVER, shard=shard, bits=bits) for shard in range(600)), at
     )
-    bits_by_shard = backend.stays.read_active(DAILY, NOW, range(600))
+    bits_by_shard = backend.active_sets.read_active(DAILY, NOW, range(600))
     assert all(members(bits_, 0) == [1] for bits_ in bits_by_shard.values())
     assert len(bits_by_shard) == 600
 

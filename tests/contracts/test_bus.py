@@ -14,7 +14,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.ports.live_bus import LiveBus
 from tests.contracts.pull_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.live_bus import MemoryBus
+from tests.support.fakes.live_bus import MemoryLiveBus
 
 __all__ = ["valkey", "valkey_server"]
 
@@ -25,7 +25,7 @@ Backend = tuple[LiveBus, Callable[[int], list[Burst]]]
 @pytest.fixture(params=["memory", "valkey", "valkeys"])
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     if request.param == "memory":
-        bus = MemoryBus()
+        bus = MemoryLiveBus()
         yield bus, lambda n: bus.published
         return
     client = cast(Valkey, request.getfixturevalue(request.param)).client

@@ -14,7 +14,7 @@ from notifier.domain.push.circuit_breaker import OpenCircuit
 from notifier.ports.push import CircuitReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.fakes.push import MemoryLineReport
+from tests.support.fakes.push import MemoryCircuitReport
 
 __all__ = ["valkey", "valkey_server"]
 
@@ -31,7 +31,7 @@ SERVICE = "web updates.push.services.mozilla.com"
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         clock = ManualClock()
-        fake = MemoryLineReport(clock)
+        fake = MemoryCircuitReport(clock)
         return fake, clock.advance, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisCircuitReport(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe

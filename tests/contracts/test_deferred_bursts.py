@@ -19,91 +19,91 @@ def deferred(burst: BurstKey = KEY, until: datetime = START + HOUR, opened_at: d
 
 def test_deferred_burst_is_open_again_when_its_time_comes(store: Store) -> None:
     store.ledger.store_plans([plan(KEY), plan(OTHER)])
-    store.sleepers.defer([deferred()], START)
+    store.deferred_bursts.defer([deferred()], START)
     with reopened(store) as other_process:
         assert (
             list(other_process.ledger.open_bursts()),
             list(other_process.ledger.open_bursts(START)),
-            other_process.sleepers.count(),
+            other_process.deferred_bursts.count(),
         ) == (
             [OTHER],
             [OTHER],
             1,
         )
-        assert list(other_process.sleepers.wake_due(START + HOUR - timedelta(milliseconds=1), MANY)) == []
-        assert list(other_process.sleepers.wake_due(START + HOUR, MANY)) == [KEY]
+        assert list(other_process.deferred_bursts.wake_due(START + HOUR - timedelta(milliseconds=1), MANY)) == []
+        assert list(other_process.deferred_bursts.wake_due(START + HOUR, MANY)) == [KEY]
         assert (
             list(other_process.ledger.open_bursts()),
             list(other_process.ledger.open_bursts(START)),
-            other_process.sleepers.count(),
+            other_process.deferred_bursts.count(),
         ) == (
             [KEY, OTHER],
             [KEY, OTHER],
             0,
         )
-        assert list(other_process.sleepers.wake_due(START + HOUR, MANY)) == []
+        assert list(other_process.deferred_bursts.wake_due(START + HOUR, MANY)) == []
 
 
 def test_burst_can_be_deferred_repeatedly_until_closed(store: Store) -> None:
     store.ledger.store_plans([plan(KEY)])
     for n in range(3):
         now = START + n * HOUR
-        store.sleepers.defer([deferred(until=now + HOUR)], now)
+        store.deferred_bursts.defer([deferred(until=now + HOUR)], now)
         assert list(store.ledger.open_bursts()) == []
         store.clock.advance(HOUR)
-        assert list(store.sleepers.wake_due(store.clock.now(), MANY)) == [KEY]
+        assert list(store.deferred_bursts.wake_due(store.clock.now(), MANY)) == [KEY]
         assert list(store.ledger.open_bursts()) == [KEY]
     store.ledger.close([KEY])
-    assert (list(store.ledger.open_bursts()), store.sleepers.count()) == ([], 0)
+    assert (list(store.ledger.open_bursts()), store.deferred_bursts.count()) == ([], 0)
 
 
 def test_many_deferred_bursts_wake_in_batches(store: Store) -> None:
     keys = [BurstKey(subject, seq) for seq in range(1, 31) for subject in (NOVA, ORION)]
     store.ledger.store_plans([plan(key, shards=1) for key in keys])
-    store.sleepers.defer([deferred(key, START + HOUR + n % 3 * HOUR / 60) for n, key in enumerate(keys)], START)
-    assert store.sleepers.count() == len(keys)
+    store.deferred_bursts.defer([deferred(key, START + HOUR + n % 3 * HOUR / 60) for n, key in enumerate(keys)], START)
+    assert store.deferred_bursts.count() == len(keys)
     woken: list[BurstKey] = []
-    while batch := store.sleepers.wake_due(START + 2 * HOUR, 25):
+    while batch := store.deferred_bursts.wake_due(START + 2 * HOUR, 25):
         assert len(batch) <= 25
         woken += batch
     assert sorted(woken) == sorted(keys) == sorted(store.ledger.open_bursts())
-    assert store.sleepers.count() == 0
+    assert store.deferred_bursts.count() == 0
 
 
 def test_repeated_deferral_wakes_once_at_earliest_time(store: Store) -> None:
     store.ledger.store_plans([plan(KEY), plan(OTHER)])
-    store.sleepers.defer([deferred()], START)
-    store.sleepers.defer([deferred(), deferred(OTHER, START + 2 * HOUR)], START)
-    store.sleepers.defer([deferred(OTHER)], START)
-    assert (list(store.ledger.open_bursts()), store.sleepers.count()) == ([], 2)
-    assert sorted(store.sleepers.wake_due(START + HOUR, MANY)) == [KEY, OTHER]
+    store.deferred_bursts.defer([deferred()], START)
+    store.deferred_bursts.defer([deferred(), deferred(OTHER, START + 2 * HOUR)], START)
+    store.deferred_bursts.defer([deferred(OTHER)], START)
+    assert (list(store.ledger.open_bursts()), store.deferred_bursts.count()) == ([], 2)
+    assert sorted(store.deferred_bursts.wake_due(START + HOUR, MANY)) == [KEY, OTHER]
     assert list(store.ledger.open_bursts()) == [KEY, OTHER]
 
 
 def test_late_deferral_of_woken_burst_does_not_lose_it(store: Store) -> None:
     store.ledger.store_plans([plan(KEY)])
-    store.sleepers.defer([deferred()], START)
-    store.sleepers.wake_due(START + HOUR, MANY)
-    store.sleepers.defer([deferred()], START)  # by a dispatcher that stalled after its decision
-    store.sleepers.wake_due(START + HOUR, MANY)
+    store.deferred_bursts.defer([deferred()], START)
+    store.deferred_bursts.wake_due(START + HOUR, MANY)
+    store.deferred_bursts.defer([deferred()], START)  # by a dispatcher that stalled after its decision
+    store.deferred_bursts.wake_due(START + HOUR, MANY)
     assert list(store.ledger.open_bursts()) == [KEY]
 
 
 def test_burst_deferred_after_its_time_wakes(store: Store) -> None:
     store.ledger.store_plans([plan(KEY)])
     for _ in range(2):
-        assert list(store.sleepers.wake_due(START + 3 * HOUR, MANY)) == []
-    store.sleepers.defer([deferred()], START)
+        assert list(store.deferred_bursts.wake_due(START + 3 * HOUR, MANY)) == []
+    store.deferred_bursts.defer([deferred()], START)
     with reopened(store) as other_process:
-        other_process.sleepers.wake_due(START + 3 * HOUR, MANY)
+        other_process.deferred_bursts.wake_due(START + 3 * HOUR, MANY)
         assert list(other_process.ledger.open_bursts()) == [KEY]
 
 
 def test_burst_closed_while_deferred_wakes_and_is_closed_again(store: Store) -> None:
     store.ledger.store_plans([plan(KEY)])
-    store.sleepers.defer([deferred()], START)
+    store.deferred_bursts.defer([deferred()], START)
     store.ledger.close([KEY])
     store.clock.advance(HOUR)
-    assert list(store.sleepers.wake_due(store.clock.now(), MANY)) == [KEY]
+    assert list(store.deferred_bursts.wake_due(store.clock.now(), MANY)) == [KEY]
     store.ledger.close([KEY])
-    assert (list(store.ledger.open_bursts()), store.sleepers.count()) == ([], 0)
+    assert (list(store.ledger.open_bursts()), store.deferred_bursts.count()) == ([], 0)

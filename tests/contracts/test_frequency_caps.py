@@ -17,7 +17,7 @@ from notifier.domain.push.frequency_cap import Ruling
 from notifier.ports.push import FrequencyCapStore
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import START
-from tests.support.fakes.push import MemoryCaps
+from tests.support.fakes.push import MemoryFrequencyCaps
 
 __all__ = ["valkey", "valkey_server"]
 
@@ -33,7 +33,7 @@ HOUR = timedelta(hours=1)
 def backend(request: pytest.FixtureRequest) -> Backend:
     terms = Terms(hourly=2, daily=4)
     if request.param == "memory":
-        fake = MemoryCaps(terms)
+        fake = MemoryFrequencyCaps(terms)
         return fake, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisFrequencyCaps(valkey.client, terms), valkey.wipe

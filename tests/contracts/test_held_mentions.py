@@ -19,102 +19,109 @@ NOVA = (UserId("nova"),)
 
 
 def waiting(backend: Backend) -> list[HeldMention]:
-    return sorted(backend.holds.waiting(), key=lambda hold: hold.id)
+    return sorted(backend.held_mentions.waiting(), key=lambda hold: hold.id)
 
 
 def test_held_mention_is_listed_with_its_event(backend: Backend) -> None:
     holds = [HeldMention.from_event(event("e1"), NOVA), HeldMention.from_event(event("e2"), NOVA)]
-    backend.holds.put(holds)
-    assert (waiting(backend), backend.holds.count()) == (holds, 2)
-    assert backend.holds.by_event_id(["e1"]) == holds[:1]
+    backend.held_mentions.put(holds)
+    assert (waiting(backend), backend.held_mentions.count()) == (holds, 2)
+    assert backend.held_mentions.by_event_id(["e1"]) == holds[:1]
 
 
 def test_store_without_held_mentions_is_empty(backend: Backend) -> None:
-    backend.holds.put([])
-    assert (waiting(backend), backend.holds.count()) == ([], 0)
-    assert backend.holds.by_event_id(["e1"]) == []
-    assert not backend.holds.decide(EventId("tweets", "e1"), ModerationDecision.RELEASED, "grace", START)
-    assert (waiting(backend), backend.holds.count(), backend.holds.by_event_id(["e1"])) == ([], 0, [])
+    backend.held_mentions.put([])
+    assert (waiting(backend), backend.held_mentions.count()) == ([], 0)
+    assert backend.held_mentions.by_event_id(["e1"]) == []
+    assert not backend.held_mentions.decide(EventId("tweets", "e1"), ModerationDecision.RELEASED, "grace", START)
+    assert (waiting(backend), backend.held_mentions.count(), backend.held_mentions.by_event_id(["e1"])) == ([], 0, [])
 
 
 def test_first_hold_of_event_wins(backend: Backend) -> None:
     first = HeldMention.from_event(event(), NOVA)
-    backend.holds.put([first])
-    backend.holds.put([first])
-    backend.holds.put([HeldMention.from_event(replace(event(), accepted_at=START + SECOND), (*NOVA, UserId("lyra")))])
+    backend.held_mentions.put([first])
+    backend.held_mentions.put([first])
+    backend.held_mentions.put(
+        [HeldMention.from_event(replace(event(), accepted_at=START + SECOND), (*NOVA, UserId("lyra")))]
+    )
     assert waiting(backend) == [first]
 
 
 def test_held_mention_is_identified_by_source_and_id(backend: Backend) -> None:
     holds = [HeldMention.from_event(event(source=source), NOVA) for source in ("elsewhere", "tweets")]
-    backend.holds.put(holds)
-    assert backend.holds.by_event_id(["e1"]) == holds
-    assert backend.holds.by_event_id(["e"]) == backend.holds.by_event_id([]) == backend.holds.by_event_id([""]) == []
+    backend.held_mentions.put(holds)
+    assert backend.held_mentions.by_event_id(["e1"]) == holds
+    assert (
+        backend.held_mentions.by_event_id(["e"])
+        == backend.held_mentions.by_event_id([])
+        == backend.held_mentions.by_event_id([""])
+        == []
+    )
     assert len({hold.key for hold in holds}) == 2
 
 
 def test_held_mentions_of_many_events_are_returned(backend: Backend) -> None:
     holds = [HeldMention.from_event(event(f"e{n:02}"), NOVA) for n in range(40)]
-    backend.holds.put(holds[::2])
-    backend.holds.decide(holds[4].id, ModerationDecision.DROPPED, "grace", START)
-    stored = backend.holds.by_event_id({hold.id.id for hold in holds})
+    backend.held_mentions.put(holds[::2])
+    backend.held_mentions.decide(holds[4].id, ModerationDecision.DROPPED, "grace", START)
+    stored = backend.held_mentions.by_event_id({hold.id.id for hold in holds})
     assert [hold.id for hold in stored] == [hold.id for hold in holds[::2]]
     assert [hold.id for hold in stored if hold.decision] == [holds[4].id]
 
 
 def test_held_mention_is_decided_once_and_stays_decided(backend: Backend) -> None:
     hold = HeldMention.from_event(event(), NOVA)
-    backend.holds.put([hold, HeldMention.from_event(event("e2"), NOVA)])
-    assert backend.holds.decide(hold.id, ModerationDecision.RELEASED, "grace", START + SECOND)
-    assert not backend.holds.decide(hold.id, ModerationDecision.RELEASED, "grace", START + SECOND)
-    assert not backend.holds.decide(hold.id, ModerationDecision.DROPPED, "ada", START + SECOND)
-    backend.holds.put([hold])
+    backend.held_mentions.put([hold, HeldMention.from_event(event("e2"), NOVA)])
+    assert backend.held_mentions.decide(hold.id, ModerationDecision.RELEASED, "grace", START + SECOND)
+    assert not backend.held_mentions.decide(hold.id, ModerationDecision.RELEASED, "grace", START + SECOND)
+    assert not backend.held_mentions.decide(hold.id, ModerationDecision.DROPPED, "ada", START + SECOND)
+    backend.held_mentions.put([hold])
     assert [hold.id.id for hold in waiting(backend)] == ["e2"]
-    assert backend.holds.count() == 1
-    [current] = backend.holds.by_event_id(["e1"])
+    assert backend.held_mentions.count() == 1
+    [current] = backend.held_mentions.by_event_id(["e1"])
     assert current == replace(hold, decision=ModerationDecision.RELEASED)
 
 
 def test_undecided_mention_expires_and_is_denied(backend: Backend) -> None:
     hold = HeldMention.from_event(event(), NOVA)
-    backend.holds.put([hold])
+    backend.held_mentions.put([hold])
     backend.clock.advance(MAX_DECISION_WAIT - SECOND)
-    assert (len(waiting(backend)), backend.holds.count()) == (1, 1)
+    assert (len(waiting(backend)), backend.held_mentions.count()) == (1, 1)
     backend.clock.advance(SECOND)
     now = backend.clock.now()
-    assert (waiting(backend), backend.holds.count()) == ([], 0)
-    assert not backend.holds.decide(hold.id, ModerationDecision.RELEASED, "grace", now)
-    [current] = backend.holds.by_event_id(["e1"])
+    assert (waiting(backend), backend.held_mentions.count()) == ([], 0)
+    assert not backend.held_mentions.decide(hold.id, ModerationDecision.RELEASED, "grace", now)
+    [current] = backend.held_mentions.by_event_id(["e1"])
     assert (current.decision, current.refusal(now)) == (None, MentionRefusal.DENIED)
 
 
 def test_more_mentions_than_one_page_are_all_listed(backend: Backend) -> None:
     holds = [HeldMention.from_event(event(f"e{n:03}"), NOVA) for n in range(600)]
-    backend.holds.put(holds)
-    backend.holds.decide(holds[7].id, ModerationDecision.DROPPED, "grace", START)
+    backend.held_mentions.put(holds)
+    backend.held_mentions.decide(holds[7].id, ModerationDecision.DROPPED, "grace", START)
     assert waiting(backend) == [*holds[:7], *holds[8:]]
-    assert backend.holds.count() == 599
+    assert backend.held_mentions.count() == 599
 
 
 def test_sqlite_keeps_text_until_deadline_and_row_until_expiry(sqlite: Backend) -> None:
-    sqlite.holds.put([HeldMention.from_event(event(), NOVA)])
+    sqlite.held_mentions.put([HeldMention.from_event(event(), NOVA)])
     sqlite.clock.advance(MAX_DECISION_WAIT)
-    sqlite.holds.put([HeldMention.from_event(replace(event("e2"), accepted_at=sqlite.clock.now()), NOVA)])
-    assert [hold.event for hold in sqlite.holds.by_event_id(["e1"])] == [None]
+    sqlite.held_mentions.put([HeldMention.from_event(replace(event("e2"), accepted_at=sqlite.clock.now()), NOVA)])
+    assert [hold.event for hold in sqlite.held_mentions.by_event_id(["e1"])] == [None]
     sqlite.clock.advance(RECORD_KEPT_FOR - MAX_DECISION_WAIT)
-    sqlite.holds.put([])
-    assert list(sqlite.holds.by_event_id(["e1"])) == []
-    assert [hold.id.id for hold in sqlite.holds.by_event_id(["e2"])] == ["e2"]
+    sqlite.held_mentions.put([])
+    assert list(sqlite.held_mentions.by_event_id(["e1"])) == []
+    assert [hold.id.id for hold in sqlite.held_mentions.by_event_id(["e2"])] == ["e2"]
 
 
 def test_every_decision_is_audited_with_its_operator(sqlite: Backend, files: Files) -> None:
-    sqlite.holds.put([HeldMention.from_event(event(id), NOVA) for id in ("e1", "e2")])
+    sqlite.held_mentions.put([HeldMention.from_event(event(id), NOVA) for id in ("e1", "e2")])
     for operator, id, decision in (
         ("ada", "e1", ModerationDecision.RELEASED),
         ("bo", "e1", ModerationDecision.DROPPED),
         ("cy", "e2", ModerationDecision.DROPPED),
     ):
-        sqlite.holds.decide(EventId("tweets", id), decision, operator, START)
+        sqlite.held_mentions.decide(EventId("tweets", id), decision, operator, START)
     audit = [json.loads(body) for body, intact in audit_entries(files.core) if intact]
     decisions = [(entry["who"], entry["what"], entry["id"]) for entry in audit]
     assert decisions == [("ada", "hold.released", "e1"), ("cy", "hold.dropped", "e2")]

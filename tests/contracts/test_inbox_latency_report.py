@@ -13,7 +13,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.ports.push import InboxLatencyReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.push import MemoryTabReport
+from tests.support.fakes.push import MemoryInboxLatencyReport
 
 __all__ = ["valkey", "valkey_server"]
 
@@ -27,7 +27,7 @@ MINUTE, MS = timedelta(minutes=1), timedelta(milliseconds=1)
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         clock = ManualClock()
-        fake = MemoryTabReport(clock)
+        fake = MemoryInboxLatencyReport(clock)
         return fake, clock.advance, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisInboxLatencyReport(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe

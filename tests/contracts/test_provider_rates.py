@@ -15,7 +15,7 @@ from notifier.domain.push.rate_limit import ProviderLimit
 from notifier.ports.push import ProviderRates
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import START
-from tests.support.fakes.push import MemoryPaces
+from tests.support.fakes.push import MemoryProviderRates
 
 __all__ = ["valkey", "valkey_server"]
 
@@ -30,7 +30,7 @@ SECOND = timedelta(seconds=1)
 @pytest.fixture(params=["memory", "valkey", "valkeys"])
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
-        fake = MemoryPaces(TERMS)
+        fake = MemoryProviderRates(TERMS)
         return fake, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisProviderRates(valkey.client, TERMS), valkey.wipe

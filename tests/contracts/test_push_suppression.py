@@ -95,7 +95,7 @@ def test_each_shard_suppresses_only_its_own_members(store: Store, action: str) -
         store.facts.follow(UserId(f"e{member}"), NOVA, BEFORE)
         ACTIONS[action](store, UserId(f"e{member}"), member)
     assert [suppressed(store, BURST, shard) for shard in (1, 2, 3)] == [edges[:1], edges[1:3], edges[3:]]
-    suppressions = store.spared.read(BURST, {5, 3, 1}, START)
+    suppressions = store.push_suppressions.read(BURST, {5, 3, 1}, START)
     assert {shard: members(suppression.never, shard) for shard, suppression in suppressions.items()} == {
         1: edges[:1],
         3: edges[3:],
@@ -155,7 +155,7 @@ def test_each_shard_sleeps_until_its_first_alertable_member_wakes(store: Store) 
     ):
         store.facts.follow(UserId(f"s{member}"), NOVA, BEFORE)
         ACTIONS[action](store, UserId(f"s{member}"), member)
-    suppressions = store.spared.read(BURST, [2, 3, 4], START)
+    suppressions = store.push_suppressions.read(BURST, [2, 3, 4], START)
     assert [members(suppressions[shard].quiet, shard) for shard in (2, 3, 4)] == [members_[1:3], members_[3:], []]
     assert [suppressions[shard].recheck_at for shard in (2, 3, 4)] == [
         START + timedelta(hours=2),
@@ -169,9 +169,11 @@ def test_personal_burst_respects_alert_setting_but_not_volume(store: Store) -> N
     personal = burst(Subject(Kind.SELF, UserId("nova")))
     nova = Member(BASE + 5)
     store.directory.enrol([DirectoryEntry(user=UserId("nova"), member=nova)])
-    store.overalls.write([AccountPreferencesChange(member=nova, at=START, volume=Volume.OFF, visible_from=SOON)])
+    store.account_preferences.write(
+        [AccountPreferencesChange(member=nova, at=START, volume=Volume.OFF, visible_from=SOON)]
+    )
     assert suppressed(store, personal) == []
-    store.overalls.write([AccountPreferencesChange(member=nova, at=START, push=False)])
+    store.account_preferences.write([AccountPreferencesChange(member=nova, at=START, push=False)])
     assert suppressed(store, personal) == [nova]
 
 

@@ -60,13 +60,13 @@ def read(store: Store, member: Member = MEMBER) -> dict[Subject, SubjectPreferen
 
 
 def sets(store: Store, subject: Subject = NOVA, shard: int = SHARD) -> dict[str, list[Member]]:
-    bits_by_kind = store.wants.member_sets(subject, shard)
+    bits_by_kind = store.subject_preferences.member_sets(subject, shard)
     assert set(bits_by_kind) == set(SUBJECT_PREFERENCE_SETS)
     return {str(kind): members(bits, shard) for kind, bits in bits_by_kind.items() if bits.any()}
 
 
 def test_preferences_are_read_as_written(store: Store) -> None:
-    store.wants.write([change(Volume.FIRST), change(None, subject=ORION, visible_from=START)])
+    store.subject_preferences.write([change(Volume.FIRST), change(None, subject=ORION, visible_from=START)])
     nova_preference, orion_preference = (
         preference(Volume.FIRST),
         preference(Volume.DEFAULT, subject=ORION, visible_from=START),
@@ -75,7 +75,7 @@ def test_preferences_are_read_as_written(store: Store) -> None:
         assert read(other_process) == {NOVA: nova_preference, ORION: orion_preference}
         assert read(other_process, NEIGHBOUR) == {}
         pairs = [(NOVA, MEMBER), (ORION, MEMBER), (NOVA, NEIGHBOUR), (NOVA, STRANGER)]
-        assert other_process.wants.read_current(pairs) == {
+        assert other_process.subject_preferences.read_current(pairs) == {
             (NOVA, MEMBER): nova_preference,
             (ORION, MEMBER): orion_preference,
         }
@@ -84,7 +84,7 @@ def test_preferences_are_read_as_written(store: Store) -> None:
 def test_users_own_change_is_visible_at_once_and_indexed_later(store: Store) -> None:
     run(store.preferences.write(change(visible_from=None)))
     assert read(store) == {NOVA: preference()}
-    store.wants.write([change(visible_from=None)])
+    store.subject_preferences.write([change(visible_from=None)])
     assert (read(store), sets(store)) == ({NOVA: preference()}, {"off": [MEMBER]})
 
 
@@ -92,7 +92,7 @@ def test_users_own_change_is_visible_at_once_and_indexed_later(store: Store) -> 
 def test_newest_change_wins_in_any_order(store: Store, order: tuple[int, ...]) -> None:
     changes = [change(Volume.OFF, minute=1), change(visible_from=NEVER, minute=2), change(Volume.FIRST, minute=3)]
     for index in order:
-        store.wants.write([changes[index]])
+        store.subject_preferences.write([changes[index]])
     assert (read(store), sets(store)) == ({NOVA: preference(Volume.FIRST, minute=3)}, {"first": [MEMBER]})
 
 
@@ -104,31 +104,33 @@ def test_each_field_keeps_its_own_newest_change(store: Store, order: tuple[int, 
         change(Volume.OFF, visible_from=None, minute=3),
     ]
     for index in order:
-        store.wants.write([changes[index]])
+        store.subject_preferences.write([changes[index]])
     assert read(store) == {NOVA: preference(Volume.OFF, minute=3, visible_from=NEVER)}
     assert sets(store) == {"muted": [MEMBER], "off": [MEMBER]}
 
 
 def test_newest_change_wins_within_batch(store: Store) -> None:
-    store.wants.write([change(minute=2), change(Volume.FIRST, minute=3), change(Volume.ALL, minute=1)])
+    store.subject_preferences.write([change(minute=2), change(Volume.FIRST, minute=3), change(Volume.ALL, minute=1)])
     assert read(store) == {NOVA: preference(Volume.FIRST, minute=3)}
 
 
 def test_imported_value_applies_only_where_no_change_exists(store: Store) -> None:
     imported = replace(change(Volume.OFF, visible_from=NEVER), at=ALWAYS)
-    store.wants.write([change(Volume.FIRST, visible_from=None), imported])
-    store.wants.write([replace(imported, member=NEIGHBOUR)])
+    store.subject_preferences.write([change(Volume.FIRST, visible_from=None), imported])
+    store.subject_preferences.write([replace(imported, member=NEIGHBOUR)])
     assert read(store) == {NOVA: preference(Volume.FIRST, visible_from=NEVER)}
     assert read(store, NEIGHBOUR)[NOVA] == replace(preference(visible_from=NEVER), member=NEIGHBOUR, at=ALWAYS)
-    store.wants.write([change(Volume.ALL, member=NEIGHBOUR)])
+    store.subject_preferences.write([change(Volume.ALL, member=NEIGHBOUR)])
     assert sets(store) == {"first": [MEMBER], "all": [NEIGHBOUR], "muted": [MEMBER]}
 
 
 def test_member_is_in_set_of_own_preference(store: Store) -> None:
     volumes = [Volume.OFF, Volume.FIRST, Volume.DIGEST, Volume.ALL]
-    store.wants.write([change(volume, member=Member(MEMBER + n)) for n, volume in enumerate(volumes)])
-    store.wants.write([change(Volume.FIRST, member=Member(MEMBER + 4), visible_from=NEVER)])
-    store.wants.write([change(Volume.ALL, member=Member(MEMBER + 5), visible_from=START + timedelta(days=300))])
+    store.subject_preferences.write([change(volume, member=Member(MEMBER + n)) for n, volume in enumerate(volumes)])
+    store.subject_preferences.write([change(Volume.FIRST, member=Member(MEMBER + 4), visible_from=NEVER)])
+    store.subject_preferences.write(
+        [change(Volume.ALL, member=Member(MEMBER + 5), visible_from=START + timedelta(days=300))]
+    )
     assert sets(store) == {
         "muted": [MEMBER + 4],
         "off": [MEMBER],
@@ -140,33 +142,33 @@ def test_member_is_in_set_of_own_preference(store: Store) -> None:
 
 
 def test_block_mute_applies_until_member_has_own_preference(store: Store) -> None:
-    store.wants.write_mutes([block_mute(9, 10), block_mute(10, subject=ORION)])
+    store.subject_preferences.write_mutes([block_mute(9, 10), block_mute(10, subject=ORION)])
     with reopened(store) as other_process:
         assert read(other_process)[NOVA].visible_from == NEVER
         assert set(read(other_process, NEIGHBOUR)) == {NOVA, ORION}
         assert read(other_process, Member(MEMBER + 2)) == {}
         assert sets(other_process) == {"muted": [MEMBER, NEIGHBOUR]}
-        assert other_process.wants.read_current([(NOVA, MEMBER)]) == {}
-    store.wants.write([change(Volume.FIRST)])
+        assert other_process.subject_preferences.read_current([(NOVA, MEMBER)]) == {}
+    store.subject_preferences.write([change(Volume.FIRST)])
     assert (read(store)[NOVA], sets(store)) == (preference(Volume.FIRST), {"muted": [NEIGHBOUR], "first": [MEMBER]})
 
 
 def test_block_mutes_are_replaced(store: Store) -> None:
-    store.wants.write_mutes([block_mute(9, 10)])
-    store.wants.write_mutes([block_mute(10)])
+    store.subject_preferences.write_mutes([block_mute(9, 10)])
+    store.subject_preferences.write_mutes([block_mute(10)])
     assert sets(store) == {"muted": [NEIGHBOUR]}
 
 
 def test_many_block_mutes_are_written_at_once(store: Store) -> None:
     mutes = [replace(block_mute(3), block=block) for block in range(128, 128 + 300)]
-    store.wants.write_mutes(mutes)
+    store.subject_preferences.write_mutes(mutes)
     assert [len(sets(store, shard=shard)["muted"]) for shard in (1, 2, 3)] == [128, 128, 44]
 
 
 def test_empty_batch_changes_nothing(store: Store) -> None:
-    store.wants.write([])
-    store.wants.write_mutes([])
-    assert store.wants.read_current([]) == {}
+    store.subject_preferences.write([])
+    store.subject_preferences.write_mutes([])
+    assert store.subject_preferences.read_current([]) == {}
 
 
 CHANGES = st.lists(
@@ -184,15 +186,15 @@ CHANGES = st.lists(
 def test_preferences_by_pair_member_and_shard_agree(
     store: Store, changes: list[tuple[int, Volume | None, datetime]]
 ) -> None:
-    store.wants.write_mutes([block_mute(9, 11)])
+    store.subject_preferences.write_mutes([block_mute(9, 11)])
     base = CLOCK.setdefault("minute", 1)
     for n, (offset, volume, since) in enumerate(changes):
         change_ = change(volume, member=Member(MEMBER + offset), minute=base + n, visible_from=since)
-        store.wants.write([change_])
+        store.subject_preferences.write([change_])
     CLOCK["minute"] = base + len(changes)
-    bits_by_kind = store.wants.member_sets(NOVA, SHARD)
+    bits_by_kind = store.subject_preferences.member_sets(NOVA, SHARD)
     people = [Member(MEMBER + n) for n in range(4)]
-    own_rows = store.wants.read_current([(NOVA, member) for member in people])
+    own_rows = store.subject_preferences.read_current([(NOVA, member) for member in people])
     for member in people:
         preference_ = read(store, member).get(NOVA)
         if (NOVA, member) in own_rows:

@@ -13,7 +13,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
 from notifier.ports.cache import TokenBuckets
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.cache import MemoryBuckets
+from tests.support.fakes.cache import MemoryTokenBuckets
 from tests.support.fakes.clock import ManualClock
 
 __all__ = ["valkey", "valkey_server"]
@@ -29,7 +29,7 @@ SOON = timedelta(milliseconds=50)
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         clock = ManualClock()
-        fake = MemoryBuckets(clock)
+        fake = MemoryTokenBuckets(clock)
         return fake, clock.advance, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisTokenBuckets(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe

@@ -51,13 +51,13 @@ def since(store: Store) -> list[datetime]:
 
 
 def test_users_are_not_blocked_by_default(user_store: Store) -> None:
-    user_store.partings.write([])
+    user_store.user_blocks.write([])
     assert blocked(user_store) == {}
     assert since(user_store) == [BEFORE, BEFORE]
 
 
 def test_block_hides_only_both_users_from_each_other(user_store: Store) -> None:
-    user_store.partings.write([change(user_store, 1)])
+    user_store.user_blocks.write([change(user_store, 1)])
     with reopened(user_store) as other_process:
         assert blocked(other_process) == {ADA: {EVE}, EVE: {ADA}}
         assert since(other_process) == [NEVER, NEVER]
@@ -65,31 +65,31 @@ def test_block_hides_only_both_users_from_each_other(user_store: Store) -> None:
 
 
 def test_unblocked_users_see_each_other_from_then_on(user_store: Store) -> None:
-    user_store.partings.write([change(user_store, 1)])
-    user_store.partings.write([change(user_store, 2, until=START)])
+    user_store.user_blocks.write([change(user_store, 1)])
+    user_store.user_blocks.write([change(user_store, 2, until=START)])
     with reopened(user_store) as other_process:
         assert blocked(other_process) == {}
         assert since(other_process) == [START, START]
 
 
 def test_follow_after_unblock_is_visible_from_its_own_start(user_store: Store) -> None:
-    user_store.partings.write([change(user_store, 1), change(user_store, 2, until=START)])
+    user_store.user_blocks.write([change(user_store, 1), change(user_store, 2, until=START)])
     user_store.facts.follow(ADA, OF_EVE, LATER)
     assert since(user_store) == [LATER, START]
 
 
 def test_mutual_blocks_are_lifted_separately(user_store: Store) -> None:
-    user_store.partings.write([change(user_store, 1), change(user_store, 1, blocker=ADA, blocked=EVE)])
-    user_store.partings.write([change(user_store, 2, until=START)])
+    user_store.user_blocks.write([change(user_store, 1), change(user_store, 1, blocker=ADA, blocked=EVE)])
+    user_store.user_blocks.write([change(user_store, 2, until=START)])
     assert blocked(user_store) == {ADA: {EVE}, EVE: {ADA}}
     assert since(user_store) == [NEVER, NEVER]
-    user_store.partings.write([change(user_store, 2, blocker=ADA, blocked=EVE, until=LATER)])
+    user_store.user_blocks.write([change(user_store, 2, blocker=ADA, blocked=EVE, until=LATER)])
     assert blocked(user_store) == {}
     assert since(user_store) == [LATER, LATER]
 
 
 def test_later_unblock_counts_in_any_order(user_store: Store) -> None:
-    user_store.partings.write(
+    user_store.user_blocks.write(
         [change(user_store, 9, until=LATER), change(user_store, 1, blocker=ADA, blocked=EVE, until=START)]
     )
     assert since(user_store) == [LATER, LATER]
@@ -100,7 +100,7 @@ def test_later_unblock_counts_in_any_order(user_store: Store) -> None:
 def test_highest_sequence_wins_in_any_order(user_store: Store, order: Sequence[int], highest: datetime) -> None:
     changes = [change(user_store, 1), change(user_store, 2, until=START), change(user_store, 3, until=highest)]
     for index in order:
-        user_store.partings.write([changes[index]])
+        user_store.user_blocks.write([changes[index]])
     assert since(user_store) == [highest, highest]
     assert blocked(user_store) == ({ADA: {EVE}, EVE: {ADA}} if highest == NEVER else {})
 
@@ -109,10 +109,10 @@ def test_highest_sequence_wins_in_any_order(user_store: Store, order: Sequence[i
 def test_block_wins_on_equal_sequence_and_later_unblock_wins(user_store: Store, order: Sequence[int]) -> None:
     changes = [change(user_store, 4, until=START), change(user_store, 4), change(user_store, 4, until=LATER)]
     for index in order:
-        user_store.partings.write([changes[index]])
+        user_store.user_blocks.write([changes[index]])
     assert blocked(user_store) == {ADA: {EVE}, EVE: {ADA}}
     unblocks = [change(user_store, 4, blocker=KIM, blocked=ADA, until=until) for until in (LATER, START)]
-    user_store.partings.write(unblocks)
+    user_store.user_blocks.write(unblocks)
     user_store.facts.follow(ADA, Subject(Kind.MENTION, KIM), BEFORE)
     assert run(user_store.people.viewer(ADA, MEMBERS[ADA])).follows[Subject(Kind.MENTION, KIM)] == LATER
 
@@ -126,28 +126,28 @@ def test_unblock_dated_before_1970_loses_on_equal_sequence(user_store: Store) ->
         sequence=4,
         at=datetime(1950, 1, 1, tzinfo=UTC),
     )
-    user_store.partings.write([change(user_store, 4)])
-    user_store.partings.write([old_unblock.user_block(MEMBERS)])
+    user_store.user_blocks.write([change(user_store, 4)])
+    user_store.user_blocks.write([old_unblock.user_block(MEMBERS)])
     assert blocked(user_store) == {ADA: {EVE}, EVE: {ADA}}
 
 
 def test_late_block_loses_to_newer_unblock(user_store: Store) -> None:
-    user_store.partings.write([change(user_store, 5, until=START)])
-    user_store.partings.write([change(user_store, 4)])
+    user_store.user_blocks.write([change(user_store, 5, until=START)])
+    user_store.user_blocks.write([change(user_store, 4)])
     assert blocked(user_store) == {}
     assert since(user_store) == [START, START]
 
 
 def test_repeated_changes_have_no_effect(user_store: Store) -> None:
     for _ in range(2):
-        user_store.partings.write([change(user_store, 1), change(user_store, 1), change(user_store, 2, blocker=BOB)])
+        user_store.user_blocks.write([change(user_store, 1), change(user_store, 1), change(user_store, 2, blocker=BOB)])
     assert blocked(user_store) == {ADA: {EVE, BOB}, EVE: {ADA}, BOB: {ADA}}
 
 
 def block_kim(store: Store, count: int) -> list[UserId]:
     """Let this many users block Kim."""
     names = [UserId(f"many-{n:03}") for n in range(count)]
-    store.partings.write([change(store, 1, blocker=name, blocked=KIM) for name in names])
+    store.user_blocks.write([change(store, 1, blocker=name, blocked=KIM) for name in names])
     return names
 
 
@@ -161,8 +161,8 @@ def test_heavily_blocked_viewer_gets_first_blockers_and_all_followed(user_store:
     last, unblocked = (Subject(Kind.MENTION, name) for name in names[-2:])
     for subject in (last, unblocked):
         user_store.facts.follow(KIM, subject, BEFORE)
-    user_store.partings.write([change(user_store, 2, until=START, blocker=unblocked.owner, blocked=KIM)])
-    user_store.partings.write([change(user_store, 1, blocker=KIM, blocked=BOB)])
+    user_store.user_blocks.write([change(user_store, 2, until=START, blocker=unblocked.owner, blocked=KIM)])
+    user_store.user_blocks.write([change(user_store, 1, blocker=KIM, blocked=BOB)])
     with reopened(user_store) as other_process:
         kim = run(other_process.people.viewer(KIM, MEMBERS[KIM]))
     assert set(kim.blocked) == {*names[:MOST_BLOCKERS], last.owner, BOB}
@@ -171,5 +171,5 @@ def test_heavily_blocked_viewer_gets_first_blockers_and_all_followed(user_store:
 
 def test_all_users_that_viewer_blocks_are_returned(user_store: Store) -> None:
     names = [UserId(f"many-{n:03}") for n in range(2 * MOST_BLOCKERS)]
-    user_store.partings.write([change(user_store, 1, blocker=KIM, blocked=name) for name in names])
+    user_store.user_blocks.write([change(user_store, 1, blocker=KIM, blocked=name) for name in names])
     assert blocked(user_store)[KIM] == {*names}

@@ -17,14 +17,14 @@ CHANGE = ReachLimit(user=UserId("bob"), verdict=Verdict.HOLD, reason="a flood", 
 
 
 def test_verdict_is_read_as_written(backend: Backend) -> None:
-    backend.reaches.put(CHANGE)
-    assert backend.reaches.read_current([CHANGE.user, UserId("ada")]) == {CHANGE.user: CHANGE}
+    backend.reach_limits.put(CHANGE)
+    assert backend.reach_limits.read_current([CHANGE.user, UserId("ada")]) == {CHANGE.user: CHANGE}
 
 
 def test_unknown_author_has_no_verdict(backend: Backend) -> None:
-    assert backend.reaches.read_current([]) == {}
-    assert backend.reaches.read_current([UserId("ada"), UserId("")]) == {}
-    assert list(backend.reaches.read_all()) == []
+    assert backend.reach_limits.read_current([]) == {}
+    assert backend.reach_limits.read_current([UserId("ada"), UserId("")]) == {}
+    assert list(backend.reach_limits.read_all()) == []
 
 
 def test_newest_verdict_wins_in_any_order(backend: Backend) -> None:
@@ -34,27 +34,27 @@ def test_newest_verdict_wins_in_any_order(backend: Backend) -> None:
     for n, order in enumerate(permutations(changes)):
         user = UserId(f"u{n}")
         for change in order:
-            backend.reaches.put(replace(change, user=user))
-        assert backend.reaches.read_current([user]) == {user: replace(changes[-1], user=user)}
+            backend.reach_limits.put(replace(change, user=user))
+        assert backend.reach_limits.read_current([user]) == {user: replace(changes[-1], user=user)}
 
 
 def test_all_verdicts_are_listed_by_name_even_the_default(backend: Backend) -> None:
     changes = [replace(CHANGE, user=UserId(name), verdict=Verdict.ALL) for name in ("zoe", "ada", "élan", "bob")]
     for change in changes:
-        backend.reaches.put(change)
-    assert [change.user for change in backend.reaches.read_all()] == ["ada", "bob", "zoe", "élan"]
+        backend.reach_limits.put(change)
+    assert [change.user for change in backend.reach_limits.read_all()] == ["ada", "bob", "zoe", "élan"]
 
 
 def test_verdicts_of_many_authors_are_returned(backend: Backend) -> None:
     users = [UserId(f"u{n}") for n in range(60)]
     for user in users[::2]:
-        backend.reaches.put(replace(CHANGE, user=user))
-    assert set(backend.reaches.read_current(users)) == set(users[::2])
+        backend.reach_limits.put(replace(CHANGE, user=user))
+    assert set(backend.reach_limits.read_current(users)) == set(users[::2])
 
 
 def test_every_verdict_is_audited_with_its_operator(sqlite: Backend, files: Files) -> None:
-    sqlite.reaches.put(CHANGE)
-    sqlite.reaches.put(replace(CHANGE, verdict=Verdict.ALL, operator="ada", at=START + SECOND))
+    sqlite.reach_limits.put(CHANGE)
+    sqlite.reach_limits.put(replace(CHANGE, verdict=Verdict.ALL, operator="ada", at=START + SECOND))
     audit = [json.loads(body) for body, intact in audit_entries(files.core) if intact]
     decisions = [(entry["who"], entry["what"], entry["user"], entry["verdict"], entry["reason"]) for entry in audit]
     assert decisions == [

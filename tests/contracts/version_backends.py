@@ -25,7 +25,7 @@ from notifier.ports.live_bus import LiveBus
 from tests.contracts.valkey_fixture import Valkey
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.inbox_versions import MemoryInboxVersions, MemoryVersions, MemoryViewerVersions
-from tests.support.fakes.live_bus import MemoryBus
+from tests.support.fakes.live_bus import MemoryLiveBus
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 PATIENT = timedelta(seconds=15)
@@ -58,7 +58,7 @@ class Versions:
 
 
 def in_memory() -> Versions:
-    clock, bus = ManualClock(NOON), MemoryBus()
+    clock, bus = ManualClock(NOON), MemoryLiveBus()
     shared = MemoryVersions(clock=clock, bus=bus)
 
     def expire(_: Scope) -> None:

@@ -43,7 +43,7 @@ def test_page_is_current_when_the_cache_is_too_small() -> None:
 def test_page_is_current_after_a_late_message_of_an_older_state(processes: Processes) -> None:
     """A writer that got no answer publishes again, after another writer retracted the burst."""
     bus = processes.stage.state.bus
-    [message] = [burst for burst in bus.stream if burst.key == FIRST]
+    [message] = [burst for burst in bus.published if burst.key == FIRST]
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
     processes.inboxes[0] = Processes(processes.stage).inboxes[0]
     processes.open(0, UserId("ada"))  # the new process follows changes and has cached nothing of nova

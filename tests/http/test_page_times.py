@@ -70,7 +70,7 @@ def test_p99_ignores_the_slowest_percent(durations: list[int], expected: int) ->
 
 
 @dataclass(slots=True)
-class RecordingTabReport:
+class RecordingInboxLatencyReport:
     reports: list[tuple[str, timedelta, timedelta]] = field(default_factory=list)
 
     def publish(self, process: str, p99: timedelta, lasting: timedelta) -> None:
@@ -81,7 +81,7 @@ class RecordingTabReport:
 
 
 def test_recent_and_failed_pages_are_reported() -> None:
-    clock, tabs = ManualClock(), RecordingTabReport()
+    clock, tabs = ManualClock(), RecordingInboxLatencyReport()
 
     async def no_pause(_: float) -> None:
         await asyncio.sleep(0)

@@ -71,7 +71,7 @@ REASONS = {
     **dict.fromkeys(("mark_before_send", "mark_after_send_without_intent", "retry_by_member"), "without an intent"),
 }
 """Part of the expected message, for bugs that could be found by an unrelated check."""
-COURSE_BY_PATCH = {
+SCENARIO_BY_PATCH = {
     **dict.fromkeys(
         (
             "badge_from_a_counter",
@@ -149,7 +149,7 @@ def test_course_without_a_patch_keeps_all_invariants(course: str) -> None:
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
 def test_planted_bug_is_found(copy: Path, patch: Path) -> None:
     apply_patch(patch, copy)
-    course = COURSE_BY_PATCH.get(patch.stem)
+    course = SCENARIO_BY_PATCH.get(patch.stem)
     arguments = (
         ("--scenario", course, *seed_arguments(SEEDS[course]))
         if course

@@ -15,7 +15,7 @@ from notifier.ports.live_bus import MissedUpdates
 from notifier.wiring.inbox import build_uncached_inbox
 from tests.properties.inbox_log import KEPT_FOR, Line
 from tests.support.fakes.bursts import MemoryBursts
-from tests.support.fakes.live_bus import MemoryBus
+from tests.support.fakes.live_bus import MemoryLiveBus
 from tests.support.fakes.threads import InlineThreads
 from tests.support.simulator.inbox_visits import run_sync
 
@@ -52,7 +52,7 @@ class LiveProcess:
     """The streams of one API process, on a hub whose loops run only when the test calls them."""
 
     reads: ReadPorts
-    bus: MemoryBus
+    bus: MemoryLiveBus
     bursts: MemoryBursts
     hub: LiveHub = field(init=False)
     pages: dict[str, OpenPage] = field(default_factory=dict)

@@ -115,10 +115,10 @@ def test_text_of_held_mention_expires_with_its_waiting_time(cluster: Cluster, cl
 
 
 def test_active_set_entry_lives_two_days_longer_than_it_lasts(cluster: Cluster, clock: ManualClock) -> None:
-    stays, now, bits = CassandraActiveSets(cluster, clock), hour_of(START), from_offsets([1])
+    active_sets, now, bits = CassandraActiveSets(cluster, clock), hour_of(START), from_offsets([1])
     ttls = {now: 49 * 3600, now + 24: 73 * 3600, FOREVER: None}
     for token in (None, fencing_token(1)):
-        stays.put(
+        active_sets.put(
             [ActiveSetEntry(kind=SetKind.ACTIVE_24H, last_hour=until, shard=0, bits=bits) for until in ttls],
             token,
         )

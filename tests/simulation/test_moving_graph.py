@@ -27,7 +27,9 @@ pytestmark = pytest.mark.timeout(300)
 def test_graph_changes_arrive_while_audiences_are_snapshotted() -> None:
     world = run_and_check(graph_changes())
     ambiguous = [
-        tiers for tiers in world.seal_observer.sealed.values() if any(len(possible) > 1 for possible in tiers.values())
+        tiers
+        for tiers in world.snapshot_observer.possible_by_shard.values()
+        if any(len(possible) > 1 for possible in tiers.values())
     ]
     assert len(ambiguous) > 10
     assert sum(map(len, world.population.in_flight_changes.logged.values())) > 110

@@ -363,8 +363,8 @@ class Inbox:
         view = self._view(viewer)
         revision = self.subjects.revision  # taken before any read, so that later changes invalidate the page
         subjects = [*view.subjects, *view.digest_subjects]
-        listed_subjects = await self.subjects.read(subjects)
-        evaluation, listing = self._evaluation(view, None, limit), await self._listing(view, None, listed_subjects)
+        lists = await self.subjects.read(subjects)
+        evaluation, listing = self._evaluation(view, None, limit), await self._listing(view, None, lists)
         page, admitted = await evaluation.page(listing)
         unread = None if page.partial else await self._unread_or_none(view, listing, admitted)
         before = viewer.openings.get(limit)
@@ -378,7 +378,7 @@ class Inbox:
             # Bytes that another process rendered belong to its own page, and to no later one.
             rendered=None if before is None or isinstance(before.rendered, bytes) else before.rendered,
         )
-        if unread is not None and viewer.versions and all(listed.is_followed for listed in listed_subjects):
+        if unread is not None and viewer.versions and all(listed.is_followed for listed in lists):
             viewer.put_opening(limit, opening)
             self.viewers.measure(viewer)
         return opening
@@ -418,14 +418,14 @@ class Inbox:
         return InboxView(viewer=viewer.viewer, member=viewer.member, now=self.clock.now())
 
     async def _listing(
-        self, view: InboxView, after: InboxPosition | None, listed_subjects: Sequence[SubjectPositions] | None = None
+        self, view: InboxView, after: InboxPosition | None, lists: Sequence[SubjectPositions] | None = None
     ) -> Listing:
         subjects = view.subjects
-        if listed_subjects is None:
-            listed_subjects = await self.subjects.read(subjects)
+        if lists is None:
+            lists = await self.subjects.read(subjects)
         walk = CachedWalk(
             cache=self.subjects,
-            listed_subjects=listed_subjects[: len(subjects)],
+            lists=lists[: len(subjects)],
             subjects=subjects,
             authors=view.viewer.authors,
             after=after,

@@ -173,8 +173,8 @@ class RetractionSettlement:
 
 def current_mentions(retractions: Retractions, mentions: Sequence[Mention]) -> Sequence[Mention]:
     """Return each mention as the retractions of its tweet and its author leave it."""
-    retractions_by_trail = retractions.read_current({key for mention in mentions for key in retraction_keys(mention)})
-    return [apply_retractions(mention, retractions_by_trail) for mention in mentions]
+    retractions_by_key = retractions.read_current({key for mention in mentions for key in retraction_keys(mention)})
+    return [apply_retractions(mention, retractions_by_key) for mention in mentions]
 
 
 def _by_subject(places: Iterable[MentionLocation]) -> dict[Subject, list[MentionLocation]]:

@@ -20,7 +20,7 @@ from notifier.ports.inbox_versions import (
     VersionLookup,
 )
 from tests.support.fakes.bursts import MemoryBursts
-from tests.support.fakes.live_bus import MemoryBus
+from tests.support.fakes.live_bus import MemoryLiveBus
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class _Entry:
 @dataclass(slots=True, kw_only=True)
 class MemoryVersions:
     clock: Clock
-    bus: MemoryBus
+    bus: MemoryLiveBus
     entries: dict[Scope, _Entry] = field(default_factory=dict)
     viewers: dict[UserId, RememberedViewer] = field(default_factory=dict)
     connection: int = 1

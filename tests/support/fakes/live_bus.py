@@ -10,7 +10,7 @@ from notifier.ports.live_bus import CAUGHT_UP_INTERVAL, LiveMessage, MarksChange
 
 
 @dataclass(slots=True)
-class MemoryBus:
+class MemoryLiveBus:
     """Implements both ports. With listeners, it works in a single event loop."""
 
     published: list[Burst] = field(default_factory=list)

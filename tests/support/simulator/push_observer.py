@@ -15,7 +15,7 @@ from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import AlertOutcome, SendWindow
 from notifier.ports.ledger import Claims
-from tests.support.fakes.push import MemoryPhones
+from tests.support.fakes.push import MemoryProvider
 from tests.support.oracle import InboxMarks
 from tests.support.simulator.snapshot import StateReader, key_of
 
@@ -174,9 +174,9 @@ class ObservedClaims:
 class ObservedPhones:
     """Provider of one worker. If the connection fails, it reports whether the alert may have arrived."""
 
-    line: MemoryPhones
+    line: MemoryProvider
     """Proxied."""
-    phones: MemoryPhones
+    phones: MemoryProvider
     push_observer: PushObserver
     owner: str
 

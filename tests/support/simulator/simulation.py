@@ -42,8 +42,8 @@ from tests.support.simulator.script import (
     Tweeted,
     VerdictChanged,
 )
-from tests.support.simulator.seal_observer import SealObserver
 from tests.support.simulator.snapshot import StateReader
+from tests.support.simulator.snapshot_observer import SnapshotObserver
 
 # Errors logged by the loops of a run.
 
@@ -150,9 +150,9 @@ class World:
         self.scheduler = Scheduler(script, self.state, self._input)
         self.state_reader = StateReader(self.state, self.population, self.tweets, self.retraction_tracker)
         self.push_observer = PushObserver(self.state_reader)
-        self.seal_observer = SealObserver(self.population, self.scheduler.running)
+        self.snapshot_observer = SnapshotObserver(self.population, self.scheduler.running)
         settings = Settings(threshold=script.threshold, collapse=script.collapse, roll_up_every=script.rolls_up)
-        self.roles = Roles(self.state, self.scheduler, settings, self.push_observer, self.seal_observer, script)
+        self.roles = Roles(self.state, self.scheduler, settings, self.push_observer, self.snapshot_observer, script)
         inboxes = [self.roles.inbox(self if script.rolls_up else None) for _ in range(API_PROCESSES)]
         self.visits = Visits(inboxes, self.state_reader, self.scheduler.sleep, marked=self.push_observer.marked)
         self.quiet = False

@@ -31,8 +31,8 @@ from tests.support.simulator.script import (
 )
 
 BACK_AFTER = timedelta(seconds=1)
-SEALED = 14
-"""Point of a worker's thread at which its first seals are written and nothing else."""
+SNAPSHOTS_WRITTEN = 14
+"""Point of a worker's thread at which its first audience snapshots are written and nothing else."""
 SLEEPS = timedelta(seconds=40)
 """Longer than any claim or lease."""
 PAST_A_LEASE = timedelta(seconds=9)
@@ -101,9 +101,9 @@ def moving_sets() -> Script:
 
 
 def retries() -> Script:
-    """The moving sets, while workers die after their first seals; the workers that retry find other live sets."""
+    """The moving sets, while workers die after their first audience snapshots; the workers that retry find other live sets."""
     deaths = [
-        ScriptEntry(point=(f"{pool}-1", SEALED), what=Killed(process=f"{pool}-1", back_after=BACK_AFTER))
+        ScriptEntry(point=(f"{pool}-1", SNAPSHOTS_WRITTEN), what=Killed(process=f"{pool}-1", back_after=BACK_AFTER))
         for pool in ("p0", "p1", "p2")
     ]
     return moving_sets().with_more(*deaths)
