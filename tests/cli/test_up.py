@@ -250,7 +250,7 @@ def _sleeps(pid: int) -> int:
 
 
 def _heartbeat(running: Running, role: str) -> int:
-    return (running.data / "run" / "beats" / role).stat().st_mtime_ns
+    return (running.data / "run" / "heartbeats" / role).stat().st_mtime_ns
 
 
 def _ends(running: Running) -> set[tuple[str, str]]:

@@ -179,7 +179,7 @@ def _committed(world: World) -> Iterator[str]:
     """Check that everything is committed: a new reader receives no record."""
     world.state.clock.advance(timedelta(seconds=30))
     for stream, group in GROUPS.items():
-        for logged in world.state.log.subscribe(stream, group, "judge").poll(1_000, timedelta(0)):
+        for logged in world.state.log.subscribe(stream, group, "checks").poll(1_000, timedelta(0)):
             yield f"{logged.partition}/{logged.offset} was never committed"
 
 
@@ -217,7 +217,9 @@ def _ended(account: BurstProgress) -> Iterator[str]:
 def _consistent_snapshot(
     world: World, oracle: Oracle, seen: ObservedBurst, snapshot: AudienceSnapshot, burst: BurstKey
 ) -> Iterator[str]:
-    """Check an audience snapshot against the sets as its worker read them. Changes in flight may or may not be included."""
+    """Check an audience snapshot against the sets as its worker read them.
+
+    Changes in flight may or may not be included."""
     actual = ShardTiers(
         tiers={str(tier): frozenset(members(snapshot.tiers[tier], snapshot.shard)) for tier in TIERS},
         dormant=snapshot.dormant,
@@ -229,7 +231,7 @@ def _consistent_snapshot(
     for text in snapshot_contradictions(
         oracle, actual, {opened.left_to: opened, seen.left_to: seen}.values(), snapshot.shard, possible
     ):
-        yield f"the audience snapshot of {seen.key}, shard {snapshot.shard}, contradicts the sets that its worker read: {text}"
+        yield f"the snapshot of {seen.key}, shard {snapshot.shard}, differs from the sets that its worker read: {text}"
 
 
 def _balanced(account: BurstProgress, snapshots: list[AudienceSnapshot]) -> Iterator[str]:
@@ -240,11 +242,12 @@ def _balanced(account: BurstProgress, snapshots: list[AudienceSnapshot]) -> Iter
         yield f"the totals of {account.plan.burst} don't balance: {sums}"
     shards = {shard for first, last in account.plan.ranges for shard in range(first, last + 1)}
     if shards - {snapshot.shard for snapshot in snapshots}:
-        yield f"{account.plan.burst} has shards without an audience snapshot: {sorted(shards - {snapshot.shard for snapshot in snapshots})}"
+        missing = sorted(shards - {snapshot.shard for snapshot in snapshots})
+        yield f"{account.plan.burst} has shards without an audience snapshot: {missing}"
 
 
 def _planned(world: World, oracle: Oracle, seen: ObservedBurst, snapshots: list[AudienceSnapshot]) -> Iterator[str]:
-    """Check that every shard with recipients has an audience snapshot, and that a burst on the pull path alone has none."""
+    """Check that every shard with recipients has an audience snapshot. A burst on the pull path alone has none."""
     stored = {snapshot.shard for snapshot in snapshots}
     if seen.spared and stored:
         yield f"{seen.key} is not to be fanned out, and has audience snapshots of {sorted(stored)}"

@@ -96,9 +96,9 @@ READS = {
     "router": topics.MENTIONS,
     "celebrity": topics.MENTIONS_CELEBRITY,
     "standard": topics.MENTIONS_STANDARD,
-    "indexer": topics.FOLLOWS,
+    "graph_indexer": topics.FOLLOWS,
     "retractor": topics.RETRACTIONS,
-    "switchboard": topics.DEVICES,
+    "device_indexer": topics.DEVICES,
 }
 """Loops that read the log, with the stream that each reads."""
 

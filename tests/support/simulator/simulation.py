@@ -218,8 +218,8 @@ class World:
                 self.scheduler.add(Process(f"{pool}-{n + 1}", self.roles.worker(pool)))
             self.scheduler.add(Process(f"push-{n + 1}", self.roles.worker(*map(Pool, PUSH_STEPS))))
         self.scheduler.add(Process("people", self._people))
-        if self.script.desk:
-            self.scheduler.add(Process("desk", self._desk))
+        if self.script.has_operator:
+            self.scheduler.add(Process("operator", self._operator))
 
     def _api(self, process: Process, _: int) -> Threads:
         gateway = build_gateway(self.roles.system(process))
@@ -291,8 +291,10 @@ class World:
     def _people(self, process: Process, _: int) -> Threads:
         return {f"people/{name}": self._visitor(name) for name in self._opened}
 
-    def _desk(self, process: Process, _: int) -> Threads:
-        return {"desk/operator": operator(self.roles.system(process), self.pending_verdicts, self.scheduler.sleep)}
+    def _operator(self, process: Process, _: int) -> Threads:
+        return {
+            "operator/moderation": operator(self.roles.system(process), self.pending_verdicts, self.scheduler.sleep)
+        }
 
     def _visitor(self, name: str) -> Callable[[], None]:
         def live() -> None:

@@ -40,7 +40,7 @@ class SnapshotObserver:
 
     def check_head(self, subject: Subject, head: FollowerCounts, sets: MemberSets) -> None:
         """Check that a plan made now would include every shard with a follower who is not about to unfollow."""
-        if self.running().endswith("/indexer"):  # it only reads the head to change it
+        if self.running().endswith("/graph_indexer"):  # it only reads the head to change it
             return
         counts = dict(enumerate(head.by_shard))
         bitmaps = sets.read(SetKind.FOLLOWERS, subject, [shard for shard in range(SHARDS) if not counts.get(shard)])
