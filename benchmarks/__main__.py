@@ -42,7 +42,8 @@ def bench() -> None:
 
 @bench.command(
     epilog=example(
-        "python -m benchmarks fanout --quick", "python -m benchmarks fanout --only seal_shard_ms --only planning --json"
+        "python -m benchmarks fanout --quick",
+        "python -m benchmarks fanout --only snapshot_shard_ms --only planning --json",
     )
 )
 @click.option("--quick", is_flag=True, help="Fewer rounds: under four minutes.")

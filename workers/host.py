@@ -111,7 +111,7 @@ def run(
 
 
 def _with_heartbeat(connection: Any, beat: Callable[[], None]) -> Any:
-    """Return a connection class that beats after every failed attempt to connect.
+    """Return a connection class that touches the heartbeat after every failed attempt to connect.
 
     Without a broker the worker's loop, and so its timer, does not run.
     """

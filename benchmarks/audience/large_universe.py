@@ -71,7 +71,7 @@ class UniverseResult:
     shards: int
     planned: Sequence[float]
     """Seconds of each round."""
-    sealed: Sequence[Cost]
+    taken: Sequence[Cost]
     """Cost of all shards, from the store's bytes to audience snapshots."""
     algebra: Sequence[Cost]
     """The part of it that isn't reading."""
@@ -111,17 +111,17 @@ def measure_case(folder: Path, case: UniverseCase, rounds: int, profile: str = "
 def _measured(sets: MemberSets, case: UniverseCase, rounds: int) -> UniverseResult:
     burst = opened(BurstKey(case.world.subject(0), 1), SystemClock().now())
     forget_peak()
-    planned, sealed, algebra = list[float](), list[Cost](), list[Cost]()
+    planned, taken, algebra = list[float](), list[Cost](), list[Cost]()
     for _ in range(rounds):
         planned.append(seconds(partial(_plan, sets, burst)))
         divided = list[Cost]()
-        sealed.append(cost(partial(_seal_all, sets, burst, case.world, divided)))
+        taken.append(cost(partial(_take_all_snapshots, sets, burst, case.world, divided)))
         algebra.append(sum(divided, start=Cost(seconds=0.0, processor=0.0)))
     return UniverseResult(
         case=case,
         shards=case.world.shards,
         planned=planned,
-        sealed=sealed,
+        taken=taken,
         algebra=algebra,
         peak=peak_mb(),
     )
@@ -133,20 +133,20 @@ def _plan(sets: MemberSets, burst: Burst) -> None:
     assert sum(slice_.width for slice_ in made.slices()) >= made.shards
 
 
-def _seal_all(sets: MemberSets, burst: Burst, world: World, divided: list[Cost]) -> None:
+def _take_all_snapshots(sets: MemberSets, burst: Burst, world: World, divided: list[Cost]) -> None:
     """Compute the snapshots as workers do, a run of shards at a time. Nothing is kept of a run when the next begins."""
     reached = 0
     for first in range(0, world.shards, SHARDS_AT_ONCE):
         shards = range(first, min(first + SHARDS_AT_ONCE, world.shards))
         live = sets.live(burst.key.subject, shards)
         counts: list[int] = []
-        divided.append(cost(partial(_seal, burst, shards, live, counts)))
+        divided.append(cost(partial(_take_snapshots, burst, shards, live, counts)))
         reached += sum(counts)
     if reached != world.followers:
         raise AssertionError(f"found {reached:,} of {world.followers:,} followers")
 
 
-def _seal(burst: Burst, shards: Sequence[int], live: Sequence[ShardSets], counts: list[int]) -> None:
+def _take_snapshots(burst: Burst, shards: Sequence[int], live: Sequence[ShardSets], counts: list[int]) -> None:
     for shard, shard_sets in zip(shards, live, strict=True):
         tally = take_snapshot(burst, shard, shard_sets).counts()
         counts.append(sum(tally.reached[tier] for tier in TIERS) + tally.dormant + tally.suppressed)
@@ -155,7 +155,7 @@ def _seal(burst: Burst, shards: Sequence[int], live: Sequence[ShardSets], counts
 def figures(result: UniverseResult) -> list[Figure]:
     inside = f"{{{result.case.name}}}"
     limit = ALGEBRA_FEW_S if result.few else ALGEBRA_S
-    whole = Spread.of([run_cost.seconds for run_cost in result.sealed])
+    whole = Spread.of([run_cost.seconds for run_cost in result.taken])
     return [
         worst_at_most(f"plan_s{inside}", result.planned, PLAN_S),
         worst_at_most(

@@ -40,7 +40,7 @@ from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
 from notifier.metrics import Metrics
 from notifier.ports.directory import DirectoryEntry
 from notifier.ports.event_log import Logged, Record
-from tests.support.fakes.live_bus import MemoryBus
+from tests.support.fakes.live_bus import MemoryLiveBus
 from tests.support.fakes.pull_index import MemoryPullIndex
 
 HOT_PER_S, MANY_PER_S = 2_000.0, 500
@@ -130,7 +130,7 @@ def coordinator(cluster: Cluster) -> Coordinator:
         sets=CassandraMemberSets(cluster),
         ledger=CassandraLedger(cluster, clock),
         pull=MemoryPullIndex(clock),
-        live_publisher=LivePublisher(bus=MemoryBus()),
+        live_publisher=LivePublisher(bus=MemoryLiveBus()),
         clock=clock,
         nonces=nonces,
         metrics=Metrics(),

@@ -79,8 +79,8 @@ def _values(rows: InboxRows) -> list[Values]:
     return [(range_, *key, members) for range_, members in zip(rows.ranges, rows.members, strict=True)]
 
 
-SEAL_SHARD_MS = 2.0
-SEALS_WITHIN = timedelta(hours=1)
+SNAPSHOT_SHARD_MS = 2.0
+SNAPSHOTS_WITHIN = timedelta(hours=1)
 RATIO = 0.8
 WARMING = 2
 """Rounds that are not counted: the first one lengthens the write-ahead logs."""
@@ -164,13 +164,15 @@ class DeliveryBed:
         self.work.ledger.store_plans([planned])
         return burst, [slice_ for slice_ in planned.slices() if slice_.step is Step.ROWS and slice_.tier is Tier.P1]
 
-    def seal(self, burst: Burst, slices: list[Slice]) -> Cost:
+    def write_snapshots(self, burst: Burst, slices: list[Slice]) -> Cost:
         """Write the audience snapshots as a worker does before its rows. Return the cost without claims."""
         took = Cost(seconds=0.0, processor=0.0)
         for slice_ in slices:
             now = self.clock.now()
             # A claim outside the ledger that is too long to need renewal: the slice's first claim is still to come.
-            claim = Claim(slice=slice_, attempt=1, owner="sealer", claimed_at=now, until=now + SEALS_WITHIN)
+            claim = Claim(
+                slice=slice_, attempt=1, owner="snapshot-writer", claimed_at=now, until=now + SNAPSHOTS_WITHIN
+            )
             hold = SliceLease(claim, self.work.claims, self.clock)
             took += cost(partial(deque, self.delivery.parts(burst, slice_.shards, slice_.tier, hold), 0))
         return took
@@ -219,15 +221,15 @@ def cases(*, quick: bool) -> Sequence[DensityCase]:
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     figures: list[Figure] = []
-    sealing: list[float] = []
+    snapshot_costs: list[float] = []
     for case in cases(quick=quick):
         tell(f"filling inboxes for {case.name} of a range")
         with _beds(folder / case.name, case) as (bed, lean):
             tell(f"delivering to {case.name} of a range")
             timings = _measure(bed, lean, case)
         figures += timings.figures(case.name)
-        sealing += [seal_cost.seconds / case.shards * 1000 for seal_cost in timings.sealing]
-    return [*figures, median_at_most("seal_shard_ms", sealing, SEAL_SHARD_MS, unit="ms")]
+        snapshot_costs += [snapshot_cost.seconds / case.shards * 1000 for snapshot_cost in timings.snapshot_costs]
+    return [*figures, median_at_most("snapshot_shard_ms", snapshot_costs, SNAPSHOT_SHARD_MS, unit="ms")]
 
 
 @contextmanager
@@ -249,16 +251,16 @@ def _beds(folder: Path, case: DensityCase) -> Iterator[tuple[DeliveryBed, Files]
 class Timings:
     """Cost of each round."""
 
-    sealing: list[Cost] = field(default_factory=list)
+    snapshot_costs: list[Cost] = field(default_factory=list)
     ours: list[Cost] = field(default_factory=list)
     lean: list[Cost] = field(default_factory=list)
     rows: int = 0
 
     def figures(self, name: str) -> list[Figure]:
-        whole = [o + s for o, s in zip(self.ours, self.sealing, strict=True)]
+        whole = [o + s for o, s in zip(self.ours, self.snapshot_costs, strict=True)]
         return [
             ratio(f"fanout_ratio_prefilled{{{name}}}", self.ours, self.lean, RATIO, rows=self.rows),
-            ratio(f"fanout_ratio_with_seal{{{name}}}", whole, self.lean, None, rows=self.rows),
+            ratio(f"fanout_ratio_with_snapshot{{{name}}}", whole, self.lean, None, rows=self.rows),
         ]
 
 
@@ -270,9 +272,9 @@ def _measure(bed: DeliveryBed, lean: Files, case: DensityCase) -> Timings:
     timings = Timings()
     with SettledFiles.of(bed.files) as ours, SettledFiles.of(lean) as theirs:
         for number in range(case.rounds + WARMING):
-            sealing, mine, theirs_ = _round(bed, ours, theirs, number, timings)
+            snapshot_costs, mine, theirs_ = _round(bed, ours, theirs, number, timings)
             if number >= WARMING:
-                timings.sealing.append(sealing)
+                timings.snapshot_costs.append(snapshot_costs)
                 timings.ours.append(mine)
                 timings.lean.append(theirs_)
     return timings
@@ -283,11 +285,11 @@ def _round(
 ) -> tuple[Cost, Cost, Cost]:
     """Write the same rows into files with the same content, so that pages split in the same rounds."""
     burst, slices = bed.burst(number + 1)
-    sealing = bed.seal(burst, slices)
+    snapshot_costs = bed.write_snapshots(burst, slices)
     writer = LeanestRowWriter(lean.files, bed.rows(burst, slices))
     timings.rows = len(writer)
     if number % 2:
         mine = ours(lambda: bed.deliver(slices))
-        return sealing, mine, lean(writer.write)
+        return snapshot_costs, mine, lean(writer.write)
     theirs = lean(writer.write)
-    return sealing, ours(lambda: bed.deliver(slices)), theirs
+    return snapshot_costs, ours(lambda: bed.deliver(slices)), theirs

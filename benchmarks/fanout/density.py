@@ -136,7 +136,7 @@ def _measure(folder: Path, density: BurstDensity, peer: DensityPeer, *, quick: b
         for number in range(rounds + WARMING):
             tell(f"{density.name}: round {number - WARMING + 1} of {rounds}" if number >= WARMING else "warm-up")
             burst, slices = bed.burst(number + 1)
-            bed.seal(burst, slices)
+            bed.write_snapshots(burst, slices)
             reached = _reached(bed, burst, slices)
             people = rates.people = sum(count(bits) for bits in reached.values())
             mine, leanest = SettledFiles.of(bed.files), LeanestRowWriter(lean.files, bed.rows(burst, slices))

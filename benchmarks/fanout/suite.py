@@ -30,9 +30,9 @@ PARTS: Parts = {
             *(
                 f"fanout_ratio_{state}{{{shown(density)}}}"
                 for density in delivery.DENSITIES
-                for state in ("prefilled", "with_seal")
+                for state in ("prefilled", "with_snapshot")
             ),
-            "seal_shard_ms",
+            "snapshot_shard_ms",
         ),
     ),
     "lanes": (lanes.run, ("p0_p95_s", "accept_p99_ms", "router_p99_ms", "storm_fanouts", "mentions_per_s")),

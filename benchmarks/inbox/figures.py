@@ -69,8 +69,8 @@ class LoadSlice:
 
 def due_times(rate: float, seconds: float, seed: int) -> Iterator[float]:
     """Yield arrival times of independent users at `rate` per second. The same seed yields the same times."""
-    dice, at = random.Random(seed), 0.0
-    while (at := at + dice.expovariate(rate)) < seconds:
+    random_source, at = random.Random(seed), 0.0
+    while (at := at + random_source.expovariate(rate)) < seconds:
         yield at
 
 

@@ -11,7 +11,7 @@ from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, SharedInboxSta
 from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure
 from notifier.devkit.check.run import Report
-from notifier.flow.inbox.subject_news import CLOCK_SKEW
+from notifier.flow.inbox.subject_positions import CLOCK_SKEW
 
 ROUNDS, ROUNDS_QUICK = 4, 2
 USERS, USERS_QUICK = 400, 200

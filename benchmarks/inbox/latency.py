@@ -20,14 +20,14 @@ SECONDS, SECONDS_QUICK = 8.0, 4.0
 MAXIMA, MAXIMUM_S = 3, 2.0
 CONNECTIONS = 64
 P99_MS = {"embedded": 15.0, "cluster": 25.0}
-TOLD = ("p50", "p99", "p999")
+PERCENTILES = ("p50", "p99", "p999")
 MS = 1e3
 
 
 def names(profile: str) -> tuple[str, ...]:
     return (
         f"inbox_p99_ms{{{profile}}}",
-        *(_name(profile, share, percentile) for share in SHARES for percentile in TOLD),
+        *(_name(profile, share, percentile) for share in SHARES for percentile in PERCENTILES),
         f"inbox_right_answers{{{profile},latency}}",
     )
 
@@ -56,7 +56,7 @@ def run(shared: SharedInboxStage, folder: Path, *, quick: bool, tell: Callable[[
         *(
             _at_share(_name(profile, share, percentile), slices, percentile, most * share / 100)
             for share, slices in by_share.items()
-            for percentile in TOLD
+            for percentile in PERCENTILES
         ),
         right_answers(f"inbox_right_answers{{{profile},latency}}", [WARM, BARE_PAGE], all_slices),
     ]

@@ -116,10 +116,10 @@ def mentioned(stage: InboxStage, folder: Path) -> Iterator[Mentions]:
 
 def batches(population: Population, key: str, count: int) -> Iterator[bytes]:
     """Yield requests with a batch of mentions each, every mention with its own event."""
-    dice = np.random.default_rng(population.seed)
+    random_source = np.random.default_rng(population.seed)
     weights = zipf(population.subjects)
-    picked = dice.choice(population.subjects, size=(count, IN_A_BATCH), p=weights)
-    picked[dice.random(picked.shape) < OF_THE_AWARD] = 0
+    picked = random_source.choice(population.subjects, size=(count, IN_A_BATCH), p=weights)
+    picked[random_source.random(picked.shape) < OF_THE_AWARD] = 0
     for number, subjects in enumerate(picked.tolist()):
         tweets = [
             Tweet(

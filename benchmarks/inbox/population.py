@@ -109,8 +109,8 @@ class Population:
     def picks(self, group: Group) -> Picks:
         """Return a row of subject numbers for each user, or for each block of a `shared` group."""
         lines = -(-group.users // BLOCK_MEMBERS) if group.shared else group.users
-        dice = np.random.default_rng([self.seed, self.first[group.name]])
-        return zipf_picks(dice, lines=lines, subjects=self.subjects, picked=group.follows)
+        random_source = np.random.default_rng([self.seed, self.first[group.name]])
+        return zipf_picks(random_source, lines=lines, subjects=self.subjects, picked=group.follows)
 
 
 def zipf(subjects: int) -> npt.NDArray[np.float64]:
@@ -119,7 +119,7 @@ def zipf(subjects: int) -> npt.NDArray[np.float64]:
     return weights / float(weights.sum())
 
 
-def zipf_picks(dice: np.random.Generator, *, lines: int, subjects: int, picked: int) -> Picks:
+def zipf_picks(random_source: np.random.Generator, *, lines: int, subjects: int, picked: int) -> Picks:
     """Draw distinct subjects for each row: always number 0, the others by their popularity.
 
     The largest of `log(weight) + Gumbel noise` are a weighted sample without replacement.
@@ -128,7 +128,7 @@ def zipf_picks(dice: np.random.Generator, *, lines: int, subjects: int, picked: 
     if picked > 1:
         weights = np.log(zipf(subjects)[1:])
         for line in picks:
-            scores = weights + dice.gumbel(size=subjects - 1)
+            scores = weights + random_source.gumbel(size=subjects - 1)
             line[1:] = np.argpartition(-scores, picked - 2)[: picked - 1] + 1
     return picks
 

@@ -41,9 +41,11 @@ DENSITIES = (
 )
 
 
-def people(seals: Mapping[int, AudienceSnapshot]) -> Members:
+def people(snapshots: Mapping[int, AudienceSnapshot]) -> Members:
     """Return all members in P1."""
-    return np.concatenate([offsets(seal.tiers[Tier.P1]) + shard * SHARD_MEMBERS for shard, seal in seals.items()])
+    return np.concatenate(
+        [offsets(snapshot.tiers[Tier.P1]) + shard * SHARD_MEMBERS for shard, snapshot in snapshots.items()]
+    )
 
 
 def sample(everybody: Members, count: int) -> Members:

@@ -34,9 +34,9 @@ class Rounds:
         spread = f"{self.ratio:,.1f} at {self.density} ({min(self.ratios):,.1f} to {max(self.ratios):,.1f})"
         return f"{spread}, {mine:,.0f} against {its:,.0f} deliveries/s"
 
-    def with_sealing(self) -> str:
+    def with_snapshots(self) -> str:
         whole = [
-            mine.people / (mine.seconds + mine.sealing) / its.rate
+            mine.people / (mine.seconds + mine.snapshot_seconds) / its.rate
             for mine, its in zip(self.ours, self.peer, strict=True)
         ]
         return f"{median(whole):,.1f} with audience snapshots on our side"
@@ -56,7 +56,7 @@ def judged(peer: Peer, rounds: Sequence[Rounds]) -> Figure:
 
 def density_figure(peer: Peer, rounds: Rounds) -> Figure:
     """Report the ratio at one density. It is judged if the peer has a limit for this density."""
-    detail = f"{rounds.speeds()}; {rounds.with_sealing()}; {rounds.sizes()}"
+    detail = f"{rounds.speeds()}; {rounds.with_snapshots()}; {rounds.sizes()}"
     limit, name = peer.limit_at(rounds.density), peer.figure_at(rounds.density)
     finding = at_least(name, rounds.ratio, limit or 0.0, unit="ratio", n=len(rounds.ratios), detail=detail)
     return _figure(replace(finding, limit=limit), rounds)

@@ -23,7 +23,7 @@ class Delivered:
 
     people: int
     seconds: float
-    sealing: float = 0.0
+    snapshot_seconds: float = 0.0
     """Seconds for the audience snapshots. The peers get the list of users for free."""
 
     @property
@@ -39,11 +39,11 @@ class ProductSide:
     def deliver(self, number: int) -> Delivered:
         """Deliver one burst, whose snapshots were written before. The time ends when its last page is in its file."""
         burst, pieces = self.bed.burst(number)
-        sealing = self.bed.seal(burst, pieces)
+        snapshot_seconds = self.bed.write_snapshots(burst, pieces)
         cost = self.settling(lambda: self.bed.deliver(pieces))
-        seals = self.bed.delivery.audience_snapshots.read(burst.key, range(self.bed.world.shards))
-        reached = sum(count(seal.tiers[Tier.P1]) for seal in seals.values())
-        return Delivered(people=reached, seconds=cost.seconds, sealing=sealing.seconds)
+        snapshots = self.bed.delivery.audience_snapshots.read(burst.key, range(self.bed.world.shards))
+        reached = sum(count(snapshot.tiers[Tier.P1]) for snapshot in snapshots.values())
+        return Delivered(people=reached, seconds=cost.seconds, snapshot_seconds=snapshot_seconds.seconds)
 
     def people(self, number: int) -> Members:
         """Return the members that this burst reached."""

@@ -69,7 +69,7 @@ class OpaqueIds:
         return cls(AESSIV(keys.derived("opaque")))
 
     def id(self, viewer: UserId, burst: BurstKey) -> str:
-        return self._seal("burst", viewer, _Key.of(burst))
+        return self._encrypt("burst", viewer, _Key.of(burst))
 
     def burst(self, viewer: UserId, id: str) -> BurstKey:
         """Decode the viewer's id of a burst. Raises BadMark: only requests that set marks contain such ids."""
@@ -79,7 +79,7 @@ class OpaqueIds:
         return key.burst
 
     def cursor(self, viewer: UserId, place: InboxPosition) -> str:
-        return self._seal("cursor", viewer, _Place(place.opened_at, _Key.of(place.burst)))
+        return self._encrypt("cursor", viewer, _Place(place.opened_at, _Key.of(place.burst)))
 
     def inbox_position(self, viewer: UserId, cursor: str) -> InboxPosition:
         """Decode a cursor. Raises BadCursor."""
@@ -90,7 +90,7 @@ class OpaqueIds:
 
     def gap_cursor(self, viewer: UserId, place: InboxPosition) -> str:
         """Return the cursor of a gap fetch's next page. It is valid only for the subject of the position."""
-        return self._seal("gap", viewer, _Place(place.opened_at, _Key.of(place.burst)))
+        return self._encrypt("gap", viewer, _Place(place.opened_at, _Key.of(place.burst)))
 
     def gap_position(self, viewer: UserId, subject: Subject, cursor: str) -> InboxPosition:
         """Decode the cursor of a gap fetch. Raises BadCursor."""
@@ -100,7 +100,7 @@ class OpaqueIds:
         return InboxPosition(position.opened_at, position.burst.burst)
 
     def encode_seen(self, seen: SeenToken) -> str:
-        return self._seal("seen", seen.viewer, _Seen(seen.as_of, [_Key.of(burst) for burst in sorted(seen.newer)]))
+        return self._encrypt("seen", seen.viewer, _Seen(seen.as_of, [_Key.of(burst) for burst in sorted(seen.newer)]))
 
     def seen_token(self, viewer: UserId, token: str) -> SeenToken:
         """Decode a seen token. Raises BadSeen."""
@@ -111,14 +111,14 @@ class OpaqueIds:
 
     def event_id(self, viewer: UserId, position: StreamPosition) -> str:
         """Return the id of an event of the viewer's stream, or of a page from which a stream can resume."""
-        return self._seal("moment", viewer, _Moment(position.as_of, position.visibility, position.marks))
+        return self._encrypt("moment", viewer, _Moment(position.as_of, position.visibility, position.marks))
 
     def stream_position(self, viewer: UserId, event_id: str) -> StreamPosition | None:
         """Decode an event id. Return None if it is invalid: then the client's state is unknown."""
         event = self._open("moment", viewer, event_id, _Moment)
         return None if event is None else StreamPosition(as_of=event.as_of, visibility=event.sight, marks=event.marks)
 
-    def _seal(self, purpose: str, viewer: UserId, value: object) -> str:
+    def _encrypt(self, purpose: str, viewer: UserId, value: object) -> str:
         return _text(self.cipher.encrypt(pack(value), _bound_to(purpose, viewer)))
 
     def _open(self, purpose: str, viewer: UserId, text: str, kind: type[T]) -> T | None:

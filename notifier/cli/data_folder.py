@@ -57,7 +57,17 @@ OWNED_FILES = (
     ),
     *(
         f"run/{name}"
-        for name in ("beats", "metrics", "up", "valkey", "ready.json", "redis.url", "profile", "loading", "push.toml")
+        for name in (
+            "heartbeats",
+            "metrics",
+            "up",
+            "valkey",
+            "ready.json",
+            "redis.url",
+            "profile",
+            "loading",
+            "push.toml",
+        )
     ),
     *(f"{note}{draft}" for note in (NOTE, *DEMOS) for draft in ("", ".new")),
 )

@@ -1,7 +1,7 @@
 """Token buckets: the arithmetic behind every rate limit.
 
 A bucket holds up to `capacity` tokens and earns one each `refill`. It is a value: each change returns the next bucket.
-Its owner stores it: a subject's head, an API process, or Redis (`lua/bucket.lua` follows the same rule).
+Its owner stores it: a subject's head, an API process, or Redis (`lua/token_bucket.lua` follows the same rule).
 """
 
 from dataclasses import dataclass, replace

@@ -81,8 +81,8 @@ class ViewerLapses(Protocol):
 Scope = NewType("Scope", str)
 """Facts that share one version: those of one member, or of all members."""
 
-NewsPosition = NewType("NewsPosition", str)
-"""Position of a reader in the news."""
+BurstStreamPosition = NewType("BurstStreamPosition", str)
+"""Position of a reader in the stream of published bursts."""
 
 CHANGE_MARK_TTL = timedelta(seconds=15)
 """How long an unfinished change counts, if its writer crashed. No write takes longer."""
@@ -164,10 +164,10 @@ class VersionLookup:
     """Versions of unchanging scopes. A missing scope has no version to compare."""
     changing: Collection[Scope] = ()
     """Scopes that a writer is changing now: facts read from them must not be cached."""
-    news: Sequence[Burst] | None = None
+    published: Sequence[Burst] | None = None
     """Bursts published since the requested position, oldest first; None if some may be missing."""
-    position: NewsPosition | None = None
-    """Position for the next lookup; None if the news could not be read."""
+    position: BurstStreamPosition | None = None
+    """Position for the next lookup; None if the stream could not be read."""
     remembered: Mapping[UserId, RememberedViewer] = field(default_factory=dict)
     """Remembered viewers among the requested users."""
     connection: int = 0
@@ -204,13 +204,16 @@ class InboxVersions(Protocol):
     """
 
     async def look_up(
-        self, scopes: Collection[Scope], after: NewsPosition | None, users: Collection[UserId] = ()
+        self, scopes: Collection[Scope], after: BurstStreamPosition | None, users: Collection[UserId] = ()
     ) -> VersionLookup:
-        """Return versions, news and remembered viewers in one round trip. Without a position the news begin now."""
+        """Return versions, published bursts and remembered viewers in one round trip.
+
+        Without a position the stream begins now.
+        """
         ...
 
     async def insert_versions(self, scopes: Collection[Scope], version: str) -> VersionLookup:
-        """Set a version for those scopes that have none; return the current versions, without news."""
+        """Set a version for those scopes that have none; return the current versions, without bursts."""
         ...
 
     async def remember(self, viewer: RememberedViewer) -> None:

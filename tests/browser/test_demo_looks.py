@@ -144,7 +144,7 @@ A_DAY = """copies => {
       window.snapshots += 1;
       system.running.count += window.snapshots;
       system.mentions_per_second = window.snapshots;
-      system.behind.p2 = { slices: window.snapshots % 90, seconds: window.snapshots % 50 };
+      system.backlog.p2 = { slices: window.snapshots % 90, delay_seconds: window.snapshots % 50 };
       system.roles.p1.pid += Math.floor(window.snapshots / 5);
       return `event: system\\ndata: ${JSON.stringify(system)}\\n\\n`;
     }).join("");

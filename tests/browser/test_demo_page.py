@@ -58,7 +58,7 @@ def start_storm(page: Page) -> None:
     with page.expect_response("**/demo/storm?of=nova") as response:
         page.click("#storm")
     PRESSED.append(datetime.now(UTC))
-    assert "a new burst" in response.value.json()["says"]
+    assert "a new burst" in response.value.json()["message"]
 
 
 def test_page_shows_burst_in_four_inboxes(page: Page) -> None:
@@ -97,7 +97,7 @@ def test_storm_of_second_celebrity_reaches_a_tenth_of_users(page: Page) -> None:
         page.click("#storm")
     PRESSED.append(datetime.now(UTC))
     action = response.value.json()
-    assert "a new burst" in action["says"]
+    assert "a new burst" in action["message"]
     assert "--of orion" in action["cli"]
     expect(page.locator("#burst")).to_have_text(re.compile(r"\d+ mentions of @orion"), timeout=SLOW)
     expect(page.locator("#named")).to_have_text("@orion")

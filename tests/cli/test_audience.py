@@ -31,7 +31,7 @@ def test_audience_counts_match_fixture(folder: Path, notifier: Notifier) -> None
     assert notifier("fixture", *options, "--data", str(folder)).exit_code == 0
     report = json.loads(notifier("audience", "@nova", "--json", "--data", str(folder)).stdout)
     world = World(universe=4_000, followers=2_000, celebrities=2, seed=1)
-    assert (report["followers"], report["followers_by_head"], report["shards"]) == (world.size(0), world.size(0), 1)
+    assert (report["followers"], report["planned_followers"], report["shards"]) == (world.size(0), world.size(0), 1)
     assert sum(tier["people"] for tier in report["tiers"]) + sum(report["suppressed"].values()) == world.size(0)
     text = notifier("audience", "nova", "--data", str(folder)).stdout
     assert text.startswith("@nova is in the standard lane, with 2,000 followers (shards: 1).")
@@ -81,7 +81,12 @@ def test_audience_verify_finds_and_repairs_damaged_bitmap(folder: Path, notifier
     result = notifier("audience", "verify", "@nova", "--repair", "--json", "--data", str(folder))
     assert result.exit_code == 1
     report = json.loads(result.stdout)
-    assert (report["wrong_shards"], report["missing"], report["unreadable"], report["repairing"]) == ([0], 2_000, 1, 1)
+    assert (report["wrong_shards"], report["missing"], report["unreadable"], report["repairs_requested"]) == (
+        [0],
+        2_000,
+        1,
+        1,
+    )
     sequence(folder)
     assert notifier("audience", "verify", "@nova", "--sample", "100", "--data", str(folder)).exit_code == 0
 

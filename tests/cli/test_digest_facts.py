@@ -40,7 +40,7 @@ def test_digest_is_explained_by_its_key() -> None:
     assert explanation["digest"] == {
         "date": str(date_of(key)),
         "accounts": [{"account": subject.owner, "count": opened.count}],
-        "inside": [str(opened.key)],
+        "bursts": [str(opened.key)],
         "more": False,
     }
     run_sync(stage.tab().mark(lee, [key], Mark.HIDDEN))

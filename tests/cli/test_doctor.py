@@ -58,7 +58,7 @@ def test_good_folder_passes(folder: Path, notifier: Notifier) -> None:
         "activity",
         "heads",
         "bursts",
-        "left_alone",
+        "open_circuits",
         "dead_letters",
         "tier_rule",
     }

@@ -98,7 +98,7 @@ def test_ledger_dump_has_one_line_per_slice(delivered: Path, notifier: Notifier)
 
 def test_books_of_delivered_burst_balance(delivered: Path, notifier: Notifier) -> None:
     ledger = run_json(notifier, delivered, "ledger", BURST)
-    books = ledger["books"]
+    books = ledger["recipients"]
     assert books["balanced"]
     assert books["expected"] == books["delivered"] + books["suppressed"] > 0
     assert ledger["parked_by"] == []
@@ -106,7 +106,7 @@ def test_books_of_delivered_burst_balance(delivered: Path, notifier: Notifier) -
 
 def test_books_are_unchecked_when_snapshots_have_expired(delivered: Path, notifier: Notifier) -> None:
     age(delivered, BurstKey.parse(BURST), by=SNAPSHOT_KEPT_FOR)
-    assert run_json(notifier, delivered, "ledger", BURST)["books"]["balanced"] is None
+    assert run_json(notifier, delivered, "ledger", BURST)["recipients"]["balanced"] is None
     shown = notifier("ledger", BURST, "--data", str(delivered))
     assert shown.exit_code == 0
     assert "The audience snapshots have expired; the totals can't be checked." in shown.output
@@ -145,7 +145,7 @@ def test_explanation_agrees_with_inbox_and_rows(delivered: Path, notifier: Notif
     member = min(row_of)
     explained = run_json(notifier, delivered, "explain", BURST, f"u{member}")
     assert (explained["visible"], explained["rule"], explained["member"]) == (True, None, member)
-    assert explained["seal"]["tier"] == row_of[member]["tier"]
+    assert explained["snapshot"]["tier"] == row_of[member]["tier"]
     row = {"range": member // RANGE_MEMBERS, "people": len(members_of(row_of[member]))}
     assert explained["row"] == row
     text = notifier("explain", BURST, f"u{member}", "--data", str(delivered)).output
@@ -180,16 +180,16 @@ def test_explain_names_digest_that_contains_burst(delivered: Path, notifier: Not
     text = notifier("explain", BURST, f"u{member}", "--data", str(delivered)).output
     assert re.search(f"in digest +{explained['digest']['item']}, due at", text)
     pending = run_json(notifier, delivered, "explain", explained["digest"]["item"], f"u{member}")
-    assert (pending["rule"], pending["due_at"], pending["digest"]) == ("to_come", explained["digest"]["due_at"], None)
+    assert (pending["rule"], pending["due_at"], pending["digest"]) == ("not_due", explained["digest"]["due_at"], None)
 
 
 def test_missing_rows_do_not_change_inbox(folder: Path, notifier: Notifier) -> None:
     assert notifier("fixture", "--followers", "50", "--universe", "50", "--json", "--data", str(folder)).exit_code == 0
     deliver_mention(folder, "nova", only=lambda slice_: False)
     explained = run_json(notifier, folder, "explain", BURST, "u1")
-    assert (explained["visible"], explained["row"], explained["seal"]) == (True, None, None)
+    assert (explained["visible"], explained["row"], explained["snapshot"]) == (True, None, None)
     assert [item["burst"] for item in run_json(notifier, folder, "inbox", "u1")["items"]] == [BURST]
-    assert run_json(notifier, folder, "ledger", BURST)["books"]["expected"] == 0
+    assert run_json(notifier, folder, "ledger", BURST)["recipients"]["expected"] == 0
 
 
 def test_token_requires_existing_user(delivered: Path, notifier: Notifier) -> None:

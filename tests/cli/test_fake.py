@@ -61,13 +61,13 @@ def test_fake_prints_its_url_and_counts_alerts(tmp_path: Path) -> None:
             process.kill()
     assert process.returncode == 0
     assert first == ready_facts
-    assert ready_facts["set"] == f"NOTIFIER_PUSH_APNS_FAKE={ready_facts['url']}"
+    assert ready_facts["setting"] == f"NOTIFIER_PUSH_APNS_FAKE={ready_facts['url']}"
     accepted = {member for member, receipt in receipts.items() if isinstance(receipt, Accepted)}
     dropped = {member for member, receipt in receipts.items() if isinstance(receipt, DropToken)}
     assert (accepted | dropped, bool(accepted), bool(dropped)) == (set(receipts), True, True)
     assert {member_of(json.loads(line)["to"]) for line in out.read_text().splitlines()} == accepted
-    assert last["answered"] == {"Accepted": len(accepted), "Unregistered": len(dropped)}
-    assert (last["rang"], last["connections"] >= 5) == (len(accepted), True)
+    assert last["responses"] == {"Accepted": len(accepted), "Unregistered": len(dropped)}
+    assert (last["alerts"], last["connections"] >= 5) == (len(accepted), True)
     assert not ready.exists()
 
 

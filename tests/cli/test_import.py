@@ -89,7 +89,7 @@ def test_one_command_imports_audience(tmp_path: Path, notifier: Notifier) -> Non
     expected_followers = expected(pairs)
     assert followers(data, expected_followers) == expected_followers
     audience = json.loads(notifier("audience", "nova", "--json", "--data", str(data)).stdout)
-    assert audience["followers"] == audience["followers_by_head"] == len(expected_followers["nova"])
+    assert audience["followers"] == audience["planned_followers"] == len(expected_followers["nova"])
     assert notifier("audience", "verify", "nova", "--data", str(data)).exit_code == 0
 
 

@@ -110,7 +110,7 @@ def test_silenced_alert_is_explained_with_its_rule(why: SilentReason) -> None:
 def test_results_of_other_members_are_not_explained() -> None:
     other_members = failed_attempt(AlertOutcome.DROPPED, to=replace(FIRST_TRY, member=OTHER))
     assert alerting_of(case(window(failures=(other_members,)))).devices == []
-    assert alerting_of(case(window(members=bits_of(OTHER)))).state is AlertState.TO_COME
+    assert alerting_of(case(window(members=bits_of(OTHER)))).state is AlertState.PENDING
 
 
 def test_summary_is_explained_with_its_number_of_bursts() -> None:
@@ -123,7 +123,7 @@ def test_summary_is_explained_with_its_number_of_bursts() -> None:
 def test_pending_retry_is_explained_with_time_and_tries(fate: AlertOutcome) -> None:
     alerting = alerting_of(case(window(failures=(failed_attempt(fate, after=MINUTE),))))
     [device] = alerting.devices
-    assert (alerting.state, alerting.until) == (AlertState.AGAIN, LATER)
+    assert (alerting.state, alerting.until) == (AlertState.RETRYING, LATER)
     assert (device.last_failure, device.failed_attempts, device.next_attempt_at, device.reason) == (
         fate,
         1,
@@ -138,7 +138,7 @@ def test_pending_retry_is_explained_with_time_and_tries(fate: AlertOutcome) -> N
 def test_final_failure_is_explained_with_its_reason(fate: AlertOutcome) -> None:
     alerting = alerting_of(case(window(failures=(failed_attempt(fate),))))
     assert (alerting.state, alerting.until, [device.last_failure for device in alerting.devices]) == (
-        AlertState.TRIED,
+        AlertState.FAILED,
         None,
         [fate],
     )
@@ -151,7 +151,7 @@ def test_final_failure_is_explained_with_its_reason(fate: AlertOutcome) -> None:
     new_phone = replace(OTHER_PHONE, registered_at=LATER)
     assert (
         alerting_of(case(window(failures=(failed_attempt(fate),)), devices=[PHONE, new_phone])).state
-        is AlertState.TRIED
+        is AlertState.FAILED
     )
 
 
@@ -161,19 +161,19 @@ def test_latest_batch_of_a_device_counts() -> None:
     [closed_attempt] = alerting_of(case(retry_window(), first_window)).devices
     assert (open_attempt.is_going, open_attempt.next_attempt_at) == (True, None)
     assert (closed_attempt.is_going, closed_attempt.last_failure, closed_attempt.failed_attempts) == (False, None, 1)
-    assert alerting_of(case(first_window, retry_window(failures=None))).state is AlertState.ON_ITS_WAY
+    assert alerting_of(case(first_window, retry_window(failures=None))).state is AlertState.SENDING
 
 
-def test_open_batch_is_on_its_way_until_slice_ends() -> None:
+def test_alerts_of_open_batch_are_being_sent_until_slice_ends() -> None:
     open_window = window(failures=None)
-    assert alerting_of(case(open_window)).state is AlertState.ON_ITS_WAY
+    assert alerting_of(case(open_window)).state is AlertState.SENDING
     ended = alerting_of(case(open_window, entries=[entry(PUSH_SLICE, Fact.PULLED)]))
     assert (ended.state, ended.devices) == (AlertState.UNKNOWN, [])
 
 
 def test_seen_burst_is_not_sent_again() -> None:
     alerting = alerting_of(seen_by(case(window(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
-    assert (alerting.state, alerting.rule, alerting.until) == (AlertState.TRIED, SuppressionReason.SEEN, None)
+    assert (alerting.state, alerting.rule, alerting.until) == (AlertState.FAILED, SuppressionReason.SEEN, None)
     assert f"no further attempt: {REASON_TEXTS[SuppressionReason.SEEN]}" in alert_text(alerting)
     assert [device.next_attempt_at for device in alerting.devices] == [None]
     assert alerting_of(seen_by(case(window()))).rule is None
@@ -192,14 +192,14 @@ SUPPRESSED: Mapping[SuppressionReason | HiddenReason | ExplainRule, ExplainedCas
     SuppressionReason.SEEN: seen_by(case()),
     HiddenReason.NOT_FOLLOWED: case(viewer=viewer(follows={})),
     HiddenReason.RETRACTED: case(burst=burst(count=0)),
-    ExplainRule.TAKEN_BACK: case(burst=replace(burst(), silent=True)),
+    ExplainRule.OPENER_RETRACTED: case(burst=replace(burst(), silent=True)),
 }
 
 
 @pytest.mark.parametrize("rule", SUPPRESSED, ids=str)
 def test_suppressed_alert_is_explained_with_its_rule(rule: SuppressionReason | HiddenReason | ExplainRule) -> None:
     alerting = alerting_of(SUPPRESSED[rule])
-    assert (alerting.state, alerting.rule) == (AlertState.SPARED, rule)
+    assert (alerting.state, alerting.rule) == (AlertState.SUPPRESSED, rule)
     assert alert_text(alerting) == f"suppressed now: {REASON_TEXTS[rule]}"
 
 
@@ -207,12 +207,12 @@ NEVER: Mapping[ExplainRule, ExplainedCase] = {
     ExplainRule.ROW_ONLY: case(burst=burst(verdict=Verdict.ROW)),
     ExplainRule.PULL_ONLY: case(burst=replace(burst(), pull_only=True)),
     ExplainRule.NO_PROVIDER: case(account=burst_progress(replace(PLAN, platforms=(Platform.APNS,)), (), ())),
-    ExplainRule.NO_PHONE: case(snapshot=snapshot(push=False)),
-    ExplainRule.NOT_ASKED: case(snapshot=snapshot(tier=Tier.P2, push=False)),
-    ExplainRule.LATE: case(entries=[entry(PUSH_SLICE, Fact.PULLED)]),
+    ExplainRule.NO_DEVICE: case(snapshot=snapshot(push=False)),
+    ExplainRule.OFF_BY_DEFAULT: case(snapshot=snapshot(tier=Tier.P2, push=False)),
+    ExplainRule.TOO_LATE: case(entries=[entry(PUSH_SLICE, Fact.PULLED)]),
     ExplainRule.DEAD: case(entries=[entry(PUSH_SLICE, Fact.DEAD)]),
-    ExplainRule.PASSED: case(entries=[entry(PUSH_SLICE, Fact.DONE)]),
-    ExplainRule.NOT_SEALED: case(snapshot=None, account=burst_progress(plan_of(shards=0), (), ())),
+    ExplainRule.SKIPPED: case(entries=[entry(PUSH_SLICE, Fact.DONE)]),
+    ExplainRule.NO_SNAPSHOT: case(snapshot=None, account=burst_progress(plan_of(shards=0), (), ())),
 }
 
 
@@ -225,14 +225,16 @@ def test_missing_alert_is_explained_with_its_rule(rule: ExplainRule) -> None:
 
 def test_alerted_tier_requires_no_opt_in() -> None:
     alerted_tier = case(snapshot=snapshot(tier=Tier.P2, push=False), pushed=TIERS)
-    assert alerting_of(alerted_tier).rule is ExplainRule.NO_PHONE
+    assert alerting_of(alerted_tier).rule is ExplainRule.NO_DEVICE
 
 
-def test_opted_in_user_without_alert_had_no_phone() -> None:
+def test_opted_in_user_without_alert_had_no_device() -> None:
     opted_in = AccountPreferences(push=True)
-    assert alerting_of(case(snapshot=snapshot(tier=Tier.P2, push=False), overall=opted_in)).rule is ExplainRule.NO_PHONE
-    assert alerting_of(case(snapshot=snapshot(tier=None, push=False), overall=opted_in)).rule is ExplainRule.NO_PHONE
-    assert alerting_of(case(snapshot=snapshot(tier=None, push=False))).rule is ExplainRule.NOT_ASKED
+    assert (
+        alerting_of(case(snapshot=snapshot(tier=Tier.P2, push=False), overall=opted_in)).rule is ExplainRule.NO_DEVICE
+    )
+    assert alerting_of(case(snapshot=snapshot(tier=None, push=False), overall=opted_in)).rule is ExplainRule.NO_DEVICE
+    assert alerting_of(case(snapshot=snapshot(tier=None, push=False))).rule is ExplainRule.OFF_BY_DEFAULT
 
 
 def test_waiting_alert_is_explained_with_time_and_rule() -> None:
@@ -255,7 +257,7 @@ def test_waiting_alert_is_explained_with_time_and_rule() -> None:
 def test_dormant_members_wait_for_their_own_slices() -> None:
     waits = entry(slice_of(Tier.DORMANT, step=Step.FCM), Fact.WAITS, n=1, at=LATER)
     assert alerting_of(case(snapshot=snapshot(tier=None), entries=[waits])).until == LATER
-    assert alerting_of(case(snapshot=snapshot(tier=Tier.P2), entries=[waits])).state is AlertState.TO_COME
+    assert alerting_of(case(snapshot=snapshot(tier=Tier.P2), entries=[waits])).state is AlertState.PENDING
 
 
 @pytest.mark.parametrize(
@@ -266,17 +268,17 @@ def test_dormant_members_wait_for_their_own_slices() -> None:
         (case(account=None), State.PLANNED),
         (case(entries=[entry(PUSH_SLICE, Fact.DISPATCHED, n=1)]), State.IN_FLIGHT),
     ],
-    ids=["planned", "not sealed", "no plan", "queued"],
+    ids=["planned", "no snapshot", "no plan", "queued"],
 )
-def test_alert_to_come_is_explained_by_state_of_its_slice(case: ExplainedCase, rule: State) -> None:
-    assert (alerting_of(case).state, alerting_of(case).rule) == (AlertState.TO_COME, rule)
+def test_pending_alert_is_explained_by_state_of_its_slice(case: ExplainedCase, rule: State) -> None:
+    assert (alerting_of(case).state, alerting_of(case).rule) == (AlertState.PENDING, rule)
 
 
 def test_every_provider_with_a_device_or_a_batch_is_explained() -> None:
     apple = Device(member=BOB, address=AppleToken(token="a" * 64, topic="app"), registered_at=NOON)
     explained = explained_alerts(case(window(), devices=[apple]))
     assert [(alerting.platform, alerting.state) for alerting in explained] == [
-        (Platform.APNS, AlertState.TO_COME),
+        (Platform.APNS, AlertState.PENDING),
         (Platform.FCM, AlertState.SENT),
     ]
     assert explained_alerts(case(devices=[])) == []
@@ -286,17 +288,17 @@ def test_alert_facts_have_stable_names() -> None:
     facts = alert_facts(alerting_of(case(window(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
     assert facts == {
         "platform": "fcm",
-        "state": "again",
+        "state": "retrying",
         "rule": None,
-        "because": facts["because"],
+        "explanation": facts["explanation"],
         "at": "2026-01-05T12:00:00.000Z",
         "until": "2026-01-05T12:01:00.000Z",
-        "stands_for": 1,
+        "bursts": 1,
         "devices": [
             {
                 "device": PHONE.id,
                 "state": "retry",
-                "tries": 1,
+                "failed_attempts": 1,
                 "until": "2026-01-05T12:01:00.000Z",
                 "reason": "busy",
             }
@@ -316,7 +318,7 @@ def test_alert_is_explained_from_snapshot_to_last_try() -> None:
     states.append(alert_state(stage, kim))
     stage.deliver(rounds=90)
     states.append(alert_state(stage, kim))
-    assert states == [("to_come", []), ("again", ["retry"]), ("sent", ["sent"])]
+    assert states == [("pending", []), ("retrying", ["retry"]), ("sent", ["sent"])]
 
 
 def alert_state(stage: Stage, user: UserId) -> tuple[str, list[str]]:

@@ -56,23 +56,23 @@ def test_held_alert_waits_for_provider_and_is_not_sent() -> None:
     )
     assert [device.last_failure for device in alerting.devices] == [AlertOutcome.HELD]
     late = alerting_of(case(window(failures=(held,)), entries=[entry(PUSH_SLICE, Fact.PULLED)]))
-    assert (late.state, late.rule) == (AlertState.NEVER, ExplainRule.LATE)
-    assert alerting_of(case(window(failures=(held,)), devices=[PHONE, OTHER_PHONE])).state is AlertState.AGAIN
+    assert (late.state, late.rule) == (AlertState.NEVER, ExplainRule.TOO_LATE)
+    assert alerting_of(case(window(failures=(held,)), devices=[PHONE, OTHER_PHONE])).state is AlertState.RETRYING
 
 
 def test_retry_in_quiet_hours_is_sent_if_they_end_in_time() -> None:
     busy = window(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),))
     alerting = alerting_of(case(busy, overall=NAP))
-    assert (alerting.state, alerting.until) == (AlertState.AGAIN, NOON + 15 * MINUTE)
+    assert (alerting.state, alerting.until) == (AlertState.RETRYING, NOON + 15 * MINUTE)
     alerting = alerting_of(case(busy, overall=NIGHT))
     assert (alerting.state, alerting.until, [device.next_attempt_at for device in alerting.devices]) == (
-        AlertState.TRIED,
+        AlertState.FAILED,
         None,
         [None],
     )
     assert f"no further attempt: {REASON_TEXTS[ExplainRule.QUIET_HOURS]}" in alert_text(alerting)
     seen = alerting_of(seen_by(case(busy, overall=NIGHT)))
-    assert (seen.state, seen.rule) == (AlertState.TRIED, SuppressionReason.SEEN)
+    assert (seen.state, seen.rule) == (AlertState.FAILED, SuppressionReason.SEEN)
 
 
 def test_reason_that_is_a_sentence_loses_its_full_stop() -> None:

@@ -43,7 +43,7 @@ def run_json(notifier: Notifier, folder: Path) -> dict[str, Any]:
     return dict(json.loads(result.output))
 
 
-def read_glance(folder: Path) -> TopView:
+def read_half_done(folder: Path) -> TopView:
     settings = Settings(data=folder)
     with opened(settings) as context:
         return read_view(overview_of(context.ports, settings), context.ports, settings)
@@ -69,12 +69,12 @@ def test_throttle_shows_operator_reason_and_end(half_done: Path, notifier: Notif
 
 def test_missing_facts_are_unknown_and_not_zero(half_done: Path, notifier: Notifier) -> None:
     report = run_json(notifier, half_done)
-    assert (report["redis"], report["pressure"], report["pools"]) == ("unavailable", None, {})
+    assert (report["redis"], report["backpressure"], report["backlog"]) == ("unavailable", None, {})
     assert (report["url"], report["processes"]) == (None, [])
     text = notifier("top", *AT_ONCE, "--data", str(half_done)).stdout
-    assert report["left_alone"] == []
+    assert report["open_circuits"] == []
     assert NOTHING["pools"] in text
-    assert NOTHING["left alone"] in text
+    assert NOTHING["open circuits"] in text
     assert NOTHING["processes"] in text
 
 
@@ -97,7 +97,7 @@ def test_processes_show_pid_and_start_time(folder: Path, notifier: Notifier) -> 
 
 
 def test_open_circuit_is_shown_with_its_reason(half_done: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    current = read_glance(half_done)
+    current = read_half_done(half_done)
     open_circuit = OpenCircuit(until=datetime(2026, 5, 4, 10, 31, 5, tzinfo=UTC), reason="503 UNAVAILABLE\x1b")
     cache = replace(current.snapshot.cache, open_circuits={"fcm": open_circuit})
     current = replace(current, snapshot=replace(current.snapshot, cache=cache))
@@ -108,13 +108,13 @@ def test_open_circuit_is_shown_with_its_reason(half_done: Path, capsys: pytest.C
     with screen.capture() as captured:
         screen.print(picture(current, 80))
     assert "503 UNAVAILABLE" in captured.get()
-    assert view_facts(current)["left_alone"] == [
+    assert view_facts(current)["open_circuits"] == [
         {"line": "fcm", "until": "2026-05-04T10:31:05.000Z", "reason": "503 UNAVAILABLE\x1b"}
     ]
 
 
 def test_stopped_lane_is_shown_with_its_record_and_cause(half_done: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    current = read_glance(half_done)
+    current = read_half_done(half_done)
     print_plain(current)
     assert NOTHING["stopped lanes"] in capsys.readouterr().out
     at = datetime(2026, 5, 4, 10, 31, 5, tzinfo=UTC)
@@ -136,7 +136,7 @@ def test_display_fits_every_width(half_done: Path, width: int) -> None:
     screen = console()
     screen.width = width
     with screen.capture() as captured:
-        screen.print(picture(read_glance(half_done), width))
+        screen.print(picture(read_half_done(half_done), width))
     lines = captured.get().splitlines()
     assert max(len(line) for line in lines) <= width
     line = next(line for line in lines if line.startswith("mention:nova#1"))
@@ -156,7 +156,7 @@ def test_ctrl_c_exits_cleanly(half_done: Path) -> None:
 
 
 def test_json_has_the_facts_of_the_text(half_done: Path) -> None:
-    current = read_glance(half_done)
+    current = read_half_done(half_done)
     assert view_facts(current)["open_bursts"] == current.snapshot.open_bursts > 0
     assert without_control_characters("a\x1b[0m") == "a\ufffd[0m"
 
@@ -164,10 +164,10 @@ def test_json_has_the_facts_of_the_text(half_done: Path) -> None:
 def test_deferred_bursts_are_counted_apart_from_pending_ones(
     half_done: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    current = read_glance(half_done)
+    current = read_half_done(half_done)
     with_deferred = replace(current, snapshot=replace(current.snapshot, deferred_bursts=1_200))
     print_plain(with_deferred)
     assert "unfinished, 1,200 deferred" in capsys.readouterr().out
-    assert (view_facts(current)["sleeping_bursts"], view_facts(with_deferred)["sleeping_bursts"]) == (0, 1_200)
+    assert (view_facts(current)["deferred_bursts"], view_facts(with_deferred)["deferred_bursts"]) == (0, 1_200)
     print_plain(current)
     assert "asleep" not in capsys.readouterr().out

@@ -250,7 +250,7 @@ def _sleeps(pid: int) -> int:
 
 
 def _heartbeat(running: Running, role: str) -> int:
-    return (running.data / "run" / "beats" / role).stat().st_mtime_ns
+    return (running.data / "run" / "heartbeats" / role).stat().st_mtime_ns
 
 
 def _ends(running: Running) -> set[tuple[str, str]]:
@@ -265,7 +265,7 @@ def _ends(running: Running) -> set[tuple[str, str]]:
 
 def _delivered(notifier: Notifier, data: str) -> bool:
     result = notifier("ledger", "mention:nova#1", "--json", "--data", data)
-    books = json.loads(result.output)["books"] if result.exit_code == 0 else {}
+    books = json.loads(result.output)["recipients"] if result.exit_code == 0 else {}
     return bool(books) and books["balanced"] and books["delivered"] > 0 and books["in_flight"] == 0
 
 

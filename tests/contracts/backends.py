@@ -28,19 +28,19 @@ from notifier.ports.ledger import Archive, Ledger
 from notifier.ports.push import Devices, SendLog
 from notifier.ports.retractions import ErasureTargets, HeldMentions, ReachLimits
 from tests.support.fakes.archive import MemoryArchive
-from tests.support.fakes.audience import MemoryMemberSets, MemoryStays
+from tests.support.fakes.audience import MemoryActiveSets, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryThrottles
 from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryLaneTallies
 from tests.support.fakes.devices import MemoryDevices
-from tests.support.fakes.directory import MemoryDirectory, MemoryFlags
-from tests.support.fakes.event_log import MemoryLog
-from tests.support.fakes.inbox import MemoryInbox, MemorySeals
+from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
+from tests.support.fakes.event_log import MemoryEventLog
+from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore
 from tests.support.fakes.ledger import MemoryClaims, MemoryLedger
-from tests.support.fakes.moderation import MemoryHolds, MemoryReaches
-from tests.support.fakes.push import MemorySent
-from tests.support.fakes.retractions import MemoryTraces
+from tests.support.fakes.moderation import MemoryHeldMentions, MemoryReachLimits
+from tests.support.fakes.push import MemorySendLog
+from tests.support.fakes.retractions import MemoryErasureTargets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,45 +55,45 @@ class Backend:
     active_sets: ActiveSets
     reach_limits: ReachLimits
     held_mentions: HeldMentions
-    traces: ErasureTargets
+    erasure_targets: ErasureTargets
     throttles: Throttles
     dead_letters: DeadLetters
     lane_tallies: LaneTallies
-    sent: SendLog
+    send_log: SendLog
     leases: Leases
     archive: Archive
     bursts: Bursts
     ledger: Ledger
-    seals: AudienceSnapshots
+    audience_snapshots: AudienceSnapshots
     inbox: InboxStore
 
 
 def in_memory() -> Backend:
     clock, directory, bursts = ManualClock(), MemoryDirectory(), MemoryBursts()
-    seals, ledger = MemorySeals(clock), MemoryLedger(MemoryClaims())
-    inbox = MemoryInbox(seals)
-    holds, letters = MemoryHolds(clock), MemoryDeadLetters()
+    audience_snapshots, ledger = MemoryAudienceSnapshots(clock), MemoryLedger(MemoryClaims())
+    inbox = MemoryInboxStore(audience_snapshots)
+    held_mentions, letters = MemoryHeldMentions(clock), MemoryDeadLetters()
     return Backend(
         clock=clock,
-        log=MemoryLog(clock),
+        log=MemoryEventLog(clock),
         devices=MemoryDevices(clock),
         directory=directory,
         epochs=MemoryEpochs(),
-        flags=MemoryFlags(),
+        flags=MemoryAccountFlags(),
         sets=MemoryMemberSets(directory),
-        active_sets=MemoryStays(),
-        reach_limits=MemoryReaches(),
-        held_mentions=holds,
-        traces=MemoryTraces(holds, letters),
+        active_sets=MemoryActiveSets(),
+        reach_limits=MemoryReachLimits(),
+        held_mentions=held_mentions,
+        erasure_targets=MemoryErasureTargets(held_mentions, letters),
         throttles=MemoryThrottles(),
         dead_letters=letters,
         lane_tallies=MemoryLaneTallies(),
-        sent=MemorySent(),
+        send_log=MemorySendLog(),
         leases=MemoryLeases(),
-        archive=MemoryArchive(bursts, ledger, seals, inbox),
+        archive=MemoryArchive(bursts, ledger, audience_snapshots, inbox),
         bursts=bursts,
         ledger=ledger,
-        seals=seals,
+        audience_snapshots=audience_snapshots,
         inbox=inbox,
     )
 
@@ -111,16 +111,16 @@ def in_sqlite(files: Files, clock: ManualClock) -> Backend:
         active_sets=SqliteActiveSets(core),
         reach_limits=SqliteReachLimits(core),
         held_mentions=SqliteHeldMentions(core, clock),
-        traces=SqliteErasureTargets(core),
+        erasure_targets=SqliteErasureTargets(core),
         throttles=SqliteThrottles(core),
         dead_letters=SqliteDeadLetters(core),
         lane_tallies=SqliteLaneTallies(core),
-        sent=SqliteSendLog(core, clock),
+        send_log=SqliteSendLog(core, clock),
         leases=SqliteLeases(core),
         archive=SqliteArchive(core, inboxes),
         bursts=SqliteBursts(core),
         ledger=SqliteLedger(core),
-        seals=SqliteAudienceSnapshots(inboxes, clock),
+        audience_snapshots=SqliteAudienceSnapshots(inboxes, clock),
         inbox=SqliteInbox(inboxes),
     )
 

@@ -75,15 +75,15 @@ class Caches:
         return {
             "activity": self._activity(),
             "backlog": self._backlog(),
-            "buckets": self._buckets(),
+            "token_buckets": self._token_buckets(),
             "bus": self._bus(),
-            "caps": self._caps(),
-            "lines": self._lines(),
-            "paces": self._paces(),
-            "pressure": self._pressure(),
-            "pull": self._pull(),
-            "recent": self._recent(),
-            "tabs": self._tabs(),
+            "frequency_caps": self._frequency_caps(),
+            "open_circuits": self._open_circuits(),
+            "provider_rates": self._provider_rates(),
+            "backpressure": self._backpressure(),
+            "pull_index": self._pull_index(),
+            "recent_events": self._recent_events(),
+            "inbox_latency": self._inbox_latency(),
             "versions": self._versions(),
         }
 
@@ -105,8 +105,8 @@ class Caches:
 
         return self_repairing(
             writes={
-                "touch": lambda: hours.touch(MEMBERS, HOUR),
-                "touch on the read path": lambda: self._awaited(RedisActivity, lambda to: to.touch(MEMBERS, HOUR)),
+                "record": lambda: hours.touch(MEMBERS, HOUR),
+                "record on the read path": lambda: self._awaited(RedisActivity, lambda to: to.touch(MEMBERS, HOUR)),
                 "roll-up": lambda: hours.record_roll_up(NOON, TTL),
             },
             reads={
@@ -121,7 +121,7 @@ class Caches:
         backlog = {Pool.P0: PoolBacklog(slices=3, oldest_opened_at=NOON, deferred=1)}
         return self_repairing({"publish": lambda: report.publish(backlog, TTL)}, {"read": report.read})
 
-    def _buckets(self) -> Use:
+    def _token_buckets(self) -> Use:
         buckets = self._on(RedisTokenBuckets)
         return self_repairing(
             writes={
@@ -145,9 +145,9 @@ class Caches:
                 await reader.publish_marks(marked)
                 return [message async for message in _until(messages, 2)]
 
-        return self_repairing({}, {"heard": lambda: self._awaited(RedisLiveReader, receive)})
+        return self_repairing({}, {"received": lambda: self._awaited(RedisLiveReader, receive)})
 
-    def _caps(self) -> Use:
+    def _frequency_caps(self) -> Use:
         caps = self._on(RedisFrequencyCaps)
         people = [Member(1), Member(2), Member(5_000)]
 
@@ -158,28 +158,28 @@ class Caches:
             {"spend": partial(spend, people[0])}, {f"{member}": partial(spend, member) for member in people}
         )
 
-    def _lines(self) -> Use:
-        lines = self._on(RedisCircuitReport)
+    def _open_circuits(self) -> Use:
+        report = self._on(RedisCircuitReport)
         circuits = {name: OpenCircuit(until=NOON, reason=f"503 {name}") for name in ("apns", "web push.example")}
 
         def publish() -> None:
             for name, circuit in circuits.items():
-                lines.publish(name, circuit, TTL)
+                report.publish(name, circuit, TTL)
 
         def read(name: str) -> object:
-            return lines.read().get(name)
+            return report.read().get(name)
 
         return self_repairing({"publish": publish}, {name: partial(read, name) for name in circuits})
 
-    def _paces(self) -> Use:
-        paces = self._on(RedisProviderRates)
+    def _provider_rates(self) -> Use:
+        rates = self._on(RedisProviderRates)
 
         def draw(platform: Platform) -> int:
             """Draw all tokens that are left. A fraction of a token also grants one alert."""
-            return sum(iter(lambda: paces.draw(platform, 1_000_000, urgent=True, slowdown=1.0, now=NOON), 0))
+            return sum(iter(lambda: rates.draw(platform, 1_000_000, urgent=True, slowdown=1.0, now=NOON), 0))
 
         def refused() -> None:
-            paces.report_results(Platform.FCM, refused=7, slow=False, now=NOON)
+            rates.report_results(Platform.FCM, refused=7, slow=False, now=NOON)
             draw(Platform.FCM)
 
         return self_repairing(
@@ -187,11 +187,11 @@ class Caches:
             {"apns": lambda: draw(Platform.APNS), "fcm": lambda: draw(Platform.FCM)},
         )
 
-    def _pressure(self) -> Use:
-        pressure = self._on(RedisBackpressure)
-        return self_repairing({"set": lambda: pressure.set_level(0.5, TTL)}, {"level": pressure.level})
+    def _backpressure(self) -> Use:
+        backpressure = self._on(RedisBackpressure)
+        return self_repairing({"set": lambda: backpressure.set_level(0.5, TTL)}, {"level": backpressure.level})
 
-    def _pull(self) -> Use:
+    def _pull_index(self) -> Use:
         index, clock = self._on(RedisPullIndex, CountedNonces()), ManualClock(NOON)
 
         def newest(*subjects: Any) -> object:
@@ -235,7 +235,7 @@ class Caches:
             repair=repair,
         )
 
-    def _recent(self) -> Use:
+    def _recent_events(self) -> Use:
         recent = self._on(RedisRecentEvents)
         digests = {ONE: "a digest", TWO: "another digest"}
         return self_repairing(
@@ -247,11 +247,11 @@ class Caches:
             },
         )
 
-    def _tabs(self) -> Use:
-        tabs = self._on(RedisInboxLatencyReport)
+    def _inbox_latency(self) -> Use:
+        report = self._on(RedisInboxLatencyReport)
         return self_repairing(
-            {"publish": lambda: tabs.publish("a process", timedelta(milliseconds=30), TTL)},
-            {"worst": tabs.worst},
+            {"publish": lambda: report.publish("a process", timedelta(milliseconds=30), TTL)},
+            {"worst": report.worst},
         )
 
     def _versions(self) -> Use:
@@ -264,7 +264,7 @@ class Caches:
             await versions.remember(REMEMBERED)
 
         async def read(versions: Any) -> object:
-            with suppress(CacheUnavailable):  # the first look-up removes garbage in place of the news
+            with suppress(CacheUnavailable):  # the first look-up removes garbage in place of the burst stream
                 await versions.look_up([SCOPE], None)
             result = await versions.look_up([SCOPE], None, [KIM])
             if SCOPE not in result.versions:

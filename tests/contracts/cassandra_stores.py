@@ -40,7 +40,7 @@ from notifier.domain.ids import Subject, UserId
 from tests.contracts.backends import Backend
 from tests.contracts.flow_stores import MOST_BLOCKERS, PreferenceWriter, Store
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.event_log import MemoryLog
+from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.keyspace import patient_reader
 
 
@@ -48,7 +48,7 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
     """The log is always in memory: Cassandra stores no log, and Kafka's is tested on its own."""
     return Backend(
         clock=clock,
-        log=MemoryLog(clock),
+        log=MemoryEventLog(clock),
         devices=CassandraDevices(cluster, clock),
         directory=CassandraDirectory(cluster),
         epochs=CassandraEpochs(cluster),
@@ -57,15 +57,15 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
         active_sets=CassandraActiveSets(cluster, clock),
         reach_limits=CassandraReachLimits(cluster),
         held_mentions=CassandraHeldMentions(cluster, clock),
-        traces=CassandraErasureTargets(cluster, clock),
+        erasure_targets=CassandraErasureTargets(cluster, clock),
         throttles=CassandraThrottles(cluster, clock),
         dead_letters=CassandraDeadLetters(cluster, clock),
         lane_tallies=CassandraLaneTallies(cluster),
-        sent=CassandraSendLog(cluster),
+        send_log=CassandraSendLog(cluster),
         leases=CassandraLeases(cluster),
         archive=CassandraArchive(cluster, CassandraLedger(cluster, clock), CassandraBursts(cluster, clock)),
         bursts=CassandraBursts(cluster, clock),
-        seals=CassandraAudienceSnapshots(cluster, clock),
+        audience_snapshots=CassandraAudienceSnapshots(cluster, clock),
         inbox=CassandraInbox(cluster, clock),
         ledger=CassandraLedger(cluster, clock),
     )
@@ -85,7 +85,7 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         lapses=CassandraViewerLapses(cluster, clock, UuidNonces()),
         retractions=CassandraRetractions(cluster),
         recent=CassandraRecentBursts(cluster, clock),
-        seals=CassandraAudienceSnapshots(cluster, clock),
+        audience_snapshots=CassandraAudienceSnapshots(cluster, clock),
         inbox=CassandraInbox(cluster, clock),
         ledger=ledger,
         deferred_bursts=CassandraDeferredBursts(cluster, clock, ledger.openings),

@@ -47,14 +47,19 @@ from notifier.ports.users import AccountPreferencesStore, People, Preferences, S
 from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.fakes.directory import MemoryDirectory, MemoryFlags
-from tests.support.fakes.inbox import MemoryInbox, MemorySeals, MemoryTimeline
+from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
+from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_versions import MemoryBurstChanges, MemoryViewerLapses
-from tests.support.fakes.ledger import MemoryClaims, MemoryLedger, MemorySleepers
+from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.fakes.people import MemoryPeople
-from tests.support.fakes.push import MemorySpared
+from tests.support.fakes.push import MemoryPushSuppressions
 from tests.support.fakes.retractions import MemoryRetractions
-from tests.support.fakes.user_preferences import MemoryOveralls, MemoryPartings, MemoryPreferences, MemoryWants
+from tests.support.fakes.user_preferences import (
+    MemoryAccountPreferences,
+    MemoryPreferences,
+    MemorySubjectPreferences,
+    MemoryUserBlocks,
+)
 
 MOST_BLOCKERS = 20
 
@@ -88,7 +93,7 @@ class Store:
     ledger: Ledger
     deferred_bursts: DeferredBursts
     claims: Claims
-    seals: AudienceSnapshots
+    audience_snapshots: AudienceSnapshots
     inbox: InboxStore
     people: People
     timeline: Timeline
@@ -121,9 +126,14 @@ def reopened(store: Store) -> Iterator[Store]:
 
 @contextmanager
 def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
-    bursts, claims, seals, directory = MemoryBursts(), MemoryClaims(), MemorySeals(clock), MemoryDirectory()
-    inbox, sets = MemoryInbox(seals), MemoryMemberSets(directory)
-    flags, ledger = MemoryFlags(), MemoryLedger(claims)
+    bursts, claims, audience_snapshots, directory = (
+        MemoryBursts(),
+        MemoryClaims(),
+        MemoryAudienceSnapshots(clock),
+        MemoryDirectory(),
+    )
+    inbox, sets = MemoryInboxStore(audience_snapshots), MemoryMemberSets(directory)
+    flags, ledger = MemoryAccountFlags(), MemoryLedger(claims)
     people = MemoryPeople(directory, MOST_BLOCKERS, flags)
     yield Store(
         heads=MemoryHeads(),
@@ -133,9 +143,9 @@ def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         retractions=MemoryRetractions(bursts),
         recent=bursts,
         ledger=ledger,
-        deferred_bursts=MemorySleepers(ledger),
+        deferred_bursts=MemoryDeferredBursts(ledger),
         claims=claims,
-        seals=seals,
+        audience_snapshots=audience_snapshots,
         inbox=inbox,
         people=people,
         timeline=MemoryTimeline(bursts, inbox),
@@ -143,12 +153,12 @@ def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         flags=flags,
         sets=sets,
         follows=MemoryFollows(people),
-        subject_preferences=MemoryWants(people),
-        account_preferences=MemoryOveralls(people),
-        user_blocks=MemoryPartings(people),
+        subject_preferences=MemorySubjectPreferences(people),
+        account_preferences=MemoryAccountPreferences(people),
+        user_blocks=MemoryUserBlocks(people),
         preferences=MemoryPreferences(people),
         facts=people,
-        push_suppressions=MemorySpared(people, directory),
+        push_suppressions=MemoryPushSuppressions(people, directory),
         clock=clock,
     )
 
@@ -167,7 +177,7 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         ledger=SqliteLedger(files.core),
         deferred_bursts=SqliteDeferredBursts(files.core),
         claims=SqliteClaims(files.core),
-        seals=SqliteAudienceSnapshots(files.inboxes, clock),
+        audience_snapshots=SqliteAudienceSnapshots(files.inboxes, clock),
         inbox=SqliteInbox(files.inboxes),
         people=SqlitePeople(files.core, reader, most_blockers=MOST_BLOCKERS),
         timeline=SqliteTimeline(files.core, files.inboxes, reader),
@@ -205,9 +215,9 @@ def user_block_change(
 class PreferenceWriter:
     """Writes preferences and user blocks, each with a newer time or sequence number than the current one."""
 
-    def __init__(self, directory: Directory, preferences: SubjectPreferences, user_blocks: UserBlocks) -> None:
+    def __init__(self, directory: Directory, subject_preferences: SubjectPreferences, user_blocks: UserBlocks) -> None:
         self._directory = directory
-        self._preferences = preferences
+        self._subject_preferences = subject_preferences
         self._user_blocks = user_blocks
         self._last_sequence = 0
 
@@ -230,9 +240,9 @@ class PreferenceWriter:
 
     def _write_preference(self, user: UserId, subject: Subject, **change: Any) -> None:
         member = self._member(user)
-        before = self._preferences.read_current([(subject, member)]).get((subject, member))
+        before = self._subject_preferences.read_current([(subject, member)]).get((subject, member))
         at = START if before is None else before.at + timedelta(milliseconds=1)
-        self._preferences.write([PreferenceChange(subject=subject, member=member, at=at, **change)])
+        self._subject_preferences.write([PreferenceChange(subject=subject, member=member, at=at, **change)])
 
     def _member(self, user: UserId) -> Member:
         return self._directory.accounts([user])[user].member

@@ -73,7 +73,7 @@ def _hash_corruptions(client: Any, key: str) -> Iterator[tuple[str, Garble]]:
 
 def is_bitmap(key: str) -> bool:
     """Return whether all bytes after the header are valid, because the value is a bitmap."""
-    return kind_of(key) is KeyKind.ACTIVE and key.partition(":")[2] != "rolled-up"
+    return kind_of(key) is KeyKind.ACTIVITY and key.partition(":")[2] != "rolled-up"
 
 
 def _damaged(value: bytes) -> Mapping[str, bytes]:

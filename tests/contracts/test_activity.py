@@ -135,12 +135,12 @@ def test_every_hour_key_has_ttl(valkey: Valkey) -> None:
 
 
 def test_garbled_hour_is_empty_until_it_is_touched_again(valkey: Valkey) -> None:
-    valkey.client.set(f"active:{HOUR}:0", b"\x01" + bytes(NEIGHBOURS * SHARD_BYTES + 1_000) + b"\x01")
-    valkey.client.set("active:rolled-up", b"yesterday")
+    valkey.client.set(f"activity:{HOUR}:0", b"\x01" + bytes(NEIGHBOURS * SHARD_BYTES + 1_000) + b"\x01")
+    valkey.client.set("activity:rolled-up", b"yesterday")
     hours = RedisActiveHours(valkey.client)
     assert hours.read(HOUR, range(NEIGHBOURS)) == {}
     assert hours.last_roll_up() is None
-    valkey.client.set(f"active:{HOUR}:0", b"\xff" * SHARD_BYTES)
+    valkey.client.set(f"activity:{HOUR}:0", b"\xff" * SHARD_BYTES)
     hours.touch([Member(7)], HOUR)
     assert [members(bits, 0) for bits in hours.read(HOUR, range(NEIGHBOURS)).values()] == [[7]]
 
@@ -150,7 +150,7 @@ def test_hourly_activity_of_200_million_members_takes_half_a_gigabyte(valkey: Va
     touch, stride = touch_with_own_loop(valkey.patient), NEIGHBOURS << 6
     for first in range(0, stride, 16):
         touch([Member(first + stride * offset) for offset in range(1 << 11)], HOUR)
-    used = valkey.client.memory_usage(f"active:{HOUR}:0")
+    used = valkey.client.memory_usage(f"activity:{HOUR}:0")
     assert isinstance(used, int)
     assert used * 1_526 / NEIGHBOURS * (ACTIVITY_KEPT_FOR / timedelta(hours=1) + 1) <= 500_000_000
 

@@ -23,7 +23,7 @@ from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.ledger import StoredRow
 from tests.contracts.backends import Backend, in_memory
-from tests.support.contract_examples import NOVA, ORION, burst, plan, seal, slice_of
+from tests.support.contract_examples import NOVA, ORION, audience_snapshot, burst, plan, slice_of
 from tests.support.fakes.clock import START
 
 EXAMPLES = count(1)
@@ -68,8 +68,8 @@ def test_archived_accounts_equal_the_ledger(backend: Backend) -> None:
 def test_snapshots_of_burst_are_returned_by_shard(backend: Backend) -> None:
     key, other_key = BurstKey(NOVA, 1), BurstKey(NOVA, 2)
     backend.ledger.store_plans([plan(key, shards=18), plan(other_key, shards=18)])
-    backend.seals.insert(key, [seal(shard) for shard in (9, 0, 17, 3)])
-    backend.seals.insert(other_key, [seal(5)])
+    backend.audience_snapshots.insert(key, [audience_snapshot(shard) for shard in (9, 0, 17, 3)])
+    backend.audience_snapshots.insert(other_key, [audience_snapshot(5)])
     snapshots = list(backend.archive.audience_snapshots(key))
     assert [snapshot.shard for snapshot in snapshots] == [0, 3, 9, 17]
     assert snapshots[0].reached_count(Tier.P2) == 89_000

@@ -7,14 +7,14 @@ import pytest
 from redis.client import PubSub
 
 from notifier.adapters.redis.connect import connect
-from notifier.adapters.redis.live_bus import CHANNEL, RedisLiveBus
+from notifier.adapters.redis.live_bus import BURSTS_CHANNEL, RedisLiveBus
 from notifier.codec import unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.live_bus import LiveBus
 from tests.contracts.pull_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.live_bus import MemoryBus
+from tests.support.fakes.live_bus import MemoryLiveBus
 
 __all__ = ["valkey", "valkey_server"]
 
@@ -25,13 +25,13 @@ Backend = tuple[LiveBus, Callable[[int], list[Burst]]]
 @pytest.fixture(params=["memory", "valkey", "valkeys"])
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     if request.param == "memory":
-        bus = MemoryBus()
+        bus = MemoryLiveBus()
         yield bus, lambda n: bus.published
         return
     client = cast(Valkey, request.getfixturevalue(request.param)).client
     pubsub: Callable[[], PubSub] = client.pubsub
     with pubsub() as listener:
-        listener.subscribe(CHANNEL)
+        listener.subscribe(BURSTS_CHANNEL)
         assert listener.get_message(timeout=5)
         yield RedisLiveBus(client), lambda n: [_receive(listener) for _ in range(n)]
 

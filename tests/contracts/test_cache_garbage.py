@@ -20,15 +20,15 @@ __all__ = ["valkey", "valkey_server"]
 USES = (
     "activity",
     "backlog",
-    "buckets",
+    "token_buckets",
     "bus",
-    "caps",
-    "lines",
-    "paces",
-    "pressure",
-    "pull",
-    "recent",
-    "tabs",
+    "frequency_caps",
+    "open_circuits",
+    "provider_rates",
+    "backpressure",
+    "pull_index",
+    "recent_events",
+    "inbox_latency",
     "versions",
 )
 
@@ -54,7 +54,7 @@ def distinct_keys(server: Valkey) -> list[str]:
     """Return the keys, with one full and one empty list of the pull index: its other keys resemble these."""
     distinct: dict[object, str] = {}
     for key in keys(server):
-        distinct.setdefault(server.client.hlen(key) if kind_of(key) is KeyKind.PULL else key, key)
+        distinct.setdefault(server.client.hlen(key) if kind_of(key) is KeyKind.PULL_INDEX else key, key)
     return list(distinct.values())
 
 

@@ -26,18 +26,18 @@ def test_held_events_of_author_are_found_before_and_after_decision(backend: Back
     holds = [held_mention("e1"), held_mention("e2"), held_mention("e3", EVE)]
     backend.held_mentions.put(holds)
     assert backend.held_mentions.decide(holds[0].id, ModerationDecision.DROPPED, "grace", START)
-    assert sorted(hold.id.id for hold in backend.traces.held_mentions([BOB])) == ["e1", "e2"]
-    assert sorted(hold.id.id for hold in backend.traces.held_mentions([BOB, EVE])) == ["e1", "e2", "e3"]
-    assert [*backend.traces.held_mentions([UserId("nova")])] == []
+    assert sorted(hold.id.id for hold in backend.erasure_targets.held_mentions([BOB])) == ["e1", "e2"]
+    assert sorted(hold.id.id for hold in backend.erasure_targets.held_mentions([BOB, EVE])) == ["e1", "e2", "e3"]
+    assert [*backend.erasure_targets.held_mentions([UserId("nova")])] == []
 
 
 def test_blanked_event_stays_blank_and_others_are_unchanged(backend: Backend) -> None:
     holds = [held_mention(f"e{n}") for n in range(3)]
     backend.held_mentions.put([*holds, held_mention("other", EVE)])
     for _ in range(2):
-        backend.traces.erase_held_texts(holds)
+        backend.erasure_targets.erase_held_texts(holds)
     backend.held_mentions.put(holds)
-    assert [*backend.traces.held_mentions([BOB])] == []
+    assert [*backend.erasure_targets.held_mentions([BOB])] == []
     assert {hold.id.id: hold.event and hold.event.text for hold in backend.held_mentions.waiting()} == {
         "e0": "",
         "e1": "",
@@ -54,16 +54,16 @@ def test_blanked_event_stays_blank_and_others_are_unchanged(backend: Backend) ->
 def test_all_of_many_held_events_are_found(backend: Backend) -> None:
     holds = [held_mention(f"e{n}") for n in range(501)]
     backend.held_mentions.put(holds)
-    assert len([*backend.traces.held_mentions([BOB])]) == 501
-    backend.traces.erase_held_texts(holds[:500])
-    assert [hold.id.id for hold in backend.traces.held_mentions([BOB])] == ["e500"]
+    assert len([*backend.erasure_targets.held_mentions([BOB])]) == 501
+    backend.erasure_targets.erase_held_texts(holds[:500])
+    assert [hold.id.id for hold in backend.erasure_targets.held_mentions([BOB])] == ["e500"]
 
 
 def test_expired_held_event_has_no_text(backend: Backend) -> None:
     hold = held_mention("e1")
     backend.held_mentions.put([hold])
     backend.clock.advance(MAX_DECISION_WAIT + timedelta(seconds=1))
-    backend.traces.erase_held_texts([hold])
+    backend.erasure_targets.erase_held_texts([hold])
     assert [hold_.event and hold_.event.text for hold_ in backend.held_mentions.by_event_id(["e1"])] in ([None], [""])
 
 
@@ -71,11 +71,11 @@ def test_dead_letters_are_found_and_emptied_for_good(backend: Backend) -> None:
     dead_letters = [dead_letter(f"mentions/0#{n}", pack(event(f"e{n}"))) for n in range(3)]
     for letter in dead_letters:
         backend.dead_letters.put(letter)
-    assert sorted(backend.traces.dead_letters(), key=lambda letter: letter.id) == dead_letters
+    assert sorted(backend.erasure_targets.dead_letters(), key=lambda letter: letter.id) == dead_letters
     for _ in range(2):
-        backend.traces.erase_letter_bodies(dead_letters[:2])
+        backend.erasure_targets.erase_letter_bodies(dead_letters[:2])
         backend.dead_letters.put(dead_letters[0])
-    assert [*backend.traces.dead_letters()] == dead_letters[2:]
+    assert [*backend.erasure_targets.dead_letters()] == dead_letters[2:]
     stored = sorted(backend.dead_letters.list(10), key=lambda letter: letter.id)
     assert stored == [*(replace(letter, body=b"") for letter in dead_letters[:2]), dead_letters[2]]
 

@@ -12,14 +12,14 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis.connect import AsyncClient, connect_async
-from notifier.adapters.redis.live_bus import CHANNEL, RedisLiveBus, RedisLiveReader
+from notifier.adapters.redis.live_bus import BURSTS_CHANNEL, RedisLiveBus, RedisLiveReader
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import UserId
 from notifier.ports.live_bus import CAUGHT_UP_INTERVAL, LiveBus, LiveMessage, LiveReader, MarksChanged, MissedUpdates
 from tests.contracts.pull_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.live_bus import MemoryBus
+from tests.support.fakes.live_bus import MemoryLiveBus
 
 __all__ = ["valkey", "valkey_server"]
 
@@ -41,7 +41,7 @@ class Backend:
 @pytest.fixture(params=["memory", "valkey", "valkeys"])
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     if request.param == "memory":
-        bus = MemoryBus()
+        bus = MemoryLiveBus()
         yield Backend(bus=bus, reader=lambda: bus, lose=bus.lose, close=lambda: asyncio.sleep(0))
         return
     clients: list[AsyncClient] = []
@@ -179,7 +179,7 @@ def test_message_of_unknown_format_is_reported_as_loss(valkey: Valkey) -> None:
     async def run() -> None:
         async with connect_async(valkey.url) as client, aclosing(RedisLiveReader(client).listen()) as stream:
             await anext(stream)
-            valkey.client.publish(CHANNEL, b"what is this?")
+            valkey.client.publish(BURSTS_CHANNEL, b"what is this?")
             with pytest.raises(CacheUnavailable, match="can't be decoded"):
                 await receive(stream, 1)
 
@@ -218,7 +218,7 @@ def test_hung_server_is_noticed_within_seconds(tmp_path: Path) -> None:
 
 def test_listening_fails_while_bus_is_unavailable() -> None:
     async def run() -> None:
-        await anext(MemoryBus(away=True).listen())
+        await anext(MemoryLiveBus(away=True).listen())
 
     with pytest.raises(CacheUnavailable):
         asyncio.run(run())

@@ -12,7 +12,7 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.cache import RecentEvents
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.cache import MemoryRecent
+from tests.support.fakes.cache import MemoryRecentEvents
 from tests.support.fakes.clock import ManualClock
 
 __all__ = ["valkey", "valkey_server"]
@@ -26,7 +26,7 @@ ONE, TWO = EventId("tweets", "1"), EventId("tweets", "2")
 @pytest.fixture(params=["memory", "valkey", "valkeys"])
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
-        fake = MemoryRecent(ManualClock())
+        fake = MemoryRecentEvents(ManualClock())
         return fake, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisRecentEvents(valkey.client), valkey.wipe
@@ -81,7 +81,7 @@ def test_wipe_forgets_events(backend: Backend) -> None:
 
 def test_event_is_forgotten_after_a_day() -> None:
     clock = ManualClock()
-    fake = MemoryRecent(clock)
+    fake = MemoryRecentEvents(clock)
     fake.remember({ONE: "a"})
     clock.advance(EVENTS_KEPT - timedelta(seconds=1))
     assert fake.was_accepted("tweets", "1")

@@ -47,8 +47,16 @@ def write_works(pressure: RedisBackpressure) -> bool:
 
 
 def test_command_has_slot_of_its_keys_and_messages_share_one() -> None:
-    assert slot_of("get", ["pull:{7}"]) == slot_of("evalsha", ["digest", 1, "pull:{7}", "x"]) == slot_of("get", ["7"])
-    assert slot_of("publish", ["live", b""]) == slot_of("publish", ["live.missed", b""]) == KEYLESS["publish"]
+    assert (
+        slot_of("get", ["pull-index:{7}"])
+        == slot_of("evalsha", ["digest", 1, "pull-index:{7}", "x"])
+        == slot_of("get", ["7"])
+    )
+    assert (
+        slot_of("publish", ["live.bursts", b""])
+        == slot_of("publish", ["live.missed-updates", b""])
+        == KEYLESS["publish"]
+    )
 
 
 def test_keys_are_spread_over_all_nodes(valkeys: Valkeys) -> None:
@@ -61,7 +69,7 @@ def test_keys_are_spread_over_all_nodes(valkeys: Valkeys) -> None:
 def test_moved_slot_is_found_after_one_failed_call(valkeys: Valkeys) -> None:
     pressure = RedisBackpressure(valkeys.client)
     pressure.set_level(0.5, HOUR)
-    slot = slot_of("get", ["pressure"])
+    slot = slot_of("get", ["backpressure"])
     before, after = _holder_and_other(valkeys, slot)
     ids = valkeys.everywhere("CLUSTER MYID")
     valkeys.everywhere("FLUSHALL")
@@ -157,12 +165,12 @@ def test_sentinels_lead_to_replica_when_primary_is_dead(tmp_path: Path) -> None:
                 with pytest.raises(CacheUnavailable):
                     pressure.set_level(0.5, HOUR)
                 wait_until(lambda: write_works(pressure), within=40)
-            assert unwrap("pressure", asyncio.run(_read(url))) == b"0.5"
+            assert unwrap("backpressure", asyncio.run(_read(url))) == b"0.5"
 
 
 async def _read(url: str) -> bytes:
     async with connect_async(url) as client:
-        value: bytes = await client.get("pressure")  # type: ignore[assignment]  # nothing decodes it
+        value: bytes = await client.get("backpressure")  # type: ignore[assignment]  # nothing decodes it
         return value
 
 

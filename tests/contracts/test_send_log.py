@@ -75,7 +75,7 @@ FULL_BATCH = SendWindow(
 
 
 def read(backend: Backend, send_log: SendLogKey = SEND_LOG) -> Sequence[SendWindow]:
-    return backend.sent.read(send_log.burst, send_log.platform, [send_log.shard]).get(send_log, [])
+    return backend.send_log.read(send_log.burst, send_log.platform, [send_log.shard]).get(send_log, [])
 
 
 def packed(batches: Sequence[SendWindow]) -> list[tuple[int, bytes, bytes | None]]:
@@ -93,7 +93,7 @@ def packed_logs(
 
 
 def test_intended_batch_is_read_back_as_pending(backend: Backend) -> None:
-    assert backend.sent.write_ahead([(SEND_LOG, FULL_BATCH)]) == [True]
+    assert backend.send_log.write_ahead([(SEND_LOG, FULL_BATCH)]) == [True]
     [stored] = read(backend)
     assert packed([stored]) == packed([FULL_BATCH])
     assert (stored.at, stored.retries, stored.failures) == (FULL_BATCH.at, FULL_BATCH.retries, None)
@@ -103,21 +103,21 @@ def test_intended_batch_is_read_back_as_pending(backend: Backend) -> None:
     "people", [no_members(), all_members(), from_offsets(range(0, 131_072, 2))], ids=["no", "all", "half"]
 )
 def test_batch_holds_any_number_of_people(backend: Backend, people: Bits) -> None:
-    backend.sent.write_ahead([(SEND_LOG, batch(people=people))])
+    backend.send_log.write_ahead([(SEND_LOG, batch(people=people))])
     [stored] = read(backend)
     assert stored.members.tobytes() == people.tobytes()
 
 
 def test_duplicate_batch_number_is_rejected_and_first_batch_stays(backend: Backend) -> None:
-    backend.sent.write_ahead([(SEND_LOG, FULL_BATCH)])
-    backend.sent.close([(SEND_LOG, replace(FULL_BATCH, failures=FAILED_ATTEMPTS))])
-    assert backend.sent.write_ahead([(SEND_LOG, batch(0)), (SEND_LOG, batch(1))]) == [False, True]
+    backend.send_log.write_ahead([(SEND_LOG, FULL_BATCH)])
+    backend.send_log.close([(SEND_LOG, replace(FULL_BATCH, failures=FAILED_ATTEMPTS))])
+    assert backend.send_log.write_ahead([(SEND_LOG, batch(0)), (SEND_LOG, batch(1))]) == [False, True]
     assert packed(read(backend)) == packed([replace(FULL_BATCH, failures=FAILED_ATTEMPTS), batch(1)])
 
 
 def test_first_batch_of_a_number_in_one_call_wins(backend: Backend) -> None:
     batches = [(SEND_LOG, FULL_BATCH), (SEND_LOG, batch(1)), (SEND_LOG, batch(0)), (OTHER_LOGS[0], batch(0))]
-    assert backend.sent.write_ahead(batches) == [True, True, False, True]
+    assert backend.send_log.write_ahead(batches) == [True, True, False, True]
     assert packed(read(backend)) == packed([FULL_BATCH, batch(1)])
 
 
@@ -127,7 +127,7 @@ def test_concurrent_batches_of_one_number_have_one_winner(backend: Backend) -> N
 
     def intend(batch_: SendWindow) -> bool:
         barrier.wait(10)
-        [accepted] = backend.sent.write_ahead([(SEND_LOG, batch_)])
+        [accepted] = backend.send_log.write_ahead([(SEND_LOG, batch_)])
         return accepted
 
     with ThreadPoolExecutor(2) as threads:
@@ -137,30 +137,30 @@ def test_concurrent_batches_of_one_number_have_one_winner(backend: Backend) -> N
 
 
 def test_failed_attempts_are_read_back_unchanged(backend: Backend) -> None:
-    backend.sent.write_ahead([(SEND_LOG, FULL_BATCH), (SEND_LOG, batch(1))])
-    backend.sent.close([(SEND_LOG, replace(FULL_BATCH, failures=FAILED_ATTEMPTS))])
+    backend.send_log.write_ahead([(SEND_LOG, FULL_BATCH), (SEND_LOG, batch(1))])
+    backend.send_log.close([(SEND_LOG, replace(FULL_BATCH, failures=FAILED_ATTEMPTS))])
     assert [batch_.failures for batch_ in read(backend)] == [FAILED_ATTEMPTS, None]
     assert packed(read(backend)) == packed([replace(FULL_BATCH, failures=FAILED_ATTEMPTS), batch(1)])
 
 
 def test_batch_can_be_closed_without_failures(backend: Backend) -> None:
-    backend.sent.write_ahead([(SEND_LOG, batch())])
-    backend.sent.close([(SEND_LOG, replace(batch(), failures=()))])
+    backend.send_log.write_ahead([(SEND_LOG, batch())])
+    backend.send_log.close([(SEND_LOG, replace(batch(), failures=()))])
     assert [batch_.failures for batch_ in read(backend)] == [()]
 
 
 def test_failed_attempts_can_be_written_again_and_last_write_wins(backend: Backend) -> None:
-    backend.sent.write_ahead([(SEND_LOG, batch())])
+    backend.send_log.write_ahead([(SEND_LOG, batch())])
     for missed in (FAILED_ATTEMPTS, FAILED_ATTEMPTS[:1]):
-        backend.sent.close([(SEND_LOG, replace(batch(), failures=missed))])
+        backend.send_log.close([(SEND_LOG, replace(batch(), failures=missed))])
     assert [batch_.failures for batch_ in read(backend)] == [FAILED_ATTEMPTS[:1]]
 
 
 def test_send_logs_are_independent(backend: Backend) -> None:
     all_logs = [SEND_LOG, *OTHER_LOGS]
-    assert all(backend.sent.write_ahead([(send_log, batch()) for send_log in all_logs]))
+    assert all(backend.send_log.write_ahead([(send_log, batch()) for send_log in all_logs]))
     for send_log in OTHER_LOGS:
-        backend.sent.close([(send_log, replace(batch(), failures=FAILED_ATTEMPTS))])
+        backend.send_log.close([(send_log, replace(batch(), failures=FAILED_ATTEMPTS))])
     assert [[batch_.failures for batch_ in read(backend, send_log)] for send_log in all_logs] == [[None]] + 5 * [
         [FAILED_ATTEMPTS]
     ]
@@ -168,26 +168,26 @@ def test_send_logs_are_independent(backend: Backend) -> None:
 
 def test_one_read_returns_all_tiers_of_shards_and_provider(backend: Backend) -> None:
     expected = [replace(SEND_LOG, tier=tier, shard=shard) for tier in (Tier.P0, Tier.P2) for shard in (0, 1_525)]
-    backend.sent.write_ahead([(send_log, batch()) for send_log in [*expected, *OTHER_LOGS]])
-    logs = backend.sent.read(KEY, Platform.APNS, range(1_525, -1, -5))
+    backend.send_log.write_ahead([(send_log, batch()) for send_log in [*expected, *OTHER_LOGS]])
+    logs = backend.send_log.read(KEY, Platform.APNS, range(1_525, -1, -5))
     assert packed_logs(logs) == {send_log: packed([batch()]) for send_log in expected}
-    assert backend.sent.read(KEY, Platform.APNS, []) == {}
-    assert backend.sent.read(KEY, Platform.WEB, [3]) == {}
+    assert backend.send_log.read(KEY, Platform.APNS, []) == {}
+    assert backend.send_log.read(KEY, Platform.WEB, [3]) == {}
 
 
 def test_batches_are_returned_in_order(backend: Backend) -> None:
-    backend.sent.write_ahead([(SEND_LOG, batch(n)) for n in (10, 2, 0, 9, 1)])
-    backend.sent.write_ahead([(SEND_LOG, batch(n)) for n in (11, 3)])
+    backend.send_log.write_ahead([(SEND_LOG, batch(n)) for n in (10, 2, 0, 9, 1)])
+    backend.send_log.write_ahead([(SEND_LOG, batch(n)) for n in (11, 3)])
     assert [batch_.number for batch_ in read(backend)] == [0, 1, 2, 3, 9, 10, 11]
 
 
 def test_sqlite_deletes_expired_batches_on_next_write(sqlite: Backend) -> None:
     expired, current = [replace(SEND_LOG, shard=shard) for shard in range(3)], replace(SEND_LOG, shard=9)
-    sqlite.sent.write_ahead([(send_log, batch()) for send_log in expired])
+    sqlite.send_log.write_ahead([(send_log, batch()) for send_log in expired])
     sqlite.clock.advance(KEPT - timedelta(milliseconds=1))
-    sqlite.sent.write_ahead([(current, SendWindow(number=0, at=sqlite.clock.now()))])
-    assert len(sqlite.sent.read(KEY, Platform.APNS, range(10))) == 4
+    sqlite.send_log.write_ahead([(current, SendWindow(number=0, at=sqlite.clock.now()))])
+    assert len(sqlite.send_log.read(KEY, Platform.APNS, range(10))) == 4
     sqlite.clock.advance(timedelta(milliseconds=1))
     for n in (1, 2):
-        sqlite.sent.write_ahead([(current, SendWindow(number=n, at=sqlite.clock.now()))])
-    assert list(sqlite.sent.read(KEY, Platform.APNS, range(10))) == [current]
+        sqlite.send_log.write_ahead([(current, SendWindow(number=n, at=sqlite.clock.now()))])
+    assert list(sqlite.send_log.read(KEY, Platform.APNS, range(10))) == [current]

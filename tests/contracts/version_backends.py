@@ -15,8 +15,8 @@ from notifier.adapters.redis.viewer_versions import RedisInboxVersions, RedisVie
 from notifier.domain.bursts.burst import Burst
 from notifier.ports.inbox_versions import (
     CHANGE_MARK_TTL,
+    BurstStreamPosition,
     InboxVersions,
-    NewsPosition,
     Scope,
     VersionLookup,
     ViewerVersions,
@@ -25,7 +25,7 @@ from notifier.ports.live_bus import LiveBus
 from tests.contracts.valkey_fixture import Valkey
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.inbox_versions import MemoryInboxVersions, MemoryVersions, MemoryViewerVersions
-from tests.support.fakes.live_bus import MemoryBus
+from tests.support.fakes.live_bus import MemoryLiveBus
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 PATIENT = timedelta(seconds=15)
@@ -43,7 +43,7 @@ class Versions:
     """Lets the time pass after which an unfinished change of the scope is forgotten."""
     with_reader: Callable[[Read[VersionLookup]], VersionLookup]
 
-    def look(self, scopes: Collection[Scope], after: NewsPosition | None = None) -> VersionLookup:
+    def look(self, scopes: Collection[Scope], after: BurstStreamPosition | None = None) -> VersionLookup:
         return self.with_reader(lambda reader: reader.look_up(scopes, after))
 
     def plant(self, scopes: Collection[Scope], version: str) -> VersionLookup:
@@ -53,12 +53,12 @@ class Versions:
         self.writer.begin(scopes, name)
         self.writer.finish(scopes, name)
 
-    def news(self, after: NewsPosition) -> Sequence[Burst] | None:
-        return self.look((), after).news
+    def published(self, after: BurstStreamPosition) -> Sequence[Burst] | None:
+        return self.look((), after).published
 
 
 def in_memory() -> Versions:
-    clock, bus = ManualClock(NOON), MemoryBus()
+    clock, bus = ManualClock(NOON), MemoryLiveBus()
     shared = MemoryVersions(clock=clock, bus=bus)
 
     def expire(_: Scope) -> None:

@@ -18,8 +18,8 @@ from tests.support.fakes.audience import MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.coordination import MemoryEpochs
 from tests.support.fakes.devices import MemoryDevices
-from tests.support.fakes.directory import MemoryDirectory, MemoryFlags
-from tests.support.fakes.event_log import MemoryLog
+from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
+from tests.support.fakes.event_log import MemoryEventLog
 
 SHARDS = range(4)
 
@@ -28,25 +28,25 @@ SHARDS = range(4)
 class Registry:
     directory: MemoryDirectory = field(default_factory=MemoryDirectory)
     epochs: MemoryEpochs = field(default_factory=MemoryEpochs)
-    flags: MemoryFlags = field(default_factory=MemoryFlags)
+    flags: MemoryAccountFlags = field(default_factory=MemoryAccountFlags)
     sets: MemoryMemberSets = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
     clock: ManualClock = field(default_factory=ManualClock)
-    phonebook: DeviceRegistry = field(init=False)
+    device_indexer: DeviceRegistry = field(init=False)
     records: list[Logged] = field(default_factory=list)
     lost_partition: bool = False
     """Whether another process has the partition by now."""
 
     def __post_init__(self) -> None:
         self.sets = MemoryMemberSets(self.directory)
-        devices, log = MemoryDevices(self.clock), MemoryLog(self.clock)
-        self.phonebook = DeviceRegistry(devices=devices, directory=self.directory, log=log, clock=self.clock)
+        devices, log = MemoryDevices(self.clock), MemoryEventLog(self.clock)
+        self.device_indexer = DeviceRegistry(devices=devices, directory=self.directory, log=log, clock=self.clock)
 
-    def registrar(self, **ports: Any) -> AccountIndexer:
+    def account_indexer(self, **ports: Any) -> AccountIndexer:
         own: dict[str, Any] = {
             "directory": self.directory,
             "flags": self.flags,
-            "device_registry": self.phonebook,
+            "device_registry": self.device_indexer,
             "sets": self.sets,
             "epochs": self.epochs,
         }

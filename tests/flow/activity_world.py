@@ -17,7 +17,7 @@ from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
 from notifier.ports.audience import ActiveSetEntry, ShardBlob
 from notifier.ports.directory import DirectoryEntry
-from tests.support.fakes.audience import MemoryActiveHours, MemoryActivity, MemoryMemberSets, MemoryStays
+from tests.support.fakes.audience import MemoryActiveHours, MemoryActiveSets, MemoryActivity, MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases
 from tests.support.fakes.directory import MemoryDirectory
@@ -36,7 +36,7 @@ class World:
     clock: ManualClock = field(default_factory=ManualClock)
     activity: MemoryActivity = field(default_factory=MemoryActivity)
     directory: MemoryDirectory = field(default_factory=MemoryDirectory)
-    active_sets: MemoryStays = field(default_factory=MemoryStays)
+    active_sets: MemoryActiveSets = field(default_factory=MemoryActiveSets)
     epochs: MemoryEpochs = field(default_factory=MemoryEpochs)
     leases: MemoryLeases = field(default_factory=MemoryLeases)
     metrics: Metrics = field(default_factory=Metrics)
@@ -128,7 +128,7 @@ class RejectsWrites:
 class Corrupt:
     """Raises Poison for the bitmaps of the first shards."""
 
-    port: MemoryStays
+    port: MemoryActiveSets
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)

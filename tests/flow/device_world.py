@@ -21,7 +21,7 @@ from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.coordination import MemoryEpochs
 from tests.support.fakes.devices import MemoryDevices
 from tests.support.fakes.directory import MemoryDirectory
-from tests.support.fakes.event_log import MemoryLog
+from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.fakes.retractions import MemoryRetractions
 
 PEOPLE = {"ada": Member(7), "bea": Member(9), "cleo": Member(3 * SHARD_MEMBERS + 5)}
@@ -40,7 +40,7 @@ class DeviceWorld:
     """Whether another process has the partition by now."""
 
     def __post_init__(self) -> None:
-        self.log, self.devices = MemoryLog(self.clock), MemoryDevices(self.clock)
+        self.log, self.devices = MemoryEventLog(self.clock), MemoryDevices(self.clock)
         self.sets = MemoryMemberSets(self.directory)
         self.directory.enrol([DirectoryEntry(user=UserId(name), member=member) for name, member in PEOPLE.items()])
 

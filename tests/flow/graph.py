@@ -35,9 +35,9 @@ from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
 from tests.support.fakes.clock import START
 from tests.support.fakes.coordination import MemoryEpochs
 from tests.support.fakes.directory import MemoryDirectory
-from tests.support.fakes.imports import MemoryEdges
+from tests.support.fakes.imports import MemoryFollowRuns
 from tests.support.fakes.people import MemoryPeople
-from tests.support.fakes.user_preferences import MemoryOveralls, MemoryPartings, MemoryWants
+from tests.support.fakes.user_preferences import MemoryAccountPreferences, MemorySubjectPreferences, MemoryUserBlocks
 
 Row = TypeVar("Row")
 
@@ -53,7 +53,7 @@ class Graph:
     sets: MemoryMemberSets = field(init=False)
     people: MemoryPeople = field(init=False)
     follows: MemoryFollows = field(init=False)
-    wants: MemoryWants = field(init=False)
+    subject_preferences: MemorySubjectPreferences = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
     records: list[Logged] = field(default_factory=list)
     preferences: dict[tuple[str, UserId], SubjectPreference] = field(default_factory=dict)
@@ -63,18 +63,22 @@ class Graph:
     def __post_init__(self) -> None:
         self.sets = MemoryMemberSets(self.directory)
         self.people = people = MemoryPeople(self.directory)
-        self.follows, self.wants, self.overalls = MemoryFollows(people), MemoryWants(people), MemoryOveralls(people)
-        self.partings = MemoryPartings(people)
+        self.follows, self.subject_preferences, self.account_preferences = (
+            MemoryFollows(people),
+            MemorySubjectPreferences(people),
+            MemoryAccountPreferences(people),
+        )
+        self.user_blocks = MemoryUserBlocks(people)
 
     def indexer(self, **ports: Any) -> GraphIndexer:
         rows: dict[str, Any] = {
             "follows": self.follows,
-            "subject_preferences": self.wants,
-            "account_preferences": self.overalls,
+            "subject_preferences": self.subject_preferences,
+            "account_preferences": self.account_preferences,
             "sets": self.sets,
         }
         bitmaps = Bitmaps(**{name: ports.get(name, port) for name, port in rows.items()}, metrics=self.metrics)
-        ports_by_name = {"directory": self.directory, "user_blocks": self.partings, "epochs": self.epochs}
+        ports_by_name = {"directory": self.directory, "user_blocks": self.user_blocks, "epochs": self.epochs}
         own: dict[str, Any] = {name: ports.get(name, port) for name, port in ports_by_name.items()}
         return GraphIndexer(bitmaps=bitmaps, **own, owns_records=lambda: not self.lost_partition)
 
@@ -239,7 +243,7 @@ class StallsBeforeWrite:
 def import_with_crashes(
     importer: Callable[[Fuse], Import[ImportBatch[Row]]],
     batches: Sequence[ImportBatch[Row]],
-    edges: MemoryEdges,
+    edges: MemoryFollowRuns,
     crashes: list[int],
 ) -> None:
     """Import all batches and crash after each number of calls; each run resumes where the last one stopped."""

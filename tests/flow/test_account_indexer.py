@@ -22,44 +22,44 @@ from tests.flow.stalling import Stalling
 
 def test_vip_bitmap_follows_the_flags() -> None:
     registry = Registry()
-    registry.registrar()(
+    registry.account_indexer()(
         [registry.change("ada", vip=True), registry.change("bea", vip=True), registry.change("cleo", vip=True)]
     )
-    registry.registrar()([registry.change("bea", vip=False)])
+    registry.account_indexer()([registry.change("bea", vip=False)])
     assert registry.vips() == {"ada", "cleo"}
 
 
 def test_verified_and_deleted_flags_are_in_the_directory_entry() -> None:
     registry = Registry()
     [member] = registry.directory.assign_numbers([UserId("ada")]).values()
-    registry.registrar()([registry.change("ada", verified=True), registry.change("bea", deleted=True)])
+    registry.account_indexer()([registry.change("ada", verified=True), registry.change("bea", deleted=True)])
     assert registry.entries() == {"ada": (True, False), "bea": (False, True)}
     assert registry.directory.accounts([UserId("ada")])[UserId("ada")].member == member
-    registry.registrar()([registry.change("bea", deleted=False), registry.change("ada", vip=True)])
+    registry.account_indexer()([registry.change("bea", deleted=False), registry.change("ada", vip=True)])
     assert registry.entries() == {"ada": (True, False), "bea": (False, False)}
 
 
 def test_late_account_change_has_no_effect() -> None:
     registry = Registry()
-    registry.registrar()([registry.change("ada", sequence=9, vip=False, verified=True)])
-    registry.registrar()([registry.change("ada", sequence=8, vip=True, verified=False, deleted=True)])
+    registry.account_indexer()([registry.change("ada", sequence=9, vip=False, verified=True)])
+    registry.account_indexer()([registry.change("ada", sequence=8, vip=True, verified=False, deleted=True)])
     assert (registry.vips(), registry.entries()) == (set(), {"ada": (True, True)})
 
 
 def test_unreadable_bitmap_is_rebuilt_from_the_rows() -> None:
     registry = Registry()
-    registry.registrar()([registry.change("ada", vip=True), registry.change("bea", vip=True)])
-    registry.registrar(sets=Corrupt(registry.sets))([registry.change("cleo", vip=True)])
+    registry.account_indexer()([registry.change("ada", vip=True), registry.change("bea", vip=True)])
+    registry.account_indexer(sets=Corrupt(registry.sets))([registry.change("cleo", vip=True)])
     assert registry.vips() == {"ada", "bea", "cleo"}
     assert (registry.counted("rebuilt"), registry.counted("drift")) == (1, 3)
 
 
 def test_bitmap_is_rebuilt_on_request() -> None:
     registry = Registry()
-    registry.registrar()([registry.change("ada", vip=True), registry.change("bea", vip=True)])
+    registry.account_indexer()([registry.change("ada", vip=True), registry.change("bea", vip=True)])
     corrupt = ShardBlob(kind=SetKind.VIP, owner=None, shard=0, bits=from_offsets([1, 7, 9]))
     registry.sets.put([corrupt], fencing_token(1))
-    registry.registrar()([registry.rebuild(0), registry.change("cleo", vip=True)])
+    registry.account_indexer()([registry.rebuild(0), registry.change("cleo", vip=True)])
     assert registry.vips() == {"ada", "bea", "cleo"}
 
 
@@ -67,7 +67,9 @@ def test_stalled_indexer_does_not_overwrite_newer_bitmap() -> None:
     registry = Registry()
     first, second = registry.change("ada", vip=True), registry.change("ada", vip=False)
     newer_records = [first, second, registry.change("bea", vip=True)]
-    stalled = registry.registrar(sets=Stalling(registry.sets, "read", lambda: registry.registrar()(newer_records)))
+    stalled = registry.account_indexer(
+        sets=Stalling(registry.sets, "read", lambda: registry.account_indexer()(newer_records))
+    )
     stalled([first])
     assert registry.vips() == {"bea"}
 
@@ -75,7 +77,9 @@ def test_stalled_indexer_does_not_overwrite_newer_bitmap() -> None:
 def test_stalled_indexer_does_not_leave_an_outdated_entry() -> None:
     registry = Registry()
     first, second = registry.change("ada", verified=True), registry.change("ada", verified=False)
-    stalled = registry.registrar(flags=Stalling(registry.flags, "read_current", lambda: registry.registrar()([second])))
+    stalled = registry.account_indexer(
+        flags=Stalling(registry.flags, "read_current", lambda: registry.account_indexer()([second]))
+    )
     stalled([first])
     assert registry.entries() == {"ada": (False, False)}
 
@@ -83,7 +87,7 @@ def test_stalled_indexer_does_not_leave_an_outdated_entry() -> None:
 def test_indexer_without_its_partition_writes_nothing() -> None:
     registry = Registry(lost_partition=True)
     with pytest.raises(LogUnavailable):
-        registry.registrar()([registry.change("ada", vip=True)])
+        registry.account_indexer()([registry.change("ada", vip=True)])
     assert (registry.vips(), registry.flags.kept) == (set(), {})
 
 
@@ -110,15 +114,15 @@ def test_indexing_after_crashes_equals_indexing_without_crashes(
     for calls, size in crashes:
         fuse = Fuse(calls)
         ports = {name: fuse.on(getattr(registry, name)) for name in ("directory", "flags", "sets", "epochs")}
-        crashing = registry.registrar(**ports)
+        crashing = registry.account_indexer(**ports)
         try:
             while done < len(registry.records):
                 crashing(registry.records[done : done + size])
                 done += size  # committed: never read again
         except StoreUnavailable:
             continue
-    registry.registrar()(registry.records[done:])
-    undisturbed.registrar()(undisturbed.records)
+    registry.account_indexer()(registry.records[done:])
+    undisturbed.account_indexer()(undisturbed.records)
     assert (registry.vips(), registry.entries()) == (undisturbed.vips(), undisturbed.entries())
 
 
@@ -126,7 +130,7 @@ def test_indexing_after_crashes_equals_indexing_without_crashes(
 def test_deleted_account_loses_its_devices_despite_crashes(calls: int) -> None:
     registry, fuse = Registry(), Fuse(calls)
     [member] = registry.directory.assign_numbers([UserId("ada")]).values()
-    device_registry = registry.phonebook
+    device_registry = registry.device_indexer
     device_registry.register(member, FirebaseToken(token="t" * 140), locale="en", time_zone="UTC")
     records = [registry.change("ada", deleted=True), registry.change("bea", deleted=False)]
     ports = {name: fuse.on(getattr(registry, name)) for name in ("directory", "flags", "sets", "epochs")}
@@ -134,6 +138,6 @@ def test_deleted_account_loses_its_devices_despite_crashes(calls: int) -> None:
         device_registry, devices=fuse.on(device_registry.devices), log=fuse.on(device_registry.log)
     )
     with suppress(StoreUnavailable):
-        registry.registrar(**ports, device_registry=crashing_registry)(records)
-    registry.registrar()(records)
+        registry.account_indexer(**ports, device_registry=crashing_registry)(records)
+    registry.account_indexer()(records)
     assert (device_registry.list_devices(member), registry.entries()["ada"]) == ([], (False, True))

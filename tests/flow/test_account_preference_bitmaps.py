@@ -85,7 +85,9 @@ def test_indexing_after_crashes_equals_indexing_without_crashes(
     for calls, size in crashes:
         fuse = Fuse(calls)
         crashing = graph.indexer(
-            account_preferences=fuse.on(graph.overalls), sets=fuse.on(graph.sets), epochs=fuse.on(graph.epochs)
+            account_preferences=fuse.on(graph.account_preferences),
+            sets=fuse.on(graph.sets),
+            epochs=fuse.on(graph.epochs),
         )
         try:
             while done < len(graph.records):

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.flow.inbox import subject_news as change_times
-from notifier.flow.inbox.subject_news import CLOCK_SKEW, MAX_NEWS_DELAY, TICK, ChangeTimes
+from notifier.flow.inbox import subject_positions as change_times
+from notifier.flow.inbox.subject_positions import CLOCK_SKEW, MAX_STREAM_DELAY, TICK, ChangeTimes
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-MARGIN = CLOCK_SKEW + MAX_NEWS_DELAY
+MARGIN = CLOCK_SKEW + MAX_STREAM_DELAY
 NOVA, LYRA, ORION = (Subject(Kind.MENTION, UserId(name)) for name in ("nova", "lyra", "orion"))
 
 

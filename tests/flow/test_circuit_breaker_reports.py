@@ -24,7 +24,7 @@ from tests.flow.test_catch_up import KIM, NIGHT, QUIET
 from tests.support.examples import MINUTE
 from tests.support.failing_ports import FailingPort
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.fakes.push import MemoryLineReport
+from tests.support.fakes.push import MemoryCircuitReport
 from tests.support.in_memory_system import Stage
 
 WRONG, BUSY = ConfigError(reason="InvalidProviderToken"), RetryAt(at=START, reason="503 UNAVAILABLE")
@@ -34,7 +34,7 @@ WAIT = BreakerSettings().open_for
 class ProviderLines:
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.report = MemoryLineReport(self.clock)
+        self.report = MemoryCircuitReport(self.clock)
         self.breakers = CircuitBreakers(clock=self.clock, circuit_report=self.report, metrics=Metrics())
 
 

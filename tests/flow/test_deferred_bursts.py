@@ -21,7 +21,7 @@ from notifier.wiring.operations import build_overview
 from tests.flow.test_backlog import Counted
 from tests.flow.test_catch_up import KIM, NIGHT, QUIET, alerts_of, mentions
 from tests.support.contract_examples import plan
-from tests.support.fakes.ledger import MemoryClaims, MemoryLedger, MemorySleepers
+from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.in_memory_system import NOVA, Stage
 
 MORNING = NIGHT
@@ -118,14 +118,14 @@ def waiting(plan: Plan, until: datetime, now: datetime) -> Iterator[LedgerEntry]
 
 def test_simultaneously_resumed_bursts_are_read_in_small_batches() -> None:
     stage, ledger = Stage(), MemoryLedger(MemoryClaims())
-    clock, sleepers, counted = stage.state.clock, MemorySleepers(ledger), Counted(ledger)
+    clock, deferred_bursts, counted = stage.state.clock, MemoryDeferredBursts(ledger), Counted(ledger)
     began = clock.now()
     until = began + timedelta(hours=2)
     plans = [plan(BurstKey(NOVA, n), opened_at=began) for n in range(1, 401)]
     ledger.store_plans(plans)
     ledger.record([entry for plan_ in plans for entry in waiting(plan_, until, began)])
-    sleepers.defer([DeferredBurst(burst=plan_.burst, opened_at=began, until=until) for plan_ in plans], began)
-    dispatcher = build_dispatcher(stage.system(ledger=counted, deferred_bursts=sleepers))
+    deferred_bursts.defer([DeferredBurst(burst=plan_.burst, opened_at=began, until=until) for plan_ in plans], began)
+    dispatcher = build_dispatcher(stage.system(ledger=counted, deferred_bursts=deferred_bursts))
     clock.advance(timedelta(hours=2))
     for _ in range(13):
         dispatcher()
@@ -141,21 +141,21 @@ def test_simultaneously_resumed_bursts_are_read_in_small_batches() -> None:
 class Failing:
     """Crashes in the middle of a call, when its bursts are in both lists."""
 
-    sleepers: MemorySleepers
+    deferred_bursts: MemoryDeferredBursts
     ledger: MemoryLedger
     at: str
     crashes: list[str] = field(default_factory=list)
 
-    def defer(self, sleepers: Sequence[DeferredBurst], now: datetime) -> None:
-        self.sleepers.defer(sleepers, now)
+    def defer(self, deferred_bursts: Sequence[DeferredBurst], now: datetime) -> None:
+        self.deferred_bursts.defer(deferred_bursts, now)
         if self.at == "lay" and not self.crashes:
-            for sleeper in sleepers:
+            for sleeper in deferred_bursts:
                 self.ledger.reopen(sleeper.burst)
             self._crash("lay")
 
     def wake_due(self, now: datetime, most: int) -> Sequence[BurstKey]:
         before = dict(self.ledger.asleep)
-        woken = self.sleepers.wake_due(now, most)
+        woken = self.deferred_bursts.wake_due(now, most)
         if self.at == "wake" and woken and not self.crashes:
             self.ledger.asleep.update({key: before[key] for key in woken})
             self._crash("wake")
@@ -198,25 +198,28 @@ def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
 class Refusing:
     """Fails to defer bursts while `down`; records how long before their wake-up it deferred others."""
 
-    sleepers: MemorySleepers
+    deferred_bursts: MemoryDeferredBursts
     down: bool = True
     ahead: list[timedelta] = field(default_factory=list)
 
-    def defer(self, sleepers: Sequence[DeferredBurst], now: datetime) -> None:
+    def defer(self, deferred_bursts: Sequence[DeferredBurst], now: datetime) -> None:
         if self.down:
             raise StoreUnavailable("for a test")
-        self.ahead += [sleeper.until - now for sleeper in sleepers]
-        self.sleepers.defer(sleepers, now)
+        self.ahead += [sleeper.until - now for sleeper in deferred_bursts]
+        self.deferred_bursts.defer(deferred_bursts, now)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.sleepers, name)
+        return getattr(self.deferred_bursts, name)
 
 
 def test_burst_is_not_deferred_after_its_wake_up_time() -> None:
     stage = Stage()
     stage.state.people.arrange(KIM, QUIET)
-    sleepers = Refusing(stage.state.deferred_bursts)
-    morning, dispatcher = stage.state.clock.now() + MORNING, build_dispatcher(stage.system(deferred_bursts=sleepers))
+    deferred_bursts = Refusing(stage.state.deferred_bursts)
+    morning, dispatcher = (
+        stage.state.clock.now() + MORNING,
+        build_dispatcher(stage.system(deferred_bursts=deferred_bursts)),
+    )
     stage.mention("nova")
     for _ in range(8):
         with suppress(StoreUnavailable):
@@ -225,9 +228,9 @@ def test_burst_is_not_deferred_after_its_wake_up_time() -> None:
         stage.pass_time(seconds=1)
     assert dispatcher.backlog.evictable
     stage.state.clock.advance(morning + timedelta(seconds=1) - stage.state.clock.now())
-    sleepers.down = False
+    deferred_bursts.down = False
     rounds(stage, dispatcher, 30)
-    assert [ahead for ahead in sleepers.ahead if ahead <= timedelta()] == []
+    assert [ahead for ahead in deferred_bursts.ahead if ahead <= timedelta()] == []
     assert (alerts_of(stage, "kim"), stage.state.ledger.unsettled()) == ([0], [])
 
 

@@ -130,7 +130,7 @@ def test_cache_size_equals_the_sum_of_its_entries() -> None:
 
 
 def measured(subjects: SubjectCache) -> int:
-    return sum(news.size for news in subjects.subjects.values()) + sum(map(burst_size, subjects.bursts.values()))
+    return sum(listed.size for listed in subjects.subjects.values()) + sum(map(burst_size, subjects.bursts.values()))
 
 
 def followers(world: World, number: int) -> Sequence[UserId]:

@@ -137,7 +137,7 @@ def test_crashed_and_reordered_blocks_equal_blocks_in_order(
     for calls, size in crashes:
         fuse = Fuse(calls)
         crashing = graph.indexer(
-            directory=fuse.on(graph.directory), user_blocks=fuse.on(graph.partings), epochs=fuse.on(graph.epochs)
+            directory=fuse.on(graph.directory), user_blocks=fuse.on(graph.user_blocks), epochs=fuse.on(graph.epochs)
         )
         with suppress(StoreUnavailable):
             crashing(random.sample(graph.records, min(size, len(graph.records))))
@@ -175,7 +175,7 @@ def test_indexing_after_crashes_equals_indexing_without_crashes(
         crashing = graph.indexer(
             directory=fuse.on(graph.directory),
             follows=fuse.on(graph.follows),
-            subject_preferences=fuse.on(graph.wants),
+            subject_preferences=fuse.on(graph.subject_preferences),
             sets=fuse.on(graph.sets),
             epochs=fuse.on(graph.epochs),
         )

@@ -13,7 +13,7 @@ from notifier.ports.event_log import Logged, Record
 from notifier.ports.imports import ImportBatch
 from tests.flow.accounts import Registry
 from tests.flow.graph import Fuse, import_with_crashes
-from tests.support.fakes.imports import MemoryEdges
+from tests.support.fakes.imports import MemoryFollowRuns
 
 Flags = Mapping[str, bool]
 
@@ -32,7 +32,7 @@ class Stream:
 
 
 def importer(
-    registry: Registry, edges: MemoryEdges, fuse: Fuse | None = None, *, ranges: bool = False
+    registry: Registry, edges: MemoryFollowRuns, fuse: Fuse | None = None, *, ranges: bool = False
 ) -> Import[ImportBatch[AccountRow]]:
     on = fuse.on if fuse else lambda port: port
     accounts = AccountImport(
@@ -52,10 +52,10 @@ def batches(rows: Sequence[tuple[str, Flags]], of: int = 3) -> list[ImportBatch[
 
 
 def imported(registry: Registry, *rows: tuple[str, Flags], ranges: bool = False, of: int = 3) -> None:
-    import_ = importer(registry, MemoryEdges(), ranges=ranges)
+    import_ = importer(registry, MemoryFollowRuns(), ranges=ranges)
     import_.read(batches(rows, of))
     import_.write()
-    registry.registrar()(registry.records)
+    registry.account_indexer()(registry.records)
 
 
 def test_imported_flags_are_in_rows_entries_and_bitmaps_without_drift() -> None:
@@ -77,10 +77,10 @@ def test_account_without_flags_gets_a_number() -> None:
 
 def test_account_service_wins_over_an_import() -> None:
     registry = Registry()
-    registry.registrar()([registry.change("ada", vip=False, verified=False), registry.change("bea", vip=True)])
+    registry.account_indexer()([registry.change("ada", vip=False, verified=False), registry.change("bea", vip=True)])
     imported(registry, ("ada", {"vip": True, "verified": True}), ("bea", {"vip": False}), ("cleo", {"vip": True}))
     assert (registry.vips(), registry.entries()["ada"]) == ({"bea", "cleo"}, (False, False))
-    registry.registrar()([registry.change("cleo", sequence=1, vip=False)])
+    registry.account_indexer()([registry.change("cleo", sequence=1, vip=False)])
     assert registry.vips() == {"bea"}
 
 
@@ -107,9 +107,9 @@ ROWS = st.lists(
 @given(ROWS, st.lists(st.integers(0, 14), max_size=8))
 @settings(max_examples=150, deadline=None)
 def test_import_after_crashes_equals_import_without_crashes(rows: list[tuple[str, Flags]], crashes: list[int]) -> None:
-    registry, undisturbed, edges = Registry(), Registry(), MemoryEdges()
+    registry, undisturbed, edges = Registry(), Registry(), MemoryFollowRuns()
     import_with_crashes(lambda fuse: importer(registry, edges, fuse), batches(rows), edges, crashes)
-    registry.registrar()(registry.records)
+    registry.account_indexer()(registry.records)
     imported(undisturbed, *rows)
     assert (registry.vips(), registry.entries(), registry.flags.kept.keys()) == (
         undisturbed.vips(),

@@ -16,7 +16,7 @@ from notifier.flow.imports.importer import Import
 from notifier.ports.event_log import Logged, Record
 from notifier.ports.imports import FollowEdges, NumberedFollowEdges
 from tests.flow.graph import LYRA, NOVA, Fuse, Graph
-from tests.support.fakes.imports import MemoryEdges
+from tests.support.fakes.imports import MemoryFollowRuns
 
 Pair = tuple[str, str]
 """The follower and the followed account."""
@@ -33,7 +33,9 @@ class IndexedLog:
             self.graph.records.append(Logged(partition="follows/0", offset=len(self.graph.records), record=record))
 
 
-def importer(graph: Graph, edges: MemoryEdges, fuse: Fuse | None = None) -> Import[FollowEdges | NumberedFollowEdges]:
+def importer(
+    graph: Graph, edges: MemoryFollowRuns, fuse: Fuse | None = None
+) -> Import[FollowEdges | NumberedFollowEdges]:
     on = fuse.on if fuse else lambda port: port
     followers = FollowerImport(
         directory=on(graph.directory), follows=on(graph.follows), log=on(IndexedLog(graph)), since=ALWAYS
@@ -57,7 +59,7 @@ def after_read(source: Iterable[FollowEdges], read: int) -> Iterator[FollowEdges
 
 
 def imported(graph: Graph, pairs: Sequence[Pair]) -> None:
-    edges = MemoryEdges()
+    edges = MemoryFollowRuns()
     importing = importer(graph, edges)
     importing.read(rows(pairs))
     importing.write()
@@ -102,7 +104,7 @@ def test_numeric_ids_are_resolved_by_range_and_others_by_name() -> None:
         graph.directory.enrol_range(IdRange(prefix="", first=first, count=50, member=Member(member)))
     followers = np.array([1, 50, 51, 100, 149, 150, 7], dtype=np.int64)
     followed = np.array([9, 9, 9, 9, 9, 9, 7_000_000], dtype=np.int64)
-    edges = MemoryEdges()
+    edges = MemoryFollowRuns()
     importing = importer(graph, edges)
     importing.read([NumberedFollowEdges(followers=followers, followed=followed, rows_read=7)])
     importing.write()
@@ -120,7 +122,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, 30).map("u{}".format), st.sampled_from
 @given(PAIRS, st.lists(st.integers(0, 12), max_size=8))
 @settings(max_examples=150, deadline=None)
 def test_import_after_crashes_equals_import_without_crashes(pairs: list[Pair], crashes: list[int]) -> None:
-    graph, undisturbed, edges = Graph(), Graph(), MemoryEdges()
+    graph, undisturbed, edges = Graph(), Graph(), MemoryFollowRuns()
     done = False
     for calls in (*crashes, 10_000):
         crashing = importer(graph, edges, Fuse(calls))

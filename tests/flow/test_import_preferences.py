@@ -17,17 +17,17 @@ from notifier.ports.imports import ImportBatch
 from tests.flow.graph import LYRA, NOVA, OFF, Fuse, Graph, import_with_crashes
 from tests.flow.test_import_follows import IndexedLog
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.fakes.imports import MemoryEdges
+from tests.support.fakes.imports import MemoryFollowRuns
 
 
 def importer(
-    graph: Graph, edges: MemoryEdges, fuse: Fuse | None = None, clock: ManualClock | None = None
+    graph: Graph, edges: MemoryFollowRuns, fuse: Fuse | None = None, clock: ManualClock | None = None
 ) -> Import[ImportBatch[PreferenceRow]]:
     on = fuse.on if fuse else lambda port: port
     preferences = PreferenceImport(
         directory=on(graph.directory),
-        subject_preferences=on(graph.wants),
-        account_preferences=on(graph.overalls),
+        subject_preferences=on(graph.subject_preferences),
+        account_preferences=on(graph.account_preferences),
         log=on(IndexedLog(graph)),
         clock=clock or ManualClock(),
     )
@@ -45,7 +45,7 @@ def batches(rows: Sequence[PreferenceRow], of: int = 3) -> list[ImportBatch[Pref
 def imported(graph: Graph, *rows: PreferenceRow, at: datetime = START) -> None:
     clock = ManualClock()
     clock.advance(at - START)
-    import_ = importer(graph, MemoryEdges(), clock=clock)
+    import_ = importer(graph, MemoryFollowRuns(), clock=clock)
     import_.read(batches(rows))
     import_.write()
     graph.indexer()(graph.records)
@@ -66,9 +66,9 @@ def test_imported_preferences_are_in_rows_and_bitmaps_without_drift() -> None:
     assert graph.account_bitmaps() == {"overall_first": {"dora"}, "no_push": {"dora"}}
     [cleo, ada] = graph.directory.assign_numbers([UserId("cleo"), UserId("ada")]).values()
     lyra = Subject(Kind.MENTION, LYRA)
-    assert graph.wants.read_current([(lyra, cleo)])[lyra, cleo].visible_from == START
+    assert graph.subject_preferences.read_current([(lyra, cleo)])[lyra, cleo].visible_from == START
     night = AccountPreferences(quiet=QuietHours(start=time(22), end=time(7)), zone="Europe/Berlin")
-    assert graph.overalls.read_current([ada]) == {ada: night}
+    assert graph.account_preferences.read_current([ada]) == {ada: night}
     assert (graph.counted("rebuilt"), graph.counted("drift")) == (0, 0)
 
 
@@ -85,7 +85,7 @@ def test_preference_of_the_user_wins_over_an_import() -> None:
     assert graph.account_bitmaps() == {"overall_off": {"bea"}, "no_push": {"bea"}}
     [cleo] = graph.directory.assign_numbers([UserId("cleo")]).values()
     nova = Subject(Kind.MENTION, NOVA)
-    before = graph.wants.read_current([(nova, cleo)])[nova, cleo]
+    before = graph.subject_preferences.read_current([(nova, cleo)])[nova, cleo]
     assert (before.at, before.is_muted(START + timedelta(days=999))) == (ALWAYS, True)
     graph.indexer()([graph.change_preference("cleo", OFF, at=1)])
     assert graph.preference_bitmaps() == {"off": {"ada", "cleo"}, "muted": {"cleo"}}
@@ -111,7 +111,9 @@ def seen_since(graph: Graph, user: str, account: UserId = NOVA) -> datetime:
     """Return from when the user sees bursts of an account that was always followed."""
     [member] = graph.directory.assign_numbers([UserId(user)]).values()
     subject = Subject(Kind.MENTION, account)
-    return visible_from({subject: ALWAYS}, graph.people.wants(member), graph.people.overall(member))[subject]
+    return visible_from({subject: ALWAYS}, graph.people.subject_preferences(member), graph.people.overall(member))[
+        subject
+    ]
 
 
 HOUR = timedelta(hours=1)
@@ -167,7 +169,7 @@ ACCOUNT_ROWS = st.builds(row, NAMES, volume=st.sampled_from([None, Volume.OFF]),
 @given(st.lists(SUBJECT_ROWS | ACCOUNT_ROWS, max_size=9), st.lists(st.integers(0, 12), max_size=8))
 @settings(max_examples=150, deadline=None)
 def test_import_after_crashes_equals_import_without_crashes(rows: list[PreferenceRow], crashes: list[int]) -> None:
-    graph, undisturbed, edges = Graph(), Graph(), MemoryEdges()
+    graph, undisturbed, edges = Graph(), Graph(), MemoryFollowRuns()
     import_with_crashes(lambda fuse: importer(graph, edges, fuse), batches(rows), edges, crashes)
     graph.indexer()(graph.records)
     imported(undisturbed, *rows)

@@ -49,7 +49,7 @@ def alerted(stage: Stage, key: BurstKey, tier: Tier) -> int:
 
 def forecast_tiers(previewed: AccountPreview) -> Mapping[Tier, tuple[int, int, int]]:
     assert previewed.tiers is not None
-    return {tier: (forecast_.people, forecast_.phones, forecast_.rows) for tier, forecast_ in previewed.tiers.items()}
+    return {tier: (forecast_.people, forecast_.alerted, forecast_.rows) for tier, forecast_ in previewed.tiers.items()}
 
 
 def actual(stage: Stage, key: BurstKey) -> Mapping[Tier, tuple[int, int, int]]:
@@ -97,7 +97,7 @@ def test_preview_counts_devices_of_configured_tiers_and_of_opt_ins(tiers: str, p
     [key] = stage.bursts(NOVA)
     assert [alerted(stage, key, tier) for tier in Tier] == phones
     assert forecast_tiers(previewed) == actual(stage, key)
-    assert previewed.dormant_phones == phones[-1]
+    assert previewed.dormant_alerted == phones[-1]
 
 
 def test_preview_suppresses_volume_first_from_the_second_burst_on() -> None:
@@ -140,7 +140,7 @@ def test_preview_shows_refusals_and_verdicts_without_alerts() -> None:
     stage.reach("bob", Verdict.ROW)
     [quiet] = preview(stage, "nova", author="bob")
     assert quiet.tiers is not None
-    assert not any(tier.phones for tier in quiet.tiers.values())
+    assert not any(tier.alerted for tier in quiet.tiers.values())
 
 
 def test_preview_duration_follows_last_burst_throttle_and_pause(

@@ -21,8 +21,8 @@ from tests.support.contract_examples import NOVA, burst
 from tests.support.fakes.audience import MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.directory import MemoryDirectory
-from tests.support.fakes.event_log import MemoryLog
-from tests.support.fakes.inbox import MemoryInbox, MemorySeals
+from tests.support.fakes.event_log import MemoryEventLog
+from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore
 from tests.support.fakes.ledger import MemoryClaims, MemoryLedger
 
 VIP, ACTIVE, LATE, DORMANT = 1, 2, 3, 4
@@ -40,16 +40,16 @@ class OneShard:
 
     def __init__(self, **devices: Iterable[int]) -> None:
         self.clock, self.claims = ManualClock(), MemoryClaims()
-        self.ledger, self.seals = MemoryLedger(self.claims), MemorySeals(self.clock)
+        self.ledger, self.audience_snapshots = MemoryLedger(self.claims), MemoryAudienceSnapshots(self.clock)
         sets = MemoryMemberSets(MemoryDirectory())
         for kind, places in {**SETS, **{SetKind(name): members_ for name, members_ in devices.items()}}.items():
             sets.put([ShardBlob(kind=kind, owner=_owner(kind), shard=0, bits=from_offsets(places))])
         self.burst = replace(burst(), opened_at=self.clock.now())
         self.ledger.store_plans([make_plan(self.burst, FollowerCounts(total=4, by_shard=(4,)))])
         self.delivery = RowWriter(
-            sets=SelfRepairingSets(port=sets, log=MemoryLog(self.clock), clock=self.clock),
-            audience_snapshots=self.seals,
-            inbox=MemoryInbox(self.seals),
+            sets=SelfRepairingSets(port=sets, log=MemoryEventLog(self.clock), clock=self.clock),
+            audience_snapshots=self.audience_snapshots,
+            inbox=MemoryInboxStore(self.audience_snapshots),
             clock=self.clock,
             metrics=Metrics(),
         )

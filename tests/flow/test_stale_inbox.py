@@ -62,7 +62,7 @@ def test_page_is_current_after_a_read_from_before_a_cache_restart(processes: Pro
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
     state.bursts.changes += [BurstKey(NOVA, 1_000 + n) for n in range(MAX_CHANGED_BURSTS + 1)]
     processes.stage.pass_time(seconds=1)
-    state.bus.news.clear()
+    state.bus.stream.clear()
     build_reconciler(processes.stage.system())()  # the next list comes from the index, which has no bodies
     processes.open(0, UserId("ada"))
     run_to_end(reading)

@@ -157,14 +157,14 @@ class Counting:
     """Audience snapshots that record each read's burst and shards."""
 
     def __init__(self, stage: Stage) -> None:
-        self._seals, self.reads = stage.state.audience_snapshots, list[tuple[BurstKey, tuple[int, ...]]]()
+        self._audience_snapshots, self.reads = stage.state.audience_snapshots, list[tuple[BurstKey, tuple[int, ...]]]()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._seals, name)
+        return getattr(self._audience_snapshots, name)
 
     def read(self, burst: BurstKey, shards: Collection[int]) -> Any:
         self.reads.append((burst, tuple(shards)))
-        return self._seals.read(burst, shards)
+        return self._audience_snapshots.read(burst, shards)
 
 
 def test_sibling_snapshots_are_read_once_for_all_shards_of_a_slice() -> None:

@@ -99,7 +99,7 @@ class UnreliablePullIndex(MemoryPullIndex):
             raise CacheUnavailable("It is away.")
 
 
-def unreliable_ground() -> tuple[DurableState, UnreliableVersions, UnreliablePullIndex]:
+def unreliable_state() -> tuple[DurableState, UnreliableVersions, UnreliablePullIndex]:
     state = DurableState()
     versions = UnreliableVersions(clock=state.clock, bus=state.bus)
     pull = UnreliablePullIndex(state.clock)

@@ -49,7 +49,7 @@ LONG_TIMEOUT = timedelta(seconds=15)
 GARBAGE = (b"", b"\xff\xfe\x00", b"garbage", b"1", b"9" * 40, b"nan", bytes(24), bytes(range(64)))
 
 
-class CachedHouse(MemoryBackend):
+class CachedBackend(MemoryBackend):
     def __init__(self, url: str) -> None:
         self.url = url
         super().__init__()
@@ -114,7 +114,7 @@ class Garbler:
 
     def garble(self) -> None:
         """Overwrite one random key."""
-        self.overwrite(self.generator.choice(self.keys() or [b"pull:{0}"]))
+        self.overwrite(self.generator.choice(self.keys() or [b"pull-index:{0}"]))
 
     def garble_all(self) -> None:
         for key in self.keys():
@@ -144,7 +144,7 @@ class Garbler:
 
 @dataclass(slots=True)
 class CachedEdge(Edge):
-    backend: CachedHouse
+    backend: CachedBackend
     store: Edge
     """Answers from the store alone, without the cache."""
 
@@ -157,7 +157,7 @@ class CachedEdge(Edge):
 
 @contextmanager
 def cached_edge(url: str) -> Iterator[CachedEdge]:
-    backend = CachedHouse(url)
+    backend = CachedBackend(url)
     store_only = replace(
         backend.reads,
         pull=MemoryPullIndex(backend.clock),

@@ -135,7 +135,7 @@ class SlowBursts:
 
 
 @dataclass(slots=True, kw_only=True)
-class LiveHouse:
+class LiveBackend:
     """A system with a live API in the event loop of the test; background loops run only when the test drives them."""
 
     backend: MemoryBackend = field(default_factory=MemoryBackend)
@@ -209,9 +209,9 @@ class LiveHouse:
         await asyncio.gather(*self.hub.tasks.tasks, return_exceptions=True)
 
 
-def run_live(scenario: Callable[[LiveHouse], Awaitable[T]]) -> T:
+def run_live(scenario: Callable[[LiveBackend], Awaitable[T]]) -> T:
     async def run() -> T:
-        live = LiveHouse()
+        live = LiveBackend()
         try:
             return await scenario(live)
         finally:

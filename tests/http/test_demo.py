@@ -107,9 +107,9 @@ def test_storm_for_an_unknown_celebrity_is_refused(tmp_path: Path) -> None:
 def test_storm_sends_its_mentions_through_the_gateway(tmp_path: Path) -> None:
     with demo_visitor(tmp_path) as visitor:
         response = visitor.post("/demo/storm").json()
-        assert "a new burst" in response["says"]
+        assert "a new burst" in response["message"]
         assert response["cli"] == f".venv/bin/notifier storm --of nova --rate 100 --for 8s --data {tmp_path}"
-        assert "still running" in visitor.post("/demo/storm").json()["says"]
+        assert "still running" in visitor.post("/demo/storm").json()["message"]
         while len(visitor.backend.bursts.mentions) < 11:
             visitor.client.get("/healthz")  # the storm goes on in the event loop, which only runs during a request
             visitor.backend.sequence()
@@ -118,7 +118,7 @@ def test_storm_sends_its_mentions_through_the_gateway(tmp_path: Path) -> None:
 def test_storm_into_an_open_burst_says_that_it_joins(tmp_path: Path) -> None:
     with demo_visitor(tmp_path) as visitor:
         Edge(visitor.backend, visitor.client).mention()
-        assert "join the open burst, and no follower is notified again" in visitor.post("/demo/storm").json()["says"]
+        assert "join the open burst, and no follower is notified again" in visitor.post("/demo/storm").json()["message"]
 
 
 def test_demo_budget_is_spent_and_refills(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_demo_budget_is_spent_and_refills(tmp_path: Path) -> None:
         for _ in range(8):
             edge.mention()
             clock.advance(COLLAPSE)
-        says = visitor.post("/demo/storm").json()["says"]
+        says = visitor.post("/demo/storm").json()["message"]
         assert "6 fan-outs in a row were spent, and the next one is available in 20 s" in says
         before = visitor.backend.ports.heads.load([nova])[nova].seq
         for _ in range(3 * 10):
@@ -147,11 +147,11 @@ def test_pause_throttles_p2_until_it_is_lifted(tmp_path: Path) -> None:
         assert (throttle.ends_at - now).total_seconds() == 20
         assert result["cli"].startswith(".venv/bin/notifier throttle set --tier p2 --pause --for 20s --reason 'a test'")
         result = visitor.client.delete("/demo/pause", headers=visitor.key).json()
-        assert "resumes over 30 s" in result["says"]
+        assert "resumes over 30 s" in result["message"]
         assert throttle.id in result["cli"]
         assert not [throttle for throttle in throttles.since(now) if throttle.is_active(now)]
         second_response = visitor.client.delete("/demo/pause", headers=visitor.key).json()
-        assert "is not paused" in second_response["says"]
+        assert "is not paused" in second_response["message"]
         assert second_response["cli"] == f".venv/bin/notifier throttle list --data {tmp_path}"
 
 
@@ -192,7 +192,7 @@ def test_empty_flushes_only_our_own_redis(tmp_path: Path) -> None:
 
     with demo_visitor(tmp_path, empty=empty) as visitor:
         response = visitor.post("/demo/empty").json()
-        assert "Redis was flushed" in response["says"]
+        assert "Redis was flushed" in response["message"]
         assert response["cli"] == f".venv/bin/notifier flush --data {tmp_path}"
         assert_problem(visitor.post("/demo/empty"), 503, "cache_unavailable")
 

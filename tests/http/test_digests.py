@@ -11,7 +11,7 @@ from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.digest import DigestSchedule
 from notifier.domain.users.subject_preferences import Volume
-from tests.http.listening_client import LiveHouse, event_types, run_live
+from tests.http.listening_client import LiveBackend, event_types, run_live
 from tests.http.problems import assert_problem
 from tests.support.example_event import accept, event
 from tests.support.fakes.clock import START
@@ -63,7 +63,7 @@ def test_digest_is_one_item_at_the_user_s_hour(edge: Edge) -> None:
     advance_to(edge, DUE)
     [item] = items(edge)
     name = item.pop("burst")
-    inside = item["digest"].pop("inside")
+    inside = item["digest"].pop("bursts")
     assert item == {
         "subject": "digest:u1",
         "seq": int(DUE.timestamp()),
@@ -99,7 +99,7 @@ def test_burst_is_never_both_listed_and_in_a_digest(edge: Edge) -> None:
     assert [item["subject"] for item in items(edge)] == [NOVA]
     edge.backend.clock.advance(timedelta(minutes=2))
     item = due_digest(edge, "bob")
-    assert [burst["names"] for burst in item["digest"]["inside"]] == [["bob"]]
+    assert [burst["names"] for burst in item["digest"]["bursts"]] == [["bob"]]
     prefer(edge, {"volume": "all"})
     assert items(edge) == []
     edge.backend.clock.advance(timedelta(minutes=2))
@@ -155,7 +155,7 @@ def test_digest_and_own_subject_take_no_preference(edge: Edge, kind: str) -> Non
 
 
 def test_stream_sends_a_digest_when_it_is_due_and_not_before() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         clock = live.backend.clock
         live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
@@ -181,7 +181,7 @@ def test_stream_sends_a_digest_when_it_is_due_and_not_before() -> None:
 
 
 def test_empty_digest_sends_nothing_to_streams() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         clock = live.backend.clock
         live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
@@ -198,7 +198,7 @@ def test_empty_digest_sends_nothing_to_streams() -> None:
 
 
 def test_resume_after_a_digest_fell_due_is_a_reset() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         clock = live.backend.clock
         live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         clock.advance(DUE - clock.now() - timedelta(minutes=1))
@@ -215,7 +215,7 @@ def test_resume_after_a_digest_fell_due_is_a_reset() -> None:
 
 
 def test_digest_hour_change_resets_only_streams_with_a_digest() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         await stream.next_events()
         await live.as_user("u1", "PATCH", "/v1/preferences", json={"digest_hour": 9})
@@ -237,7 +237,7 @@ def test_digest_hour_change_resets_only_streams_with_a_digest() -> None:
 
 
 def test_retraction_inside_a_digest_resets_open_streams() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         backend = live.backend
         backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
@@ -250,7 +250,7 @@ def test_retraction_inside_a_digest_resets_open_streams() -> None:
         await live.hub.registry.send_due_digests()
         row, _ = await stream.next_events(2)
         last = row.id
-        for burst, remaining in zip(row.data["digest"]["inside"], (1, 0), strict=True):
+        for burst, remaining in zip(row.data["digest"]["bursts"], (1, 0), strict=True):
             retracted = {"tweet": burst["tweet"], "author": burst["names"][0]}
             deleted = {**event(f"d{remaining}"), "type": DELETED_TYPE, "data": retracted}
             accept(backend.system, deleted)
@@ -267,7 +267,7 @@ def test_retraction_inside_a_digest_resets_open_streams() -> None:
 
 
 def test_change_inside_a_digest_sends_nothing_to_streams() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         backend = live.backend
         backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")

@@ -33,7 +33,7 @@ def test_dry_run_reports_recipients_and_delivers_nothing(edge: Edge) -> None:
         3,
         None,
     )
-    p1 = {"people": 3, "phones": 0, "rows": 1, "bytes": 24 + len("mention:nova") + 3 * 2}
+    p1 = {"people": 3, "alerted": 0, "rows": 1, "bytes": 24 + len("mention:nova") + 3 * 2}
     assert entry["tiers"]["p1"] == p1 | {"eta_seconds": None, "held_by": None}
     assert {name: tier["people"] for name, tier in entry["tiers"].items()} == {"p0": 0, "p1": 3, "p2": 0}
     assert_not_sent(edge, "dry")

@@ -10,7 +10,7 @@ from litestar.testing import TestClient
 
 from notifier.api.routes.static import static_files
 from notifier.domain.errors import StoreUnavailable
-from tests.http.listening_client import LiveHouse, run_live
+from tests.http.listening_client import LiveBackend, run_live
 from tests.http.problems import assert_problem
 from tests.repo.sources import ROOT
 from tests.support.http_app import Edge, MemoryBackend
@@ -32,7 +32,7 @@ NOT_SHARED = [
 ]
 
 
-def house_for(origins: str) -> MemoryBackend:
+def backend_for(origins: str) -> MemoryBackend:
     backend = MemoryBackend()
     backend.system = replace(backend.system, settings=replace(backend.system.settings, origins=origins))
     return backend
@@ -41,7 +41,7 @@ def house_for(origins: str) -> MemoryBackend:
 @pytest.fixture(scope="module")
 def cors_edge() -> Iterator[Edge]:
     """An edge whose system allows PAGE and another origin."""
-    backend = house_for(f"{PAGE},http://localhost:3000")
+    backend = backend_for(f"{PAGE},http://localhost:3000")
     with TestClient(backend.app(), raise_server_exceptions=False) as client:
         yield Edge(backend, client)
 
@@ -132,8 +132,8 @@ def test_304_is_readable_by_an_allowed_origin(cors_edge: Edge) -> None:
 
 
 def test_stream_and_its_refusals_are_readable_by_an_allowed_origin() -> None:
-    async def scenario(live: LiveHouse) -> None:
-        live.backend = house_for(PAGE)
+    async def scenario(live: LiveBackend) -> None:
+        live.backend = backend_for(PAGE)
         live.app = live.backend.app()
         streams = [await live.listen("u1", origin=PAGE) for _ in range(11)]
         assert [stream.status for stream in streams] == [200] * 10 + [429]

@@ -29,10 +29,14 @@ def test_burst_is_shown_with_its_tiers_and_counts(edge: Edge) -> None:
     edge.backend.deliver()
     system = edge.client.get("/v1/system", headers=edge.service).json()
     running = system["running"]
-    assert (running["burst"], running["count"], running["settled"]) == ("mention:nova#1", 1, True)
+    assert (running["burst"], running["count"], running["finished"]) == ("mention:nova#1", 1, True)
     assert running["tiers"]["p1"]["spans"] == [[0, 0, "done"]]
-    assert (running["books"]["delivered"], running["books"]["expected"], running["books"]["balanced"]) == (3, 3, True)
-    assert system["redis"]["state"] == "empty"
+    assert (
+        running["recipients"]["delivered"],
+        running["recipients"]["expected"],
+        running["recipients"]["balanced"],
+    ) == (3, 3, True)
+    assert system["redis"]["state"] == "rebuilding"
 
 
 def test_open_circuits_and_pool_backlogs_are_shown(edge: Edge) -> None:
@@ -41,10 +45,12 @@ def test_open_circuits_and_pool_backlogs_are_shown(edge: Edge) -> None:
     circuit = OpenCircuit(until=START, reason="503 UNAVAILABLE")
     edge.backend.ports.circuit_report.publish("fcm", circuit, timedelta(seconds=30))
     system = edge.client.get("/v1/system", headers=edge.service).json()
-    assert system["left_alone"] == [{"line": "fcm", "until": f"{START:%Y-%m-%dT%H:%M:%S}Z", "reason": circuit.reason}]
-    assert set(system["behind"]) == set(Pool)
-    assert system["behind"]["push.fcm"].keys() == {"slices", "later", "seconds"}
-    assert system["running"]["waits_until"] is None
+    assert system["open_circuits"] == [
+        {"line": "fcm", "until": f"{START:%Y-%m-%dT%H:%M:%S}Z", "reason": circuit.reason}
+    ]
+    assert set(system["backlog"]) == set(Pool)
+    assert system["backlog"]["push.fcm"].keys() == {"slices", "deferred_slices", "delay_seconds"}
+    assert system["running"]["deferred_until"] is None
 
 
 def test_stopped_lane_is_shown_with_its_record_and_cause(edge: Edge) -> None:

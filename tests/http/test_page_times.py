@@ -47,7 +47,7 @@ def test_page_times_are_reported_to_a_real_valkey(valkey: Valkey) -> None:
     assert open_inboxes(backend, MIN_PAGES) == [200] * MIN_PAGES
     worst = tabs.worst()
     assert worst is not None
-    assert valkey.client.hkeys("tabs") == [backend.system.owner.encode()]
+    assert valkey.client.hkeys("inbox-latency") == [backend.system.owner.encode()]
 
 
 def test_too_few_pages_report_nothing() -> None:
@@ -70,7 +70,7 @@ def test_p99_ignores_the_slowest_percent(durations: list[int], expected: int) ->
 
 
 @dataclass(slots=True)
-class RecordingTabReport:
+class RecordingInboxLatencyReport:
     reports: list[tuple[str, timedelta, timedelta]] = field(default_factory=list)
 
     def publish(self, process: str, p99: timedelta, lasting: timedelta) -> None:
@@ -81,7 +81,7 @@ class RecordingTabReport:
 
 
 def test_recent_and_failed_pages_are_reported() -> None:
-    clock, tabs = ManualClock(), RecordingTabReport()
+    clock, tabs = ManualClock(), RecordingInboxLatencyReport()
 
     async def no_pause(_: float) -> None:
         await asyncio.sleep(0)

@@ -26,7 +26,7 @@ OPAQUE = re.compile(r"[\w-]{30,}|(?<=W/\")\w{24}")
 
 
 @contextmanager
-def house_with_phones() -> Iterator[Edge]:
+def system_with_devices() -> Iterator[Edge]:
     """Yield a system with phones; bob is protected, `u2` follows him, and `u1` is a stranger to him."""
     backend = MemoryBackend()
     backend.sets.put([ShardBlob(kind=SetKind.PUSH, owner=None, shard=0, bits=from_offsets([1, 2, 3]))])
@@ -55,7 +55,7 @@ def secrets(edge: Edge, prefix: str, n: int) -> None:
 
 def run_three_days(secret: int) -> tuple[list[str], list[object]]:
     """Return every response to a stranger over three days, and every alert on her phone."""
-    with house_with_phones() as edge:
+    with system_with_devices() as edge:
         texts: list[str] = []
         for day in ("a", "b", "c"):
             secrets(edge, f"before-{day}", secret)
@@ -121,7 +121,7 @@ def test_stranger_gets_the_same_responses_with_and_without_secrets() -> None:
 def test_secrets_do_not_move_the_opening_of_a_public_burst() -> None:
     opened_at = []
     for count in (0, 900):
-        with house_with_phones() as edge:
+        with system_with_devices() as edge:
             secrets = (event(f"s{n}", author="bob", protected=True) for n in range(count))
             edge.batch(*secrets, event("public", author="ada"))
             edge.backend.sequence()
@@ -131,7 +131,7 @@ def test_secrets_do_not_move_the_opening_of_a_public_burst() -> None:
 
 
 def test_item_is_never_opened_in_the_future() -> None:
-    with house_with_phones() as edge:
+    with system_with_devices() as edge:
         edge.backend.clock.advance(timedelta(milliseconds=900))
         edge.batch(*(event(f"s{n}", author="bob", protected=True) for n in range(200)))
         edge.backend.sequence()
@@ -139,7 +139,7 @@ def test_item_is_never_opened_in_the_future() -> None:
 
 
 def test_page_skips_many_secrets_without_being_empty() -> None:
-    with house_with_phones() as edge:
+    with system_with_devices() as edge:
         publish(edge, "a")
         secrets(edge, "s", 700)
         secrets(edge, "t", 700)
@@ -150,7 +150,7 @@ def test_page_skips_many_secrets_without_being_empty() -> None:
 
 
 def test_secrets_alone_change_no_byte_of_a_stranger_s_responses() -> None:
-    with house_with_phones() as edge:
+    with system_with_devices() as edge:
         publish(edge, "a")
         publish(edge, "b")
         before = view(edge)
@@ -160,7 +160,7 @@ def test_secrets_alone_change_no_byte_of_a_stranger_s_responses() -> None:
 
 
 def test_follower_of_the_protected_author_sees_the_bursts() -> None:
-    with house_with_phones() as edge:
+    with system_with_devices() as edge:
         publish(edge, "a")
         secrets(edge, "s", 3)
         assert [item["names"] for item in edge.inbox("u2").json()["items"]] == [["bob"]] * 3 + [["ada"]]
@@ -169,7 +169,7 @@ def test_follower_of_the_protected_author_sees_the_bursts() -> None:
 
 @pytest.mark.parametrize("field", ["burst", "next", "seen"])
 def test_opaque_values_contain_no_readable_names(field: str) -> None:
-    with house_with_phones() as edge:
+    with system_with_devices() as edge:
         publish(edge, "a")
         publish(edge, "b")
         page = edge.inbox("u1", limit=1).json()
@@ -179,7 +179,7 @@ def test_opaque_values_contain_no_readable_names(field: str) -> None:
 
 
 def test_burst_id_is_stable_and_differs_per_user() -> None:
-    with house_with_phones() as edge:
+    with system_with_devices() as edge:
         publish(edge, "a", advance=timedelta(seconds=1))
         [first] = edge.inbox("u1").json()["items"]
         publish(edge, "b")

@@ -12,7 +12,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.retraction import Retraction, erasure_key
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
-from tests.http.listening_client import WAIT_LIMIT, LiveHouse, event_types, run_live
+from tests.http.listening_client import WAIT_LIMIT, LiveBackend, event_types, run_live
 from tests.http.problems import assert_problem
 from tests.support.example_event import accept, event
 from tests.support.http_app import SERVICE_KEY, Edge, MemoryBackend
@@ -87,7 +87,7 @@ def test_batch_of_many_retractions_is_applied_from_the_log(edge: Edge) -> None:
 def test_slow_retraction_does_not_block_other_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retracting everything an author has written takes long, and only two batches pass the gateway at a time."""
 
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         retractions, released = live.backend.ports.retractions, Signal()
         write, started = retractions.write, list[object]()
 
@@ -128,7 +128,7 @@ def test_retraction_in_a_new_process_resets_no_stream() -> None:
 
 
 def test_open_stream_hides_a_retracted_burst() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream, stranger = await live.listen("u1"), await live.listen("ada")
         await live.mention("ada")
         _, row, _ = await stream.next_events(3)

@@ -7,7 +7,7 @@ import pytest
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.live.hub import MAX_FACTS_AGE
 from notifier.flow.live.stream import MAX_QUEUED
-from tests.http.listening_client import LiveHouse, OpenStream, event_types, run_live
+from tests.http.listening_client import LiveBackend, OpenStream, event_types, run_live
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 BURST_WINDOW = timedelta(minutes=2)
@@ -15,7 +15,7 @@ BURST_WINDOW = timedelta(minutes=2)
 
 
 def test_stream_begins_with_the_badge_and_a_retry_interval() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await live.mention()
         stream = await live.listen("u1")
         assert stream.body.startswith(b"retry: 2000\n\n")
@@ -30,7 +30,7 @@ def test_stream_begins_with_the_badge_and_a_retry_interval() -> None:
 
 
 def test_new_burst_is_a_row_followed_by_the_badge() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         await stream.next_events()
         await live.mention()
@@ -43,7 +43,7 @@ def test_new_burst_is_a_row_followed_by_the_badge() -> None:
 
 
 def test_growing_burst_is_a_group_event_without_a_badge() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         await live.mention("ada")
         await stream.next_events(3)
@@ -55,7 +55,7 @@ def test_growing_burst_is_a_group_event_without_a_badge() -> None:
 
 
 def test_one_bus_message_serves_every_listener() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         streams = [await live.listen(user) for user in ("u1", "u2", "u3", "u1")]
         await live.mention()
         for stream in streams:
@@ -68,7 +68,7 @@ def test_one_bus_message_serves_every_listener() -> None:
 
 
 def test_storm_on_one_burst_waits_as_one_event() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1", reading=False)
         for _ in range(MAX_QUEUED * 2):
             await live.mention()
@@ -81,7 +81,7 @@ def test_storm_on_one_burst_waits_as_one_event() -> None:
 
 
 def test_mentioned_account_gets_its_own_item() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("nova")
         await live.mention()
         _, row, _ = await stream.next_events(3)
@@ -92,7 +92,7 @@ def test_mentioned_account_gets_its_own_item() -> None:
 
 @pytest.mark.parametrize("mark", ["read", "unread", "hidden"])
 def test_own_mark_is_sent_with_the_new_badge(mark: str) -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await live.mention()
         stream = await live.listen("u1")
         await stream.next_events()
@@ -109,7 +109,7 @@ def test_own_mark_is_sent_with_the_new_badge(mark: str) -> None:
 
 
 def test_seen_on_one_stream_updates_the_badge_of_another() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await live.mention()
         streams = [await live.listen("u1"), await live.listen("u1")]
         token = (await live.as_user("u1", "GET", "/v1/inbox"))["seen"]
@@ -121,8 +121,8 @@ def test_seen_on_one_stream_updates_the_badge_of_another() -> None:
 
 
 def test_mark_in_another_process_reaches_the_badge_in_time() -> None:
-    async def scenario(live: LiveHouse) -> None:
-        peer = LiveHouse(backend=live.backend)
+    async def scenario(live: LiveBackend) -> None:
+        peer = LiveBackend(backend=live.backend)
         await live.mention()
         stream = await live.listen("u1")
         await stream.next_events()
@@ -138,7 +138,7 @@ def test_mark_in_another_process_reaches_the_badge_in_time() -> None:
 
 
 def test_stream_badge_always_matches_the_unread_count() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         await live.mention("ada")
         for number in range(30):
@@ -158,7 +158,7 @@ def test_stream_badge_always_matches_the_unread_count() -> None:
 
 
 def test_badge_above_the_limit_says_more() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         for _ in range(99):
             live.backend.clock.advance(BURST_WINDOW)
             await live.mention()

@@ -13,7 +13,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.live.hub import MAX_FACTS_AGE
-from tests.http.listening_client import LiveHouse, event_types, run_live
+from tests.http.listening_client import LiveBackend, event_types, run_live
 from tests.support.fakes.clock import START
 
 U1 = UserId("u1")
@@ -38,7 +38,7 @@ class TimelineWithCallback:
         return bursts
 
 
-def nova_burst(live: LiveHouse) -> Burst:
+def nova_burst(live: LiveBackend) -> Burst:
     [burst] = [burst for key, burst in live.backend.bursts.by_key.items() if str(key.subject) == NOVA]
     return burst
 
@@ -48,19 +48,19 @@ def retracted(burst: Burst) -> Burst:
 
 
 def test_retraction_of_an_invisible_burst_is_not_sent() -> None:
-    async def scenario(live: LiveHouse) -> None:
-        clock, hearers = live.backend.clock, live.hub.registry
+    async def scenario(live: LiveBackend) -> None:
+        clock, listeners = live.backend.clock, live.hub.registry
         live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await live.mention("bob", protected=True)
         await live.drain()
         hidden = nova_burst(live)
         clock.advance(DUE - clock.now() + 2 * SECOND)
-        await hearers.send_due_digests()
+        await listeners.send_due_digests()
         await live.settle()
         last = (await (await live.listen("u1")).next_events())[-1].id
         for burst in (retracted(hidden), replace(hidden, key=BurstKey(hidden.key.subject, 9))):
-            hearers.deliver(burst)
+            listeners.deliver(burst)
         await live.drain()
         assert event_types(stream.events) == ["count"]
         assert event_types(await (await live.listen("u1", last)).next_events()) == ["count"]
@@ -69,17 +69,19 @@ def test_retraction_of_an_invisible_burst_is_not_sent() -> None:
 
 
 def test_retraction_during_a_digest_read_sends_no_row() -> None:
-    async def scenario(live: LiveHouse) -> None:
-        clock, hearers = live.backend.clock, live.hub.registry
+    async def scenario(live: LiveBackend) -> None:
+        clock, listeners = live.backend.clock, live.hub.registry
         live.backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         await live.mention()
         await live.drain()
         clock.advance(DUE - clock.now() + 2 * SECOND)
-        timeline = TimelineWithCallback(hearers.inbox.timeline, lambda: hearers.deliver(retracted(nova_burst(live))))
-        hearers.inbox = replace(hearers.inbox, timeline=timeline)
-        await hearers.send_due_digests()
+        timeline = TimelineWithCallback(
+            listeners.inbox.timeline, lambda: listeners.deliver(retracted(nova_burst(live)))
+        )
+        listeners.inbox = replace(listeners.inbox, timeline=timeline)
+        await listeners.send_due_digests()
         assert event_types(await stream.next_events())[0] == "reset"
         await live.drain()
         assert "row" not in event_types(stream.events)
@@ -104,8 +106,8 @@ class FailingTimeline:
 
 
 def test_unreadable_digest_of_one_user_does_not_delay_others() -> None:
-    async def scenario(live: LiveHouse) -> None:
-        backend, hearers, bob = live.backend, live.hub.registry, Subject(Kind.MENTION, UserId("bob"))
+    async def scenario(live: LiveBackend) -> None:
+        backend, listeners, bob = live.backend, live.hub.registry, Subject(Kind.MENTION, UserId("bob"))
         backend.people.follow(U1, bob, backend.clock.now())
         for user in (U1, UserId("u2")):
             backend.people.arrange(user, AccountPreferencesPatch(volume=Volume.DIGEST))
@@ -114,29 +116,29 @@ def test_unreadable_digest_of_one_user_does_not_delay_others() -> None:
         await live.mention()
         await live.drain()
         backend.clock.advance(DUE - backend.clock.now() + 2 * SECOND)
-        timeline = hearers.inbox.timeline
-        hearers.inbox = replace(hearers.inbox, timeline=FailingTimeline(timeline, bob))
+        timeline = listeners.inbox.timeline
+        listeners.inbox = replace(listeners.inbox, timeline=FailingTimeline(timeline, bob))
         for _ in range(2):
             with pytest.raises(StoreUnavailable):
-                await hearers.send_due_digests()
+                await listeners.send_due_digests()
         assert event_types(await healthy.next_events(2)) == ["row", "count"]
-        hearers.inbox = replace(hearers.inbox, timeline=timeline)
-        await hearers.send_due_digests()
+        listeners.inbox = replace(listeners.inbox, timeline=timeline)
+        await listeners.send_due_digests()
         assert event_types((await failing.next_events(3))[1:]) == ["row", "count"]
 
     run_live(scenario)
 
 
 def test_uncountable_badge_of_one_user_does_not_delay_others() -> None:
-    async def scenario(live: LiveHouse) -> None:
-        backend, hearers, bob = live.backend, live.hub.registry, Subject(Kind.MENTION, UserId("bob"))
+    async def scenario(live: LiveBackend) -> None:
+        backend, listeners, bob = live.backend, live.hub.registry, Subject(Kind.MENTION, UserId("bob"))
         failing, healthy = await live.listen("u1"), await live.listen("u2")
         await failing.next_events()
         await healthy.next_events()
         backend.people.follow(U1, bob, backend.clock.now())
         backend.people.arrange(U1, AccountPreferencesPatch(volume=Volume.DIGEST))
         backend.people.block(UserId("u2"), UserId("ada"))
-        hearers.inbox = replace(hearers.inbox, timeline=FailingTimeline(hearers.inbox.timeline, bob))
+        listeners.inbox = replace(listeners.inbox, timeline=FailingTimeline(listeners.inbox.timeline, bob))
         backend.clock.advance(MAX_FACTS_AGE)
         for _ in range(2):
             with pytest.raises(StoreUnavailable):

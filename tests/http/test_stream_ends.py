@@ -10,7 +10,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.flow.live.hub import HEARTBEAT_INTERVAL, MAX_FACTS_AGE, MAX_STREAMS_PER_USER
 from notifier.flow.live.stream import MAX_QUEUED
-from tests.http.listening_client import LiveHouse, SlowBursts, event_types, run_live
+from tests.http.listening_client import LiveBackend, SlowBursts, event_types, run_live
 from tests.support.http_app import SERVICE_KEY
 
 U1 = UserId("u1")
@@ -19,7 +19,7 @@ BURST_WINDOW = timedelta(minutes=2)
 
 
 def test_slow_client_is_disconnected_without_affecting_others() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         slow, healthy = await live.listen("u1", reading=False), await live.listen("u2")
         for _ in range(MAX_QUEUED + 1):
             live.backend.clock.advance(BURST_WINDOW)
@@ -34,7 +34,7 @@ def test_slow_client_is_disconnected_without_affecting_others() -> None:
 
 
 def test_blocked_write_is_disconnected() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         slow = await live.listen("u1", reading=False)
         await live.drain()
         live.backend.clock.advance(HEARTBEAT_INTERVAL)
@@ -46,7 +46,7 @@ def test_blocked_write_is_disconnected() -> None:
 
 
 def test_idle_stream_gets_only_heartbeats() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         before = stream.body
         for wait in (HEARTBEAT_INTERVAL - timedelta(seconds=1), timedelta(seconds=1)):
@@ -59,7 +59,7 @@ def test_idle_stream_gets_only_heartbeats() -> None:
 
 
 def test_stream_ends_when_its_token_expires() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         live.backend.clock.advance(timedelta(minutes=15, seconds=29))
         await live.hub.watch()
@@ -74,7 +74,7 @@ def test_stream_ends_when_its_token_expires() -> None:
 
 
 def test_stream_of_a_deleted_user_ends() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         [account] = live.backend.directory.accounts([U1]).values()
         live.backend.directory.enrol([replace(account, deleted=True)])
@@ -87,18 +87,18 @@ def test_stream_of_a_deleted_user_ends() -> None:
 
 
 def test_disconnected_client_leaves_no_state() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         await stream.disconnect()
-        hearers = live.hub.registry
-        assert (hearers.listeners, dict(hearers.by_subject), live.hub.opened.total()) == ({}, {}, 0)
+        listeners = live.hub.registry
+        assert (listeners.listeners, dict(listeners.by_subject), live.hub.opened.total()) == ({}, {}, 0)
         assert live.hub.metrics.registry.get_sample_value("notifier_streams") == 0
 
     run_live(scenario)
 
 
 def test_streams_per_user_are_limited() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         streams = [await live.listen("u1") for _ in range(MAX_STREAMS_PER_USER)]
         refused = await live.listen("u1")
         assert (refused.status, refused.headers["retry-after"]) == (429, "10")
@@ -111,7 +111,7 @@ def test_streams_per_user_are_limited() -> None:
 
 
 def test_streams_per_process_are_limited() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         live.hub.max_streams = 1
         await live.listen("u1")
         refused = await live.listen("u2")
@@ -122,7 +122,7 @@ def test_streams_per_process_are_limited() -> None:
 
 
 def test_closing_process_ends_its_streams_and_refuses_others() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         live.hub.close()
         await stream.wait_closed()
@@ -134,7 +134,7 @@ def test_closing_process_ends_its_streams_and_refuses_others() -> None:
 
 @pytest.mark.parametrize(("user", "status"), [("gone", 404), ("nobody", 404)])
 def test_unknown_or_deleted_user_has_no_stream(user: str, status: int) -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         assert (await live.listen(user)).status == status
         assert live.hub.opened.total() == 0
 
@@ -142,7 +142,7 @@ def test_unknown_or_deleted_user_has_no_stream(user: str, status: int) -> None:
 
 
 def test_service_key_opens_no_stream() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         assert (await live.listen("u1", token=SERVICE_KEY)).status == 403
         assert (await live.listen("u1", token="x")).status == 401
 
@@ -150,7 +150,7 @@ def test_service_key_opens_no_stream() -> None:
 
 
 def test_store_outage_refuses_new_streams_and_keeps_open_ones() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         live.backend.broken.store = StoreUnavailable()
         refused = await live.listen("u2")
@@ -162,7 +162,7 @@ def test_store_outage_refuses_new_streams_and_keeps_open_ones() -> None:
 
 
 def test_stream_that_opens_during_shutdown_is_ended() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         bursts = SlowBursts(live.hub.bursts)
         live.hub.bursts = bursts
         coming = asyncio.create_task(live.listen("u1"))

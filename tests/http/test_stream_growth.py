@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from notifier.flow.sequencing.live_publisher import MAX_BUFFERED, LivePublisher
 from notifier.metrics import Metrics
 from notifier.wiring.system import build_system
-from tests.http.listening_client import LiveHouse, StreamEvent, event_types, run_live
+from tests.http.listening_client import LiveBackend, StreamEvent, event_types, run_live
 from tests.http.test_stream_resumed import BURST_WINDOW, last_id
 
 
@@ -14,7 +14,7 @@ def texts(events: Sequence[StreamEvent]) -> list[object]:
 
 
 def test_growth_delayed_by_a_bus_outage_is_sent_without_a_reset() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         await live.mention("ada")
         await stream.next_events(3)
@@ -30,7 +30,7 @@ def test_growth_delayed_by_a_bus_outage_is_sent_without_a_reset() -> None:
 
 
 def test_growth_published_late_is_returned_for_a_younger_id() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await live.mention("ada")
         await last_id(live, "u1")  # the process has heard from the bus
         live.backend.bus.stalled = True
@@ -45,7 +45,7 @@ def test_growth_published_late_is_returned_for_a_younger_id() -> None:
 
 
 def test_successor_of_a_dead_publisher_resets_all_streams() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         backend = live.backend
         await live.mention("ada")
         last = await last_id(live, "u1")
@@ -69,7 +69,7 @@ def test_successor_of_a_dead_publisher_resets_all_streams() -> None:
 
 
 def test_publisher_backlog_over_the_limit_is_a_reset() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         backend = live.backend
         await live.mention("ada")
         stream = await live.listen("u1")
@@ -84,7 +84,7 @@ def test_publisher_backlog_over_the_limit_is_a_reset() -> None:
 
 
 def test_stale_message_of_a_late_publisher_is_ignored() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         backend = live.backend
         stream = await live.listen("u1")
         await live.mention("ada")
@@ -103,7 +103,7 @@ def test_stale_message_of_a_late_publisher_is_ignored() -> None:
 
 
 def test_stream_continues_from_a_page_however_late_it_opens() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await live.mention("ada")
         await last_id(live, "u1")  # the process has heard from the bus
         page = await live.as_user("u1", "GET", "/v1/inbox")
@@ -118,7 +118,7 @@ def test_stream_continues_from_a_page_however_late_it_opens() -> None:
 
 
 def test_page_older_than_the_hub_s_memory_is_a_reset() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         page = await live.as_user("u1", "GET", "/v1/inbox")
         await live.mention("ada")
         assert event_types(await (await live.listen("u1", page["live"])).next_events(2)) == ["reset", "count"]
@@ -127,7 +127,7 @@ def test_page_older_than_the_hub_s_memory_is_a_reset() -> None:
 
 
 def test_only_the_first_page_has_a_stream_token() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         for _ in range(2):
             await live.mention("ada", "u1")
             live.backend.clock.advance(BURST_WINDOW)

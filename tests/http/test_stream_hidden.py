@@ -7,7 +7,7 @@ import pytest
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.live.hub import MAX_FACTS_AGE
-from tests.http.listening_client import LiveHouse, event_types, run_live
+from tests.http.listening_client import LiveBackend, event_types, run_live
 
 NOVA, BOB = (Subject(Kind.MENTION, UserId(name)) for name in ("nova", "bob"))
 U1 = UserId("u1")
@@ -16,7 +16,7 @@ BURST_WINDOW = timedelta(minutes=2)
 
 
 def test_restricted_burst_sends_nothing_to_strangers() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         backend = live.backend
         backend.people.follow(UserId("u2"), BOB, backend.clock.now() - timedelta(days=1))
         stranger, follower = await live.listen("u1"), await live.listen("u2")
@@ -34,7 +34,7 @@ def test_restricted_burst_sends_nothing_to_strangers() -> None:
 
 def test_stranger_s_stream_is_the_same_with_and_without_secrets() -> None:
     def stream_with_secrets(secrets: int) -> bytes:
-        async def scenario(live: LiveHouse) -> bytes:
+        async def scenario(live: LiveBackend) -> bytes:
             stream = await live.listen("u1")
             for _ in range(secrets):
                 await live.mention("bob", protected=True)
@@ -58,7 +58,7 @@ def test_stranger_s_stream_is_the_same_with_and_without_secrets() -> None:
     ["blocks the opener", "blocks the account", "is blocked by the account", "mutes", "leaves", "turns it off"],
 )
 def test_invisible_burst_is_not_sent(reason: str) -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         people = live.backend.people
         match reason:
             case "blocks the opener":
@@ -83,7 +83,7 @@ def test_invisible_burst_is_not_sent(reason: str) -> None:
 
 
 def test_burst_becomes_a_row_when_an_unblocked_author_joins() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         live.backend.people.block(U1, UserId("ada"))
         stream = await live.listen("u1")
         await live.mention("ada")
@@ -96,7 +96,7 @@ def test_burst_becomes_a_row_when_an_unblocked_author_joins() -> None:
 
 
 def test_hidden_burst_that_grows_stays_hidden() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await live.mention("ada")
         stream = await live.listen("u1")
         [item] = (await live.as_user("u1", "GET", "/v1/inbox"))["items"]
@@ -110,7 +110,7 @@ def test_hidden_burst_that_grows_stays_hidden() -> None:
 
 
 def test_block_in_another_process_resets_the_stream_in_time() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         await stream.next_events()
         live.backend.people.block(U1, UserId("ada"))
@@ -125,7 +125,7 @@ def test_block_in_another_process_resets_the_stream_in_time() -> None:
 
 
 def test_unblock_in_another_process_shows_later_bursts() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         people, nova = live.backend.people, UserId("nova")
         people.block(nova, U1)
         stream = await live.listen("u1")
@@ -143,7 +143,7 @@ def test_unblock_in_another_process_shows_later_bursts() -> None:
 
 
 def test_stream_applies_follows_and_unfollows() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         live.backend.people.follow(U1, BOB, live.backend.clock.now())
         live.backend.people.unfollow(U1, NOVA)

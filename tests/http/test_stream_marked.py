@@ -3,22 +3,22 @@
 import pytest
 
 from notifier.flow.live.stream import PAGE_SIZE
-from tests.http.listening_client import LiveHouse, event_types, run_live
+from tests.http.listening_client import LiveBackend, event_types, run_live
 from tests.http.test_stream import BURST_WINDOW
 
 
-async def mark(live: LiveHouse, burst: str, mark: str) -> None:
+async def mark(live: LiveBackend, burst: str, mark: str) -> None:
     await live.as_user("u1", "PUT", "/v1/inbox/marks", json={"bursts": [burst], "mark": mark})
 
 
-async def newest_burst(live: LiveHouse) -> str:
+async def newest_burst(live: LiveBackend) -> str:
     return str((await live.as_user("u1", "GET", "/v1/inbox"))["items"][0]["burst"])
 
 
 @pytest.mark.parametrize("in_another_process", [False, True])
 def test_hiding_a_seen_item_is_sent_without_a_badge(in_another_process: bool) -> None:
-    async def scenario(live: LiveHouse) -> None:
-        peer = LiveHouse(backend=live.backend) if in_another_process else live
+    async def scenario(live: LiveBackend) -> None:
+        peer = LiveBackend(backend=live.backend) if in_another_process else live
         await live.mention()
         page = await live.as_user("u1", "GET", "/v1/inbox")
         await live.as_user("u1", "PUT", "/v1/inbox/seen", json={"token": page["seen"]})
@@ -37,8 +37,8 @@ def test_hiding_a_seen_item_is_sent_without_a_badge(in_another_process: bool) ->
 
 
 def test_mark_in_another_process_arrives_in_time_while_redis_stalls() -> None:
-    async def scenario(live: LiveHouse) -> None:
-        peer = LiveHouse(backend=live.backend)
+    async def scenario(live: LiveBackend) -> None:
+        peer = LiveBackend(backend=live.backend)
         await live.mention()
         stream = await peer.listen("u1")
         await stream.next_events()
@@ -53,7 +53,7 @@ def test_mark_in_another_process_arrives_in_time_while_redis_stalls() -> None:
 
 
 def test_resume_after_a_missed_mark_is_a_reset() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await live.mention()
         await (await live.listen("u1")).disconnect()
         await live.settle()
@@ -67,7 +67,7 @@ def test_resume_after_a_missed_mark_is_a_reset() -> None:
 
 
 def test_event_id_covers_the_marks_sent_with_it() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await live.mention()
         await (await live.listen("u1")).disconnect()
         await live.settle()
@@ -82,7 +82,7 @@ def test_event_id_covers_the_marks_sent_with_it() -> None:
 
 
 def test_more_marks_than_a_page_are_a_reset() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         for _ in range(PAGE_SIZE + 1):
             live.backend.clock.advance(BURST_WINDOW)
             await live.mention()
@@ -97,7 +97,7 @@ def test_more_marks_than_a_page_are_a_reset() -> None:
 
 
 def test_unhidden_item_is_unread_until_seen() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await live.mention()
         stream, burst = await live.listen("u1"), await newest_burst(live)
         await stream.next_events()
@@ -115,7 +115,7 @@ def test_unhidden_item_is_unread_until_seen() -> None:
 
 
 def test_mark_is_not_sent_to_other_users() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await live.mention()
         stream = await live.listen("u2")
         before = stream.body

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from notifier.domain.ids import Member, UserId
 from notifier.domain.users.visibility import Viewer
-from tests.http.listening_client import LiveHouse, event_types, run_live
+from tests.http.listening_client import LiveBackend, event_types, run_live
 from tests.http.test_stream_marked import mark, newest_burst
 from tests.http.test_stream_resumed import last_id
 from tests.support.fakes.people import MemoryPeople
@@ -40,13 +40,13 @@ class SlowPeople(MemoryPeople):
         return await self.slow.viewer(user, member)
 
 
-def slow_people(live: LiveHouse) -> SlowViewerRead:
+def slow_people(live: LiveBackend) -> SlowViewerRead:
     people = SlowPeople(live.backend)
     live.hub.registry.inbox = replace(live.hub.registry.inbox, people=people)
     return people.slow
 
 
-async def disconnected_during_a_read(live: LiveHouse) -> SlowViewerRead:
+async def disconnected_during_a_read(live: LiveBackend) -> SlowViewerRead:
     """Disconnect a user's only stream while the read that their mark began goes on."""
     await live.mention()
     first, people = await live.listen("u1"), slow_people(live)
@@ -59,7 +59,7 @@ async def disconnected_during_a_read(live: LiveHouse) -> SlowViewerRead:
 
 
 def test_late_read_of_a_closed_stream_does_not_affect_the_next() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         people = await disconnected_during_a_read(live)
         second = await live.listen("u1")
         await second.next_events()
@@ -72,7 +72,7 @@ def test_late_read_of_a_closed_stream_does_not_affect_the_next() -> None:
 
 
 def test_late_read_of_a_closed_stream_leaves_no_state() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         people = await disconnected_during_a_read(live)
         people.released.set()
         await live.drain()
@@ -82,7 +82,7 @@ def test_late_read_of_a_closed_stream_leaves_no_state() -> None:
 
 
 def test_burst_that_opened_while_away_and_grows_on_return_is_a_row() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         last, people = await last_id(live, "u1"), slow_people(live)
         second_tab = await live.listen("u1", last)  # another tab of the same user
         await second_tab.next_events()

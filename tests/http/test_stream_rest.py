@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 
 from notifier.flow.live.hub import IDLE_STOP_AFTER
-from tests.http.listening_client import LiveHouse, SlowBursts, event_types, run_live
+from tests.http.listening_client import LiveBackend, SlowBursts, event_types, run_live
 
 ONE_SECOND = timedelta(seconds=1)
 
 
-async def go_to_rest(live: LiveHouse) -> None:
+async def go_to_rest(live: LiveBackend) -> None:
     """Disconnect the only client, and let the hub go to rest."""
     await (await live.listen("u1")).disconnect()
     live.backend.clock.advance(IDLE_STOP_AFTER)
@@ -20,13 +20,13 @@ async def go_to_rest(live: LiveHouse) -> None:
     await live.drain()
 
 
-def tasks_and_listeners(live: LiveHouse) -> tuple[int, int]:
+def tasks_and_listeners(live: LiveBackend) -> tuple[int, int]:
     """Return the numbers of the hub's tasks and of its listeners on the bus."""
     return len(live.hub.tasks.tasks), len(live.backend.bus.lines)
 
 
 def test_hub_without_clients_stops_its_tasks() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         assert tasks_and_listeners(live) == (5, 1)
         live.backend.clock.advance(IDLE_STOP_AFTER)
@@ -46,7 +46,7 @@ def test_hub_without_clients_stops_its_tasks() -> None:
 
 def test_hub_goes_to_rest_by_its_own_loop() -> None:
     async def run() -> None:
-        live = LiveHouse()
+        live = LiveBackend()
         live.app = live.backend.app(lambda _: asyncio.sleep(0))
         await (await live.listen("u1")).disconnect()
         live.backend.clock.advance(IDLE_STOP_AFTER)
@@ -59,7 +59,7 @@ def test_hub_goes_to_rest_by_its_own_loop() -> None:
 
 
 def test_first_client_after_a_rest_misses_nothing() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await go_to_rest(live)
         await live.mention()
         stream = await live.listen("u1")
@@ -75,7 +75,7 @@ def test_first_client_after_a_rest_misses_nothing() -> None:
 
 
 def test_bus_loss_after_a_rest_is_repaired_from_the_store() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await go_to_rest(live)
         stream = await live.listen("u1")
         await stream.next_events()
@@ -88,7 +88,7 @@ def test_bus_loss_after_a_rest_is_repaired_from_the_store() -> None:
 
 
 def test_resume_is_complete_before_a_rest_and_a_reset_after_it() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         [count] = await stream.next_events()
         await stream.disconnect()
@@ -110,7 +110,7 @@ def test_resume_is_complete_before_a_rest_and_a_reset_after_it() -> None:
     run_live(scenario)
 
 
-async def last_id(live: LiveHouse) -> str:
+async def last_id(live: LiveBackend) -> str:
     """Return the id that a client had when it was disconnected from a running hub."""
     await (await live.listen("u1")).disconnect()
     await live.settle()
@@ -121,7 +121,7 @@ async def last_id(live: LiveHouse) -> str:
 
 
 def test_ids_from_before_a_rest_are_a_reset_also_without_the_bus() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         last = await last_id(live)
         live.backend.clock.advance(IDLE_STOP_AFTER)
         await live.hub.watch()
@@ -135,7 +135,7 @@ def test_ids_from_before_a_rest_are_a_reset_also_without_the_bus() -> None:
 
 
 def test_ids_from_after_a_rest_can_be_resumed() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await go_to_rest(live)
         last = await last_id(live)
         await live.mention()
@@ -145,7 +145,7 @@ def test_ids_from_after_a_rest_can_be_resumed() -> None:
 
 
 def test_hub_does_not_rest_while_a_client_connects() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await go_to_rest(live)
         bursts = SlowBursts(live.hub.bursts)
         live.hub.bursts = bursts
@@ -165,7 +165,7 @@ def test_hub_does_not_rest_while_a_client_connects() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_connects_and_disconnects_lose_no_event(seed: int) -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         random_ = random.Random(seed)
 
         async def yield_steps(steps: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.live.stream import PAGE_SIZE
-from tests.http.listening_client import LiveHouse, event_types, run_live
+from tests.http.listening_client import LiveBackend, event_types, run_live
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 U1 = UserId("u1")
@@ -16,8 +16,8 @@ BURST_WINDOW = timedelta(minutes=2)
 
 
 def test_each_process_sends_to_its_own_listeners() -> None:
-    async def scenario(live: LiveHouse) -> None:
-        peer = LiveHouse(backend=live.backend)
+    async def scenario(live: LiveBackend) -> None:
+        peer = LiveBackend(backend=live.backend)
         streams = [await live.listen("u1"), await peer.listen("u1")]
         await live.mention()
         assert [event_types(await stream.next_events(3)) for stream in streams] == [["count", "row", "count"]] * 2
@@ -34,7 +34,7 @@ def test_each_process_sends_to_its_own_listeners() -> None:
     run_live(scenario)
 
 
-async def last_id(live: LiveHouse, user: str) -> str:
+async def last_id(live: LiveBackend, user: str) -> str:
     """Return the id of a client that was disconnected some time after the process began."""
     await (await live.listen(user)).disconnect()
     await live.settle()
@@ -46,7 +46,7 @@ async def last_id(live: LiveHouse, user: str) -> str:
 
 
 def test_resume_returns_opened_and_grown_bursts() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await live.mention("ada", "u2")
         live.backend.people.follow(U1, Subject(Kind.MENTION, UserId("u2")), live.backend.clock.now())
         last = await last_id(live, "u1")
@@ -64,7 +64,7 @@ def test_resume_returns_opened_and_grown_bursts() -> None:
 
 
 def test_resume_without_changes_returns_only_the_badge() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await live.mention()
         last = await last_id(live, "u1")
         assert event_types(await (await live.listen("u1", last)).next_events()) == ["count"]
@@ -73,7 +73,7 @@ def test_resume_without_changes_returns_only_the_badge() -> None:
 
 
 def test_resume_with_more_than_a_page_is_a_reset() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         last = await last_id(live, "u1")
         for _ in range(PAGE_SIZE + 1):
             live.backend.clock.advance(BURST_WINDOW)
@@ -85,7 +85,7 @@ def test_resume_with_more_than_a_page_is_a_reset() -> None:
 
 @pytest.mark.parametrize("last", ["", "x", "ü", "A" * 44, "A" * 5_000])
 def test_malformed_id_is_a_reset(last: str) -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await last_id(live, "u1")
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
 
@@ -93,7 +93,7 @@ def test_malformed_id_is_a_reset(last: str) -> None:
 
 
 def test_id_of_another_user_is_a_reset() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         last = await last_id(live, "u2")
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
 
@@ -101,7 +101,7 @@ def test_id_of_another_user_is_a_reset() -> None:
 
 
 def test_gap_resets_open_and_resumed_streams() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         last = await last_id(live, "u1")
         stream = await live.listen("u1", last)
         assert event_types(await stream.next_events()) == ["count"]
@@ -115,7 +115,7 @@ def test_gap_resets_open_and_resumed_streams() -> None:
 
 
 def test_store_provides_new_bursts_while_the_bus_is_away() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         live.backend.bus.away = True
         stream = await live.listen("u1")
         assert event_types(await stream.next_events()) == ["count"]
@@ -127,7 +127,7 @@ def test_store_provides_new_bursts_while_the_bus_is_away() -> None:
 
 
 def test_burst_lost_by_the_bus_is_sent_once_from_the_store() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1")
         await stream.next_events()
         live.backend.bus.deaf = True
@@ -144,18 +144,18 @@ def test_burst_lost_by_the_bus_is_sent_once_from_the_store() -> None:
 def test_ids_do_not_advance_past_unheard_growth() -> None:
     """Ids stand still while the bus is silent, so a client that resumes learns of the gap."""
 
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         await last_id(live, "u1")
-        heard_at = live.hub.caught_up_at
+        received_at = live.hub.caught_up_at
         live.backend.clock.advance(timedelta(minutes=5))
         await live.hub.sweep()
-        assert live.hub.as_of() < heard_at
+        assert live.hub.as_of() < received_at
 
     run_live(scenario)
 
 
 def test_resume_between_two_events_of_one_write_repeats_the_second() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1", await last_id(live, "u1"), reading=False)
         await live.mention("ada", "nova")
         live.backend.clock.advance(timedelta(minutes=2))
@@ -173,7 +173,7 @@ def test_resume_between_two_events_of_one_write_repeats_the_second() -> None:
 
 
 def test_resume_after_a_change_of_own_preferences_is_a_reset() -> None:
-    async def scenario(live: LiveHouse) -> None:
+    async def scenario(live: LiveBackend) -> None:
         live.backend.people.volume(UserId("u1"), NOVA, Volume.OFF)
         last = await last_id(live, "u1")
         live.backend.people.volume(UserId("u1"), NOVA, Volume.ALL)

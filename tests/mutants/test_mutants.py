@@ -32,32 +32,32 @@ CACHE_SCENARIOS = {
     "cache_invalidated_before_the_write_only": "unfollow, cold",
     "cache_lapse_ignored": "unfollow, outage",
     "cache_lapse_not_recorded": "unfollow, outage",
-    "cache_loaded_change_not_heard": "retract, 7500 bytes, warm",
+    "cache_loaded_change_missed": "retract, 7500 bytes, warm",
     "cache_mark_removed_after_a_failed_write": "time_out, cold",
     "cache_mark_set_after_the_write": "die, cold",
-    "cache_news_gap_ignored": "retract, wipe",
+    "cache_stream_gap_ignored": "retract, wipe",
     "cache_page_adopted_after_a_change": "retract, remembered",
-    "cache_version_planted_after_the_facts": "unfollow, cold",
+    "cache_version_inserted_after_the_facts": "unfollow, cold",
 }
 """Bugs in the inbox caches, and the scenario of `tests.support.interleavings` that finds each."""
 CACHE_PATCHES = sorted(Path(__file__).parent.glob("cache_*.patch"))
 PATCHES = sorted({*Path(__file__).parent.glob("*.patch")} - {*CACHE_PATCHES})
 SEEDS = {
-    "back": range(2),
-    "quarrel": range(1),
-    "moving": range(3),
+    "many_retractions": range(2),
+    "user_blocks": range(1),
+    "moving_sets": range(3),
     "retries": range(3),
-    "pause": range(2),
-    "look": range(2),
-    "first": range(8, 14),
-    "zombies": range(7, 11),
-    "dialling": range(1),
-    "redialling": range(1),
-    "nights": range(3),
-    "mornings": range(3),
+    "paused_tier": range(2),
+    "returning_user": range(2),
+    "first_followers": range(8, 14),
+    "stalled_indexers": range(7, 11),
+    "device_changes": range(1),
+    "device_retries": range(1),
+    "quiet_hours": range(3),
+    "after_quiet_hours": range(3),
     "reopening": range(2),
 }
-"""Seeds of each course, beginning with one that finds its bugs at once."""
+"""Seeds of each scenario, beginning with one that finds its bugs at once."""
 RANDOM_SEEDS = range(250)
 RANDOM_SEEDS_BY_PATCH = {"token_without_settling": range(210, 250)}
 """If few seeds find the bug, the range skips earlier seeds that would only take time."""
@@ -65,13 +65,13 @@ REASONS = {
     "collapsed_into_a_pending_newer": "which is said to be collapsed, and isn't",
     "head_before_blob": "doesn't name shard",
     "device_loser_not_updated": "the bitmap push has",
-    "set_written_without_stamp": "the bitmap followers of",
-    "retraction_after_the_trails": "retracted: False",
+    "set_written_without_token": "the bitmap followers of",
+    "retraction_after_its_keys": "retracted: False",
     "sent_kept_in_redis_only": "as if for the first time",
     **dict.fromkeys(("mark_before_send", "mark_after_send_without_intent", "retry_by_member"), "without an intent"),
 }
 """Part of the expected message, for bugs that could be found by an unrelated check."""
-COURSE_BY_PATCH = {
+SCENARIO_BY_PATCH = {
     **dict.fromkeys(
         (
             "badge_from_a_counter",
@@ -79,22 +79,22 @@ COURSE_BY_PATCH = {
             "offset_before_effect",
             "row_key_from_now",
         ),
-        "back",
+        "many_retractions",
     ),
-    **dict.fromkeys(("alerts_by_the_snapshot_alone", "unblock_shows_hidden_bursts"), "quarrel"),
+    **dict.fromkeys(("alerts_by_the_snapshot_alone", "unblock_shows_hidden_bursts"), "user_blocks"),
     **dict.fromkeys(("claim_without_expiry", "tiers_by_live_activity_on_retry"), "retries"),
     **dict.fromkeys(
         ("mark_before_send", "mark_after_send_without_intent", "retry_by_member", "sent_kept_in_redis_only"),
-        "redialling",
+        "device_retries",
     ),
-    "collapsed_into_a_pending_newer": "mornings",
-    "parked_slices_forgotten": "pause",
-    "head_before_blob": "first",
-    "set_written_without_stamp": "zombies",
-    "device_loser_not_updated": "dialling",
-    "tiers_from_live_sets": "moving",
+    "collapsed_into_a_pending_newer": "after_quiet_hours",
+    "parked_slices_forgotten": "paused_tier",
+    "head_before_blob": "first_followers",
+    "set_written_without_token": "stalled_indexers",
+    "device_loser_not_updated": "device_changes",
+    "tiers_from_live_sets": "moving_sets",
 }
-"""The course that finds each bug; the random seeds find all others."""
+"""The scenario that finds each bug; the random seeds find all others."""
 
 
 def run_simulator(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -138,10 +138,10 @@ def test_unpatched_copy_keeps_all_invariants(copy: Path) -> None:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("course", SEEDS)
-def test_course_without_a_patch_keeps_all_invariants(course: str) -> None:
-    """Runs in this process: a copy would have the same code and need an interpreter per course."""
-    results = [trial(replace(SCENARIOS[course](), seed=seed)) for seed in SEEDS[course]]
+@pytest.mark.parametrize("scenario", SEEDS)
+def test_course_without_a_patch_keeps_all_invariants(scenario: str) -> None:
+    """Runs in this process: a copy would have the same code and need an interpreter per scenario."""
+    results = [trial(replace(SCENARIOS[scenario](), seed=seed)) for seed in SEEDS[scenario]]
     assert [str(result) for result in results if result.wrong] == []
 
 
@@ -149,10 +149,10 @@ def test_course_without_a_patch_keeps_all_invariants(course: str) -> None:
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
 def test_planted_bug_is_found(copy: Path, patch: Path) -> None:
     apply_patch(patch, copy)
-    course = COURSE_BY_PATCH.get(patch.stem)
+    scenario = SCENARIO_BY_PATCH.get(patch.stem)
     arguments = (
-        ("--scenario", course, *seed_arguments(SEEDS[course]))
-        if course
+        ("--scenario", scenario, *seed_arguments(SEEDS[scenario]))
+        if scenario
         else seed_arguments(RANDOM_SEEDS_BY_PATCH.get(patch.stem, RANDOM_SEEDS))
     )
     result = run_simulator(copy, *arguments)

@@ -15,7 +15,7 @@ from notifier.ports.live_bus import MissedUpdates
 from notifier.wiring.inbox import build_uncached_inbox
 from tests.properties.inbox_log import KEPT_FOR, Line
 from tests.support.fakes.bursts import MemoryBursts
-from tests.support.fakes.live_bus import MemoryBus
+from tests.support.fakes.live_bus import MemoryLiveBus
 from tests.support.fakes.threads import InlineThreads
 from tests.support.simulator.inbox_visits import run_sync
 
@@ -31,17 +31,17 @@ class OpenPage:
     counts: dict[BurstKey, int] = field(default_factory=dict)
     """Number of mentions of each item on the page."""
 
-    def apply(self, news: StreamUpdate, loaded: list[Line]) -> None:
-        match news.event:
+    def apply(self, update: StreamUpdate, loaded: list[Line]) -> None:
+        match update.event:
             case StreamEvent.RESET:
                 self.counts = {line.key: line.count for line in loaded}
             case StreamEvent.HIDDEN:
-                assert news.hidden is not None
-                self.counts.pop(news.hidden, None)
+                assert update.hidden is not None
+                self.counts.pop(update.hidden, None)
             case StreamEvent.ROW | StreamEvent.MARKED:
-                burst = _burst(news)
+                burst = _burst(update)
                 self.counts[burst.key] = burst.count
-            case StreamEvent.GROUP if (burst := _burst(news)).key in self.counts:
+            case StreamEvent.GROUP if (burst := _burst(update)).key in self.counts:
                 self.counts[burst.key] = burst.count
             case _:
                 pass
@@ -52,7 +52,7 @@ class LiveProcess:
     """The streams of one API process, on a hub whose loops run only when the test calls them."""
 
     reads: ReadPorts
-    bus: MemoryBus
+    bus: MemoryLiveBus
     bursts: MemoryBursts
     hub: LiveHub = field(init=False)
     pages: dict[str, OpenPage] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class LiveProcess:
 
     def __post_init__(self) -> None:
         self.hub = hub_of(self.reads, self.bursts)
-        self.consumed = len(self.bus.news)
+        self.consumed = len(self.bus.stream)
 
     def open(self, user: str, lines: list[Line]) -> None:
         now = self.reads.clock.now()
@@ -72,7 +72,7 @@ class LiveProcess:
 
     def lose_connection(self) -> None:
         """Lose the connection to the bus; the new one begins with a gap."""
-        self.consumed = len(self.bus.news)
+        self.consumed = len(self.bus.stream)
         self.hub.reset_listeners()
 
     def marked(self, user: str, key: BurstKey) -> None:
@@ -81,7 +81,7 @@ class LiveProcess:
 
     def catch_up(self) -> None:
         """Process new bus messages, read the store, and refresh the facts of every listener."""
-        updates, self.consumed = self.bus.news[self.consumed :], len(self.bus.news)
+        updates, self.consumed = self.bus.stream[self.consumed :], len(self.bus.stream)
         for update in updates:
             match update:
                 case Burst():
@@ -95,8 +95,8 @@ class LiveProcess:
     def shown(self, user: str, loaded: list[Line]) -> dict[BurstKey, int]:
         """Return what the open page shows. After a reset it loads its list again, as `loaded`."""
         page, now = self.pages[user], self.reads.clock.now()
-        for news in page.stream.take(page.listener.view(now), page.listener.badge):
-            page.apply(news, loaded)
+        for update in page.stream.take(page.listener.view(now), page.listener.badge):
+            page.apply(update, loaded)
         opened = {burst.key: burst.opened_at for burst in self.bursts.by_key.values()}
         return {key: count for key, count in page.counts.items() if opened[key] + KEPT_FOR > now}
 
@@ -123,6 +123,6 @@ def hub_of(reads: ReadPorts, bursts: MemoryBursts) -> LiveHub:
     )
 
 
-def _burst(news: StreamUpdate) -> Burst:
-    assert isinstance(news.item, Item)
-    return news.item.burst
+def _burst(update: StreamUpdate) -> Burst:
+    assert isinstance(update.item, Item)
+    return update.item.burst

@@ -31,7 +31,7 @@ from notifier.wiring.inbox import build_gap_fetch, build_versioned_preferences
 from notifier.wiring.system import System
 from tests.cli.reads import reads_of
 from tests.flow.inboxes import inbox_of
-from tests.flow.unreliable import UnreliablePullIndex, UnreliableVersions, unreliable_ground
+from tests.flow.unreliable import UnreliablePullIndex, UnreliableVersions, unreliable_state
 from tests.properties.inbox_log import Blocked, Deleted, Followed, Line, Log, Marked, Mentioned, Muted, Seen, VolumeSet
 from tests.support.fakes.threads import InlineThreads
 from tests.support.in_memory_system import Stage
@@ -78,7 +78,7 @@ class World:
     sequences: int = 0
 
     def __post_init__(self) -> None:
-        state, self.versions, self.pull = unreliable_ground()
+        state, self.versions, self.pull = unreliable_state()
         self.replica = self.versions.copied()
         self.stage = Stage(state=state)
         self.stage.population.resize("nova", 50_000)  # below the size at which the fan-out budget shapes bursts

@@ -28,8 +28,10 @@ TEXTS = st.one_of(st.text(), GRAPHEME_PARTS.map("".join))
 @st.composite
 def alerts(draw: st.DrawFn) -> Alert:
     subject = Subject(draw(st.sampled_from([Kind.MENTION, Kind.SELF])), UserId(draw(NAMES)))
-    news = draw(st.one_of(st.builds(MentionAlert, opener=NAMES), st.builds(SummaryAlert, count=st.integers(1, 10**9))))
-    return replace(burst_alert(burst()), burst=BurstKey(subject, 1), content=news)
+    content = draw(
+        st.one_of(st.builds(MentionAlert, opener=NAMES), st.builds(SummaryAlert, count=st.integers(1, 10**9)))
+    )
+    return replace(burst_alert(burst()), burst=BurstKey(subject, 1), content=content)
 
 
 @given(alerts(), LANGUAGES)

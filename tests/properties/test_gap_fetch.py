@@ -21,7 +21,7 @@ from tests.support.examples import burst
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.directory import MemoryDirectory
-from tests.support.fakes.inbox import MemoryInbox, MemorySeals, MemoryTimeline
+from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.people import MemoryPeople
 from tests.support.simulator.inbox_visits import run_sync
 
@@ -83,7 +83,7 @@ class CountingTimeline(MemoryTimeline):
     run_sizes: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        super().__init__(self.stored, MemoryInbox(MemorySeals(ManualClock())))
+        super().__init__(self.stored, MemoryInboxStore(MemoryAudienceSnapshots(ManualClock())))
 
     async def before(
         self,

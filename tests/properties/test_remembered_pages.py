@@ -34,7 +34,7 @@ STEPS = st.one_of(
     st.tuples(st.just("pass"), st.sampled_from([0.2, 1, 3.9, 4.1, 6, 31, 62])),
     st.tuples(st.just("open"), st.integers(0, 1)),
     st.tuples(st.just("count"), st.integers(0, 1)),
-    st.tuples(st.just("judge"), st.just(0)),
+    st.tuples(st.just("check"), st.just(0)),
     st.tuples(st.just("evict"), st.integers(0, 1)),
 )
 
@@ -76,7 +76,7 @@ class PageScenario:
                 first_page(self.processes, process)
             case "count", int(process):
                 run_sync(self.processes.inboxes[process].badge(KIM))
-            case "judge", _:
+            case "check", _:
                 self.check_pages()
             case "evict", int(process):
                 self.processes.inboxes[process].viewers.forget(KIM)

@@ -52,59 +52,59 @@ def stores(cluster: Cluster, clock: ManualClock) -> tuple[CassandraLedger, Cassa
 
 @pytest.mark.parametrize("statement", ["INTO deferred_bursts", "DELETE FROM open_bursts"])
 def test_crash_while_deferring_leaves_burst_open(cluster: Cluster, clock: ManualClock, statement: str) -> None:
-    ledger, sleepers = stores(cluster, clock)
+    ledger, deferred_bursts = stores(cluster, clock)
     ledger.store_plans([plan(KEY)])
     with pytest.raises(StoreUnavailable):
         stores(CrashingCluster(cluster, statement), clock)[1].defer([SLEEPER], START)
     assert list(ledger.open_bursts()) == [KEY]
-    sleepers.defer([SLEEPER], START)
+    deferred_bursts.defer([SLEEPER], START)
     assert list(ledger.open_bursts()) == []
 
 
 @pytest.mark.parametrize("statement", ["INTO open_slots", "INTO open_bursts", "DELETE FROM deferred_bursts"])
 def test_crash_while_resuming_keeps_burst_deferred(cluster: Cluster, clock: ManualClock, statement: str) -> None:
-    ledger, sleepers = stores(cluster, clock)
+    ledger, deferred_bursts = stores(cluster, clock)
     ledger.store_plans([plan(KEY)])
-    sleepers.defer([SLEEPER], START)
+    deferred_bursts.defer([SLEEPER], START)
     clock.advance(HOUR)
     with pytest.raises(StoreUnavailable):
         stores(CrashingCluster(cluster, statement), clock)[1].wake_due(clock.now(), MANY)
-    assert sleepers.count() == 1
-    assert list(sleepers.wake_due(clock.now(), MANY)) == [KEY]
-    assert (list(ledger.open_bursts()), sleepers.count()) == ([KEY], 0)
+    assert deferred_bursts.count() == 1
+    assert list(deferred_bursts.wake_due(clock.now(), MANY)) == [KEY]
+    assert (list(ledger.open_bursts()), deferred_bursts.count()) == ([KEY], 0)
 
 
 def test_stall_while_deferring_keeps_burst_in_one_list(cluster: Cluster, clock: ManualClock) -> None:
-    ledger, sleepers = stores(cluster, clock)
+    ledger, deferred_bursts = stores(cluster, clock)
     ledger.store_plans([plan(KEY)])
     stalled = CrashingCluster(cluster, "DELETE FROM open_bursts")
     stalled_store = stores(stalled, clock)[1]
     with pytest.raises(StoreUnavailable):
         stalled_store.defer([SLEEPER], START)
-    sleepers.wake_due(START + HOUR, MANY)
+    deferred_bursts.wake_due(START + HOUR, MANY)
     stalled.crash_at = ""
     stalled_store.defer([SLEEPER], START)
     assert list(ledger.open_bursts()) == [KEY]
 
 
 def test_leader_with_slow_clock_loses_no_burst(cluster: Cluster, clock: ManualClock) -> None:
-    ledger, sleepers = stores(cluster, clock)
+    ledger, deferred_bursts = stores(cluster, clock)
     ledger.store_plans([plan(KEY)])
-    sleepers.defer([SLEEPER], START)
-    sleepers.wake_due(START + HOUR, MANY)
-    sleepers.defer([SLEEPER], START + HOUR / 2)
-    sleepers.wake_due(START + HOUR, MANY)
+    deferred_bursts.defer([SLEEPER], START)
+    deferred_bursts.wake_due(START + HOUR, MANY)
+    deferred_bursts.defer([SLEEPER], START + HOUR / 2)
+    deferred_bursts.wake_due(START + HOUR, MANY)
     assert list(ledger.open_bursts()) == [KEY]
 
 
 def test_wake_reads_a_week_once_and_a_day_every_hour(cluster: Cluster, clock: ManualClock) -> None:
     counting = CrashingCluster(cluster)
-    sleepers = stores(counting, clock)[1]
+    deferred_bursts = stores(counting, clock)[1]
     for _ in range(3):
-        sleepers.wake_due(clock.now(), MANY)
+        deferred_bursts.wake_due(clock.now(), MANY)
         clock.advance(timedelta(minutes=1))
     clock.advance(timedelta(milliseconds=RESCANNED_EVERY))
-    sleepers.wake_due(clock.now(), MANY)
+    deferred_bursts.wake_due(clock.now(), MANY)
     week, second_read, third_read, day = counting.partitions_read
     assert week <= 8 * 96 * len(BUCKETS) + 2 * len(BUCKETS)
     assert max(second_read, third_read) <= 2 * len(BUCKETS)

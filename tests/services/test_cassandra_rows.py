@@ -35,7 +35,7 @@ from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from tests.services.rows import KEY, MIXED, handler_with, rows, stored_rows
-from tests.support.contract_examples import NOVA, seal
+from tests.support.contract_examples import NOVA, audience_snapshot
 from tests.support.fakes.clock import ManualClock
 
 pytestmark = [
@@ -128,7 +128,7 @@ def test_rows_expire(cluster: Cluster) -> None:
 def test_snapshot_lives_a_week_by_node_and_by_our_clock(cluster: Cluster) -> None:
     clock = ManualClock()
     snapshots = CassandraAudienceSnapshots(cluster, clock)
-    snapshots.insert(KEY, [seal(3)])
+    snapshots.insert(KEY, [audience_snapshot(3)])
     [(ttl,)] = cluster.execute("SELECT ttl(snapshot_name) FROM snapshot_choices")
     assert SNAPSHOT_KEPT_FOR - timedelta(minutes=1) < timedelta(seconds=ttl) <= SNAPSHOT_KEPT_FOR
     [(ttl,)] = cluster.execute("SELECT ttl(facts) FROM audience_snapshots")
@@ -137,7 +137,7 @@ def test_snapshot_lives_a_week_by_node_and_by_our_clock(cluster: Cluster) -> Non
     assert list(snapshots.read(KEY, [3])) == [3]
     clock.advance(timedelta(milliseconds=1))
     assert snapshots.read(KEY, [3]) == {}
-    assert [snapshot.shard for snapshot in snapshots.insert(KEY, [seal(3)])] == [3]
+    assert [snapshot.shard for snapshot in snapshots.insert(KEY, [audience_snapshot(3)])] == [3]
 
 
 class InterruptedCluster(Cluster):
@@ -153,7 +153,10 @@ class InterruptedCluster(Cluster):
 
 @pytest.mark.parametrize("decided", [False, True], ids=["before the decision", "after the decision"])
 def test_crash_while_snapshotting_leaves_all_or_nothing(cluster: Cluster, decided: bool) -> None:
-    first_snapshot, second_snapshot = seal(3, p0=from_offsets([1])), seal(3, p0=from_offsets([2]))
+    first_snapshot, second_snapshot = (
+        audience_snapshot(3, p0=from_offsets([1])),
+        audience_snapshot(3, p0=from_offsets([2])),
+    )
     with closing(InterruptedCluster(cluster.access)) as interrupted:
         interrupted.after = decided
         with pytest.raises(StoreUnavailable):
@@ -167,10 +170,10 @@ def test_crash_while_snapshotting_leaves_all_or_nothing(cluster: Cluster, decide
 
 def test_unreadable_snapshot_is_never_replaced(cluster: Cluster) -> None:
     snapshots = CassandraAudienceSnapshots(cluster, ManualClock())
-    snapshots.insert(KEY, [seal(3)])
+    snapshots.insert(KEY, [audience_snapshot(3)])
     cluster.execute("TRUNCATE audience_snapshots")
     with pytest.raises(StoreUnavailable):
-        snapshots.insert(KEY, [seal(3)])
+        snapshots.insert(KEY, [audience_snapshot(3)])
 
 
 def wait_for_expiry(cluster: Cluster) -> None:

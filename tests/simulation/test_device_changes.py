@@ -33,7 +33,7 @@ def test_audience_snapshots_follow_device_changes() -> None:
 FAULTS = {"dies": crash, "sleeps": stall, **{str(how): failing_call(how) for how in FailureMode}}
 
 
-@pytest.mark.parametrize("thread", ["/switchboard", "api/phones"])
+@pytest.mark.parametrize("thread", ["/device_indexer", "api/phones"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_device_indexers_survive_faults_at_every_call(thread: str, fault: str) -> None:
     """Test a share of the calls, a different one for each kind of fault."""
@@ -85,7 +85,7 @@ def test_morning_alerts_reach_every_provider_and_never_repeat() -> None:
     assert [alert for alert, n in alerts.items() if n > 1] == []
 
 
-SCENARIOS = {"nights": (quiet_hours, 59), "mornings": (after_quiet_hours, 181)}
+SCENARIOS = {"quiet_hours": (quiet_hours, 59), "after_quiet_hours": (after_quiet_hours, 181)}
 """Script, and the step from one crash point under test to the next."""
 
 

@@ -22,7 +22,7 @@ def test_storm_is_held_and_released_while_it_lasts() -> None:
     assert min(len(held), len(passed)) >= 2
 
 
-@pytest.mark.parametrize("thread", ["/router", "desk/operator"])
+@pytest.mark.parametrize("thread", ["/router", "operator/moderation"])
 @pytest.mark.parametrize("fault", [crash, stall, failing_call(FailureMode.AFTER)], ids=["dies", "sleeps", "fails"])
 def test_holding_and_releasing_survive_faults_at_every_call(thread: str, fault: Callable[[str], Fault]) -> None:
     trials = list(points(held_mentions(), fault, every=43 if thread == "/router" else 11, within=thread))

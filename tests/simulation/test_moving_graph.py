@@ -27,7 +27,9 @@ pytestmark = pytest.mark.timeout(300)
 def test_graph_changes_arrive_while_audiences_are_snapshotted() -> None:
     world = run_and_check(graph_changes())
     ambiguous = [
-        tiers for tiers in world.seal_observer.sealed.values() if any(len(possible) > 1 for possible in tiers.values())
+        tiers
+        for tiers in world.snapshot_observer.possible_by_shard.values()
+        if any(len(possible) > 1 for possible in tiers.values())
     ]
     assert len(ambiguous) > 10
     assert sum(map(len, world.population.in_flight_changes.logged.values())) > 110
@@ -36,7 +38,7 @@ def test_graph_changes_arrive_while_audiences_are_snapshotted() -> None:
 FAULTS = {"dies": crash, "sleeps": stall, **{str(how): failing_call(how) for how in FailureMode}}
 
 
-@pytest.mark.parametrize("thread", ["/indexer", "api/graph"])
+@pytest.mark.parametrize("thread", ["/graph_indexer", "api/graph"])
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("every", [401, pytest.param(97, marks=pytest.mark.prove)])
 def test_graph_indexers_survive_faults_at_every_call(thread: str, fault: str, every: int) -> None:
@@ -58,7 +60,7 @@ def test_user_blocks_change_during_delivery() -> None:
 
 
 def test_user_block_indexer_may_crash_at_any_call() -> None:
-    trials = list(points(user_blocks(), crash, every=89, start=10, within="/indexer"))
+    trials = list(points(user_blocks(), crash, every=89, start=10, within="/graph_indexer"))
     assert len(trials) > 2, "the scenario has too few crash points"
     assert [f"{name}, point {number}: {trial}" for name, number, trial in trials if trial.wrong] == []
 

@@ -21,7 +21,7 @@ from tests.support.oracle import (
     State,
     Tweet,
 )
-from tests.support.simulator.seal_observer import seal_contradictions
+from tests.support.simulator.snapshot_observer import snapshot_contradictions
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 KEY = ("mention", "nova", 1)
@@ -148,7 +148,7 @@ def test_member_with_wrong_tiers_is_reported() -> None:
         possible: list[Person], *, p0: frozenset[int] = none, p1: frozenset[int] = none, more: int = 0
     ) -> list[str]:
         division = ShardTiers(tiers={"p0": p0, "p1": p1, "p2": none}, dormant=more, suppressed=0, push=p0 | p1)
-        return list(seal_contradictions(ORACLE, division, [BURST], 0, {"kim": possible}))
+        return list(snapshot_contradictions(ORACLE, division, [BURST], 0, {"kim": possible}))
 
     kim = frozenset({KIM.member})
     assert (

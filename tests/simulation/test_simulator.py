@@ -23,7 +23,7 @@ def test_same_seed_gives_same_run_in_every_process() -> None:
     program = [
         "from tests.support.simulator.scenarios.catalog import lane_changes, graph_changes",
         "from tests.support.simulator.run import trial",
-        "print([trial(course()).points for course in (lane_changes, graph_changes)])",
+        "print([trial(scenario()).points for scenario in (lane_changes, graph_changes)])",
     ]
     runs = [
         subprocess.run(

@@ -12,12 +12,12 @@ from notifier.ports.event_log import Consumer, Logged, Record
 from notifier.ports.inbox_versions import ChangesSince, FeedPosition
 from tests.support.fakes.audience import MemoryActivity
 from tests.support.fakes.bursts import MemoryBursts
-from tests.support.fakes.cache import MemoryPressure, MemoryRecent
+from tests.support.fakes.cache import MemoryBackpressure, MemoryRecentEvents
 from tests.support.fakes.coordination import MemoryThrottles
-from tests.support.fakes.event_log import MemoryLog
-from tests.support.fakes.inbox import MemoryInbox, MemoryTimeline
+from tests.support.fakes.event_log import MemoryEventLog
+from tests.support.fakes.inbox import MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_versions import MemoryBurstChanges
-from tests.support.fakes.push import MemoryTabReport
+from tests.support.fakes.push import MemoryInboxLatencyReport
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class PortErrors:
 
 @dataclass(slots=True)
 class BreakableLog:
-    inner: MemoryLog
+    inner: MemoryEventLog
     broken: PortErrors
     before_looks: Callable[[], None] = lambda: None
 
@@ -70,7 +70,7 @@ class BreakableBurstChanges(MemoryBurstChanges):
 
 
 class BreakableTimeline(MemoryTimeline):
-    def __init__(self, bursts: MemoryBursts, inbox: MemoryInbox, broken: PortErrors) -> None:
+    def __init__(self, bursts: MemoryBursts, inbox: MemoryInboxStore, broken: PortErrors) -> None:
         super().__init__(bursts, inbox)
         self.broken = broken
 
@@ -92,33 +92,33 @@ class BreakableThrottles(MemoryThrottles):
 
 
 @dataclass(slots=True)
-class BreakablePressure(MemoryPressure):
+class BreakableBackpressure(MemoryBackpressure):
     broken: PortErrors = field(kw_only=True)
 
     def level(self) -> float:
         if self.broken.cache:
             raise self.broken.cache
-        return MemoryPressure.level(self)
+        return MemoryBackpressure.level(self)
 
 
 @dataclass(slots=True)
-class BreakableTabReport(MemoryTabReport):
+class BreakableInboxLatencyReport(MemoryInboxLatencyReport):
     broken: PortErrors = field(kw_only=True)
 
     def publish(self, process: str, p99: timedelta, ttl: timedelta) -> None:
         if self.broken.cache:
             raise self.broken.cache
-        MemoryTabReport.publish(self, process, p99, ttl)
+        MemoryInboxLatencyReport.publish(self, process, p99, ttl)
 
 
 @dataclass(slots=True)
-class BreakableRecent(MemoryRecent):
+class BreakableRecentEvents(MemoryRecentEvents):
     broken: PortErrors = field(kw_only=True)
 
     def was_accepted(self, source: str | None, id: str) -> bool:
         if self.broken.cache:
             raise self.broken.cache
-        return MemoryRecent.was_accepted(self, source, id)
+        return MemoryRecentEvents.was_accepted(self, source, id)
 
 
 @dataclass(slots=True)

@@ -85,7 +85,7 @@ def slice_of(key: BurstKey, tier: Tier = Tier.P1, shard: int = 0, *, step: Step 
     return Slice(key, step, tier, shard, shard)
 
 
-def seal(
+def audience_snapshot(
     shard: int,
     *,
     p0: Bits | None = None,

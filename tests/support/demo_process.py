@@ -115,7 +115,7 @@ class Demo:
         system = self._ask(self.token, "/v1/system")
         running = system.body["running"] if system.status == 200 else None
         return (
-            running is not None and running["settled"] and BurstKey.parse(running["burst"]).subject == FIRST_CELEBRITY
+            running is not None and running["finished"] and BurstKey.parse(running["burst"]).subject == FIRST_CELEBRITY
         )
 
     def _shown(self) -> bool:

@@ -35,41 +35,53 @@ from notifier.wiring.system import build_system
 from tests.support.announced_people import AnnouncedPeople
 from tests.support.breakable_ports import (
     BreakableActivity,
+    BreakableBackpressure,
     BreakableBurstChanges,
+    BreakableInboxLatencyReport,
     BreakableLog,
-    BreakablePressure,
-    BreakableRecent,
-    BreakableTabReport,
+    BreakableRecentEvents,
     BreakableThrottles,
     BreakableTimeline,
     PortErrors,
 )
 from tests.support.example_event import event
 from tests.support.fakes.archive import MemoryArchive
-from tests.support.fakes.audience import MemoryActiveHours, MemoryFollows, MemoryMemberSets, MemoryStays
+from tests.support.fakes.audience import MemoryActiveHours, MemoryActiveSets, MemoryFollows, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
-from tests.support.fakes.cache import MemoryBacklogReport, MemoryBuckets
+from tests.support.fakes.cache import MemoryBacklogReport, MemoryTokenBuckets
 from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryQueue
 from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryLaneTallies
 from tests.support.fakes.devices import MemoryDevices
-from tests.support.fakes.directory import MemoryDirectory, MemoryFlags
-from tests.support.fakes.event_log import MemoryLog
-from tests.support.fakes.inbox import MemoryInbox, MemorySeals
+from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
+from tests.support.fakes.event_log import MemoryEventLog
+from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore
 from tests.support.fakes.inbox_versions import (
     MemoryInboxVersions,
     MemoryVersions,
     MemoryViewerLapses,
     MemoryViewerVersions,
 )
-from tests.support.fakes.ledger import MemoryClaims, MemoryLedger, MemorySleepers
-from tests.support.fakes.live_bus import MemoryBus
-from tests.support.fakes.moderation import MemoryHolds, MemoryReaches
+from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
+from tests.support.fakes.live_bus import MemoryLiveBus
+from tests.support.fakes.moderation import MemoryHeldMentions, MemoryReachLimits
 from tests.support.fakes.people import MemoryPeople
 from tests.support.fakes.pull_index import MemoryPullIndex
-from tests.support.fakes.push import MemoryCaps, MemoryLineReport, MemoryPaces, MemoryPhones, MemorySent, MemorySpared
-from tests.support.fakes.retractions import MemoryRetractions, MemoryTraces
-from tests.support.fakes.user_preferences import MemoryOveralls, MemoryPartings, MemoryPreferences, MemoryWants
+from tests.support.fakes.push import (
+    MemoryCircuitReport,
+    MemoryFrequencyCaps,
+    MemoryProvider,
+    MemoryProviderRates,
+    MemoryPushSuppressions,
+    MemorySendLog,
+)
+from tests.support.fakes.retractions import MemoryErasureTargets, MemoryRetractions
+from tests.support.fakes.user_preferences import (
+    MemoryAccountPreferences,
+    MemoryPreferences,
+    MemorySubjectPreferences,
+    MemoryUserBlocks,
+)
 
 SECRET = "a secret of these tests, and of nobody else"
 SERVICE_KEY = "the tweet service's key"
@@ -88,7 +100,7 @@ class MemoryBackend:
     def __init__(self, settings: Settings | None = None) -> None:
         self.broken = PortErrors()
         self.clock = clock = ManualClock()
-        self.phones = MemoryPhones(clock)
+        self.phones = MemoryProvider(clock)
         self.keys = Keys(secret=SECRET, service_key=SERVICE_KEY)
         self.directory = MemoryDirectory()
         self.sets = MemoryMemberSets(self.directory)
@@ -96,17 +108,17 @@ class MemoryBackend:
         self.queue = MemoryQueue()
         self.activity = BreakableActivity(broken=self.broken)
         self.active_hours = MemoryActiveHours(self.activity, clock)
-        self.tabs = BreakableTabReport(clock, broken=self.broken)
+        self.tabs = BreakableInboxLatencyReport(clock, broken=self.broken)
         self.throttles = BreakableThrottles(self.broken)
-        self.recent = BreakableRecent(clock, broken=self.broken)
+        self.recent = BreakableRecentEvents(clock, broken=self.broken)
         self.pull = pull = MemoryPullIndex(clock)
-        self.bus = MemoryBus()
+        self.bus = MemoryLiveBus()
         self.versions = MemoryVersions(clock=clock, bus=self.bus)
         self.people: MemoryPeople = AnnouncedPeople(self.directory, self.versions)
-        seals, claims = MemorySeals(clock), MemoryClaims()
-        inbox, ledger = MemoryInbox(seals), MemoryLedger(claims)
-        self.log = BreakableLog(MemoryLog(clock), self.broken)
-        held, letters = MemoryHolds(clock), MemoryDeadLetters()
+        snapshots, claims = MemoryAudienceSnapshots(clock), MemoryClaims()
+        inbox, ledger = MemoryInboxStore(snapshots), MemoryLedger(claims)
+        self.log = BreakableLog(MemoryEventLog(clock), self.broken)
+        held, letters = MemoryHeldMentions(clock), MemoryDeadLetters()
         ports = Ports(
             log=self.log,
             directory=self.directory,
@@ -118,38 +130,38 @@ class MemoryBackend:
             versions=MemoryViewerVersions(self.versions),
             retractions=MemoryRetractions(self.bursts),
             ledger=ledger,
-            deferred_bursts=MemorySleepers(ledger),
+            deferred_bursts=MemoryDeferredBursts(ledger),
             claims=claims,
-            audience_snapshots=seals,
+            audience_snapshots=snapshots,
             inbox=inbox,
             follows=MemoryFollows(self.people),
-            account_flags=MemoryFlags(),
+            account_flags=MemoryAccountFlags(),
             devices=MemoryDevices(clock),
-            subject_preferences=MemoryWants(self.people),
-            account_preferences=MemoryOveralls(self.people),
-            user_blocks=MemoryPartings(self.people),
-            active_sets=MemoryStays(),
+            subject_preferences=MemorySubjectPreferences(self.people),
+            account_preferences=MemoryAccountPreferences(self.people),
+            user_blocks=MemoryUserBlocks(self.people),
+            active_sets=MemoryActiveSets(),
             epochs=MemoryEpochs(),
-            reach_limits=MemoryReaches(),
+            reach_limits=MemoryReachLimits(),
             held_mentions=held,
-            erasure_targets=MemoryTraces(held, letters),
+            erasure_targets=MemoryErasureTargets(held, letters),
             throttles=self.throttles,
             dead_letters=letters,
             lane_tallies=MemoryLaneTallies(),
-            send_log=MemorySent(),
-            push_suppressions=MemorySpared(self.people, self.directory),
+            send_log=MemorySendLog(),
+            push_suppressions=MemoryPushSuppressions(self.people, self.directory),
             leases=MemoryLeases(),
-            archive=MemoryArchive(self.bursts, ledger, seals, inbox),
+            archive=MemoryArchive(self.bursts, ledger, snapshots, inbox),
             pull=pull,
             recent_events=self.recent,
-            token_buckets=MemoryBuckets(clock),
-            backpressure=BreakablePressure(clock, broken=self.broken),
+            token_buckets=MemoryTokenBuckets(clock),
+            backpressure=BreakableBackpressure(clock, broken=self.broken),
             backlog_report=MemoryBacklogReport(clock),
             active_hours=self.active_hours,
-            provider_rates=MemoryPaces(),
-            caps=MemoryCaps(),
+            provider_rates=MemoryProviderRates(),
+            caps=MemoryFrequencyCaps(),
             inbox_latency=self.tabs,
-            circuit_report=MemoryLineReport(clock),
+            circuit_report=MemoryCircuitReport(clock),
             bus=self.bus,
             queue=self.queue,
             providers={Platform.FCM: self.phones},

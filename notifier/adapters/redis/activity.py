@@ -22,8 +22,8 @@ Activity collected over a few seconds spans all shards, and each string costs th
 _MEMBERS = NEIGHBOURS * SHARD_MEMBERS
 
 
-_TOUCH = LuaScript.named(CHECKSUM, "touch")
-_HOURS = LuaScript.named(CHECKSUM, "hours")
+_RECORD_ACTIVITY = LuaScript.named(CHECKSUM, "record_activity")
+_READ_ACTIVITY = LuaScript.named(CHECKSUM, "read_activity")
 
 
 class RedisActivity:
@@ -37,7 +37,7 @@ class RedisActivity:
 class RedisActiveHours:
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._rolled_up = RedisValue(client, KeyKind.ACTIVE.key("rolled-up"))
+        self._rolled_up = RedisValue(client, KeyKind.ACTIVITY.key("rolled-up"))
 
     def touch(self, members: Collection[Member], hour: int) -> None:
         run_calls(self._client, list(_touches(members, hour)))
@@ -47,7 +47,7 @@ class RedisActiveHours:
         for shard in shards:
             places[shard // NEIGHBOURS].append(shard)
         calls = [
-            ScriptCall(_HOURS, _name(hour, place), (SHARD_BYTES, *(shard % NEIGHBOURS for shard in group)))
+            ScriptCall(_READ_ACTIVITY, _name(hour, place), (SHARD_BYTES, *(shard % NEIGHBOURS for shard in group)))
             for place, group in places.items()
         ]
         bitmaps = (bitmap for answer in run_calls(self._client, calls) for bitmap in answer)
@@ -70,7 +70,7 @@ def _touches(members: Collection[Member], hour: int) -> Iterator[ScriptCall]:
         places[member // _MEMBERS].append(member % _MEMBERS ^ 7)
     for place, offsets in places.items():
         packed = struct.pack(f"<{len(offsets)}I", *offsets)
-        yield ScriptCall(_TOUCH, _name(hour, place), (packed, ACTIVITY_KEPT_FOR // timedelta(milliseconds=1)))
+        yield ScriptCall(_RECORD_ACTIVITY, _name(hour, place), (packed, ACTIVITY_KEPT_FOR // timedelta(milliseconds=1)))
 
 
 def _bits(packed: bytes) -> Bits:
@@ -79,4 +79,4 @@ def _bits(packed: bytes) -> Bits:
 
 
 def _name(hour: int, place: int) -> str:
-    return KeyKind.ACTIVE.key(hour, place)
+    return KeyKind.ACTIVITY.key(hour, place)

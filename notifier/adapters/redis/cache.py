@@ -58,7 +58,7 @@ class RedisRecentEvents:
 class RedisTokenBuckets:
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._script = LuaScript.named(CHECKSUM, "bucket")
+        self._script = LuaScript.named(CHECKSUM, "token_bucket")
 
     def take(self, name: str, limit: BucketLimit) -> bool:
         [left] = run_calls(self._client, [self._call(name, limit, 1, debt=0)])
@@ -70,12 +70,12 @@ class RedisTokenBuckets:
 
     def _call(self, name: str, limit: BucketLimit, count: int, *, debt: int) -> ScriptCall:
         refill = limit.refill / timedelta(milliseconds=1)
-        return ScriptCall(self._script, KeyKind.BUCKET.key(name), (limit.capacity, refill, count, debt))
+        return ScriptCall(self._script, KeyKind.TOKEN_BUCKET.key(name), (limit.capacity, refill, count, debt))
 
 
 class RedisBackpressure:
     def __init__(self, client: RedisClient) -> None:
-        self._value = RedisValue(client, KeyKind.PRESSURE.key())
+        self._value = RedisValue(client, KeyKind.BACKPRESSURE.key())
 
     def set_level(self, level: float, ttl: timedelta) -> None:
         self._value.set(str(level).encode(), ttl)
@@ -106,8 +106,8 @@ def _set(key: str, value: bytes, *, nx: bool = False) -> Command:
 
 def _recent(event: EventId) -> str:
     # Prefix the id with its length, so that no other pair of source and id has the same key.
-    return KeyKind.RECENT.key(len(event.id), event.id, event.source)
+    return KeyKind.RECENT_EVENT.key(len(event.id), event.id, event.source)
 
 
 def _recent_id(id: str) -> str:
-    return KeyKind.RECENT_ID.key(id)
+    return KeyKind.RECENT_EVENT_ID.key(id)

@@ -16,7 +16,7 @@ Argument = str | bytes | int | float
 MAX_REPEATS = 2
 """Repeats of a call: one if the server has forgotten the script, one for a key of the wrong type."""
 
-DISCARD = LuaScript.named("discard")
+DISCARD = LuaScript.named("discard_garbage")
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class CasHashes:
         """Create the hashes with a TTL of `lasting` after their last change."""
         self._client = client
         self._lasting = lasting // timedelta(milliseconds=1)
-        self._swap = LuaScript.named("swap")
+        self._swap = LuaScript.named("compare_and_swap")
 
     def change(self, cells: Collection[HashField], step: Step[T]) -> Mapping[HashField, T]:
         """Apply the rule to each cell independently, and return its results.

@@ -12,22 +12,36 @@ from prometheus_client import Counter
 class KeyKind(StrEnum):
     """Prefix of a key or channel, up to its first colon or dot. Also a label of the garbage metric."""
 
-    ACTIVE = "active"
+    ACTIVITY = "activity"
+    """Bitmaps of the users who were active in an hour, and the time of the last roll-up."""
+    ALERT_HISTORY = "alert-history"
+    """Alerts that count toward the frequency caps, by block of users."""
     BACKLOG = "backlog"
-    BUCKET = "bucket"
-    CAPS = "caps"
-    LINES = "lines"
-    NEWS = "news"
-    VERSION = "version"
-    VIEWER = "viewer"
+    """Backlog of each pool, as reported by the dispatcher."""
+    BACKPRESSURE = "backpressure"
+    """Level of backpressure."""
+    BURST_STREAM = "burst-stream"
+    """Stream of published bursts."""
+    INBOX_LATENCY = "inbox-latency"
+    """The 99th percentile of inbox reads, by process."""
     LIVE = "live"
     """Channels of the live bus. They have no key."""
-    PACE = "pace"
-    PRESSURE = "pressure"
-    PULL = "pull"
-    RECENT = "recent"
-    RECENT_ID = "recent-id"
-    TABS = "tabs"
+    OPEN_CIRCUITS = "open-circuits"
+    """Open circuit breakers, by line of a provider."""
+    PROVIDER_RATE = "provider-rate"
+    """Token bucket of a provider's rate limit."""
+    PULL_INDEX = "pull-index"
+    """Newest bursts of many subjects: one part of the pull index."""
+    RECENT_EVENT = "recent-event"
+    """Digest of an accepted event, by source and id."""
+    RECENT_EVENT_ID = "recent-event-id"
+    """Set if any source has sent an event with this id."""
+    REMEMBERED_VIEWER = "remembered-viewer"
+    """Facts of a VIP that any process may use."""
+    TOKEN_BUCKET = "token-bucket"
+    """Tokens that are left of a request limit."""
+    VIEWER_VERSION = "viewer-version"
+    """Version of viewers' facts, by scope."""
 
     def key(self, *parts: object) -> str:
         return ":".join([self, *map(str, parts)])
@@ -36,20 +50,20 @@ class KeyKind(StrEnum):
 STRING, HASH, STREAM = "string", "hash", "stream"
 
 TYPES: Mapping[KeyKind, str] = {
-    KeyKind.ACTIVE: STRING,
+    KeyKind.ACTIVITY: STRING,
+    KeyKind.ALERT_HISTORY: HASH,
     KeyKind.BACKLOG: STRING,
-    KeyKind.BUCKET: STRING,
-    KeyKind.CAPS: HASH,
-    KeyKind.LINES: HASH,
-    KeyKind.NEWS: STREAM,
-    KeyKind.PACE: HASH,
-    KeyKind.PRESSURE: STRING,
-    KeyKind.PULL: HASH,
-    KeyKind.RECENT: STRING,
-    KeyKind.RECENT_ID: STRING,
-    KeyKind.TABS: HASH,
-    KeyKind.VERSION: STRING,
-    KeyKind.VIEWER: STRING,
+    KeyKind.BACKPRESSURE: STRING,
+    KeyKind.BURST_STREAM: STREAM,
+    KeyKind.INBOX_LATENCY: HASH,
+    KeyKind.OPEN_CIRCUITS: HASH,
+    KeyKind.PROVIDER_RATE: HASH,
+    KeyKind.PULL_INDEX: HASH,
+    KeyKind.RECENT_EVENT: STRING,
+    KeyKind.RECENT_EVENT_ID: STRING,
+    KeyKind.REMEMBERED_VIEWER: STRING,
+    KeyKind.TOKEN_BUCKET: STRING,
+    KeyKind.VIEWER_VERSION: STRING,
 }
 """Redis type of each kind of key. A key of another type is garbage."""
 

@@ -13,18 +13,22 @@ from redis.asyncio.client import PubSub
 from notifier.adapters.redis.calls import Command, run_calls
 from notifier.adapters.redis.connect import TIMEOUT, AsyncClient, RedisClient
 from notifier.adapters.redis.keys import KeyKind
-from notifier.adapters.redis.viewer_versions import news_entry
+from notifier.adapters.redis.viewer_versions import stream_entry
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable, Poison
 from notifier.ports.live_bus import CAUGHT_UP_INTERVAL, LiveMessage, MarksChanged, MissedUpdates
 
-CHANNEL = "live"
-"""Channel of bursts. A message is the packed burst, so listeners need not read the burst from the store.
+BURSTS_CHANNEL = "live.bursts"
+"""A message is the packed burst, so listeners need not read the burst from the store.
 
 Listeners must not show it to users who may not see it.
 """
-CHANNELS: dict[str, type[LiveMessage]] = {CHANNEL: Burst, "live.missed": MissedUpdates, "live.marked": MarksChanged}
+CHANNELS: dict[str, type[LiveMessage]] = {
+    BURSTS_CHANNEL: Burst,
+    "live.missed-updates": MissedUpdates,
+    "live.marks-changed": MarksChanged,
+}
 """Message type of each channel. Messages of one publisher arrive in its order, across channels."""
 _CHANNEL_OF = {kind: channel for channel, kind in CHANNELS.items()}
 
@@ -38,8 +42,8 @@ class RedisLiveBus:
         self._client = client
 
     def publish(self, messages: Sequence[Burst | MissedUpdates]) -> None:
-        # Append to the news stream first: a page that is opened because of a live message must find the burst.
-        run_calls(self._client, [*map(news_entry, messages), *map(_publish, messages)])
+        # Append to the burst stream first: a page that is opened because of a live message must find the burst.
+        run_calls(self._client, [*map(stream_entry, messages), *map(_publish, messages)])
 
 
 def _publish(live_message: LiveMessage) -> Command:

@@ -60,9 +60,9 @@ class RedisPullIndex:
     def __init__(self, client: RedisClient, nonces: Nonces) -> None:
         self._client = client
         self._nonces = nonces
-        self._join = LuaScript.named(CHECKSUM, "part", "join")
-        self._declare = LuaScript.named(CHECKSUM, "part", "declare")
-        self._settle = LuaScript.named(CHECKSUM, "part", "settle")
+        self._join = LuaScript.named(CHECKSUM, "pull_part", "merge_lists")
+        self._declare = LuaScript.named(CHECKSUM, "pull_part", "record_comparison")
+        self._settle = LuaScript.named(CHECKSUM, "pull_part", "settle_lists")
         self._epochs: dict[int, bytes] = {}
         self._unsent: dict[BurstKey, Burst] = {}
         self._too_many_owed = False

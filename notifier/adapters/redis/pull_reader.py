@@ -51,7 +51,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def key(part: int) -> str:
-    return KeyKind.PULL.key(f"{{{part}}}")
+    return KeyKind.PULL_INDEX.key(f"{{{part}}}")
 
 
 def part_of(subject: Subject) -> int:

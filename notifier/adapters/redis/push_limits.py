@@ -36,7 +36,7 @@ class RedisProviderRates:
     def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
         def step(_: HashField, held: bytes) -> tuple[bytes, int]:
             after, granted = draw(
-                _pace(held), self._terms[platform], now, wanted, urgent=urgent, slowdown_factor=slowdown
+                _rate(held), self._terms[platform], now, wanted, urgent=urgent, slowdown_factor=slowdown
             )
             return pack_rate(after), granted
 
@@ -44,7 +44,7 @@ class RedisProviderRates:
 
     def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
         def step(_: HashField, held: bytes) -> tuple[bytes, None]:
-            return pack_rate(report_results(_pace(held), self._terms[platform], now, refused=refused, slow=slow)), None
+            return pack_rate(report_results(_rate(held), self._terms[platform], now, refused=refused, slow=slow)), None
 
         if refused or slow:
             self._cells.change([_rate_cell(platform)], step)
@@ -79,7 +79,7 @@ class RedisFrequencyCaps:
 class RedisInboxLatencyReport:
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._slowest = LuaScript.named(CHECKSUM, "slowest")
+        self._slowest = LuaScript.named(CHECKSUM, "expiring_maximum")
 
     def publish(self, process: str, p99: timedelta, ttl: timedelta) -> None:
         self._run_script(process, p99 // _MILLISECOND, ttl // _MILLISECOND)
@@ -90,14 +90,14 @@ class RedisInboxLatencyReport:
 
     def _run_script(self, *arguments: str | int) -> int | None:
         slowest: int | None
-        [slowest] = run_calls(self._client, [ScriptCall(self._slowest, KeyKind.TABS.key(), arguments)])
+        [slowest] = run_calls(self._client, [ScriptCall(self._slowest, KeyKind.INBOX_LATENCY.key(), arguments)])
         return slowest
 
 
 class RedisCircuitReport:
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._read_script = LuaScript.named(CHECKSUM, "words")
+        self._read_script = LuaScript.named(CHECKSUM, "expiring_values")
 
     def publish(self, line: str, circuit: OpenCircuit, ttl: timedelta) -> None:
         self._run_script(line, pack(circuit), ttl // _MILLISECOND)
@@ -109,7 +109,7 @@ class RedisCircuitReport:
 
     def _run_script(self, *arguments: str | bytes | int) -> Sequence[bytes]:
         reports: Sequence[bytes]
-        [reports] = run_calls(self._client, [ScriptCall(self._read_script, KeyKind.LINES.key(), arguments)])
+        [reports] = run_calls(self._client, [ScriptCall(self._read_script, KeyKind.OPEN_CIRCUITS.key(), arguments)])
         return reports
 
 
@@ -120,7 +120,7 @@ def _circuit(packed: bytes) -> OpenCircuit | None:
         return None
 
 
-def _pace(held: bytes) -> ProviderRate | None:
+def _rate(held: bytes) -> ProviderRate | None:
     try:
         return unpack_rate(held) if held else None
     except Poison:  # as above
@@ -135,8 +135,8 @@ def _history(held: bytes) -> AlertHistory:
 
 
 def _rate_cell(platform: Platform) -> HashField:
-    return HashField(KeyKind.PACE.key(platform), "pace")
+    return HashField(KeyKind.PROVIDER_RATE.key(platform), "rate")
 
 
 def _history_cell(member: Member) -> HashField:
-    return HashField(KeyKind.CAPS.key(block_of(member)), str(member % BLOCK_MEMBERS))
+    return HashField(KeyKind.ALERT_HISTORY.key(block_of(member)), str(member % BLOCK_MEMBERS))

@@ -1,4 +1,4 @@
-"""Versions of viewers' facts and the news stream in Redis, one round trip per look-up."""
+"""Versions of viewers' facts and the stream of published bursts in Redis, one round trip per look-up."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,18 +23,18 @@ from notifier.ports.inbox_versions import (
     LOOKUP_TIMEOUT,
     REMEMBERED_TTL,
     VERSION_TTL,
-    NewsPosition,
+    BurstStreamPosition,
     RememberedViewer,
     Scope,
     VersionLookup,
 )
 from notifier.ports.live_bus import MissedUpdates
 
-NEWS = KeyKind.NEWS.key()
+STREAM = KeyKind.BURST_STREAM.key()
 """Stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node, like the bus."""
-NEWS_KEPT = 4_000
+STREAM_LENGTH = 4_000
 """Entries in the stream, about 4 MB. A process that falls further behind reloads from the store."""
-MAX_NEWS = 1_000
+MAX_STREAM_ENTRIES = 1_000
 """Entries in one answer. A process that is further behind reloads: that costs less than applying them."""
 PARTS = 32
 """Hash tags. In a cluster one command reaches the versions of one part."""
@@ -45,18 +45,18 @@ _CHECKSUM = 4
 """Size of a CRC-32 in bytes."""
 
 
-def news_entry(live_message: Burst | MissedUpdates) -> RedisCommand:
-    """Return the command that appends a live message to the news stream."""
+def stream_entry(live_message: Burst | MissedUpdates) -> RedisCommand:
+    """Return the command that appends a live message to the stream of published bursts."""
     fields = {_MISSED: b""} if isinstance(live_message, MissedUpdates) else {_BURST: pack(live_message)}
-    return RedisCommand("xadd", NEWS, (fields,), {"maxlen": NEWS_KEPT, "approximate": True})
+    return RedisCommand("xadd", STREAM, (fields,), {"maxlen": STREAM_LENGTH, "approximate": True})
 
 
 def version_key(scope: Scope) -> str:
-    return KeyKind.VERSION.key(f"{{{crc32(scope.encode()) % PARTS}}}", scope)
+    return KeyKind.VIEWER_VERSION.key(f"{{{crc32(scope.encode()) % PARTS}}}", scope)
 
 
 def viewer_key(user: UserId) -> str:
-    return KeyKind.VIEWER.key(user)
+    return KeyKind.REMEMBERED_VIEWER.key(user)
 
 
 class RedisViewerVersions:
@@ -88,20 +88,22 @@ class RedisInboxVersions:
         self._exchange = exchange(client, within.total_seconds())
 
     async def look_up(
-        self, scopes: Collection[Scope], after: NewsPosition | None, users: Collection[UserId] = ()
+        self, scopes: Collection[Scope], after: BurstStreamPosition | None, users: Collection[UserId] = ()
     ) -> VersionLookup:
         groups = _grouped(scopes, cluster=self._cluster)
         commands: list[Command] = [("mget", *map(version_key, group)) for group in groups]
         commands += [("get", viewer_key(user)) for user in users]
-        newest = ("xrevrange", NEWS, "+", "-", "COUNT", 1)
+        newest = ("xrevrange", STREAM, "+", "-", "COUNT", 1)
         commands.append(
-            newest if after is None else ("xrange", NEWS, after.partition("/")[0], "+", "COUNT", MAX_NEWS + 1)
+            newest
+            if after is None
+            else ("xrange", STREAM, after.partition("/")[0], "+", "COUNT", MAX_STREAM_ENTRIES + 1)
         )
         with self._client.guarded():
             *answers, entries = await self._exchange.execute(commands)
             if isinstance(entries, ResponseError) and "WRONGTYPE" in str(entries):
-                self._client.garbage.add(KeyKind.NEWS)
-                await self._client.delete(NEWS)  # the key holds garbage: publishers create the stream again
+                self._client.garbage.add(KeyKind.BURST_STREAM)
+                await self._client.delete(STREAM)  # the key holds garbage: publishers create the stream again
             for answer in (*answers, entries):
                 if isinstance(answer, Exception) and "WRONGTYPE" not in str(answer):
                     raise answer
@@ -109,13 +111,13 @@ class RedisInboxVersions:
                 raise entries
             remembered = self._read_remembered(users, answers[len(groups) :])
             if after is None and not entries:
-                entries = [(await self._client.xadd(NEWS, {_ANCHOR: b""}), (_ANCHOR, b""))]
-        news, position = ((), _position(entries[-1])) if after is None else _read_news(entries, after)
+                entries = [(await self._client.xadd(STREAM, {_ANCHOR: b""}), (_ANCHOR, b""))]
+        bursts, position = ((), _position(entries[-1])) if after is None else _read_stream(entries, after)
         versions, changing = _read_versions(groups, answers[: len(groups)])
         return VersionLookup(
             versions=versions,
             changing=changing,
-            news=news,
+            published=bursts,
             position=position,
             remembered=remembered,
             connection=self._exchange.connections,
@@ -149,12 +151,12 @@ class RedisInboxVersions:
             if viewer is not None and viewer.viewer.user == user:
                 viewers[user] = viewer
             else:
-                self._client.garbage.add(KeyKind.VIEWER)
+                self._client.garbage.add(KeyKind.REMEMBERED_VIEWER)
         return viewers
 
     async def insert_versions(self, scopes: Collection[Scope], version: str) -> VersionLookup:
         groups = _grouped(scopes, cluster=self._cluster)
-        answers = [values for _, values in await self._send(_plant(groups, version))]
+        answers = [values for _, values in await self._send(_insert(groups, version))]
         versions, changing = _read_versions(groups, answers)
         return VersionLookup(versions=versions, changing=changing)
 
@@ -188,10 +190,10 @@ def _whole(checked: bytes) -> bytes:
 
 
 # Whole scripts instead of digests: they are short, and a server that has forgotten them needs no second round trip.
-_BEGIN, _FINISH, _PLANT = (
+_BEGIN, _FINISH, _INSERT = (
     LuaScript.named("begin_change"),
     LuaScript.named("finish_change"),
-    LuaScript.named("plant_version"),
+    LuaScript.named("insert_versions"),
 )
 
 
@@ -220,8 +222,8 @@ def _finish(groups: Iterable[Group], change: str) -> Iterable[Sequence[Any]]:
     return (_call(_FINISH, group, change, CHANGE_MARK_TTL) for group in groups)
 
 
-def _plant(groups: Iterable[Group], version: str) -> Iterable[Sequence[Any]]:
-    return (_call(_PLANT, group, version, VERSION_TTL) for group in groups)
+def _insert(groups: Iterable[Group], version: str) -> Iterable[Sequence[Any]]:
+    return (_call(_INSERT, group, version, VERSION_TTL) for group in groups)
 
 
 def _call(script: LuaScript, group: Group, name: str, lasting: timedelta) -> Sequence[Any]:
@@ -233,7 +235,7 @@ def _count(client: RedisClient | AsyncClient, answers: list[Any]) -> list[Any]:
     for answer in answers:
         if isinstance(answer, Exception):
             raise answer
-    client.garbage.add(KeyKind.VERSION, sum(garbage for garbage, *_ in answers))
+    client.garbage.add(KeyKind.VIEWER_VERSION, sum(garbage for garbage, *_ in answers))
     return answers
 
 
@@ -256,13 +258,15 @@ def _read_versions(
     return versions, changing
 
 
-def _read_news(entries: Sequence[Any], after: NewsPosition) -> tuple[Sequence[Burst] | None, NewsPosition | None]:
+def _read_stream(
+    entries: Sequence[Any], after: BurstStreamPosition
+) -> tuple[Sequence[Burst] | None, BurstStreamPosition | None]:
     """Return the bursts after the position, and the new position.
 
     The bursts are None if the entry at `after` is gone, because later entries may have been trimmed or wiped, too.
     They are also None after a gap, garbage or too many entries.
     """
-    if not entries or _position(entries[0]) != after or len(entries) > MAX_NEWS:
+    if not entries or _position(entries[0]) != after or len(entries) > MAX_STREAM_ENTRIES:
         return None, None
     bursts = list[Burst]()
     for _, parts in entries[1:]:
@@ -277,10 +281,10 @@ def _read_news(entries: Sequence[Any], after: NewsPosition) -> tuple[Sequence[Bu
     return bursts, _position(entries[-1])
 
 
-def _position(entry: Sequence[Any]) -> NewsPosition:
+def _position(entry: Sequence[Any]) -> BurstStreamPosition:
     """Return the entry's id and a checksum of its content.
 
     The id alone is not enough: a stream wiped within the same millisecond starts with the same id.
     """
     id, parts = entry
-    return NewsPosition(f"{id.decode('latin-1')}/{crc32(b''.join(parts)):x}")
+    return BurstStreamPosition(f"{id.decode('latin-1')}/{crc32(b''.join(parts)):x}")

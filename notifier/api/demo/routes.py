@@ -94,7 +94,7 @@ class DemoActionBody(msgspec.Struct, kw_only=True):
     """The effect of an action, and the CLI command and HTTP request that do the same."""
 
     action: str
-    says: str
+    message: str
     cli: str
     curl: str
 
@@ -179,7 +179,7 @@ async def storm(
         text = "The storm is still running."
     cli = _cli_command(container, f"storm --of {celebrity_name} --rate {STORM_RATE} --for {STORM_SECONDS}s")
     return DemoActionBody(
-        action="Storm", says=text, cli=cli, curl=_curl(request, container, f"POST /demo/storm?of={celebrity_name}")
+        action="Storm", message=text, cli=cli, curl=_curl(request, container, f"POST /demo/storm?of={celebrity_name}")
     )
 
 
@@ -202,7 +202,7 @@ async def pause(data: JSONBody[PauseBody], request: UserRequest, container: Wire
     options = f"--tier p2 --pause --for {data.seconds:g}s --reason {shlex.quote(data.reason)}"
     return DemoActionBody(
         action="Pause P2",
-        says=f"P2 is paused for {data.seconds:g} s and its slices are parked. P0 and P1 continue, and no "
+        message=f"P2 is paused for {data.seconds:g} s and its slices are parked. P0 and P1 continue, and no "
         "notification is lost.",
         cli=_cli_command(container, f"throttle set {options}"),
         curl=_curl(request, container, "POST /demo/pause", msgspec.to_builtins(data)),
@@ -216,7 +216,7 @@ async def lift(request: UserRequest, container: WiredContainer) -> DemoActionBod
     ramp = f"{RAMP.total_seconds():g} s"
     return DemoActionBody(
         action="Lift the pause",
-        says=f"P2 resumes over {ramp}, so that the parked slices do not cause a second storm."
+        message=f"P2 resumes over {ramp}, so that the parked slices do not cause a second storm."
         if lifted
         else "P2 is not paused.",
         cli=_cli_command(container, f"throttle lift {lifted[-1]}" if lifted else "throttle list"),
@@ -238,7 +238,7 @@ async def kill(
         raise NotFound(f"The worker {data.role} is being replaced; try again.") from error
     return DemoActionBody(
         action=f"Kill the worker {data.role}",
-        says=f"Process {pid} was killed. Its slices are queued again when their claims expire, and resume "
+        message=f"Process {pid} was killed. Its slices are queued again when their claims expire, and resume "
         "where they stopped.",
         cli=f"kill -9 {pid}",
         curl=_curl(request, container, "POST /demo/kill", {"role": str(data.role)}),
@@ -252,7 +252,7 @@ async def empty(request: UserRequest, container: WiredContainer, controls: DemoC
         raise CacheUnavailable("This service did not start its own Redis, so there is nothing to flush.")
     return DemoActionBody(
         action="Empty Redis",
-        says="Redis was flushed. Inboxes read the store until the index is rebuilt, and lost tasks are queued again.",
+        message="Redis was flushed. Inboxes read the store until the index is rebuilt. Lost tasks are queued again.",
         cli=_cli_command(container, "flush"),
         curl=_curl(request, container, "POST /demo/empty"),
     )

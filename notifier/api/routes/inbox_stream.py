@@ -103,23 +103,23 @@ class InboxEventSource:
         The last event's id covers all of them; the others keep the id from before. A client that is cut off in between
         therefore receives the rest again.
         """
-        news = self.stream.take(self.listener.view(self.container.clock.now()), self.listener.badge)
-        if not news:
+        updates = self.stream.take(self.listener.view(self.container.clock.now()), self.listener.badge)
+        if not updates:
             return b""
-        unsent = self._id() if len(news) > 1 else ""
+        unsent = self._id() if len(updates) > 1 else ""
         self.stream.as_of = max(self.stream.as_of, self.container.hub.as_of())
         self.stream.marks = self.listener.marks
         last = self._id()
-        return b"".join([*(self._frame(item, unsent) for item in news[:-1]), self._frame(news[-1], last)])
+        return b"".join([*(self._frame(item, unsent) for item in updates[:-1]), self._frame(updates[-1], last)])
 
-    def _frame(self, news: StreamUpdate, id: str) -> bytes:
-        self.container.hub.metrics.stream_events.labels(news.event).inc()
-        if news.item is not None:
-            burst = self._opaque_id(news.item.entry.key)
-            return frame(news.event, id, item_body(news.item, burst, self.container.clock.now()))
-        if news.hidden is not None:
-            return frame(news.event, id, HiddenBody(burst=self._opaque_id(news.hidden)))
-        return frame(news.event, id, None if news.badge is None else badge_body(news.badge))
+    def _frame(self, update: StreamUpdate, id: str) -> bytes:
+        self.container.hub.metrics.stream_events.labels(update.event).inc()
+        if update.item is not None:
+            burst = self._opaque_id(update.item.entry.key)
+            return frame(update.event, id, item_body(update.item, burst, self.container.clock.now()))
+        if update.hidden is not None:
+            return frame(update.event, id, HiddenBody(burst=self._opaque_id(update.hidden)))
+        return frame(update.event, id, None if update.badge is None else badge_body(update.badge))
 
     def _opaque_id(self, burst: BurstKey) -> str:
         return self.container.opaque.id(self.listener.user, burst)

@@ -75,7 +75,7 @@ class AccountBody(msgspec.Struct, kw_only=True):
     """Number of mentions."""
 
 
-class InsideBody(msgspec.Struct, kw_only=True):
+class DigestBurstBody(msgspec.Struct, kw_only=True):
     """A burst inside a digest. It has no id, no mark and no unread state of its own."""
 
     subject: str
@@ -90,7 +90,7 @@ class InsideBody(msgspec.Struct, kw_only=True):
 class DigestBody(msgspec.Struct, kw_only=True):
     """The digest of one date in the user's time zone.
 
-    `accounts` lists up to 16 accounts, most mentioned first, and `inside` the newest bursts, 16 at most. `more` means
+    `accounts` lists up to 16 accounts, most mentioned first, and `bursts` the newest bursts, 16 at most. `more` means
     that the day had more bursts than the digest covers.
     """
 
@@ -98,7 +98,7 @@ class DigestBody(msgspec.Struct, kw_only=True):
     """Date in the user's time zone."""
     accounts: list[AccountBody]
     """The most mentioned first, 16 at most."""
-    inside: list[InsideBody]
+    bursts: list[DigestBurstBody]
     """The newest, 16 at most."""
     more: bool
     """The day had more bursts than the digest covers."""
@@ -196,7 +196,7 @@ def _digest_item_body(item: DigestItem, id: str, now: datetime) -> ItemBody:
         digest=DigestBody(
             date=day,
             accounts=[AccountBody(account=name, count=count) for name, count in digest.accounts[:ACCOUNTS_SHOWN]],
-            inside=[InsideBody(**common_body(inner, now)) for inner in item.inside],
+            bursts=[DigestBurstBody(**common_body(inner, now)) for inner in item.inside],
             more=digest.more,
         ),
     )

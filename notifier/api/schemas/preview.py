@@ -21,7 +21,7 @@ class ReachBody(msgspec.Struct, kw_only=True):
     """
 
     people: int
-    phones: int
+    alerted: int
     rows: int
     bytes: int
     eta_seconds: float | None
@@ -35,7 +35,7 @@ class PreviewBody(msgspec.Struct, kw_only=True):
     - `refusal` is the reason why the followers would not be notified.
     - `burst` is the burst that the mention would open or join.
     - `tiers` is empty if nothing would be fanned out; `note` then explains why.
-    - `dormant` counts dormant followers, and `dormant_phones` those who would get an alert because they asked for it.
+    - `dormant` counts dormant followers, and `dormant_alerted` those who would get an alert because they asked for it.
     """
 
     account: str
@@ -49,7 +49,7 @@ class PreviewBody(msgspec.Struct, kw_only=True):
     tiers: dict[str, ReachBody]
     """Empty if nothing would be fanned out."""
     dormant: int
-    dormant_phones: int
+    dormant_alerted: int
     """Dormant followers who would get an alert, because they asked for alerts."""
     suppressed: dict[str, int]
     first_of_day: bool
@@ -79,7 +79,7 @@ def _account(forecast: AccountPreview) -> PreviewBody:
         followers=forecast.followers,
         tiers={str(tier): _reach(reach) for tier, reach in tiers.items()},
         dormant=forecast.dormant,
-        dormant_phones=forecast.dormant_phones,
+        dormant_alerted=forecast.dormant_alerted,
         suppressed=dict(forecast.suppressed or {}),
         first_of_day=burst is not None and burst.first_of_day,
         note=_note(forecast, burst),
@@ -97,7 +97,7 @@ def _note(forecast: AccountPreview, burst: Burst | None) -> str | None:
 def _reach(reach: TierForecast) -> ReachBody:
     return ReachBody(
         people=reach.people,
-        phones=reach.phones,
+        alerted=reach.alerted,
         rows=reach.rows,
         bytes=reach.bytes,
         eta_seconds=reach.seconds,

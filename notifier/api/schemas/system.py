@@ -18,25 +18,25 @@ class TierBody(msgspec.Struct, kw_only=True):
     """Progress of one tier of a burst.
 
     - `ended` counts the slices that have ended.
-    - `seconds` is the time from the acceptance of the first mention to the end of the last slice; null while work is
-      left.
+    - `duration_seconds` is the time from the acceptance of the first mention to the end of the last slice. It is null
+      while work is left.
     - Each span has a first shard, a last shard and a state: planned, in_flight, parked, done, pulled or dead.
     """
 
     people: int
     slices: int
     ended: int
-    seconds: float | None
+    duration_seconds: float | None
     """Time from the opener's acceptance to the end of the last slice; null while work is left."""
     spans: list[tuple[int, int, str]]
     """First shard, last shard, state: planned, in_flight, parked, done, pulled or dead."""
 
 
-class BooksBody(msgspec.Struct, kw_only=True):
+class RecipientsBody(msgspec.Struct, kw_only=True):
     """Accounting of a burst's followers.
 
-    `sealed` counts the shards whose audience snapshot is included. While it is less than the burst's `shards`, the
-    totals are partial.
+    `counted_shards` counts the shards whose audience snapshot is included. While it is less than the burst's `shards`,
+    the totals are partial.
     """
 
     expected: int
@@ -47,14 +47,14 @@ class BooksBody(msgspec.Struct, kw_only=True):
     dead: int
     in_flight: int
     balanced: bool
-    sealed: int
+    counted_shards: int
     """Shards whose audience snapshot is included. While it is below the burst's `shards`, the totals are partial."""
 
 
 class RunningBody(msgspec.Struct, kw_only=True):
     """The newest burst with work left, or else the newest burst; large bursts take precedence.
 
-    `waits_until` is the time when its first deferred alert resumes; null if no alert is deferred.
+    `deferred_until` is the time when its first deferred alert resumes; null if no alert is deferred.
     """
 
     burst: str
@@ -62,34 +62,34 @@ class RunningBody(msgspec.Struct, kw_only=True):
     count: int
     followers: int
     shards: int
-    settled: bool
-    waits_until: datetime | None
+    finished: bool
+    deferred_until: datetime | None
     """When the first deferred alert resumes; null if no alert is deferred."""
     tiers: dict[str, TierBody]
-    books: BooksBody
+    recipients: RecipientsBody
 
 
-class BehindBody(msgspec.Struct, kw_only=True):
+class BacklogBody(msgspec.Struct, kw_only=True):
     """Backlog of a pool.
 
     - `slices` counts the slices that are ready or running.
-    - `later` counts additional slices that resume at a later time: users are in quiet hours, or a provider's circuit is
-      open. It excludes deferred bursts.
-    - `seconds` is the age of the oldest burst with such slices. It is null if unknown, and while a throttle holds the
-      remaining slices.
+    - `deferred_slices` counts additional slices that resume at a later time: users are in quiet hours, or a provider's
+      circuit is open. It excludes deferred bursts.
+    - `delay_seconds` is the age of the oldest burst with such slices. It is null if unknown, and while a throttle holds
+      the remaining slices.
     """
 
     slices: int
-    later: int
+    deferred_slices: int
     """Additional slices that resume at a later time: users are in quiet hours, or a provider's circuit is open.
 
     Slices of deferred bursts are excluded.
     """
-    seconds: float | None
+    delay_seconds: float | None
     """Null if unknown, and while a throttle holds the remaining slices."""
 
 
-class LeftAloneBody(msgspec.Struct, kw_only=True):
+class OpenCircuitBody(msgspec.Struct, kw_only=True):
     """A push provider whose circuit is open: no alerts are sent to it until the given time.
 
     `line` is `apns`, `fcm`, or `web` with the name of a push service.
@@ -139,19 +139,19 @@ class RoleBody(msgspec.Struct, kw_only=True):
 
 
 class RedisBody(msgspec.Struct, kw_only=True):
-    """State of Redis: `ok`, `empty` until its data is rebuilt, or `away`."""
+    """State of Redis: `ok`, `rebuilding` until its data is complete, or `unavailable`."""
 
     state: str
-    """`ok`, `empty` until its data is rebuilt, or `away`."""
+    """`ok`, `rebuilding` until its data is complete, or `unavailable`."""
     generation: str | None
 
 
 class SystemBody(msgspec.Struct, kw_only=True):
     """Overview of the system at one moment.
 
-    - `sleeping_bursts` are not among `open_bursts`. They have no work until quiet hours end or a provider is retried.
-    - `behind` is the backlog of each pool.
-    - `left_alone` lists the push providers whose circuit is open.
+    - `deferred_bursts` are not among `open_bursts`. They have no work until quiet hours end or a provider is retried.
+    - `backlog` is the backlog of each pool.
+    - `open_circuits` lists the push providers whose circuit is open.
     - `stopped_lanes` process nothing until an operator resumes them.
     - `loading` is the progress of loading a demo's data in percent; null when done.
     """
@@ -161,17 +161,17 @@ class SystemBody(msgspec.Struct, kw_only=True):
     rows_per_second: float
     deliveries_per_second: float
     open_bursts: int
-    sleeping_bursts: int
+    deferred_bursts: int
     """Deferred bursts, not counted as open. They have no work until quiet hours end or a provider is retried."""
     running: RunningBody | None
-    behind: dict[str, BehindBody]
+    backlog: dict[str, BacklogBody]
     """Backlog, by pool."""
-    left_alone: list[LeftAloneBody]
+    open_circuits: list[OpenCircuitBody]
     """Push providers whose circuit is open."""
     throttles: list[ThrottleBody]
     stopped_lanes: list[StoppedLaneBody]
     """Lanes stopped by their dead-letter limit. They process nothing until an operator resumes them."""
-    pressure: float | None
+    backpressure: float | None
     roles: dict[str, RoleBody]
     redis: RedisBody
     loading: int | None
@@ -185,15 +185,15 @@ def system_body(snapshot: OverviewSnapshot, roles: RoleProcesses, loaded: int | 
         rows_per_second=round(snapshot.rate.rows),
         deliveries_per_second=round(snapshot.rate.deliveries),
         open_bursts=snapshot.open_bursts,
-        sleeping_bursts=snapshot.deferred_bursts,
+        deferred_bursts=snapshot.deferred_bursts,
         running=_running_body(snapshot.running) if snapshot.running else None,
-        behind=_backlog_bodies(snapshot),
-        left_alone=[
+        backlog=_backlog_bodies(snapshot),
+        open_circuits=[
             _open_circuit_body(line, circuit) for line, circuit in sorted(snapshot.cache.open_circuits.items())
         ],
         throttles=[_throttle_body(throttle, snapshot.at) for throttle in snapshot.throttles],
         stopped_lanes=[_stopped_lane(lane, stop) for lane, stop in snapshot.stopped_lanes.items()],
-        pressure=snapshot.cache.backpressure,
+        backpressure=snapshot.cache.backpressure,
         roles=_role_bodies(roles),
         redis=RedisBody(state=_state(snapshot.cache), generation=snapshot.cache.generation),
         loading=loaded,
@@ -207,10 +207,10 @@ def _running_body(running: BurstOverview) -> RunningBody:
         count=running.burst.count,
         followers=running.followers,
         shards=running.shards,
-        settled=running.is_finished,
-        waits_until=running.deferred_until,
+        finished=running.is_finished,
+        deferred_until=running.deferred_until,
         tiers={str(filling.tier): _tier_body(filling) for filling in running.tiers},
-        books=_books_body(running.totals, running.counted_shards),
+        recipients=_recipients_body(running.totals, running.counted_shards),
     )
 
 
@@ -219,36 +219,38 @@ def _tier_body(filling: TierProgress) -> TierBody:
         people=filling.people,
         slices=filling.slices,
         ended=filling.ended,
-        seconds=filling.seconds,
+        duration_seconds=filling.seconds,
         spans=[(span.first, span.last, str(span.state)) for span in filling.spans],
     )
 
 
-def _books_body(books: RecipientTotals, sealed: int) -> BooksBody:
-    return BooksBody(
-        expected=books.expected,
-        delivered=books.delivered,
-        suppressed=books.suppressed,
-        parked=books.parked,
-        pulled=books.pulled,
-        dead=books.dead,
-        in_flight=books.in_flight,
-        balanced=books.is_balanced,
-        sealed=sealed,
+def _recipients_body(totals: RecipientTotals, counted_shards: int) -> RecipientsBody:
+    return RecipientsBody(
+        expected=totals.expected,
+        delivered=totals.delivered,
+        suppressed=totals.suppressed,
+        parked=totals.parked,
+        pulled=totals.pulled,
+        dead=totals.dead,
+        in_flight=totals.in_flight,
+        balanced=totals.is_balanced,
+        counted_shards=counted_shards,
     )
 
 
-def _backlog_bodies(snapshot: OverviewSnapshot) -> dict[str, BehindBody]:
+def _backlog_bodies(snapshot: OverviewSnapshot) -> dict[str, BacklogBody]:
     backlogs = snapshot.cache.backlogs
     return {
-        str(pool): BehindBody(slices=backlog.slices, later=backlog.deferred, seconds=snapshot.seconds_behind(pool))
+        str(pool): BacklogBody(
+            slices=backlog.slices, deferred_slices=backlog.deferred, delay_seconds=snapshot.seconds_behind(pool)
+        )
         for pool in Pool
         if (backlog := backlogs.get(pool)) is not None
     }
 
 
-def _open_circuit_body(line: str, circuit: OpenCircuit) -> LeftAloneBody:
-    return LeftAloneBody(line=line, until=circuit.until, reason=circuit.reason)
+def _open_circuit_body(line: str, circuit: OpenCircuit) -> OpenCircuitBody:
+    return OpenCircuitBody(line=line, until=circuit.until, reason=circuit.reason)
 
 
 def _throttle_body(throttle: Throttle, now: datetime) -> ThrottleBody:
@@ -274,5 +276,5 @@ def _role_bodies(roles: RoleProcesses) -> dict[str, RoleBody]:
 
 def _state(cache: CacheState) -> str:
     if not cache.is_available:
-        return "away"
-    return "ok" if cache.generation else "empty"
+        return "unavailable"
+    return "ok" if cache.generation else "rebuilding"

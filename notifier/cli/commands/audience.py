@@ -117,30 +117,32 @@ def drift_facts(
     all_shards = [*compared, *checked_only]
     return {
         "account": user,
-        "shards": len(compared),
+        "shards_compared": len(compared),
         "followers": sum(shard.followers for shard in compared),
-        "shards_looked_at": len(checked_only),
+        "shards_checked": len(checked_only),
         "wrong_shards": [shard.shard for shard in all_shards if shard.has_differences],
         "missing": sum(shard.missing for shard in all_shards),
-        "strangers": sum(shard.extra for shard in all_shards),
+        "extra": sum(shard.extra for shard in all_shards),
         "unreadable": sum(shard.unreadable for shard in all_shards),
-        "wrong_in_head": sum(shard.counted != shard.followers for shard in all_shards),
-        "repairing": sample_size,
+        "wrong_counts": sum(shard.counted != shard.followers for shard in all_shards),
+        "repairs_requested": sample_size,
     }
 
 
 def _print_drift_facts(report: Mapping[str, object]) -> None:
-    print_sentence(f"@{report['account']}: compared {report['followers']:,} followers in {report['shards']:,} shards.")
-    if checked := report["shards_looked_at"]:
+    print_sentence(
+        f"@{report['account']}: compared {report['followers']:,} followers in {report['shards_compared']:,} shards."
+    )
+    if checked := report["shards_checked"]:
         print_sentence(f"For {checked:,} more shards, checked only the bitmaps and the counts in the head.")
     if not (wrong := report["wrong_shards"]):
         print_sentence("Bitmaps, head and rows agree.")
         return
     assert isinstance(wrong, list)
-    names = {"missing": "missing in bitmaps", "strangers": "extra in bitmaps", "unreadable": "unreadable bitmaps"}
-    names |= {"wrong_in_head": "wrong counts in the head"}
+    names = {"missing": "missing in bitmaps", "extra": "extra in bitmaps", "unreadable": "unreadable bitmaps"}
+    names |= {"wrong_counts": "wrong counts in the head"}
     print_facts({"wrong shards": len(wrong)} | {label: report[name] for name, label in names.items() if report[name]})
-    if report["repairing"]:
+    if report["repairs_requested"]:
         print_sentence("The running `notifier up` or pump rebuilds them; verify again in a moment.")
     else:
         print_sentence("Use --repair to rebuild them from the rows.")
@@ -171,10 +173,10 @@ def audience_facts(counts: AudienceCounts) -> Mapping[str, object]:
         "account": counts.subject.owner,
         "lane": str(counts.lane),
         "followers": counts.followers,
-        "followers_by_head": counts.planned,
+        "planned_followers": counts.planned,
         "shards": counts.shards,
         "tiers": [
-            {"tier": str(tier), "people": people, "phones": counts.phones[tier]}
+            {"tier": str(tier), "people": people, "with_device": counts.phones[tier]}
             for tier, people in counts.tiers.items()
         ],
         "suppressed": dict(counts.suppressed),

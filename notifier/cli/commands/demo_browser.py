@@ -296,8 +296,8 @@ def demo_users(world: "World") -> list[str]:
     from notifier.domain.push.translations import ENGLISH
 
     all_members: Members = np.arange(min(world.universe, LOOKED_AMONG), dtype=np.int64)
-    ringing = world.reachable()[:LOOKED_AMONG]
-    m = np.concatenate([ringing[ringing % len(LOCALES) == LOCALES.index(ENGLISH)], ringing, all_members])
+    with_devices = world.reachable()[:LOOKED_AMONG]
+    m = np.concatenate([with_devices[with_devices % len(LOCALES) == LOCALES.index(ENGLISH)], with_devices, all_members])
     seeing: Flags = world.follows(0, m) & ~world.mutes(0, m)
     sees_both: Flags = seeing & world.follows(1, m) & ~world.mutes(1, m) if world.celebrities > 1 else seeing
     idle, vip = world.idleness(m), world.vip(m)

@@ -16,7 +16,7 @@ from notifier.domain.ids import Platform
 
 ROLE = "fakes"
 """Role of `up` that runs all fakes."""
-BEATS_EVERY = 1.0
+HEARTBEAT_INTERVAL = 1.0
 """Seconds between heartbeats."""
 SCRIPT_HELP = (
     "Misbehavior of the fake: gone=2%, elsewhere=1%, limited=30s, down=30s, stall or stall=30s,"
@@ -110,7 +110,7 @@ def together(*, script: str, parent: int | None, data: Path | None, **ports: int
             if (port := ports[platform]) is not None
         ]
         readiness_reporter(ROLE, settings, beat)()
-        while not stopping.wait(BEATS_EVERY):
+        while not stopping.wait(HEARTBEAT_INTERVAL):
             if not all(fake_.server.is_serving for fake_ in playing):
                 raise Environment("A fake has stopped serving.")
             beat()

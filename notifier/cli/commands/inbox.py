@@ -114,7 +114,7 @@ def digest_facts(digest: Digest) -> Mapping[str, object]:
     return {
         "date": str(date_of(digest.key)),
         "accounts": [{"account": name, "count": count} for name, count in digest.accounts],
-        "inside": [str(burst.key) for burst in digest.newest],
+        "bursts": [str(burst.key) for burst in digest.newest],
         "more": digest.more,
     }
 

@@ -47,13 +47,13 @@ def ledger_facts(ports: Ports, key: BurstKey) -> dict[str, object]:
     sums = recipient_totals(progress, tallies, throttles=held, now=now)
     states = {slice_: slice_state.state(now, throttles=held) for slice_, slice_state in progress.slice_states.items()}
     counted = Counter((str(slice_.step), str(slice_.tier), str(state)) for slice_, state in states.items())
-    until = _waits_until(progress, states)
+    until = _resume_times(progress, states)
     return {
         "burst": str(key),
         "opened_at": stamp(progress.plan.opened_at),
         "lane": str(progress.plan.lane),
         "followers": progress.plan.followers,
-        "books": _totals(sums),
+        "recipients": _totals(sums),
         "slices": [
             {"step": step, "tier": tier, "state": state, "slices": n, "until": until.get((step, tier, state))}
             for (step, tier, state), n in counted.items()
@@ -66,7 +66,7 @@ def _totals(sums: RecipientTotals) -> dict[str, object]:
     return {**asdict(sums), "balanced": None if sums.expired else sums.is_balanced}
 
 
-def _waits_until(account: BurstProgress, states: Mapping[Slice, State]) -> Mapping[tuple[str, str, str], str]:
+def _resume_times(account: BurstProgress, states: Mapping[Slice, State]) -> Mapping[tuple[str, str, str], str]:
     """Return the earliest wake-up time of waiting slices, by step, tier and state."""
     earliest = dict[tuple[str, str, str], datetime]()
     for slice_, slice_state in account.slice_states.items():
@@ -82,7 +82,7 @@ def _parked_by(account: BurstProgress, states: Mapping[Slice, State], held: froz
 
 
 def _print(report: Mapping[str, object]) -> None:
-    slices, sums, parked_by = report["slices"], report["books"], report["parked_by"]
+    slices, sums, parked_by = report["slices"], report["recipients"], report["parked_by"]
     assert isinstance(slices, list)
     assert isinstance(sums, dict)
     assert isinstance(parked_by, list)

@@ -98,11 +98,11 @@ def _print(forecast: PreviewBody) -> None:
     click.echo()
     headings = ("", "users", "alerts", "rows", "bytes", "seconds", "held by")
     rows = [
-        (tier, estimate.people, estimate.phones, estimate.rows, estimate.bytes, estimate.eta_seconds, estimate.held_by)
+        (tier, estimate.people, estimate.alerted, estimate.rows, estimate.bytes, estimate.eta_seconds, estimate.held_by)
         for tier, estimate in forecast.tiers.items()
     ]
     print_table(headings, rows)
     click.echo()
     left_out = {f"left out: {rule}": people for rule, people in forecast.suppressed.items()}
-    dormant = {"dormant": forecast.dormant, "dormant with an alert": forecast.dormant_phones}
+    dormant = {"dormant": forecast.dormant, "dormant with an alert": forecast.dormant_alerted}
     print_facts(dormant | left_out | {"first of its day": "yes" if forecast.first_of_day else "no"})

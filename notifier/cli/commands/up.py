@@ -226,7 +226,7 @@ class RunningService:
         """Remove the metrics, pid files, heartbeats and ready files of an earlier run."""
         for path in self.ready_files:
             path.unlink(missing_ok=True)
-        for folder in ("metrics", "up", "beats"):
+        for folder in ("metrics", "up", "heartbeats"):
             shutil.rmtree(run / folder, ignore_errors=True)
             (run / folder).mkdir(parents=True)
 

@@ -67,7 +67,7 @@ class FakeProviderCommand:
             print_json(facts)
         else:
             click.echo(f"A fake of {hosted.platform} listens at {hosted.origin}; Ctrl-C stops it")
-            for name in ("set", "takes", "script", "alerts"):
+            for name in ("setting", "devices", "script", "alerts"):
                 click.echo(f"  {name:<7} {facts[name] or 'none'}")
         sys.stdout.flush()
 
@@ -77,8 +77,8 @@ class FakeProviderCommand:
         if self.as_json:
             print_json(
                 {
-                    "answered": hosted.response_counts,
-                    "rang": hosted.alert_count,
+                    "responses": hosted.response_counts,
+                    "alerts": hosted.alert_count,
                     "connections": hosted.connection_counts.connections,
                 }
             )
@@ -89,8 +89,8 @@ class FakeProviderCommand:
         return {
             "platform": str(hosted.platform),
             "url": hosted.origin,
-            "set": f"{variable('push', hosted.platform, 'fake')}={hosted.origin}",
-            "takes": ACCEPTED_DEVICES[hosted.platform],
+            "setting": f"{variable('push', hosted.platform, 'fake')}={hosted.origin}",
+            "devices": ACCEPTED_DEVICES[hosted.platform],
             "script": self.script,
             "alerts": str(self.out or ""),
         }

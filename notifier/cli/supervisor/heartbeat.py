@@ -9,7 +9,7 @@ from time import monotonic
 
 from notifier.consumer_loop import BACKOFF
 
-BEATS_EVERY = 1.0
+HEARTBEAT_INTERVAL = 1.0
 """Seconds between two heartbeats. Touching a file costs some microseconds."""
 
 SILENT_FOR = 60.0
@@ -42,7 +42,7 @@ class HeartbeatSender:
 
         Never raises: a full disk is no reason to stop.
         """
-        if self.now() >= self.last + BEATS_EVERY:
+        if self.now() >= self.last + HEARTBEAT_INTERVAL:
             self.last = self.now()
             with suppress(OSError):
                 self.file.touch()
@@ -124,7 +124,7 @@ def single_role_file(data: Path, role: str) -> Path:
 
 def beat_file(data: Path, role: str) -> Path:
     """Return the heartbeat file of a role of `up`."""
-    return data / "run" / "beats" / role
+    return data / "run" / "heartbeats" / role
 
 
 # Threads of one process: each reports when a step begins and when it ends.

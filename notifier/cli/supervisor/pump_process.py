@@ -9,7 +9,7 @@ from threading import Thread
 from time import monotonic
 
 from notifier import topics
-from notifier.cli.supervisor.heartbeat import BEATS_EVERY, STEP_WITHIN, ThreadProgress
+from notifier.cli.supervisor.heartbeat import HEARTBEAT_INTERVAL, STEP_WITHIN, ThreadProgress
 from notifier.consumer_loop import Loop, Pump, pump
 from notifier.domain.errors import OUTAGES, LaneStopped
 from notifier.wiring.delivery import build_dispatcher, build_load_monitor, build_reconciler
@@ -94,7 +94,7 @@ def run(
     for thread in threads:
         thread.start()
     on_ready()
-    while not stopping.wait(BEATS_EVERY / 2):
+    while not stopping.wait(HEARTBEAT_INTERVAL / 2):
         if attendance.is_complete():
             beat()
     _join(threads)

@@ -159,8 +159,8 @@ class StoreCheck:
         oracle = {shard: truth.expected(burst, shard) for shard in shards}
         by_formula = sum(oracle.values())
         done, undone = ended[Fact.DONE], ended[Fact.PULLED] + ended[Fact.DEAD]
-        if unsealed := [shard for shard, people in oracle.items() if people and shard not in snapshots]:
-            yield f"{burst.key}: {len(unsealed)} shards without an audience snapshot"
+        if missing := [shard for shard, people in oracle.items() if people and shard not in snapshots]:
+            yield f"{burst.key}: {len(missing)} shards without an audience snapshot"
         if not expected == by_formula == done + undone + suppressed:
             yield (
                 f"{burst.key}: {expected} expected, {by_formula} by formula, {done} + {undone} + {suppressed} accounted"

@@ -27,7 +27,7 @@ POOL_FAULTS: Mapping[str, Sequence[Pool]] = {
     "stop-worker": (Pool.P0, Pool.P1),
 }
 """Pools whose workers a fault kind may hit. P2 is not stopped: a storm would end before its long claims expire."""
-FOUND_WITHIN = 10.0
+PROCESS_FOUND_WITHIN = 10.0
 """Seconds within which a restarting role must be back."""
 PUMP_STOPPED_FOR = 7.0
 """Seconds. Longer than the session timeout of a log consumer and than a leader lease."""
@@ -118,7 +118,7 @@ class FaultInjector:
             (self.done if struck else self.failed).append(f"{fault}{why}")
 
     def _pid(self, role: str) -> int | None:
-        deadline = time.monotonic() + FOUND_WITHIN
+        deadline = time.monotonic() + PROCESS_FOUND_WITHIN
         while time.monotonic() < deadline:
             pid = self.instance.pid(role)
             if pid is not None and _alive(pid):
@@ -189,7 +189,7 @@ class FaultInjector:
             thread.join()
 
     def flush(self) -> bool:
-        deadline = time.monotonic() + FOUND_WITHIN
+        deadline = time.monotonic() + PROCESS_FOUND_WITHIN
         while time.monotonic() < deadline:
             client = connect(self.redis_url())
             try:

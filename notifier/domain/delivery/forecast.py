@@ -28,7 +28,7 @@ class TierForecast:
     """Forecast of one tier."""
 
     people: int
-    phones: int
+    alerted: int
     rows: int
     bytes: int
     seconds: float | None
@@ -43,14 +43,14 @@ class Forecast:
 
     burst: Burst
     dormant: int = 0
-    dormant_phones: int = 0
+    dormant_alerted: int = 0
     """Dormant members to alert because they asked for alerts."""
     suppressed: Counter[str] = field(default_factory=Counter)
     _counts: Counter[tuple[Tier, str]] = field(default_factory=Counter)
 
     def add(self, snapshot: AudienceSnapshot) -> None:
         self.dormant += snapshot.dormant
-        self.dormant_phones += count(snapshot.members_to_alert(Tier.DORMANT))
+        self.dormant_alerted += count(snapshot.members_to_alert(Tier.DORMANT))
         self.suppressed.update(snapshot.suppressed)
         for tier in TIERS:
             self._add(snapshot, tier)
@@ -59,7 +59,7 @@ class Forecast:
         burst, part = self.burst, snapshot.for_tier(tier)
         rows = cut_inbox_rows(part.members, burst=burst.key, opened_at=part.opened_at, tier=tier, shard=snapshot.shard)
         counts = {"people": rows.deliveries, "rows": rows.row_count, "bytes": sum(map(len, rows.members))}
-        counts["phones"] = count(snapshot.members_to_alert(tier))
+        counts["alerted"] = count(snapshot.members_to_alert(tier))
         for name, n in counts.items():
             self._counts[tier, name] += n
 
@@ -69,7 +69,7 @@ class Forecast:
         key = KEY_BYTES + len(str(self.burst.key.subject).encode())
         return TierForecast(
             people=people,
-            phones=self._counts[tier, "phones"],
+            alerted=self._counts[tier, "alerted"],
             rows=rows,
             bytes=rows * key + self._counts[tier, "bytes"],
             seconds=_seconds(people, speed, allowed),

@@ -88,7 +88,7 @@ def draw(
 ) -> tuple[ProviderRate, int]:
     """Return the pace after the draw, and how many alerts may be sent.
 
-    `ease` is the slowdown factor of the inbox, from 0 to 1: at 0.5 each alert costs two tokens. If any tokens are
+    `slowdown_factor` is that of the inbox, from 0 to 1: at 0.5 each alert costs two tokens. If any tokens are
     available, at least one alert is granted, on credit if necessary. So a small share is slow, but never zero.
     """
     rate = _brought_up_to(rate, limit, now)

@@ -9,7 +9,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.flow.inbox.burst_walk import RUN_LENGTH, position_of
 from notifier.flow.inbox.subject_cache import SubjectCache
-from notifier.flow.inbox.subject_news import OLDEST_POSITION, PositionTuple, SubjectNews
+from notifier.flow.inbox.subject_positions import OLDEST_POSITION, PositionTuple, SubjectPositions
 from notifier.ports.inbox import InboxPosition
 
 _LIST_END = InboxPosition(*OLDEST_POSITION)
@@ -26,7 +26,7 @@ class CachedWalk:
     """
 
     cache: SubjectCache
-    news: Sequence[SubjectNews]
+    lists: Sequence[SubjectPositions]
     subjects: Collection[Subject]
     authors: Collection[UserId]
     """Bursts restricted to followers of other authors are skipped, or their number would show."""
@@ -36,12 +36,12 @@ class CachedWalk:
     _run: int = FIRST_RUN
     _in_memory: bool = field(init=False)
     _horizon: InboxPosition = field(init=False)
-    _by_subject: Mapping[Subject, SubjectNews] = field(init=False)
+    _by_subject: Mapping[Subject, SubjectPositions] = field(init=False)
 
     def __post_init__(self) -> None:
         self._update_horizon()
         self._in_memory = self.after is None or self.after > self._horizon
-        self._by_subject = {subject_news.subject: subject_news for subject_news in self.news}
+        self._by_subject = {listed.subject: listed for listed in self.lists}
 
     async def step(self) -> Sequence[Burst]:
         """Return the next run, possibly empty. Raises StoreUnavailable."""
@@ -77,7 +77,7 @@ class CachedWalk:
         if (before := self._horizon) < seen:  # another viewer's walk has lowered it
             return
         await self.cache.extend(
-            [subject_news.subject for subject_news in self.news if subject_news.complete_to > OLDEST_POSITION], before
+            [listed.subject for listed in self.lists if listed.complete_to > OLDEST_POSITION], before
         )
         self._update_horizon()
         if self._horizon >= before:
@@ -94,17 +94,13 @@ class CachedWalk:
 
     def _update_horizon(self) -> None:
         """Update the horizon. It can rise during the walk, when a subject gets more bursts than its list holds."""
-        self._horizon = InboxPosition(
-            *max((subject_news.complete_to for subject_news in self.news), default=OLDEST_POSITION)
-        )
+        self._horizon = InboxPosition(*max((listed.complete_to for listed in self.lists), default=OLDEST_POSITION))
 
     def _positions(self) -> Iterator[PositionTuple]:
         """Yield all positions behind `after` and down to the horizon, newest first."""
         below = None if self.after is None else (self.after.opened_at, self.after.burst)
         down_to = (self._horizon.opened_at, self._horizon.burst)
-        return heapq.merge(
-            *(subject_news.newest(below, down_to) for subject_news in self.news if subject_news.positions), reverse=True
-        )
+        return heapq.merge(*(listed.newest(below, down_to) for listed in self.lists if listed.positions), reverse=True)
 
     def _correct_positions(self, places: Sequence[PositionTuple], bursts: Mapping[BurstKey, Burst]) -> bool:
         """Correct positions that the index held from before a re-stamp, and drop bursts that the store does not have.

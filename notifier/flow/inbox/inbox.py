@@ -18,7 +18,7 @@ from notifier.flow.inbox.last_known_pages import LastKnownPages, PageRenderer, a
 from notifier.flow.inbox.page import Badge, Entry, InboxView, OpenedInbox, Page, badge_of
 from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
-from notifier.flow.inbox.subject_news import SubjectNews
+from notifier.flow.inbox.subject_positions import SubjectPositions
 from notifier.flow.inbox.viewer_cache import CachedFirstPage, CachedViewer, ViewerCache
 from notifier.flow.inbox.viewer_facts import ViewerFacts
 from notifier.metrics import Metrics
@@ -363,8 +363,8 @@ class Inbox:
         view = self._view(viewer)
         revision = self.subjects.revision  # taken before any read, so that later changes invalidate the page
         subjects = [*view.subjects, *view.digest_subjects]
-        news = await self.subjects.read(subjects)
-        evaluation, listing = self._evaluation(view, None, limit), await self._listing(view, None, news)
+        lists = await self.subjects.read(subjects)
+        evaluation, listing = self._evaluation(view, None, limit), await self._listing(view, None, lists)
         page, admitted = await evaluation.page(listing)
         unread = None if page.partial else await self._unread_or_none(view, listing, admitted)
         before = viewer.openings.get(limit)
@@ -378,7 +378,7 @@ class Inbox:
             # Bytes that another process rendered belong to its own page, and to no later one.
             rendered=None if before is None or isinstance(before.rendered, bytes) else before.rendered,
         )
-        if unread is not None and viewer.versions and all(subject_news.is_followed for subject_news in news):
+        if unread is not None and viewer.versions and all(listed.is_followed for listed in lists):
             viewer.put_opening(limit, opening)
             self.viewers.measure(viewer)
         return opening
@@ -418,14 +418,14 @@ class Inbox:
         return InboxView(viewer=viewer.viewer, member=viewer.member, now=self.clock.now())
 
     async def _listing(
-        self, view: InboxView, after: InboxPosition | None, news: Sequence[SubjectNews] | None = None
+        self, view: InboxView, after: InboxPosition | None, lists: Sequence[SubjectPositions] | None = None
     ) -> Listing:
         subjects = view.subjects
-        if news is None:
-            news = await self.subjects.read(subjects)
+        if lists is None:
+            lists = await self.subjects.read(subjects)
         walk = CachedWalk(
             cache=self.subjects,
-            news=news[: len(subjects)],
+            lists=lists[: len(subjects)],
             subjects=subjects,
             authors=view.viewer.authors,
             after=after,

@@ -25,8 +25,8 @@ from notifier.ports.coordination import Nonces
 from notifier.ports.inbox_versions import (
     ALL_MEMBERS,
     BurstChanges,
+    BurstStreamPosition,
     InboxVersions,
-    NewsPosition,
     Scope,
     VersionLookup,
     ViewerLapses,
@@ -163,7 +163,7 @@ class VersionCheck:
     versions: InboxVersions
     follower: ChangeFollower
     metrics: Metrics
-    position: NewsPosition | None = None
+    position: BurstStreamPosition | None = None
 
     async def look_up(
         self, scopes: Collection[Scope], *, may_wait: bool, users: Collection[UserId] = ()
@@ -176,13 +176,13 @@ class VersionCheck:
             self.metrics.outages.labels("cache").inc()
             await self.follower.catch_up()
             return None
-        if after is None or lookup.news is None:
+        if after is None or lookup.published is None:
             await self.follower.catch_up()
             self.position = lookup.position  # only after catching up: the store alone knows what was missed
         else:
-            for burst in lookup.news:
-                self.follower.subjects.apply_news(burst)
-            self.position = lookup.position  # even if the store fails next: partial pages use the news alone
+            for burst in lookup.published:
+                self.follower.subjects.apply_published(burst)
+            self.position = lookup.position  # even if the store fails next: partial pages use these bursts alone
             await self.follower.keep_up()
         self.follower.viewers.record_connection(lookup.connection, self.follower.clock.now())
         return lookup

@@ -12,7 +12,7 @@ from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.flow.inbox.burst_walk import LOWEST_KEY
 from notifier.flow.inbox.page import Entry
 from notifier.flow.inbox.shared_loads import SharedLoads
-from notifier.flow.inbox.subject_news import (
+from notifier.flow.inbox.subject_positions import (
     CLOCK_SKEW,
     MAX_POSITIONS,
     OLDEST_POSITION,
@@ -20,7 +20,7 @@ from notifier.flow.inbox.subject_news import (
     ChangeTimes,
     PositionTuple,
     RecentChange,
-    SubjectNews,
+    SubjectPositions,
 )
 from notifier.metrics import CacheHits, Metrics
 from notifier.ports.coordination import Clock
@@ -50,7 +50,7 @@ class SubjectCache:
     clock: Clock
     metrics: Metrics
     loads: SharedLoads[BurstKey, Burst]
-    subject_loads: SharedLoads[Subject, SubjectNews]
+    subject_loads: SharedLoads[Subject, SubjectPositions]
     extensions: SharedLoads[Extension, None]
     max_bytes: int
     run: int = MAX_POSITIONS
@@ -61,7 +61,7 @@ class SubjectCache:
     """Maximum changes in `recent`. A load during which more changes arrive is not cached."""
     revision: int = 0
     """Increases with every change of a burst, cached or not."""
-    subjects: "OrderedDict[Subject, SubjectNews]" = field(default_factory=OrderedDict)
+    subjects: "OrderedDict[Subject, SubjectPositions]" = field(default_factory=OrderedDict)
     bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
     recent_changes: "OrderedDict[BurstKey, RecentChange]" = field(default_factory=OrderedDict)
     """Changes of the last seconds. A load that was running at the time may have read an older state."""
@@ -85,8 +85,8 @@ class SubjectCache:
         self.loads.abandon()
         self.subject_loads.abandon()
         self.extensions.abandon()
-        for news in self.subjects.values():
-            news.is_followed = False
+        for listed in self.subjects.values():
+            listed.is_followed = False
         self.subjects.clear()
         self.bursts.clear()
         self.recent_changes.clear()
@@ -99,8 +99,8 @@ class SubjectCache:
         """Apply a burst that was read from the store's change feed. Repeated and older states change nothing."""
         self._apply(burst, newest=True)
 
-    def apply_news(self, burst: Burst) -> None:
-        """Apply a burst from the news, which may be late and older than the store's state.
+    def apply_published(self, burst: Burst) -> None:
+        """Apply a burst from the burst stream, which may be late and older than the store's state.
 
         It is the newest state if the burst is followed already, or if it opened after this process began to follow
         changes.
@@ -122,29 +122,29 @@ class SubjectCache:
         self.recent_changes.move_to_end(key)
         self._trim_recent(now)
         self._note_change(key.subject)
-        if news := self.subjects.get(key.subject):
-            self.size -= news.size
-            news.apply(change)
-            self.size += news.size
-        if newest and (news or kept):
+        if listed := self.subjects.get(key.subject):
+            self.size -= listed.size
+            listed.apply(change)
+            self.size += listed.size
+        if newest and (listed or kept):
             self._store(burst)
 
-    async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectNews]:
+    async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectPositions]:
         """Return what is known of each subject, loading the missing ones together. Raises StoreUnavailable."""
         missing = [subject for subject in subjects if subject not in self.subjects]
         loaded = await self._loaded(missing) if missing else {}
         self.hits.misses.inc(len(missing))
         self.hits.hits.inc(len(subjects) - len(missing))
-        all_news = list[SubjectNews]()
+        all_subjects = list[SubjectPositions]()
         for subject in subjects:
-            if news := self.subjects.get(subject):
+            if listed := self.subjects.get(subject):
                 self.subjects.move_to_end(subject)
-                all_news.append(news)
+                all_subjects.append(listed)
             else:
-                all_news.append(loaded[subject] if subject in loaded else await self._load_one(subject))
-        return all_news
+                all_subjects.append(loaded[subject] if subject in loaded else await self._load_one(subject))
+        return all_subjects
 
-    async def _loaded(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectNews]:
+    async def _loaded(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
         """Load the subjects; repeat if the cache restarted meanwhile.
 
         A load that other callers began may lack changes that this caller already knew.
@@ -177,12 +177,12 @@ class SubjectCache:
         change, kept = self.recent_changes.get(entry.key), self.bursts.get(entry.key)
         return _latest(entry, change.burst if change else None, kept)
 
-    def correct(self, news: SubjectNews, key: BurstKey, burst: Burst | None) -> bool:
+    def correct(self, listed: SubjectPositions, key: BurstKey, burst: Burst | None) -> bool:
         """Move a listed burst to its current position, or drop it. Return whether anything changed."""
-        before = news.size
-        changed = news.correct(key, burst)
-        if changed and self.subjects.get(news.subject) is news:
-            self.size += news.size - before
+        before = listed.size
+        changed = listed.correct(key, burst)
+        if changed and self.subjects.get(listed.subject) is listed:
+            self.size += listed.size - before
         return changed
 
     async def extend(self, subjects: Sequence[Subject], after: InboxPosition) -> None:
@@ -219,24 +219,26 @@ class SubjectCache:
                 self._store(burst)
         return read
 
-    async def _load_one(self, subject: Subject) -> SubjectNews:
+    async def _load_one(self, subject: Subject) -> SubjectPositions:
         """Load one subject that was evicted between two steps: the cache is too small for one viewer."""
         return (await self._load([subject]))[subject]
 
-    async def _load(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectNews]:
+    async def _load(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
         began = self._begin_read()
         lists = await self._lists(subjects)
         listed = lists.lists if lists else {}
-        news_by_subject = {
-            subject: self._news(subject, (subject_list.complete_since, LOWEST_KEY), [*reversed(subject_list.positions)])
+        by_subject = {
+            subject: self._subject_positions(
+                subject, (subject_list.complete_since, LOWEST_KEY), [*reversed(subject_list.positions)]
+            )
             for subject, subject_list in listed.items()
         }
         if lists and not self._followed_since(lists.as_of - CLOCK_SKEW):
-            await self._add_unlisted(news_by_subject, lists.as_of, began)
-        if unproven := [subject for subject in subjects if subject not in news_by_subject]:
-            news_by_subject |= await self._from_store(unproven, began)
-        self._admit(news_by_subject, followed=self._knows_changes_since(began))
-        return news_by_subject
+            await self._add_unlisted(by_subject, lists.as_of, began)
+        if unproven := [subject for subject in subjects if subject not in by_subject]:
+            by_subject |= await self._from_store(unproven, began)
+        self._admit(by_subject, followed=self._knows_changes_since(began))
+        return by_subject
 
     async def _lists(self, subjects: Sequence[Subject]) -> SubjectLists | None:
         try:
@@ -246,36 +248,40 @@ class SubjectCache:
             return None
 
     async def _add_unlisted(
-        self, news_by_subject: Mapping[Subject, SubjectNews], as_of: datetime, began: ReadBegin
+        self, by_subject: Mapping[Subject, SubjectPositions], as_of: datetime, began: ReadBegin
     ) -> None:
         """Add bursts that the index may lack: those that became readable after its last comparison with the store."""
         with self.metrics.inbox_store():
-            bursts = await self.timeline.before([*news_by_subject], None, self.run, None, as_of - VISIBILITY_DEADLINE)
+            bursts = await self.timeline.before([*by_subject], None, self.run, None, as_of - VISIBILITY_DEADLINE)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         if len(bursts) == self.run:  # older ones may be missing
-            for news in news_by_subject.values():
-                news.complete_to = max(news.complete_to, _place(bursts[-1]))
-        self._fill(news_by_subject, bursts, began)
+            for listed in by_subject.values():
+                listed.complete_to = max(listed.complete_to, _place(bursts[-1]))
+        self._fill(by_subject, bursts, began)
 
-    async def _from_store(self, subjects: Sequence[Subject], began: ReadBegin) -> Mapping[Subject, SubjectNews]:
+    async def _from_store(self, subjects: Sequence[Subject], began: ReadBegin) -> Mapping[Subject, SubjectPositions]:
         with self.metrics.inbox_store():
             bursts = await self.timeline.before(subjects, None, self.run)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         complete_to = self._end(bursts)
-        news_by_subject = {subject: self._news(subject, complete_to, []) for subject in subjects}
-        self._fill(news_by_subject, bursts, began)
-        return news_by_subject
+        by_subject = {subject: self._subject_positions(subject, complete_to, []) for subject in subjects}
+        self._fill(by_subject, bursts, began)
+        return by_subject
 
-    def _news(self, subject: Subject, complete_to: PositionTuple, places: list[PositionTuple]) -> SubjectNews:
-        return SubjectNews(subject=subject, complete_to=complete_to, positions=places, max_positions=self.max_positions)
+    def _subject_positions(
+        self, subject: Subject, complete_to: PositionTuple, places: list[PositionTuple]
+    ) -> SubjectPositions:
+        return SubjectPositions(
+            subject=subject, complete_to=complete_to, positions=places, max_positions=self.max_positions
+        )
 
     def _end(self, run: Sequence[Burst]) -> PositionTuple:
         """Return the position down to which a read of the store is complete."""
         return _place(run[-1]) if len(run) == self.run else OLDEST_POSITION
 
-    def _fill(self, news_by_subject: Mapping[Subject, SubjectNews], bursts: Sequence[Burst], began: ReadBegin) -> None:
+    def _fill(self, by_subject: Mapping[Subject, SubjectPositions], bursts: Sequence[Burst], began: ReadBegin) -> None:
         for burst in bursts:
-            news_by_subject[burst.key.subject].put(burst)
+            by_subject[burst.key.subject].put(burst)
             if self._knows_changes_since(began):
                 self._store(burst)
 
@@ -285,38 +291,36 @@ class SubjectCache:
         Only lists that are complete down to the position are extended.
         """
         whole = [
-            subject_news
-            for subject_news in map(self.subjects.get, subjects)
-            if subject_news is not None and subject_news.complete_to <= after
+            listed for listed in map(self.subjects.get, subjects) if listed is not None and listed.complete_to <= after
         ]
-        cached = {subject_news.subject: subject_news for subject_news in whole}
+        cached = {listed.subject: listed for listed in whole}
         changes = [change for change in self.recent_changes.values() if _place(change.burst) < after]
-        for subject_news in cached.values():
-            self.size -= subject_news.size
-            subject_news.complete_to = min(subject_news.complete_to, self._end(bursts))
+        for listed in cached.values():
+            self.size -= listed.size
+            listed.complete_to = min(listed.complete_to, self._end(bursts))
         for burst in bursts:
             if extended := cached.get(burst.key.subject):
                 extended.put(self._known(burst.key) or burst)
         for change in changes:
             if extended := cached.get(change.burst.key.subject):
                 extended.apply(change)
-        self.size += sum(subject_news.size for subject_news in cached.values())
+        self.size += sum(listed.size for listed in cached.values())
         self._evict()
 
-    def _admit(self, news_by_subject: Mapping[Subject, SubjectNews], *, followed: bool) -> None:
+    def _admit(self, by_subject: Mapping[Subject, SubjectPositions], *, followed: bool) -> None:
         """Cache the subjects, with all changes that arrived while they were read."""
         for change in self.recent_changes.values():
-            if news := news_by_subject.get(change.burst.key.subject):
-                news.apply(change)
-        for news in news_by_subject.values():
-            news.is_followed = followed
+            if listed := by_subject.get(change.burst.key.subject):
+                listed.apply(change)
+        for listed in by_subject.values():
+            listed.is_followed = followed
             if not followed:  # changes since then may be missing: the list serves this caller only
                 continue
-            if known := self.subjects.pop(news.subject, None):  # two concurrent loads of one subject
+            if known := self.subjects.pop(listed.subject, None):  # two concurrent loads of one subject
                 known.is_followed = False
                 self.size -= known.size
-            self.subjects[news.subject] = news
-            self.size += news.size
+            self.subjects[listed.subject] = listed
+            self.size += listed.size
         self._evict()
 
     def _store(self, burst: Burst) -> None:
@@ -324,15 +328,15 @@ class SubjectCache:
         change, before = self.recent_changes.get(burst.key), self.bursts.pop(burst.key, None)
         burst = _latest(burst, change.burst if change else None, before)
         if change is not None:
-            if burst.version > change.burst.version:  # the news will count as a repeat: invalidate pages now
+            if burst.version > change.burst.version:  # the stream entry will count as a repeat: invalidate pages now
                 self._note_change(burst.key.subject)
             self.recent_changes[burst.key] = replace(change, burst=burst, is_newest=True)
         if before is not None:
             self.size -= burst_size(before)
-            if before.opened_at != burst.opened_at and (news := self.subjects.get(burst.key.subject)):
-                self.size -= news.size
-                news.put(burst)
-                self.size += news.size
+            if before.opened_at != burst.opened_at and (listed := self.subjects.get(burst.key.subject)):
+                self.size -= listed.size
+                listed.put(burst)
+                self.size += listed.size
         self.bursts[burst.key] = burst
         self.size += burst_size(burst)
         self._evict()
@@ -373,9 +377,9 @@ class SubjectCache:
                 _, burst = self.bursts.popitem(last=False)
                 self.size -= burst_size(burst)
             else:
-                _, news = self.subjects.popitem(last=False)
-                news.is_followed = False
-                self.size -= news.size
+                _, listed = self.subjects.popitem(last=False)
+                listed.is_followed = False
+                self.size -= listed.size
 
 
 def _place(burst: Burst) -> PositionTuple:

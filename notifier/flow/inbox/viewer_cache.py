@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import Badge, Page
-from notifier.flow.inbox.subject_news import CLOCK_SKEW, ChangeTimes
+from notifier.flow.inbox.subject_positions import CLOCK_SKEW, ChangeTimes
 from notifier.metrics import CacheHits
 from notifier.ports.inbox_versions import (
     ALL_MEMBERS,

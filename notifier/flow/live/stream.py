@@ -231,16 +231,16 @@ class Stream:
 
         Visibility is checked again, because a burst may have been hidden since it was queued.
         """
-        news = [StreamUpdate(event=StreamEvent.RESET)] if self.needs_reset else []
-        news += [item for event, entry in self.waiting.values() if (item := _queued_update(event, entry, view))]
-        news += [item for entry in self.remarked.values() if (item := _mark_update(entry, view))]
+        updates = [StreamUpdate(event=StreamEvent.RESET)] if self.needs_reset else []
+        updates += [item for event, entry in self.waiting.values() if (item := _queued_update(event, entry, view))]
+        updates += [item for entry in self.remarked.values() if (item := _mark_update(entry, view))]
         if badge is not None and badge != self.sent_badge:
-            news.append(StreamUpdate(event=StreamEvent.COUNT, badge=badge))
+            updates.append(StreamUpdate(event=StreamEvent.COUNT, badge=badge))
             self.sent_badge = badge
         self.waiting.clear()
         self.remarked.clear()
         self.needs_reset = False
-        return news
+        return updates
 
 
 def _queued_update(event: StreamEvent, entry: Entry, view: InboxView) -> StreamUpdate | None:

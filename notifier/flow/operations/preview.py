@@ -46,7 +46,7 @@ class AccountPreview:
     tiers: Mapping[Tier, TierForecast] | None = None
     """None if nothing would be fanned out."""
     dormant: int = 0
-    dormant_phones: int = 0
+    dormant_alerted: int = 0
     suppressed: Mapping[str, int] | None = None
 
 
@@ -118,7 +118,7 @@ class Preview:
             preview,
             tiers=self._tier_forecasts(forecast),
             dormant=forecast.dormant,
-            dormant_phones=forecast.dormant_phones,
+            dormant_alerted=forecast.dormant_alerted,
             suppressed=dict(forecast.suppressed),
         )
 

@@ -40,10 +40,10 @@ class Coordinator:
             heads = self._heads(waiting)
             known = self.bursts.known_events({s: [record.mention.event for record in waiting[s]] for s in heads})
             decided = {s: self._advance(head, waiting[s], known[s]) for s, head in heads.items()}
-            news = [head for subject, head in decided.items() if head is not heads[subject]]
-            won, published = self.publisher.swap_and_publish(news)
+            changed_heads = [head for subject, head in decided.items() if head is not heads[subject]]
+            won, published = self.publisher.swap_and_publish(changed_heads)
             self._cache_heads(published)
-            settled = won | (set(heads) - {head.subject for head in news})
+            settled = won | (set(heads) - {head.subject for head in changed_heads})
             waiting = {subject: mentions for subject, mentions in waiting.items() if subject not in settled}
         # Check again after writing: a retraction stored meanwhile cannot have found these mentions. A crash before this
         # line repeats the batch, which returns here with all of its mentions. That includes mentions written before the

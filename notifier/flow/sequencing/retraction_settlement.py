@@ -115,9 +115,9 @@ class RetractionSettlement:
         while waiting:
             heads = self.publisher.finish(waiting)
             decided = {subject: self._next_head(head, waiting[subject]) for subject, head in heads.items()}
-            news = [head for subject, head in decided.items() if head is not heads[subject]]
-            won, _ = self.publisher.swap_and_publish(news)
-            settled = won | (set(heads) - {head.subject for head in news})
+            changed_heads = [head for subject, head in decided.items() if head is not heads[subject]]
+            won, _ = self.publisher.swap_and_publish(changed_heads)
+            settled = won | (set(heads) - {head.subject for head in changed_heads})
             waiting = {subject: locations for subject, locations in waiting.items() if subject not in settled}
 
     def _next_head(self, head: Head, places: Sequence[MentionLocation]) -> Head:
@@ -173,8 +173,8 @@ class RetractionSettlement:
 
 def current_mentions(retractions: Retractions, mentions: Sequence[Mention]) -> Sequence[Mention]:
     """Return each mention as the retractions of its tweet and its author leave it."""
-    retractions_by_trail = retractions.read_current({key for mention in mentions for key in retraction_keys(mention)})
-    return [apply_retractions(mention, retractions_by_trail) for mention in mentions]
+    retractions_by_key = retractions.read_current({key for mention in mentions for key in retraction_keys(mention)})
+    return [apply_retractions(mention, retractions_by_key) for mention in mentions]
 
 
 def _by_subject(places: Iterable[MentionLocation]) -> dict[Subject, list[MentionLocation]]:

@@ -210,7 +210,7 @@ def digest(number: int, *texts: str, **changes: Any) -> Item:
         digest={
             "date": str(template["opened_at"])[:10],
             "accounts": [{"account": "nova", "count": len(texts)}],
-            "inside": [summary | {"text": text} for summary, text in zip(summaries, texts, strict=True)],
+            "bursts": [summary | {"text": text} for summary, text in zip(summaries, texts, strict=True)],
             "more": False,
         },
         **changes,

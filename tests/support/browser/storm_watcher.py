@@ -53,7 +53,7 @@ class Watcher:
         self.free_at = pressed + BETWEEN
         with self.page.expect_response("**/demo/storm") as answered:
             self.page.click("#storm")
-        says = answered.value.json()["says"]
+        says = answered.value.json()["message"]
         assert "a new burst" in says, says
         seen = self._read(before, pressed)
         delivered(self.page)

@@ -1,4 +1,4 @@
-"""In-memory archive: read access to all stored bursts, plans, seals and rows."""
+"""In-memory archive: read access to all stored bursts, plans, audience snapshots and rows."""
 
 from collections.abc import Iterator
 
@@ -8,15 +8,21 @@ from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey
 from notifier.ports.ledger import StoredRow
 from tests.support.fakes.bursts import MemoryBursts
-from tests.support.fakes.inbox import MemoryInbox, MemorySeals
+from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore
 from tests.support.fakes.ledger import MemoryLedger
 
 
 class MemoryArchive:
-    def __init__(self, bursts: MemoryBursts, ledger: MemoryLedger, seals: MemorySeals, inbox: MemoryInbox) -> None:
+    def __init__(
+        self,
+        bursts: MemoryBursts,
+        ledger: MemoryLedger,
+        audience_snapshots: MemoryAudienceSnapshots,
+        inbox: MemoryInboxStore,
+    ) -> None:
         self._bursts = bursts
         self._ledger = ledger
-        self._seals = seals
+        self._audience_snapshots = audience_snapshots
         self._inbox = inbox
 
     def bursts(self) -> Iterator[Burst]:
@@ -26,7 +32,7 @@ class MemoryArchive:
         return iter(self._ledger.read(self._ledger.planned()).values())
 
     def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]:
-        return iter(self._seals.of(burst))
+        return iter(self._audience_snapshots.of(burst))
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
         stored = (StoredRow(member_range=member_range, row=row) for member_range, row in self._inbox.stored())

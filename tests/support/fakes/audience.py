@@ -77,7 +77,7 @@ Name = tuple[SetKind, int, int]
 
 
 @dataclass(slots=True)
-class MemoryStays:
+class MemoryActiveSets:
     kept: dict[Name, tuple[int, Bits]] = field(default_factory=dict)
 
     def read_active(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:

@@ -14,7 +14,7 @@ REMEMBERED = timedelta(hours=24)
 
 
 @dataclass(slots=True)
-class MemoryRecent:
+class MemoryRecentEvents:
     clock: Clock
     known: dict[EventId, tuple[str, datetime]] = field(default_factory=dict)
 
@@ -37,7 +37,7 @@ class MemoryRecent:
 
 
 @dataclass(slots=True)
-class MemoryBuckets:
+class MemoryTokenBuckets:
     clock: Clock
     held: dict[str, TokenBucket] = field(default_factory=dict)
 
@@ -62,7 +62,7 @@ class MemoryBuckets:
 
 
 @dataclass(slots=True)
-class MemoryPressure:
+class MemoryBackpressure:
     clock: Clock
     stored: tuple[float, datetime] | None = None
 

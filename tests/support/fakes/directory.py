@@ -82,7 +82,7 @@ class MemoryDirectory:
 
 
 @dataclass(slots=True)
-class MemoryFlags:
+class MemoryAccountFlags:
     kept: dict[FlagKey, FlagRow] = field(default_factory=dict)
 
     def write(self, rows: Iterable[FlagRow]) -> None:

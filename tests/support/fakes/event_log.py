@@ -30,7 +30,7 @@ class _Group:
     commits: dict[str, int] = field(default_factory=dict)
 
 
-class MemoryLog:
+class MemoryEventLog:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.partitions: dict[str, list[Record]] = defaultdict(list)
@@ -60,7 +60,7 @@ class MemoryLog:
 
 
 class MemoryConsumer:
-    def __init__(self, log: MemoryLog, group: _Group, stream: str, owner: str) -> None:
+    def __init__(self, log: MemoryEventLog, group: _Group, stream: str, owner: str) -> None:
         self.owner = owner
         self._log = log
         self._group = group

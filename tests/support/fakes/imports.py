@@ -6,7 +6,7 @@ from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.follow_import import Keys, merge_runs
 
 
-class MemoryEdges:
+class MemoryFollowRuns:
     def __init__(self, blocks: int = 2) -> None:
         self._blocks = blocks
         """Number of blocks per chunk."""

@@ -1,4 +1,4 @@
-"""In-memory inbox, seals and timeline; rows have the same key as in every store."""
+"""In-memory inbox, audience snapshots and timeline; rows have the same key as in every store."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -16,43 +16,43 @@ from tests.support.fakes.bursts import MemoryBursts
 # Seals.
 
 
-class MemorySeals:
+class MemoryAudienceSnapshots:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._seals: dict[BurstKey, dict[int, tuple[datetime, AudienceSnapshot]]] = {}
+        self._audience_snapshots: dict[BurstKey, dict[int, tuple[datetime, AudienceSnapshot]]] = {}
 
     def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, AudienceSnapshot]:
-        stored = self._seals.get(burst, {})
+        stored = self._audience_snapshots.get(burst, {})
         return {shard: stored[shard][1] for shard in shards if shard in stored}
 
     def read_tier(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
-        return {shard: seal.for_tier(tier) for shard, seal in self.read(burst, shards).items()}
+        return {shard: snapshot.for_tier(tier) for shard, snapshot in self.read(burst, shards).items()}
 
     def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
-        return {shard: seal.members_to_alert(tier) for shard, seal in self.read(burst, shards).items()}
+        return {shard: snapshot.members_to_alert(tier) for shard, snapshot in self.read(burst, shards).items()}
 
     def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
-        return {shard: seal.counts() for shard, seal in self.read(burst, shards).items()}
+        return {shard: snapshot.counts() for shard, snapshot in self.read(burst, shards).items()}
 
     def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
         now = self._clock.now()
-        stored = self._seals.setdefault(burst, {})
-        return [stored.setdefault(seal.shard, (now, seal))[1] for seal in snapshots]
+        stored = self._audience_snapshots.setdefault(burst, {})
+        return [stored.setdefault(snapshot.shard, (now, snapshot))[1] for snapshot in snapshots]
 
     def of(self, burst: BurstKey) -> Sequence[AudienceSnapshot]:
-        """Return all seals of a burst by shard."""
-        return [seal for _, (_, seal) in sorted(self._seals.get(burst, {}).items())]
+        """Return all snapshots of a burst by shard."""
+        return [snapshot for _, (_, snapshot) in sorted(self._audience_snapshots.get(burst, {}).items())]
 
     def sweep(self, now: datetime, limit: int) -> int:
-        """Delete old seals. The inbox's sweep calls this, because both are swept together."""
+        """Delete old snapshots. The inbox's sweep calls this, because both are swept together."""
         old = [
             (burst, shard)
-            for burst, stored in self._seals.items()
-            for shard, (sealed_at, _) in stored.items()
-            if sealed_at + SNAPSHOT_KEPT_FOR <= now
+            for burst, stored in self._audience_snapshots.items()
+            for shard, (written_at, _) in stored.items()
+            if written_at + SNAPSHOT_KEPT_FOR <= now
         ][:limit]
         for burst, shard in old:
-            del self._seals[burst][shard]
+            del self._audience_snapshots[burst][shard]
         return len(old)
 
 
@@ -63,9 +63,9 @@ Key = tuple[BurstKey, Tier]
 """Key within the partition."""
 
 
-class MemoryInbox:
-    def __init__(self, seals: MemorySeals) -> None:
-        self._seals = seals
+class MemoryInboxStore:
+    def __init__(self, audience_snapshots: MemoryAudienceSnapshots) -> None:
+        self._audience_snapshots = audience_snapshots
         self._partitions: dict[Partition, dict[Key, InboxRow]] = {}
 
     def write(self, rows: Sequence[InboxRows], on_progress: Callable[[], None] = lambda: None) -> None:
@@ -81,7 +81,7 @@ class MemoryInbox:
         swept = 0
         while expired and swept < limit:
             swept += len(self._partitions.pop(expired.pop(0)))
-        return swept + self._seals.sweep(now, limit - swept) if swept < limit else swept
+        return swept + self._audience_snapshots.sweep(now, limit - swept) if swept < limit else swept
 
     def in_range(self, member_range: int) -> Iterator[InboxRow]:
         """Iterate over the rows of a range, unordered."""
@@ -99,7 +99,7 @@ class MemoryInbox:
 
 
 class MemoryTimeline:
-    def __init__(self, bursts: MemoryBursts, inbox: MemoryInbox) -> None:
+    def __init__(self, bursts: MemoryBursts, inbox: MemoryInboxStore) -> None:
         self._bursts = bursts
         self._inbox = inbox
 

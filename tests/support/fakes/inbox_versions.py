@@ -12,15 +12,15 @@ from notifier.ports.inbox_versions import (
     CHANGE_MARK_TTL,
     MAX_CHANGED_BURSTS,
     REMEMBERED_TTL,
+    BurstStreamPosition,
     ChangesSince,
     FeedPosition,
-    NewsPosition,
     RememberedViewer,
     Scope,
     VersionLookup,
 )
 from tests.support.fakes.bursts import MemoryBursts
-from tests.support.fakes.live_bus import MemoryBus
+from tests.support.fakes.live_bus import MemoryLiveBus
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class _Entry:
 @dataclass(slots=True, kw_only=True)
 class MemoryVersions:
     clock: Clock
-    bus: MemoryBus
+    bus: MemoryLiveBus
     entries: dict[Scope, _Entry] = field(default_factory=dict)
     viewers: dict[UserId, RememberedViewer] = field(default_factory=dict)
     connection: int = 1
@@ -95,7 +95,7 @@ class MemoryVersions:
         self.entries.clear()
         self.viewers.clear()
         self._life += 1
-        self._from = len(self.bus.news)
+        self._from = len(self.bus.stream)
 
     def start_change(self, scopes: Collection[Scope], change: str) -> None:
         self._require()
@@ -124,12 +124,12 @@ class MemoryVersions:
             connection=self.connection,
         )
 
-    def news(self, after: NewsPosition | None) -> tuple[list[Burst] | None, NewsPosition]:
-        position = NewsPosition(f"{self._life}-{len(self.bus.news)}")
+    def published(self, after: BurstStreamPosition | None) -> tuple[list[Burst] | None, BurstStreamPosition]:
+        position = BurstStreamPosition(f"{self._life}-{len(self.bus.stream)}")
         if after is None:
             return [], position
         life, _, at = after.partition("-")
-        items = self.bus.news[int(at) :]
+        items = self.bus.stream[int(at) :]
         bursts = [item for item in items if isinstance(item, Burst)]
         whole = int(life) == self._life and int(at) >= self._from and len(bursts) == len(items)
         return (bursts if whole else None), position
@@ -180,14 +180,14 @@ class MemoryInboxVersions:
     shared: MemoryVersions
 
     async def look_up(
-        self, scopes: Collection[Scope], after: NewsPosition | None, users: Collection[UserId] = ()
+        self, scopes: Collection[Scope], after: BurstStreamPosition | None, users: Collection[UserId] = ()
     ) -> VersionLookup:
         versions = self.shared.read(scopes)
-        news, position = self.shared.news(after)
+        bursts, position = self.shared.published(after)
         return VersionLookup(
             versions=versions.versions,
             changing=versions.changing,
-            news=news,
+            published=bursts,
             position=position,
             remembered={user: viewer for user in users if (viewer := self.shared.recall(user))},
             connection=versions.connection,

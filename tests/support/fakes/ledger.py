@@ -53,7 +53,7 @@ class MemoryLedger:
         self._plans: dict[BurstKey, Plan] = {}
         self._open: set[BurstKey] = set()
         self.asleep: dict[BurstKey, DeferredBurst] = {}
-        """Written by MemorySleepers."""
+        """Written by MemoryDeferredBursts."""
         self._cells: dict[BurstKey, dict[tuple[Slice, Fact, int], LedgerEntry]] = {}
         self._read: dict[BurstKey, tuple[object, BurstProgress]] = {}
 
@@ -103,7 +103,7 @@ class MemoryLedger:
 # Deferred bursts.
 
 
-class MemorySleepers:
+class MemoryDeferredBursts:
     def __init__(self, ledger: MemoryLedger) -> None:
         self._ledger = ledger
 

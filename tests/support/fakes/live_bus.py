@@ -10,12 +10,12 @@ from notifier.ports.live_bus import CAUGHT_UP_INTERVAL, LiveMessage, MarksChange
 
 
 @dataclass(slots=True)
-class MemoryBus:
+class MemoryLiveBus:
     """Implements both ports. With listeners, it works in a single event loop."""
 
     published: list[Burst] = field(default_factory=list)
-    news: "list[Burst | MissedUpdates]" = field(default_factory=list)
-    """The news that caching processes follow."""
+    stream: "list[Burst | MissedUpdates]" = field(default_factory=list)
+    """Everything published, which caching processes follow."""
     lines: "list[asyncio.Queue[LiveMessage | CacheUnavailable]]" = field(default_factory=list)
     away: bool = False
     """New listeners are rejected."""
@@ -27,7 +27,7 @@ class MemoryBus:
     def publish(self, messages: Sequence[Burst | MissedUpdates]) -> None:
         if self.stalled:
             raise CacheUnavailable("It stalls.")
-        self.news.extend(messages)
+        self.stream.extend(messages)
         self.published.extend(message for message in messages if isinstance(message, Burst))
         self._send(messages)
 

@@ -11,7 +11,7 @@ from notifier.domain.ids import UserId
 from notifier.ports.coordination import Clock
 
 
-class MemoryHolds:
+class MemoryHeldMentions:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.by_event: dict[EventId, HeldMention] = {}
@@ -48,7 +48,7 @@ class MemoryHolds:
 # Verdicts that operators set for authors, with a list as audit log.
 
 
-class MemoryReaches:
+class MemoryReachLimits:
     def __init__(self) -> None:
         self._verdicts: dict[UserId, ReachLimit] = {}
         self.audit: list[ReachLimit] = []

@@ -124,7 +124,9 @@ class MemoryPeople:
 
     def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
         member = self._member(user)
-        before = self.wants(member).get(subject, SubjectPreference(subject=subject, member=member, at=ALWAYS))
+        before = self.subject_preferences(member).get(
+            subject, SubjectPreference(subject=subject, member=member, at=ALWAYS)
+        )
         self.say(replace(PreferencePatch(volume=volume).change_for(before, ALWAYS), visible_from=None))
 
     def say(self, change: PreferenceChange) -> None:
@@ -154,18 +156,18 @@ class MemoryPeople:
             **{field_name: getattr(change, field_name) for field_name, change in changes.items()},
         )
 
-    def own_wants(self, member: Member) -> Mapping[Subject, SubjectPreference]:
-        wants = dict[Subject, SubjectPreference]()
+    def own_preferences(self, member: Member) -> Mapping[Subject, SubjectPreference]:
+        subject_preferences = dict[Subject, SubjectPreference]()
         for subject, changes in self.words.get(member, {}).items():
             if not changes:
                 continue
             fields = {name: getattr(change, name) for name, change in changes.items()}
             latest = max(change.at for change in changes.values())
-            wants[subject] = SubjectPreference(subject=subject, member=member, at=latest, **fields)
-        return wants
+            subject_preferences[subject] = SubjectPreference(subject=subject, member=member, at=latest, **fields)
+        return subject_preferences
 
-    def wants(self, member: Member) -> Mapping[Subject, SubjectPreference]:
-        return current_preferences(member, self.own_wants(member).values(), self.mutes.values())
+    def subject_preferences(self, member: Member) -> Mapping[Subject, SubjectPreference]:
+        return current_preferences(member, self.own_preferences(member).values(), self.mutes.values())
 
     def known(self) -> dict[Member, Viewer]:
         """Return the viewers of all members with any row."""
@@ -175,8 +177,12 @@ class MemoryPeople:
         return {member: self._viewer(user, member) for member, user in members.items()}
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
-        follows, wants, overall = self._follows(member), self.wants(member), self.overall(member)
-        user_blocks = self._partings(member, follows)
+        follows, subject_preferences, overall = (
+            self._follows(member),
+            self.subject_preferences(member),
+            self.overall(member),
+        )
+        user_blocks = self._user_blocks(member, follows)
         marks = Marks(
             seen_at=self._seen_at.get(member),
             also_seen=frozenset(self._newer[member]),
@@ -184,14 +190,14 @@ class MemoryPeople:
         )
         return Viewer(
             user=user,
-            follows=visible_after_unblock(visible_from(follows, wants, overall), user_blocks),
+            follows=visible_after_unblock(visible_from(follows, subject_preferences, overall), user_blocks),
             blocked=blocked_accounts(user_blocks),
-            volume=own_volumes(wants),
+            volume=own_volumes(subject_preferences),
             marks=marks,
             account_preferences=overall,
         )
 
-    def _partings(self, member: Member, follows: Collection[Subject]) -> BlockEnds:
+    def _user_blocks(self, member: Member, follows: Collection[Subject]) -> BlockEnds:
         rows = self._apart.get(member, {})
         blockers = sorted(peer for peer, side in rows if side is BlockDirection.BLOCKED_BY)
         known = {*blockers[: self._most_blockers], *subject_owners(follows)}
@@ -201,7 +207,9 @@ class MemoryPeople:
 
     def _patch(self, user: UserId, subject: Subject, patch: PreferencePatch, now: datetime = ALWAYS) -> None:
         member = self._member(user)
-        before = self.wants(member).get(subject, SubjectPreference(subject=subject, member=member, at=ALWAYS))
+        before = self.subject_preferences(member).get(
+            subject, SubjectPreference(subject=subject, member=member, at=ALWAYS)
+        )
         self.say(patch.change_for(before, now))
 
     def _member(self, user: UserId) -> Member:

@@ -26,7 +26,7 @@ from tests.support.fakes.people import MemoryPeople
 
 
 @dataclass(slots=True)
-class MemoryPaces:
+class MemoryProviderRates:
     terms: Mapping[Platform, ProviderLimit] = field(default_factory=lambda: PROVIDER_LIMITS)
     paces: dict[Platform, ProviderRate] = field(default_factory=dict)
 
@@ -44,7 +44,7 @@ class MemoryPaces:
 
 
 @dataclass(slots=True)
-class MemoryCaps:
+class MemoryFrequencyCaps:
     caps: CapLimits = field(default_factory=CapLimits)
     days: dict[Member, AlertHistory] = field(default_factory=dict)
 
@@ -61,7 +61,7 @@ class MemoryCaps:
 
 
 @dataclass(slots=True)
-class MemoryTabReport:
+class MemoryInboxLatencyReport:
     clock: Clock
     reports: dict[str, tuple[timedelta, datetime]] = field(default_factory=dict)
 
@@ -76,7 +76,7 @@ class MemoryTabReport:
 
 
 @dataclass(slots=True)
-class MemoryLineReport:
+class MemoryCircuitReport:
     clock: Clock
     reports: dict[str, tuple[OpenCircuit, datetime]] = field(default_factory=dict)
 
@@ -95,7 +95,7 @@ class MemoryLineReport:
 SOON = timedelta(seconds=10)
 
 
-class MemoryPhones:
+class MemoryProvider:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.arrived: list[tuple[Alert, Device]] = []
@@ -120,7 +120,7 @@ class MemoryPhones:
 # Send log.
 
 
-class MemorySent:
+class MemorySendLog:
     def __init__(self) -> None:
         self.windows: dict[SendLogKey, dict[int, SendWindow]] = defaultdict(dict)
         """Batches by number."""
@@ -153,7 +153,7 @@ class MemorySent:
 # Push suppression: deleted users, and users to which the predicate denies an alert.
 
 
-class MemorySpared:
+class MemoryPushSuppressions:
     def __init__(self, people: MemoryPeople, directory: MemoryDirectory) -> None:
         self._people = people
         self._directory = directory

@@ -12,7 +12,7 @@ from notifier.ports.event_log import DeadLetter
 from notifier.ports.retractions import MentionLocation
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.dead_letters import MemoryDeadLetters
-from tests.support.fakes.moderation import MemoryHolds
+from tests.support.fakes.moderation import MemoryHeldMentions
 
 
 class MemoryRetractions:
@@ -50,8 +50,8 @@ class MemoryRetractions:
 # Other places where an author's text may remain.
 
 
-class MemoryTraces:
-    def __init__(self, holds: MemoryHolds, dead_letters: MemoryDeadLetters) -> None:
+class MemoryErasureTargets:
+    def __init__(self, holds: MemoryHeldMentions, dead_letters: MemoryDeadLetters) -> None:
         self._holds = holds
         self._dead_letters = dead_letters
 

@@ -16,7 +16,7 @@ from notifier.ports.users import Pair
 from tests.support.fakes.people import MemoryPeople
 
 
-class MemoryPartings:
+class MemoryUserBlocks:
     def __init__(self, people: MemoryPeople) -> None:
         self._people = people
         self._current: dict[tuple[UserId, UserId], UserBlock] = {}
@@ -33,7 +33,7 @@ class MemoryPartings:
 # Preferences for subjects and account-wide.
 
 
-class MemoryWants:
+class MemorySubjectPreferences:
     def __init__(self, people: MemoryPeople) -> None:
         self._people = people
 
@@ -45,11 +45,13 @@ class MemoryWants:
         self._people.mutes |= {(mute.block, mute.subject): mute for mute in mutes}
 
     def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
-        own = {(subject, member): self._people.own_wants(member).get(subject) for subject, member in pairs}
+        own = {(subject, member): self._people.own_preferences(member).get(subject) for subject, member in pairs}
         return {pair: want for pair, want in own.items() if want is not None}
 
     def member_sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
-        own_by_member = [self._people.own_wants(member) for member in self._people.words if shard_of(member) == shard]
+        own_by_member = [
+            self._people.own_preferences(member) for member in self._people.words if shard_of(member) == shard
+        ]
         mutes = [
             mute
             for (block, muted), mute in self._people.mutes.items()
@@ -60,7 +62,7 @@ class MemoryWants:
         )
 
 
-class MemoryOveralls:
+class MemoryAccountPreferences:
     def __init__(self, people: MemoryPeople) -> None:
         self._people = people
 
@@ -80,13 +82,13 @@ class MemoryOveralls:
 class MemoryPreferences:
     def __init__(self, people: MemoryPeople) -> None:
         self._people = people
-        self._wants = MemoryWants(people)
+        self._subject_preferences = MemorySubjectPreferences(people)
 
     async def read(self, member: Member) -> Mapping[Subject, SubjectPreference]:
-        return self._people.wants(member)
+        return self._people.subject_preferences(member)
 
     async def write(self, change: PreferenceChange) -> None:
-        self._wants.write([change])
+        self._subject_preferences.write([change])
 
     async def read_account(self, member: Member) -> AccountPreferences:
         return self._people.overall(member)

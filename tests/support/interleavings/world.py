@@ -27,8 +27,8 @@ from notifier.wiring.inbox import build_inbox, build_versioned_preferences
 from tests.support.fakes.audience import MemoryActivity, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
 from tests.support.fakes.clock import START, CountedNonces, ManualClock
-from tests.support.fakes.directory import MemoryDirectory, MemoryFlags
-from tests.support.fakes.inbox import MemoryInbox, MemorySeals, MemoryTimeline
+from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
+from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_versions import (
     MemoryBurstChanges,
     MemoryInboxVersions,
@@ -37,7 +37,7 @@ from tests.support.fakes.inbox_versions import (
     MemoryViewerVersions,
 )
 from tests.support.fakes.ledger import MemoryClaims, MemoryLedger
-from tests.support.fakes.live_bus import MemoryBus
+from tests.support.fakes.live_bus import MemoryLiveBus
 from tests.support.fakes.people import MemoryPeople
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.fakes.user_preferences import MemoryPreferences
@@ -67,10 +67,10 @@ class World:
         self.clock, self.nonces = ManualClock(), CountedNonces()
         self.bursts, self.directory = MemoryBursts(), MemoryDirectory()
         self.directory.enrol([DirectoryEntry(user=user, member=member) for user, member in MEMBERS.items()])
-        flags = MemoryFlags()
+        flags = MemoryAccountFlags()
         flags.write([FlagRow(flag=Flag.VIP, member=MEMBERS[KIM], is_set=True, sequence=1)])
         self.people = MemoryPeople(self.directory, flags=flags)
-        self.bus, self.heads, self.pull = MemoryBus(), MemoryHeads(), MemoryPullIndex(self.clock)
+        self.bus, self.heads, self.pull = MemoryLiveBus(), MemoryHeads(), MemoryPullIndex(self.clock)
         self.versions = MemoryVersions(clock=self.clock, bus=self.bus)
         self.people.follow(KIM, OF_NOVA, SINCE)
         self.people.follow(LEE, OF_LYRA, SINCE)
@@ -159,7 +159,9 @@ class World:
         return ReadPorts(
             people=self.store(self.people, "people"),
             preferences=self.store(MemoryPreferences(self.people), "preferences"),
-            timeline=self.store(MemoryTimeline(self.bursts, MemoryInbox(MemorySeals(self.clock))), "timeline"),
+            timeline=self.store(
+                MemoryTimeline(self.bursts, MemoryInboxStore(MemoryAudienceSnapshots(self.clock))), "timeline"
+            ),
             burst_changes=self.store(MemoryBurstChanges(self.bursts), "burst_changes"),
             pull=self._cache(self.pull, "pull"),
             activity=MemoryActivity(),

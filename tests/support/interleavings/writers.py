@@ -13,7 +13,7 @@ from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.versioned_ports import VersionedDirectory, VersionedFollows, VersionedUserBlocks
 from notifier.ports.directory import DirectoryEntry
 from tests.support.fakes.audience import MemoryFollows
-from tests.support.fakes.user_preferences import MemoryPartings
+from tests.support.fakes.user_preferences import MemoryUserBlocks
 from tests.support.interleavings.world import (
     FIRST,
     KIM,
@@ -65,7 +65,7 @@ def follow_many(world: World) -> None:
 
 
 def block(world: World) -> None:
-    stored = world.store(MemoryPartings(world.people), "partings")
+    stored = world.store(MemoryUserBlocks(world.people), "partings")
     partings = VersionedUserBlocks(user_blocks=stored, invalidation=world.invalidation())
     parting = UserBlock(
         blocker=KIM,

@@ -24,9 +24,9 @@ from tests.support.simulator.checks_push import alert_violations
 from tests.support.simulator.inbox_visits import run_sync
 from tests.support.simulator.population import BUDGETED, SHARDS
 from tests.support.simulator.script import Script
-from tests.support.simulator.seal_observer import seal_contradictions
 from tests.support.simulator.simulation import World
 from tests.support.simulator.snapshot import StateReader, key_of
+from tests.support.simulator.snapshot_observer import snapshot_contradictions
 
 # Content of bursts after retractions, compared with what the oracle leaves.
 
@@ -87,7 +87,7 @@ def violations_of(world: World) -> list[str]:
             world.visits.wrong,
             world.logged_errors.messages,
             world.visits.hidden_by_tokens(),
-            world.seal_observer.wrong,
+            world.snapshot_observer.wrong,
             _sequenced(world),
             content_violations(world.state_reader),
             _lanes(world),
@@ -181,7 +181,7 @@ def _committed(world: World) -> Iterator[str]:
     """Check that everything is committed: a new reader receives no record."""
     world.state.clock.advance(timedelta(seconds=30))
     for stream, group in GROUPS.items():
-        for logged in world.state.log.subscribe(stream, group, "judge").poll(1_000, timedelta(0)):
+        for logged in world.state.log.subscribe(stream, group, "checks").poll(1_000, timedelta(0)):
             yield f"{logged.partition}/{logged.offset} was never committed"
 
 
@@ -194,14 +194,14 @@ def _delivered(world: World) -> Iterator[str]:
     oracle = world.state_reader.oracle()
     rows = _rows(world)
     for account in world.state.archive.burst_progress():
-        seals = list(world.state.archive.audience_snapshots(account.plan.burst))
+        snapshots = list(world.state.archive.audience_snapshots(account.plan.burst))
         seen = oracle.bursts[key_of(account.plan.burst)]
         yield from _ended(account)
-        for seal in seals:
-            yield from _sealed(world, oracle, seen, seal, account.plan.burst)
-        yield from _balanced(account, seals)
-        yield from _planned(world, oracle, seen, seals)
-        yield from _written(account, seals, rows)
+        for snapshot in snapshots:
+            yield from _consistent_snapshot(world, oracle, seen, snapshot, account.plan.burst)
+        yield from _balanced(account, snapshots)
+        yield from _planned(world, oracle, seen, snapshots)
+        yield from _written(account, snapshots, rows)
     yield from (f"{member} has {n} rows of {key} in {tier}" for (key, tier, member), n in rows.items() if n > 1)
     for stored in world.state.archive.rows():
         if stored.row.opened_at != world.state.bursts.by_key[stored.row.burst].opened_at:
@@ -216,49 +216,54 @@ def _ended(account: BurstProgress) -> Iterator[str]:
     )
 
 
-def _sealed(
-    world: World, oracle: Oracle, seen: ObservedBurst, seal: AudienceSnapshot, burst: BurstKey
+def _consistent_snapshot(
+    world: World, oracle: Oracle, seen: ObservedBurst, snapshot: AudienceSnapshot, burst: BurstKey
 ) -> Iterator[str]:
-    """Check each seal against the sets as its worker read them. Changes in flight may or may not be included."""
+    """Check an audience snapshot against the sets as its worker read them.
+
+    Changes in flight may or may not be included."""
     actual = ShardTiers(
-        tiers={str(tier): frozenset(members(seal.tiers[tier], seal.shard)) for tier in TIERS},
-        dormant=seal.dormant,
-        suppressed=sum(seal.suppressed.values()),
-        push=frozenset(members(seal.to_alert, seal.shard)),
+        tiers={str(tier): frozenset(members(snapshot.tiers[tier], snapshot.shard)) for tier in TIERS},
+        dormant=snapshot.dormant,
+        suppressed=sum(snapshot.suppressed.values()),
+        push=frozenset(members(snapshot.to_alert, snapshot.shard)),
     )
-    possible = world.seal_observer.sealed[burst, seal.shard]
+    possible = world.snapshot_observer.possible_by_shard[burst, snapshot.shard]
     opened = replace(seen, left_to="")
-    for text in seal_contradictions(
-        oracle, actual, {opened.left_to: opened, seen.left_to: seen}.values(), seal.shard, possible
+    for text in snapshot_contradictions(
+        oracle, actual, {opened.left_to: opened, seen.left_to: seen}.values(), snapshot.shard, possible
     ):
-        yield f"the seal of {seen.key}, shard {seal.shard}, contradicts the sets that its worker read: {text}"
+        yield f"the snapshot of {seen.key}, shard {snapshot.shard}, differs from the sets that its worker read: {text}"
 
 
-def _balanced(account: BurstProgress, seals: list[AudienceSnapshot]) -> Iterator[str]:
-    sums = recipient_totals(account, [seal.counts() for seal in seals], throttles=(), now=account.plan.opened_at)
+def _balanced(account: BurstProgress, snapshots: list[AudienceSnapshot]) -> Iterator[str]:
+    sums = recipient_totals(
+        account, [snapshot.counts() for snapshot in snapshots], throttles=(), now=account.plan.opened_at
+    )
     if not sums.is_balanced or sums.in_flight or sums.parked or sums.dead:
-        yield f"the books of {account.plan.burst} don't balance: {sums}"
+        yield f"the totals of {account.plan.burst} don't balance: {sums}"
     shards = {shard for first, last in account.plan.ranges for shard in range(first, last + 1)}
-    if shards - {seal.shard for seal in seals}:
-        yield f"{account.plan.burst} has unsealed shards: {sorted(shards - {seal.shard for seal in seals})}"
+    if shards - {snapshot.shard for snapshot in snapshots}:
+        missing = sorted(shards - {snapshot.shard for snapshot in snapshots})
+        yield f"{account.plan.burst} has shards without an audience snapshot: {missing}"
 
 
-def _planned(world: World, oracle: Oracle, seen: ObservedBurst, seals: list[AudienceSnapshot]) -> Iterator[str]:
-    """Check that every shard with recipients has a seal, and that a burst on the pull path alone has none."""
-    sealed = {seal.shard for seal in seals}
-    if seen.spared and sealed:
-        yield f"{seen.key} is not to be fanned out, and has seals of {sorted(sealed)}"
+def _planned(world: World, oracle: Oracle, seen: ObservedBurst, snapshots: list[AudienceSnapshot]) -> Iterator[str]:
+    """Check that every shard with recipients has an audience snapshot. A burst on the pull path alone has none."""
+    stored = {snapshot.shard for snapshot in snapshots}
+    if seen.spared and stored:
+        yield f"{seen.key} is not to be fanned out, and has audience snapshots of {sorted(stored)}"
     if seen.spared or len(world.population.history) > 1:
         return
-    for shard in set(range(SHARDS)) - sealed:
+    for shard in set(range(SHARDS)) - stored:
         if any(oracle.divide(replace(seen, left_to=""), shard).tiers.values()):
             yield f"{seen.key} reaches people of shard {shard}, and was never planned for it"
 
 
 def _written(
-    account: BurstProgress, seals: list[AudienceSnapshot], rows: Counter[tuple[BurstKey, str, int]]
+    account: BurstProgress, snapshots: list[AudienceSnapshot], rows: Counter[tuple[BurstKey, str, int]]
 ) -> Iterator[str]:
-    by_shard = {seal.shard: seal for seal in seals}
+    by_shard = {snapshot.shard: snapshot for snapshot in snapshots}
     burst = account.plan.burst
     allowed: set[int] = set()
     for slice_, progress in account.slice_states.items():
@@ -272,7 +277,7 @@ def _written(
                 yield f"{slice_} is done, and has no rows for {missing}"
     for key, tier, member in rows:
         if key == burst and member not in allowed:
-            yield f"{member} has a row of {burst} in {tier} that is in no seal"
+            yield f"{member} has a row of {burst} in {tier} that is in no audience snapshot"
 
 
 def _rows(world: World) -> Counter[tuple[BurstKey, str, int]]:

@@ -32,7 +32,7 @@ def alert_violations(world: World) -> Iterator[str]:
         yield from _finished_slices(world, account, alerts)
     alerted = _members_to_alert(world)
     yield from (
-        f"{member} was alerted of {burst} without a seal"
+        f"{member} was alerted of {burst} without an audience snapshot"
         for burst, member, _ in sorted(alerts)
         if member not in alerted[burst]
     )
@@ -55,7 +55,7 @@ def _finished_slices(world: World, account: BurstProgress, alerts: AlertCounts) 
 
     A slice that was left to the pull path must have been too late.
     """
-    seals = {seal.shard: seal for seal in world.state.archive.audience_snapshots(account.plan.burst)}
+    snapshots = {snapshot.shard: snapshot for snapshot in world.state.archive.audience_snapshots(account.plan.burst)}
     always = world.push_observer.always(account.plan.burst)
     for slice_, progress in account.slice_states.items():
         if slice_.step is Step.ROWS or progress.final_entry is None:
@@ -65,13 +65,13 @@ def _finished_slices(world: World, account: BurstProgress, alerts: AlertCounts) 
             and progress.final_entry.at < account.plan.opened_at + slice_.terms.expires_after
         ):
             yield f"{slice_} was dropped before its time"
-        for shard in set(slice_.shards) & set(seals):
+        for shard in set(slice_.shards) & set(snapshots):
             if progress.final_entry.fact is not Fact.DONE:
                 continue
             windows = _windows(world, slice_, shard)
             platform = slice_.step.platform
             reached = always & world.population.members_with(platform)
-            expected = {Member(m) for m in members(seals[shard].members_to_alert(slice_.tier), shard)} & reached
+            expected = {Member(m) for m in members(snapshots[shard].members_to_alert(slice_.tier), shard)} & reached
             if missing := {m for m in expected if not alerts[slice_.burst, m, platform]} - _recorded_as_silent(
                 windows, shard
             ):
@@ -94,11 +94,11 @@ def _recorded_as_silent(windows: Sequence[SendWindow], shard: int) -> set[Member
 
 
 def _members_to_alert(world: World) -> Mapping[BurstKey, set[Member]]:
-    """Return the members to alert by burst, as the seals have them."""
+    """Return the members to alert by burst, as the audience snapshots have them."""
     members_by_burst = defaultdict[BurstKey, set[Member]](set)
     for account in world.state.archive.burst_progress():
-        for seal in world.state.archive.audience_snapshots(account.plan.burst):
-            members_by_burst[account.plan.burst] |= {Member(m) for m in members(seal.to_alert, seal.shard)}
+        for snapshot in world.state.archive.audience_snapshots(account.plan.burst):
+            members_by_burst[account.plan.burst] |= {Member(m) for m in members(snapshot.to_alert, snapshot.shard)}
     return members_by_burst
 
 

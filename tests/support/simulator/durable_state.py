@@ -9,36 +9,47 @@ from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Record
 from tests.support.fakes.archive import MemoryArchive
-from tests.support.fakes.audience import MemoryActiveHours, MemoryActivity, MemoryFollows, MemoryMemberSets, MemoryStays
+from tests.support.fakes.audience import (
+    MemoryActiveHours,
+    MemoryActiveSets,
+    MemoryActivity,
+    MemoryFollows,
+    MemoryMemberSets,
+)
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
-from tests.support.fakes.cache import MemoryBacklogReport, MemoryBuckets, MemoryPressure, MemoryRecent
+from tests.support.fakes.cache import MemoryBacklogReport, MemoryBackpressure, MemoryRecentEvents, MemoryTokenBuckets
 from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryQueue, MemoryThrottles
 from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryLaneTallies
 from tests.support.fakes.devices import MemoryDevices
-from tests.support.fakes.directory import MemoryDirectory, MemoryFlags
-from tests.support.fakes.event_log import MemoryLog
-from tests.support.fakes.inbox import MemoryInbox, MemorySeals, MemoryTimeline
+from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
+from tests.support.fakes.event_log import MemoryEventLog
+from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_versions import MemoryBurstChanges, MemoryVersions, MemoryViewerLapses
-from tests.support.fakes.ledger import MemoryClaims, MemoryLedger, MemorySleepers
-from tests.support.fakes.live_bus import MemoryBus
-from tests.support.fakes.moderation import MemoryHolds, MemoryReaches
+from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
+from tests.support.fakes.live_bus import MemoryLiveBus
+from tests.support.fakes.moderation import MemoryHeldMentions, MemoryReachLimits
 from tests.support.fakes.people import MemoryPeople
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.fakes.push import (
-    MemoryCaps,
-    MemoryLineReport,
-    MemoryPaces,
-    MemoryPhones,
-    MemorySent,
-    MemorySpared,
-    MemoryTabReport,
+    MemoryCircuitReport,
+    MemoryFrequencyCaps,
+    MemoryInboxLatencyReport,
+    MemoryProvider,
+    MemoryProviderRates,
+    MemoryPushSuppressions,
+    MemorySendLog,
 )
-from tests.support.fakes.retractions import MemoryRetractions, MemoryTraces
-from tests.support.fakes.user_preferences import MemoryOveralls, MemoryPartings, MemoryPreferences, MemoryWants
+from tests.support.fakes.retractions import MemoryErasureTargets, MemoryRetractions
+from tests.support.fakes.user_preferences import (
+    MemoryAccountPreferences,
+    MemoryPreferences,
+    MemorySubjectPreferences,
+    MemoryUserBlocks,
+)
 
 
-class WatchedLog(MemoryLog):
+class WatchedLog(MemoryEventLog):
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
         self.on_change: Callable[[str, int, Record], None] = lambda partition, offset, record: None
@@ -115,34 +126,40 @@ class DurableState:
         self.bursts = WatchedBursts()
         self.burst_changes, self.viewer_lapses = MemoryBurstChanges(self.bursts), MemoryViewerLapses(self.bursts)
         self.retractions = MemoryRetractions(self.bursts)
-        self.claims, self.audience_snapshots = MemoryClaims(), MemorySeals(self.clock)
+        self.claims, self.audience_snapshots = MemoryClaims(), MemoryAudienceSnapshots(self.clock)
         self.ledger = MemoryLedger(self.claims)
-        self.deferred_bursts = MemorySleepers(self.ledger)
-        self.inbox = MemoryInbox(self.audience_snapshots)
-        self.active_sets, self.epochs = MemoryStays(), MemoryEpochs()
-        self.reach_limits, self.held_mentions = MemoryReaches(), MemoryHolds(self.clock)
+        self.deferred_bursts = MemoryDeferredBursts(self.ledger)
+        self.inbox = MemoryInboxStore(self.audience_snapshots)
+        self.active_sets, self.epochs = MemoryActiveSets(), MemoryEpochs()
+        self.reach_limits, self.held_mentions = MemoryReachLimits(), MemoryHeldMentions(self.clock)
         self.throttles, self.dead_letters = MemoryThrottles(), MemoryDeadLetters()
-        self.erasure_targets = MemoryTraces(self.held_mentions, self.dead_letters)
-        self.send_log, self.leases, self.lane_tallies = MemorySent(), MemoryLeases(), MemoryLaneTallies()
+        self.erasure_targets = MemoryErasureTargets(self.held_mentions, self.dead_letters)
+        self.send_log, self.leases, self.lane_tallies = MemorySendLog(), MemoryLeases(), MemoryLaneTallies()
         self.archive = MemoryArchive(self.bursts, self.ledger, self.audience_snapshots, self.inbox)
-        self.account_flags, self.devices = MemoryFlags(), MemoryDevices(self.clock)
+        self.account_flags, self.devices = MemoryAccountFlags(), MemoryDevices(self.clock)
         self.people = MemoryPeople(self.directory, flags=self.account_flags)
         self.follows = MemoryFollows(self.people)
-        self.account_preferences, self.user_blocks = MemoryOveralls(self.people), MemoryPartings(self.people)
-        self.subject_preferences, self.preferences = MemoryWants(self.people), MemoryPreferences(self.people)
-        self.push_suppressions = MemorySpared(self.people, self.directory)
+        self.account_preferences, self.user_blocks = (
+            MemoryAccountPreferences(self.people),
+            MemoryUserBlocks(self.people),
+        )
+        self.subject_preferences, self.preferences = (
+            MemorySubjectPreferences(self.people),
+            MemoryPreferences(self.people),
+        )
+        self.push_suppressions = MemoryPushSuppressions(self.people, self.directory)
         self.timeline = MemoryTimeline(self.bursts, self.inbox)
         self.pull = MemoryPullIndex(self.clock)
-        self.recent_events, self.token_buckets = MemoryRecent(self.clock), MemoryBuckets(self.clock)
-        self.backpressure, self.backlog_report = MemoryPressure(self.clock), MemoryBacklogReport(self.clock)
-        self.inbox_latency, self.circuit_report = MemoryTabReport(self.clock), MemoryLineReport(self.clock)
-        self.provider_rates, self.caps = MemoryPaces(), MemoryCaps()
+        self.recent_events, self.token_buckets = MemoryRecentEvents(self.clock), MemoryTokenBuckets(self.clock)
+        self.backpressure, self.backlog_report = MemoryBackpressure(self.clock), MemoryBacklogReport(self.clock)
+        self.inbox_latency, self.circuit_report = MemoryInboxLatencyReport(self.clock), MemoryCircuitReport(self.clock)
+        self.provider_rates, self.caps = MemoryProviderRates(), MemoryFrequencyCaps()
         self.activity = MemoryActivity()
         self.active_hours = MemoryActiveHours(self.activity, self.clock)
-        self.bus = MemoryBus()
+        self.bus = MemoryLiveBus()
         self.versions = MemoryVersions(clock=self.clock, bus=self.bus)
         self.queue = MemoryQueue()
-        self.phones = MemoryPhones(self.clock)
+        self.phones = MemoryProvider(self.clock)
         self.wipes = 0
         self.unannounced: set[BurstKey] = set()
         """Bursts that Redis refused and still lacks. Until it has them, the index claims too much."""

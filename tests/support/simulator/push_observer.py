@@ -15,7 +15,7 @@ from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import AlertOutcome, SendWindow
 from notifier.ports.ledger import Claims
-from tests.support.fakes.push import MemoryPhones
+from tests.support.fakes.push import MemoryProvider
 from tests.support.oracle import InboxMarks
 from tests.support.simulator.snapshot import StateReader, key_of
 
@@ -67,7 +67,7 @@ class PushObserver:
             self.wrong.append(f"{member} was alerted of {burst} as if for the first time, and had been before")
         if (accepted_in := self.accepted_in.get((burst, device))) and not accepted_in & self._in_doubt(burst, device):
             self.wrong.append(f"{member} was alerted of {burst} again, on a phone that is noted to have it")
-        if open_windows and (count := _stands_for(alert)) not in {
+        if open_windows and (count := _burst_count(alert)) not in {
             _noted(window, device) for window in open_windows.values()
         }:
             self.wrong.append(f"{member} was alerted of {burst} as one of {count}, which no window records")
@@ -140,7 +140,7 @@ class PushObserver:
         return self.marked.get(name, InboxMarks())
 
 
-def _stands_for(alert: Alert) -> int:
+def _burst_count(alert: Alert) -> int:
     return alert.content.count if isinstance(alert.content, SummaryAlert) else 1
 
 
@@ -174,9 +174,9 @@ class ObservedClaims:
 class ObservedPhones:
     """Provider of one worker. If the connection fails, it reports whether the alert may have arrived."""
 
-    line: MemoryPhones
+    line: MemoryProvider
     """Proxied."""
-    phones: MemoryPhones
+    phones: MemoryProvider
     push_observer: PushObserver
     owner: str
 

@@ -108,7 +108,7 @@ def _with_held_mentions(script: Script, random: Random) -> Script:
         for _ in range(random.randint(1, 5))
     ]
     entries = [ScriptEntry(step=random.randint(1, script.steps // 2), what=moderation) for moderation in moderations]
-    return replace(script, desk=True).with_more(*entries)
+    return replace(script, has_operator=True).with_more(*entries)
 
 
 def _with_devices(script: Script, random: Random) -> Script:
@@ -120,7 +120,7 @@ def _with_devices(script: Script, random: Random) -> Script:
     if toggles or random.random() < 0.67:
         return script
     actions: list[Input | Fault] = [_device_change(random) for _ in range(random.randint(2, 20))]
-    threads = ["api/phones", *(f"pump-{n + 1}/switchboard" for n in range(script.pumps))]
+    threads = ["api/phones", *(f"pump-{n + 1}/device_indexer" for n in range(script.pumps))]
     actions += [_fault_in(random, random.choice(threads)) for _ in range(random.choice((0, 0, 1, 3)))]
     entries = [ScriptEntry(step=random.randint(1, script.steps), what=action) for action in actions]
     return replace(script, devices=True).with_more(*entries)
@@ -162,8 +162,8 @@ def _with_quiet_hours(script: Script, random: Random) -> Script:
 
 def _with_several_platforms(script: Script, random: Random) -> Script:
     """In a tenth of the scripts, and in half of those with quiet hours, users have devices of several providers."""
-    sleepers = any(isinstance(entry.what, Changed) and entry.what.what.startswith("quiet") for entry in script.entries)
-    if script.devices or random.random() < (0.5 if sleepers else 0.9):
+    indexers = any(isinstance(entry.what, Changed) and entry.what.what.startswith("quiet") for entry in script.entries)
+    if script.devices or random.random() < (0.5 if indexers else 0.9):
         return script
     return replace(script, platforms=ALL)
 
@@ -185,9 +185,9 @@ def _with_graph_changes(script: Script, random: Random) -> Script:
         return script
     actions: list[Input | Fault] = [_random_graph_change(random) for _ in range(random.randint(1, 15))]
     if random.random() < 0.5:
-        sleepers = [f"pump-{n + 1}/indexer" for n in range(script.pumps)]
+        indexers = [f"pump-{n + 1}/graph_indexer" for n in range(script.pumps)]
         lasting = timedelta(seconds=random.choice((1, 7, 7, 40)))
-        actions += [Stalled(name=random.choice(sleepers), lasting=lasting) for _ in range(random.randint(1, 3))]
+        actions += [Stalled(name=random.choice(indexers), lasting=lasting) for _ in range(random.randint(1, 3))]
     entries = [ScriptEntry(step=random.randint(1, script.steps), what=action) for action in actions]
     return replace(script, graph=True).with_more(*entries)
 

@@ -37,7 +37,7 @@ from tests.support.simulator.preference_changes import ChangeApi
 from tests.support.simulator.push_observer import ObservedClaims, ObservedPhones, PushObserver
 from tests.support.simulator.scheduler import Process, Scheduler
 from tests.support.simulator.script import Part, Script
-from tests.support.simulator.seal_observer import ObservedSeals, ObservedSets, SealObserver
+from tests.support.simulator.snapshot_observer import ObservedAudienceSnapshots, ObservedSets, SnapshotObserver
 from workers.runner import Runner
 
 # Pull index of a process: bursts that Redis refused are remembered and sent first at the next call of any kind.
@@ -96,9 +96,9 @@ READS = {
     "router": topics.MENTIONS,
     "celebrity": topics.MENTIONS_CELEBRITY,
     "standard": topics.MENTIONS_STANDARD,
-    "indexer": topics.FOLLOWS,
+    "graph_indexer": topics.FOLLOWS,
     "retractor": topics.RETRACTIONS,
-    "switchboard": topics.DEVICES,
+    "device_indexer": topics.DEVICES,
 }
 """Loops that read the log, with the stream that each reads."""
 
@@ -138,7 +138,7 @@ class Roles:
     scheduler: Scheduler
     settings: Settings
     push_observer: PushObserver
-    seal_observer: SealObserver
+    snapshot_observer: SnapshotObserver
     script: Script
     metrics: Metrics = field(default_factory=Metrics)
 
@@ -251,7 +251,7 @@ class Roles:
         ports = Ports(
             log=cast(EventLog, ProxiedLog(g.log, gate)),
             directory=store("directory"),
-            sets=proxied(ObservedSets(g.sets, self.seal_observer, owner), "sets", Part.STORE, gate),
+            sets=proxied(ObservedSets(g.sets, self.snapshot_observer, owner), "sets", Part.STORE, gate),
             heads=store("heads"),
             bursts=store("bursts"),
             recent_bursts=proxied(g.bursts, "recent_bursts", Part.STORE, gate),
@@ -262,7 +262,10 @@ class Roles:
             deferred_bursts=store("deferred_bursts"),
             claims=ObservedClaims(store("claims"), self.push_observer),
             audience_snapshots=proxied(
-                ObservedSeals(g.audience_snapshots, self.seal_observer, owner), "audience_snapshots", Part.STORE, gate
+                ObservedAudienceSnapshots(g.audience_snapshots, self.snapshot_observer, owner),
+                "audience_snapshots",
+                Part.STORE,
+                gate,
             ),
             inbox=store("inbox"),
             follows=store("follows"),

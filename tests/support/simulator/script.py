@@ -255,7 +255,7 @@ class Script:
     platforms: tuple[Platform, ...] = ONE
     """Platforms. If there are several, some users have a device of each, and others of a single one."""
 
-    desk: bool = False
+    has_operator: bool = False
     """An operator releases held mentions repeatedly."""
 
     @property

@@ -42,8 +42,8 @@ from tests.support.simulator.script import (
     Tweeted,
     VerdictChanged,
 )
-from tests.support.simulator.seal_observer import SealObserver
 from tests.support.simulator.snapshot import StateReader
+from tests.support.simulator.snapshot_observer import SnapshotObserver
 
 # Errors logged by the loops of a run.
 
@@ -150,9 +150,9 @@ class World:
         self.scheduler = Scheduler(script, self.state, self._input)
         self.state_reader = StateReader(self.state, self.population, self.tweets, self.retraction_tracker)
         self.push_observer = PushObserver(self.state_reader)
-        self.seal_observer = SealObserver(self.population, self.scheduler.running)
+        self.snapshot_observer = SnapshotObserver(self.population, self.scheduler.running)
         settings = Settings(threshold=script.threshold, collapse=script.collapse, roll_up_every=script.rolls_up)
-        self.roles = Roles(self.state, self.scheduler, settings, self.push_observer, self.seal_observer, script)
+        self.roles = Roles(self.state, self.scheduler, settings, self.push_observer, self.snapshot_observer, script)
         inboxes = [self.roles.inbox(self if script.rolls_up else None) for _ in range(API_PROCESSES)]
         self.visits = Visits(inboxes, self.state_reader, self.scheduler.sleep, marked=self.push_observer.marked)
         self.quiet = False
@@ -218,8 +218,8 @@ class World:
                 self.scheduler.add(Process(f"{pool}-{n + 1}", self.roles.worker(pool)))
             self.scheduler.add(Process(f"push-{n + 1}", self.roles.worker(*map(Pool, PUSH_STEPS))))
         self.scheduler.add(Process("people", self._people))
-        if self.script.desk:
-            self.scheduler.add(Process("desk", self._desk))
+        if self.script.has_operator:
+            self.scheduler.add(Process("operator", self._operator))
 
     def _api(self, process: Process, _: int) -> Threads:
         gateway = build_gateway(self.roles.system(process))
@@ -291,8 +291,10 @@ class World:
     def _people(self, process: Process, _: int) -> Threads:
         return {f"people/{name}": self._visitor(name) for name in self._opened}
 
-    def _desk(self, process: Process, _: int) -> Threads:
-        return {"desk/operator": operator(self.roles.system(process), self.pending_verdicts, self.scheduler.sleep)}
+    def _operator(self, process: Process, _: int) -> Threads:
+        return {
+            "operator/moderation": operator(self.roles.system(process), self.pending_verdicts, self.scheduler.sleep)
+        }
 
     def _visitor(self, name: str) -> Callable[[], None]:
         def live() -> None:

@@ -10,7 +10,7 @@ from notifier.config import RequestLimits
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
 from notifier.metrics import Metrics
-from tests.support.fakes.cache import MemoryBuckets
+from tests.support.fakes.cache import MemoryTokenBuckets
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.threads import InlineThreads
 
@@ -26,10 +26,10 @@ class SharedRedis:
     reported: set[str] = field(default_factory=set)
     meanwhile: Callable[[], object] = lambda: None
     """Runs after Redis has counted and before its answer arrives."""
-    buckets: MemoryBuckets = field(init=False)
+    buckets: MemoryTokenBuckets = field(init=False)
 
     def __post_init__(self) -> None:
-        self.buckets = MemoryBuckets(self.clock)
+        self.buckets = MemoryTokenBuckets(self.clock)
 
     def process(self, limits: RequestLimits) -> RequestMeter:
         return request_meter(

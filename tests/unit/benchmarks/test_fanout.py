@@ -26,7 +26,7 @@ def test_one_slow_burst_of_three_fails_the_figure() -> None:
 
 
 def test_figure_of_means_is_judged_by_its_median() -> None:
-    figure = median_at_most("seal_shard_ms", [0.5, 2.5, 0.6], 2.0, unit="ms")
+    figure = median_at_most("snapshot_shard_ms", [0.5, 2.5, 0.6], 2.0, unit="ms")
     assert (figure.finding.ok, figure.finding.value) == (True, 0.6)
 
 
@@ -39,7 +39,7 @@ def test_ratio_is_the_median_of_ratios_per_round() -> None:
 
 
 def test_ratio_without_a_promise_has_no_limit() -> None:
-    figure = ratio("fanout_ratio_with_seal{5%}", costs(9.0), costs(1.0), None, rows=10)
+    figure = ratio("fanout_ratio_with_snapshot{5%}", costs(9.0), costs(1.0), None, rows=10)
     assert (figure.finding.ok, figure.finding.limit) == (True, None)
 
 

@@ -24,7 +24,7 @@ def rounds(density: str, ours: list[float], peer: list[float], *, judged: bool =
     return Rounds(
         density=density,
         judged=judged,
-        ours=[Delivered(people=int(rate), seconds=1.0, sealing=1.0) for rate in ours],
+        ours=[Delivered(people=int(rate), seconds=1.0, snapshot_seconds=1.0) for rate in ours],
         peer=[Delivered(people=int(rate) * 2, seconds=2.0) for rate in peer],
     )
 

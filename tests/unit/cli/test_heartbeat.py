@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from notifier.cli.supervisor.heartbeat import (
-    BEATS_EVERY,
     CLOCK_GAP,
+    HEARTBEAT_INTERVAL,
     STEP_WITHIN,
     HeartbeatLimits,
     HeartbeatSender,
@@ -105,7 +105,7 @@ def test_heartbeat_is_written_once_a_second_and_tolerates_no_folder(tmp_path: Pa
     file.parent.mkdir()
     beat()
     assert not file.exists()
-    watch.at += BEATS_EVERY
+    watch.at += HEARTBEAT_INTERVAL
     beat()
     assert file.exists()
 

@@ -19,8 +19,8 @@ from tests.support.demo_process import Demo
 OVERVIEW, PEOPLE, INBOX = "/v1/system", "/demo/people", "/v1/inbox"
 
 
-def running(burst: str, *, settled: bool) -> dict[str, Any]:
-    return {"running": {"burst": burst, "settled": settled}}
+def running(burst: str, *, finished: bool) -> dict[str, Any]:
+    return {"running": {"burst": burst, "finished": finished}}
 
 
 def inbox(*bursts: str, partial: bool = False) -> dict[str, Any]:
@@ -74,12 +74,12 @@ def demo_of(api: FakeApi, folder: Path) -> Iterator[Demo]:
             thread.join()
 
 
-def test_delivered_ignores_settled_burst_of_small_account(tmp_path: Path) -> None:
+def test_delivered_ignores_finished_burst_of_small_account(tmp_path: Path) -> None:
     overviews = [
         {"running": None},
-        running("mention:u3#1", settled=True),
-        running("mention:nova#1", settled=False),
-        running("mention:nova#1", settled=True),
+        running("mention:u3#1", finished=True),
+        running("mention:nova#1", finished=False),
+        running("mention:nova#1", finished=True),
     ]
     api = FakeApi(overviews, [inbox("mention:nova#1")])
     with demo_of(api, tmp_path) as demo:
@@ -89,7 +89,7 @@ def test_delivered_ignores_settled_burst_of_small_account(tmp_path: Path) -> Non
 
 def test_delivered_waits_until_inbox_shows_burst(tmp_path: Path) -> None:
     api = FakeApi(
-        [running("mention:nova#1", settled=True)],
+        [running("mention:nova#1", finished=True)],
         [inbox(), inbox("mention:u7#1"), inbox("mention:nova#1", "mention:u7#1")],
     )
     with demo_of(api, tmp_path) as demo:

@@ -33,12 +33,12 @@ from notifier.domain.push.device import (
     WebSubscription,
 )
 from notifier.domain.push.device_address import web_subscription
-from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets, MemoryStays
+from tests.support.fakes.audience import MemoryActiveSets, MemoryFollows, MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.devices import MemoryDevices
 from tests.support.fakes.directory import MemoryDirectory
 from tests.support.fakes.people import MemoryPeople
-from tests.support.fakes.user_preferences import MemoryWants
+from tests.support.fakes.user_preferences import MemorySubjectPreferences
 
 SMALL = World(universe=300_000, followers=100_000, celebrities=8, seed=7)
 NOON = datetime(2026, 1, 5, 12, 30, tzinfo=UTC)
@@ -179,8 +179,8 @@ def loaded(
         directory=store.directory,
         sets=store.sets,
         follows=MemoryFollows(store.people),
-        stays=MemoryStays(),
-        wants=MemoryWants(store.people),
+        stays=MemoryActiveSets(),
+        wants=MemorySubjectPreferences(store.people),
         devices=store.devices,
         clock=store.clock,
     )(world, advance, first_loaded)

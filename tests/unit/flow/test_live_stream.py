@@ -86,7 +86,7 @@ def test_row_retracted_while_waiting_is_sent_as_hidden_only() -> None:
     waiting = stream()
     waiting.put(StreamEvent.ROW, LATER)
     waiting.put(StreamEvent.HIDDEN, retracted(LATER))
-    assert [(news.event, news.item, news.hidden) for news in waiting.take(look(), None)] == [
+    assert [(update.event, update.item, update.hidden) for update in waiting.take(look(), None)] == [
         (StreamEvent.HIDDEN, None, LATER.key)
     ]
 
@@ -139,9 +139,9 @@ def test_burst_waits_once_with_its_latest_text_and_stays_a_row() -> None:
     waiting = stream()
     waiting.put(StreamEvent.ROW, LATER)
     waiting.put(StreamEvent.GROUP, grown(LATER))
-    [news] = waiting.take(look(), None)
-    assert isinstance(news.item, Item)
-    assert (news.event, news.item.burst.count) == (StreamEvent.ROW, 2)
+    [update] = waiting.take(look(), None)
+    assert isinstance(update.item, Item)
+    assert (update.event, update.item.burst.count) == (StreamEvent.ROW, 2)
     assert waiting.take(look(), None) == []
 
 
@@ -153,10 +153,10 @@ def test_burst_hidden_while_waiting_is_not_sent() -> None:
 
 def test_reset_drops_waiting_events_and_repeats_the_badge() -> None:
     waiting, badge = stream(), Badge(count=1, more=False)
-    assert [news.event for news in waiting.take(look(), badge)] == [StreamEvent.COUNT]
+    assert [update.event for update in waiting.take(look(), badge)] == [StreamEvent.COUNT]
     waiting.put(StreamEvent.ROW, LATER)
     waiting.reset()
-    assert [news.event for news in waiting.take(look(), badge)] == [StreamEvent.RESET, StreamEvent.COUNT]
+    assert [update.event for update in waiting.take(look(), badge)] == [StreamEvent.RESET, StreamEvent.COUNT]
     assert waiting.take(look(), badge) == []
 
 

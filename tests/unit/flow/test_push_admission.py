@@ -13,7 +13,7 @@ from notifier.flow.push.circuit_breakers import CircuitBreakers, admit
 from notifier.metrics import Metrics
 from tests.support.examples import NOON, SECOND
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.push import MemoryLineReport
+from tests.support.fakes.push import MemoryCircuitReport
 
 OPEN, CLOSED = "web open.example", "web closed.example"
 SENDING = SendLogKey(BurstKey.parse("mention:nova#1"), Tier.P1, 0, Platform.WEB)
@@ -28,7 +28,7 @@ def attempt(member: int, line: str) -> SendAttempt:
 
 def breakers(open_for: float = 0.0) -> CircuitBreakers:
     clock = ManualClock(NOON)
-    created = CircuitBreakers(clock=clock, circuit_report=MemoryLineReport(clock), metrics=Metrics())
+    created = CircuitBreakers(clock=clock, circuit_report=MemoryCircuitReport(clock), metrics=Metrics())
     created.lines[OPEN] = Open(since=NOON - open_for * SECOND, reason="503")
     return created
 

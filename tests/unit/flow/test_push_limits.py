@@ -14,9 +14,9 @@ from notifier.flow.push.frequency_caps import MAX_REMEMBERED_MEMBERS, FrequencyC
 from notifier.flow.push.rate_limiter import LOCAL_DIVISOR, RateLimiter, Slowdown
 from notifier.metrics import Metrics
 from tests.support.examples import MINUTE, SECOND, burst
-from tests.support.fakes.cache import MemoryPressure
+from tests.support.fakes.cache import MemoryBackpressure
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.fakes.push import MemoryCaps, MemoryPaces, MemoryTabReport
+from tests.support.fakes.push import MemoryFrequencyCaps, MemoryInboxLatencyReport, MemoryProviderRates
 
 ZOE, ADA = Member(1), Member(2)
 
@@ -26,43 +26,45 @@ def tweet_burst(seq: int) -> Burst:
 
 
 @dataclass(slots=True)
-class BreakablePaces(MemoryPaces):
+class BreakableProviderRates(MemoryProviderRates):
     unavailable: bool = False
 
     def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
         if self.unavailable:
             raise CacheUnavailable
-        return MemoryPaces.draw(self, platform, wanted, urgent=urgent, slowdown=slowdown, now=now)
+        return MemoryProviderRates.draw(self, platform, wanted, urgent=urgent, slowdown=slowdown, now=now)
 
     def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
         if self.unavailable:
             raise CacheUnavailable
-        MemoryPaces.report_results(self, platform, refused=refused, slow=slow, now=now)
+        MemoryProviderRates.report_results(self, platform, refused=refused, slow=slow, now=now)
 
 
 @dataclass(slots=True)
-class BreakableCaps(MemoryCaps):
+class BreakableFrequencyCaps(MemoryFrequencyCaps):
     unavailable: bool = False
 
     def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
         if self.unavailable:
             raise CacheUnavailable
-        return MemoryCaps.spend(self, burst, tweet, people, now)
+        return MemoryFrequencyCaps.spend(self, burst, tweet, people, now)
 
 
 @dataclass(slots=True)
 class Worker:
     clock: ManualClock = field(default_factory=ManualClock)
     metrics: Metrics = field(default_factory=Metrics)
-    paces: BreakablePaces = field(default_factory=BreakablePaces)
-    caps: BreakableCaps = field(default_factory=BreakableCaps)
-    pressure: MemoryPressure = field(init=False)
+    paces: BreakableProviderRates = field(default_factory=BreakableProviderRates)
+    caps: BreakableFrequencyCaps = field(default_factory=BreakableFrequencyCaps)
+    pressure: MemoryBackpressure = field(init=False)
     pacing: RateLimiter = field(init=False)
     frequency_caps: FrequencyCaps = field(init=False)
 
     def __post_init__(self) -> None:
-        self.pressure = MemoryPressure(self.clock)
-        easing = Slowdown(inbox_latency=MemoryTabReport(self.clock), backpressure=self.pressure, metrics=self.metrics)
+        self.pressure = MemoryBackpressure(self.clock)
+        easing = Slowdown(
+            inbox_latency=MemoryInboxLatencyReport(self.clock), backpressure=self.pressure, metrics=self.metrics
+        )
         self.pacing = RateLimiter(
             platform=Platform.FCM, provider_rates=self.paces, slowdown=easing, metrics=self.metrics
         )

@@ -14,11 +14,11 @@ export class Books {
 
   // Until all shards have an audience snapshot, the numbers are extrapolated from the shards that have one.
   show(books, shards) {
-    const whole = books.sealed >= shards;
+    const whole = books.counted_shards >= shards;
     const known = { ...books };
     let expected = books.expected;
-    if (!whole && books.sealed) {
-      const grow = shards / books.sealed;
+    if (!whole && books.counted_shards) {
+      const grow = shards / books.counted_shards;
       expected = Math.round(books.expected * grow);
       known.suppressed = Math.round(books.suppressed * grow);
       const left = Math.max(0, expected - known.suppressed - books.delivered - books.pulled - books.dead);
@@ -32,6 +32,6 @@ export class Books {
     const words = Object.entries(ACCOUNTS).map(([name, word]) => `${number(known[name])} ${word}`);
     this.bar.setAttribute("aria-label", `Of ${number(expected)} expected users: ${words.join(", ")}`);
     const check = books.balanced ? "the accounting balances" : "the accounting does not balance";
-    this.sum.textContent = whole ? `= ${number(expected)} expected by the audience snapshots: ${check}.` : `≈ ${number(expected)} expected: ${number(books.sealed)} of ${number(shards)} audience snapshots counted.`;
+    this.sum.textContent = whole ? `= ${number(expected)} expected by the audience snapshots: ${check}.` : `≈ ${number(expected)} expected: ${number(books.counted_shards)} of ${number(shards)} audience snapshots counted.`;
   }
 }

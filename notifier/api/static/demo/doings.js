@@ -34,8 +34,8 @@ async function act(button, method, path, body) {
   button.dataset.busy = "yes";
   try {
     const done = await ask(method, path, body);
-    say(done.says);
-    note(done.says, { CLI: done.cli, curl: done.curl });
+    say(done.message);
+    note(done.message, { CLI: done.cli, curl: done.curl });
   } catch (error) {
     say(error.message);
     note(error.message);

@@ -41,17 +41,17 @@ function loading(percent) {
   $("storm").disabled = busy || $("storm").dataset.busy === "yes";
 }
 
-function running({ running, behind, throttles }, throttle) {
+function running({ running, backlog, throttles }, throttle) {
   const [, name] = running.burst.match(/:(.*)#/);
   $("named").textContent = `@${name}`;
   $("followers").textContent = number(running.followers);
   $("burst").textContent = `${number(running.count)} ${running.count === 1 ? "mention" : "mentions"} of @${name}`;
-  $("grown").textContent = `Burst ${running.burst}: one notification for each of ${number(running.followers)} followers, in ${number(running.shards)} shards. ${running.settled ? "Delivered; dormant followers see it by the pull path." : "In delivery."}`;
+  $("grown").textContent = `Burst ${running.burst}: one notification for each of ${number(running.followers)} followers, in ${number(running.shards)} shards. ${running.finished ? "Delivered; dormant followers see it by the pull path." : "In delivery."}`;
   for (const tier of tiers) {
     const given = running.tiers[tier.name];
-    if (given) tier.show(given, running.shards, behind[tier.name], tier.name === "p2" ? throttle : throttles.find((each) => each.tier === tier.name));
+    if (given) tier.show(given, running.shards, backlog[tier.name], tier.name === "p2" ? throttle : throttles.find((each) => each.tier === tier.name));
   }
-  books.show(running.books, running.shards);
+  books.show(running.recipients, running.shards);
 }
 
 function roles({ roles, redis }) {
@@ -59,7 +59,7 @@ function roles({ roles, redis }) {
     const news = before?.roles[role] && before.roles[role].pid !== pid;
     return chip(role, `process ${pid}${replaced ? `, replaced ${replaced} ×` : ""}`, news);
   });
-  const state = { ok: "answers", empty: "empty, being rebuilt from the store", away: "does not answer; delivery continues without it" }[redis.state];
+  const state = { ok: "answers", rebuilding: "empty, being rebuilt from the store", unavailable: "does not answer; delivery continues without it" }[redis.state];
   $("roles").replaceChildren(...nodes, chip("Redis", state, redis.state !== "ok"));
 }
 
@@ -72,11 +72,11 @@ function changes(system, throttle) {
     if (old && old !== pid) tell(`${role} was replaced: process ${old} is now ${pid}. It continues from the ledger.`);
   }
   const { redis } = system;
-  if (redis.state === "away" && before.redis.state !== "away") tell("Redis does not answer: inboxes read the store, and nothing is lost.");
+  if (redis.state === "unavailable" && before.redis.state !== "unavailable") tell("Redis does not answer: inboxes read the store, and nothing is lost.");
   if (redis.state === "ok" && generation && redis.generation !== generation) tell("Redis was empty: inboxes read the store meanwhile, and the index has been rebuilt from it. Nothing is lost.");
   if (throttle?.state === "ramping" && held.state === "active") tell("The pause is over: P2 resumes over half a minute.");
   held.state = throttle?.state;
-  if (system.running?.settled && before.running && !before.running.settled && system.running.burst === before.running.burst) {
+  if (system.running?.finished && before.running && !before.running.finished && system.running.burst === before.running.burst) {
     tell(`${system.running.burst} is delivered to all active followers.`);
   }
 }

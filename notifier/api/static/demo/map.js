@@ -26,21 +26,21 @@ export class Tier {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
 
-  show(tier, shards, behind, throttle) {
+  show(tier, shards, backlog, throttle) {
     Object.assign(this, { tier, shards });
     const done = tier.spans.reduce((sum, [first, last, state]) => sum + (state === "done" ? last - first + 1 : 0), 0);
     this.canvas.setAttribute("aria-label", `${this.name}: ${number(done)} of ${number(shards)} shards delivered`);
-    const took = tier.seconds === null ? "so far" : `within ${seconds(tier.seconds)} of the tweet`;
+    const took = tier.duration_seconds === null ? "so far" : `within ${seconds(tier.duration_seconds)} of the tweet`;
     this.reached.textContent = `${number(tier.people)} ${tier.people === 1 ? "user" : "users"}, ${took}`;
-    this.remember(behind, throttle);
+    this.remember(backlog, throttle);
     this.draw();
   }
 
-  remember(behind, throttle) {
-    const late = behind?.seconds ?? null;
+  remember(backlog, throttle) {
+    const late = backlog?.delay_seconds ?? null;
     this.history = [...this.history, late ?? this.history.at(-1) ?? 0].slice(-KEPT);
     const held = throttle && (throttle.state === "active" ? "paused" : "ramping up");
-    this.behind.textContent = held ? `${held}, ${number(behind?.slices ?? 0)} slices left` : late === null ? "delay unknown" : `${seconds(late)} behind`;
+    this.behind.textContent = held ? `${held}, ${number(backlog?.slices ?? 0)} slices left` : late === null ? "delay unknown" : `${seconds(late)} behind`;
     const most = Math.max(1, ...this.history);
     this.line.setAttribute("points", this.history.map((value, at) => `${KEPT - this.history.length + at},${25 - (value / most) * 24}`).join(" "));
   }

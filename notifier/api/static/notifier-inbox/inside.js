@@ -22,8 +22,8 @@ export class Inside {
     if (root.adoptedStyleSheets && !root.adoptedStyleSheets.includes(sheet)) root.adoptedStyleSheets.push(sheet);
   }
 
-  show({ inside }) {
-    this.list.replaceChildren(...inside.map((one) => this.told(one)));
+  show({ bursts }) {
+    this.list.replaceChildren(...bursts.map((one) => this.told(one)));
     this.tell();
   }
 

@@ -66,7 +66,7 @@ def _contents(ports: Ports, settings: Settings) -> Iterator[DoctorFinding]:
     yield _guarded("heads", lambda: heads_finding(ports))
     yield _guarded("bursts", lambda: bursts_finding(ports))
     yield _guarded("throttles", lambda: throttles_finding(ports))
-    yield _guarded("left_alone", lambda: open_circuits_finding(ports))
+    yield _guarded("open_circuits", lambda: open_circuits_finding(ports))
     yield _guarded("dead_letters", lambda: dead_letters_finding(ports))
     yield _guarded("stopped_lanes", lambda: stopped_lanes_finding(ports))
     yield _guarded("tier_rule", lambda: tier_rule_finding(ports, settings))
@@ -209,16 +209,16 @@ def open_circuits_finding(ports: Ports) -> DoctorFinding:
     try:
         circuits = ports.circuit_report.read()
     except CacheUnavailable:  # cache_finding reports it
-        return DoctorFinding(name="left_alone", detail="Unknown while Redis doesn't answer.")
+        return DoctorFinding(name="open_circuits", detail="Unknown while Redis doesn't answer.")
     if not circuits:
-        return DoctorFinding(name="left_alone", detail="No circuit breaker is open.", value=0, unit="providers")
+        return DoctorFinding(name="open_circuits", detail="No circuit breaker is open.", value=0, unit="providers")
     sentences = (
         f"{line} until {circuit.until:%H:%M:%S} UTC: {circuit.reason}" for line, circuit in sorted(circuits.items())
     )
     remedy = "It is probed automatically; `notifier push test --user U` shows the current response of the provider."
     detail = "Circuit breaker open: " + "; ".join(sentences)
     return DoctorFinding(
-        name="left_alone",
+        name="open_circuits",
         level=Level.WARN,
         detail=detail,
         remedy=remedy,

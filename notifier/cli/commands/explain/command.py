@@ -113,7 +113,7 @@ async def explanation(
         "digest": _digest(burst, viewer, now),
         "opened_at": stamp(burst.opened_at),
         "visible_from": _since(viewer.follows.get(key.subject)),
-        "seal": _snapshot_facts(snapshot, member),
+        "snapshot": _snapshot_facts(snapshot, member),
         "row": _row_facts(await _row_of(reads, burst, member), member),
         "note": note_of(burst),
         "slices": _slices(progress, shard, now, held),
@@ -135,7 +135,11 @@ def _windows(ports: Ports, key: BurstKey, platform: Platform, shard: int) -> lis
 
 def _verdict(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
     reason = hidden_reason(burst, viewer, now=now)
-    return {"visible": reason is None, "rule": None if reason is None else str(reason), "because": SENTENCES[reason]}
+    return {
+        "visible": reason is None,
+        "rule": None if reason is None else str(reason),
+        "explanation": SENTENCES[reason],
+    }
 
 
 def _digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | None:
@@ -213,19 +217,19 @@ def _print(facts: Facts) -> None:
     assert isinstance(alerts, list)
     assert isinstance(marks, dict)
     steps = {Step.ROWS, *(f"push.{item['platform']}" for item in alerts)}
-    print_sentence(f"{facts['burst']} and {facts['user']}: {facts['because']}")
+    print_sentence(f"{facts['burst']} and {facts['user']}: {facts['explanation']}")
     click.echo()
     print_facts(
         {
             "opened": facts["opened_at"],
             **_digest_facts(facts["digest"]),
             "visible from": facts["visible_from"] or "never",
-            "snapshot": _snapshot_sentence(facts["seal"]),
+            "snapshot": _snapshot_sentence(facts["snapshot"]),
             "row": _row_sentence(facts["row"]),
             "note": facts["note"],
             **{_slice_name(item): _slice_text(item) for item in slices if item["step"] in steps},
             "alert": None if alerts else "none: the user has no device",
-            **{f"alert by {item['platform']}": item["because"] for item in alerts},
+            **{f"alert by {item['platform']}": item["explanation"] for item in alerts},
             "mark": marks["mark"] or "none",
             "seen up to": marks["seen_at"] or "nothing",
         }

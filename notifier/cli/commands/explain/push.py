@@ -101,20 +101,20 @@ class AlertState(StrEnum):
 
     SENT = "sent"
     """Sent. Devices that did not accept it at once are listed with their state."""
-    TRIED = "tried"
+    FAILED = "failed"
     """No device is known to have accepted it, and it isn't retried."""
-    AGAIN = "again"
+    RETRYING = "retrying"
     """It will be retried for at least one device."""
-    ON_ITS_WAY = "on_its_way"
+    SENDING = "sending"
     """Being sent. If its worker crashed meanwhile, it may have arrived, and is sent again."""
     UNKNOWN = "unknown"
     """Its worker crashed while sending, and it isn't sent again. It may have arrived."""
     SILENT = "silent"
     """A rule permanently suppressed it when it was due."""
-    SPARED = "spared"
+    SUPPRESSED = "suppressed"
     """The current state suppresses it."""
     WAITING = "waiting"
-    TO_COME = "to_come"
+    PENDING = "pending"
     """Its slice is planned, in flight or parked."""
     NEVER = "never"
 
@@ -122,18 +122,18 @@ class AlertState(StrEnum):
 class ExplainRule(StrEnum):
     """Reasons that only this command knows. Others come from the domain."""
 
-    TAKEN_BACK = "taken_back"
+    OPENER_RETRACTED = "opener_retracted"
     QUIET_HOURS = "quiet_hours"
     PROVIDER = "provider"
     ROW_ONLY = "row_only"
     PULL_ONLY = "pull_only"
-    NOT_SEALED = "not_sealed"
+    NO_SNAPSHOT = "no_snapshot"
     NO_PROVIDER = "no_provider"
-    NO_PHONE = "no_phone"
-    NOT_ASKED = "not_asked"
-    LATE = "late"
+    NO_DEVICE = "no_device"
+    OFF_BY_DEFAULT = "off_by_default"
+    TOO_LATE = "too_late"
     DEAD = "dead"
-    PASSED = "passed"
+    SKIPPED = "skipped"
 
 
 Reason = SilentReason | SuppressionReason | HiddenReason | ExplainRule | State
@@ -226,9 +226,9 @@ def _explain_sent(case: ExplainedCase, platform: Platform, windows: Sequence[Sen
         )
     pending = [at for device in devices if (at := _next_attempt(case, device)) is not None]
     slept = not pending and any(device.next_attempt_at is not None for device in devices)
-    state = AlertState.AGAIN if pending and not ended else AlertState.SENT if taken else AlertState.TRIED
+    state = AlertState.RETRYING if pending and not ended else AlertState.SENT if taken else AlertState.FAILED
     if any(window.failures is None for window in windows):
-        state = AlertState.UNKNOWN if ended else AlertState.ON_ITS_WAY
+        state = AlertState.UNKNOWN if ended else AlertState.SENDING
     return ExplainedAlert(
         platform=platform,
         state=state,
@@ -290,13 +290,13 @@ def _explain_unlogged(case: ExplainedCase, platform: Platform) -> _StateReason:
     if case.account is not None and platform not in case.account.plan.platforms:
         return AlertState.NEVER, ExplainRule.NO_PROVIDER, None
     if (reason := _suppression(case)) is not None:
-        return AlertState.SPARED, reason, None
+        return AlertState.SUPPRESSED, reason, None
     return _explain_without_snapshot(case) if snapshot is None else _explain_planned(case, platform)
 
 
 def _suppression(case: ExplainedCase) -> SuppressionReason | HiddenReason | ExplainRule | None:
     reason = suppression_reason(case.burst, case.viewer, now=case.now)
-    return ExplainRule.TAKEN_BACK if reason is None and case.burst.silent else reason
+    return ExplainRule.OPENER_RETRACTED if reason is None and case.burst.silent else reason
 
 
 def _explain_excluded(case: ExplainedCase, snapshot: AudienceSnapshot) -> _StateReason:
@@ -306,35 +306,35 @@ def _explain_excluded(case: ExplainedCase, snapshot: AudienceSnapshot) -> _State
     """
     tier, preferences = tier_of(snapshot, case.member), case.viewer.account_preferences
     if not preferences.allows_alerts:
-        return AlertState.SPARED, SuppressionReason.ALERTS_OFF, None
+        return AlertState.SUPPRESSED, SuppressionReason.ALERTS_OFF, None
     if tier is Tier.DORMANT and (reason := hidden_reason(case.burst, case.viewer, now=case.now)) is not None:
-        return AlertState.SPARED, reason, None
+        return AlertState.SUPPRESSED, reason, None
     if tier not in case.pushed and preferences.push is None:
-        return AlertState.NEVER, ExplainRule.NOT_ASKED, None
-    return AlertState.NEVER, ExplainRule.NO_PHONE, None
+        return AlertState.NEVER, ExplainRule.OFF_BY_DEFAULT, None
+    return AlertState.NEVER, ExplainRule.NO_DEVICE, None
 
 
 def _explain_without_snapshot(case: ExplainedCase) -> _StateReason:
     if case.account is not None and case.account.is_finished:
-        return AlertState.NEVER, ExplainRule.NOT_SEALED, None
-    return AlertState.TO_COME, State.PLANNED, None
+        return AlertState.NEVER, ExplainRule.NO_SNAPSHOT, None
+    return AlertState.PENDING, State.PLANNED, None
 
 
 def _explain_planned(case: ExplainedCase, platform: Platform) -> _StateReason:
     slice_state, wakes_at = _slice_state(case, platform), _quiet_hours_end(case)
     if slice_state is not None and slice_state.final_entry is not None:
         # No entry in the send log: the user had no device, or was suppressed for a reason that no longer applies.
-        rule = {Fact.PULLED: ExplainRule.LATE, Fact.DEAD: ExplainRule.DEAD}.get(
-            slice_state.final_entry.fact, ExplainRule.PASSED
+        rule = {Fact.PULLED: ExplainRule.TOO_LATE, Fact.DEAD: ExplainRule.DEAD}.get(
+            slice_state.final_entry.fact, ExplainRule.SKIPPED
         )
         return AlertState.NEVER, rule, None
     if wakes_at is not None:
         return AlertState.WAITING, ExplainRule.QUIET_HOURS, wakes_at
     if slice_state is None:
-        return AlertState.TO_COME, State.PLANNED, None
+        return AlertState.PENDING, State.PLANNED, None
     if slice_state.is_deferred(case.now):
         return AlertState.WAITING, ExplainRule.PROVIDER, slice_state.deferred_until
-    return AlertState.TO_COME, slice_state.state(case.now, throttles=case.throttles), None
+    return AlertState.PENDING, slice_state.state(case.now, throttles=case.throttles), None
 
 
 def _slice_state(case: ExplainedCase, platform: Platform) -> SliceState | None:

@@ -32,36 +32,36 @@ REASON_TEXTS: Mapping[str, str] = {
     SuppressionReason.SEEN: "the user has seen it",
     **dict.fromkeys(HiddenReason, "the user doesn't see it"),
     HiddenReason.RETRACTED: "it was retracted",
-    ExplainRule.TAKEN_BACK: "the tweet that opened it was retracted",
+    ExplainRule.OPENER_RETRACTED: "the tweet that opened it was retracted",
     ExplainRule.QUIET_HOURS: "the user's quiet hours",
     ExplainRule.PROVIDER: "the provider's circuit breaker is open, or its rate limit is reached",
     ExplainRule.ROW_ONLY: "its verdict allows inbox rows only",
     ExplainRule.PULL_ONLY: "it is delivered by the pull path only",
-    ExplainRule.NOT_SEALED: "its audience snapshot has expired",
+    ExplainRule.NO_SNAPSHOT: "its audience snapshot has expired",
     ExplainRule.NO_PROVIDER: "alerts by this provider were not configured when it was planned",
-    ExplainRule.NO_PHONE: "the user had no device, or had turned alerts off, when the audience snapshot was taken",
-    ExplainRule.NOT_ASKED: "the user's tier gets no alerts by default, and the user has not turned them on",
-    ExplainRule.LATE: "it was too late for an alert",
+    ExplainRule.NO_DEVICE: "the user had no device, or had turned alerts off, when the audience snapshot was taken",
+    ExplainRule.OFF_BY_DEFAULT: "the user's tier gets no alerts by default, and the user has not turned them on",
+    ExplainRule.TOO_LATE: "it was too late for an alert",
     ExplainRule.DEAD: "its slice is dead",
-    ExplainRule.PASSED: "the user had no device for this provider, or was suppressed, when the slice was sent",
+    ExplainRule.SKIPPED: "the user had no device for this provider, or was suppressed, when the slice was sent",
 }
 """Explanation of each rule. States of a slice are shown by their names."""
 
 STATE_TEXTS: Mapping[AlertState, str] = {
     AlertState.SENT: "sent at {at}{of}",
-    AlertState.TRIED: "tried at {at}{of}",
-    AlertState.AGAIN: "sent at {at}{of}, next attempt at {until}",
-    AlertState.ON_ITS_WAY: "being sent since {at}{of}",
+    AlertState.FAILED: "tried at {at}{of}",
+    AlertState.RETRYING: "sent at {at}{of}, next attempt at {until}",
+    AlertState.SENDING: "being sent since {at}{of}",
     AlertState.UNKNOWN: "being sent at {at}{of} when its worker crashed: it may have arrived",
     AlertState.SILENT: "suppressed at {at}: {why}",
-    AlertState.SPARED: "suppressed now: {why}",
+    AlertState.SUPPRESSED: "suppressed now: {why}",
     AlertState.WAITING: "deferred until {until}: {why}",
-    AlertState.TO_COME: "not sent yet: {why}",
+    AlertState.PENDING: "not sent yet: {why}",
     AlertState.NEVER: "none: {why}",
 }
 """Sentence for each state of an alert."""
 
-UNTAKEN_TEXT = "tried at {at}{of}, next attempt at {until}"
+UNACCEPTED_TEXT = "tried at {at}{of}, next attempt at {until}"
 """Sentence for AGAIN if no device has the alert."""
 
 DEVICE_TEXTS: Mapping[AlertOutcome | None, str] = {
@@ -82,10 +82,10 @@ def alert_facts(alert: ExplainedAlert) -> Facts:
         "platform": str(alert.platform),
         "state": str(alert.state),
         "rule": None if alert.rule is None else str(alert.rule),
-        "because": alert_text(alert),
+        "explanation": alert_text(alert),
         "at": stamp_or_none(alert.at),
         "until": stamp_or_none(alert.until),
-        "stands_for": alert.burst_count,
+        "bursts": alert.burst_count,
         "devices": [_device_facts(device) for device in alert.devices],
     }
 
@@ -93,8 +93,8 @@ def alert_facts(alert: ExplainedAlert) -> Facts:
 def _device_facts(device: DeviceState) -> Facts:
     return {
         "device": device.device,
-        "state": "on_its_way" if device.is_going else str(device.last_failure or "sent"),
-        "tries": device.failed_attempts,
+        "state": "sending" if device.is_going else str(device.last_failure or "sent"),
+        "failed_attempts": device.failed_attempts,
         "until": stamp_or_none(device.next_attempt_at),
         "reason": device.reason,
     }
@@ -102,12 +102,14 @@ def _device_facts(device: DeviceState) -> Facts:
 
 def alert_text(alert: ExplainedAlert) -> str:
     template = (
-        UNTAKEN_TEXT if alert.state is AlertState.AGAIN and not alert.may_be_received else STATE_TEXTS[alert.state]
+        UNACCEPTED_TEXT
+        if alert.state is AlertState.RETRYING and not alert.may_be_received
+        else STATE_TEXTS[alert.state]
     )
     text = template.format(
         at=stamp_or_none(alert.at), until=stamp_or_none(alert.until), why=_why(alert), of=_summary(alert)
     )
-    if alert.state in (AlertState.SENT, AlertState.TRIED) and alert.rule is not None:
+    if alert.state in (AlertState.SENT, AlertState.FAILED) and alert.rule is not None:
         text += f", no further attempt: {_why(alert)}"
     return "; ".join([text, *map(_device_text, alert.devices)])
 
@@ -138,7 +140,7 @@ def _details(device: DeviceState) -> Iterable[str]:
 
 SENTENCES = {
     None: "The user sees it.",
-    "to_come": "It is not due yet.",
+    "not_due": "It is not due yet.",
     "expired": "It is older than 90 days.",
     "empty": "It is empty: no burst before it belongs to the user's digest.",
     "hidden": "The user has hidden it.",
@@ -166,7 +168,7 @@ async def digest_explanation(
         "member": member,
         "visible": reason is None,
         "rule": reason,
-        "because": SENTENCES[reason],
+        "explanation": SENTENCES[reason],
         "due_at": stamp(due),
         "digest": digest_facts(digest) if digest else None,
         "marks": _marks(view, key, digest),
@@ -183,7 +185,7 @@ def _due(view: InboxView, key: BurstKey) -> datetime:
 
 def _digest_reason(digest: Digest | None, view: InboxView, due: datetime) -> str | None:
     if due > view.now:
-        return "to_come"
+        return "not_due"
     if expires_at(due) <= view.now:
         return "expired"
     if digest is None:
@@ -203,7 +205,7 @@ def _marks(view: InboxView, key: BurstKey, digest: Digest | None) -> Mapping[str
 def print_digest(facts: Mapping[str, object]) -> None:
     digest, marks = facts["digest"], facts["marks"]
     assert isinstance(marks, dict)
-    print_sentence(f"{facts['burst']} and {facts['user']}: {facts['because']}")
+    print_sentence(f"{facts['burst']} and {facts['user']}: {facts['explanation']}")
     click.echo()
     content = {"contains": _digest_text(digest)} if isinstance(digest, dict) else {}
     seen = {"mark": marks["mark"] or "none", "seen up to": marks["seen_at"] or "nothing"}
@@ -211,6 +213,6 @@ def print_digest(facts: Mapping[str, object]) -> None:
 
 
 def _digest_text(digest: Mapping[str, object]) -> str:
-    inside = digest["inside"]
-    assert isinstance(inside, list)
-    return ", ".join(inside) + (" and more" if digest["more"] else "")
+    bursts = digest["bursts"]
+    assert isinstance(bursts, list)
+    return ", ".join(bursts) + (" and more" if digest["more"] else "")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # Views: a screen for a terminal of any width, and plain text for a pipe.
 
 WIDEST_BAR, NARROWEST_BAR = 30, 4
-POOL, OPEN_CIRCUITS = ("pool", "behind", "waiting", "later"), ("circuit open", "until", "reason")
+POOL, OPEN_CIRCUITS = ("pool", "delay", "waiting", "deferred"), ("circuit open", "until", "reason")
 STOPPED_LANES = ("stopped lane", "since", "record", "cause")
 TITLES = ("burst", "mentions", "followers")
 
@@ -48,7 +48,7 @@ TITLES = ("burst", "mentions", "followers")
 def print_plain(view: TopView) -> None:
     print_facts(dict(_numbers(view)))
     _section("pools", POOL, _pools(view))
-    _section("left alone", OPEN_CIRCUITS, _open_circuits(view))
+    _section("open circuits", OPEN_CIRCUITS, _open_circuits(view))
     _section("stopped lanes", STOPPED_LANES, _stopped_lanes(view))
     _section("running", (*TITLES, *tiers()), _running(view))
     _section("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(view))
@@ -65,7 +65,7 @@ def _section(name: str, headings: Sequence[str], rows: Sequence[Sequence[object]
 
 NOTHING = {
     "pools": "The delays of the pools are unknown: the dispatcher or Redis is unavailable.",
-    "left alone": "No open circuit breaker is known.",
+    "open circuits": "No open circuit breaker is known.",
     "stopped lanes": "No lane is stopped by its dead-letter limit.",
     "running": "No burst is unfinished.",
     "throttles": "No tier is throttled.",
@@ -80,7 +80,7 @@ def picture(view: TopView, width: int, status: str = "") -> "Group":
     parts: list[RenderableType] = [_headline(view, status), facts_grid(_numbers(view)), Text()]
     parts += [_shown("pools", POOL, _pools(view), {1, 2, 3}), Text()]
     if alone := _open_circuits(view):
-        parts += [_shown("left alone", OPEN_CIRCUITS, alone, set()), Text()]
+        parts += [_shown("open circuits", OPEN_CIRCUITS, alone, set()), Text()]
     if stopped := _stopped_lanes(view):
         parts += [_shown("stopped lanes", STOPPED_LANES, stopped, set()), Text()]
     parts += [_bars(view, width) if view.running else Text(NOTHING["running"], style="dim"), Text()]

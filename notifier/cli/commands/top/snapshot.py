@@ -96,10 +96,10 @@ def view_facts(view: TopView) -> dict[str, object]:
         "rows_per_second": round(s.rate.rows, 1),
         "deliveries_per_second": round(s.rate.deliveries, 1),
         "open_bursts": s.open_bursts,
-        "sleeping_bursts": s.deferred_bursts,
+        "deferred_bursts": s.deferred_bursts,
         "running": [_burst_facts(item) for item in view.running],
-        "pools": {str(pool): _pool_facts(s, pool) for pool in Pool if pool in s.cache.backlogs},
-        "left_alone": [
+        "backlog": {str(pool): _backlog_facts(s, pool) for pool in Pool if pool in s.cache.backlogs},
+        "open_circuits": [
             {"line": line, "until": stamp(circuit.until), "reason": circuit.reason}
             for line, circuit in sorted(s.cache.open_circuits.items())
         ],
@@ -108,7 +108,7 @@ def view_facts(view: TopView) -> dict[str, object]:
             {"lane": lane, "since": stamp(stop.at), "limit": str(stop.kind), "record": stop.record, "cause": stop.cause}
             for lane, stop in s.stopped_lanes.items()
         ],
-        "pressure": s.cache.backpressure,
+        "backpressure": s.cache.backpressure,
         "redis": view.redis,
         "dead_letters": view.dead_letters,
         "processes": [
@@ -126,12 +126,12 @@ def pool_delay(snapshot: OverviewSnapshot, pool: Pool) -> float | None:
     return max(0.0, (snapshot.at - backlog.oldest_opened_at).total_seconds())
 
 
-def _pool_facts(snapshot: OverviewSnapshot, pool: Pool) -> Facts:
+def _backlog_facts(snapshot: OverviewSnapshot, pool: Pool) -> Facts:
     seconds = pool_delay(snapshot, pool)
     return {
-        "waiting_slices": snapshot.cache.backlogs[pool].slices,
-        "later_slices": snapshot.cache.backlogs[pool].deferred,
-        "seconds_behind": None if seconds is None else round(seconds, 1),
+        "slices": snapshot.cache.backlogs[pool].slices,
+        "deferred_slices": snapshot.cache.backlogs[pool].deferred,
+        "delay_seconds": None if seconds is None else round(seconds, 1),
     }
 
 

@@ -31,8 +31,8 @@ from tests.support.simulator.script import (
 )
 
 BACK_AFTER = timedelta(seconds=1)
-SEALED = 14
-"""Point of a worker's thread at which its first seals are written and nothing else."""
+SNAPSHOTS_WRITTEN = 14
+"""Point of a worker's thread at which its first audience snapshots are written and nothing else."""
 SLEEPS = timedelta(seconds=40)
 """Longer than any claim or lease."""
 PAST_A_LEASE = timedelta(seconds=9)
@@ -101,9 +101,9 @@ def moving_sets() -> Script:
 
 
 def retries() -> Script:
-    """The moving sets, while workers die after their first seals; the workers that retry find other live sets."""
+    """The moving sets, while workers die after their first audience snapshots. Workers that retry find other sets."""
     deaths = [
-        ScriptEntry(point=(f"{pool}-1", SEALED), what=Killed(process=f"{pool}-1", back_after=BACK_AFTER))
+        ScriptEntry(point=(f"{pool}-1", SNAPSHOTS_WRITTEN), what=Killed(process=f"{pool}-1", back_after=BACK_AFTER))
         for pool in ("p0", "p1", "p2")
     ]
     return moving_sets().with_more(*deaths)
@@ -192,7 +192,10 @@ def stalled_indexers() -> Script:
     The machine halts now and then, so that leases end while changes go on; mentions come afterwards.
     """
     stalls = [
-        ScriptEntry(point=(f"pump-{pump}/indexer", n), what=Stalled(name=f"pump-{pump}/indexer", lasting=PAST_A_LEASE))
+        ScriptEntry(
+            point=(f"pump-{pump}/graph_indexer", n),
+            what=Stalled(name=f"pump-{pump}/graph_indexer", lasting=PAST_A_LEASE),
+        )
         for pump in (1, 2)
         for n in range(20 + 9 * pump, 1_500, 37)
     ]
@@ -248,28 +251,28 @@ def lane_changes() -> Script:
 
 
 SCENARIOS = {
-    "one": one_mention,
-    "join": joined_mentions,
+    "one_mention": one_mention,
+    "joined_mentions": joined_mentions,
     "storm": storm,
-    "secrets": many_restricted_bursts,
-    "moving": moving_sets,
+    "many_restricted_bursts": many_restricted_bursts,
+    "moving_sets": moving_sets,
     "retries": retries,
-    "pause": paused_tier,
-    "look": returning_user,
-    "graph": graph_changes,
-    "quarrel": user_blocks,
-    "first": first_followers,
-    "zombies": stalled_indexers,
-    "wipe": redis_wipe,
-    "crossing": lane_changes,
-    "hold": held_mentions,
-    "days": several_days,
-    "back": many_retractions,
+    "paused_tier": paused_tier,
+    "returning_user": returning_user,
+    "graph_changes": graph_changes,
+    "user_blocks": user_blocks,
+    "first_followers": first_followers,
+    "stalled_indexers": stalled_indexers,
+    "redis_wipe": redis_wipe,
+    "lane_changes": lane_changes,
+    "held_mentions": held_mentions,
+    "several_days": several_days,
+    "many_retractions": many_retractions,
     "reopening": reopening,
-    "dialling": device_changes,
-    "redialling": device_retries,
-    "nights": quiet_hours,
-    "mornings": after_quiet_hours,
+    "device_changes": device_changes,
+    "device_retries": device_retries,
+    "quiet_hours": quiet_hours,
+    "after_quiet_hours": after_quiet_hours,
 }
 
 

@@ -63,7 +63,7 @@ def device_updates(record: DeviceRecord, directory: Directory) -> Sequence[Devic
 
 
 def device_changes() -> Script:
-    """Three devices change among six users, sometimes two at a time, and are dropped, while bursts are sealed."""
+    """Three devices change among six users, sometimes two at a time, and are dropped, while snapshots are taken."""
     kinds = ("on", "on", "off", "on", "drop", "on")
     changes = [
         Changed(person=OWNERS[(5 * n + n // 6) % 6], what=f"phone:{kinds[n % 6]}:{(n + n // 5) % DEVICES}")

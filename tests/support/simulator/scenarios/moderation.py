@@ -54,4 +54,4 @@ def held_mentions() -> Script:
     moderations = [VerdictChanged(account="bob", verdict=verdict) for verdict in ("hold", "all", "hold")]
     entries = [ScriptEntry(step=40 + 60 * n, what=tweet) for n, tweet in enumerate(tweets)]
     entries += [ScriptEntry(step=1 + 320 * n, what=moderation) for n, moderation in enumerate(moderations)]
-    return Script(seed=1, steps=1_100, entries=entries, collapse=timedelta(0), desk=True)
+    return Script(seed=1, steps=1_100, entries=entries, collapse=timedelta(0), has_operator=True)

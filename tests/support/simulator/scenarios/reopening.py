@@ -62,7 +62,7 @@ def _faults(random: Random) -> Iterator[ScriptEntry]:
     """Redis is wiped or unavailable; writers die, fail and stall between any two calls, and readers stall in them."""
     for step in range(150, STEPS - 200, 130):
         thread = random.choice(
-            ("pump-1/indexer", "pump-2/indexer", "pump-1/celebrity", "pump-1/retractor", "api/graph")
+            ("pump-1/graph_indexer", "pump-2/graph_indexer", "pump-1/celebrity", "pump-1/retractor", "api/graph")
         )
         process = thread.partition("/")[0]
         yield ScriptEntry(

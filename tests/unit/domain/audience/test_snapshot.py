@@ -25,18 +25,18 @@ LIVE = ShardSets(sets=SETS)
 
 
 def test_snapshot_records_tiers_devices_and_counts() -> None:
-    sealed = take_snapshot(burst(first_of_day=False), 5, LIVE)
-    assert [sealed.reached_count(tier) for tier in TIERS] == [2, 2, 4]
-    assert [m % 1_000 for m in members(sealed.to_alert, 0)] == [2, 4]
-    assert (sealed.dormant, sealed.suppressed) == (90, {"muted": 1, "first": 1})
+    snapshot = take_snapshot(burst(first_of_day=False), 5, LIVE)
+    assert [snapshot.reached_count(tier) for tier in TIERS] == [2, 2, 4]
+    assert [m % 1_000 for m in members(snapshot.to_alert, 0)] == [2, 4]
+    assert (snapshot.dormant, snapshot.suppressed) == (90, {"muted": 1, "first": 1})
 
 
 def test_pushed_tiers_and_members_who_asked_are_alerted() -> None:
     asked = SETS | {SetKind.ASKED: from_offsets([6, 8, 50]), SetKind.NO_PUSH: from_offsets([4])}
-    sealed = take_snapshot(burst(first_of_day=False), 0, ShardSets(sets=asked))
-    alerted = {tier: [int(m) for m in members(sealed.members_to_alert(tier), 0)] for tier in Tier}
+    snapshot = take_snapshot(burst(first_of_day=False), 0, ShardSets(sets=asked))
+    alerted = {tier: [int(m) for m in members(snapshot.members_to_alert(tier), 0)] for tier in Tier}
     assert alerted == {Tier.P0: [2], Tier.P1: [], Tier.P2: [6], Tier.DORMANT: [50]}
-    assert [sealed.for_tier(tier).alert_count for tier in TIERS] == [1, 0, 2]
+    assert [snapshot.for_tier(tier).alert_count for tier in TIERS] == [1, 0, 2]
     wider = take_snapshot(burst(first_of_day=False), 0, LIVE, pushed=TIERS)
     assert [wider.for_tier(tier).alert_count for tier in TIERS] == [1, 1, 1]
 
@@ -48,26 +48,26 @@ def test_tally_expects_reached_and_suppressed_but_not_dormant() -> None:
 
 @pytest.mark.parametrize("verdict", [Verdict.ROW, Verdict.HOLD])
 def test_burst_without_push_verdict_alerts_no_member(verdict: Verdict) -> None:
-    sealed = take_snapshot(burst(verdict=verdict), 0, LIVE)
-    assert count(sealed.to_alert) == 0
-    assert sealed.reached_count(Tier.P0) == 2
+    snapshot = take_snapshot(burst(verdict=verdict), 0, LIVE)
+    assert count(snapshot.to_alert) == 0
+    assert snapshot.reached_count(Tier.P0) == 2
 
 
 def test_standard_lane_gives_every_follower_a_row() -> None:
-    sealed = take_snapshot(burst(lane=Lane.STANDARD), 0, LIVE)
-    assert (sealed.dormant, sealed.reached_count(Tier.P2)) == (0, 95)
+    snapshot = take_snapshot(burst(lane=Lane.STANDARD), 0, LIVE)
+    assert (snapshot.dormant, snapshot.reached_count(Tier.P2)) == (0, 95)
 
 
 def test_owner_of_personal_subject_is_p0_despite_follower_rules() -> None:
     sets = ShardSets(sets={SetKind.FOLLOWERS: ONE_MEMBER, SetKind.MUTED: ONE_MEMBER, SetKind.PUSH: ONE_MEMBER})
-    sealed = take_snapshot(burst(subject=SELF_NOVA), 0, sets)
-    assert [sealed.reached_count(tier) for tier in TIERS] == [1, 0, 0]
-    assert count(sealed.to_alert) == 1
-    assert sealed.counts().expected == 1
+    snapshot = take_snapshot(burst(subject=SELF_NOVA), 0, sets)
+    assert [snapshot.reached_count(tier) for tier in TIERS] == [1, 0, 0]
+    assert count(snapshot.to_alert) == 1
+    assert snapshot.counts().expected == 1
 
 
 @pytest.mark.parametrize(("author", "reached"), [(ONE_MEMBER, 1), (no_members(), 0), (None, 0)])
 def test_protected_author_reaches_only_confirmed_follower(author: Bits | None, reached: int) -> None:
     sets = ShardSets(sets={SetKind.FOLLOWERS: ONE_MEMBER, SetKind.PUSH: ONE_MEMBER}, mentioner_followers=author)
-    sealed = take_snapshot(burst(subject=SELF_NOVA, restricted_to=EVE), 0, sets)
-    assert (sealed.reached_count(Tier.P0), count(sealed.to_alert)) == (reached, reached)
+    snapshot = take_snapshot(burst(subject=SELF_NOVA, restricted_to=EVE), 0, sets)
+    assert (snapshot.reached_count(Tier.P0), count(snapshot.to_alert)) == (reached, reached)

@@ -55,13 +55,13 @@ def burst_of(mentions: Sequence[Mention]) -> Burst:
 
 def settled(burst: Burst, stored: list[Mention], retractions: Sequence[Retraction]) -> Burst:
     """Change the mentions as the stage does: look up the remaining ones, and store the changed ones."""
-    by_trail = {applied.key: applied for applied in retractions}
+    by_key = {applied.key: applied for applied in retractions}
     changes = [
         MentionChange(before=stored_mention, after=after)
         for stored_mention in stored
-        if (after := apply_retractions(stored_mention, by_trail)) != stored_mention
+        if (after := apply_retractions(stored_mention, by_key)) != stored_mention
     ]
-    stored[:] = [apply_retractions(stored_mention, by_trail) for stored_mention in stored]
+    stored[:] = [apply_retractions(stored_mention, by_key) for stored_mention in stored]
     by_author = {
         stored_mention.author: stored_mention
         for stored_mention in reversed(stored)
@@ -148,7 +148,7 @@ def test_mention_at_day_end_is_found_despite_clock_differences(accepted_at: date
     assert not set(trails).isdisjoint(index_keys(replace(mention(0), accepted_at=accepted_at)))
 
 
-def test_mention_is_found_by_the_trails_of_its_retractions() -> None:
+def test_mention_is_found_by_its_retraction_keys() -> None:
     tweet_mention = mention(0)
     now = NOON + timedelta(days=80)
     for applied in (retraction(RetractionCause.DELETE, "t0"), retraction(RetractionCause.ERASE)):

@@ -12,23 +12,23 @@ from tests.support.examples import NOON, entry, plan_of, slice_of, tally
 TALLIES = [tally(0, p0=1, p1=20, p2=300, suppressed=4), tally(1, p0=2, p1=30, p2=500, suppressed=1)]
 
 
-def books_of(*entries: LedgerEntry, sealed: int = 2, later: timedelta = timedelta(0)) -> RecipientTotals:
+def totals_of(*entries: LedgerEntry, counted: int = 2, later: timedelta = timedelta(0)) -> RecipientTotals:
     plan = plan_of(shards=2, pushed=(Tier.P0,))
-    return recipient_totals(burst_progress(plan, entries, ()), TALLIES[:sealed], throttles=["t1"], now=NOON + later)
+    return recipient_totals(burst_progress(plan, entries, ()), TALLIES[:counted], throttles=["t1"], now=NOON + later)
 
 
 def test_no_recipient_is_expected_before_the_first_snapshot() -> None:
-    assert (books_of(sealed=0).expected, books_of(sealed=0).is_balanced) == (0, True)
+    assert (totals_of(counted=0).expected, totals_of(counted=0).is_balanced) == (0, True)
 
 
 def test_slices_not_yet_begun_are_in_flight() -> None:
-    assert books_of() == RecipientTotals(
+    assert totals_of() == RecipientTotals(
         expected=858, delivered=0, suppressed=5, parked=0, pulled=0, dead=0, in_flight=853
     )
 
 
 def test_recipients_are_counted_by_the_facts_of_their_slices() -> None:
-    result = books_of(
+    result = totals_of(
         entry(slice_of(Tier.P0, 0), Fact.DONE, people=1),
         entry(slice_of(Tier.P0, 1), Fact.DISPATCHED, n=1),
         entry(slice_of(Tier.P1, 0), Fact.PULLED, people=20),
@@ -43,14 +43,14 @@ def test_recipients_are_counted_by_the_facts_of_their_slices() -> None:
 
 
 def test_accounts_expire_with_their_snapshots() -> None:
-    assert not books_of(later=SNAPSHOT_KEPT_FOR - timedelta(seconds=1)).expired
-    assert books_of(sealed=0, later=SNAPSHOT_KEPT_FOR).expired
+    assert not totals_of(later=SNAPSHOT_KEPT_FOR - timedelta(seconds=1)).expired
+    assert totals_of(counted=0, later=SNAPSHOT_KEPT_FOR).expired
 
 
 def test_alerts_do_not_count_as_deliveries() -> None:
-    assert books_of(entry(slice_of(Tier.P0, 0, step=Step.FCM), Fact.DONE, people=1)).delivered == 0
+    assert totals_of(entry(slice_of(Tier.P0, 0, step=Step.FCM), Fact.DONE, people=1)).delivered == 0
 
 
 def test_difference_of_one_recipient_is_detected() -> None:
-    assert not books_of(entry(slice_of(Tier.P1, 0), Fact.DONE, people=19)).is_balanced
-    assert not books_of(entry(slice_of(Tier.P1, 0), Fact.PULLED, people=21)).is_balanced
+    assert not totals_of(entry(slice_of(Tier.P1, 0), Fact.DONE, people=19)).is_balanced
+    assert not totals_of(entry(slice_of(Tier.P1, 0), Fact.PULLED, people=21)).is_balanced

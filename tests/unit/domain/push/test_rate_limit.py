@@ -29,7 +29,7 @@ FULL = ProviderRate(bucket=TokenBucket(tokens=10.0, at=NOON), since=NOON - 2 * M
 LOTS = 1_000_000
 
 Step = tuple[float, int, bool, float, int, bool]
-"""Seconds that pass (may be negative), wanted, urgent, ease, refused, slow."""
+"""Seconds that pass (may be negative), wanted, urgent, slowdown, refused, slow."""
 STEPS = st.lists(
     st.tuples(
         st.floats(-2, 10), st.integers(0, 2_000), st.booleans(), st.floats(0.05, 1), st.integers(0, 1), st.booleans()
@@ -51,9 +51,9 @@ def total(
 
 def granted(steps: Sequence[Step], terms: ProviderLimit) -> list[tuple[datetime, int]]:
     pace, now, grants = FULL, NOON, list[tuple[datetime, int]]()
-    for seconds, wanted, urgent, ease, refused, slow in steps:
+    for seconds, wanted, urgent, slowdown, refused, slow in steps:
         now += timedelta(seconds=seconds)
-        pace, drawn_now = draw(pace, terms, now, wanted, urgent=urgent, slowdown_factor=ease)
+        pace, drawn_now = draw(pace, terms, now, wanted, urgent=urgent, slowdown_factor=slowdown)
         assert 0 <= drawn_now <= wanted
         grants.append((pace.bucket.at, drawn_now))
         pace = report_results(pace, terms, now, refused=refused, slow=slow)

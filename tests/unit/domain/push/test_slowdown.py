@@ -9,9 +9,9 @@ from notifier.domain.push.rate_limit import MIN_SLOWDOWN, SLOW_INBOX, STUCK_INBO
 from notifier.flow.push.rate_limiter import Slowdown
 from notifier.metrics import Metrics
 from tests.support.examples import SECOND
-from tests.support.fakes.cache import MemoryPressure
+from tests.support.fakes.cache import MemoryBackpressure
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.push import MemoryTabReport
+from tests.support.fakes.push import MemoryInboxLatencyReport
 
 
 @pytest.mark.parametrize(
@@ -31,18 +31,18 @@ def test_worse_reading_decides(tab: timedelta | None, pressure: float, ratio: fl
     assert slowdown(tab, pressure) == pytest.approx(ratio)
 
 
-class UnavailableTabReport(MemoryTabReport):
+class UnavailableInboxLatencyReport(MemoryInboxLatencyReport):
     def worst(self) -> timedelta | None:
         raise CacheUnavailable
 
 
-def make_slowdown(clock: ManualClock, tabs: MemoryTabReport) -> Slowdown:
-    return Slowdown(inbox_latency=tabs, backpressure=MemoryPressure(clock), metrics=Metrics())
+def make_slowdown(clock: ManualClock, tabs: MemoryInboxLatencyReport) -> Slowdown:
+    return Slowdown(inbox_latency=tabs, backpressure=MemoryBackpressure(clock), metrics=Metrics())
 
 
 def test_slowdown_is_read_once_a_second_and_measured() -> None:
     clock = ManualClock()
-    tabs = MemoryTabReport(clock)
+    tabs = MemoryInboxLatencyReport(clock)
     current_slowdown = make_slowdown(clock, tabs)
     assert current_slowdown(clock.now()) == 1
     tabs.publish("a", STUCK_INBOX, 10 * SECOND)
@@ -53,7 +53,7 @@ def test_slowdown_is_read_once_a_second_and_measured() -> None:
 
 def test_unavailable_report_causes_no_slowdown() -> None:
     clock = ManualClock()
-    current_slowdown = make_slowdown(clock, UnavailableTabReport(clock))
+    current_slowdown = make_slowdown(clock, UnavailableInboxLatencyReport(clock))
     current_slowdown.factor = MIN_SLOWDOWN
     assert current_slowdown(clock.now()) == 1
     assert isinstance(current_slowdown.read_at, datetime)

@@ -1,4 +1,4 @@
--- Reads the activity bitmaps of several shards for one hour, as written by touch.lua.
+-- Reads the activity bitmaps of several shards for one hour, as written by record_activity.lua.
 --
 -- KEYS[1]    the bitmaps of adjacent shards
 -- ARGV[1]    size of a shard's bitmap in bytes

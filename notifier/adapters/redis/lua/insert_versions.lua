@@ -5,7 +5,7 @@
 -- ARGV[2]  TTL of the version in milliseconds
 -- Returns an array: the number of scopes that held garbage, and an array of the current value of each scope.
 
-local garbage, found = 0, {}
+local garbage, current = 0, {}
 for at, key in ipairs(KEYS) do
   local kind = redis.call('TYPE', key).ok
   local value = kind == 'string' and redis.call('GET', key) or ''
@@ -14,6 +14,6 @@ for at, key in ipairs(KEYS) do
     value = '=' .. ARGV[1]
     redis.call('SET', key, value, 'PX', ARGV[2])
   end
-  found[at] = value
+  current[at] = value
 end
-return {garbage, found}
+return {garbage, current}

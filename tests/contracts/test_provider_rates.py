@@ -15,7 +15,7 @@ from notifier.domain.push.rate_limit import ProviderLimit
 from notifier.ports.push import ProviderRates
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import START
-from tests.support.fakes.push import MemoryPaces
+from tests.support.fakes.push import MemoryProviderRates
 
 __all__ = ["valkey", "valkey_server"]
 
@@ -30,7 +30,7 @@ SECOND = timedelta(seconds=1)
 @pytest.fixture(params=["memory", "valkey", "valkeys"])
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
-        fake = MemoryPaces(TERMS)
+        fake = MemoryProviderRates(TERMS)
         return fake, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisProviderRates(valkey.client, TERMS), valkey.wipe
@@ -95,14 +95,14 @@ def test_concurrent_workers_draw_no_more_than_available(server: str, request: py
 
 @pytest.mark.parametrize("garbage", [b"", b"much", b"\0" * 40, b"\xff" * 40, b"\x7f" * 40, b"x" * 41])
 def test_unreadable_rate_limit_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
-    valkey.client.hset("pace:apns", "pace", garbage)
+    valkey.client.hset("provider-rate:apns", "rate", garbage)
     paces = RedisProviderRates(valkey.client, TERMS)
     assert (draw(paces, 0), draw(paces, 0)) == (50, 0)
 
 
 def test_rate_limit_expires_when_it_would_start_anew(valkey: Valkey) -> None:
     draw(RedisProviderRates(valkey.client, TERMS), 0)
-    assert 0 < valkey.client.ttl("pace:apns") <= 300
+    assert 0 < valkey.client.ttl("provider-rate:apns") <= 300
 
 
 def test_rate_limit_fails_without_server() -> None:

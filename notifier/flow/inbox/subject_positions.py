@@ -34,7 +34,7 @@ class RecentChange:
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class SubjectNews:
+class SubjectPositions:
     """List of one subject's newest bursts. While it is in the cache, every change to its bursts is applied to it."""
 
     subject: Subject
@@ -97,7 +97,7 @@ class SubjectNews:
 
 MAX_SUBJECTS = 50_000
 """About 18 MB. Other subjects are only known to have changed earlier."""
-MAX_NEWS_DELAY = timedelta(seconds=1)
+MAX_STREAM_DELAY = timedelta(seconds=1)
 """Maximum delay until a process learns of a change that Redis was not notified of, with a margin."""
 
 
@@ -127,7 +127,7 @@ class ChangeTimes:
 
         That process had learned of everything by `moment` of its own clock.
         """
-        latest = moment - CLOCK_SKEW - MAX_NEWS_DELAY
+        latest = moment - CLOCK_SKEW - MAX_STREAM_DELAY
         if self.since is None or self.since >= latest:
             return False
         return all(self.changed[subject][1] < latest for subject in subjects if subject in self.changed)

@@ -14,7 +14,7 @@ from notifier.domain.push.circuit_breaker import OpenCircuit
 from notifier.ports.push import CircuitReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.fakes.push import MemoryLineReport
+from tests.support.fakes.push import MemoryCircuitReport
 
 __all__ = ["valkey", "valkey_server"]
 
@@ -31,7 +31,7 @@ SERVICE = "web updates.push.services.mozilla.com"
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         clock = ManualClock()
-        fake = MemoryLineReport(clock)
+        fake = MemoryCircuitReport(clock)
         return fake, clock.advance, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisCircuitReport(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
@@ -69,7 +69,7 @@ def test_wipe_deletes_reports(backend: Backend) -> None:
 def test_unreadable_report_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
     lines = RedisCircuitReport(valkey.client)
     lines.publish("fcm", BUSY, MINUTE)
-    valkey.client.hset("lines", "apns", garbage)
+    valkey.client.hset("open-circuits", "apns", garbage)
     assert lines.read() == {"fcm": BUSY}
 
 
@@ -78,8 +78,8 @@ def test_expired_reports_are_deleted(valkey: Valkey) -> None:
     lines.publish("fcm", BUSY, 20 * MS)
     time.sleep(0.03)
     lines.publish("apns", WITHOUT_REASON, MINUTE)
-    assert valkey.client.hkeys("lines") == [b"apns"]
-    assert 0 < valkey.client.ttl("lines") <= 60
+    assert valkey.client.hkeys("open-circuits") == [b"apns"]
+    assert 0 < valkey.client.ttl("open-circuits") <= 60
 
 
 def test_report_fails_without_server() -> None:

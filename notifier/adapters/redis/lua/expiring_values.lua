@@ -9,20 +9,20 @@
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 if ARGV[1] ~= '' then
-  local said = string.format('%.0f ', now + tonumber(ARGV[3])) .. ARGV[2]
-  redis.call('HSET', KEYS[1], ARGV[1], wrap(ARGV[1], said))
+  local entry = string.format('%.0f ', now + tonumber(ARGV[3])) .. ARGV[2]
+  redis.call('HSET', KEYS[1], ARGV[1], wrap(ARGV[1], entry))
   redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[3])))
 end
-local counting = {}
-local said = redis.call('HGETALL', KEYS[1])
-for at = 1, #said, 2 do
-  local word = unwrap(said[at], said[at + 1]) or ''
-  local till, from = string.match(word, '^(%d+) ()')
-  if not till or tonumber(till) <= now then
-    redis.call('HDEL', KEYS[1], said[at])
+local current = {}
+local stored = redis.call('HGETALL', KEYS[1])
+for at = 1, #stored, 2 do
+  local entry = unwrap(stored[at], stored[at + 1]) or ''
+  local expires_at, start = string.match(entry, '^(%d+) ()')
+  if not expires_at or tonumber(expires_at) <= now then
+    redis.call('HDEL', KEYS[1], stored[at])
   else
-    table.insert(counting, said[at])
-    table.insert(counting, string.sub(word, from))
+    table.insert(current, stored[at])
+    table.insert(current, string.sub(entry, start))
   end
 end
-return {garbage, counting}
+return {garbage, current}

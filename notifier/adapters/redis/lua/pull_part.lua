@@ -6,9 +6,9 @@
 local part = KEYS[1]
 
 local function get(field)
-  local found = garbage
+  local before = garbage
   local value = unwrap(field, redis.call('HGET', part, field))
-  if garbage > found then redis.call('UNLINK', part) end
+  if garbage > before then redis.call('UNLINK', part) end
   return value
 end
 

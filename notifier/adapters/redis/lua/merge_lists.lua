@@ -10,7 +10,7 @@
 --
 -- A list is packed as doubles: complete since, first seq, opening times. It claims to hold every burst of its subject
 -- that opened at or after `since`. A rebuild sends its pages newest first, and `since` is the end of the page, with a
--- fraction of a millisecond. A page with older bursts of the subject, or the final settling, moves it further back.
+-- fraction of a millisecond. A page with older bursts of the subject, or settle_lists.lua at the end, moves it further back.
 -- opened_at rises with seq, and a re-stamp only moves it forward, so the later of two values wins.
 
 local kept = tonumber(ARGV[1])
@@ -18,9 +18,9 @@ local proven = tonumber(get('since') or nil)
 local NOTHING = math.huge
 
 local function read(subject)
-  local found = garbage
+  local before = garbage
   local packed = get(subject)
-  if garbage > found then proven = nil end
+  if garbage > before then proven = nil end
   if not packed then return nil end
   local list = {opened = {}}
   list.since, list.first = struct.unpack('<dd', packed)
@@ -46,7 +46,7 @@ end
 
 local function last(list) return list.first + #list.opened - 1 end
 
-local function join(one, other)
+local function merge(one, other)
   local low, high = one, other
   if other.first < one.first then low, high = other, one end
   if high.first > last(low) + 1 then
@@ -64,16 +64,16 @@ local function join(one, other)
   return low
 end
 
-local function rebuild(subject, given, whole)
+local function rebuild(subject, given, since)
   local list = read(subject)
   if garbage > 0 then return end
-  given.since = whole
+  given.since = since
   if not list then return write(subject, given) end
   -- The list was created without proof of earlier bursts. The given bursts are that proof.
   if list.since == NOTHING then list.since = list.opened[1] end
   -- A burst between an older page and the list is missing, because it is not readable yet. It opened in between.
   if list.first > last(given) + 1 then list.since = math.floor(math.max(list.since, list.opened[1])) end
-  write(subject, join(list, given))
+  write(subject, merge(list, given))
 end
 
 local function announce(subject, given)
@@ -92,21 +92,21 @@ local function announce(subject, given)
   end
   -- Later bursts cannot complete a list that proves nothing.
   given.since = list.since == NOTHING and NOTHING or given.first == 1 and 0 or opened
-  write(subject, join(list, given))
+  write(subject, merge(list, given))
 end
 
 if ARGV[4] ~= '' and redis.call('HGET', part, 'epoch') ~= ARGV[2] then return {garbage, 0} end
 
 local at = 3
 while at <= #ARGV do
-  local subject, whole, n = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local subject, since, n = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local given = {first = tonumber(ARGV[at + 3]), opened = {}}
   for i = 1, n do
     given.opened[i] = tonumber(ARGV[at + 2 + 2 * i])
-    if not whole then announce(subject, {first = given.first + i - 1, opened = {given.opened[i]}}) end
+    if not since then announce(subject, {first = given.first + i - 1, opened = {given.opened[i]}}) end
   end
-  if whole then
-    rebuild(subject, given, whole)
+  if since then
+    rebuild(subject, given, since)
     -- The garbage deleted the part, with all bursts that the rebuild had merged.
     if garbage > 0 then return {garbage, 0} end
   end

@@ -12,7 +12,7 @@ from notifier.adapters.redis.connect import connect
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.cache import Backpressure
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.cache import MemoryPressure
+from tests.support.fakes.cache import MemoryBackpressure
 from tests.support.fakes.clock import ManualClock
 
 __all__ = ["valkey", "valkey_server"]
@@ -27,7 +27,7 @@ MINUTE = timedelta(minutes=1)
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         clock = ManualClock()
-        fake = MemoryPressure(clock)
+        fake = MemoryBackpressure(clock)
         return fake, clock.advance, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisBackpressure(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
@@ -67,5 +67,5 @@ def test_level_fails_without_server() -> None:
 
 @pytest.mark.parametrize("garbage", [b"", b"\xff\x00", b"much", b"nan", b"inf", b"-1", b"2"])
 def test_unreadable_level_counts_as_zero(valkey: Valkey, garbage: bytes) -> None:
-    valkey.client.set("pressure", garbage)
+    valkey.client.set("backpressure", garbage)
     assert RedisBackpressure(valkey.client).level() == 0

@@ -1,4 +1,4 @@
-"""News of subjects on every backend: bursts since a position, or a gap."""
+"""Stream of published bursts on every backend: bursts since a position, or a gap."""
 
 import asyncio
 from datetime import timedelta
@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.redis.connect import connect_async
-from notifier.adapters.redis.viewer_versions import MAX_NEWS, NEWS, RedisInboxVersions
+from notifier.adapters.redis.viewer_versions import MAX_STREAM_ENTRIES, STREAM, RedisInboxVersions
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.inbox_versions import NewsPosition
+from notifier.ports.inbox_versions import BurstStreamPosition
 from notifier.ports.live_bus import MissedUpdates
 from tests.contracts.pull_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
@@ -20,7 +20,7 @@ __all__ = ["valkey", "valkey_server", "versions"]
 def test_news_begin_at_first_look(versions: Versions) -> None:
     versions.bus.publish([burst(1)])
     result = versions.look(())
-    assert result.news in ([], ())
+    assert result.published in ([], ())
     assert result.position is not None
 
 
@@ -28,28 +28,28 @@ def test_news_are_what_was_published_since_position(versions: Versions) -> None:
     position = _position(versions)
     versions.bus.publish([burst(1), burst(2)])
     result = versions.look((), position)
-    assert result.news == [burst(1), burst(2)]
+    assert result.published == [burst(1), burst(2)]
     assert result.position is not None
-    assert versions.news(result.position) == []
+    assert versions.published(result.position) == []
 
 
 def test_same_position_returns_same_news_again(versions: Versions) -> None:
     position = _position(versions)
     versions.bus.publish([burst(1)])
-    assert versions.news(position) == versions.news(position) == [burst(1)]
+    assert versions.published(position) == versions.published(position) == [burst(1)]
 
 
 def test_missed_updates_are_a_gap(versions: Versions) -> None:
     position = _position(versions)
     versions.bus.publish([MissedUpdates(), burst(1)])
-    assert versions.news(position) is None
+    assert versions.published(position) is None
 
 
 def test_wipe_is_gap(versions: Versions) -> None:
     position = _position(versions)
     versions.wipe()
     versions.bus.publish([burst(1)])
-    assert versions.news(position) is None
+    assert versions.published(position) is None
 
 
 def test_reader_far_behind_gets_gap(valkey: Valkey) -> None:
@@ -57,10 +57,10 @@ def test_reader_far_behind_gets_gap(valkey: Valkey) -> None:
         async with reader_of(valkey) as reader:
             before = await reader.look_up((), None)
             pipe = valkey.client.pipeline(transaction=False)
-            for _ in range(MAX_NEWS + 1):
-                pipe.xadd(NEWS, {"a": ""})
+            for _ in range(MAX_STREAM_ENTRIES + 1):
+                pipe.xadd(STREAM, {"a": ""})
             pipe.execute()
-            return (await reader.look_up((), before.position)).news
+            return (await reader.look_up((), before.position)).published
 
     assert asyncio.run(far_behind()) is None
 
@@ -70,14 +70,14 @@ def test_unreadable_entry_is_gap(valkey: Valkey, fields: dict[str, bytes]) -> No
     async def read() -> object:
         async with reader_of(valkey) as reader:
             before = await reader.look_up((), None)
-            valkey.client.xadd(NEWS, fields)  # type: ignore[arg-type] # redis-py's type of a mapping is invariant
-            return (await reader.look_up((), before.position)).news
+            valkey.client.xadd(STREAM, fields)  # type: ignore[arg-type] # redis-py's type of a mapping is invariant
+            return (await reader.look_up((), before.position)).published
 
     assert asyncio.run(read()) is None
 
 
 def test_value_of_wrong_type_is_removed(valkey: Valkey) -> None:
-    valkey.client.set(NEWS, "nonsense")
+    valkey.client.set(STREAM, "nonsense")
 
     async def look_twice() -> object:
         async with reader_of(valkey) as reader:
@@ -117,7 +117,7 @@ def test_hung_server_is_abandoned_within_deadline(valkey: Valkey) -> None:
     asyncio.run(look_at_hung_server())
 
 
-def _position(versions: Versions) -> NewsPosition:
+def _position(versions: Versions) -> BurstStreamPosition:
     position = versions.look(()).position
     assert position is not None
     return position

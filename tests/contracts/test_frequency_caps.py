@@ -17,7 +17,7 @@ from notifier.domain.push.frequency_cap import Ruling
 from notifier.ports.push import FrequencyCapStore
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import START
-from tests.support.fakes.push import MemoryCaps
+from tests.support.fakes.push import MemoryFrequencyCaps
 
 __all__ = ["valkey", "valkey_server"]
 
@@ -33,7 +33,7 @@ HOUR = timedelta(hours=1)
 def backend(request: pytest.FixtureRequest) -> Backend:
     terms = Terms(hourly=2, daily=4)
     if request.param == "memory":
-        fake = MemoryCaps(terms)
+        fake = MemoryFrequencyCaps(terms)
         return fake, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisFrequencyCaps(valkey.client, terms), valkey.wipe
@@ -110,14 +110,14 @@ def test_script_reload_on_one_node_counts_members_once(valkeys: Valkey) -> None:
 
 @pytest.mark.parametrize("garbage", [b"", b"much", b"\xff" * 24])
 def test_unreadable_history_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
-    valkey.client.hset("caps:0", str(ZOE), garbage)
+    valkey.client.hset("alert-history:0", str(ZOE), garbage)
     caps = RedisFrequencyCaps(valkey.client)
     assert [spend(caps, 1, ZOE)[ZOE] for _ in range(2)] == [Ruling.NEW, Ruling.AGAIN]
 
 
 def test_block_expires_an_hour_after_daily_cap_window(valkey: Valkey) -> None:
     spend(RedisFrequencyCaps(valkey.client), 1, FAR)
-    assert 24 * 3600 < valkey.client.ttl("caps:9") <= 25 * 3600
+    assert 24 * 3600 < valkey.client.ttl("alert-history:9") <= 25 * 3600
 
 
 def test_spend_fails_without_server() -> None:

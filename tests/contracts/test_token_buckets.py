@@ -13,7 +13,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
 from notifier.ports.cache import TokenBuckets
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.support.fakes.cache import MemoryBuckets
+from tests.support.fakes.cache import MemoryTokenBuckets
 from tests.support.fakes.clock import ManualClock
 
 __all__ = ["valkey", "valkey_server"]
@@ -29,7 +29,7 @@ SOON = timedelta(milliseconds=50)
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         clock = ManualClock()
-        fake = MemoryBuckets(clock)
+        fake = MemoryTokenBuckets(clock)
         return fake, clock.advance, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisTokenBuckets(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
@@ -82,7 +82,7 @@ def test_wiped_bucket_is_full(backend: Backend) -> None:
 
 def test_bucket_expires_when_it_would_be_full(valkey: Valkey) -> None:
     RedisTokenBuckets(valkey.client).take("zoe", limit(2, HOUR))
-    assert 0 < valkey.client.ttl("bucket:zoe") <= 2 * 3600
+    assert 0 < valkey.client.ttl("token-bucket:zoe") <= 2 * 3600
 
 
 def test_script_is_reloaded_after_script_flush(valkey: Valkey) -> None:
@@ -121,7 +121,7 @@ def test_take_and_spend_share_one_bucket(backend: Backend) -> None:
 
 def test_overdrawn_bucket_expires_when_full_again(valkey: Valkey) -> None:
     RedisTokenBuckets(valkey.client).spend({"zoe": 3}, limit(2, HOUR))
-    assert 2 * 3600 < valkey.client.ttl("bucket:zoe") <= 3 * 3600 + 1
+    assert 2 * 3600 < valkey.client.ttl("token-bucket:zoe") <= 3 * 3600 + 1
 
 
 def test_spend_fails_without_server() -> None:

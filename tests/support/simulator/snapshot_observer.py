@@ -1,4 +1,4 @@
-"""Compares each seal with the possible states when its worker read the sets."""
+"""Compares each audience snapshot with the possible states when its worker read the sets."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ Possible = Mapping[str, Sequence[Person]]
 
 
 @dataclass(slots=True)
-class SealObserver:
+class SnapshotObserver:
     """Observes all processes, which are named by owner."""
 
     population: Population
@@ -27,20 +27,20 @@ class SealObserver:
     """Returns the name of the calling thread."""
     possible_at_read: dict[str, Possible] = field(default_factory=dict)
     """Possible states of all users when the owner last read live sets."""
-    sealed: dict[tuple[BurstKey, int], Possible] = field(default_factory=dict)
+    possible_by_shard: dict[tuple[BurstKey, int], Possible] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
     def note_read(self, owner: str) -> None:
         self.possible_at_read[owner] = self.population.possible_states()
 
-    def note_seals(self, owner: str, burst: BurstKey, seals: Iterable[AudienceSnapshot]) -> None:
-        """Note the possible states for each seal. The first writer wins, so its reads count."""
-        for seal in seals:
-            self.sealed.setdefault((burst, seal.shard), self.possible_at_read[owner])
+    def record_snapshots(self, owner: str, burst: BurstKey, snapshots: Iterable[AudienceSnapshot]) -> None:
+        """Note the possible states for each audience snapshot. The first writer wins, so its reads count."""
+        for snapshot in snapshots:
+            self.possible_by_shard.setdefault((burst, snapshot.shard), self.possible_at_read[owner])
 
     def check_head(self, subject: Subject, head: FollowerCounts, sets: MemberSets) -> None:
         """Check that a plan made now would include every shard with a follower who is not about to unfollow."""
-        if self.running().endswith("/indexer"):  # it only reads the head to change it
+        if self.running().endswith("/graph_indexer"):  # it only reads the head to change it
             return
         counts = dict(enumerate(head.by_shard))
         bitmaps = sets.read(SetKind.FOLLOWERS, subject, [shard for shard in range(SHARDS) if not counts.get(shard)])
@@ -55,40 +55,40 @@ class SealObserver:
 @dataclass(frozen=True, slots=True)
 class ObservedSets:
     sets: MemberSets
-    seal_observer: SealObserver
+    snapshot_observer: SnapshotObserver
     owner: str
 
     def __getattr__(self, method: str) -> Any:
         return getattr(self.sets, method)
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
-        self.seal_observer.note_read(self.owner)
+        self.snapshot_observer.note_read(self.owner)
         return self.sets.live(subject, shards, restricted_to)
 
     def follower_counts(self, subject: Subject) -> FollowerCounts:
         head = self.sets.follower_counts(subject)
-        self.seal_observer.check_head(subject, head, self.sets)
+        self.snapshot_observer.check_head(subject, head, self.sets)
         return head
 
 
 @dataclass(frozen=True, slots=True)
-class ObservedSeals:
-    seals: AudienceSnapshots
-    seal_observer: SealObserver
+class ObservedAudienceSnapshots:
+    snapshots: AudienceSnapshots
+    snapshot_observer: SnapshotObserver
     owner: str
 
     def __getattr__(self, method: str) -> Any:
-        return getattr(self.seals, method)
+        return getattr(self.snapshots, method)
 
-    def insert(self, burst: BurstKey, seals: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
-        self.seal_observer.note_seals(self.owner, burst, seals)
-        return self.seals.insert(burst, seals)
+    def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
+        self.snapshot_observer.record_snapshots(self.owner, burst, snapshots)
+        return self.snapshots.insert(burst, snapshots)
 
 
-def seal_contradictions(
+def snapshot_contradictions(
     oracle: Oracle, actual: ShardTiers, versions: Collection[ObservedBurst], shard: int, possible: Possible
 ) -> Iterator[str]:
-    """Yield contradictions between a seal and the states that each user and the burst could have had.
+    """Yield contradictions between an audience snapshot and the states that each user and the burst could have had.
 
     Each member must be in one place that one of the states allows, and the counts of members left out must be
     possible.
@@ -108,7 +108,7 @@ def seal_contradictions(
             yield f"{member} is in {actual_place}, and may be in {sorted(allowed)}"
     for name, n in ((DORMANT, actual.dormant), (SUPPRESSED, actual.suppressed)):
         least = sum({actual_place for actual_place, _ in allowed} == {name} for allowed in places.values())
-        unsealed = [allowed for member, allowed in places.items() if member not in tiers]
-        most = sum(any(actual_place == name for actual_place, _ in allowed) for allowed in unsealed)
+        unplaced = [allowed for member, allowed in places.items() if member not in tiers]
+        most = sum(any(actual_place == name for actual_place, _ in allowed) for allowed in unplaced)
         if not least <= n <= most:
             yield f"{n} are {name}, and {least} to {most} may be"

@@ -13,7 +13,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.ports.push import InboxLatencyReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.push import MemoryTabReport
+from tests.support.fakes.push import MemoryInboxLatencyReport
 
 __all__ = ["valkey", "valkey_server"]
 
@@ -27,7 +27,7 @@ MINUTE, MS = timedelta(minutes=1), timedelta(milliseconds=1)
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         clock = ManualClock()
-        fake = MemoryTabReport(clock)
+        fake = MemoryInboxLatencyReport(clock)
         return fake, clock.advance, fake.wipe
     valkey = cast(Valkey, request.getfixturevalue(request.param))
     return RedisInboxLatencyReport(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
@@ -64,7 +64,7 @@ def test_wipe_deletes_reports(backend: Backend) -> None:
 
 @pytest.mark.parametrize("garbage", [b"", b"\xff", b"99999999999999", b"99999999999999 -1", b"nan 5"])
 def test_unreadable_report_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
-    valkey.client.hset("tabs", "a", garbage)
+    valkey.client.hset("inbox-latency", "a", garbage)
     assert RedisInboxLatencyReport(valkey.client).worst() is None
 
 
@@ -73,8 +73,8 @@ def test_expired_reports_are_deleted(valkey: Valkey) -> None:
     report.publish("a", 30 * MS, 20 * MS)
     time.sleep(0.03)
     report.publish("b", 9 * MS, MINUTE)
-    assert valkey.client.hkeys("tabs") == [b"b"]
-    assert 0 < valkey.client.ttl("tabs") <= 60
+    assert valkey.client.hkeys("inbox-latency") == [b"b"]
+    assert 0 < valkey.client.ttl("inbox-latency") <= 60
 
 
 def test_report_fails_without_server() -> None:
