@@ -2,42 +2,53 @@
 
 import { el } from "./dom.js";
 
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(`
+.menu { position: absolute; z-index: 3; inset-block-start: calc(50% + 20px); inset-inline-end: 12px; min-inline-size: 168px; max-inline-size: min(272px, calc(100% - 24px)); padding: 6px; border-radius: 12px;
+  border: 1px solid var(--line); background: var(--raised); box-shadow: var(--shadow); }
+.menu.up { inset-block: auto calc(50% + 20px); }
+.menu button { display: block; inline-size: 100%; padding: 8px 12px; border-radius: 7px; overflow-wrap: anywhere; }
+.menu button:is(:hover, :focus-visible) { background: var(--hover); outline-offset: -2px; }
+`);
+
 export class Menu {
-  // `choices`: pairs of a label and an action.
-  open(button, choices, room) {
+  // `choices` are pairs of a label and an action. The menu opens upward if it does not fit into `container`.
+  open(button, choices, container) {
     this.close();
-    const items = choices.map(([label, act]) =>
-      el("button", { type: "button", role: "menuitem", tabindex: "-1", onclick: () => (this.close(true), act()) }, label),
+    const items = choices.map(([label, action]) =>
+      el("button", { type: "button", role: "menuitem", tabindex: "-1", onclick: () => (this.close(true), action()) }, label),
     );
     this.button = button;
-    this.node = el("div", { class: "menu", role: "menu", onkeydown: (event) => this.key(event, items), onfocusout: (event) => this.left(event) }, ...items);
+    this.node = el("div", { class: "menu", role: "menu", onkeydown: (event) => this.onKeyDown(event, items), onfocusout: (event) => this.onFocusOut(event) }, ...items);
+    const root = button.getRootNode();
+    if (!root.adoptedStyleSheets.includes(sheet)) root.adoptedStyleSheets.push(sheet);
     button.setAttribute("aria-expanded", "true");
     button.after(this.node);
-    const below = room.getBoundingClientRect().bottom - button.getBoundingClientRect().bottom;
-    this.node.classList.toggle("up", below < this.node.offsetHeight + 8);
+    const space = container.getBoundingClientRect().bottom - button.getBoundingClientRect().bottom;
+    this.node.classList.toggle("up", space < this.node.offsetHeight + 8);
     items[0].focus();
   }
 
-  close(back = false) {
+  close(restoreFocus = false) {
     const { node, button } = this;
     if (!node) return;
     this.node = this.button = null;
     button.setAttribute("aria-expanded", "false");
-    if (back) button.focus();
+    if (restoreFocus) button.focus();
     node.remove();
   }
 
-  left(event) {
+  onFocusOut(event) {
     if (this.node && !this.node.contains(event.relatedTarget) && event.relatedTarget !== this.button) this.close();
   }
 
-  key(event, items) {
+  onKeyDown(event, items) {
     event.stopPropagation();
-    const here = items.indexOf(event.target);
-    const to = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: items.length - 1 }[event.key];
+    const index = items.indexOf(event.target);
+    const target = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: items.length - 1 }[event.key];
     if (event.key === "Escape" || event.key === "Tab") this.close(true);
-    if (to === undefined && event.key !== "Escape") return;
+    if (target === undefined && event.key !== "Escape") return;
     event.preventDefault();
-    if (to !== undefined) items.at(to % items.length).focus();
+    if (target !== undefined) items.at(target % items.length).focus();
   }
 }

@@ -32,12 +32,12 @@ header { display: flex; align-items: center; justify-content: space-between; gap
 .notice svg { inline-size: 18px; block-size: 18px; }
 .link { font-weight: 620; color: var(--accent); border-radius: 4px; min-block-size: 24px; }
 
-.stage { position: relative; flex: 1; min-block-size: 0; display: flex; flex-direction: column; }
+.content { position: relative; flex: 1; min-block-size: 0; display: flex; flex-direction: column; }
 .scroller { flex: 1; min-block-size: 0; overflow: hidden auto; overflow-anchor: none; overscroll-behavior: contain; position: relative; }
 .list { padding: 0; list-style: none; }
 .row { position: relative; display: grid; grid-template-columns: 44px minmax(0, 1fr) 32px; align-items: center; gap: 14px;
   padding-block: 13px; padding-inline: 24px 14px; border-block-end: 1px solid var(--line); --back: var(--paper); background: var(--back); }
-.fresh, .unread { --back: var(--tint); }
+.highlighted, .unread { --back: var(--tint); }
 .row:hover { --back: var(--hover); }
 .open { display: block; inline-size: 100%; border-radius: 4px; }
 .open::after { content: ""; position: absolute; inset: 0; }
@@ -48,7 +48,7 @@ header { display: flex; align-items: center; justify-content: space-between; gap
 .unread .text { font-weight: 620; }
 .grown { animation: grown 1.2s ease-out; }
 @keyframes grown { from { color: var(--accent); } }
-.about { display: flex; margin-block-start: 2px; font-size: 13px; color: var(--soft); white-space: nowrap; }
+.details { display: flex; margin-block-start: 2px; font-size: 13px; color: var(--soft); white-space: nowrap; }
 .names { overflow: hidden; text-overflow: ellipsis; }
 .names:not(:empty) + time::before { content: "·"; margin-inline: 5px; }
 time { position: relative; flex: none; font-variant-numeric: tabular-nums; }
@@ -68,13 +68,7 @@ time { position: relative; flex: none; font-variant-numeric: tabular-nums; }
 .avatar:not(:only-child) { inline-size: 29px; block-size: 29px; font-size: 12px; box-shadow: 0 0 0 2px var(--back); }
 .avatar:first-child:not(:only-child) { z-index: 1; inset-block: auto 0; inset-inline: 0 auto; }
 .avatar:last-child:not(:only-child) { inset-block: 0 auto; inset-inline: auto 0; }
-${[25, 75, 125, 165, 205, 245, 285, 335].map((hue, place) => `[data-hue="${place}"] { --hue: ${hue}; }`).join("\n")}
-
-.menu { position: absolute; z-index: 3; inset-block-start: calc(50% + 20px); inset-inline-end: 12px; min-inline-size: 168px; max-inline-size: min(272px, calc(100% - 24px)); padding: 6px; border-radius: 12px;
-  border: 1px solid var(--line); background: var(--raised); box-shadow: var(--shadow); }
-.menu.up { inset-block: auto calc(50% + 20px); }
-.menu button { display: block; inline-size: 100%; padding: 8px 12px; border-radius: 7px; overflow-wrap: anywhere; }
-.menu button:is(:hover, :focus-visible) { background: var(--hover); outline-offset: -2px; }
+${[25, 75, 125, 165, 205, 245, 285, 335].map((hue, color) => `[data-color="${color}"] { --hue: ${hue}; }`).join("\n")}
 
 .pill { position: absolute; z-index: 2; inset-block-start: 12px; inset-inline: 0; inline-size: fit-content; margin-inline: auto; display: flex; align-items: center; gap: 6px;
   padding-block: 8px; padding-inline: 12px 16px; border-radius: 20px; font-size: 14px; font-weight: 620; font-variant-numeric: tabular-nums;
@@ -87,19 +81,19 @@ ${[25, 75, 125, 165, 205, 245, 285, 335].map((hue, place) => `[data-hue="${place
 .state { display: grid; justify-items: center; align-content: center; gap: 6px; min-block-size: 100%; padding: 48px 24px; text-align: center; color: var(--soft); }
 .picture { display: grid; place-items: center; inline-size: 72px; block-size: 72px; margin-block-end: 10px; border-radius: 50%; background: var(--hover); }
 .picture svg { inline-size: 32px; block-size: 32px; stroke-width: 1.5; }
-.what { font-size: 17px; font-weight: 640; color: var(--ink); }
-.retry { margin-block-start: 14px; padding: 9px 20px; border-radius: 20px; font-weight: 620; color: var(--on-accent); background: var(--accent); }
-.foot { min-block-size: 1px; text-align: center; font-size: 14px; color: var(--soft); }
+.state-title { font-size: 17px; font-weight: 640; color: var(--ink); }
+.primary { margin-block-start: 14px; padding: 9px 20px; border-radius: 20px; font-weight: 620; color: var(--on-accent); background: var(--accent); }
+.footer { min-block-size: 1px; text-align: center; font-size: 14px; color: var(--soft); }
 .older, .end { display: inline-block; margin: 14px; padding: 8px 18px; border-radius: 18px; }
 .older { font-weight: 620; color: var(--accent); }
 .older:hover { background: var(--hover); }
 .end { font-size: 13px; }
 
-.ghost { display: grid; grid-template: 16px 12px / 44px 1fr; gap: 9px 14px; align-content: center; padding: 17px 24px; }
-.ghost span { border-radius: 6px; background: var(--line); animation: breathe 1.6s ease-in-out infinite alternate; }
-.ghost span:first-child { grid-row: span 2; block-size: 40px; inline-size: 40px; border-radius: 50%; }
-.ghost span:nth-child(2) { inline-size: 78%; }
-.ghost span:nth-child(3) { inline-size: 40%; }
+.placeholder { display: grid; grid-template: 16px 12px / 44px 1fr; gap: 9px 14px; align-content: center; padding: 17px 24px; }
+.placeholder span { border-radius: 6px; background: var(--line); animation: breathe 1.6s ease-in-out infinite alternate; }
+.placeholder span:first-child { grid-row: span 2; block-size: 40px; inline-size: 40px; border-radius: 50%; }
+.placeholder span:nth-child(2) { inline-size: 78%; }
+.placeholder span:nth-child(3) { inline-size: 40%; }
 @keyframes breathe { to { opacity: .45; } }
 
 @container (max-width: 420px) {
@@ -111,6 +105,6 @@ ${[25, 75, 125, 165, 205, 245, 285, 335].map((hue, place) => `[data-hue="${place
 @media (prefers-reduced-motion: reduce) { * { animation: none !important; } }
 @media (forced-colors: active) {
   .unread .dot { background: Highlight; forced-color-adjust: none; }
-  .badge, .pill, .avatar, .retry, .picture { border: 1px solid; }
+  .badge, .pill, .avatar, .primary, .picture { border: 1px solid; }
 }
 `);

@@ -1,0 +1,11 @@
+// Texts about muting an account, loaded with the menu. The element's property `texts` overrides these, too.
+
+export const ACCOUNT_TEXTS = {
+  muteDay: (account) => `Mute @${account} for a day`,
+  mute: (account) => `Mute @${account}`,
+  muted: (account) => `@${account} is muted`,
+  toDigest: (account) => `Only in my daily digest: @${account}`,
+  inDigest: (account) => `@${account} is now in your daily digest`,
+  unmute: "Unmute",
+  unmuted: (account) => `New mentions of @${account} appear here again`,
+};
