@@ -235,7 +235,7 @@ def test_older_rows_load_while_scrolling_to_the_end(opened: FakeInboxPage, inbox
     inbox.items = items(45)
     opened.live().scroll(100_000)
     expect(opened.rows).to_have_count(45)
-    expect(opened.page.get_by_text("These are all notifications")).to_be_attached()
+    expect(opened.page.get_by_text("All notifications of the last")).to_be_attached()
 
 
 def test_older_rows_that_fail_wait_for_a_click(opened: FakeInboxPage, inbox: Inbox) -> None:

@@ -96,7 +96,7 @@ def test_interrupted_stream_resumes_at_last_event(opened: FakeInboxPage, inbox: 
 
 
 def test_silent_stream_is_reconnected(opened: FakeInboxPage, inbox: Inbox) -> None:
-    opened.open(before=SET_TIMING % "{ silence: 300, backoff: 100 }")
+    opened.open(before=SET_TIMING % "{ silence: 300, minBackoff: 100 }")
     opened.until(lambda: len(inbox.calls("GET /v1/inbox/stream")) >= 2)
 
 
@@ -145,7 +145,7 @@ def test_events_between_page_and_slow_stream_are_not_missed(opened: FakeInboxPag
 
 
 def test_events_while_tab_was_hidden_are_not_missed(opened: FakeInboxPage, inbox: Inbox) -> None:
-    opened.open(before=SET_TIMING % "{ hidden: 50 }")
+    opened.open(before=SET_TIMING % "{ hiddenTab: 50 }")
     opened.until(lambda: bool(inbox.lines))
     opened.turn("hidden")
     opened.page.wait_for_timeout(100)
@@ -165,7 +165,7 @@ def test_events_while_tab_was_hidden_are_not_missed(opened: FakeInboxPage, inbox
 
 def test_tab_opened_in_background_closes_its_stream(opened: FakeInboxPage, inbox: Inbox) -> None:
     hidden = "Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true });"
-    opened.open(before=f"{hidden} {SET_TIMING % '{ hidden: 50 }'}")
+    opened.open(before=f"{hidden} {SET_TIMING % '{ hiddenTab: 50 }'}")
     opened.until(lambda: bool(inbox.calls("GET /v1/inbox/stream")))
 
     def is_closed() -> bool:
@@ -268,8 +268,8 @@ def test_events_are_parsed_in_any_chunks(page: Page, address: str) -> None:
             + 'retry: 20\\rdata: x\\r\\rdata:y\\n\\n';
           return Array.from({ length: text.length }, (_, cut) => {
             const events = [];
-            const parse = eventParser((event) => events.push([event.type, event.data ?? event.retry, event.id].join('|')));
-            [text.slice(0, cut), text.slice(cut)].forEach(parse);
+            const feed = eventParser(({ type, data, retry, id }) => events.push([type, data ?? retry, id].join('|')));
+            [text.slice(0, cut), text.slice(cut)].forEach(feed);
             return events.join(' ');
           });
         }"""

@@ -23,11 +23,11 @@ TYPES = {
 }
 """Served file types. Other files in the folder are ignored."""
 
-INDENTATION = re.compile(rb"^[ \t]+", re.MULTILINE)
 COMMENTS = re.compile(rb"^[ \t]*//.*$|(?<=[\]\[;,(){}])[ \t]+// .*$", re.MULTILINE)
-"""Indentation of a file and comments of a script, which are removed: they are a sixth of a page's size.
+INDENTATION = re.compile(rb"^\s+", re.MULTILINE)
+"""Comments of a script, and indentation and empty lines of any file, which are removed: a sixth of a page's size.
 
-Line numbers do not change. Files must not contain multi-line strings or texts with significant leading spaces.
+Files must not contain multi-line strings or texts in which these are significant.
 """
 
 POLICY = "; ".join(

@@ -39,7 +39,7 @@ class Phone {
     this.platforms = el("span");
     this.list = el("ol");
     const alerts = el("div", { role: "log", "aria-label": `Alerts of ${USERS[kind]}` }, this.list);
-    this.node = el("li", {}, el("h3", {}, USERS[kind], this.platforms), el("p", { class: "soft" }, PHONE_TEXTS[kind]), alerts);
+    this.node = el("li", {}, el("h3", {}, USERS[kind], this.platforms), el("p", { class: "muted" }, PHONE_TEXTS[kind]), alerts);
     this.node.addEventListener("animationend", () => this.node.classList.remove("buzz"));
   }
 

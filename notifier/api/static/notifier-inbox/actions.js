@@ -16,25 +16,15 @@ export class Actions {
     if (item && this.inbox.dispatch("open", item) && item.unread) this.mark(item, "read");
   }
 
-  // Its code is loaded when a menu is first opened.
+  // The code is loaded when a menu is first opened.
   async openMenu(burst, button) {
-    if (this.menu?.button === button) return this.menu.close(true);
-    const { texts } = this.inbox;
     try {
-      const [{ Menu }, { AccountMenu }] = await Promise.all([import("./menu.js"), import("./account-menu.js")]);
-      this.menu ??= new Menu();
-      this.accountMenu ??= new AccountMenu(this.inbox);
+      const { RowMenu } = await import("./row-menu.js");
+      this.menu ??= new RowMenu(this.inbox);
     } catch {
-      return this.showToast(texts.actionFailed);
+      return this.showToast(this.inbox.texts.actionFailed);
     }
-    const item = this.inbox.store.find(burst);
-    if (!item || this.inbox.closed) return;
-    const choices = [
-      [item.unread ? texts.markRead : texts.markUnread, () => this.toggleRead(burst)],
-      [texts.hide, () => this.hide(burst)],
-      ...this.accountMenu.choices(item),
-    ];
-    this.menu.open(button, choices, this.inbox.view.scroller);
+    this.menu.toggle(burst, button);
   }
 
   toggleRead(burst) {

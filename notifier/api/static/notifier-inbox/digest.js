@@ -7,8 +7,8 @@ const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
 .bursts { margin-block-start: 8px; padding: 0; list-style: none; font-size: 14px; overflow-wrap: anywhere; }
 .row:has(.bursts:not([hidden])) .avatars { align-self: start; }
-.bursts li { padding-block: 5px; border-block-start: 1px solid var(--line); }
-.bursts time { margin-inline-start: 8px; font-size: 13px; white-space: nowrap; color: var(--soft); }
+.bursts li { padding-block: 5px; border-block-start: 1px solid var(--border); }
+.bursts time { margin-inline-start: 8px; font-size: 13px; white-space: nowrap; color: var(--muted); }
 `);
 
 export class DigestBursts {

@@ -13,6 +13,8 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
+export const button = (attributes, ...children) => el("button", { type: "button", ...attributes }, ...children);
+
 // Both change only what differs: an unchanged page changes no node.
 export function setHidden(node, hidden) {
   if (node.hidden !== hidden) node.hidden = hidden;

@@ -1,18 +1,18 @@
 // One row: created once, then updated.
 
-import { DOTS, el, icon } from "./dom.js";
+import { DOTS, button, el, icon } from "./dom.js";
 import { colorOf, initial, sanitizeName, splitNames } from "./sanitize.js";
 
 export class Row {
   constructor(texts, times) {
     Object.assign(this, { texts, times, item: null });
     this.avatars = el("span", { class: "avatars", "aria-hidden": "true" });
-    this.unread = el("span", { class: "sr" });
+    this.unread = el("span", { class: "sr-only" });
     this.text = el("span", { class: "text", dir: "auto" });
     this.names = el("span", { class: "names" });
     this.time = el("time");
-    this.button = el("button", { class: "open", type: "button", tabindex: "-1" }, this.unread, this.text);
-    this.more = el("button", { class: "more", type: "button", tabindex: "-1", "aria-haspopup": "menu", "aria-expanded": "false" }, icon(DOTS));
+    this.button = button({ class: "open", tabindex: "-1" }, this.unread, this.text);
+    this.more = button({ class: "more", tabindex: "-1", "aria-haspopup": "menu", "aria-expanded": "false" }, icon(DOTS));
     const details = el("p", { class: "details" }, this.names, this.time);
     this.node = el("li", { class: "row" }, el("span", { class: "dot" }), this.avatars, el("div", {}, this.button, details), this.more);
   }

@@ -1,23 +1,23 @@
 // Dialog for account-wide preferences: loads the current ones and sends the changed ones.
 
-import { el } from "./dom.js";
+import { button, el } from "./dom.js";
 import { SETTINGS_TEXTS } from "./settings-texts.js";
 
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
-.settings { inline-size: min(440px, 100vw - 32px); max-block-size: calc(100dvh - 32px); margin: auto; padding: 20px 24px; overflow: auto; border: 1px solid var(--line); border-radius: 16px;
-  color: var(--ink); background: var(--raised); box-shadow: var(--shadow); }
+.settings { inline-size: min(440px, 100vw - 32px); max-block-size: calc(100dvh - 32px); margin: auto; padding: 20px 24px; overflow: auto; border: 1px solid var(--border); border-radius: 16px;
+  color: var(--text); background: var(--popup); box-shadow: var(--shadow); }
 .settings::backdrop { background: rgb(0 0 0 / .4); }
 .settings form, .fields { display: grid; grid-template-columns: minmax(0, 1fr); gap: 16px; }
 .settings h3 { font-size: 17px; font-weight: 680; outline: none; }
 .settings fieldset { display: grid; grid-template-columns: minmax(0, 1fr); gap: 2px; min-inline-size: 0; padding: 0; border: 0; }
-.settings legend { padding: 0; margin-block-end: 4px; font-size: 13.5px; font-weight: 620; color: var(--soft); }
+.settings legend { padding: 0; margin-block-end: 4px; font-size: 13.5px; font-weight: 620; color: var(--muted); }
 .choice { display: grid; grid-template-columns: 20px 1fr; gap: 12px; align-items: center; min-block-size: 44px; padding-block: 4px; cursor: pointer; }
 .choice input { inline-size: 18px; block-size: 18px; margin: 0; accent-color: var(--accent); }
 .hours { display: grid; grid-template-columns: repeat(auto-fit, minmax(136px, 1fr)); gap: 12px; padding-block: 4px; }
-.field { display: grid; gap: 4px; min-inline-size: 0; font-size: 13.5px; color: var(--soft); }
-.field :is(input, select) { font: inherit; font-size: 16px; inline-size: 100%; min-block-size: 44px; padding: 8px 10px; border-radius: 8px; border: 1px solid var(--soft); color: var(--ink); background: var(--paper); }
-.hint { color: var(--soft); }
+.field { display: grid; gap: 4px; min-inline-size: 0; font-size: 13.5px; color: var(--muted); }
+.field :is(input, select) { font: inherit; font-size: 16px; inline-size: 100%; min-block-size: 44px; padding: 8px 10px; border-radius: 8px; border: 1px solid var(--muted); color: var(--text); background: var(--surface); }
+.hint { color: var(--muted); }
 .error { color: light-dark(#b3261e, #ffb4ab); }
 .error:empty { display: none; }
 .buttons { display: flex; justify-content: flex-end; align-items: center; gap: 8px; }
@@ -41,7 +41,7 @@ export class Settings {
     this.error = el("p", { class: "error", role: "alert" });
     this.save = el("button", { type: "submit", class: "primary", disabled: true }, texts.save);
     const heading = el("h3", { id: "settings", tabindex: "-1", autofocus: true }, texts.settings);
-    const buttons = el("div", { class: "buttons" }, el("button", { type: "button", class: "older", onclick: () => this.close() }, texts.cancel), this.save);
+    const buttons = el("div", { class: "buttons" }, button({ class: "older", onclick: () => this.close() }, texts.cancel), this.save);
     const form = el("form", { onsubmit: (event) => this.send(event) }, heading, this.body, this.error, buttons);
     this.dialog = el("dialog", { class: "settings", "aria-labelledby": "settings", onclose: () => this.onClose(), onkeydown: (event) => event.stopPropagation() }, form);
     const root = view.gear.getRootNode();
@@ -70,7 +70,7 @@ export class Settings {
     } catch {
       if (this.dialog !== dialog) return;
       this.body.replaceChildren(el("p", { class: "hint" }, texts.settingsFailed));
-      this.body.append(el("button", { type: "button", class: "link", onclick: () => this.load() }, texts.retry));
+      this.body.append(button({ class: "link", onclick: () => this.load() }, texts.retry));
     }
   }
 

@@ -1,6 +1,6 @@
 // The element's DOM: shows the state of the store.
 
-import { ALERT, BELL, CLOUD, GEAR, UP, el, icon, setHidden, setText } from "./dom.js";
+import { ALERT, BELL, CLOUD, GEAR, UP, button, el, icon, setHidden, setText } from "./dom.js";
 import { Row } from "./row.js";
 
 export class View {
@@ -11,18 +11,18 @@ export class View {
     Object.assign(this, { texts, times, handlers });
     this.badge = el("span", { class: "badge", hidden: true });
     this.title = el("h2", { class: "title", part: "title" }, texts.title, this.badge);
-    this.gear = el("button", { class: "gear", type: "button", "aria-haspopup": "dialog", "aria-label": texts.settings, onclick: handlers.openSettings }, icon(GEAR));
+    this.gear = button({ class: "gear", "aria-haspopup": "dialog", "aria-label": texts.settings, onclick: handlers.openSettings }, icon(GEAR));
     this.notice = el("p", { class: "notice", hidden: true });
-    this.pill = el("button", { class: "pill", type: "button", hidden: true, onclick: handlers.reveal });
+    this.pill = button({ class: "pill", hidden: true, onclick: handlers.reveal });
     this.list = el("ol", { class: "list", role: "list", "aria-label": texts.title });
     this.state = el("div", { class: "state", hidden: true });
     this.skeleton = el("div", { class: "skeleton", "aria-hidden": "true" }, ...Array.from({ length: 6 }, placeholder));
-    this.older = el("button", { class: "older", type: "button", onclick: handlers.loadOlder });
+    this.older = button({ class: "older", onclick: handlers.loadOlder });
     this.end = el("p", { class: "end", hidden: true }, texts.end);
     this.footer = el("div", { class: "footer" }, this.older, this.end);
     this.scroller = el("div", { class: "scroller" }, this.list, this.skeleton, this.state, this.footer);
     this.toast = el("div", { class: "toast", hidden: true });
-    this.announcer = el("div", { class: "sr", role: "status", "aria-live": "polite" });
+    this.announcer = el("div", { class: "sr-only", role: "status", "aria-live": "polite" });
     this.nodes = [el("header", { part: "header" }, this.title, this.gear), this.notice, el("div", { class: "content" }, this.pill, this.scroller, this.toast), this.announcer];
   }
 
@@ -98,7 +98,7 @@ export class View {
     setHidden(this.badge, !count);
     const text = `${count}${more ? "+" : ""}`;
     if (this.badge.firstChild?.textContent === text) return;
-    this.badge.replaceChildren(el("span", { "aria-hidden": "true" }, text), el("span", { class: "sr" }, this.texts.unreadCount(count, more)));
+    this.badge.replaceChildren(el("span", { "aria-hidden": "true" }, text), el("span", { class: "sr-only" }, this.texts.unreadCount(count, more)));
   }
 
   renderPill({ waiting, topMissing }) {
@@ -129,13 +129,13 @@ export class View {
   }
 
   retryButton(style) {
-    return el("button", { type: "button", class: style, onclick: this.handlers.retry }, this.texts.retry);
+    return button({ class: style, onclick: this.handlers.retry }, this.texts.retry);
   }
 
   // A message at the bottom with an action; null removes it.
   showToast(text, label, action) {
     this.toast.hidden = !text;
-    this.toast.replaceChildren(text ?? "", label ? el("button", { type: "button", class: "link", onclick: action }, label) : "");
+    this.toast.replaceChildren(text ?? "", label ? button({ class: "link", onclick: action }, label) : "");
     if (text) this.announce(text);
   }
 

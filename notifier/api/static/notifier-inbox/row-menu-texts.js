@@ -1,6 +1,9 @@
-// Texts about muting an account, loaded with the menu. The element's property `texts` overrides these, too.
+// Texts of a row's menu, loaded with it. The element's property `texts` overrides these, too.
 
-export const ACCOUNT_TEXTS = {
+export const ROW_MENU_TEXTS = {
+  markRead: "Mark as read",
+  markUnread: "Mark as unread",
+  hide: "Hide",
   muteDay: (account) => `Mute @${account} for a day`,
   mute: (account) => `Mute @${account}`,
   muted: (account) => `@${account} is muted`,
