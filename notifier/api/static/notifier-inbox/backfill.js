@@ -6,8 +6,8 @@ import { MAX_PAGE_SIZE, MAX_ROWS, PAGE_SIZE } from "./timing.js";
 
 const MAX_ROUNDS = 6; // a page can be empty and still have a next one
 
-// Returns the newest page with the rows behind it: down to the last shown row if `deep`, else until it overlaps the shown
-// rows. It stops at the maximum number of rows.
+// Returns the newest page with the rows behind it: down to the last shown row if `deep`, else until it overlaps the
+// shown rows. It stops at the maximum number of rows.
 export async function extendPage(api, store, page, { deep, gap, isolated }) {
   const last = store.items.at(-1);
   let { items, next } = page;

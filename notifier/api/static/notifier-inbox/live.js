@@ -10,7 +10,8 @@ export class LiveUpdates {
   pollTimer = null;
   requestedAt = 0; // when the newest page was last requested
 
-  // The stream uses `since()` and `onEvent(event)`. `load()` polls. `onDisconnect(error)` and `onConnect()` report the connection.
+  // The stream uses `since()` and `onEvent(event)`. `load()` polls. `onDisconnect(error)` and `onConnect()` report the
+  // connection.
   constructor(api, listener) {
     Object.assign(this, { api, listener });
     this.stream = new Stream(api, {

@@ -12,7 +12,8 @@ sheet.replaceSync(`
 `);
 
 export class Menu {
-  // `choices` are pairs of a label and an action. The menu opens upward if it does not fit below `opener` in `container`.
+  // `choices` are pairs of a label and an action. The menu opens upward if it does not fit below `opener` in
+  // `container`.
   open(opener, choices, container) {
     this.close();
     const items = choices.map(([label, action]) =>

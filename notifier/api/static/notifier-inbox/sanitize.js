@@ -14,7 +14,8 @@ export function sanitize(text, max = MAX_TEXT) {
 
 export const sanitizeName = (name) => sanitize(name, MAX_NAME);
 
-// Splits a sentence into parts {text, name}; `name` is true for one of the `names`, which is isolated from its neighbors.
+// Splits a sentence into parts {text, name}; `name` is true for one of the `names`, which is isolated from its
+// neighbors.
 export function splitNames(sentence, names) {
   const parts = [];
   let rest = String(sentence ?? "");

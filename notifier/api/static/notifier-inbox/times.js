@@ -32,7 +32,7 @@ export class Times {
   }
 }
 
-// The element's language if set, else the user's: the page's language is that of its texts.
+// Language of times: the element's if set, else the user's. The page's language is that of its texts.
 export const languageOf = (element) => firstSupported([element.lang, ...navigator.languages, inherited(element)]);
 
 // Names are joined in the language of the surrounding text.

@@ -1,5 +1,5 @@
-// Prevents an older state from replacing a newer one. A page can be older than stream events received during its request,
-// and an event can be older than a local write.
+// Prevents an older state from replacing a newer one. A page can be older than stream events received during its
+// request, and an event can be older than a local write.
 
 export const MARK_EVENTS = ["marked", "hidden"]; // events that change whether a row is unread or shown
 
