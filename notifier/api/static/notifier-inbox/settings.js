@@ -114,8 +114,8 @@ export class Settings {
     for (const input of [this.from, this.to]) input.disabled = !this.quiet.checked;
   }
 
-  // Only changed settings are sent, so that changes by other devices are kept. `push` is also sent if the box is checked
-  // by default: saving it asks for alerts.
+  // Only changed settings are sent, so that changes by other devices are kept. `push` is also sent if the box is
+  // checked by default: saving it asks for alerts.
   changes() {
     const { current } = this;
     const hours = this.quiet.checked ? { from: this.from.value, to: this.to.value } : null;
