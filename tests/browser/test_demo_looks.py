@@ -49,14 +49,14 @@ def german_context(browser: Browser) -> Iterator[BrowserContext]:
 def german_page(german_context: BrowserContext, home: str) -> Page:
     page = german_context.new_page()
     page.goto(home)
-    expect(page.locator("#line")).to_have_text("live", timeout=SLOW)
+    expect(page.locator("#connection")).to_have_text("live", timeout=SLOW)
     return page
 
 
 def test_every_action_works_with_the_keyboard(page: Page) -> None:
-    page.locator("#people input").first.focus()
+    page.locator("#users input").first.focus()
     page.keyboard.press("ArrowRight")
-    expect(page.locator("#about")).to_contain_text("Active today")
+    expect(page.locator("#user-text")).to_contain_text("Active today")
     page.locator("#pause").focus()
     page.keyboard.press("Enter")
     expect(page.locator("dialog")).to_be_visible()
@@ -128,7 +128,7 @@ def test_background_page_closes_its_stream_until_visible(german_page: Page) -> N
         raise AssertionError("the page keeps its connection")
     with german_page.expect_request("**/v1/system/stream"):
         german_page.evaluate(SET_VISIBILITY, "visible")
-    expect(german_page.locator("#line")).to_have_text("live", timeout=SLOW)
+    expect(german_page.locator("#connection")).to_have_text("live", timeout=SLOW)
     expect(german_page.locator("#mentions")).not_to_have_text("–")
 
 

@@ -66,7 +66,7 @@ def test_page_shows_burst_in_four_inboxes(page: Page) -> None:
     expect(page.locator("#followers").first).to_contain_text(f"{FOLLOWERS:,}", timeout=SLOW)
     for kind, tier in {"VIP": "P0", "Active": "P1", "Occasional": "P2", "Away": "no row"}.items():
         page.get_by_role("radio", name=kind).check()
-        expect(page.locator("#about")).to_contain_text(tier)
+        expect(page.locator("#user-text")).to_contain_text(tier)
         expect(page.locator("notifier-inbox").get_by_text("@nova").first).to_be_visible()
 
 
@@ -88,9 +88,9 @@ def test_storm_fills_map_and_is_one_notification(page: Page, picture: Callable[[
 
 
 def test_storm_of_second_celebrity_reaches_a_tenth_of_users(page: Page) -> None:
-    option = page.locator('#star option[value="orion"]')
+    option = page.locator('#celebrity option[value="orion"]')
     expect(option).to_have_text(re.compile(r"@orion, \S+ followers"), timeout=SLOW)
-    page.locator("#star").select_option("orion")
+    page.locator("#celebrity").select_option("orion")
     earliest = PRESSED[-1] + timedelta(seconds=STORM_SECONDS + 1)
     page.wait_for_timeout(max(0.0, (earliest - datetime.now(UTC)).total_seconds()) * 1_000)
     with page.expect_response("**/demo/storm?of=orion") as response:
@@ -100,7 +100,7 @@ def test_storm_of_second_celebrity_reaches_a_tenth_of_users(page: Page) -> None:
     assert "a new burst" in action["message"]
     assert "--of orion" in action["cli"]
     expect(page.locator("#burst")).to_have_text(re.compile(r"\d+ mentions of @orion"), timeout=SLOW)
-    expect(page.locator("#named")).to_have_text("@orion")
+    expect(page.locator("#celebrity-name")).to_have_text("@orion")
     expect(page.locator("#followers")).to_have_text(f"{FOLLOWERS // 10:,}")
     expect(page.locator("notifier-inbox").get_by_text("@orion").first).to_be_visible()
 
@@ -113,11 +113,11 @@ def test_pause_parks_p2_and_ramp_delivers_it(page: Page) -> None:
     expect(page.locator("#pause")).to_have_text("Lift the pause")
     start_storm(page)
     expect(page.locator(".tier").nth(1).locator(".reached")).to_contain_text("within", timeout=SLOW)
-    parked = page.locator("#accounts div", has_text="parked").locator("dd")
+    parked = page.locator("#accounting div", has_text="parked").locator("dd")
     expect(parked).to_have_text(re.compile(r"[1-9][\d,]{5,}"), timeout=SLOW)
-    expect(page.locator(".tier").nth(2).locator(".behind")).to_contain_text("paused")
+    expect(page.locator(".tier").nth(2).locator(".delay")).to_contain_text("paused")
     page.click("#pause")
-    expect(page.locator(".tier").nth(2).locator(".behind")).to_contain_text("ramping up", timeout=SLOW)
+    expect(page.locator(".tier").nth(2).locator(".delay")).to_contain_text("ramping up", timeout=SLOW)
     delivered(page)
     expect(parked).to_have_text("0", timeout=SLOW)
 

@@ -10,7 +10,9 @@ from tests.support.browser.accessibility import violations
 from tests.support.browser.fake_inbox import Inbox, digest, item, items
 from tests.support.browser.page import FakeInboxPage
 
-NEVER_SEEN = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, { looked: 36_000_000 }))"
+NEVER_SEEN = (
+    "import('/static/notifier-inbox/timing.js').then(({ TIMING }) => Object.assign(TIMING, { seen: 36_000_000 }))"
+)
 """Rows stay unread on a machine of any speed."""
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -68,7 +70,7 @@ def test_digest_expands_to_its_bursts(opened: FakeInboxPage, inbox: Inbox) -> No
     inbox.items[0] = digest(999, "ada mentioned @nova", "bob and others, 7 mentions of @nova", unread=True)
     opened.page.add_init_script(NEVER_SEEN)
     opened.live()
-    row, inside = opened.rows.first, opened.rows.first.locator(".inside li")
+    row, inside = opened.rows.first, opened.rows.first.locator(".bursts li")
     expect(row.locator(".text")).to_have_text("Your digest: 2 mentions of @nova")
     expect(opened.burst(0)).to_have_attribute("aria-expanded", "false")
     expect(opened.burst(1)).not_to_have_attribute("aria-expanded", "false")
@@ -89,8 +91,8 @@ def test_digest_menu_cannot_mute_and_escapes_hostile_names(opened: FakeInboxPage
     inbox.items[0] = digest(999, *HOSTILE)
     opened.live()
     opened.burst(0).click()
-    expect(opened.rows.first.locator(".inside li")).to_have_count(len(HOSTILE))
-    assert opened.inside("root.querySelectorAll('.inside img').length") == 0
+    expect(opened.rows.first.locator(".bursts li")).to_have_count(len(HOSTILE))
+    assert opened.inside("root.querySelectorAll('.bursts img').length") == 0
     opened.rows.first.locator(".more").click()
     expect(opened.page.get_by_role("menuitem")).to_have_text(["Mark as unread", "Hide"])
 
@@ -100,7 +102,7 @@ def test_page_can_cancel_opening(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     opened.page.evaluate("document.addEventListener('open', (event) => event.preventDefault())")
     opened.burst(0).click()
-    expect(opened.rows.first).to_have_class("row fresh")  # because it was seen, not because it was opened
+    expect(opened.rows.first).to_have_class("row highlighted")  # because it was seen, not because it was opened
     assert inbox.calls("PUT /v1/inbox/marks") == []
 
 
@@ -157,7 +159,7 @@ def test_menu_mutes_and_unmutes_account(opened: FakeInboxPage, inbox: Inbox) -> 
     expect(opened.badge).to_be_hidden()
     expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("@nova is muted")
     opened.page.get_by_role("button", name="Unmute").click()
-    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("show here again")
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("appear here again")
     path = "PATCH /v1/preferences/mention%3Anova"
     assert inbox.calls(path) == [{"muted_until": "forever"}, {"muted_until": None}]
 
@@ -171,9 +173,9 @@ def test_menu_moves_account_to_digest_and_undo_restores_it(opened: FakeInboxPage
     opened.rows.nth(0).locator(".more").click()
     opened.page.get_by_role("menuitem", name="Only in my daily digest: @nova").click()
     expect(opened.rows).to_have_count(1)
-    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("@nova comes in your daily digest")
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("@nova is now in your daily digest")
     opened.page.get_by_role("button", name="Undo").click()
-    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("show here again")
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("appear here again")
     path = "PATCH /v1/preferences/mention%3Anova"
     opened.until(lambda: inbox.calls(path) == [{"volume": "digest"}, {"volume": before}])
 
@@ -194,11 +196,11 @@ def test_refused_mute_hides_nothing_and_can_be_undone(opened: FakeInboxPage, inb
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
     opened.page.get_by_role("menuitem", name="Mute @nova", exact=True).click()
-    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("may not have worked")
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("may not have been saved")
     expect(opened.rows).to_have_count(5)
     inbox.marks_status = 204
     opened.page.get_by_role("button", name="Unmute").click()
-    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("show here again")
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("appear here again")
 
 
 def test_row_that_arrives_during_a_mute_is_not_shown(opened: FakeInboxPage, inbox: Inbox) -> None:
@@ -233,13 +235,13 @@ def test_older_rows_load_while_scrolling_to_the_end(opened: FakeInboxPage, inbox
     inbox.items = items(45)
     opened.live().scroll(100_000)
     expect(opened.rows).to_have_count(45)
-    expect(opened.page.get_by_text("That’s all")).to_be_attached()
+    expect(opened.page.get_by_text("All notifications of the last")).to_be_attached()
 
 
 def test_older_rows_that_fail_wait_for_a_click(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items, inbox.older_status = items(45), 503
     opened.live().scroll(100_000)
-    retry_button = opened.page.get_by_role("button", name="Older ones didn’t load")
+    retry_button = opened.page.get_by_role("button", name="Older notifications didn’t load")
     expect(retry_button).to_be_visible()
     inbox.older_status = 200
     retry_button.click()

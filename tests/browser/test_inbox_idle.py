@@ -12,8 +12,8 @@ from tests.support.browser.page import FakeInboxPage
 POLL_S = 30
 LONGEST_POLL_S = 38
 """The interval plus a quarter of jitter."""
-PACE = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, %s))"
-SLOW = PACE % "{ silence: 36_000_000, times: 36_000_000 }"
+SET_TIMING = "import('/static/notifier-inbox/timing.js').then(({ TIMING }) => Object.assign(TIMING, %s))"
+SLOW = SET_TIMING % "{ silence: 36_000_000, relativeTimes: 36_000_000 }"
 """The clock of these tests runs ahead of the heartbeats, and the times of rows do not change."""
 WATCH = """() => {
   const log = (records) => window.mutations.push(...records.map(({ type, target }) => `${type} ${target.className}`));
@@ -112,7 +112,7 @@ def test_polls_respect_the_interval_of_the_server(opened: FakeInboxPage, inbox: 
 
 def test_hidden_tab_closes_its_stream_and_sends_nothing(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
-    opened.page.evaluate(PACE % "{ settle: 60_000 }")  # the stream has that long before the page is requested
+    opened.page.evaluate(SET_TIMING % "{ debounce: 60_000 }")  # the stream has that long before the page is requested
     opened.turn("hidden")
     clock(61)
     wait_until_closed(opened)

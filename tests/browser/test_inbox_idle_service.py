@@ -10,7 +10,9 @@ from tests.browser.demo import demo
 from tests.browser.served import FOLLOWERS, Served, Tab, active, tab
 
 PEOPLE = iter(active(10))
-PACE = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, { silence: 36_000_000 }))"
+SET_TIMING = (
+    "import('/static/notifier-inbox/timing.js').then(({ TIMING }) => Object.assign(TIMING, { silence: 36_000_000 }))"
+)
 """The clock of these tests runs ahead of the heartbeats."""
 LONGEST_POLL_MS = 38_000
 
@@ -27,7 +29,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture
 def opened_tab(served: Served, context: BrowserContext, page: Page) -> Tab:
     page.clock.install()
-    page.add_init_script(PACE)
+    page.add_init_script(SET_TIMING)
     opened_tab = tab(served, context, next(PEOPLE), page)
     served.mention("nova", author="ada")
     opened_tab.until(lambda: "ada mentioned @nova" in served.texts(opened_tab.user))

@@ -7,7 +7,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from tests.support.browser.fake_inbox import CLOSE, Inbox, item, items
 from tests.support.browser.page import FakeInboxPage
 
-SET_PACE = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, %s))"
+SET_TIMING = "import('/static/notifier-inbox/timing.js').then(({ TIMING }) => Object.assign(TIMING, %s))"
 
 
 def test_growing_row_changes_text_and_keeps_position(opened: FakeInboxPage, inbox: Inbox) -> None:
@@ -59,7 +59,7 @@ def test_new_rows_are_announced_together_without_growth(opened: FakeInboxPage, i
 def test_visible_rows_become_seen(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items[1]["unread"] = True
     opened.live()
-    expect(opened.rows.nth(1)).to_have_class("row fresh")
+    expect(opened.rows.nth(1)).to_have_class("row highlighted")
     opened.until(lambda: len(inbox.calls("PUT /v1/inbox/seen")) == 1)
     expect(opened.badge).to_be_hidden()
 
@@ -68,7 +68,7 @@ def test_rows_behind_pill_are_not_seen(opened: FakeInboxPage, inbox: Inbox) -> N
     inbox.items[1]["unread"] = True
     opened.live().burst(0).focus()
     inbox.arrive(item(1000, unread=True))
-    expect(opened.rows.nth(1)).to_have_class("row fresh")
+    expect(opened.rows.nth(1)).to_have_class("row highlighted")
     assert inbox.items[0]["unread"]
     expect(opened.badge).to_have_text("1")
     opened.pill.click()
@@ -96,7 +96,7 @@ def test_interrupted_stream_resumes_at_last_event(opened: FakeInboxPage, inbox: 
 
 
 def test_silent_stream_is_reconnected(opened: FakeInboxPage, inbox: Inbox) -> None:
-    opened.open(before=SET_PACE % "{ silence: 300, backoff: 100 }")
+    opened.open(before=SET_TIMING % "{ silence: 300, minBackoff: 100 }")
     opened.until(lambda: len(inbox.calls("GET /v1/inbox/stream")) >= 2)
 
 
@@ -145,7 +145,7 @@ def test_events_between_page_and_slow_stream_are_not_missed(opened: FakeInboxPag
 
 
 def test_events_while_tab_was_hidden_are_not_missed(opened: FakeInboxPage, inbox: Inbox) -> None:
-    opened.open(before=SET_PACE % "{ hidden: 50 }")
+    opened.open(before=SET_TIMING % "{ hiddenTab: 50 }")
     opened.until(lambda: bool(inbox.lines))
     opened.turn("hidden")
     opened.page.wait_for_timeout(100)
@@ -165,7 +165,7 @@ def test_events_while_tab_was_hidden_are_not_missed(opened: FakeInboxPage, inbox
 
 def test_tab_opened_in_background_closes_its_stream(opened: FakeInboxPage, inbox: Inbox) -> None:
     hidden = "Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true });"
-    opened.open(before=f"{hidden} {SET_PACE % '{ hidden: 50 }'}")
+    opened.open(before=f"{hidden} {SET_TIMING % '{ hiddenTab: 50 }'}")
     opened.until(lambda: bool(inbox.calls("GET /v1/inbox/stream")))
 
     def is_closed() -> bool:
@@ -215,7 +215,7 @@ def test_hide_and_undo_apply_to_both_tabs(
 
 def test_undoing_hide_leaves_no_mark(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items[1]["unread"] = True
-    opened.page.add_init_script(SET_PACE % "{ looked: 60_000 }")
+    opened.page.add_init_script(SET_TIMING % "{ seen: 60_000 }")
     opened.live().burst(1).focus()
     opened.page.keyboard.press("Delete")
     expect(opened.rows).to_have_count(4)
@@ -263,12 +263,12 @@ def test_events_are_parsed_in_any_chunks(page: Page, address: str) -> None:
     page.goto(address)
     results = page.evaluate(
         """async () => {
-          const { reader } = await import('/static/notifier-inbox/sse.js');
+          const { eventParser } = await import('/static/notifier-inbox/sse.js');
           const text = ': beat\\r\\nevent: row\\r\\ndata: {"a":\\r\\ndata: 1}\\r\\nid: 7\\r\\n\\r\\n'
             + 'retry: 20\\rdata: x\\r\\rdata:y\\n\\n';
           return Array.from({ length: text.length }, (_, cut) => {
             const events = [];
-            const feed = reader((event) => events.push([event.type, event.data ?? event.retry, event.id].join('|')));
+            const feed = eventParser(({ type, data, retry, id }) => events.push([type, data ?? retry, id].join('|')));
             [text.slice(0, cut), text.slice(cut)].forEach(feed);
             return events.join(' ');
           });

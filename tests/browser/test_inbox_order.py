@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 from tests.support.browser.fake_inbox import Inbox, items
 from tests.support.browser.page import FakeInboxPage
 
-PACE = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, %s))"
-NEVER_SEEN = PACE % "{ looked: 36_000_000 }"
+SET_TIMING = "import('/static/notifier-inbox/timing.js').then(({ TIMING }) => Object.assign(TIMING, %s))"
+NEVER_SEEN = SET_TIMING % "{ seen: 36_000_000 }"
 LOG = """() => {
   const root = document.querySelector('notifier-inbox').shadowRoot;
   const row = root.querySelectorAll('.row')[1];
@@ -183,7 +183,7 @@ def test_older_page_does_not_make_seen_rows_unread(opened: FakeInboxPage, inbox:
     expect(opened.rows.nth(1)).to_have_class(re.compile("unread"))
     log(opened)
     hold_page_response(opened)
-    opened.page.evaluate(PACE % "{ looked: 10 }")
+    opened.page.evaluate(SET_TIMING % "{ seen: 10 }")
     opened.turn("visible")
     opened.until(lambda: inbox.calls("PUT /v1/inbox/seen"))
     expect(opened.badge).to_be_hidden()

@@ -76,8 +76,8 @@ def test_digest_hour_uses_time_zone_of_browser(tokyo_page: FakeInboxPage, inbox:
     settings_button(tokyo_page.live()).click()
     expect(dialog(tokyo_page).get_by_label("Time zone")).to_be_hidden()
     dialog(tokyo_page).get_by_label("One digest a day").check()
-    expect(dialog(tokyo_page).get_by_label("Comes at")).to_have_value("18")
-    dialog(tokyo_page).get_by_label("Comes at").select_option("7")
+    expect(dialog(tokyo_page).get_by_label("Time of day")).to_have_value("18")
+    dialog(tokyo_page).get_by_label("Time of day").select_option("7")
     dialog(tokyo_page).get_by_role("button", name="Save").click()
     expect(dialog(tokyo_page)).to_have_count(0)
     assert inbox.calls(PATH) == [{"volume": "digest", "time_zone": "Asia/Tokyo", "digest_hour": 7}]
@@ -109,7 +109,7 @@ def test_saved_time_zone_is_kept_in_another_browser_zone(tokyo_page: FakeInboxPa
     expect(dialog(tokyo_page).get_by_label("Time zone")).to_have_value("Europe/Berlin")
     dialog(tokyo_page).get_by_label("To", exact=True).fill("23:00")
     dialog(tokyo_page).get_by_role("button", name="Save").click()
-    expect(dialog(tokyo_page).get_by_role("alert")).to_have_text("Quiet hours begin and end at different times.")
+    expect(dialog(tokyo_page).get_by_role("alert")).to_have_text("Quiet hours must begin and end at different times.")
     dialog(tokyo_page).get_by_label("Time zone").select_option("America/New_York")
     dialog(tokyo_page).get_by_label("To", exact=True).fill("05:00")
     dialog(tokyo_page).get_by_role("button", name="Save").click()
@@ -154,7 +154,7 @@ def test_refused_settings_can_be_saved_again(opened: FakeInboxPage, inbox: Inbox
     dialog(opened).get_by_label("Only mentions of me").check()
     inbox.marks_status = 503
     dialog(opened).get_by_role("button", name="Save").click()
-    expect(dialog(opened).get_by_role("alert")).to_have_text("That may not have worked.")
+    expect(dialog(opened).get_by_role("alert")).to_have_text("The change may not have been saved.")
     inbox.marks_status = 204
     dialog(opened).get_by_role("button", name="Save").click()
     expect(dialog(opened)).to_have_count(0)

@@ -13,7 +13,7 @@ from tests.support.browser.states import inbox_states
 def test_empty_inbox_shows_message(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items = []
     opened.open()
-    expect(opened.page.get_by_text("Nothing here yet")).to_be_visible()
+    expect(opened.page.get_by_text("No notifications yet")).to_be_visible()
     inbox.arrive(item(1000))
     expect(opened.rows).to_have_count(1)
 
@@ -34,7 +34,7 @@ def test_page_without_visible_rows_loads_the_next(opened: FakeInboxPage, inbox: 
 def test_failure_after_empty_page_offers_retry(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items, inbox.passed, inbox.older_status = items(60), True, 503
     opened.open()
-    retry_button = opened.page.get_by_role("button", name="Older ones didn’t load. Try again")
+    retry_button = opened.page.get_by_role("button", name="Older notifications didn’t load. Try again")
     expect(retry_button).to_be_visible()
     inbox.older_status = 200
     retry_button.click()
@@ -194,8 +194,8 @@ def test_unreadable_preferences_leave_account_unchanged(opened: FakeInboxPage, i
     opened.rows.nth(0).locator(".more").click()
     inbox.status = 503
     opened.page.get_by_role("menuitem", name="Only in my daily digest: @nova").click()
-    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("may not have worked")
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("may not have been saved")
     inbox.status = 200
     opened.page.get_by_role("button", name="Undo").click()
-    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("show here again")
+    expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("appear here again")
     assert inbox.calls("PATCH /v1/preferences/mention%3Anova") == []

@@ -11,9 +11,10 @@ from tests.support.http_app import Edge
 
 
 def expected_lines(path: Path) -> list[str]:
-    """Return the lines as served: scripts lose indentation, and all comments but a first line."""
-    first, *lines = path.read_text().split("\n")
-    return [first, *(map(without_comment, lines) if path.suffix == ".js" else lines)]
+    """Return the lines as served: without indentation and empty lines, and scripts without comments."""
+    lines = path.read_text().split("\n")
+    stripped = [without_comment(line) if path.suffix == ".js" else line.lstrip() for line in lines]
+    return [*filter(None, stripped), ""]
 
 
 def without_comment(line: str) -> str:

@@ -23,11 +23,11 @@ TYPES = {
 }
 """Served file types. Other files in the folder are ignored."""
 
-COMMENTS_AND_INDENTATION = re.compile(rb"(?<=\n)[ \t]*//.*$|(?<=\n)[ \t]+|(?<=[\]\[;,(){}])[ \t]+// .*$", re.MULTILINE)
-"""Comments and indentation of a script, which are removed: they are a sixth of a page's size.
+COMMENTS = re.compile(rb"^[ \t]*//.*$|(?<=[\]\[;,(){}])[ \t]+// .*$", re.MULTILINE)
+INDENTATION = re.compile(rb"^\s+", re.MULTILINE)
+"""Comments of a script, and indentation and empty lines of any file, which are removed: a sixth of a page's size.
 
-Line numbers do not change, and the first line, which describes the script, is kept. Scripts must not contain multi-line
-strings with significant leading spaces.
+Files must not contain multi-line strings or texts in which these are significant.
 """
 
 POLICY = "; ".join(
@@ -81,8 +81,9 @@ def _files(folder: Traversable, prefix: str) -> list[tuple[str, File]]:
         if entry.is_dir():
             served += _files(entry, f"{prefix}{entry.name}/")
         elif (kind := TYPES.get(entry.name[entry.name.rfind(".") :])) is not None:
-            content = (
-                COMMENTS_AND_INDENTATION.sub(b"", entry.read_bytes()) if kind == TYPES[".js"] else entry.read_bytes()
-            )
+            content = entry.read_bytes()
+            if kind == TYPES[".js"]:
+                content = COMMENTS.sub(b"", content)
+            content = INDENTATION.sub(b"", content)
             served.append((prefix + entry.name, File(content, kind, etag(content))))
     return served

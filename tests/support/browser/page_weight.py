@@ -19,7 +19,7 @@ def weighed(browser: Browser, address: str) -> Mapping[str, int]:
     with visit(browser) as page:
         page.on("response", lambda answer: responses.append(answer))  # noqa: PLW0108 - Playwright sets an attribute on the handler
         page.goto(address)
-        expect(page.locator("#line")).to_have_text("live", timeout=PATIENCE)
+        expect(page.locator("#connection")).to_have_text("live", timeout=PATIENCE)
         expect(page.locator("notifier-inbox .row").first).to_be_visible(timeout=PATIENCE)
         sizes = Counter[str]()
         for response in filter(_ends, responses):

@@ -58,8 +58,8 @@ def delivered(page: Page) -> None:
 
     Before their first burst the page shows those of the small accounts that the API mentions once a second.
     """
-    expect(page.locator("#grown")).to_contain_text(STAR_DELIVERED, timeout=PATIENCE)
-    expect(page.locator("#sum")).to_contain_text("the accounting balances", timeout=PATIENCE)
+    expect(page.locator("#burst-text")).to_contain_text(STAR_DELIVERED, timeout=PATIENCE)
+    expect(page.locator("#accounting-total")).to_contain_text("the accounting balances", timeout=PATIENCE)
 
 
 def demo_states(page: Page) -> Iterator[str]:
@@ -83,7 +83,7 @@ def demo_states(page: Page) -> Iterator[str]:
 
     page.route("**/v1/system/stream", loading)
     page.reload()
-    expect(page.locator("#says")).to_contain_text("37 % of the users", timeout=PATIENCE)
+    expect(page.locator("#message")).to_contain_text("37 % of the users", timeout=PATIENCE)
     yield "loading"
     page.unroute("**/v1/system/stream")
 
@@ -138,7 +138,7 @@ def _without(opened: FakeInboxPage) -> Iterator[str]:
     yield "failed"
     inbox.status, inbox.items = 200, []
     opened.open()
-    _shown(page, "Nothing here yet")
+    _shown(page, "No notifications yet")
     yield "empty"
     opened.open(token="old")
     _shown(page, "Your session has ended")

@@ -20,7 +20,7 @@ LOOKS_EVERY = 50
 BURST = re.compile(r"Burst (\S+): ")
 TOOK = re.compile(r"([\d,]+) users, within ([\d,.]+) s of the tweet")
 SHOWN = """() => ({
-  burst: document.querySelector("#grown").textContent,
+  burst: document.querySelector("#burst-text").textContent,
   followers: document.querySelector("#followers").textContent,
   p1: document.querySelectorAll(".tier")[1].querySelector(".reached").textContent,
 })"""

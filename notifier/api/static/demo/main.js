@@ -1,94 +1,100 @@
 // The demo page: shows each snapshot of the system.
 
-import { Books } from "./books.js";
-import { controls, held, note, say } from "./doings.js";
-import { legend, Tier } from "./map.js";
-import { inbox } from "./people.js";
-import { look } from "./phones.js";
-import { watch } from "./service.js";
-import { brief, make, number, TIERS } from "./words.js";
+import { Accounting } from "./accounting.js";
+import { connectButtons, log, setMessage, updatePauseButton } from "./actions.js";
+import { followSystem } from "./api.js";
+import { $, el } from "./dom.js";
+import { loadAlerts } from "./phones.js";
+import { compactNumber, number, TIERS } from "./texts.js";
+import { legend, Tier } from "./tier.js";
+import { showInbox } from "./users.js";
 
-const $ = (id) => document.getElementById(id);
 const tiers = Object.keys(TIERS).map((name) => new Tier(name));
-const books = new Books($("bar"), $("accounts"), $("sum"));
-let before = null;
+const accounting = new Accounting($("accounting-bar"), $("accounting"), $("accounting-total"));
+let previous = null; // snapshot
 let generation = null; // generation of the data in Redis when it was last complete
+let pauseState; // of the throttle of P2
 
 $("tiers").append(...tiers.map((tier) => tier.node));
-$("states").append(...legend());
+$("legend").append(...legend());
 
-function show(system) {
+function showSnapshot(system) {
   $("mentions").textContent = number(system.mentions_per_second);
-  $("deliveries").textContent = brief(system.deliveries_per_second);
-  $("rows").textContent = brief(system.rows_per_second);
+  $("deliveries").textContent = compactNumber(system.deliveries_per_second);
+  $("rows").textContent = compactNumber(system.rows_per_second);
   $("bursts").textContent = number(system.open_bursts);
   const throttle = system.throttles.findLast(({ tier, state }) => tier === "p2" && state === "active") ?? system.throttles.findLast(({ tier }) => tier === "p2");
-  if (system.running) running(system, throttle);
-  held(throttle);
-  roles(system);
-  loading(system.loading);
-  look();
-  if (before) changes(system, throttle);
+  if (system.running) showBurst(system, throttle);
+  updatePauseButton(throttle);
+  showProcesses(system);
+  showLoading(system.loading);
+  loadAlerts();
+  if (previous) reportChanges(system, throttle);
   if (system.redis.state === "ok") generation = system.redis.generation;
-  before = system;
+  previous = system;
 }
 
 // Progress while users and follows are loaded.
-function loading(percent) {
-  const busy = percent !== null;
-  if (busy) say(`${number(percent)} % of the users and their follows are loaded.`);
-  else if (before && before.loading !== null) say("All users are loaded. The first mention follows.");
-  $("storm").disabled = busy || $("storm").dataset.busy === "yes";
+function showLoading(percent) {
+  const loading = percent !== null;
+  if (loading) setMessage(`${number(percent)} % of the users and their follows are loaded.`);
+  else if (previous && previous.loading !== null) setMessage("All users are loaded. The first mention follows.");
+  $("storm").disabled = loading || $("storm").dataset.busy === "yes";
 }
 
-function running({ running, backlog, throttles }, throttle) {
+function showBurst({ running, backlog, throttles }, pause) {
   const [, name] = running.burst.match(/:(.*)#/);
-  $("named").textContent = `@${name}`;
+  $("celebrity-name").textContent = `@${name}`;
   $("followers").textContent = number(running.followers);
   $("burst").textContent = `${number(running.count)} ${running.count === 1 ? "mention" : "mentions"} of @${name}`;
-  $("grown").textContent = `Burst ${running.burst}: one notification for each of ${number(running.followers)} followers, in ${number(running.shards)} shards. ${running.finished ? "Delivered; dormant followers see it by the pull path." : "In delivery."}`;
+  const progress = running.finished ? "Delivered; dormant followers see it by the pull path." : "In delivery.";
+  $("burst-text").textContent = `Burst ${running.burst}: one notification for each of ${number(running.followers)} followers, in ${number(running.shards)} shards. ${progress}`;
   for (const tier of tiers) {
-    const given = running.tiers[tier.name];
-    if (given) tier.show(given, running.shards, backlog[tier.name], tier.name === "p2" ? throttle : throttles.find((each) => each.tier === tier.name));
+    const delivery = running.tiers[tier.name];
+    const throttle = tier.name === "p2" ? pause : throttles.find((throttle) => throttle.tier === tier.name);
+    if (delivery) tier.update(delivery, running.shards, backlog[tier.name], throttle);
   }
-  books.show(running.recipients, running.shards);
+  accounting.update(running.recipients, running.shards);
 }
 
-function roles({ roles, redis }) {
-  const nodes = Object.entries(roles).map(([role, { pid, replaced }]) => {
-    const news = before?.roles[role] && before.roles[role].pid !== pid;
-    return chip(role, `process ${pid}${replaced ? `, replaced ${replaced} ×` : ""}`, news);
+function showProcesses({ roles, redis }) {
+  const items = Object.entries(roles).map(([role, { pid, replaced }]) => {
+    const changed = previous?.roles[role] && previous.roles[role].pid !== pid;
+    return processItem(role, `process ${pid}${replaced ? `, replaced ${replaced} ×` : ""}`, changed);
   });
   const state = { ok: "answers", rebuilding: "empty, being rebuilt from the store", unavailable: "does not answer; delivery continues without it" }[redis.state];
-  $("roles").replaceChildren(...nodes, chip("Redis", state, redis.state !== "ok"));
+  $("roles").replaceChildren(...items, processItem("Redis", state, redis.state !== "ok"));
 }
 
-const chip = (name, words, news) => make("li", news ? { class: "news" } : {}, make("b", {}, name), make("span", {}, words));
+const processItem = (name, text, highlighted) => el("li", highlighted ? { class: "changed" } : {}, el("b", {}, name), el("span", {}, text));
 
 // Changes that no button caused, one sentence each.
-function changes(system, throttle) {
+function reportChanges(system, throttle) {
   for (const [role, { pid }] of Object.entries(system.roles)) {
-    const old = before.roles[role]?.pid;
-    if (old && old !== pid) tell(`${role} was replaced: process ${old} is now ${pid}. It continues from the ledger.`);
+    const oldPid = previous.roles[role]?.pid;
+    if (oldPid && oldPid !== pid) report(`${role} was replaced: process ${oldPid} is now ${pid}. It continues from the ledger.`);
   }
-  const { redis } = system;
-  if (redis.state === "unavailable" && before.redis.state !== "unavailable") tell("Redis does not answer: inboxes read the store, and nothing is lost.");
-  if (redis.state === "ok" && generation && redis.generation !== generation) tell("Redis was empty: inboxes read the store meanwhile, and the index has been rebuilt from it. Nothing is lost.");
-  if (throttle?.state === "ramping" && held.state === "active") tell("The pause is over: P2 resumes over half a minute.");
-  held.state = throttle?.state;
-  if (system.running?.finished && before.running && !before.running.finished && system.running.burst === before.running.burst) {
-    tell(`${system.running.burst} is delivered to all active followers.`);
+  const { redis, running } = system;
+  if (redis.state === "unavailable" && previous.redis.state !== "unavailable") report("Redis does not answer: inboxes read the store, and nothing is lost.");
+  if (redis.state === "ok" && generation && redis.generation !== generation) report("Redis was empty: inboxes read the store meanwhile, and the index has been rebuilt from it. Nothing is lost.");
+  if (throttle?.state === "ramping" && pauseState === "active") report("The pause is over: P2 resumes over half a minute.");
+  pauseState = throttle?.state;
+  if (running?.finished && previous.running && !previous.running.finished && running.burst === previous.running.burst) {
+    report(`${running.burst} is delivered to all active followers.`);
   }
 }
 
-const tell = (words) => (say(words), note(words));
-
-function line(live) {
-  $("line").className = `chip ${live ? "live" : "lost"}`;
-  const words = live ? "live" : "reconnecting";
-  if ($("line").textContent !== words) $("line").textContent = words;
+function report(text) {
+  setMessage(text);
+  log(text);
 }
 
-controls();
-inbox();
-watch(show, line);
+function showConnection(connected) {
+  $("connection").className = `chip ${connected ? "live" : "lost"}`;
+  const text = connected ? "live" : "reconnecting";
+  if ($("connection").textContent !== text) $("connection").textContent = text;
+}
+
+connectButtons();
+showInbox();
+followSystem(showSnapshot, showConnection);

@@ -1,63 +1,63 @@
 // Four phones with their alerts, newest first: one line per burst, however often it was sent.
 
-import { ask } from "./service.js";
-import { clock, make, PLATFORMS, RINGS } from "./words.js";
+import { requestJson } from "./api.js";
+import { $, el } from "./dom.js";
+import { PHONE_TEXTS, PLATFORMS, timeOfDay, USERS } from "./texts.js";
 
-const KEPT = 3; // maximum number of lines per phone
-const NAMES = { vip: "VIP", active: "Active", occasional: "Occasional", away: "Away" };
-const phones = new Map();
-let after = 0;
-let looking = false;
-let seen = false; // alerts from before the page was opened do not animate
+const MAX_ALERTS = 3; // per phone
+const phones = new Map(); // kind of user to Phone
+let after = 0; // cursor of the next alerts
+let loading = false;
+let loaded = false; // alerts from before the page was opened do not animate
 
 // Two requests at a time would show an alert twice.
-export async function look() {
-  if (looking) return;
-  looking = true;
+export async function loadAlerts() {
+  if (loading) return;
+  loading = true;
   try {
-    const found = await ask("GET", `/demo/phones?after=${after}`);
-    for (const each of found.phones) phone(each).show(each, seen);
-    after = found.after;
-    seen = true;
+    const response = await requestJson("GET", `/demo/phones?after=${after}`);
+    for (const phone of response.phones) phoneOf(phone.kind).update(phone, loaded);
+    after = response.after;
+    loaded = true;
   } catch {
     // retried with the next snapshot
   }
-  looking = false;
+  loading = false;
 }
 
-function phone({ kind }) {
+function phoneOf(kind) {
   if (!phones.has(kind)) {
-    const made = new Phone(kind);
-    phones.set(kind, made);
-    document.getElementById("phones").append(made.node);
+    const phone = new Phone(kind);
+    phones.set(kind, phone);
+    $("phones").append(phone.node);
   }
   return phones.get(kind);
 }
 
 class Phone {
   constructor(kind) {
-    this.kind = kind;
-    this.by = make("span");
-    this.lines = make("ol");
-    this.rings = make("div", { role: "log", "aria-label": `Alerts of ${NAMES[kind]}` }, this.lines);
-    this.node = make("li", {}, make("h3", {}, NAMES[kind], this.by), make("p", { class: "soft" }, RINGS[kind]), this.rings);
+    this.platforms = el("span");
+    this.list = el("ol");
+    const alerts = el("div", { role: "log", "aria-label": `Alerts of ${USERS[kind]}` }, this.list);
+    this.node = el("li", {}, el("h3", {}, USERS[kind], this.platforms), el("p", { class: "muted" }, PHONE_TEXTS[kind]), alerts);
     this.node.addEventListener("animationend", () => this.node.classList.remove("buzz"));
   }
 
-  show({ platforms, alerts }, live) {
-    this.by.textContent = platforms.map((name) => PLATFORMS[name]).join(", ") || "no device";
-    for (const alert of alerts) this.ring(alert, live);
+  update({ platforms, alerts }, animate) {
+    this.platforms.textContent = platforms.map((name) => PLATFORMS[name]).join(", ") || "no device";
+    for (const alert of alerts) this.addAlert(alert, animate);
   }
 
   // A repeated alert replaces the first, as on a real phone.
-  ring({ at, place, text, language }, live) {
-    const old = [...this.lines.children].find((line) => line.dataset.place === place);
+  addAlert({ at, place, text, language }, animate) {
+    const old = [...this.list.children].find((item) => item.dataset.place === place);
     const times = Number(old?.dataset.times ?? 0) + 1;
-    const again = times > 1 ? ` · sent ${times} times` : "";
-    const line = make("li", { "data-place": place, "data-times": times }, make("p", { lang: language, dir: "auto" }, text), make("time", { datetime: at }, clock(new Date(at)) + again));
-    if (old) old.replaceWith(line);
-    else this.lines.prepend(line);
-    while (this.lines.children.length > KEPT) this.lines.lastChild.remove();
-    if (live && !old) this.node.classList.add("buzz");
+    const repeated = times > 1 ? ` · sent ${times} times` : "";
+    const time = el("time", { datetime: at }, timeOfDay(new Date(at)) + repeated);
+    const item = el("li", { "data-place": place, "data-times": times }, el("p", { lang: language, dir: "auto" }, text), time);
+    if (old) old.replaceWith(item);
+    else this.list.prepend(item);
+    while (this.list.children.length > MAX_ALERTS) this.list.lastChild.remove();
+    if (animate && !old) this.node.classList.add("buzz");
   }
 }

@@ -1,9 +1,9 @@
 // The HTTP API as the element uses it: the token is sent in a header, never in a URL.
 
-import { LARGEST_PAGE, PACE } from "./pace.js";
+import { MAX_PAGE_SIZE, TIMING } from "./timing.js";
 
-// A failed request. `status` 0 means no response.
-export class Refused extends Error {
+// A failed request. `status` is 0 without a response; `retryAfter` is in milliseconds.
+export class RequestError extends Error {
   constructor(status, code = "", retryAfter = 0) {
     super(code || `status ${status}`);
     Object.assign(this, { status, code, retryAfter });
@@ -11,42 +11,42 @@ export class Refused extends Error {
 }
 
 export class Api {
-  tag = null;
+  etag = null; // of the newest page, while the shown rows match it
   version = 0; // counts changes that did not come with pages
-  poll = PACE.poll;
+  pollInterval = TIMING.poll;
 
   // `renew` returns a fresh token of the same user, or null.
   constructor({ base, token, renew }) {
     Object.assign(this, { base: base.replace(/\/+$/, ""), token, renew });
-    this.gone = new AbortController();
+    this.abort = new AbortController();
   }
 
   close() {
-    this.gone.abort();
+    this.abort.abort();
   }
 
   // The newest page; null if it is unchanged.
-  async newest(limit) {
+  async newestPage(limit) {
     const version = this.version;
-    const answer = await this.read(`/v1/inbox?limit=${limit}`, this.tag ? { "If-None-Match": this.tag } : {});
-    if (answer.status === 304) return null;
-    const page = await body(answer);
-    this.tag = version === this.version && !page.partial ? answer.headers.get("etag") : null;
+    const response = await this.get(`/v1/inbox?limit=${limit}`, this.etag ? { "If-None-Match": this.etag } : {});
+    if (response.status === 304) return null;
+    const page = await parseJson(response);
+    this.etag = version === this.version && !page.partial ? response.headers.get("etag") : null;
     return page;
   }
 
-  // The shown items may no longer match the tag.
-  touched() {
-    this.tag = null;
+  // The shown rows may no longer match the ETag.
+  invalidate() {
+    this.etag = null;
     this.version += 1;
   }
 
-  async older(cursor, limit = cursor ? LARGEST_PAGE / 2 : LARGEST_PAGE) {
+  async olderPage(cursor, limit = cursor ? MAX_PAGE_SIZE / 2 : MAX_PAGE_SIZE) {
     const query = new URLSearchParams(cursor ? { cursor, limit } : { limit });
-    return body(await this.read(`/v1/inbox?${query}`));
+    return parseJson(await this.get(`/v1/inbox?${query}`));
   }
 
-  seen(token) {
+  markSeen(token) {
     return this.write("PUT", "/v1/inbox/seen", { token });
   }
 
@@ -54,73 +54,75 @@ export class Api {
     return this.write("PUT", "/v1/inbox/marks", { bursts: [burst], mark });
   }
 
-  prefer(subject, change) {
+  updateSubject(subject, change) {
     return this.write("PATCH", `/v1/preferences/${encodeURIComponent(subject)}`, change);
   }
 
   async preferences() {
-    return body(await this.ask("/v1/preferences"));
+    return parseJson(await this.request("/v1/preferences"));
   }
 
-  arrange(change) {
+  updatePreferences(change) {
     return this.write("PATCH", "/v1/preferences", change);
   }
 
   async write(method, path, value) {
-    this.touched();
+    this.invalidate();
     const headers = { "Content-Type": "application/json" };
-    await this.ask(path, { method, keepalive: true, headers, body: JSON.stringify(value) });
+    await this.request(path, { method, keepalive: true, headers, body: JSON.stringify(value) });
   }
 
-  read(path, headers = {}) {
-    return this.ask(path, { headers, signal: AbortSignal.any([this.gone.signal, AbortSignal.timeout(PACE.answer)]) });
+  get(path, headers = {}) {
+    return this.request(path, { headers, signal: AbortSignal.any([this.abort.signal, AbortSignal.timeout(TIMING.request)]) });
   }
 
-  stream(last, signal) {
-    const headers = { Accept: "text/event-stream", ...(last ? { "Last-Event-ID": last } : {}) };
-    return this.ask("/v1/inbox/stream", { headers, signal: AbortSignal.any([signal, this.gone.signal]) });
+  stream(lastId, signal) {
+    const headers = { Accept: "text/event-stream", ...(lastId ? { "Last-Event-ID": lastId } : {}) };
+    return this.request("/v1/inbox/stream", { headers, signal: AbortSignal.any([signal, this.abort.signal]) });
   }
 
-  // Throws Refused. An expired token is renewed once; concurrent requests wait for the same renewal.
-  async ask(path, options = {}) {
-    const used = this.token;
-    let answer = await this.send(path, options);
-    if (answer.status === 401 && (await this.renewed(used))) answer = await this.send(path, options);
-    const interval = Number(answer.headers.get("x-poll-interval"));
-    if (interval > 0) this.poll = interval * 1_000;
-    if (answer.ok || answer.status === 304) return answer;
-    const problem = await answer.json().catch(() => ({}));
-    throw new Refused(answer.status, problem.code, seconds(answer.headers.get("retry-after")));
+  // Throws RequestError. An expired token is renewed once; concurrent requests wait for the same renewal.
+  async request(path, options = {}) {
+    const usedToken = this.token;
+    let response = await this.send(path, options);
+    if (response.status === 401 && (await this.renewToken(usedToken))) response = await this.send(path, options);
+    const interval = Number(response.headers.get("x-poll-interval"));
+    if (interval > 0) this.pollInterval = interval * 1_000;
+    if (response.ok || response.status === 304) return response;
+    const problem = await response.json().catch(() => ({}));
+    throw new RequestError(response.status, problem.code, milliseconds(response.headers.get("retry-after")));
   }
 
   async send(path, options) {
     const headers = { ...options.headers, ...(this.token ? { Authorization: `Bearer ${this.token}` } : {}) };
     try {
-      return await fetch(this.base + path, { signal: this.gone.signal, cache: "no-store", credentials: "omit", ...options, headers });
+      return await fetch(this.base + path, { signal: this.abort.signal, cache: "no-store", credentials: "omit", ...options, headers });
     } catch {
-      throw new Refused(0);
+      throw new RequestError(0);
     }
   }
 
-  async renewed(used) {
-    if (this.token !== used) return true;
-    this.renewing ??= Promise.resolve(this.renew())
+  // Returns whether there is another token than the used one.
+  async renewToken(usedToken) {
+    if (this.token !== usedToken) return true;
+    this.renewal ??= Promise.resolve(this.renew())
       .catch(() => null)
-      .finally(() => (this.renewing = null));
-    const fresh = await this.renewing;
-    if (fresh) this.token = fresh;
-    return Boolean(fresh);
+      .finally(() => (this.renewal = null));
+    const token = await this.renewal;
+    if (token) this.token = token;
+    return Boolean(token);
   }
 }
 
-export async function body(answer) {
-  return answer.json().catch(() => {
-    throw new Refused(0); // truncated, or not from this service
+export async function parseJson(response) {
+  return response.json().catch(() => {
+    throw new RequestError(0); // truncated, or not from this service
   });
 }
 
-function seconds(header) {
-  const wait = Number(header);
-  const until = Number.isNaN(wait) ? (Date.parse(header) - Date.now()) / 1_000 : wait;
-  return Math.max(0, until || 0) * 1_000;
+// Retry-After is a number of seconds or a date.
+function milliseconds(header) {
+  const number = Number(header);
+  const seconds = Number.isNaN(number) ? (Date.parse(header) - Date.now()) / 1_000 : number;
+  return Math.max(0, seconds || 0) * 1_000;
 }

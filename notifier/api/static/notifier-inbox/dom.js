@@ -1,4 +1,4 @@
-// Nodes from plain values. Text is only inserted as text, never as markup.
+// Helpers that create and change nodes. Text is only inserted as text, never as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -13,22 +13,24 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
-// Changes only what differs: a page without news changes no node.
-export function hide(node, hidden) {
+export const button = (attributes, ...children) => el("button", { type: "button", ...attributes }, ...children);
+
+// Both change only what differs: an unchanged page changes no node.
+export function setHidden(node, hidden) {
   if (node.hidden !== hidden) node.hidden = hidden;
 }
 
-export function write(node, text) {
+export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-// Line drawings on a grid of 24.
-export function icon(path) {
+// Creates a line icon from a path on a grid of 24 units.
+export function icon(pathData) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 24 24");
   svg.setAttribute("aria-hidden", "true");
-  const line = svg.appendChild(document.createElementNS(SVG, "path"));
-  line.setAttribute("d", path);
+  const path = svg.appendChild(document.createElementNS(SVG, "path"));
+  path.setAttribute("d", pathData);
   return svg;
 }
 

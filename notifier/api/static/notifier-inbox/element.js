@@ -2,15 +2,15 @@
 
 import { Inbox } from "./inbox.js";
 import { sheet } from "./styles.js";
-import { Times, languageOf, textsOf } from "./times.js";
-import { WORDS } from "./words.js";
+import { TEXTS } from "./texts.js";
+import { Times, languageOf, textLanguageOf } from "./times.js";
 
 export class NotifierInbox extends HTMLElement {
   static observedAttributes = ["src", "lang", "token"];
   #token = null;
-  #words = WORDS;
+  #texts = TEXTS;
   #inbox = null;
-  #ready = false;
+  #upgraded = false;
 
   constructor() {
     super();
@@ -26,23 +26,23 @@ export class NotifierInbox extends HTMLElement {
     this.#restart();
   }
 
-  get words() {
-    return this.#words;
+  get texts() {
+    return this.#texts;
   }
 
-  set words(words) {
-    this.#words = { ...WORDS, ...words };
+  set texts(texts) {
+    this.#texts = { ...TEXTS, ...texts };
     this.#restart();
   }
 
   connectedCallback() {
     // A property set before this code was loaded shadows the accessor.
-    for (const name of ["token", "words"].filter((name) => Object.hasOwn(this, name))) {
+    for (const name of ["token", "texts"].filter((name) => Object.hasOwn(this, name))) {
       const value = this[name];
       delete this[name];
       this[name] = value;
     }
-    this.#ready = true;
+    this.#upgraded = true;
     this.#restart();
   }
 
@@ -56,17 +56,17 @@ export class NotifierInbox extends HTMLElement {
     if (this.#inbox && before !== after) this.#restart();
   }
 
-  // Start from scratch: another token may belong to another user.
+  // Starts from scratch: another token may belong to another user.
   #restart() {
-    if (!this.#ready || !this.isConnected) return;
+    if (!this.#upgraded || !this.isConnected) return;
     this.#inbox?.close();
     this.#inbox = new Inbox({
       host: this,
       base: this.getAttribute("src") ?? "",
       token: this.token,
       renew: () => this.getToken?.(),
-      words: this.#words,
-      times: new Times(languageOf(this), textsOf(this)),
+      texts: this.#texts,
+      times: new Times(languageOf(this), textLanguageOf(this)),
     });
     this.shadowRoot.replaceChildren(...this.#inbox.view.nodes);
   }

@@ -1,272 +1,279 @@
 // Controller: pages, live events and user actions change the store, and the view shows it.
 
+import { Actions } from "./actions.js";
 import { Api } from "./api.js";
-import { Deeds } from "./deeds.js";
-import { keys } from "./keys.js";
-import { Live, hidden } from "./live.js";
+import { keyboardHandler } from "./keyboard.js";
+import { LiveUpdates, isHidden } from "./live.js";
 import { Loader } from "./loader.js";
-import { Look } from "./look.js";
-import { MARKS, Order } from "./order.js";
-import { PACE, spread } from "./pace.js";
 import { Store } from "./store.js";
+import { TIMING, jitter } from "./timing.js";
+import { ChangeTracker, MARK_EVENTS } from "./tracker.js";
 import { View } from "./view.js";
+import { VisibilityTracker } from "./visibility.js";
 
 export class Inbox {
   store = new Store();
-  order = new Order();
+  tracker = new ChangeTracker();
   loader = new Loader(this);
-  deeds = new Deeds(this);
-  shown = { trouble: null, busy: false, olderFailed: false };
-  news = 0; // new rows not announced yet
+  actions = new Actions(this);
+  status = { problem: null, busy: false, olderFailed: false };
+  unannounced = 0; // number of new rows
   timers = {};
+  abort = new AbortController();
 
-  constructor({ host, base, token, renew, words, times }) {
-    Object.assign(this, { host, words, api: new Api({ base, token, renew }), ended: new AbortController() });
-    const bound = (owner, ...names) => Object.fromEntries(names.map((name) => [name, owner[name].bind(owner)]));
-    const act = { ...bound(this, "reveal", "retry", "arrange"), ...bound(this.loader, "older"), ...bound(this.deeds, "open", "menuOf", "toggle", "hide", "undo") };
-    this.view = new View(words, times, act);
-    this.look = new Look(host, () => this.looked());
-    const on = (target, type, act) => target.addEventListener(type, act, { signal: this.ended.signal });
-    on(this.view.list, "keydown", keys(this.view, act));
-    on(document, "visibilitychange", () => this.turned());
-    on(window, "online", () => (hidden() ? (this.loader.due = true) : this.retry()));
-    on(window, "offline", () => this.trouble("offline"));
-    this.below = new IntersectionObserver((entries) => entries.at(-1).isIntersecting && !this.shown.olderFailed && this.loader.older(), {
+  constructor({ host, base, token, renew, texts, times }) {
+    Object.assign(this, { host, texts, api: new Api({ base, token, renew }) });
+    const bind = (owner, ...names) => Object.fromEntries(names.map((name) => [name, owner[name].bind(owner)]));
+    const handlers = { ...bind(this, "reveal", "retry", "openSettings"), ...bind(this.loader, "loadOlder"), ...bind(this.actions, "open", "openMenu", "toggleRead", "hide", "undo") };
+    this.view = new View(texts, times, handlers);
+    this.visibility = new VisibilityTracker(host, () => this.markSeen());
+    const listen = (target, type, handler) => target.addEventListener(type, handler, { signal: this.abort.signal });
+    listen(this.view.list, "keydown", keyboardHandler(this.view, handlers));
+    listen(document, "visibilitychange", () => this.onVisibilityChange());
+    listen(window, "online", () => (isHidden() ? (this.loader.loadWhenVisible = true) : this.retry()));
+    listen(window, "offline", () => this.setProblem("offline"));
+    this.footerObserver = new IntersectionObserver((entries) => entries.at(-1).isIntersecting && !this.status.olderFailed && this.loader.loadOlder(), {
       root: this.view.scroller,
       rootMargin: "400px",
     });
-    this.below.observe(this.view.foot);
-    this.timers.tick = setInterval(() => hidden() || this.view.tick(), PACE.times);
-    this.live = new Live(this.api, {
+    this.footerObserver.observe(this.view.footer);
+    this.timers.times = setInterval(() => isHidden() || this.view.updateTimes(), TIMING.relativeTimes);
+    this.live = new LiveUpdates(this.api, {
       since: () => this.loader.since,
-      hear: (event) => this.hear(event),
+      onEvent: (event) => this.onEvent(event),
       load: () => this.load(),
-      lost: (refusal) => (refusal.status === 401 ? this.refused(refusal) : navigator.onLine || this.trouble("offline")),
-      found: () => this.trouble(null),
+      onDisconnect: (error) => (error.status === 401 ? this.onLoadError(error) : navigator.onLine || this.setProblem("offline")),
+      onConnect: () => this.setProblem(null),
     });
-    this.show();
+    this.render();
     if (token || host.getToken) this.start();
   }
 
+  get closed() {
+    return this.abort.signal.aborted;
+  }
+
   close() {
-    this.ended.abort();
+    this.abort.abort();
     this.api.close();
     this.live.stop();
     this.loader.close();
-    this.look.stop();
-    this.below.disconnect();
-    this.deeds.menu?.close();
+    this.visibility.stop();
+    this.footerObserver.disconnect();
+    this.actions.menu?.close();
     this.settings?.close();
-    clearInterval(this.timers.tick);
+    clearInterval(this.timers.times);
     Object.values(this.timers).forEach(clearTimeout);
   }
 
   start() {
     this.started = true;
-    this.starting ??= this.begin().finally(() => (this.starting = null));
+    this.starting ??= this.loadAndFollow().finally(() => (this.starting = null));
   }
 
-  async begin() {
-    const refusal = await this.load();
-    if (this.ended.signal.aborted || this.shown.trouble === "expired") return;
-    if (!refusal) this.live.start();
-    else this.later("start", () => hidden() || this.live.on || this.start(), spread(Math.max(this.api.poll, refusal.retryAfter ?? 0)));
+  async loadAndFollow() {
+    const error = await this.load();
+    if (this.closed || this.status.problem === "expired") return;
+    if (!error) this.live.start();
+    else this.schedule("start", () => isHidden() || this.live.active || this.start(), jitter(Math.max(this.api.pollInterval, error.retryAfter ?? 0)));
   }
 
   load(show) {
     return this.loader.load(show);
   }
 
-  // The end of the list may still be in view.
-  lookBelow() {
-    this.below.unobserve(this.view.foot);
-    this.below.observe(this.view.foot);
+  // The end of the list may still be in view, and only a new observation reports it.
+  recheckFooter() {
+    this.footerObserver.unobserve(this.view.footer);
+    this.footerObserver.observe(this.view.footer);
   }
 
-  // Events of the stream.
-  hear({ type, data, id }) {
+  // Handles an event of the stream.
+  onEvent({ type, data, id }) {
     const value = type === "reset" ? {} : parsed(data);
-    if (type === "reset") this.loader.reset(id);
-    else if (value && !this.order.keeps({ type, value })) this.apply({ type, value });
-    this.loader.passed(id); // after its effect: an event without effect is requested again
-    this.soon();
+    if (type === "reset") this.loader.onReset(id);
+    else if (value && !this.tracker.hold({ type, value })) this.applyEvent({ type, value });
+    this.loader.onEventApplied(id); // after its effect: an event without effect is requested again
+    this.scheduleRender();
   }
 
-  apply({ type, value }) {
-    if (type === "count") return this.count(value);
-    const known = this.store.known(value.burst);
-    const { unread, ...grown } = value;
-    this.order.changed(value.burst, known && !MARKS.includes(type) ? grown : value);
-    this.api.touched();
-    if (type === "row") this.opened(value);
-    if (type === "group" && (known || this.store.reaches(value))) this.grew(value);
-    if (type === "marked" && this.store.marked(value)) this.loader.reload(PACE.settle); // to find its place
+  applyEvent({ type, value }) {
+    if (type === "count") return this.applyCount(value);
+    const known = this.store.get(value.burst);
+    const { unread, ...content } = value;
+    this.tracker.record(value.burst, known && !MARK_EVENTS.includes(type) ? content : value);
+    this.api.invalidate();
+    if (type === "row") this.addRow(value);
+    if (type === "group" && (known || this.store.isInRange(value))) this.growRow(value);
+    if (type === "marked" && this.store.applyMarked(value)) this.loader.scheduleLoad(TIMING.debounce); // to find its place
     if (type === "hidden") this.store.mark(value, "hidden");
   }
 
-  opened(row) {
-    if (this.loader.broken) this.loader.loose.add(row.burst);
-    this.tell(Number(this.store.grow(row, this.idle())));
-    this.store.uncovered = true;
-    this.look.again();
+  addRow(row) {
+    if (this.loader.resetPending) this.loader.isolated.add(row.burst);
+    this.announceNew(Number(this.store.upsertLive(row, this.isIdle())));
+    this.store.needsToken = true;
+    this.visibility.restart();
   }
 
-  grew(row) {
-    const news = this.store.grow(row, this.idle());
-    this.tell(Number(news));
-    if (news) this.loader.lacks(row);
+  growRow(row) {
+    const isNew = this.store.upsertLive(row, this.isIdle());
+    this.announceNew(Number(isNew));
+    if (isNew) this.loader.noteGap(row);
   }
 
-  count(badge) {
+  applyCount(badge) {
     if (badge.count !== this.store.badge.count || badge.more !== this.store.badge.more) {
-      this.order.changed("count", badge);
-      this.api.touched();
+      this.tracker.record("count", badge);
+      this.api.invalidate();
       this.store.badge = badge;
     }
-    this.later("settle", () => this.store.surprised() && this.loader.reload(0, true), PACE.settle);
+    this.schedule("count", () => this.store.isOutdated() && this.loader.scheduleLoad(0, true), TIMING.debounce);
   }
 
-  // The server has answered our write. Its events follow shortly; earlier events may be older.
-  answered(write) {
-    write.answered = true;
+  // The server has accepted a local write. Its events follow shortly; earlier events may be older.
+  onWriteConfirmed(write) {
+    write.confirmed = true;
     setTimeout(() => {
-      if (this.ended.signal.aborted) return;
-      for (const event of this.order.end(write)) {
-        if (this.agrees(event)) this.apply(event);
-        else this.loader.reload(0, true); // a page knows which one was last
+      if (this.closed) return;
+      for (const event of this.tracker.endWrite(write)) {
+        if (this.agrees(event)) this.applyEvent(event);
+        else this.loader.scheduleLoad(0, true); // a page knows which one was last
       }
-      this.soon();
-    }, PACE.settle);
+      this.scheduleRender();
+    }, TIMING.debounce);
   }
 
+  // Whether the event agrees with the store.
   agrees({ type, value }) {
-    const known = this.store.known(value.burst);
+    const known = this.store.get(value.burst);
     if (type === "marked") return !this.store.hidden.has(value.burst) && (!known || known.unread === value.unread);
     return type === "count" || !known;
   }
 
   // The user is not reading: at the very top, without pointer and focus.
-  idle() {
+  isIdle() {
     return this.view.scroller.scrollTop < 8 && !this.host.matches(":hover, :focus-within") && !this.store.waiting.size;
   }
 
   // Live rows have no seen token: a page that shows them has one.
-  async looked() {
+  async markSeen() {
     const { store } = this;
-    if (store.uncovered && store.unseen() && !store.waiting.size) {
-      store.uncovered = false;
+    if (store.needsToken && store.hasUnseen() && !store.waiting.size) {
+      store.needsToken = false;
       if (await this.load()) return;
     }
-    if (!store.seen || store.seen === this.saw || !(store.unseen() || (!this.saw && store.badge.count))) return;
-    this.saw = store.seen;
-    const read = store.looked(); // before the server answers: its next count shows whether it agrees
-    const write = this.order.begin(new Map([...read.map((burst) => [burst, { unread: false }]), ["count", store.badge]]));
-    this.show();
+    if (!store.seenToken || store.seenToken === this.sentToken || !(store.hasUnseen() || (!this.sentToken && store.badge.count))) return;
+    this.sentToken = store.seenToken;
+    const read = store.markSeen(); // before the server answers: its next count shows whether it agrees
+    const write = this.tracker.beginWrite(new Map([...read.map((burst) => [burst, { unread: false }]), ["count", store.badge]]));
+    this.render();
     try {
-      await this.api.seen(this.saw);
-      this.answered(write);
+      await this.api.markSeen(this.sentToken);
+      this.onWriteConfirmed(write);
     } catch {
-      this.order.end(write);
-      this.saw = null; // the next page has the state
-      this.loader.reload(spread(this.api.poll), true);
+      this.tracker.endWrite(write);
+      this.sentToken = null; // the next page has the state
+      this.loader.scheduleLoad(jitter(this.api.pollInterval), true);
     }
   }
 
-  // The visibility of the browser tab changed.
-  turned() {
-    this.look.again();
-    this.live.turned();
-    if (hidden()) this.store.fresh.clear();
-    else if (this.started && !this.live.on) this.retry();
-    else if (this.loader.due) this.load();
+  onVisibilityChange() {
+    this.visibility.restart();
+    this.live.onVisibilityChange();
+    if (isHidden()) this.store.highlighted.clear();
+    else if (this.started && !this.live.active) this.retry();
+    else if (this.loader.loadWhenVisible) this.load();
   }
 
+  // Shows the waiting rows, or the newest page if they are not all loaded.
   async reveal() {
-    if (this.store.cut) {
-      this.api.touched(); // the tagged rows have dropped off
+    if (this.store.topMissing) {
+      this.api.invalidate(); // the rows that match the ETag were removed
       await this.load(true);
-    } else this.store.reveal();
-    this.show();
-    this.look.again();
+    } else this.store.revealWaiting();
+    this.render();
+    this.visibility.restart();
     this.view.scroller.scrollTop = 0;
     this.view.list.querySelector(".open")?.focus({ preventScroll: true });
   }
 
-  // Rarely used: loaded on demand.
-  async arrange() {
+  // Rarely used, so the code is loaded on demand.
+  async openSettings() {
     try {
       const { Settings } = await import("./settings.js");
       this.settings ??= new Settings(this);
     } catch {
-      return this.deeds.say(this.words.settingsFailed);
+      return this.actions.showToast(this.texts.settingsFailed);
     }
-    this.settings.arrange();
+    this.settings.open();
   }
 
   retry() {
-    if (this.live.on) {
-      this.live.hurry();
+    if (this.live.active) {
+      this.live.reconnect();
       this.load();
     } else {
-      this.shown.trouble = null;
-      this.show();
+      this.status.problem = null;
+      this.render();
       this.start();
     }
   }
 
-  refused({ status, retryAfter = 0 }) {
-    if (this.ended.signal.aborted) return;
+  onLoadError({ status, retryAfter = 0 }) {
+    if (this.closed) return;
     const expired = status === 401 || status === 403;
-    this.trouble(expired ? "expired" : navigator.onLine ? "failed" : "offline");
+    this.setProblem(expired ? "expired" : navigator.onLine ? "failed" : "offline");
     if (expired) this.live.stop();
-    else if (this.live.stream.open) this.loader.reload(spread(Math.max(this.api.poll, retryAfter)));
+    else if (this.live.stream.open) this.loader.scheduleLoad(jitter(Math.max(this.api.pollInterval, retryAfter)));
   }
 
-  trouble(trouble) {
-    if (this.shown.trouble === trouble) return;
-    this.shown.trouble = trouble;
-    this.soon();
+  setProblem(problem) {
+    if (this.status.problem === problem) return;
+    this.status.problem = problem;
+    this.scheduleRender();
   }
 
   // A screen reader announces new rows together, and no growing counts.
-  tell(count) {
-    this.news += count;
-    if (!this.news || this.telling) return;
-    this.telling = true;
-    const say = () => {
-      this.view.say(this.words.newNotifications(this.news, false));
-      this.telling = false;
-      this.news = 0;
+  announceNew(count) {
+    this.unannounced += count;
+    if (!this.unannounced || this.announcing) return;
+    this.announcing = true;
+    const announce = () => {
+      this.view.announce(this.texts.newNotifications(this.unannounced, false));
+      this.announcing = false;
+      this.unannounced = 0;
     };
-    this.later("tell", say, PACE.settle);
+    this.schedule("announce", announce, TIMING.debounce);
   }
 
   // A busy burst grows a hundred times a second, faster than anyone can read.
-  soon() {
-    if (this.drawing || this.ended.signal.aborted) return;
-    this.drawing = true;
-    this.later("draw", () => this.show(), PACE.draw);
+  scheduleRender() {
+    if (this.renderScheduled || this.closed) return;
+    this.renderScheduled = true;
+    this.schedule("render", () => this.render(), TIMING.render);
   }
 
-  show(changes = {}) {
-    this.drawing = false;
-    Object.assign(this.shown, changes);
-    this.view.show(this.store, this.shown);
-    if (this.store.seen !== this.looking) this.look.again();
-    this.looking = this.store.seen;
+  render(changes = {}) {
+    this.renderScheduled = false;
+    Object.assign(this.status, changes);
+    this.view.render(this.store, this.status);
+    if (this.store.seenToken !== this.renderedToken) this.visibility.restart();
+    this.renderedToken = this.store.seenToken;
     const { count, more } = this.store.badge;
-    if (`${count}${more}` !== this.badge) this.send("badge", { count, more });
-    this.badge = `${count}${more}`;
+    if (`${count}${more}` !== this.sentBadge) this.dispatch("badge", { count, more });
+    this.sentBadge = `${count}${more}`;
   }
 
-  // False if the event was cancelled.
-  send(type, detail) {
+  // Returns false if the event was canceled.
+  dispatch(type, detail) {
     return this.host.dispatchEvent(new CustomEvent(type, { detail, bubbles: true, composed: true, cancelable: type === "open" }));
   }
 
-  later(name, act, wait) {
+  // Runs the action later; a further call with this name replaces it.
+  schedule(name, action, delay) {
     clearTimeout(this.timers[name]);
-    this.timers[name] = setTimeout(act, wait);
+    this.timers[name] = setTimeout(action, delay);
   }
 }
 

@@ -1,95 +1,95 @@
-// Follows the inbox by the stream, or by polling while it is closed. A hidden browser tab sends no requests.
+// Keeps the inbox current by the stream, or by polling while the stream is closed. A hidden tab sends no requests.
 
-import { PACE, spread } from "./pace.js";
 import { Stream } from "./stream.js";
+import { TIMING, jitter } from "./timing.js";
 
-export const hidden = () => document.visibilityState === "hidden";
+export const isHidden = () => document.visibilityState === "hidden";
 
-export class Live {
-  on = false;
-  polling = null; // the timer of the next poll
-  asked = 0; // when the newest page was last requested
+export class LiveUpdates {
+  active = false;
+  pollTimer = null;
+  requestedAt = 0; // when the newest page was last requested
 
-  // `since()` and `hear(event)` belong to the stream. `load()` polls. `lost(refusal)` and `found()` report the connection.
+  // The stream uses `since()` and `onEvent(event)`. `load()` polls. `onDisconnect(error)` and `onConnect()` report the
+  // connection.
   constructor(api, listener) {
     Object.assign(this, { api, listener });
     this.stream = new Stream(api, {
       since: listener.since,
-      heard: listener.hear,
-      opened: () => this.opened(),
-      closed: (refusal) => this.closed(refusal),
+      onEvent: listener.onEvent,
+      onOpen: () => this.onOpen(),
+      onClose: (error) => this.onClose(error),
     });
   }
 
   start() {
-    this.on = true;
+    this.active = true;
     this.stream.start();
-    if (hidden()) this.rest();
-    else this.poll(this.api.poll);
+    if (isHidden()) this.scheduleClose();
+    else this.schedulePoll(this.api.pollInterval);
   }
 
   stop() {
-    this.on = false;
+    this.active = false;
     this.stream.stop();
-    clearTimeout(this.resting);
-    this.quiet();
+    clearTimeout(this.closeTimer);
+    this.stopPolling();
   }
 
   // The network probably works again.
-  hurry() {
-    this.stream.check();
-    if (!this.stream.open) this.stream.hurry();
+  reconnect() {
+    this.stream.closeIfSilent();
+    if (!this.stream.open) this.stream.reconnect();
   }
 
-  // The visibility of the browser tab changed.
-  turned() {
-    clearTimeout(this.resting);
-    if (!this.on) return;
-    this.stream.check();
-    if (hidden()) {
-      this.quiet();
-      if (this.stream.open) this.rest();
+  onVisibilityChange() {
+    clearTimeout(this.closeTimer);
+    if (!this.active) return;
+    this.stream.closeIfSilent();
+    if (isHidden()) {
+      this.stopPolling();
+      if (this.stream.open) this.scheduleClose();
       else this.stream.stop();
     } else if (!this.stream.open) {
-      const wait = this.stream.hurry() ? PACE.settle : 0; // the stream may make the load unnecessary
-      this.poll(Math.max(wait, this.asked + PACE.again - Date.now()));
+      const delay = this.stream.reconnect() ? TIMING.debounce : 0; // the stream may make the load unnecessary
+      this.schedulePoll(Math.max(delay, this.requestedAt + TIMING.maxDebounce - Date.now()));
     }
   }
 
-  // A browser has six connections per host, for all tabs together.
-  rest() {
-    this.resting = setTimeout(() => this.stream.stop(), PACE.hidden);
+  // A browser allows six connections per host, for all tabs together.
+  scheduleClose() {
+    this.closeTimer = setTimeout(() => this.stream.stop(), TIMING.hiddenTab);
   }
 
-  opened() {
-    this.quiet();
-    this.listener.found();
+  onOpen() {
+    this.stopPolling();
+    this.listener.onConnect();
   }
 
-  closed(refusal) {
-    if (hidden()) this.stream.stop();
-    else if (!this.polling) this.poll(this.api.poll);
-    if (refusal) this.listener.lost(refusal);
+  onClose(error) {
+    if (isHidden()) this.stream.stop();
+    else if (!this.pollTimer) this.schedulePoll(this.api.pollInterval);
+    if (error) this.listener.onDisconnect(error);
   }
 
-  poll(wait) {
-    this.quiet();
-    this.polling = setTimeout(() => this.ask(), spread(wait));
+  schedulePoll(delay) {
+    this.stopPolling();
+    this.pollTimer = setTimeout(() => this.poll(), jitter(delay));
   }
 
-  async ask() {
-    const refusal = await this.listener.load();
-    if (this.polling) this.poll(Math.max(this.api.poll, refusal?.retryAfter ?? 0));
+  async poll() {
+    const error = await this.listener.load();
+    if (this.pollTimer) this.schedulePoll(Math.max(this.api.pollInterval, error?.retryAfter ?? 0));
   }
 
   // Any load of the newest page counts as a poll.
-  loads() {
-    this.asked = Date.now();
-    if (this.polling) this.poll(this.api.poll);
+  onPageRequest() {
+    this.requestedAt = Date.now();
+    if (this.pollTimer) this.schedulePoll(this.api.pollInterval);
   }
 
-  quiet() {
-    clearTimeout(this.polling);
-    this.polling = null;
+  stopPolling() {
+    clearTimeout(this.pollTimer);
+    this.pollTimer = null;
   }
 }

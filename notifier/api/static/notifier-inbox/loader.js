@@ -1,179 +1,178 @@
-// Loads pages into the store: the newest one, also again after changes, and older ones.
+// Loads pages into the store: the newest one, again after changes, and older ones.
 
-import { hidden } from "./live.js";
-import { PACE, PAGE, spread } from "./pace.js";
-import { at } from "./store.js";
+import { isHidden } from "./live.js";
+import { openedAt } from "./store.js";
+import { PAGE_SIZE, TIMING, jitter } from "./timing.js";
 
-const ROUNDS = 5; // a page can be empty and still have a next one
-const MOST_GAPS = 3; // subjects; with more, reloading the rows is cheaper
+const MAX_ROUNDS = 5; // a page can be empty and still have a next one
+const MAX_GAPS = 3; // subjects; with more, reloading the rows is cheaper
 
 export class Loader {
   since = null; // id of a page or event up to which nothing is missing
   resets = 0;
-  mended = 0; // number of resets that a page has resolved
-  loose = new Set(); // rows after a reset or a gap: others below them may be missing
+  resolvedResets = 0; // number of resets that a page has resolved
+  isolated = new Set(); // rows after a reset or a gap: others below them may be missing
   gaps = new Map(); // subject to the `seq` from which bursts may be missing
   deep = false; // the next load also checks the rows behind the newest page
-  due = false; // a load waits until the tab is visible
+  loadWhenVisible = false;
 
   constructor(inbox) {
     Object.assign(this, { inbox });
   }
 
-  // A reset that no page has resolved yet.
-  get broken() {
-    return this.mended !== this.resets;
+  get resetPending() {
+    return this.resolvedResets !== this.resets;
   }
 
   close() {
     this.cancel();
-    clearTimeout(this.filling);
+    clearTimeout(this.gapTimer);
   }
 
-  // The newest page. `show` scrolls to it; otherwise new rows may have to wait. One page at a time, so that none
+  // Loads the newest page. `show` scrolls to it; otherwise new rows may have to wait. One page at a time, so that none
   // overtakes a later one. Resolves to the error, or null.
   load(show = false) {
     this.show ||= show;
-    if (this.running) return (this.following ??= this.running.then(() => ((this.following = null), this.load())));
-    this.running = this.newest().finally(() => (this.running = null));
+    if (this.running) return (this.queued ??= this.running.then(() => ((this.queued = null), this.load())));
+    this.running = this.loadNewest().finally(() => (this.running = null));
     return this.running;
   }
 
   // Calls in quick succession share one load. A hidden tab loads when it is visible again.
-  reload(wait, deep = false) {
-    if (this.inbox.ended.signal.aborted) return;
+  scheduleLoad(delay, deep = false) {
+    if (this.inbox.closed) return;
     this.deep ||= deep;
-    if (this.timer && this.at <= Date.now() + wait) return;
+    if (this.timer && this.timerAt <= Date.now() + delay) return;
     clearTimeout(this.timer);
-    this.at = Date.now() + wait;
+    this.timerAt = Date.now() + delay;
     this.timer = setTimeout(() => {
       this.timer = null;
-      if (hidden()) this.due = true;
+      if (isHidden()) this.loadWhenVisible = true;
       else this.load();
-    }, wait);
+    }, delay);
   }
 
   cancel() {
     clearTimeout(this.timer);
     this.timer = null;
-    this.due = false;
+    this.loadWhenVisible = false;
   }
 
   // Events were missed. The load waits for further resets, up to a limit.
-  reset(id) {
+  onReset(id) {
     this.resets += 1;
     this.resetId = id;
-    this.firstReset ??= Date.now();
+    this.firstResetAt ??= Date.now();
     clearTimeout(this.timer);
     this.timer = null;
-    this.reload(Math.min(PACE.settle * (1 + Math.random()), Math.max(0, this.firstReset + PACE.again - Date.now())), true);
+    this.scheduleLoad(Math.min(TIMING.debounce * (1 + Math.random()), Math.max(0, this.firstResetAt + TIMING.maxDebounce - Date.now())), true);
   }
 
-  // An event took effect: the stream resumes after it. Until a page has resolved a reset, events are repeated.
-  passed(id) {
-    if (!this.broken) this.since = id ?? this.since;
+  // The stream resumes after this event. Until a page has resolved a reset, events are repeated.
+  onEventApplied(id) {
+    if (!this.resetPending) this.since = id ?? this.since;
   }
 
-  async newest() {
+  async loadNewest() {
     const { inbox, show, deep, resets, resetId } = this;
-    const [changes, gone] = [inbox.order.asked(), inbox.deeds.settled()];
+    const [changes, hidden] = [inbox.tracker.beginPage(), inbox.actions.confirmedHidden()];
     this.cancel();
     this.show = this.deep = false;
-    this.firstReset = null;
-    inbox.live.loads();
-    let fresh = null;
+    this.firstResetAt = null;
+    inbox.live.onPageRequest();
+    let newest = null; // null if the page is unchanged
     try {
-      fresh = await inbox.api.newest(PAGE);
-      const page = await this.lengthened(fresh, show, deep);
-      if (inbox.ended.signal.aborted) return null;
-      if (page) this.take(page, show, changes, gone);
-      this.page = fresh ?? this.page;
-      if (fresh) this.since = fresh.live ?? this.since; // an older id only repeats known events
-      else if (this.mended !== resets) this.since = resetId ?? this.since;
-      if (page?.partial) this.reload(spread(inbox.api.poll), deep);
-      else this.mend(resets);
-      inbox.trouble(null);
+      newest = await inbox.api.newestPage(PAGE_SIZE);
+      const page = await this.extend(newest, show, deep);
+      if (inbox.closed) return null;
+      if (page) this.apply(page, show, changes, hidden);
+      this.lastPage = newest ?? this.lastPage;
+      if (newest) this.since = newest.live ?? this.since; // an older id only repeats known events
+      else if (this.resolvedResets !== resets) this.since = resetId ?? this.since;
+      if (page?.partial) this.scheduleLoad(jitter(inbox.api.pollInterval), deep);
+      else this.resolve(resets);
+      inbox.setProblem(null);
       return null;
     } catch (error) {
       this.deep ||= deep;
-      if (fresh) inbox.api.touched(); // not applied, so its tag matches nothing shown
-      inbox.refused(error);
+      if (newest) inbox.api.invalidate(); // the page was not applied, so its ETag matches nothing shown
+      inbox.onLoadError(error);
       return error;
     } finally {
-      inbox.order.taken(changes);
+      inbox.tracker.endPage(changes);
     }
   }
 
-  mend(resets) {
-    this.mended = resets;
-    if (resets === this.resets) this.loose.clear();
+  resolve(resets) {
+    this.resolvedResets = resets;
+    if (resets === this.resets) this.isolated.clear();
   }
 
-  // The page with enough rows behind it to leave no gap. Null if nothing has changed.
-  async lengthened(fresh, show, deep) {
-    const { inbox, loose } = this;
+  // Returns the page with enough rows behind it to leave no gap. Null if nothing has changed.
+  async extend(newest, show, deep) {
+    const { inbox, isolated } = this;
     const { api, store } = inbox;
-    const page = fresh ?? this.page;
-    if (!page || page.partial || page.next === null || show || store.cut || !store.whole || !store.items.length) return fresh;
-    const missing = store.misses(page, loose);
-    const short = deep && at(page.items.at(-1) ?? {}) >= at(store.items.at(-1));
-    if (!(missing ? store.items.length > PAGE || !inbox.idle() : short)) return fresh;
-    const module = await import("./fill.js").catch(() => null);
-    return module ? module.fill(api, store, page, { deep, missing, loose }) : fresh;
+    const page = newest ?? this.lastPage;
+    if (!page || page.partial || page.next === null || show || store.topMissing || !store.complete || !store.items.length) return newest;
+    const gap = store.hasGap(page, isolated);
+    const short = deep && openedAt(page.items.at(-1) ?? {}) >= openedAt(store.items.at(-1));
+    if (!(gap ? store.items.length > PAGE_SIZE || !inbox.isIdle() : short)) return newest;
+    const module = await import("./backfill.js").catch(() => null);
+    return module ? module.extendPage(api, store, page, { deep, gap, isolated }) : newest;
   }
 
-  take(page, show, changes, gone) {
+  apply(page, show, changes, hidden) {
     const { inbox } = this;
     const { store } = inbox;
-    store.recall(page, gone, changes);
-    inbox.tell(store.refresh(page, { show: show || inbox.idle(), changes, loose: this.loose }));
-    inbox.soon();
-    if (!store.items.length) this.older(); // visible rows may begin behind an empty page
+    store.restoreHidden(page, hidden, changes);
+    inbox.announceNew(store.applyNewest(page, { show: show || inbox.isIdle(), changes, isolated: this.isolated }));
+    inbox.scheduleRender();
+    if (!store.items.length) this.loadOlder(); // visible rows may begin behind an empty page
   }
 
-  async older() {
+  async loadOlder() {
     const { inbox } = this;
-    const { api, deeds, ended, order, store } = inbox;
-    if (inbox.shown.busy || !store.loaded || store.next === null) return;
-    inbox.show({ busy: true, olderFailed: false });
-    const changes = order.asked();
+    const { api, actions, store, tracker } = inbox;
+    if (inbox.status.busy || !store.loaded || store.next === null) return;
+    inbox.render({ busy: true, olderFailed: false });
+    const changes = tracker.beginPage();
     try {
-      for (let round = 0, added = 0; round < ROUNDS && !added && store.next !== null; round++) {
-        const [gone, cursor] = [deeds.settled(), store.next];
-        const page = await api.older(cursor);
-        if (ended.signal.aborted) return;
+      for (let round = 0, added = 0; round < MAX_ROUNDS && !added && store.next !== null; round++) {
+        const [hidden, cursor] = [actions.confirmedHidden(), store.next];
+        const page = await api.olderPage(cursor);
+        if (inbox.closed) return;
         if (store.next !== cursor) continue; // the list was reset meanwhile, and this page does not follow it
-        store.recall(page, gone, changes);
+        store.restoreHidden(page, hidden, changes);
         added = store.append(page, changes);
         if (page.partial) throw new Error("partial");
       }
-      inbox.show({ busy: false });
-      inbox.lookBelow();
+      inbox.render({ busy: false });
+      inbox.recheckFooter();
     } catch (error) {
-      if (!ended.signal.aborted) inbox.show({ busy: false, olderFailed: true });
+      if (!inbox.closed) inbox.render({ busy: false, olderFailed: true });
     } finally {
-      order.taken(changes);
+      tracker.endPage(changes);
     }
   }
 
   // A burst that is not shown has grown: others of its subject may be missing, too.
-  lacks({ burst, digest, seq, subject }) {
-    this.loose.add(burst);
-    if (this.broken || digest) return;
+  noteGap({ burst, digest, seq, subject }) {
+    this.isolated.add(burst);
+    if (this.resetPending || digest) return;
     this.gaps.set(subject, Math.min(seq, this.gaps.get(subject) ?? Infinity));
-    this.filling ??= setTimeout(() => this.fillGaps(), PACE.settle * Math.random());
+    this.gapTimer ??= setTimeout(() => this.fillGaps(), TIMING.debounce * Math.random());
   }
 
   async fillGaps() {
     const gaps = [...this.gaps];
     this.gaps.clear();
-    this.filling = null;
-    if (hidden() || gaps.length > MOST_GAPS) return this.reload(0, true);
+    this.gapTimer = null;
+    if (isHidden() || gaps.length > MAX_GAPS) return this.scheduleLoad(0, true);
     try {
-      const { fillSubjects } = await import("./fill.js");
-      await fillSubjects(this.inbox, gaps);
+      const { loadGaps } = await import("./backfill.js");
+      await loadGaps(this.inbox, gaps);
     } catch (error) {
-      this.reload(error.retryAfter ?? 0, true); // also if the server has no gap route
+      this.scheduleLoad(error.retryAfter ?? 0, true); // also if the server has no gap route
     }
   }
 }

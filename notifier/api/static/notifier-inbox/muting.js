@@ -1,59 +1,61 @@
-// Mutes and unmutes an account on the server and on screen.
+// Mutes an account, moves it to the digest, and undoes either, on the server and on screen.
 
 export class Muting {
-  constructor(inbox) {
-    Object.assign(this, { inbox, answered: Promise.resolve() });
+  constructor(inbox, texts) {
+    Object.assign(this, { inbox, texts, lastRequest: Promise.resolve() });
   }
 
   mute(subject, account, until) {
-    const { words } = this.inbox;
-    const back = () => this.more(subject, account, () => ({ muted_until: null }));
-    this.less(subject, () => ({ muted_until: until }), words.muted(account), [words.unmute, back]);
+    const { texts } = this;
+    const undo = () => this.showAgain(subject, account, () => ({ muted_until: null }));
+    this.hideSubject(subject, () => ({ muted_until: until }), texts.muted(account), [texts.unmute, undo]);
   }
 
   // Undo restores the former value, which is read before the change. If the read fails, nothing is changed.
-  digest(subject, account) {
-    const { words } = this.inbox;
+  moveToDigest(subject, account) {
+    const { texts } = this;
     let before = null;
     const change = async () => {
       before = await this.volume(subject);
       return { volume: "digest" };
     };
-    const back = () => this.more(subject, account, () => before && { volume: before });
-    this.less(subject, change, words.digested(account), [words.undo, back]);
+    const undo = () => this.showAgain(subject, account, () => before && { volume: before });
+    this.hideSubject(subject, change, texts.inDigest(account), [texts.undo, undo]);
   }
 
   async volume(subject) {
     const { preferences } = await this.inbox.api.preferences();
-    return preferences.find((said) => said.subject === subject)?.volume ?? "default";
+    return preferences.find((preference) => preference.subject === subject)?.volume ?? "default";
   }
 
-  less(subject, change, said, back) {
-    this.inbox.store.silence(subject);
-    this.inbox.show();
-    this.prefer(subject, change, [said, ...back], back);
+  // `undo` is the label and action of the toast.
+  hideSubject(subject, change, text, undo) {
+    this.inbox.store.mute(subject);
+    this.inbox.render();
+    this.update(subject, change, [text, ...undo], undo);
   }
 
   // Rows that opened before do not return.
-  more(subject, account, change) {
-    this.prefer(subject, change, [this.inbox.words.unmuted(account)], [this.inbox.words.retry, () => this.more(subject, account, change)]);
+  showAgain(subject, account, change) {
+    const { texts } = this;
+    this.update(subject, change, [texts.unmuted(account)], [texts.retry, () => this.showAgain(subject, account, change)]);
   }
 
   // One after the other: on two connections the later could arrive first, and a mute would outlast its end.
-  prefer(subject, change, said, unsure) {
-    this.inbox.deeds.say(...said);
-    this.answered = this.answered.then(() => this.send(subject, change, unsure));
+  update(subject, change, toast, onError) {
+    this.inbox.actions.showToast(...toast);
+    this.lastRequest = this.lastRequest.then(() => this.send(subject, change, onError));
   }
 
-  async send(subject, change, unsure) {
-    const { api, deeds, ended, store, words } = this.inbox;
+  async send(subject, change, onError) {
+    const { inbox } = this;
     try {
-      const said = await change();
-      if (said) await api.prefer(subject, said);
+      const preference = await change();
+      if (preference) await inbox.api.updateSubject(subject, preference);
     } catch {
-      if (!ended.signal.aborted) deeds.say(words.unsure, ...unsure); // the server may have received it
+      if (!inbox.closed) inbox.actions.showToast(this.texts.uncertain, ...onError); // the server may have received it
     }
-    store.silenced.delete(subject);
-    if (!ended.signal.aborted) this.inbox.load(); // new rows since then
+    inbox.store.muted.delete(subject);
+    if (!inbox.closed) inbox.load(); // new rows since then
   }
 }

@@ -1,68 +1,69 @@
 // One row: created once, then updated.
 
-import { DOTS, el, icon } from "./dom.js";
-import { hue, initial, pieces, plainName } from "./plain.js";
+import { DOTS, button, el, icon } from "./dom.js";
+import { colorOf, initial, sanitizeName, splitNames } from "./sanitize.js";
 
 export class Row {
-  constructor(words, times) {
-    Object.assign(this, { words, times, item: null });
+  constructor(texts, times) {
+    Object.assign(this, { texts, times, item: null });
     this.avatars = el("span", { class: "avatars", "aria-hidden": "true" });
-    this.state = el("span", { class: "sr" });
+    this.unread = el("span", { class: "sr-only" });
     this.text = el("span", { class: "text", dir: "auto" });
     this.names = el("span", { class: "names" });
     this.time = el("time");
-    this.button = el("button", { class: "open", type: "button", tabindex: "-1" }, this.state, this.text);
-    this.more = el("button", { class: "more", type: "button", tabindex: "-1", "aria-haspopup": "menu", "aria-expanded": "false" }, icon(DOTS));
-    const about = el("p", { class: "about" }, this.names, this.time);
-    this.node = el("li", { class: "row" }, el("span", { class: "dot" }), this.avatars, el("div", {}, this.button, about), this.more);
+    this.button = button({ class: "open", tabindex: "-1" }, this.unread, this.text);
+    this.more = button({ class: "more", tabindex: "-1", "aria-haspopup": "menu", "aria-expanded": "false" }, icon(DOTS));
+    const details = el("p", { class: "details" }, this.names, this.time);
+    this.node = el("li", { class: "row" }, el("span", { class: "dot" }), this.avatars, el("div", {}, this.button, details), this.more);
   }
 
-  show(item, fresh) {
+  update(item, highlighted) {
     this.node.classList.toggle("unread", item.unread);
-    this.node.classList.toggle("fresh", fresh);
+    this.node.classList.toggle("highlighted", highlighted);
     if (item === this.item) return;
     const grown = this.item && item.count > this.item.count;
     this.item = item;
     const names = (item.names ?? []).slice(0, 3);
-    this.state.textContent = item.unread ? `${this.words.unread}: ` : "";
-    this.text.replaceChildren(...said(item, names));
+    this.unread.textContent = item.unread ? `${this.texts.unread}: ` : "";
+    this.text.replaceChildren(...textNodes(item, names));
     this.avatars.replaceChildren(...(names.length ? names : [""]).slice(0, 2).map(avatar));
-    this.names.replaceChildren(...(item.more && names.length > 1 ? this.listed(names) : [])); // else the text has all names
+    this.names.replaceChildren(...(item.more && names.length > 1 ? this.nameList(names) : [])); // else the text has all names
     this.time.dateTime = item.opened_at;
-    this.time.title = this.times.whole(item.opened_at);
-    if (item.digest) this.digest();
-    this.more.setAttribute("aria-label", `${this.words.menu}: ${this.text.textContent}`);
-    this.tick();
-    if (grown) this.grow();
+    this.time.title = this.times.full(item.opened_at);
+    if (item.digest) this.updateDigest();
+    this.more.setAttribute("aria-label", `${this.texts.menu}: ${this.text.textContent}`);
+    this.updateTime();
+    if (grown) this.animate();
   }
 
-  // Items of a digest; most rows have none.
-  async digest() {
-    const { Inside } = await import("./inside.js");
-    this.inside ??= new Inside(this);
-    this.inside.show(this.item.digest);
+  // Its code is loaded on demand, because most rows are no digests.
+  async updateDigest() {
+    const { DigestBursts } = await import("./digest.js");
+    this.digest ??= new DigestBursts(this);
+    this.digest.update(this.item.digest);
   }
 
-  tick() {
-    const ago = this.times.ago(this.item.opened_at);
-    if (this.time.textContent !== ago) this.time.textContent = ago;
+  updateTime() {
+    const time = this.times.relative(this.item.opened_at);
+    if (this.time.textContent !== time) this.time.textContent = time;
   }
 
-  listed(names) {
-    const parts = this.times.list.formatToParts(names.map(plainName));
+  nameList(names) {
+    const parts = this.times.listFormat.formatToParts(names.map(sanitizeName));
     return parts.map(({ type, value }) => (type === "element" ? isolated(value) : value));
   }
 
-  grow() {
+  // Shows that the count has grown.
+  animate() {
     this.text.classList.remove("grown");
     requestAnimationFrame(() => this.text.classList.add("grown"));
   }
 }
 
-// The text of an item with its names split off. Names in a digest are accounts, and its subject is the user.
-export function said({ text, subject, digest }, names) {
+// Returns the text of an item with its names isolated. Names in a digest are accounts, and its subject is the user.
+export function textNodes({ text, subject, digest }, names) {
   const mentioned = digest ? [] : [String(subject).replace(/^\w+:/, "")];
-  return pieces(text, [...names, ...mentioned]).map((piece) => (piece.name ? isolated(piece.text) : piece.text));
+  return splitNames(text, [...names, ...mentioned]).map((part) => (part.name ? isolated(part.text) : part.text));
 }
 
 function isolated(name) {
@@ -70,5 +71,5 @@ function isolated(name) {
 }
 
 function avatar(name) {
-  return el("span", { class: "avatar", "data-hue": hue(name) }, initial(name));
+  return el("span", { class: "avatar", "data-color": colorOf(name) }, initial(name));
 }

@@ -1,113 +1,113 @@
 // Server-sent events of the inbox: one connection, reopened with exponential, partly random backoff.
 
-import { Refused } from "./api.js";
-import { PACE, spread } from "./pace.js";
-import { reader } from "./sse.js";
+import { RequestError } from "./api.js";
+import { eventParser } from "./sse.js";
+import { TIMING, jitter } from "./timing.js";
 
-const NO_STREAM = [404, 405, 406, 501];
+const UNSUPPORTED = [404, 405, 406, 501]; // statuses of a server without the stream
 
 export class Stream {
   open = false; // the server has sent something over this connection
   failures = 0;
-  retry = PACE.backoff;
+  retry = TIMING.minBackoff;
   notBefore = 0; // the server asked to wait until then, or has no stream
 
-  // `since()` returns the id to resume from. `opened()`, `heard(event)` and `closed(refusal or null)` report events.
+  // `since()` returns the id to resume from. `onOpen()`, `onEvent(event)` and `onClose(error or null)` report events.
   constructor(api, listener) {
     Object.assign(this, { api, listener });
   }
 
   start() {
-    if (this.run) return;
-    this.run = new AbortController();
-    this.follow(this.run.signal);
+    if (this.abort) return;
+    this.abort = new AbortController();
+    this.run(this.abort.signal);
   }
 
   stop() {
-    this.run?.abort();
-    this.wake?.();
-    this.run = null;
+    this.abort?.abort();
+    this.endSleep?.();
+    this.abort = null;
     this.open = false;
   }
 
   // Skips the backoff, but not a wait that the server asked for. Returns whether it connects now.
-  hurry() {
+  reconnect() {
     const ready = this.notBefore <= Date.now();
-    if (ready) this.wake?.();
+    if (ready) this.endSleep?.();
     this.start();
     return ready;
   }
 
   // Timers may have stopped while the machine slept.
-  check() {
-    if (this.open && Date.now() - this.line.heardAt > PACE.silence) this.line.abort();
+  closeIfSilent() {
+    if (this.open && Date.now() - this.connection.lastDataAt > TIMING.silence) this.connection.abort();
   }
 
-  async follow(stopped) {
-    while (!stopped.aborted) {
-      while (this.notBefore > Date.now() && !stopped.aborted) await this.pause(this.notBefore - Date.now());
-      if (stopped.aborted) return;
-      const refusal = await this.connect(stopped);
-      if (stopped.aborted) return;
+  async run(signal) {
+    while (!signal.aborted) {
+      while (this.notBefore > Date.now() && !signal.aborted) await this.sleep(this.notBefore - Date.now());
+      if (signal.aborted) return;
+      const error = await this.connect(signal);
+      if (signal.aborted) return;
       this.open = false;
       // If a proxy cuts each stream quickly, reconnecting must not cost more than polling.
-      this.failures = Date.now() - this.line?.openedAt >= this.api.poll ? 1 : this.failures + 1;
-      this.notBefore = Date.now() + spread(NO_STREAM.includes(refusal?.status) ? PACE.noStream : (refusal?.retryAfter ?? 0));
-      this.listener.closed(refusal);
-      if (!stopped.aborted) await this.pause(this.backoff());
+      this.failures = Date.now() - this.connection?.openedAt >= this.api.pollInterval ? 1 : this.failures + 1;
+      this.notBefore = Date.now() + jitter(UNSUPPORTED.includes(error?.status) ? TIMING.noStream : (error?.retryAfter ?? 0));
+      this.listener.onClose(error);
+      if (!signal.aborted) await this.sleep(this.backoff());
     }
   }
 
   // Returns when the connection has ended, with the error if there was one.
-  async connect(stopped) {
-    if (!self.TextDecoderStream || !("body" in Response.prototype)) return new Refused(404);
-    const line = (this.line = new AbortController());
+  async connect(signal) {
+    if (!self.TextDecoderStream || !("body" in Response.prototype)) return new RequestError(404);
+    const connection = (this.connection = new AbortController());
     try {
-      watch(line);
-      const answer = await this.api.stream(this.listener.since(), AbortSignal.any([stopped, line.signal]));
-      if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) throw new Refused(404);
-      await this.read(answer.body.pipeThrough(new TextDecoderStream()).getReader(), line, stopped);
+      restartSilenceTimer(connection);
+      const response = await this.api.stream(this.listener.since(), AbortSignal.any([signal, connection.signal]));
+      if (!response.headers.get("content-type")?.startsWith("text/event-stream")) throw new RequestError(404);
+      await this.read(response.body.pipeThrough(new TextDecoderStream()).getReader(), connection, signal);
       return null;
     } catch (error) {
-      return error instanceof Refused ? error : new Refused(0);
+      return error instanceof RequestError ? error : new RequestError(0);
     } finally {
-      clearTimeout(line.silence);
-      line.abort();
+      clearTimeout(connection.silenceTimer);
+      connection.abort();
     }
   }
 
-  async read(chunks, line, stopped) {
-    const feed = reader((event) => stopped.aborted || this.hear(event));
+  async read(reader, connection, signal) {
+    const parse = eventParser((event) => signal.aborted || this.onEvent(event));
     for (;;) {
-      const { value, done } = await chunks.read();
-      if (done || stopped.aborted) return;
-      watch(line);
-      if (!this.open) this.begin(line);
-      feed(value);
+      const { value, done } = await reader.read();
+      if (done || signal.aborted) return;
+      restartSilenceTimer(connection);
+      if (!this.open) this.onOpen(connection);
+      parse(value);
     }
   }
 
-  begin(line) {
+  onOpen(connection) {
     this.open = true;
-    line.openedAt = Date.now();
-    this.listener.opened();
+    connection.openedAt = Date.now();
+    this.listener.onOpen();
   }
 
-  hear(event) {
-    if (event.type === "retry") this.retry = Math.min(Math.max(event.retry, 100), PACE.slowest);
-    else this.listener.heard(event);
+  onEvent(event) {
+    if (event.type === "retry") this.retry = Math.min(Math.max(event.retry, 100), TIMING.maxBackoff);
+    else this.listener.onEvent(event);
   }
 
   // Half of it random, so that clients do not reconnect at the same moment.
   backoff() {
-    const longest = Math.min(this.retry * 2 ** Math.max(0, this.failures - 1), PACE.slowest);
+    const longest = Math.min(this.retry * 2 ** Math.max(0, this.failures - 1), TIMING.maxBackoff);
     return longest * (0.5 + Math.random() / 2);
   }
 
-  pause(wait) {
+  sleep(delay) {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, wait);
-      this.wake = () => {
+      const timer = setTimeout(resolve, delay);
+      this.endSleep = () => {
         clearTimeout(timer);
         resolve();
       };
@@ -115,9 +115,9 @@ export class Stream {
   }
 }
 
-// A proxy can keep a dead connection open for hours: close it after a silence.
-function watch(line) {
-  line.heardAt = Date.now();
-  clearTimeout(line.silence);
-  line.silence = setTimeout(() => line.abort(), PACE.silence);
+// A proxy can keep a dead connection open for hours: close it when it is silent for too long.
+function restartSilenceTimer(connection) {
+  connection.lastDataAt = Date.now();
+  clearTimeout(connection.silenceTimer);
+  connection.silenceTimer = setTimeout(() => connection.abort(), TIMING.silence);
 }

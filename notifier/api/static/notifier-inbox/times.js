@@ -1,47 +1,47 @@
 // Formats times in the user's language, and lists of names in the language of the texts.
 
-const STEPS = [
+// Unit, its seconds, and the age in seconds from which it is used.
+const UNITS = [
   ["minute", 60, 45],
   ["hour", 3_600, 3_600],
   ["day", 86_400, 86_400],
 ];
-const DAYS = 7; // after that, a date is clearer than "23 days ago"
+const MAX_DAYS = 7; // after that, a date is clearer than "23 days ago"
 
 export class Times {
-  constructor(lang, texts) {
-    this.relative = new Intl.RelativeTimeFormat(lang, { numeric: "auto", style: "short" });
-    this.date = new Intl.DateTimeFormat(lang, { day: "numeric", month: "short" });
-    this.list = new Intl.ListFormat(texts, { type: "unit" }); // "ada, bob, eve": more names may follow
+  constructor(lang, textLang) {
+    this.relativeFormat = new Intl.RelativeTimeFormat(lang, { numeric: "auto", style: "short" });
+    this.dateFormat = new Intl.DateTimeFormat(lang, { day: "numeric", month: "short" });
+    this.listFormat = new Intl.ListFormat(textLang, { type: "unit" }); // "ada, bob, eve": more names may follow
     this.lang = lang;
-    this.full = new Intl.DateTimeFormat(lang, { dateStyle: "full", timeStyle: "short" });
+    this.fullFormat = new Intl.DateTimeFormat(lang, { dateStyle: "full", timeStyle: "short" });
   }
 
-  ago(iso, now = Date.now()) {
-    const at = Date.parse(iso);
-    if (Number.isNaN(at)) return "";
-    const seconds = Math.max(0, (now - at) / 1_000); // clocks differ: never show a future time
-    if (seconds > DAYS * 86_400) return this.date.format(at);
-    const step = STEPS.findLast(([, , from]) => seconds >= from);
-    return step ? this.relative.format(-Math.max(1, Math.floor(seconds / step[1])), step[0]) : this.relative.format(0, "second");
+  relative(iso, now = Date.now()) {
+    const time = Date.parse(iso);
+    if (Number.isNaN(time)) return "";
+    const age = Math.max(0, (now - time) / 1_000); // clocks differ: never show a future time
+    if (age > MAX_DAYS * 86_400) return this.dateFormat.format(time);
+    const unit = UNITS.findLast(([, , from]) => age >= from);
+    return unit ? this.relativeFormat.format(-Math.max(1, Math.floor(age / unit[1])), unit[0]) : this.relativeFormat.format(0, "second");
   }
 
-  whole(iso) {
-    const at = Date.parse(iso);
-    return Number.isNaN(at) ? "" : this.full.format(at);
+  full(iso) {
+    const time = Date.parse(iso);
+    return Number.isNaN(time) ? "" : this.fullFormat.format(time);
   }
 }
 
-// The element's language if set, else the user's: the page's language is that of its texts.
-export const languageOf = (element) => first([element.lang, ...navigator.languages, around(element)]);
+// Language of times: the element's if set, else the user's. The page's language is that of its texts.
+export const languageOf = (element) => firstSupported([element.lang, ...navigator.languages, inherited(element)]);
 
 // Names are joined in the language of the surrounding text.
-export const textsOf = (element) => first([around(element), "en"]);
+export const textLanguageOf = (element) => firstSupported([inherited(element), "en"]);
 
-const around = (element) => element.closest("[lang]")?.lang;
+const inherited = (element) => element.closest("[lang]")?.lang;
 
-// The first language that Intl supports.
-const first = (asked) =>
-  asked.filter(Boolean).find((lang) => {
+const firstSupported = (languages) =>
+  languages.filter(Boolean).find((lang) => {
     try {
       return Intl.DateTimeFormat.supportedLocalesOf(lang).length > 0;
     } catch {
