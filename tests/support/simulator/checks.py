@@ -221,7 +221,8 @@ def _consistent_snapshot(
 ) -> Iterator[str]:
     """Check an audience snapshot against the sets as its worker read them.
 
-    Changes in flight may or may not be included."""
+    Changes in flight may or may not be included.
+    """
     actual = ShardTiers(
         tiers={str(tier): frozenset(members(snapshot.tiers[tier], snapshot.shard)) for tier in TIERS},
         dormant=snapshot.dormant,

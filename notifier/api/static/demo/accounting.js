@@ -16,16 +16,16 @@ export class Accounting {
   }
 
   // Until all shards have an audience snapshot, the numbers are extrapolated from the shards that have one.
-  update(books, shards) {
-    const complete = books.counted_shards >= shards;
-    const counts = { ...books };
-    let expected = books.expected;
-    if (!complete && books.counted_shards) {
-      const factor = shards / books.counted_shards;
-      expected = Math.round(books.expected * factor);
-      counts.suppressed = Math.round(books.suppressed * factor);
-      const left = Math.max(0, expected - counts.suppressed - books.delivered - books.pulled - books.dead);
-      counts.parked = books.parked ? Math.min(left, Math.round(books.parked * factor)) : 0;
+  update(recipients, shards) {
+    const complete = recipients.counted_shards >= shards;
+    const counts = { ...recipients };
+    let expected = recipients.expected;
+    if (!complete && recipients.counted_shards) {
+      const factor = shards / recipients.counted_shards;
+      expected = Math.round(recipients.expected * factor);
+      counts.suppressed = Math.round(recipients.suppressed * factor);
+      const left = Math.max(0, expected - counts.suppressed - recipients.delivered - recipients.pulled - recipients.dead);
+      counts.parked = recipients.parked ? Math.min(left, Math.round(recipients.parked * factor)) : 0;
       counts.in_flight = left - counts.parked;
     }
     for (const state of Object.keys(USER_STATES)) {
@@ -34,9 +34,9 @@ export class Accounting {
     }
     const texts = Object.entries(USER_STATES).map(([state, text]) => `${number(counts[state])} ${text}`);
     this.bar.setAttribute("aria-label", `Of ${number(expected)} expected users: ${texts.join(", ")}`);
-    const result = books.balanced ? "the accounting balances" : "the accounting does not balance";
+    const result = recipients.balanced ? "the accounting balances" : "the accounting does not balance";
     this.total.textContent = complete
       ? `= ${number(expected)} expected by the audience snapshots: ${result}.`
-      : `≈ ${number(expected)} expected: ${number(books.counted_shards)} of ${number(shards)} audience snapshots counted.`;
+      : `≈ ${number(expected)} expected: ${number(recipients.counted_shards)} of ${number(shards)} audience snapshots counted.`;
   }
 }
