@@ -92,8 +92,8 @@ CREATE TABLE active_set_entries (
 
 -- What users follow, want, block and have seen -------------------------------------------------------------------------
 
--- Slots 0 to 1023 are the members of the block, each with a row of its own and no bitmap. Slot 1024 is a follow by all
--- members of the bitmap; a member's own row overrides it.
+-- Follows. Slots 0 to 1023 are the members of the block, each with a row of its own and no bitmap. Slot 1024 is a
+-- follow by all members of the bitmap; a member's own row overrides it.
 CREATE TABLE follows (
     block        INTEGER NOT NULL,
     slot         INTEGER NOT NULL,
@@ -192,8 +192,8 @@ CREATE TABLE sequence_heads (
 -- Finds the work of coordinators that died.
 CREATE INDEX sequence_heads_unpublished ON sequence_heads (subject) WHERE published = 0;
 
--- `restricted_to` is the account whose followers alone may see the burst, '' for a public one. It is a column so that
--- a page can skip what its viewer may not see.
+-- Bursts. `restricted_to` is the account whose followers alone may see the burst, '' for a public one. It is a column
+-- so that a page can skip what its viewer may not see.
 CREATE TABLE bursts (
     subject       TEXT    NOT NULL,
     seq           INTEGER NOT NULL,
@@ -217,7 +217,8 @@ CREATE TABLE burst_changes (
     seq     INTEGER NOT NULL
 );
 
--- `version` is that of the burst that changed the mention last, 0 while it is unchanged; the higher wins.
+-- Mentions of each burst. `version` is that of the burst that changed the mention last, 0 while it is unchanged; the
+-- higher wins.
 CREATE TABLE mentions (
     subject TEXT    NOT NULL,
     seq     INTEGER NOT NULL,
@@ -401,6 +402,7 @@ CREATE TABLE audit (
     body   BLOB    NOT NULL
 );
 
+-- Records and slices that failed for good, each with its cause.
 CREATE TABLE dead_letters (
     id    TEXT    NOT NULL PRIMARY KEY,
     stage TEXT    NOT NULL,

@@ -1,6 +1,7 @@
 -- log.db: the event log, with the offsets and leases of its consumer groups. An append is synced to disk before it
 -- returns. A partition is written `mentions.celebrity/3`; times are milliseconds since 1970.
 
+-- Records of the streams, by partition and offset.
 CREATE TABLE records (
     partition   TEXT    NOT NULL,
     offset      INTEGER NOT NULL,

@@ -27,17 +27,17 @@ class MemoryRetractions:
                 self._current[retraction.key] = retraction
 
     def read_current(self, keys: Collection[RetractionKey]) -> Mapping[RetractionKey, Retraction]:
-        return {trail: self._current[trail] for trail in keys if trail in self._current}
+        return {key: self._current[key] for key in keys if key in self._current}
 
     def mention_locations(
         self, keys: Collection[RetractionKey], burst: BurstKey | None = None
     ) -> Iterator[MentionLocation]:
         locations = defaultdict[RetractionKey, list[MentionLocation]](list)
         for (key, event), mention in sorted(self._bursts.mentions.items()):
-            for trail in index_keys(mention) if burst in (None, key) else ():
-                locations[trail].append(MentionLocation(key, event))
-        for trail in keys:
-            yield from locations.get(trail, ())
+            for retraction_key in index_keys(mention) if burst in (None, key) else ():
+                locations[retraction_key].append(MentionLocation(key, event))
+        for retraction_key in keys:
+            yield from locations.get(retraction_key, ())
 
     def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         mentions = self._bursts.mentions
