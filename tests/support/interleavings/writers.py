@@ -65,7 +65,7 @@ def follow_many(world: World) -> None:
 
 
 def block(world: World) -> None:
-    stored = world.store(MemoryUserBlocks(world.people), "partings")
+    stored = world.store(MemoryUserBlocks(world.people), "user_blocks")
     user_blocks = VersionedUserBlocks(user_blocks=stored, invalidation=world.invalidation())
     user_block = UserBlock(
         blocker=KIM,
