@@ -44,9 +44,9 @@ def wrong_inboxes(url: str, settings: Settings, clock: Clock, world: World, trut
     """Return inboxes that differ from the expected ones, badges that differ from their lists, and duplicates."""
     keys, now = keys_of(settings), clock.now()
     viewers = people.sample(world, 1)[::ONE_IN]
-    tabs = InboxCheck(url=url, token=lambda user: issue_token(keys, user, now, TOKENS_LAST), users=viewers)
-    tabs.open_all()
-    return [*tabs.differences(truth, {}), *tabs.badges(), *tabs.duplicates()]
+    inboxes = InboxCheck(url=url, token=lambda user: issue_token(keys, user, now, TOKENS_LAST), users=viewers)
+    inboxes.open_all()
+    return [*inboxes.differences(truth, {}), *inboxes.badges(), *inboxes.duplicates()]
 
 
 WORLD = World(universe=120_000, followers=60_000, celebrities=12, seed=1)

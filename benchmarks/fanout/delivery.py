@@ -120,13 +120,13 @@ class DeliveryBed:
         files, clock, metrics = Files.at(folder), SystemClock(), Metrics()
         files.migrate()
         sets = SqliteMemberSets(files.core)
-        follows, wants = SqliteFollows(files.core), SqliteSubjectPreferences(files.core)
+        follows, subject_preferences = SqliteFollows(files.core), SqliteSubjectPreferences(files.core)
         WorldLoader(
             directory=SqliteDirectory(files.core),
             sets=sets,
             follows=follows,
             stays=SqliteActiveSets(files.core),
-            wants=wants,
+            subject_preferences=subject_preferences,
             devices=SqliteDevices(files.core, clock),
             clock=clock,
         )(world)

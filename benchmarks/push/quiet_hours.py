@@ -30,7 +30,7 @@ from tests.support.simulator.population import THRESHOLD, Population
 QUIET, STALE = "quiet_hours_held_then_one", "stale_collapsed"
 NAMES = (QUIET, STALE)
 NOVA = Subject(Kind.MENTION, UserId("nova"))
-SLEEPER, AWAKE = UserId("kim"), UserId("roy")
+QUIET_USER, AWAKE = UserId("kim"), UserId("roy")
 """VIPs of the simulation with a phone each. Noon in UTC is nine in the evening for the first."""
 NIGHT = AccountPreferencesPatch(quiet=QuietHours(start=time(21), end=time(5)), zone="Asia/Tokyo")
 LASTS = timedelta(hours=8)
@@ -55,15 +55,15 @@ def _finding(name: str, wrong: Iterator[str]) -> Finding:
 def quiet() -> Iterator[str]:
     """Bursts at night make one alert in the morning. Users without quiet hours get each alert at once."""
     evening = SimulatedEvening()
-    evening.state.people.arrange(SLEEPER, NIGHT)
+    evening.state.people.arrange(QUIET_USER, NIGHT)
     morning = evening.state.clock.now() + LASTS
     evening.mentions()
     yield from evening.differences(AWAKE, [1] * BURSTS)
     evening.state.clock.advance(morning - SECOND * 10 - evening.state.clock.now())
     evening.work(5)
-    yield from evening.differences(SLEEPER, [])
+    yield from evening.differences(QUIET_USER, [])
     evening.work(ROUNDS)
-    yield from evening.differences(SLEEPER, [BURSTS])
+    yield from evening.differences(QUIET_USER, [BURSTS])
     yield from evening.differences(AWAKE, [1] * BURSTS)
 
 
@@ -75,7 +75,7 @@ def stale() -> Iterator[str]:
     yield from evening.differences(AWAKE, [])
     evening.state.clock.advance(LATE)
     evening.work(ROUNDS)
-    for who in (SLEEPER, AWAKE):
+    for who in (QUIET_USER, AWAKE):
         yield from evening.differences(who, [BURSTS])
 
 

@@ -26,7 +26,7 @@ BURSTS, BURSTS_QUICK = 10, 3
 ROWS_S = 5.0
 """Limit for P1's rows, as promised. Alerts of both tiers are judged with the limit for VIPs."""
 WITHIN = 60.0
-TABS = 5
+CHECKED_INBOXES = 5
 
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
@@ -85,7 +85,7 @@ def _rows(arrived: ArrivedAlerts, every: Sequence[ExpectedAlerts]) -> Iterator[s
 
 def _badges(arrived: ArrivedAlerts, every: Sequence[ExpectedAlerts]) -> Iterator[str]:
     """Check users whose provider stalls: they get no alerts, but their badges count all bursts."""
-    members: list[Member] = [m for m in sorted(every[0].due) if platform(m) is STALLED][:TABS]
+    members: list[Member] = [m for m in sorted(every[0].due) if platform(m) is STALLED][:CHECKED_INBOXES]
     for member in members:
         wire = HttpClient(url=arrived.stage.instance.url, bearer=arrived.stage.token(user(member)))
         badge = get_patiently(wire, "/v1/inbox/unread").body

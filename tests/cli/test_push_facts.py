@@ -133,7 +133,7 @@ def test_pending_retry_is_explained_with_time_and_tries(fate: AlertOutcome) -> N
 
 
 @pytest.mark.parametrize(
-    "fate", [AlertOutcome.DROPPED, AlertOutcome.REFUSED, AlertOutcome.GIVEN_UP, AlertOutcome.SPARED]
+    "fate", [AlertOutcome.DROPPED, AlertOutcome.REFUSED, AlertOutcome.GIVEN_UP, AlertOutcome.SUPPRESSED]
 )
 def test_final_failure_is_explained_with_its_reason(fate: AlertOutcome) -> None:
     alerting = alerting_of(case(window(failures=(failed_attempt(fate),))))

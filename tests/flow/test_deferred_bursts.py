@@ -149,15 +149,15 @@ class Failing:
     def defer(self, deferred_bursts: Sequence[DeferredBurst], now: datetime) -> None:
         self.deferred_bursts.defer(deferred_bursts, now)
         if self.at == "lay" and not self.crashes:
-            for sleeper in deferred_bursts:
-                self.ledger.reopen(sleeper.burst)
+            for deferred in deferred_bursts:
+                self.ledger.reopen(deferred.burst)
             self._crash("lay")
 
     def wake_due(self, now: datetime, most: int) -> Sequence[BurstKey]:
-        before = dict(self.ledger.asleep)
+        before = dict(self.ledger.deferred_by_burst)
         woken = self.deferred_bursts.wake_due(now, most)
         if self.at == "wake" and woken and not self.crashes:
-            self.ledger.asleep.update({key: before[key] for key in woken})
+            self.ledger.deferred_by_burst.update({key: before[key] for key in woken})
             self._crash("wake")
         return woken
 
@@ -170,14 +170,14 @@ class Failing:
 def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
     stage = Stage()
     stage.state.people.arrange(KIM, QUIET)
-    crashing_sleepers = Failing(stage.state.deferred_bursts, stage.state.ledger, at)
+    crashing_store = Failing(stage.state.deferred_bursts, stage.state.ledger, at)
     morning = stage.state.clock.now() + MORNING
     dispatcher: Any = None
 
     def run_rounds(number: int) -> None:
         nonlocal dispatcher
         for _ in range(number):
-            dispatcher = dispatcher or build_dispatcher(stage.system(deferred_bursts=crashing_sleepers))
+            dispatcher = dispatcher or build_dispatcher(stage.system(deferred_bursts=crashing_store))
             try:
                 dispatcher()
             except StoreUnavailable:
@@ -190,7 +190,7 @@ def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
     assert list(stage.state.ledger.open_bursts()) == []
     stage.state.clock.advance(morning - stage.state.clock.now())
     run_rounds(80)
-    assert (crashing_sleepers.crashes, alerts_of(stage, "kim")) == ([at], [0])
+    assert (crashing_store.crashes, alerts_of(stage, "kim")) == ([at], [0])
     assert stage.state.ledger.unsettled() == []
 
 
@@ -205,7 +205,7 @@ class Refusing:
     def defer(self, deferred_bursts: Sequence[DeferredBurst], now: datetime) -> None:
         if self.down:
             raise StoreUnavailable("for a test")
-        self.ahead += [sleeper.until - now for sleeper in deferred_bursts]
+        self.ahead += [deferred.until - now for deferred in deferred_bursts]
         self.deferred_bursts.defer(deferred_bursts, now)
 
     def __getattr__(self, name: str) -> Any:

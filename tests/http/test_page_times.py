@@ -42,10 +42,10 @@ def open_inboxes(backend: MemoryBackend, times: int) -> list[int]:
 
 def test_page_times_are_reported_to_a_real_valkey(valkey: Valkey) -> None:
     backend = MemoryBackend()
-    tabs = RedisInboxLatencyReport(valkey.client)
-    backend.system = replace(backend.system, ports=replace(backend.ports, inbox_latency=tabs))
+    latency_report = RedisInboxLatencyReport(valkey.client)
+    backend.system = replace(backend.system, ports=replace(backend.ports, inbox_latency=latency_report))
     assert open_inboxes(backend, MIN_PAGES) == [200] * MIN_PAGES
-    worst = tabs.worst()
+    worst = latency_report.worst()
     assert worst is not None
     assert valkey.client.hkeys("inbox-latency") == [backend.system.owner.encode()]
 
@@ -53,7 +53,7 @@ def test_page_times_are_reported_to_a_real_valkey(valkey: Valkey) -> None:
 def test_too_few_pages_report_nothing() -> None:
     backend = MemoryBackend()
     open_inboxes(backend, MIN_PAGES - 1)
-    assert backend.tabs.worst() is None
+    assert backend.latency_report.worst() is None
 
 
 def test_pages_are_answered_without_the_cache() -> None:
@@ -81,14 +81,14 @@ class RecordingInboxLatencyReport:
 
 
 def test_recent_and_failed_pages_are_reported() -> None:
-    clock, tabs = ManualClock(), RecordingInboxLatencyReport()
+    clock, latency_report = ManualClock(), RecordingInboxLatencyReport()
 
     async def no_pause(_: float) -> None:
         await asyncio.sleep(0)
 
     async def scenario() -> None:
         timing = PageLatency(
-            report=tabs, owner="api", threads=InlineThreads(), clock=clock, metrics=Metrics(), pause=no_pause
+            report=latency_report, owner="api", threads=InlineThreads(), clock=clock, metrics=Metrics(), pause=no_pause
         )
         for took in (80, 5):
             for _ in range(MIN_PAGES):
@@ -101,4 +101,4 @@ def test_recent_and_failed_pages_are_reported() -> None:
             clock.advance(REPORT_WINDOW)
 
     asyncio.run(scenario())
-    assert tabs.reports == [("api", 80 * MS, REPORT_WINDOW), ("api", 5 * MS, REPORT_WINDOW)]
+    assert latency_report.reports == [("api", 80 * MS, REPORT_WINDOW), ("api", 5 * MS, REPORT_WINDOW)]

@@ -147,8 +147,8 @@ def test_deferred_burst_has_no_work_until_it_wakes(progress: BurstProgress) -> N
 
     backlog = Backlog()
     backlog.put([progress], NOON)
-    sleepers = {sleeper.burst: sleeper.until for sleeper in backlog.deferred_bursts()}
-    until = sleepers.get(progress.plan.burst)
+    wake_times = {deferred.burst: deferred.until for deferred in backlog.deferred_bursts()}
+    until = wake_times.get(progress.plan.burst)
     event("sleeps" if until else "is awake")
     if until is None:
         assert progress.is_finished or not idle(NOON) or not idle(NOON + MIN_DEFERRAL)
@@ -156,7 +156,7 @@ def test_deferred_burst_has_no_work_until_it_wakes(progress: BurstProgress) -> N
         assert idle(NOON)
         assert idle(until - timedelta(milliseconds=1))
         assert not idle(until)
-    backlog.drop(sleepers)
+    backlog.drop(wake_times)
     assert backlog.deferred_bursts() == []
 
 

@@ -205,7 +205,7 @@ class InboxMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.world.stage.state.bus.published)
     @rule(number=NUMBERS)
-    def repeat_old_news(self, number: int) -> None:
+    def repeat_old_message(self, number: int) -> None:
         """Publish an old message again, as a writer does after an unclear result."""
         bus = self.world.stage.state.bus
         if not bus.stalled:

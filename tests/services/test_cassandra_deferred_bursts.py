@@ -22,7 +22,7 @@ pytestmark = ON_ENGINES
 
 KEY = BurstKey(NOVA, 1)
 HOUR, MANY = timedelta(hours=1), 100
-SLEEPER = DeferredBurst(burst=KEY, opened_at=START, until=START + HOUR)
+DEFERRED = DeferredBurst(burst=KEY, opened_at=START, until=START + HOUR)
 
 
 class CrashingCluster(Cluster):
@@ -55,9 +55,9 @@ def test_crash_while_deferring_leaves_burst_open(cluster: Cluster, clock: Manual
     ledger, deferred_bursts = stores(cluster, clock)
     ledger.store_plans([plan(KEY)])
     with pytest.raises(StoreUnavailable):
-        stores(CrashingCluster(cluster, statement), clock)[1].defer([SLEEPER], START)
+        stores(CrashingCluster(cluster, statement), clock)[1].defer([DEFERRED], START)
     assert list(ledger.open_bursts()) == [KEY]
-    deferred_bursts.defer([SLEEPER], START)
+    deferred_bursts.defer([DEFERRED], START)
     assert list(ledger.open_bursts()) == []
 
 
@@ -65,7 +65,7 @@ def test_crash_while_deferring_leaves_burst_open(cluster: Cluster, clock: Manual
 def test_crash_while_resuming_keeps_burst_deferred(cluster: Cluster, clock: ManualClock, statement: str) -> None:
     ledger, deferred_bursts = stores(cluster, clock)
     ledger.store_plans([plan(KEY)])
-    deferred_bursts.defer([SLEEPER], START)
+    deferred_bursts.defer([DEFERRED], START)
     clock.advance(HOUR)
     with pytest.raises(StoreUnavailable):
         stores(CrashingCluster(cluster, statement), clock)[1].wake_due(clock.now(), MANY)
@@ -80,19 +80,19 @@ def test_stall_while_deferring_keeps_burst_in_one_list(cluster: Cluster, clock: 
     stalled = CrashingCluster(cluster, "DELETE FROM open_bursts")
     stalled_store = stores(stalled, clock)[1]
     with pytest.raises(StoreUnavailable):
-        stalled_store.defer([SLEEPER], START)
+        stalled_store.defer([DEFERRED], START)
     deferred_bursts.wake_due(START + HOUR, MANY)
     stalled.crash_at = ""
-    stalled_store.defer([SLEEPER], START)
+    stalled_store.defer([DEFERRED], START)
     assert list(ledger.open_bursts()) == [KEY]
 
 
 def test_leader_with_slow_clock_loses_no_burst(cluster: Cluster, clock: ManualClock) -> None:
     ledger, deferred_bursts = stores(cluster, clock)
     ledger.store_plans([plan(KEY)])
-    deferred_bursts.defer([SLEEPER], START)
+    deferred_bursts.defer([DEFERRED], START)
     deferred_bursts.wake_due(START + HOUR, MANY)
-    deferred_bursts.defer([SLEEPER], START + HOUR / 2)
+    deferred_bursts.defer([DEFERRED], START + HOUR / 2)
     deferred_bursts.wake_due(START + HOUR, MANY)
     assert list(ledger.open_bursts()) == [KEY]
 

@@ -68,8 +68,8 @@ def test_every_row_has_ttl(cluster: Cluster, clock: ManualClock) -> None:
     ledger.store_plans([plan(KEY)])
     ledger.record([LedgerEntry(slice=slice_of(KEY), fact=Fact.DONE, at=START, phones=7)])
     ledger.record([LedgerEntry(slice=slice_of(KEY), fact=Fact.WAITS, number=n, at=START, phones=7) for n in (1, 2)])
-    sleeper = DeferredBurst(burst=KEY, opened_at=START, until=START + TERM)
-    CassandraDeferredBursts(cluster, clock, ledger.openings).defer([sleeper], START)
+    deferred = DeferredBurst(burst=KEY, opened_at=START, until=START + TERM)
+    CassandraDeferredBursts(cluster, clock, ledger.openings).defer([deferred], START)
     claim = claims.claim(slice_of(KEY), "one", START, START + TERM)
     assert claim is not None
     claims.renew(claim, START + 2 * TERM)

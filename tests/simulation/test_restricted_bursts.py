@@ -27,7 +27,7 @@ def test_scenario_exhausts_budget_and_oracle_agrees() -> None:
 @pytest.mark.parametrize("pull_only", [True, False])
 def test_oracle_reports_fan_out_that_contradicts_budget(pull_only: bool) -> None:
     oracle = played().state_reader.oracle()
-    wrong = replace(oracle, bursts={key: replace(burst, spared=pull_only) for key, burst in oracle.bursts.items()})
+    wrong = replace(oracle, bursts={key: replace(burst, pull_only=pull_only) for key, burst in oracle.bursts.items()})
     assert list(oracle.pull_only_violations(BUDGETED)) == []
     if pull_only:
         assert "('mention', 'nova', 1) is not fanned out, though the budget isn't spent" in wrong.pull_only_violations(

@@ -25,8 +25,8 @@ class AnnouncedPeople(MemoryPeople):
         super().unfollow(user, subject)
         self._announce()
 
-    def part(self, parting: UserBlock) -> None:
-        super().part(parting)
+    def apply_block(self, block: UserBlock) -> None:
+        super().apply_block(block)
         self._announce()
 
     def say(self, change: PreferenceChange) -> None:

@@ -108,7 +108,7 @@ class MemoryBackend:
         self.queue = MemoryQueue()
         self.activity = BreakableActivity(broken=self.broken)
         self.active_hours = MemoryActiveHours(self.activity, clock)
-        self.tabs = BreakableInboxLatencyReport(clock, broken=self.broken)
+        self.latency_report = BreakableInboxLatencyReport(clock, broken=self.broken)
         self.throttles = BreakableThrottles(self.broken)
         self.recent = BreakableRecentEvents(clock, broken=self.broken)
         self.pull = pull = MemoryPullIndex(clock)
@@ -160,7 +160,7 @@ class MemoryBackend:
             active_hours=self.active_hours,
             provider_rates=MemoryProviderRates(),
             caps=MemoryFrequencyCaps(),
-            inbox_latency=self.tabs,
+            inbox_latency=self.latency_report,
             circuit_report=MemoryCircuitReport(clock),
             bus=self.bus,
             queue=self.queue,

@@ -1,4 +1,4 @@
-"""Versions of viewers' facts and the stream of published bursts in Redis, one round trip per look-up."""
+"""Viewer versions and the stream of published bursts in Redis, read in one round trip."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

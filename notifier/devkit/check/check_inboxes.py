@@ -140,6 +140,6 @@ class InboxCheck:
     def dormant_by_pull(self, truth: ExpectedResult) -> Finding:
         """Check that dormant followers, who get no rows for celebrities, still see the complete list."""
         dormant = [person for person in self.users if person.kind in ("dormant", "idle vip")]
-        dormant_tabs = InboxCheck(url=self.url, token=self.token, users=dormant, shown=self.shown)
+        dormant_inboxes = InboxCheck(url=self.url, token=self.token, users=dormant, shown=self.shown)
         expected_lists = sum(bool(truth.inbox(person)) for person in dormant)
-        return agreement("dormant_by_pull", dormant_tabs.differences(truth, {}), n=expected_lists)
+        return agreement("dormant_by_pull", dormant_inboxes.differences(truth, {}), n=expected_lists)

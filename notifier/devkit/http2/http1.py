@@ -68,18 +68,18 @@ class Http1(asyncio.Protocol):
         return Post(origin=f"{self._scheme}://{by_name.get('host', '')}", path=path, headers=headers, body=body)
 
     def _respond(self, post: Post) -> None:
-        house = self._server
-        house.counts.processed += 1
+        state = self._server
+        state.counts.processed += 1
         self._requests_received += 1
-        answer = house.answer(post)
-        if isinstance(answer, Reply) and self._requests_received == house.behaviour.goaway_after:
+        answer = state.answer(post)
+        if isinstance(answer, Reply) and self._requests_received == state.behaviour.goaway_after:
             answer = replace(answer, headers={**answer.headers, "connection": "close"})
-        if isinstance(answer, NoReply) or self._requests_received == house.behaviour.cut_after:
+        if isinstance(answer, NoReply) or self._requests_received == state.behaviour.cut_after:
             self._transport.close()
-        elif house.behaviour.latency:
-            pause = house.behaviour.latency.total_seconds()
+        elif state.behaviour.latency:
+            pause = state.behaviour.latency.total_seconds()
             asyncio.get_running_loop().call_later(pause, self._send, answer)
-        elif not house.behaviour.never_responds:
+        elif not state.behaviour.never_responds:
             self._send(answer)
 
     def _send(self, reply: Reply) -> None:

@@ -111,16 +111,16 @@ def serving(
 
     With `certificate`, a PEM file that includes the key, it uses TLS.
     """
-    house = ServerState(handler=handler, behaviour=behaviour)
+    state = ServerState(handler=handler, behaviour=behaviour)
     ready: Future[int] = Future()
     loop = asyncio.new_event_loop()
     done = asyncio.Event()
-    serve = _serve(house, certificate, done, ready, port=port)
+    serve = _serve(state, certificate, done, ready, port=port)
     thread = Thread(target=_run, args=(loop, serve, ready), name="http2-server", daemon=True)
     thread.start()
     try:
         scheme = "https" if certificate else "http"
-        yield Http2Server(origin=f"{scheme}://{HOST}:{ready.result()}", _state=house, _loop=loop)
+        yield Http2Server(origin=f"{scheme}://{HOST}:{ready.result()}", _state=state, _loop=loop)
     finally:
         if not loop.is_closed():
             loop.call_soon_threadsafe(done.set)
@@ -139,11 +139,11 @@ def _run(loop: asyncio.AbstractEventLoop, serve: Coroutine[Any, Any, None], read
 
 
 async def _serve(
-    house: ServerState, certificate: Path | None, done: asyncio.Event, ready: "Future[int]", *, port: int
+    state: ServerState, certificate: Path | None, done: asyncio.Event, ready: "Future[int]", *, port: int
 ) -> None:
     loop = asyncio.get_running_loop()
     context = secure(certificate) if certificate else None
-    server = await loop.create_server(lambda: VersionDetection(house), HOST, port, ssl=context)
+    server = await loop.create_server(lambda: VersionDetection(state), HOST, port, ssl=context)
     try:
         ready.set_result(server.sockets[0].getsockname()[1])
         await done.wait()
@@ -153,7 +153,7 @@ async def _serve(
             loop.remove_reader(listening.fileno())
         await _begun()
         server.close()
-        for connection in [*house.connections]:
+        for connection in [*state.connections]:
             connection.abort()
         await server.wait_closed()
         await asyncio.sleep(0)  # lets the event loop close the sockets of aborted connections

@@ -112,7 +112,7 @@ class Draft:
             if attempt_state.device not in attempted:
                 over = is_retry_window_over(attempt_state, self.window.at)
                 outcome, reason = (
-                    (AlertOutcome.GIVEN_UP, _TOO_LATE) if over else (AlertOutcome.SPARED, _NO_LONGER_ALLOWED)
+                    (AlertOutcome.GIVEN_UP, _TOO_LATE) if over else (AlertOutcome.SUPPRESSED, _NO_LONGER_ALLOWED)
                 )
                 yield FailedAttempt(state=attempt_state, outcome=outcome, reason=reason)
 

@@ -78,7 +78,7 @@ class AlertOutcome(StrEnum):
     DROPPED = "dropped"
     REFUSED = "refused"
     GIVEN_UP = "given_up"
-    SPARED = "spared"
+    SUPPRESSED = "suppressed"
     """Not sent again: alerts of the member are suppressed by now, or the device belongs to another member."""
 
 

@@ -91,10 +91,10 @@ class MemoryActiveSets:
         return {shard: self.kept[kind, shard, hour][1] for shard in shards if (kind, shard, hour) in self.kept}
 
     def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:
-        for stay in entries:
-            name, at = (stay.kind, stay.shard, stay.last_hour), token or 0
+        for entry in entries:
+            name, at = (entry.kind, entry.shard, entry.last_hour), token or 0
             if name not in self.kept or at >= self.kept[name][0]:
-                self.kept[name] = at, stay.bits.copy()
+                self.kept[name] = at, entry.bits.copy()
 
     def delete_expired(self, hour: int) -> None:
         self.kept = {name: kept for name, kept in self.kept.items() if name[2] >= hour}

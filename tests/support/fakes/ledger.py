@@ -52,7 +52,7 @@ class MemoryLedger:
         self._claims = claims
         self._plans: dict[BurstKey, Plan] = {}
         self._open: set[BurstKey] = set()
-        self.asleep: dict[BurstKey, DeferredBurst] = {}
+        self.deferred_by_burst: dict[BurstKey, DeferredBurst] = {}
         """Written by MemoryDeferredBursts."""
         self._cells: dict[BurstKey, dict[tuple[Slice, Fact, int], LedgerEntry]] = {}
         self._read: dict[BurstKey, tuple[object, BurstProgress]] = {}
@@ -81,7 +81,7 @@ class MemoryLedger:
 
     def unsettled(self) -> Sequence[BurstKey]:
         """Return open and deferred bursts."""
-        return [*self.open_bursts(), *sorted(self.asleep.keys() - self._open)]
+        return [*self.open_bursts(), *sorted(self.deferred_by_burst.keys() - self._open)]
 
     def planned(self) -> Sequence[BurstKey]:
         """Return every burst that ever had a plan."""
@@ -108,21 +108,21 @@ class MemoryDeferredBursts:
         self._ledger = ledger
 
     def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
-        asleep = self._ledger.asleep
-        for sleeper in to_defer:
-            asleep[sleeper.burst] = min(
-                sleeper, asleep.get(sleeper.burst, sleeper), key=lambda candidate: candidate.until
+        deferred_by_burst = self._ledger.deferred_by_burst
+        for deferred in to_defer:
+            deferred_by_burst[deferred.burst] = min(
+                deferred, deferred_by_burst.get(deferred.burst, deferred), key=lambda candidate: candidate.until
             )
-        self._ledger.close([sleeper.burst for sleeper in to_defer])
+        self._ledger.close([deferred.burst for deferred in to_defer])
 
     def wake_due(self, now: datetime, limit: int) -> Sequence[BurstKey]:
-        asleep = self._ledger.asleep
-        due = sorted((sleeper.until, key) for key, sleeper in asleep.items() if sleeper.until <= now)
+        deferred_by_burst = self._ledger.deferred_by_burst
+        due = sorted((deferred.until, key) for key, deferred in deferred_by_burst.items() if deferred.until <= now)
         keys = [key for _, key in due[:limit]]
         for key in keys:
             self._ledger.reopen(key)
-            del asleep[key]
+            del deferred_by_burst[key]
         return keys
 
     def count(self) -> int:
-        return len(self._ledger.asleep)
+        return len(self._ledger.deferred_by_burst)

@@ -55,9 +55,11 @@ class MemoryPeople:
         self.own: dict[Member, dict[Subject, datetime]] = defaultdict(dict)
         """`visible_from` of each follow by its own row."""
         self._apart: dict[Member, dict[tuple[UserId, BlockDirection], datetime]] = defaultdict(dict)
-        self.words: dict[Member, dict[Subject, dict[str, PreferenceChange]]] = defaultdict(lambda: defaultdict(dict))
+        self.subject_changes: dict[Member, dict[Subject, dict[str, PreferenceChange]]] = defaultdict(
+            lambda: defaultdict(dict)
+        )
         """Latest change of each field."""
-        self.overall_words: dict[Member, dict[str, AccountPreferencesChange]] = defaultdict(dict)
+        self.account_changes: dict[Member, dict[str, AccountPreferencesChange]] = defaultdict(dict)
         """Latest account-wide change of each field."""
         self.mutes: dict[tuple[int, Subject], BlockMute] = {}
         self._seen_at: dict[Member, datetime] = {}
@@ -106,7 +108,7 @@ class MemoryPeople:
 
     def unblock(self, user: UserId, peer: UserId, now: datetime) -> None:
         members = self._directory.assign_numbers([user, peer])
-        self.part(
+        self.apply_block(
             UserBlock(
                 blocker=user,
                 blocker_member=members[user],
@@ -117,10 +119,10 @@ class MemoryPeople:
             )
         )
 
-    def part(self, parting: UserBlock) -> None:
+    def apply_block(self, block: UserBlock) -> None:
         """Replace the current block state of the pair."""
-        for half in parting.sides:
-            self._apart[half.member][half.other_account, half.direction] = half.until
+        for side in block.sides:
+            self._apart[side.member][side.other_account, side.direction] = side.until
 
     def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
         member = self._member(user)
@@ -130,7 +132,7 @@ class MemoryPeople:
         self.say(replace(PreferencePatch(volume=volume).change_for(before, ALWAYS), visible_from=None))
 
     def say(self, change: PreferenceChange) -> None:
-        changes = self.words[change.member][change.subject]
+        changes = self.subject_changes[change.member][change.subject]
         for name in ("volume", "visible_from"):
             if getattr(change, name) is not None and (name not in changes or change.at > changes[name].at):
                 changes[name] = change
@@ -142,13 +144,13 @@ class MemoryPeople:
         self.say_of_everything(replace(change, visible_from=None, default_from=None))
 
     def say_of_everything(self, change: AccountPreferencesChange) -> None:
-        changes = self.overall_words[change.member]
+        changes = self.account_changes[change.member]
         for field_name in encode_change(change):
             if field_name not in changes or change.at > changes[field_name].at:
                 changes[field_name] = change
 
     def overall(self, member: Member) -> AccountPreferences:
-        changes = self.overall_words.get(member, {})
+        changes = self.account_changes.get(member, {})
         latest = max((change.at for change in changes.values()), default=ALWAYS)
         return replace(
             DEFAULT_ACCOUNT_PREFERENCES,
@@ -158,7 +160,7 @@ class MemoryPeople:
 
     def own_preferences(self, member: Member) -> Mapping[Subject, SubjectPreference]:
         subject_preferences = dict[Subject, SubjectPreference]()
-        for subject, changes in self.words.get(member, {}).items():
+        for subject, changes in self.subject_changes.get(member, {}).items():
             if not changes:
                 continue
             fields = {name: getattr(change, name) for name, change in changes.items()}
@@ -172,7 +174,15 @@ class MemoryPeople:
     def known(self) -> dict[Member, Viewer]:
         """Return the viewers of all members with any row."""
         members = self._directory.users(
-            {*self.own, *self.words, *self.overall_words, *self._apart, *self._seen_at, *self._newer, *self._marks}
+            {
+                *self.own,
+                *self.subject_changes,
+                *self.account_changes,
+                *self._apart,
+                *self._seen_at,
+                *self._newer,
+                *self._marks,
+            }
         )
         return {member: self._viewer(user, member) for member, user in members.items()}
 

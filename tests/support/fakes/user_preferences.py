@@ -22,12 +22,12 @@ class MemoryUserBlocks:
         self._current: dict[tuple[UserId, UserId], UserBlock] = {}
 
     def write(self, blocks: Collection[UserBlock]) -> None:
-        for parting in blocks:
-            pair = parting.blocker, parting.blocked
+        for block in blocks:
+            pair = block.blocker, block.blocked
             current = self._current.get(pair)
-            if current is None or (parting.sequence, parting.until) > (current.sequence, current.until):
-                self._current[pair] = parting
-                self._people.part(parting)
+            if current is None or (block.sequence, block.until) > (current.sequence, current.until):
+                self._current[pair] = block
+                self._people.apply_block(block)
 
 
 # Preferences for subjects and account-wide.
@@ -46,11 +46,11 @@ class MemorySubjectPreferences:
 
     def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
         own = {(subject, member): self._people.own_preferences(member).get(subject) for subject, member in pairs}
-        return {pair: want for pair, want in own.items() if want is not None}
+        return {pair: preference for pair, preference in own.items() if preference is not None}
 
     def member_sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
         own_by_member = [
-            self._people.own_preferences(member) for member in self._people.words if shard_of(member) == shard
+            self._people.own_preferences(member) for member in self._people.subject_changes if shard_of(member) == shard
         ]
         mutes = [
             mute
@@ -71,11 +71,11 @@ class MemoryAccountPreferences:
             self._people.say_of_everything(change)
 
     def read_current(self, members: Collection[Member]) -> Mapping[Member, AccountPreferences]:
-        return {m: self._people.overall(m) for m in members if self._people.overall_words.get(m)}
+        return {m: self._people.overall(m) for m in members if self._people.account_changes.get(m)}
 
     def member_sets(self, shard: int) -> Mapping[SetKind, Bits]:
         return account_preference_sets(
-            self.read_current([m for m in self._people.overall_words if shard_of(m) == shard])
+            self.read_current([m for m in self._people.account_changes if shard_of(m) == shard])
         )
 
 

@@ -65,9 +65,9 @@ def follow_many(world: World) -> None:
 
 
 def block(world: World) -> None:
-    stored = world.store(MemoryUserBlocks(world.people), "partings")
-    partings = VersionedUserBlocks(user_blocks=stored, invalidation=world.invalidation())
-    parting = UserBlock(
+    stored = world.store(MemoryUserBlocks(world.people), "user_blocks")
+    user_blocks = VersionedUserBlocks(user_blocks=stored, invalidation=world.invalidation())
+    user_block = UserBlock(
         blocker=KIM,
         blocker_member=MEMBERS[KIM],
         blocked=NOVA,
@@ -75,7 +75,7 @@ def block(world: World) -> None:
         until=NEVER,
         sequence=9,
     )
-    partings.write([parting])
+    user_blocks.write([user_block])
 
 
 def delete(world: World) -> None:

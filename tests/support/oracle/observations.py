@@ -15,7 +15,7 @@ class ObservedBurst:
     key: Key
     opened_at: datetime
     tweets: tuple[str, ...]
-    spared: bool = False
+    pull_only: bool = False
     """On the pull path from the start: no inbox row is written."""
     standard: bool = False
     """In the standard lane: every follower gets a row."""

@@ -69,8 +69,8 @@ class Oracle:
             if any(b.opened_at - a.opened_at < window and self.shared(a) for a, b in pairwise(public)):
                 yield f"two bursts of {kind}:{owner} are closer than {window}"
             if kind == "mention" and owner in budgeted:
-                yield from self._over_budget(owner, [b.opened_at for b in public if not b.spared])
-                yield from self._over_budget(owner, [b.opened_at for b in self._restricted(owner) if not b.spared])
+                yield from self._over_budget(owner, [b.opened_at for b in public if not b.pull_only])
+                yield from self._over_budget(owner, [b.opened_at for b in self._restricted(owner) if not b.pull_only])
 
     def pull_only_violations(self, budgeted: Collection[str]) -> Iterator[str]:
         """Check that bursts were left to the pull path only when the budget was spent.
@@ -79,14 +79,14 @@ class Oracle:
         unless that was retracted.
         """
         for (kind, owner, n), burst in sorted(self.bursts.items()):
-            if not burst.spared:
+            if not burst.pull_only:
                 continue
             same_kind = self._restricted(owner) if self._is_restricted(burst) else self._public(kind, owner)
             before = [b for b in same_kind if b.key[2] < n]
             joins = not self._is_restricted(burst) and (not before or bool(self.shared(before[-1])))
             if kind != "mention" or owner not in budgeted or joins:
                 yield f"{burst.key} is not fanned out although nothing prevents it"
-            elif sum(not b.spared for b in before) < FANOUTS_AT_ONCE:
+            elif sum(not b.pull_only for b in before) < FANOUTS_AT_ONCE:
                 yield f"{burst.key} is not fanned out, though the budget isn't spent"
 
     def list(self, name: str, marked: InboxMarks, now: datetime, *, of: Collection[Key] | None = None) -> list[Key]:

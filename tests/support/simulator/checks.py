@@ -98,7 +98,7 @@ def violations_of(world: World) -> list[str]:
             _no_deaths(world),
             _delivered(world),
             alert_violations(world),
-            _tabs(world),
+            _inboxes(world),
         )
     )
 
@@ -252,9 +252,9 @@ def _balanced(account: BurstProgress, snapshots: list[AudienceSnapshot]) -> Iter
 def _planned(world: World, oracle: Oracle, seen: ObservedBurst, snapshots: list[AudienceSnapshot]) -> Iterator[str]:
     """Check that every shard with recipients has an audience snapshot. A burst on the pull path alone has none."""
     stored = {snapshot.shard for snapshot in snapshots}
-    if seen.spared and stored:
+    if seen.pull_only and stored:
         yield f"{seen.key} is not to be fanned out, and has audience snapshots of {sorted(stored)}"
-    if seen.spared or len(world.population.history) > 1:
+    if seen.pull_only or len(world.population.history) > 1:
         return
     for shard in set(range(SHARDS)) - stored:
         if any(oracle.divide(replace(seen, left_to=""), shard).tiers.values()):
@@ -289,7 +289,7 @@ def _rows(world: World) -> Counter[tuple[BurstKey, str, int]]:
     return counts
 
 
-def _tabs(world: World) -> Iterator[str]:
+def _inboxes(world: World) -> Iterator[str]:
     """Check every user's list and badge: with the index, without one, and in small pages."""
     state, oracle = world.state, world.state_reader.oracle()
     for index_name, index in (("the index", state.pull), ("an empty index", MemoryPullIndex(state.clock))):

@@ -39,7 +39,7 @@ WORKERS = ("p0", "p1", "p2", "push")
 QUEUES = (Pool.P0, Pool.P1, Pool.P2, Pool.FCM)
 CHANGES = ("follow", "unfollow", "mute", "unmute", "volume:off", "volume:first", "volume:all", "volume:digest")
 OF_EVERYTHING = ("overall:off", "overall:first", "overall:all", "overall:digest", "alerts:off", "alerts:on")
-SLEEPERS = ("kim", "lee", "roy", "nova", "max")
+QUIET_USERS = ("kim", "lee", "roy", "nova", "max")
 ENDS = ("protect", "erase")
 """Retractions of everything by an author, in the order in which they may be sent."""
 HABITS = ("vip", "push", "idle:1", "idle:100", "idle:500", "idle:2000")
@@ -149,7 +149,7 @@ def _with_quiet_hours(script: Script, random: Random) -> Script:
     """
     if random.random() < 0.8:
         return script
-    names = random.sample(SLEEPERS, random.randint(1, 3))
+    names = random.sample(QUIET_USERS, random.randint(1, 3))
     hours = ("quiet:11-13", "quiet:12-14", "quiet:10-23", "quiet:13-15")
     actions: list[tuple[int, Input | Fault]] = [
         (random.randint(1, 200), Changed(person=name, what=random.choice(hours))) for name in names

@@ -236,8 +236,8 @@ class Roles:
         return starts
 
     def _loop(self, name: str, step: Callable[[], object], idle: timedelta) -> Callable[[], None]:
-        sleeper = cast(Signal, StopSignal(self.scheduler))
-        return Loop(name=name, step=step, idle=idle, stop_signal=sleeper, metrics=self.metrics).run
+        stop_signal = cast(Signal, StopSignal(self.scheduler))
+        return Loop(name=name, step=step, idle=idle, stop_signal=stop_signal, metrics=self.metrics).run
 
     def _ports(self, owner: str) -> Ports:
         g, gate = self.state, self.scheduler

@@ -65,7 +65,7 @@ class StateReader:
                 key=key_of(key),
                 opened_at=burst.opened_at,
                 tweets=tweets,
-                spared=burst.pull_only,
+                pull_only=burst.pull_only,
                 standard=burst.lane is Lane.STANDARD,
                 secret=restricted,
                 left_to="" if restricted else burst.restricted_to or "",

@@ -12,7 +12,7 @@ from benchmarks.push import kill_workers, quiet_hours, vip_latency
 from benchmarks.push.arrivals import ExpectedAlerts
 from benchmarks.push.dropped_tokens import is_gone
 from benchmarks.push.kill_workers import Kill, differences
-from benchmarks.push.quiet_hours import SLEEPER, SimulatedEvening
+from benchmarks.push.quiet_hours import QUIET_USER, SimulatedEvening
 from benchmarks.push.ssrf import Trap, rebound, redirected
 from notifier.devkit.check.check_alerts import ArrivedAlert
 from notifier.devkit.fixture.world import World
@@ -60,7 +60,7 @@ def test_quiet_hours_need_exactly_one_alert() -> None:
     assert [*quiet_hours.quiet(), *quiet_hours.stale()] == []
     evening = SimulatedEvening()
     evening.mentions()
-    assert list(evening.differences(SLEEPER, [quiet_hours.BURSTS])) == [
+    assert list(evening.differences(QUIET_USER, [quiet_hours.BURSTS])) == [
         "alerts of kim cover [1, 1, 1] bursts, expected [3]"
     ]
 

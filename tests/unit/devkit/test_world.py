@@ -180,7 +180,7 @@ def loaded(
         sets=store.sets,
         follows=MemoryFollows(store.people),
         stays=MemoryActiveSets(),
-        wants=MemorySubjectPreferences(store.people),
+        subject_preferences=MemorySubjectPreferences(store.people),
         devices=store.devices,
         clock=store.clock,
     )(world, advance, first_loaded)

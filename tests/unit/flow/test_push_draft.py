@@ -155,4 +155,4 @@ def test_retry_that_is_not_sent_is_closed_with_the_reason() -> None:
     expired = AttemptState(device=device(2).id, member=Member(2), first_at=NOON - HOUR, failures=1)
     window = SendWindow(number=1, at=NOON, retries=(fresh, expired))
     unsent = Draft(log_key=SENDING, window=window, attempts=())
-    assert [attempt.outcome for attempt in unsent.unsent()] == [AlertOutcome.SPARED, AlertOutcome.GIVEN_UP]
+    assert [attempt.outcome for attempt in unsent.unsent()] == [AlertOutcome.SUPPRESSED, AlertOutcome.GIVEN_UP]

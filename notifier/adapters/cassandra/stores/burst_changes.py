@@ -109,7 +109,7 @@ class CassandraBurstChanges:
         if not -FEED_CLOCK_SKEW <= now - position.moment <= OLDEST:
             return None
         rows = await self._rows(min(position.moment, now) - OVERLAP, now + FEED_CLOCK_SKEW)
-        new, returned = _news(rows, position.returned)
+        new, returned = _unseen_changes(rows, position.returned)
         changed = [BurstKey(Subject.parse(subject), seq) for subject, seq in new if seq != LAPSE]
         if len(rows) == ROWS or len(changed) > MAX_CHANGED_BURSTS:
             return None
@@ -138,7 +138,7 @@ class CassandraBurstChanges:
         return sorted(await self._reader(_AFTER, (buckets, since, ROWS)))
 
 
-def _news(rows: Iterable[Any], returned: Returned) -> tuple[Sequence[Changed], Returned]:
+def _unseen_changes(rows: Iterable[Any], returned: Returned) -> tuple[Sequence[Changed], Returned]:
     """Return the new changes, ordered by their newest rows, and all changes returned so far."""
     new, returned = dict[Changed, None](), dict(returned)
     for at, subject, seq, version in rows:

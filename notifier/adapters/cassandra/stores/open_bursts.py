@@ -169,8 +169,8 @@ class OpenBursts:
         at = to_us(self._clock.now())
         self._list([(to_ms(plan.opened_at), plan.burst, at) for plan in plans])
 
-    def reopen(self, woken: Sequence[DeferredBurst]) -> None:
-        self._list([(to_ms(deferred.opened_at), deferred.burst, to_us(deferred.until)) for deferred in woken])
+    def reopen(self, deferred_bursts: Sequence[DeferredBurst]) -> None:
+        self._list([(to_ms(deferred.opened_at), deferred.burst, to_us(deferred.until)) for deferred in deferred_bursts])
 
     def drop(self, places: Iterable[ListedBurst], at: datetime) -> None:
         """Remove the bursts wherever they are listed. Of two planning processes one may have listed another opening."""

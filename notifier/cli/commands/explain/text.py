@@ -72,7 +72,7 @@ DEVICE_TEXTS: Mapping[AlertOutcome | None, str] = {
     AlertOutcome.DROPPED: "doesn't exist any more, according to its provider",
     AlertOutcome.REFUSED: "got no alert, because the provider rejected it",
     AlertOutcome.GIVEN_UP: "gets no further attempt",
-    AlertOutcome.SPARED: "is suppressed, or belongs to another user now",
+    AlertOutcome.SUPPRESSED: "is suppressed, or belongs to another user now",
 }
 """Sentence for the last outcome of a device."""
 
