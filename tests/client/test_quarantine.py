@@ -55,7 +55,11 @@ def test_several_bad_events_are_quarantined_in_order() -> None:
             outbox.submit(event(f"t{number}"))
         unsent = outbox.close(WAIT_LIMIT)
     assert [event_.id for event_ in unsent] == ["t3", "t4", "t9"]
-    assert [id for id, status in statuses(receipts).items() if status is ReceiptStatus.QUARANTINED] == ["t3", "t4", "t9"]
+    assert [id for id, status in statuses(receipts).items() if status is ReceiptStatus.QUARANTINED] == [
+        "t3",
+        "t4",
+        "t9",
+    ]
     assert len(receipts) == 12
 
 

@@ -33,7 +33,7 @@ class AudienceCommands(CommandGroup):
 
 @click.group(cls=AudienceCommands, epilog=example("notifier audience @nova", "notifier audience verify @nova --repair"))
 def audience() -> None:
-    """Show and verify the audience of a mention of an account."""
+    """Show and verify the audience of a mention of an account. Without a subcommand: show."""
 
 
 @audience.command(epilog=example("notifier audience @nova", "notifier audience show @nova --json"))
