@@ -51,7 +51,7 @@ class Metrics:
         )
         self.bursts = self._counter("bursts_total", "Bursts that the coordinator published.", "lane")
         self.restamps = self._counter(
-            "restamps_total", "Bursts re-stamped because they would have been visible too late."
+            "restamps_total", "Bursts whose opening time was moved because publishing took more than a second."
         )
         self.badge_audits = self._counter(
             "badge_audits_total", "Opened inboxes that were recomputed from the store alone."
@@ -104,7 +104,7 @@ class Metrics:
             "cache_garbage_total", "Garbage found in Redis and discarded, by kind of key.", "kind"
         )
         self.outages = self._counter("outages_total", "Steps postponed because a dependency did not answer.", "part")
-        self.lag = self._gauge("lag_records", "Records behind the group's commit.", "stream")
+        self.lag = self._gauge("lag_records", "Records of the stream that are not processed yet.", "stream")
         self.waiting_slices = self._gauge("waiting_slices", "Unfinished slices in the ledger.", "pool")
         self.backpressure = self._gauge("pressure_ratio", "Share of P2's credit that the monitor takes away.")
         self.activity_unreadable = self._counter(

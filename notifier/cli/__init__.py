@@ -5,46 +5,61 @@ import click
 from notifier.cli.group import LazyCommands, example
 from notifier.config.loader import installed_version
 
-PLACES = {
-    "up": "notifier.cli.commands.up:up",
-    "demo": "notifier.cli.commands.demo:demo",
-    "import": "notifier.cli.commands.import_.command:importing",
-    "fixture": "notifier.cli.commands.fixture:fixture",
-    "token": "notifier.cli.commands.token:token",
-    "key": "notifier.cli.commands.key:key",
-    "mention": "notifier.cli.commands.events:mention",
-    "retract": "notifier.cli.commands.events:retract",
-    "follow": "notifier.cli.commands.events:follow",
-    "block": "notifier.cli.commands.events:block",
-    "unblock": "notifier.cli.commands.events:unblock",
-    "vip": "notifier.cli.commands.events:vip",
-    "storm": "notifier.cli.commands.events:storm",
-    "inbox": "notifier.cli.commands.inbox:inbox",
-    "devices": "notifier.cli.commands.devices:devices",
-    "push": "notifier.cli.commands.push:push",
-    "top": "notifier.cli.commands.top.command:top",
-    "audience": "notifier.cli.commands.audience:audience",
-    "preview": "notifier.cli.commands.preview:preview",
-    "ledger": "notifier.cli.commands.ledger:ledger",
-    "explain": "notifier.cli.commands.explain.command:explain",
-    "throttle": "notifier.cli.commands.throttle:throttle",
-    "reach": "notifier.cli.commands.reach:reach",
-    "flush": "notifier.cli.commands.maintenance:flush",
-    "deadletters": "notifier.cli.commands.deadletters:deadletters",
-    "dump": "notifier.cli.commands.dump:dump",
-    "doctor": "notifier.cli.commands.doctor.command:doctor",
-    "migrate": "notifier.cli.commands.maintenance:migrate",
-    "settings": "notifier.cli.commands.maintenance:settings",
-    "services": "notifier.cli.commands.services:services",
-    "fake": "notifier.cli.commands.fake:fake",
-    "api": "notifier.cli.commands.roles:api",
-    "pump": "notifier.cli.commands.roles:pump",
-    "worker": "notifier.cli.commands.roles:worker",
+SECTIONS = {
+    "Try it": {
+        "up": "notifier.cli.commands.up:up",
+        "demo": "notifier.cli.commands.demo:demo",
+        "import": "notifier.cli.commands.import_.command:importing",
+        "fixture": "notifier.cli.commands.fixture:fixture",
+    },
+    "Access": {
+        "token": "notifier.cli.commands.token:token",
+        "key": "notifier.cli.commands.key:key",
+    },
+    "Send events": {
+        "mention": "notifier.cli.commands.events:mention",
+        "retract": "notifier.cli.commands.events:retract",
+        "follow": "notifier.cli.commands.events:follow",
+        "block": "notifier.cli.commands.events:block",
+        "unblock": "notifier.cli.commands.events:unblock",
+        "vip": "notifier.cli.commands.events:vip",
+        "storm": "notifier.cli.commands.events:storm",
+    },
+    "Look": {
+        "inbox": "notifier.cli.commands.inbox:inbox",
+        "devices": "notifier.cli.commands.devices:devices",
+        "push": "notifier.cli.commands.push:push",
+        "top": "notifier.cli.commands.top.command:top",
+        "audience": "notifier.cli.commands.audience:audience",
+        "preview": "notifier.cli.commands.preview:preview",
+        "ledger": "notifier.cli.commands.ledger:ledger",
+        "explain": "notifier.cli.commands.explain.command:explain",
+    },
+    "Control": {
+        "throttle": "notifier.cli.commands.throttle:throttle",
+        "reach": "notifier.cli.commands.reach:reach",
+        "flush": "notifier.cli.commands.maintenance:flush",
+        "deadletters": "notifier.cli.commands.deadletters:deadletters",
+    },
+    "Check and maintain": {
+        "dump": "notifier.cli.commands.dump:dump",
+        "doctor": "notifier.cli.commands.doctor.command:doctor",
+        "migrate": "notifier.cli.commands.maintenance:migrate",
+        "settings": "notifier.cli.commands.maintenance:settings",
+    },
+    "Run parts": {
+        "services": "notifier.cli.commands.services:services",
+        "fake": "notifier.cli.commands.fake:fake",
+        "api": "notifier.cli.commands.roles:api",
+        "pump": "notifier.cli.commands.roles:pump",
+        "worker": "notifier.cli.commands.roles:worker",
+    },
 }
-"""Module and name of each command, in the order in which a new user needs them.
+"""Module and name of each command by section of the help, in the order in which a new user needs them.
 
 A command is imported when it is called, which keeps `notifier --help` fast.
 """
+PLACES = {verb: place for section in SECTIONS.values() for verb, place in section.items()}
 
 
 COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # Tab completion; also zsh_source, fish_source'
@@ -52,7 +67,7 @@ COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # Tab completi
 
 @click.group(
     cls=LazyCommands,
-    places=PLACES,
+    places=SECTIONS,
     epilog=example("notifier demo", COMPLETION),
     context_settings={"help_option_names": ["-h", "--help"]},
 )

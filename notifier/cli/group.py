@@ -74,13 +74,22 @@ class ErrorReportingGroup(CommandGroup):
 class LazyCommands(ErrorReportingGroup):
     """The commands of `notifier`, each imported when it is called."""
 
-    def __init__(self, *args: Any, places: Mapping[str, str], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, places: Mapping[str, Mapping[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.places = places
-        """Location of each command, as `module:name`."""
+        self.sections = places
+        """Commands by section of the help, each with its location as `module:name`."""
+        self.places = {verb: place for section in places.values() for verb, place in section.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [verb for verb, place in self.places.items() if find_spec(place.partition(":")[0])]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        known = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            for title, places in self.sections.items():
+                rows = [(name, verb.get_short_help_str(1_000)) for name in places if (verb := known.get(name))]
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):

@@ -61,7 +61,7 @@ class ReceiptStatus(StrEnum):
     """The event was accepted before, perhaps by an attempt whose response was lost. It is processed once."""
     REFUSED = "refused"
     """The event is invalid. The service never accepts it unchanged."""
-    ASIDE = "aside"
+    QUARANTINED = "quarantined"
     """Quarantined by an outbox because the service failed at every attempt.
 
     `Outbox.retry_quarantined` sends it once more.

@@ -28,7 +28,7 @@ CLOSED_WITHIN = timedelta(seconds=5)
 
 
 def log_refusal(receipt: EventReceipt) -> None:
-    if receipt.status is ReceiptStatus.ASIDE:
+    if receipt.status is ReceiptStatus.QUARANTINED:
         LOGGER.error("event %s is quarantined until it is sent again manually: %s", receipt.id, receipt.refusal)
     elif not receipt.is_accepted:
         LOGGER.error("event %s was rejected: %s", receipt.id, receipt.refusal)
@@ -46,7 +46,7 @@ class Outbox:
 
     An event at which the service fails every time (status 500) does not block the events behind it. The outbox
     bisects the batch, retries the failing event alone for 30 seconds, and then quarantines it. Its receipt has the
-    status ASIDE, and `again` sends it once more.
+    status QUARANTINED, and `retry_quarantined` sends it once more.
     """
 
     client: Client
@@ -177,7 +177,7 @@ class Outbox:
             LOGGER.exception("can't quarantine event %s; it is sent again", event.id)
             return
         refusal = EventRefusal(code="error", title="The service failed on this event every time.", detail=error.detail)
-        self._handle_receipts([EventReceipt(id=event.id, status=ReceiptStatus.ASIDE, refusal=refusal)])
+        self._handle_receipts([EventReceipt(id=event.id, status=ReceiptStatus.QUARANTINED, refusal=refusal)])
         self._suspects = 0
 
     def _sleep(self, seconds: float) -> None:
@@ -190,7 +190,7 @@ class Outbox:
                 self.on_receipt(receipt)
             except Exception:
                 LOGGER.exception("receipt callback failed for event %s", receipt.id)
-        self._drop_quarantined([receipt.id for receipt in receipts if receipt.status is not ReceiptStatus.ASIDE])
+        self._drop_quarantined([receipt.id for receipt in receipts if receipt.status is not ReceiptStatus.QUARANTINED])
         with self._changed:
             self._suspects = max(0, self._suspects - len(receipts))
             for _ in receipts:

@@ -60,8 +60,8 @@ class Settings:
     instance: str = setting(
         "",
         requirement="empty, or letters, digits, dots, dashes and underscores",
-        meaning="Name of this installation within the cluster; it must stay the same after a restart. If "
-        "empty, it is made from the host name and the data folder.",
+        meaning="Name of this pump's readers in Kafka. Each pump needs its own, and keeps it after a restart "
+        "([cluster](cluster.md#names-of-pumps)). If empty, it is made from the host name and the data folder.",
         is_valid=matches_pattern(r"[A-Za-z0-9._-]{0,90}"),
     )
     host: str = setting(
@@ -98,7 +98,8 @@ class Settings:
     threshold: int = setting(
         CELEBRITY_THRESHOLD,
         requirement="a whole number from 1 up",
-        meaning="Followers from which an account is a celebrity. It stays one down to nine tenths of that.",
+        meaning="Followers from which an account is a celebrity. Below 90 % of that it becomes a standard account "
+        "again.",
         is_valid=lambda followers: followers >= 1,
     )
     collapse: timedelta | None = setting(
@@ -106,14 +107,14 @@ class Settings:
         requirement="a number of seconds from 0 to 86400",
         meaning="Minimum collapse window of every subject. 0: one burst per mention, for accounts with at most "
         "100,000 followers (larger accounts keep 60 s, because each fan-out would reach all their "
-        "followers again). If not set, the subject's policy applies.",
+        "followers again). If not set, it is 60 s.",
         is_valid=lambda window: window is None or timedelta(0) <= window <= MAX_COLLAPSE,
     )
     refill: timedelta | None = setting(
         None,
         requirement="a number of seconds from 1 to 86400",
         meaning="Seconds until a subject that has spent its 6 fan-outs in a row may have another. If not set, "
-        "the subject's policy applies, 3600; `notifier demo` sets 60.",
+        "it is 3600; `notifier demo` sets 60.",
         is_valid=lambda wait: wait is None or timedelta(seconds=1) <= wait <= MAX_COLLAPSE,
     )
     secret: str = setting(
@@ -145,9 +146,8 @@ class Settings:
     roll_up_every: timedelta = setting(
         timedelta(minutes=1),
         requirement="0, or a number of seconds from 1 to 3600",
-        meaning="Seconds between two roll-ups of activity, after which users who opened the inbox count as "
-        "active, which decides their tiers. 0: never; tiers stay as they were loaded, as `notifier "
-        "demo` and the benchmarks need it.",
+        meaning="Seconds between two roll-ups, which count recent inbox opens as activity and so decide tiers. "
+        "0: never. Tiers then stay as they were loaded, as in `notifier demo` and the benchmarks.",
         is_valid=lambda every: not every or ROLL_UP_BOUNDS[0] <= every <= ROLL_UP_BOUNDS[1],
     )
     p2_days: int = setting(
@@ -200,7 +200,7 @@ class Settings:
     command: str = setting(
         "notifier",
         requirement="a shell command",
-        meaning="Start of the commands to copy on the page of `notifier demo`, which sets it itself.",
+        meaning="Internal: `notifier demo` sets it, as the beginning of the commands to copy on its page.",
         is_valid=lambda text: bool(text.strip()),
     )
     kafka: KafkaSettings = KafkaSettings()

@@ -30,7 +30,7 @@ def test_every_command_has_help_with_example(arguments: tuple[str, ...], notifie
 
 def test_help_lists_every_command(notifier: Notifier) -> None:
     shown = notifier("--help").output
-    assert [name for name in COMMAND_NAMES if f"\n  {name} " not in shown] == []
+    assert [name for name in COMMAND_NAMES if f"\n    {name} " not in shown] == []
 
 
 def test_unknown_command_is_usage_error(notifier: Notifier) -> None:
@@ -38,6 +38,6 @@ def test_unknown_command_is_usage_error(notifier: Notifier) -> None:
 
 
 def test_command_with_missing_module_breaks_no_other() -> None:
-    group = LazyCommands("notifier", places={"gone": "notifier.cli.nowhere:gone", "token": PLACES["token"]})
+    group = LazyCommands("notifier", places={"Look": {"gone": "notifier.cli.nowhere:gone", "token": PLACES["token"]}})
     assert group.list_commands(click.Context(group)) == ["token"]
     assert group.get_command(click.Context(group), "gone") is None

@@ -46,7 +46,7 @@ def test_commands_of_the_page_run_unchanged(folder: Path) -> None:
     assert [run([sys.executable, "-c", code], folder) for code in python] == [
         "t1 accepted \n",
         "{'accepted'}\n",
-        "in line\nnot sent: ()\n",
+        "queued\nnot sent: ()\n",
     ]
     assert run([sys.executable, "-c", python[0]], folder).startswith("t1 refused event_conflict: ")
     if shutil.which("curl"):  # optional: curl is not a dependency of the project

@@ -82,9 +82,9 @@ def test_readiness_reports_how_current_activity_is(edge: Edge) -> None:
     assert edge.client.get("/readyz").json()["activity"] == "snapshot"
 
 
-def test_readiness_reports_held_activity_without_roll_ups(edge: Edge) -> None:
+def test_readiness_reports_activity_off_without_roll_ups(edge: Edge) -> None:
     system = replace(edge.backend.system, settings=Settings(roll_up_every=timedelta(0)))
-    assert readiness(system).activity == "held"
+    assert readiness(system).activity == "off"
 
 
 def test_api_is_not_ready_without_the_store(edge: Edge) -> None:

@@ -61,7 +61,7 @@ class Readiness(msgspec.Struct, kw_only=True):
     """Readiness of the service.
 
     - `cache` is `unavailable` if Redis is away. That costs speed only.
-    - `activity` is `ok`, `snapshot` if tiers use the last published activity, or `held` if they use it as imported.
+    - `activity` is `ok`, `snapshot` if tiers use the last published activity, or `off` if they use it as imported.
     - `stopped_lanes` wait for an operator after too many dead letters. The API keeps serving.
     - `insecure_dev` is present if requests from this machine need no key.
     """
@@ -70,7 +70,7 @@ class Readiness(msgspec.Struct, kw_only=True):
     cache: str
     """`unavailable` costs speed only."""
     activity: ActiveSetFreshness
-    """`snapshot`: tiers use the activity that was published last; `held`: tiers use the activity as imported."""
+    """`snapshot`: tiers use the activity that was published last; `off`: tiers use the activity as imported."""
     stopped_lanes: list[str]
     """Lanes that wait for an operator, because too many of their records failed. The API keeps serving."""
     status: str = "ready"

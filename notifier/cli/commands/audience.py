@@ -33,7 +33,7 @@ class AudienceCommands(CommandGroup):
 
 @click.group(cls=AudienceCommands, epilog=example("notifier audience @nova", "notifier audience verify @nova --repair"))
 def audience() -> None:
-    """Show and verify the audience of a mention of an account."""
+    """Show and verify the audience of a mention of an account. Without a subcommand: show."""
 
 
 @audience.command(epilog=example("notifier audience @nova", "notifier audience show @nova --json"))
@@ -193,7 +193,7 @@ def _print_freshness(fresh: AudienceFreshness) -> None:
     click.echo()
     at = "no roll-up is recorded" if fresh.rolled_up_at is None else f"last roll-up at {fresh.rolled_up_at:%F %T} UTC"
     match fresh.activity:
-        case ActiveSetFreshness.HELD:
+        case ActiveSetFreshness.OFF:
             print_sentence("Activity is not rolled up: tiers stay as loaded.")
         case ActiveSetFreshness.CURRENT:
             print_sentence(f"Activity is current: {at}.")

@@ -95,7 +95,7 @@ def lanes(data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def resume(*, lane: str, reason: str, who: str, data: Path | None, as_json: bool) -> None:
-    """Resume a lane that its dead-letter limit has stopped, with an empty window.
+    """Resume a lane that its dead-letter limit has stopped. Its count starts at zero.
 
     LANE is a name that `notifier deadletters lanes` shows. The record that stopped the lane is retried first. A lane
     that isn't stopped is not changed.

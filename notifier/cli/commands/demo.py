@@ -39,10 +39,16 @@ COLLAPSE_HELP = (
     "Collapse window in seconds; 0 turns collapsing off for accounts with at most 100,000 followers."
     "  [default: 20; by policy, 60, with --headless]"
 )
-FAULTS_HELP = (
-    f"Faults to inject, separated by commas: {', '.join(KINDS)}."
-    f" With --profile cluster also {', '.join(CLUSTER_KINDS)}."
+FAULT_LIST = "\n".join(
+    (
+        "\b\nFaults:",
+        *(f"  {kind}" for kind in KINDS),
+        "",
+        "\b\nFaults with --profile cluster:",
+        *(f"  {kind}" for kind in CLUSTER_KINDS),
+    )
 )
+"""List for the end of the help. In the text of an option, names would be broken at their hyphens."""
 LEAST_BURSTS = 20
 """Bursts that the demo must produce with default options."""
 
@@ -63,7 +69,8 @@ class Kinds(click.ParamType[tuple[str, ...]]):
 
 
 @click.command(
-    epilog=example(
+    epilog=f"{FAULT_LIST}\n\n"
+    + example(
         "notifier demo",
         "notifier demo --followers 1000000 --port 8090 --no-open --fresh",
         "notifier demo --headless --faults kill-worker,kill-pump --seed 7 --json",
@@ -101,14 +108,16 @@ class Kinds(click.ParamType[tuple[str, ...]]):
     default=None,
     help="Followers of the celebrity orion.  [default: a tenth of nova's; a quarter with --headless]",
 )
-@click.option("--mentions", type=click.IntRange(1), default=240, show_default=True, help="Number of mentions.")
+@click.option(
+    "--mentions", type=click.IntRange(1), default=240, show_default=True, help="Number of mentions. With --headless."
+)
 @click.option("--collapse", type=FiniteRange(0, 86400), default=None, help=COLLAPSE_HELP)
 @click.option(
     "--threshold",
     type=click.IntRange(1),
     default=1_000_000,
     show_default=True,
-    help="Followers of a celebrity, at least.",
+    help="Followers from which an account is a celebrity. With --headless.",
 )
 @click.option(
     "--seed",
@@ -117,7 +126,9 @@ class Kinds(click.ParamType[tuple[str, ...]]):
     show_default=True,
     help="Seed of the users and of the storm.",
 )
-@click.option("--faults", type=Kinds(), default=(), metavar="LIST", help=FAULTS_HELP)
+@click.option(
+    "--faults", type=Kinds(), default=(), metavar="LIST", help="Faults to inject, separated by commas; see below."
+)
 @click.option("--outage", type=DurationParam(), default="20s", show_default=True, help="Duration of each store-outage.")
 @click.option(
     "--keep",

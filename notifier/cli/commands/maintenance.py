@@ -16,10 +16,10 @@ from notifier.domain.errors import CacheUnavailable
 @click.command(epilog=example("notifier flush", "notifier flush --data notifier-demo"))
 @data_option
 def flush(*, data: Path | None) -> None:
-    """Empty the Redis that `notifier up` started. Nothing is lost.
+    """Empty the Redis that `notifier up` started. No notification is lost.
 
-    Inboxes read the store until the index is rebuilt, and lost tasks are queued again. An external Redis
-    (NOTIFIER_REDIS_URL) is left unchanged.
+    The inbox opens of the last minute and the counts of frequency caps are lost. Inboxes read the store until the
+    index is rebuilt, and lost tasks are queued again. An external Redis (NOTIFIER_REDIS_URL) is left unchanged.
     """
     from notifier.cli.context import require_folder
     from notifier.profiles import choose
@@ -45,7 +45,8 @@ PHASES = ("pre", "post")
     "--phase",
     type=click.Choice(PHASES),
     default=None,
-    help="pre: before new code starts, while old code serves; post: once no old code runs.  [default: both]",
+    help="pre: before new code starts, while old code serves; post: once no old code runs. Set it whenever a "
+    "service runs.  [default: both]",
 )
 @data_option
 @json_option

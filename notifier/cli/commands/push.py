@@ -76,7 +76,7 @@ class TestResult:
 
 @click.group(cls=CommandGroup, epilog=example("notifier push test --user u1"))
 def push() -> None:
-    """Test push alerts: `test`."""
+    """Send a test alert to a user's devices."""
 
 
 @push.command(epilog=example("notifier push test --user u1", 'notifier push test --user u1 --text "Is it you?" --json'))

@@ -67,7 +67,7 @@ def held(*, of: str | None, by: str | None, limit: int, data: Path | None, as_js
 @data_option
 @json_option
 def release(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_json: bool) -> None:
-    """Release held mentions. Each is delivered once, now, within its rate cap.
+    """Release held mentions. Each is delivered once, now, without alerts if its author's cap is used up.
 
     IDS are ids that `notifier reach held` shows, or at least their first six characters if they are unambiguous. Other
     held mentions of the account remain held, and a verdict `deny` that was set meanwhile takes precedence.

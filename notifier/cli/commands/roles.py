@@ -59,7 +59,7 @@ def api(host: str | None, port: int | None, number: int, parent: int | None, dat
 def pump(parent: int | None, data: Path | None) -> None:
     """Run only the pump, in one process.
 
-    Its loops are router, coordinators, indexers, dispatcher, reconciler and monitor.
+    Its loops are router, coordinators, retractor, indexers, dispatcher, reconciler and monitor.
     """
     from notifier.cli.context import system_of
     from notifier.cli.supervisor.pump_process import run

@@ -35,7 +35,7 @@ class ActiveSetFreshness(StrEnum):
     CURRENT = "ok"
     SNAPSHOT = "snapshot"
     """The roll-up is late. Only users who became active since the last round are missing."""
-    HELD = "held"
+    OFF = "off"
     """The roll-up is switched off, and the sets stay as loaded."""
 
 
@@ -97,7 +97,7 @@ def earliest_expiry_hour(kind: SetKind, hour: int, reach_days: int) -> int:
 def active_set_freshness(last: datetime | None, now: datetime, interval: timedelta) -> ActiveSetFreshness:
     """Return the freshness of the sets. `last` is the end of the last roll-up; None if the cache lost it."""
     if not interval:
-        return ActiveSetFreshness.HELD
+        return ActiveSetFreshness.OFF
     return (
         ActiveSetFreshness.CURRENT
         if last is not None and now - last <= MISSED_ROUNDS * interval

@@ -162,7 +162,7 @@ def activity_finding(ports: Ports, every: timedelta) -> DoctorFinding:
     Activity that was published before remains in use, whatever happens to the cache.
     """
     state, last = active_set_state(ports.active_hours, ports.clock, every)
-    if state is ActiveSetFreshness.HELD:
+    if state is ActiveSetFreshness.OFF:
         return DoctorFinding(name="activity", detail="Activity is not rolled up: tiers stay as loaded.", value=state)
     if state is ActiveSetFreshness.CURRENT:
         return DoctorFinding(name="activity", detail=f"Last roll-up at {last:%H:%M:%S} UTC.", value=state)

@@ -66,7 +66,9 @@ def file_options(at_once: int) -> Callable[[F], F]:
     "--since",
     type=click.DateTime(),
     default=None,
-    help="Time in UTC; followers see bursts that open from then on.  [default: always]",
+    metavar="TIME",
+    help="Time in UTC, like 2026-01-05 or 2026-01-05T12:00:00. Followers see bursts that open from then on.  "
+    "[default: always]",
 )
 @file_options(EDGES_AT_ONCE)
 def followers(since: datetime | None, **options: Any) -> None:

@@ -128,7 +128,7 @@ def _pools(view: TopView) -> Sequence[Sequence[object]]:
 
 
 def _seconds(late: float | None) -> str:
-    return "held" if late is None else f"{late:.1f} s"
+    return "parked" if late is None else f"{late:.1f} s"
 
 
 def _open_circuits(view: TopView) -> Sequence[Sequence[object]]:
@@ -155,7 +155,7 @@ def _running(view: TopView) -> Sequence[Sequence[object]]:
 
 def _percent(bars: Sequence[Bar], tier: str) -> str:
     tier_bar = next((bar for bar in bars if bar.tier == tier), None)
-    return "-" if tier_bar is None else f"{tier_bar.share:.0%}" + (" held" if tier_bar.held else "")
+    return "-" if tier_bar is None else f"{tier_bar.share:.0%}" + (" parked" if tier_bar.parked else "")
 
 
 def _bars(view: TopView, width: int) -> "Table":
@@ -194,7 +194,7 @@ def _bar(progress: Bar, bar: "RenderableType") -> "Table":
 
     result = Table.grid(padding=(0, 1, 0, 0))
     result.add_row(
-        bar, Text("held" if progress.held else f"{progress.share:4.0%}", style="yellow" if progress.held else "")
+        bar, Text("parked" if progress.parked else f"{progress.share:4.0%}", style="yellow" if progress.parked else "")
     )
     return result
 

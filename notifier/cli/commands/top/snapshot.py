@@ -33,7 +33,7 @@ class Bar:
     share: float
     """Share of the shards with followers that are written, or left to the pull path."""
     people: int
-    held: bool
+    parked: bool
     """Whether a throttle holds the remaining work."""
 
 
@@ -136,7 +136,7 @@ def _backlog_facts(snapshot: OverviewSnapshot, pool: Pool) -> Facts:
 
 
 def _burst_facts(burst: RunningBurst) -> Facts:
-    tiers = {bar.tier: {"share": round(bar.share, 3), "people": bar.people, "held": bar.held} for bar in burst.bars}
+    tiers = {bar.tier: {"share": round(bar.share, 3), "people": bar.people, "parked": bar.parked} for bar in burst.bars}
     return {"burst": burst.burst, "mentions": burst.mentions, "followers": burst.followers, "tiers": tiers}
 
 
@@ -167,7 +167,7 @@ def _tier_bar(tier_filling: TierProgress) -> Bar:
         tier=str(tier_filling.tier),
         share=sum(width for width, state in widths if state in ended) / total if total else 1.0,
         people=tier_filling.people,
-        held=any(state is State.PARKED for _, state in widths),
+        parked=any(state is State.PARKED for _, state in widths),
     )
 
 

@@ -88,7 +88,7 @@ def test_round_has_an_hour_to_read_after_any_clock_change(last: int, hour: int) 
         (NOON + 60 * MINUTE, MINUTE, ActiveSetFreshness.CURRENT),
         (NOON - 4 * MINUTE, MINUTE, ActiveSetFreshness.SNAPSHOT),
         (None, MINUTE, ActiveSetFreshness.SNAPSHOT),
-        (None, timedelta(0), ActiveSetFreshness.HELD),
+        (None, timedelta(0), ActiveSetFreshness.OFF),
     ],
 )
 def test_published_sets_become_a_snapshot_after_three_missed_rounds(

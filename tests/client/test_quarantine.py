@@ -1,4 +1,4 @@
-"""Events on which the service always fails are set aside and not lost."""
+"""Events on which the service always fails are quarantined and not lost."""
 
 import socket
 from datetime import timedelta
@@ -29,11 +29,11 @@ def statuses(receipts: list[EventReceipt]) -> dict[str, ReceiptStatus]:
 
 
 @pytest.mark.parametrize("position", [0, 1, 499, 700, MOST_EVENTS - 1])
-def test_bad_event_in_a_full_batch_is_set_aside_and_the_others_sent(position: int, tmp_path: Path) -> None:
+def test_bad_event_in_a_full_batch_is_quarantined_and_the_others_sent(position: int, tmp_path: Path) -> None:
     receipts: list[EventReceipt] = []
     bad_id = f"t{position}"
     with serving(*[fail_on(bad_id)] * 10_000) as service, client_of(service.url, Pauses()) as client:
-        outbox = Outbox(client, on_receipt=receipts.append, quarantine=Quarantine(tmp_path / "aside"))
+        outbox = Outbox(client, on_receipt=receipts.append, quarantine=Quarantine(tmp_path / "quarantine"))
         for number in range(MOST_EVENTS + 5):
             assert outbox.submit(event(f"t{number}"))
         assert outbox.close(WAIT_LIMIT) == ()
@@ -41,13 +41,13 @@ def test_bad_event_in_a_full_batch_is_set_aside_and_the_others_sent(position: in
     assert len(receipts) == len(by_id) == MOST_EVENTS + 5
     assert {id for id, status in by_id.items() if status is not ReceiptStatus.ACCEPTED} == {bad_id}
     [receipt] = [receipt for receipt in receipts if receipt.id == bad_id]
-    assert (receipt.status, receipt.is_accepted) == (ReceiptStatus.ASIDE, False)
+    assert (receipt.status, receipt.is_accepted) == (ReceiptStatus.QUARANTINED, False)
     assert "500 error" in str(receipt.refusal)
     sent_ids = [receipt.id for receipt in receipts if receipt.id != bad_id]
     assert sent_ids == [f"t{number}" for number in range(MOST_EVENTS + 5) if number != position]
 
 
-def test_several_bad_events_are_set_aside_in_order() -> None:
+def test_several_bad_events_are_quarantined_in_order() -> None:
     receipts: list[EventReceipt] = []
     with serving(*[fail_on("t3", "t4", "t9")] * 1_000) as service, client_of(service.url, Pauses()) as client:
         outbox = Outbox(client, on_receipt=receipts.append)
@@ -55,11 +55,15 @@ def test_several_bad_events_are_set_aside_in_order() -> None:
             outbox.submit(event(f"t{number}"))
         unsent = outbox.close(WAIT_LIMIT)
     assert [event_.id for event_ in unsent] == ["t3", "t4", "t9"]
-    assert [id for id, status in statuses(receipts).items() if status is ReceiptStatus.ASIDE] == ["t3", "t4", "t9"]
+    assert [id for id, status in statuses(receipts).items() if status is ReceiptStatus.QUARANTINED] == [
+        "t3",
+        "t4",
+        "t9",
+    ]
     assert len(receipts) == 12
 
 
-def test_temporary_failure_sets_nothing_aside() -> None:
+def test_temporary_failure_quarantines_nothing() -> None:
     receipts: list[EventReceipt] = []
     with serving(*[FAIL] * 12) as service, client_of(service.url, Pauses()) as client:
         outbox = Outbox(client, on_receipt=receipts.append)
@@ -70,7 +74,7 @@ def test_temporary_failure_sets_nothing_aside() -> None:
 
 
 @pytest.mark.parametrize("outage", [problem(503, "unavailable"), problem(502, "bad_gateway")])
-def test_service_outage_sets_nothing_aside(outage: Reply) -> None:
+def test_service_outage_quarantines_nothing(outage: Reply) -> None:
     receipts: list[EventReceipt] = []
     with serving(*[outage] * 200) as service, client_of(service.url, Pauses()) as client:
         outbox = Outbox(client, on_receipt=receipts.append)
@@ -80,7 +84,7 @@ def test_service_outage_sets_nothing_aside(outage: Reply) -> None:
     assert statuses(receipts) == {"t1": ReceiptStatus.ACCEPTED, "t2": ReceiptStatus.ACCEPTED}
 
 
-def test_setting_aside_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_quarantining_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with serving(*[fail_on("t1")] * 100) as service, client_of(service.url, Pauses()) as client:
         outbox = Outbox(client)
         outbox.submit(event("t1"))
@@ -88,7 +92,7 @@ def test_setting_aside_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert "event t1 is quarantined until it is sent again manually: error: The service failed" in caplog.text
 
 
-def test_events_aside_in_memory_count_in_the_capacity_and_are_returned() -> None:
+def test_quarantined_events_in_memory_count_in_the_capacity_and_are_returned() -> None:
     with serving(*[fail_on("t1")] * 100) as service, client_of(service.url, Pauses()) as client:
         outbox = Outbox(client, capacity=1)
         assert outbox.submit(event("t1"))
@@ -100,8 +104,8 @@ def test_events_aside_in_memory_count_in_the_capacity_and_are_returned() -> None
         assert not outbox.submit(event("t2"))
 
 
-def test_events_aside_survive_the_process_and_can_be_resent(tmp_path: Path) -> None:
-    path, receipts = tmp_path / "kept" / "aside", list[EventReceipt]()
+def test_quarantined_events_survive_the_process_and_can_be_resent(tmp_path: Path) -> None:
+    path, receipts = tmp_path / "kept" / "quarantine", list[EventReceipt]()
     bad_event = event("t1", text="héllo", mentions=("nova", "vega"), protected=True)
     with serving(*[fail_on("t1")] * 100) as service, client_of(service.url, Pauses()) as client:
         outbox = Outbox(client, quarantine=Quarantine(path))
@@ -123,20 +127,20 @@ def test_events_aside_survive_the_process_and_can_be_resent(tmp_path: Path) -> N
 
 def test_resent_event_that_fails_again_is_kept_once(tmp_path: Path) -> None:
     with serving(*[fail_on("t1")] * 200) as service, client_of(service.url, Pauses()) as client:
-        outbox = Outbox(client, quarantine=Quarantine(tmp_path / "aside"))
+        outbox = Outbox(client, quarantine=Quarantine(tmp_path / "quarantine"))
         outbox.submit(event("t1"))
         outbox.flush(WAIT_LIMIT)
         assert outbox.retry_quarantined() == 1
         assert outbox.close(WAIT_LIMIT) == ()
-    assert [event_.id for event_ in Quarantine(tmp_path / "aside").events()] == ["t1"]
+    assert [event_.id for event_ in Quarantine(tmp_path / "quarantine").events()] == ["t1"]
 
 
-def test_event_stays_in_the_outbox_when_the_aside_file_cannot_be_written(
+def test_event_stays_in_the_outbox_when_the_quarantine_file_cannot_be_written(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("")
     with serving(*[fail_on("t1")] * 70) as service, client_of(service.url, Pauses()) as client:
-        outbox = Outbox(client, quarantine=Quarantine(tmp_path / "file" / "aside"))
+        outbox = Outbox(client, quarantine=Quarantine(tmp_path / "file" / "quarantine"))
         outbox.submit(event("t1"))
         assert outbox.close(WAIT_LIMIT) == ()
     assert "can't quarantine event t1; it is sent again" in caplog.text
@@ -146,21 +150,21 @@ MALFORMED_LINES = ["{}", "[]", "1", "no JSON", '{"at": "2026-01-01T00:00:00+00:0
 
 
 @pytest.mark.parametrize("line", MALFORMED_LINES)
-def test_malformed_aside_file_cannot_be_read(line: str, tmp_path: Path) -> None:
-    (tmp_path / "aside").write_text(f"{line}\n")
+def test_malformed_quarantine_file_cannot_be_read(line: str, tmp_path: Path) -> None:
+    (tmp_path / "quarantine").write_text(f"{line}\n")
     with pytest.raises(ValueError, match=r"not an event|Expecting value"):
-        Quarantine(tmp_path / "aside").events()
+        Quarantine(tmp_path / "quarantine").events()
 
 
 @pytest.mark.parametrize("line", MALFORMED_LINES)
-def test_malformed_aside_file_blocks_only_the_bad_event(line: str, tmp_path: Path) -> None:
+def test_malformed_quarantine_file_blocks_only_the_bad_event(line: str, tmp_path: Path) -> None:
     receipts: list[EventReceipt] = []
-    (tmp_path / "aside").write_text(f"{line}\n")
+    (tmp_path / "quarantine").write_text(f"{line}\n")
     with serving(accept, *[fail_on("t2")] * 60) as service, client_of(service.url, Pauses()) as client:
-        outbox = Outbox(client, on_receipt=receipts.append, quarantine=Quarantine(tmp_path / "aside"))
+        outbox = Outbox(client, on_receipt=receipts.append, quarantine=Quarantine(tmp_path / "quarantine"))
         outbox.submit(event("t1"))
         assert outbox.flush(timedelta(seconds=5)) == ()
         outbox.submit(event("t2"))
         assert outbox.close(WAIT_LIMIT) == ()  # the service has recovered by now
     assert statuses(receipts) == {"t1": ReceiptStatus.ACCEPTED, "t2": ReceiptStatus.ACCEPTED}
-    assert (tmp_path / "aside").read_text() == f"{line}\n"
+    assert (tmp_path / "quarantine").read_text() == f"{line}\n"
