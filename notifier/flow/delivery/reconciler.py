@@ -66,7 +66,7 @@ class Reconciler:
     open_bursts: set[BurstKey] = field(default_factory=set)
     """Bursts that were open in the last round. The next round checks the ones that were closed since."""
     generation: str | None = None
-    """Generation of the pull index after this process has rebuilt it. Another generation means that Redis lost it."""
+    """Generation of the pull index after this process rebuilt it. The index needs a rebuild once this changes."""
     compared_at: datetime | None = None
     """Start of the last comparison: the index then had everything that the store held."""
     counted_at: datetime | None = None
