@@ -84,5 +84,5 @@ def build_activity_roll_up(system: System) -> RollUp:
         leadership=build_leadership(system, "rollup", 2 * settings.roll_up_every),
         clock=ports.clock,
         metrics=system.metrics,
-        reach=settings.p2_days,
+        p2_days=settings.p2_days,
     )

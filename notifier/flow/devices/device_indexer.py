@@ -99,7 +99,8 @@ class DeviceIndexer:
 
         A bitmap is skipped only if each record registers a device that its member already had, the usual case. Any
         other bitmap is written even if it is unchanged. The write stores our token, so the late write of an older
-        reader loses. Such a late write can reach a skipped bitmap only for a record that this reader handles, too.
+        reader loses. If an older reader still changes a skipped bitmap, this reader also gets the record of that
+        change, and writes the bitmap then.
         """
         updates = [(record.update.member, record.is_known_holder) for record in records if record.update is not None]
         was_holder = dict(updates) | {member: False for member, is_known_holder in updates if not is_known_holder}
