@@ -78,14 +78,14 @@ class DeviceWorld:
     def device_records(self) -> list[Logged]:
         """Return all device records of the log, partition by partition."""
         return [
-            Logged(partition=name, offset=offset, log_record=device_record)
+            Logged(partition=name, offset=offset, record=device_record)
             for name, records in sorted(self.log.partitions.items())
             for offset, device_record in enumerate(records)
             if device_record.stream == topics.DEVICES
         ]
 
     def rebuild_order(self, shard: int) -> Logged:
-        return Logged(partition="devices/0", offset=0, log_record=log_record(DeviceRecord(rebuild_shard=shard)))
+        return Logged(partition="devices/0", offset=0, record=log_record(DeviceRecord(rebuild_shard=shard)))
 
     def index_all(self) -> None:
         """Index the whole log again with one reader, including records that were read before."""
