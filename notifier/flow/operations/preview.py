@@ -84,7 +84,7 @@ class Preview:
     def _preview_account(
         self, event: Event, name: UserId, known: ModerationFacts, on_start: Callable[[int], Advance]
     ) -> AccountPreview:
-        verdict = known.verdict(event, name, lambda: True, released=False)
+        verdict = known.decide(event, name, lambda: True, released=False)
         if isinstance(verdict, MentionRefusal):
             return AccountPreview(account=name, refusal=verdict)
         subject = Subject(Kind.MENTION, name)
