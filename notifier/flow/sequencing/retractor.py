@@ -24,9 +24,9 @@ class Retractor:
     def __call__(self, records: Sequence[Logged]) -> None:
         """Settle the retractions of the records, then erase what settlement does not reach.
 
-        The order is: store the retractions; settle a batch of bursts, announce it, and repeat; erase. The records are
+        The order is: store the retractions; settle and announce batch after batch of bursts; erase. The records are
         committed last, so a crash between any two effects repeats all of them, here or in another process. Every effect
-        is idempotent. The gateway has already settled most retractions; then only the rest is left to do.
+        is idempotent. The gateway has usually settled most bursts before.
         """
         retractions = [unpack(Retraction, logged.record.value) for logged in records]
         try:
@@ -41,6 +41,6 @@ class Retractor:
     def _announce(self, settled: Collection[BurstKey]) -> None:
         """Publish the bursts to open streams, including those that another process settled.
 
-        That process may have crashed before announcing them. A listener ignores a version that it has already seen.
+        The other process may have crashed before announcing them. Listeners ignore a version that they have seen.
         """
         self.live_publisher.publish([*self.bursts.read(settled).values()])
