@@ -128,11 +128,11 @@ def test_buffer_evicts_least_recent_burst_and_reports_completeness() -> None:
     first, second, third = burst(1), burst(2), burst(3)
     for number, update in enumerate((first, second, grown(first), third), start=1):
         buffer.put(update, NOON + timedelta(seconds=number))
-    assert [kept.key.seq for kept in buffer.after(NOON)] == [3, 1]
-    assert buffer.known(second.key) is None
+    assert [kept.key.seq for kept in buffer.received_since(NOON)] == [3, 1]
+    assert buffer.get(second.key) is None
     assert buffer.since is not None
     assert NOON + timedelta(seconds=2) < buffer.since < NOON + timedelta(seconds=3)
-    assert list(buffer.after(NOON + timedelta(seconds=3))) == [third, grown(first)]
+    assert list(buffer.received_since(NOON + timedelta(seconds=3))) == [third, grown(first)]
 
 
 def test_burst_waits_once_with_its_latest_text_and_stays_a_row() -> None:
