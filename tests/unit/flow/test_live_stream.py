@@ -12,7 +12,7 @@ from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.flow.inbox.page import Badge, InboxView, Item
 from notifier.flow.live.stream import (
-    MAX_QUEUED,
+    MAX_QUEUED_BURSTS,
     RecentBurstBuffer,
     Stream,
     StreamEvent,
@@ -163,8 +163,8 @@ def test_reset_drops_waiting_events_and_repeats_the_badge() -> None:
 def test_stream_that_is_too_far_behind_is_cut_off() -> None:
     slow, aborted = stream(), list[bool]()
     slow.abort = lambda: aborted.append(True)
-    for seq in range(1, MAX_QUEUED + 1):
+    for seq in range(1, MAX_QUEUED_BURSTS + 1):
         slow.put(StreamEvent.ROW, burst(seq))
     assert not slow.is_cut_off
-    slow.put(StreamEvent.ROW, burst(MAX_QUEUED + 1))
+    slow.put(StreamEvent.ROW, burst(MAX_QUEUED_BURSTS + 1))
     assert (slow.is_cut_off, aborted) == (True, [True])
