@@ -107,8 +107,8 @@ class DeviceRegistry:
     def remove_rejected(self, rejected: Mapping[Device, datetime | None]) -> int:
         """Remove devices that their provider rejected. Return how many were removed.
 
-        `rejected` maps each device, as it was when the alert was sent, to the time from which the provider rejects it,
-        if the provider names one. Devices registered after that time stay.
+        `rejected` has each device as it was when the alert was sent, and the time since when the provider rejects it,
+        or None. Devices registered after that time stay.
         """
         now = self.clock.now()
         removals = [

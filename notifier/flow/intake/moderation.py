@@ -93,8 +93,8 @@ class ModerationLookup:
     def __call__(self, events: Sequence[Event]) -> ModerationFacts:
         """Read the facts for a batch of events, in three lookups.
 
-        The batch costs one more lookup if an author has an operator's limit, and one more if an account accepts
-        mentions only from accounts that it follows. Raises StoreUnavailable.
+        One more lookup is needed if an author has an operator's limit. So is one if an account accepts mentions only
+        from accounts that it follows. Raises StoreUnavailable.
         """
         accounts = self.directory.accounts({user for event in events for user in (event.author, *event.mentioned)})
         mentioned = {account.member for event in events for user in event.mentioned if (account := accounts.get(user))}
