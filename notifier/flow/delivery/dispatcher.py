@@ -1,7 +1,7 @@
 """Dispatcher: fills each pool's queue from the ledger and re-queues lost slices.
 
-A lease lets one process dispatch at a time. Its in-memory state can be rebuilt from the ledger, which a new leader does
-in its first rounds.
+A lease lets one process dispatch at a time. The dispatcher's in-memory state can be rebuilt from the ledger; a new
+leader does that in its first rounds.
 """
 
 import logging
@@ -32,7 +32,8 @@ READ_INTERVAL = timedelta(milliseconds=100)
 LIST_INTERVAL = timedelta(seconds=1)
 """Interval for listing all open bursts; rounds in between list only recently opened ones."""
 RECENTLY_OPENED = timedelta(seconds=2)
-"""Age up to which each round lists a burst. A burst whose plan is stored later is found when all are listed."""
+"""Each round lists bursts up to this age. By then a burst has its plan, or got a new opening time. Any other burst is
+found when all open bursts are listed."""
 MAX_READ_PER_ROUND = 256
 """Maximum of listed bursts that one round reads for the first time: a backlog must not delay the newest bursts."""
 MAX_WOKEN_PER_ROUND = 32

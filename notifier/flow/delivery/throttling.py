@@ -114,7 +114,7 @@ class LoadMonitor:
     def _read_load(self, before: datetime) -> Readings:
         now, backlog = self.clock.now(), self.backlog_report.read()
         return Readings(
-            # The time since `before` covers the lease's write. It is small and durable, so it measures the store.
+            # Taking the lease is a small durable write, so its duration measures the store's latency.
             store_latency=now - before,
             queued=self.queue.depth(Pool.P0) + self.queue.depth(Pool.P1),
             backlog_ages={

@@ -82,8 +82,8 @@ class DeviceRegistry:
         )
         takeovers = list[DeviceRemoval]()
         if previous is not None and not previous.is_removed and previous.member != member:
-            # In a record of its own, since another writer may handle the earlier holder's bitmap. And before the
-            # registration: once the new member has the device, a retry could not identify the earlier holder.
+            # Append the removal in a record of its own: another writer may handle the earlier holder's bitmap. Append
+            # it first: once the new member has the device, a retry could not identify the earlier holder.
             takeovers = [removal_for_takeover(previous, id, device.registered_at)]
             self.log.append(log_records(takeovers))
         self._append_and_write(

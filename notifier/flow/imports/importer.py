@@ -58,7 +58,7 @@ class Import(Generic[S]):
     """Retries a step during an outage. Without it an outage ends the import."""
 
     def read(self, source: Iterable[S], advance: Advance = lambda _: None) -> None:
-        """Read the source. Rows of an earlier attempt are no longer in it."""
+        """Read the source, which starts after the rows that an earlier attempt has read."""
         for rows in source:
             self._attempt(partial(self._read, rows))
             advance(len(rows))

@@ -94,8 +94,8 @@ class RollUp:
             self.last_hour, self.hash_by_hour_and_shard = None, {}
             return
         # Begin the epoch before the read-modify-write: a deposed leader has a lower fencing token, so its late writes
-        # lose. They still succeed for a bitmap that this round does not write. Then the bitmap is equal, or also has
-        # members that became inactive while the deposed leader stalled; the next rebuild removes them.
+        # lose. A late write still succeeds for a bitmap that this round leaves unchanged. It writes equal bits, or also
+        # members that became inactive while the deposed leader stalled; the next rebuild removes these.
         token = fencing_token(self.epochs.begin("rollup"))
         hour, hours = hour_of(now), hours_to_read(now, self.last_hour, ACTIVITY_KEPT_FOR)
         self._report_lost_activity()
