@@ -22,7 +22,8 @@ MAX_BUFFERED_BURSTS = 10_000
 MAX_QUEUED_BURSTS = 100
 """Maximum of bursts in a stream's queue. A client that is further behind is cut off, and loads its page again."""
 PAGE_SIZE = 20
-"""Updates sent at once, at most. For more of them the client loads its page again, which takes one request."""
+"""Maximum of events queued for a client that reconnects, and of bursts with changed marks. For more of them the client
+loads its page again, which takes one request."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
 

@@ -47,8 +47,8 @@ class Coordinator:
             completed = won | (set(heads) - {head.subject for head in changed_heads})
             remaining = {subject: mentions for subject, mentions in remaining.items() if subject not in completed}
         # Check again after writing: a retraction stored meanwhile cannot have found these mentions. A crash before this
-        # line repeats the batch, which returns here with all of its mentions. That includes mentions written before the
-        # crash, which `_apply_retractions` now treats as retracted before they arrived.
+        # line repeats the batch, which returns here with all of its mentions. Some may be written before the crash and
+        # retracted after it. `_apply_retractions` then treats these as retracted before they arrived.
         self.settlement.resettle([record.mention for record in logged_mentions])
 
     def _apply_retractions(self, records: Sequence[LoggedMention]) -> Sequence[LoggedMention]:

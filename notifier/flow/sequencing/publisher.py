@@ -35,7 +35,7 @@ def plan_burst(sets: MemberSets, burst: Burst, platforms: Collection[Platform]) 
 
 
 MAX_RESTAMPS = 5
-"""How often a late burst gets a new opening time (is re-stamped). Then it is published although it is late."""
+"""Maximum of new opening times (re-stamps) per late burst. After that, the burst is published although it is late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,8 @@ class Retractor:
             for settled in self.settlement.settle_in_batches(retractions):
                 self._announce(settled)
         except Poison:
-            # The head of a burst is unreadable, so its record becomes a dead letter and is not read again: erase now.
+            # The head of a burst is unreadable, so the retraction's record becomes a dead letter and is not read again.
+            # So erase now.
             self.erasure.erase(retractions)
             raise
         self.erasure.erase(retractions)
