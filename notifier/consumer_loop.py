@@ -113,7 +113,7 @@ class Pump:
         id = f"{record.partition}/{record.offset}"
         # Count the dead letter durably before writing it. A crash in between repeats the record, which is counted once.
         # In the other order each restart could bury one more record than the limit.
-        if not self.guard.admit_death(id, f"{type(cause).__name__}: {cause}"):
+        if not self.guard.admit_dead_letter(id, f"{type(cause).__name__}: {cause}"):
             raise LaneStopped(f"Lane: {self.guard.lane}.")
         LOGGER.error("%s: %s/%d is poison: %s", self.name, record.partition, record.offset, cause)
         letter = DeadLetter(

@@ -18,7 +18,7 @@ from notifier.devkit.fixture.load import bitmaps, head
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import count, encode
 from notifier.domain.audience.tiers import SetKind, Tier, divide
-from notifier.flow.delivery.row_writer import SHARDS_AT_ONCE
+from notifier.flow.delivery.row_writer import SHARDS_PER_WRITE
 from notifier.ports.audience import MemberSets, ShardBlob
 from notifier.profiles import choose
 
@@ -43,8 +43,8 @@ class BitmapSource:
 
     def tiers(self) -> Tiers:
         counts = Counter[Tier]()
-        for first in range(0, self.world.shards, SHARDS_AT_ONCE):
-            shards = range(first, min(first + SHARDS_AT_ONCE, self.world.shards))
+        for first in range(0, self.world.shards, SHARDS_PER_WRITE):
+            shards = range(first, min(first + SHARDS_PER_WRITE, self.world.shards))
             for live in self.sets.live(self.world.subject(0), shards):
                 divided = divide(live, first_of_day=True, rows_for_dormant=False)
                 counts.update({tier: count(bits) for tier, bits in divided.tiers.items()})

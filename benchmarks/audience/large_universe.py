@@ -24,7 +24,7 @@ from notifier.domain.audience.tiers import TIERS, ShardSets
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.plan import make_plan
 from notifier.domain.ids import BurstKey
-from notifier.flow.delivery.row_writer import SHARDS_AT_ONCE
+from notifier.flow.delivery.row_writer import SHARDS_PER_WRITE
 from notifier.ports.audience import MemberSets
 from notifier.profiles import choose
 
@@ -136,8 +136,8 @@ def _plan(sets: MemberSets, burst: Burst) -> None:
 def _take_all_snapshots(sets: MemberSets, burst: Burst, world: World, divided: list[Cost]) -> None:
     """Compute the snapshots as workers do, a run of shards at a time. Nothing is kept of a run when the next begins."""
     reached = 0
-    for first in range(0, world.shards, SHARDS_AT_ONCE):
-        shards = range(first, min(first + SHARDS_AT_ONCE, world.shards))
+    for first in range(0, world.shards, SHARDS_PER_WRITE):
+        shards = range(first, min(first + SHARDS_PER_WRITE, world.shards))
         live = sets.live(burst.key.subject, shards)
         counts: list[int] = []
         divided.append(cost(partial(_take_snapshots, burst, shards, live, counts)))

@@ -174,7 +174,7 @@ class DeliveryBed:
                 slice=slice_, attempt=1, owner="snapshot-writer", claimed_at=now, until=now + SNAPSHOTS_WITHIN
             )
             hold = SliceLease(claim, self.work.claims, self.clock)
-            took += cost(partial(deque, self.delivery.parts(burst, slice_.shards, slice_.tier, hold), 0))
+            took += cost(partial(deque, self.delivery.read_snapshots(burst, slice_.shards, slice_.tier, hold), 0))
         return took
 
     def deliver(self, slices: list[Slice]) -> None:

@@ -16,7 +16,7 @@ from notifier.adapters.valkey import ValkeyServer
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Lane, Subject, UserId
-from notifier.flow.delivery.reconciler import REBUILD_WINDOW, pages
+from notifier.flow.delivery.reconciler import REBUILD_WINDOW, burst_pages
 from notifier.ports.bursts import Bursts, RecentBursts
 
 SUBJECTS = 2_000
@@ -92,7 +92,7 @@ def _subject(number: int) -> Subject:
 def _rebuild(index: RedisPullIndex, recent: RecentBursts, now: datetime) -> None:
     """Rebuild as the reconciler does."""
     index.generation()
-    index.record_rebuild(pages(recent, now - REBUILD_WINDOW), now - REBUILD_WINDOW, now)
+    index.record_rebuild(burst_pages(recent, now - REBUILD_WINDOW), now - REBUILD_WINDOW, now)
 
 
 async def _require_whole(url: str, clock: SystemClock) -> None:

@@ -112,7 +112,7 @@ def build_container(
     threads = RequestThreads()
     # The retractor republishes the gateway's retractions, so this process misses none. Without this line each new API
     # process would make all open pages reload.
-    system.live_publisher.has_missed = False
+    system.live_publisher.has_missed_updates = False
     opaque = OpaqueIds.of(keys)
     renderer = Renderer(opaque=opaque, hits=CacheHits(metrics.inbox_cache, "items"))
     observers = _observers(system, reads, pause)

@@ -25,9 +25,9 @@ LOGGER = logging.getLogger("notifier.lanes")
 READ_INTERVAL = timedelta(seconds=1)
 """Maximum delay until this process notices a stop or a resume by another process."""
 WRITE_INTERVAL = timedelta(seconds=10)
-"""Interval between writes of successes while deaths are in the window. Without deaths nothing is written."""
-MAX_SWAPS = 16
-"""Maximum of swaps lost to other processes. Few processes share a lane, and one of them wins each round."""
+"""Interval between writes of successes while the window has dead letters. Without dead letters nothing is written."""
+MAX_ATTEMPTS = 16
+"""Compare-and-sets before giving up. Few processes share a lane, and each time one of them succeeds."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,9 +47,10 @@ class LaneGuard:
     tally: LaneTally | None = None
     """The last tally that was read or written; None before the first read."""
     successes: int = 0
-    """Records handled since then that are not in the tally yet."""
+    """Handled records that are not in the stored tally yet."""
     read_at: datetime | None = None
     added_at: datetime | None = None
+    """When successes were last added to the stored tally."""
 
     def check(self) -> LaneStop | None:
         """Return the stop of the lane, or None. The store is read at most once a second.
@@ -63,7 +64,7 @@ class LaneGuard:
         return self._read().stop
 
     def record_successes(self, count: int) -> None:
-        """Count handled records. Never raises: a success that is not written only makes the window longer."""
+        """Count handled records. Raises no outage: a success that is not written only makes the window longer."""
         if not self.limit.is_enabled:
             return
         self.successes += count
@@ -74,21 +75,21 @@ class LaneGuard:
         with suppress(*OUTAGES):  # fails open: they are added later
             self._change(self._with_successes)
 
-    def admit_death(self, record: str, cause: str) -> bool:
+    def admit_dead_letter(self, record: str, cause: str) -> bool:
         """Count the death of a record, or stop the lane. Return whether the record may become a dead letter.
 
         Call this before the dead letter is written. The count is durable on return, so no crash or restart lets more
-        records become dead letters than the limit allows. After a crash before the letter the record is repeated, and
-        counts once. Raises StoreUnavailable or Full.
+        records become dead letters than the limit allows. After a crash in between the record fails again, but counts
+        only once. Raises StoreUnavailable or Full.
         """
 
-        def counted(tally: LaneTally) -> LaneTally:
+        def with_death(tally: LaneTally) -> LaneTally:
             now = self.clock.now()
             return count_death(
                 self._with_successes(tally), self.limit, record=record, cause=cause, stopped_by=self.owner, at=now
             )
 
-        return self._change(counted).stop is None
+        return self._change(with_death).stop is None
 
     def _with_successes(self, tally: LaneTally) -> LaneTally:
         return count_successes(tally, self.limit, self.successes)
@@ -96,15 +97,15 @@ class LaneGuard:
     def _change(self, change: Callable[[LaneTally], LaneTally]) -> LaneTally:
         """Apply the change to the tally by compare-and-set; return the tally that is stored afterwards."""
         current = self.tally or self._read()
-        for _ in range(MAX_SWAPS):
+        for _ in range(MAX_ATTEMPTS):
             changed = change(current)
             if changed == current:  # stopped, already counted, or no limit
-                return self._adopt(current)
-            wanted = replace(changed, version=current.version + 1)
-            current = self.tallies.swap(wanted)
-            if current == wanted:
+                return self._set_tally(current)
+            new = replace(changed, version=current.version + 1)
+            current = self.tallies.swap(new)
+            if current == new:
                 self.successes = 0
-                return self._adopt(current)
+                return self._set_tally(current)
         raise StoreUnavailable(f"Other processes keep changing the tally of {self.lane}.")
 
     def _read(self) -> LaneTally:
@@ -113,22 +114,25 @@ class LaneGuard:
         except StoreUnavailable:
             if self.tally is None:  # fails closed: the lane may be stopped
                 raise
-            return self.tally  # fails open: without the store no dead letter can be written
+            return self.tally  # fails open: while the store is down, no dead letter can be written either
         # A plain read may be older than what this process has written.
-        return self._adopt(stored if self.tally is None else max(stored, self.tally, key=lambda tally: tally.version))
+        return self._set_tally(
+            stored if self.tally is None else max(stored, self.tally, key=lambda tally: tally.version)
+        )
 
-    def _adopt(self, tally: LaneTally) -> LaneTally:
-        before, self.tally = self.tally.stop if self.tally else None, tally
+    def _set_tally(self, tally: LaneTally) -> LaneTally:
+        """Keep the tally; log if it stops or resumes the lane."""
+        previous_stop, self.tally = self.tally.stop if self.tally else None, tally
         self.metrics.lane_stopped.labels(self.lane).set(tally.stop is not None)
-        if tally.stop is not None and tally.stop != before:
+        if tally.stop is not None and tally.stop != previous_stop:
             self._log_stop(tally.stop)
-        elif tally.stop is None and before is not None:
+        elif tally.stop is None and previous_stop is not None:
             self.successes = 0  # a new window begins
             LOGGER.warning("lane %s was resumed", self.lane, extra={"lane": self.lane})
         return tally
 
     def _log_stop(self, stop: LaneStop) -> None:
-        """Log each stop once per process: the lane is checked every second."""
+        """Log the stop. Callers log each stop once per process, since the lane is checked every second."""
         LOGGER.error(
             "lane %s is stopped by its dead-letter limit: %s; stopped at %s: %s",
             self.lane,

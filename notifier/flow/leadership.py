@@ -17,10 +17,10 @@ class Leadership:
     def is_leader(self, now: datetime) -> bool:
         """Return whether this process leads; False while another process holds the lease.
 
-        Two processes can both believe that they lead only if one stalls for longer than the term within a round. So
-        every effect of a leader is either written once or idempotent.
+        Two processes can both believe that they lead only if one of them stalls within a round for longer than the
+        term. So every effect of a leader is either written once or idempotent.
         """
         if self.until is None or now >= self.until - self.term * 2 / 3:
-            held = self.leases.acquire(self.name, self.owner, now, self.term)
-            self.until = now + self.term if held else None
+            acquired = self.leases.acquire(self.name, self.owner, now, self.term)
+            self.until = now + self.term if acquired else None
         return self.until is not None

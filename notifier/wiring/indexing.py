@@ -6,7 +6,7 @@ The `holds` callback of an indexer returns whether the indexer still owns its pa
 from collections.abc import Callable
 
 from notifier.flow.accounts.account_indexer import AccountIndexer
-from notifier.flow.devices.device_indexer import DepartedAccounts, DeviceIndexer
+from notifier.flow.devices.device_indexer import DepartedAccountDevices, DeviceIndexer
 from notifier.flow.devices.registry import DeviceRegistry
 from notifier.flow.indexing.activity import ActivityIndexer, RollUp
 from notifier.flow.indexing.bitmaps import Bitmaps
@@ -52,7 +52,7 @@ def build_device_indexer(system: System, owns_records: Callable[[], bool]) -> De
     ports = system.ports
     return DeviceIndexer(
         devices=ports.devices,
-        departed_accounts=DepartedAccounts(directory=ports.directory, retractions=ports.retractions),
+        departed_accounts=DepartedAccountDevices(directory=ports.directory, retractions=ports.retractions),
         sets=ports.sets,
         epochs=ports.epochs,
         metrics=system.metrics,
@@ -84,5 +84,5 @@ def build_activity_roll_up(system: System) -> RollUp:
         leadership=build_leadership(system, "rollup", 2 * settings.roll_up_every),
         clock=ports.clock,
         metrics=system.metrics,
-        reach=settings.p2_days,
+        p2_days=settings.p2_days,
     )

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from notifier.config import Settings
 from notifier.domain.audience.tiers import TierRule
-from notifier.flow.indexing.tier_rule import tier_rule
+from notifier.flow.indexing.tier_rule import load_tier_rule
 from notifier.flow.lane_guard import LaneGuards
 from notifier.flow.leadership import Leadership
 from notifier.flow.sequencing.live_publisher import LivePublisher
@@ -38,7 +38,7 @@ def build_system(*, ports: Ports, settings: Settings, metrics: Metrics, owner: s
         settings=settings,
         metrics=metrics,
         owner=owner,
-        tier_rule=tier_rule(settings.tier_rule),
+        tier_rule=load_tier_rule(settings.tier_rule),
         live_publisher=LivePublisher(bus=ports.bus),
     )
 

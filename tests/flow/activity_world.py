@@ -51,7 +51,7 @@ class World:
     def job(self, owner: str = "a", reach: int = 30, **ports: Any) -> RollUp:
         own: dict[str, Any] = {name: ports.get(name, getattr(self, name)) for name in PORTS}
         leadership = Leadership(leases=self.leases, name="rollup", owner=owner, term=2 * MINUTE)
-        return RollUp(leadership=leadership, metrics=self.metrics, reach=reach, **own)
+        return RollUp(leadership=leadership, metrics=self.metrics, p2_days=reach, **own)
 
     def visit(self, *users: int, back: timedelta = timedelta(0)) -> None:
         hour = hour_of(self.clock.now() - back)

@@ -10,8 +10,8 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import Address, Device, DeviceRecord, FirebaseToken
-from notifier.flow.devices.device_indexer import DepartedAccounts, DeviceIndexer
-from notifier.flow.devices.registry import DeviceRegistry, record
+from notifier.flow.devices.device_indexer import DepartedAccountDevices, DeviceIndexer
+from notifier.flow.devices.registry import DeviceRegistry, log_record
 from notifier.metrics import Metrics
 from notifier.ports.directory import DirectoryEntry
 from notifier.ports.event_log import Logged
@@ -55,7 +55,7 @@ class DeviceWorld:
 
     def indexer(self, **ports: Any) -> DeviceIndexer:
         own: dict[str, Any] = {"devices": self.devices, "sets": self.sets, "epochs": self.epochs}
-        departed = DepartedAccounts(directory=self.directory, retractions=self.retractions)
+        departed = DepartedAccountDevices(directory=self.directory, retractions=self.retractions)
         return DeviceIndexer(
             departed_accounts=departed,
             metrics=self.metrics,
@@ -85,7 +85,7 @@ class DeviceWorld:
         ]
 
     def rebuild_order(self, shard: int) -> Logged:
-        return Logged(partition="devices/0", offset=0, record=record(DeviceRecord(rebuild_shard=shard)))
+        return Logged(partition="devices/0", offset=0, record=log_record(DeviceRecord(rebuild_shard=shard)))
 
     def index_all(self) -> None:
         """Index the whole log again with one reader, including records that were read before."""

@@ -50,7 +50,7 @@ def test_number_of_cached_sizes_is_bounded() -> None:
     )
     for number in range(10_000):
         sizes(named(f"u{number}"))
-    assert len(sizes._known) == 100
+    assert len(sizes._entries) == 100
 
 
 def test_celebrity_between_the_thresholds_keeps_its_lane() -> None:

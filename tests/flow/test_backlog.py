@@ -76,7 +76,7 @@ def test_new_leader_serves_newest_burst_before_reading_the_backlog() -> None:
     stage.mention("nova")
     ledger = Counted(stage.state.ledger)
     new_dispatcher = build_dispatcher(stage.system(ledger=ledger))
-    new_dispatcher.read_at_once = 2
+    new_dispatcher.max_read_per_round = 2
     new_dispatcher()
     assert stage.bursts(NOVA)[-1] in new_dispatcher.backlog.progress
     assert len(new_dispatcher.backlog.progress) < len(stage.state.ledger.open_bursts())

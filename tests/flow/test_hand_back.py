@@ -7,7 +7,7 @@ from datetime import timedelta
 from notifier.domain.audience.inbox_rows import InboxRows
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import TIME_SHARE, Done, Retry, Slice, Step
-from notifier.flow.delivery.row_writer import SHARDS_AT_ONCE
+from notifier.flow.delivery.row_writer import SHARDS_PER_WRITE
 from notifier.ports.inbox import InboxStore
 from notifier.wiring.delivery import build_slice_worker
 from tests.support.fakes.clock import ManualClock
@@ -33,14 +33,14 @@ class Slow:
 def test_next_worker_resumes_where_the_slow_one_stopped() -> None:
     stage = Stage()
     stage.mention("nova")
-    slice_ = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_AT_ONCE - 1)
+    slice_ = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_PER_WRITE - 1)
     slow = Slow(stage.state.inbox, stage.state.clock, TOO_SLOW)
     assert build_slice_worker(stage.system(inbox=slow))(slice_) == Retry(reason="handed back")
-    assert slow.written == [*range(2 * SHARDS_AT_ONCE)]
+    assert slow.written == [*range(2 * SHARDS_PER_WRITE)]
 
     quick = Slow(stage.state.inbox, stage.state.clock, timedelta(0))
     outcome = build_slice_worker(stage.system(inbox=quick))(slice_)
-    assert quick.written == [*range(2 * SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
+    assert quick.written == [*range(2 * SHARDS_PER_WRITE, 3 * SHARDS_PER_WRITE)]
     assert outcome == Done(people=len(stage.reached()), rows=len(stage.rows()))
     assert stage.reached()
 
@@ -48,7 +48,7 @@ def test_next_worker_resumes_where_the_slow_one_stopped() -> None:
 def test_claim_is_renewed_during_a_slow_write() -> None:
     stage = Stage()
     stage.mention("nova")
-    slice_ = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, SHARDS_AT_ONCE - 1)
+    slice_ = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, SHARDS_PER_WRITE - 1)
     outcomes: list[object] = []
 
     def slowly() -> None:
@@ -77,13 +77,13 @@ class SlowInbox:
 def test_stopping_worker_hands_back_its_slice() -> None:
     stage = Stage()
     stage.mention("nova")
-    slice_ = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_AT_ONCE - 1)
+    slice_ = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_PER_WRITE - 1)
     first = Slow(stage.state.inbox, stage.state.clock, timedelta(0))
     run_slice = build_slice_worker(stage.system(inbox=first), is_stopping=lambda: len(first.written) > 0)
     assert run_slice(slice_) == Retry(reason="handed back")
-    assert first.written == [*range(SHARDS_AT_ONCE)]
+    assert first.written == [*range(SHARDS_PER_WRITE)]
 
     second = Slow(stage.state.inbox, stage.state.clock, timedelta(0))
     outcome = build_slice_worker(stage.system(inbox=second))(slice_)
-    assert second.written == [*range(SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
+    assert second.written == [*range(SHARDS_PER_WRITE, 3 * SHARDS_PER_WRITE)]
     assert outcome == Done(people=len(stage.reached()), rows=len(stage.rows()))

@@ -106,9 +106,9 @@ def test_finished_slice_resets_the_dead_letter_count() -> None:
     stage = stage_of(in_a_row=1)
     slices = p1(stage)
     work = build_slice_worker(stage.system())
-    work.guards.guard_for("p1").admit_death("an older slice", "ValueError")
+    work.guards.guard_for("p1").admit_dead_letter("an older slice", "ValueError")
     assert type(work(slices[0])).__name__ == "Done"
-    assert work.guards.guard_for("p1").admit_death(str(slices[1]), "ValueError")
+    assert work.guards.guard_for("p1").admit_dead_letter(str(slices[1]), "ValueError")
 
 
 def test_crash_between_count_and_letter_of_a_slice_counts_once() -> None:

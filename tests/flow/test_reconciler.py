@@ -15,7 +15,7 @@ from notifier.domain.bursts.sequencer import Head
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.errors import CacheUnavailable, Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
-from notifier.flow.delivery.reconciler import LOG_KEPT_FOR, Reconciler
+from notifier.flow.delivery.reconciler import LOG_RETENTION, Reconciler
 from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.inbox import InboxPosition
 from notifier.ports.ledger import Ledger
@@ -124,7 +124,7 @@ def test_failed_duty_does_not_stop_the_others() -> None:
     reconciler = build_reconciler(stage.system(**broken, log=log))
     reconciler()
     assert [failed(reconciler, duty) for duty in ("index", "totals", "sweep", "log")] == [1, 1, 1, 0]
-    assert log.forgotten == [stage.state.clock.now() - LOG_KEPT_FOR]
+    assert log.forgotten == [stage.state.clock.now() - LOG_RETENTION]
 
 
 def test_store_outage_ends_the_round() -> None:

@@ -10,7 +10,7 @@ from notifier.domain.audience.bitmap import Bits, no_members
 from notifier.domain.audience.tiers import TIERS, SetKind, ShardSets, Tier, by_activity
 from notifier.domain.errors import BadSetting, RuleFailed
 from notifier.domain.ids import Lane
-from notifier.flow.indexing.tier_rule import tier_rule
+from notifier.flow.indexing.tier_rule import load_tier_rule
 from notifier.flow.operations.audience_count import AudienceCounter
 from notifier.wiring.delivery import build_slice_worker
 from tests.docs.pages import Page
@@ -22,7 +22,7 @@ GENEROUS = "examples.tier_rule:generous"
 
 
 def test_default_rule_is_by_activity() -> None:
-    assert tier_rule(Settings().tier_rule) is by_activity
+    assert load_tier_rule(Settings().tier_rule) is by_activity
 
 
 def test_documented_rule_equals_the_example_file() -> None:

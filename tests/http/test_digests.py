@@ -192,7 +192,7 @@ def test_empty_digest_sends_nothing_to_streams() -> None:
         await live.drain()
         assert len(stream.events) == stream.consumed
         [listener] = live.hub.registry.listeners.values()
-        assert listener.due_at == DUE + timedelta(days=1)
+        assert listener.next_digest_at == DUE + timedelta(days=1)
 
     run_live(scenario)
 
@@ -229,7 +229,7 @@ def test_digest_hour_change_resets_only_streams_with_a_digest() -> None:
         assert event_types(await stream.next_events(1))[0] == "reset"
         [listener] = live.hub.registry.listeners.values()
         assert listener.viewer is not None
-        assert listener.due_at == DigestSchedule.of(listener.viewer.account_preferences).next_due(
+        assert listener.next_digest_at == DigestSchedule.of(listener.viewer.account_preferences).next_due(
             live.backend.clock.now()
         )
 

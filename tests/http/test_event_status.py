@@ -13,7 +13,7 @@ from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import CacheUnavailable, LogUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.intake.held_mentions import HeldMentionRelease
-from notifier.flow.operations.event_status import MAX_SEARCHED
+from notifier.flow.operations.event_status import MAX_SEARCHED_RECORDS
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
@@ -58,7 +58,7 @@ def test_event_sequenced_during_the_log_search_is_found(edge: Edge) -> None:
 
 
 def test_search_of_a_long_log_never_reports_not_found(edge: Edge) -> None:
-    for number in range(0, MAX_SEARCHED, 1_000):
+    for number in range(0, MAX_SEARCHED_RECORDS, 1_000):
         assert edge.batch(*(event(f"{number + n}") for n in range(1_000))).status_code == 202
     edge.backend.recent.wipe()
     assert edge.fate("0").json()["status"] == "accepted"

@@ -119,7 +119,7 @@ def test_retraction_in_a_new_process_resets_no_stream() -> None:
     backend = MemoryBackend()
     edge = Edge(backend, TestClient(backend.app()))
     open_burst(edge)
-    backend.system.live_publisher.has_missed = True
+    backend.system.live_publisher.has_missed_updates = True
     messages: asyncio.Queue[object] = asyncio.Queue()
     with TestClient(backend.app()) as client:
         backend.bus.lines.append(cast(Any, messages))

@@ -6,7 +6,7 @@ import pytest
 
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.live.hub import MAX_FACTS_AGE
-from notifier.flow.live.stream import MAX_QUEUED
+from notifier.flow.live.stream import MAX_QUEUED_BURSTS
 from tests.http.listening_client import LiveBackend, OpenStream, event_types, run_live
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
@@ -70,12 +70,12 @@ def test_one_bus_message_serves_every_listener() -> None:
 def test_storm_on_one_burst_waits_as_one_event() -> None:
     async def scenario(live: LiveBackend) -> None:
         stream = await live.listen("u1", reading=False)
-        for _ in range(MAX_QUEUED * 2):
+        for _ in range(MAX_QUEUED_BURSTS * 2):
             await live.mention()
         stream.reading.set()
         events = await stream.next_events(3)
         assert event_types(events) == ["count", "row", "count"]
-        assert events[1].data["count"] == MAX_QUEUED * 2
+        assert events[1].data["count"] == MAX_QUEUED_BURSTS * 2
 
     run_live(scenario)
 

@@ -9,7 +9,7 @@ import pytest
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.flow.live.hub import HEARTBEAT_INTERVAL, MAX_FACTS_AGE, MAX_STREAMS_PER_USER
-from notifier.flow.live.stream import MAX_QUEUED
+from notifier.flow.live.stream import MAX_QUEUED_BURSTS
 from tests.http.listening_client import LiveBackend, SlowBursts, event_types, run_live
 from tests.support.http_app import SERVICE_KEY
 
@@ -21,13 +21,13 @@ BURST_WINDOW = timedelta(minutes=2)
 def test_slow_client_is_disconnected_without_affecting_others() -> None:
     async def scenario(live: LiveBackend) -> None:
         slow, healthy = await live.listen("u1", reading=False), await live.listen("u2")
-        for _ in range(MAX_QUEUED + 1):
+        for _ in range(MAX_QUEUED_BURSTS + 1):
             live.backend.clock.advance(BURST_WINDOW)
             await live.mention()
         await slow.wait_closed()
         assert not slow.ended
         assert live.hub.metrics.registry.get_sample_value("notifier_streams_cut_total") == 1
-        assert live.hub.opened == {"u2": 1}
+        assert live.hub.stream_counts == {"u2": 1}
         assert not healthy.task or not healthy.task.done()
 
     run_live(scenario)
@@ -40,7 +40,7 @@ def test_blocked_write_is_disconnected() -> None:
         live.backend.clock.advance(HEARTBEAT_INTERVAL)
         await live.hub.watch()
         await slow.wait_closed()
-        assert live.hub.opened.total() == 0
+        assert live.hub.stream_counts.total() == 0
 
     run_live(scenario)
 
@@ -91,7 +91,7 @@ def test_disconnected_client_leaves_no_state() -> None:
         stream = await live.listen("u1")
         await stream.disconnect()
         listeners = live.hub.registry
-        assert (listeners.listeners, dict(listeners.by_subject), live.hub.opened.total()) == ({}, {}, 0)
+        assert (listeners.listeners, dict(listeners.by_subject), live.hub.stream_counts.total()) == ({}, {}, 0)
         assert live.hub.metrics.registry.get_sample_value("notifier_streams") == 0
 
     run_live(scenario)
@@ -136,7 +136,7 @@ def test_closing_process_ends_its_streams_and_refuses_others() -> None:
 def test_unknown_or_deleted_user_has_no_stream(user: str, status: int) -> None:
     async def scenario(live: LiveBackend) -> None:
         assert (await live.listen(user)).status == status
-        assert live.hub.opened.total() == 0
+        assert live.hub.stream_counts.total() == 0
 
     run_live(scenario)
 
@@ -154,7 +154,7 @@ def test_store_outage_refuses_new_streams_and_keeps_open_ones() -> None:
         stream = await live.listen("u1")
         live.backend.broken.store = StoreUnavailable()
         refused = await live.listen("u2")
-        assert (refused.status, live.hub.opened.total()) == (503, 1)
+        assert (refused.status, live.hub.stream_counts.total()) == (503, 1)
         await live.mention()
         assert event_types(await stream.next_events(3)) == ["count", "row", "count"]
 

@@ -89,7 +89,7 @@ def test_stale_message_of_a_late_publisher_is_ignored() -> None:
         stream = await live.listen("u1")
         await live.mention("ada")
         await stream.next_events(3)
-        late_publisher = LivePublisher(bus=backend.bus, has_missed=False)
+        late_publisher = LivePublisher(bus=backend.bus, has_missed_updates=False)
         backend.bus.stalled = True
         late_publisher.publish(backend.bus.published[-1:])
         backend.bus.stalled = False

@@ -107,7 +107,7 @@ def test_gap_resets_open_and_resumed_streams() -> None:
         assert event_types(await stream.next_events()) == ["count"]
         live.hub.is_disconnected = True
         await live.settle()
-        live.hub._caught_up()
+        live.hub._note_caught_up()
         assert event_types(await stream.next_events(2)) == ["reset", "count"]
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
 

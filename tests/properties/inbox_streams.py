@@ -77,7 +77,7 @@ class LiveProcess:
 
     def marked(self, user: str, key: BurstKey) -> None:
         """Record a mark that this process changed; it updates its own streams at once."""
-        self.pages[user].listener.remarked.add(key)
+        self.pages[user].listener.unsent_marks.add(key)
 
     def catch_up(self) -> None:
         """Process new bus messages, read the store, and refresh the facts of every listener."""

@@ -173,7 +173,7 @@ def test_concurrent_counting_misses_no_death(cluster: Cluster) -> None:
     ]
     with ThreadPoolExecutor(len(guards)) as threads:
         admitted = list(
-            threads.map(lambda guard: [guard.admit_death(f"{guard.owner}/{n}", "no") for n in range(8)], guards)
+            threads.map(lambda guard: [guard.admit_dead_letter(f"{guard.owner}/{n}", "no") for n in range(8)], guards)
         )
     assert sum(map(sum, admitted)) == 20
     stored = CassandraLaneTallies(cluster).read(["mentions"])["mentions"]

@@ -81,7 +81,7 @@ class InboxEventSource:
     def closed(self) -> None:
         if self.stream.is_cut_off:
             self.container.hub.metrics.streams_cut.inc()
-        self.container.hub.leave(self.listener, self.stream)
+        self.container.hub.close_stream(self.listener, self.stream)
 
     async def write(self, send: Send) -> None:
         """Send events until the token expires, the client is cut off, or the process ends."""

@@ -156,7 +156,7 @@ def require(ports: Ports, user: UserId) -> None:
 
 def count_audience(ports: Ports, settings: Settings, user: UserId, *, quiet: bool) -> AudienceCounts:
     """Count the audience of an account by tier. Raises NotFound if the account doesn't exist."""
-    from notifier.flow.indexing.tier_rule import tier_rule
+    from notifier.flow.indexing.tier_rule import load_tier_rule
     from notifier.flow.intake.router import lane_with_hysteresis
     from notifier.flow.operations.audience_count import AudienceCounter
 
@@ -165,7 +165,7 @@ def count_audience(ports: Ports, settings: Settings, user: UserId, *, quiet: boo
     head = ports.sets.follower_counts(subject)
     lane = lane_with_hysteresis(ports.heads, subject, head.total, settings.threshold)
     with progress("counting", sum(map(bool, head.by_shard)), quiet=quiet) as advance:
-        return AudienceCounter(sets=ports.sets, rule=tier_rule(settings.tier_rule)).count(subject, lane, advance)
+        return AudienceCounter(sets=ports.sets, rule=load_tier_rule(settings.tier_rule)).count(subject, lane, advance)
 
 
 def audience_facts(counts: AudienceCounts) -> Mapping[str, object]:

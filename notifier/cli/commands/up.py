@@ -108,13 +108,13 @@ def run_service(
     """Run all roles until SIGINT or SIGTERM. Raises NotifierError."""
     from notifier.api.processes import loading_file
     from notifier.cli.data_folder import prepare
-    from notifier.flow.indexing.tier_rule import tier_rule
+    from notifier.flow.indexing.tier_rule import load_tier_rule
     from notifier.profiles import choose
     from notifier.profiles.push_providers import require_credentials
 
     require_script(settings.push)
     require_credentials(settings.push)
-    tier_rule(settings.tier_rule)  # fail here, instead of in each role
+    load_tier_rule(settings.tier_rule)  # fail here, instead of in each role
     prepare(settings.data)
     profile = choose(settings)
     try:

@@ -1,8 +1,8 @@
 """Account indexer: turns account changes into flag rows, directory entries and VIP bitmaps.
 
-Deleted accounts lose their devices. One reader handles all accounts, since a bitmap covers many. Rows are written
-idempotently and in any order. A bitmap is read, changed and written back, so it carries a fencing token: the late
-writes of a replaced reader lose.
+Deleted accounts lose their devices. One reader handles all accounts, since one bitmap covers many accounts. Rows are
+written idempotently and in any order. A bitmap is read, changed and written back, so it carries a fencing token: the
+late writes of a replaced reader lose.
 """
 
 from collections import defaultdict
@@ -33,29 +33,31 @@ DIRECTORY_FLAGS = (Flag.VERIFIED, Flag.DELETED)
 def sync_directory_entries(directory: Directory, flags: AccountFlags, numbers: Mapping[UserId, Member]) -> None:
     """Update the directory entries until they match the flag rows.
 
-    Entries carry no fencing token, so a stalled or concurrent writer could otherwise leave an outdated entry.
+    The loop reads again after each write. Entries carry no fencing token, so a stalled or concurrent writer may have
+    just overwritten an entry with outdated flags.
     """
-    places = [(flag, member) for flag in DIRECTORY_FLAGS for member in numbers.values()]
-    while corrected := _outdated_entries(directory.accounts(numbers), flags.read_current(places)):
+    flag_keys = [(flag, member) for flag in DIRECTORY_FLAGS for member in numbers.values()]
+    while corrected := _corrected_entries(directory.accounts(numbers), flags.read_current(flag_keys)):
         directory.enrol(corrected)
 
 
-def _outdated_entries(
-    known: Mapping[UserId, DirectoryEntry], flag_rows: Mapping[FlagKey, FlagRow]
+def _corrected_entries(
+    accounts: Mapping[UserId, DirectoryEntry], flag_rows: Mapping[FlagKey, FlagRow]
 ) -> Collection[DirectoryEntry]:
-    """Return the corrected entries of accounts whose entries differ from the flags."""
-    entries = [(account, _with_flags(account, flag_rows)) for account in known.values()]
-    return [entry for account, entry in entries if entry != account]
+    """Return a corrected entry for each account whose entry differs from its flags."""
+    pairs = [(entry, _with_flags(entry, flag_rows)) for entry in accounts.values()]
+    return [corrected for entry, corrected in pairs if corrected != entry]
 
 
-def _with_flags(account: DirectoryEntry, flag_rows: Mapping[FlagKey, FlagRow]) -> DirectoryEntry:
-    on = {
-        flag: flag_rows[flag, account.member].is_set for flag in DIRECTORY_FLAGS if (flag, account.member) in flag_rows
+def _with_flags(entry: DirectoryEntry, flag_rows: Mapping[FlagKey, FlagRow]) -> DirectoryEntry:
+    """Return the entry with the flags that have rows; the entry keeps its other flags."""
+    is_set = {
+        flag: flag_rows[flag, entry.member].is_set for flag in DIRECTORY_FLAGS if (flag, entry.member) in flag_rows
     }
     return replace(
-        account,
-        verified=on.get(Flag.VERIFIED, account.verified),
-        deleted=on.get(Flag.DELETED, account.deleted),
+        entry,
+        verified=is_set.get(Flag.VERIFIED, entry.verified),
+        deleted=is_set.get(Flag.DELETED, entry.deleted),
     )
 
 
@@ -75,10 +77,11 @@ class AccountIndexer:
 
         After an interruption the records are read again, by this reader or another; processing is idempotent.
 
-        Raises LogUnavailable if another reader owns the records by now.
+        Raises LogUnavailable if another reader owns the records now.
         """
         token = fencing_token(self.epochs.begin("account_indexer"))
-        # Check after the epoch has begun, and before the read-modify-write, as the graph indexer does.
+        # Check after the epoch has begun: if a new reader takes the partition after this check, its token is higher
+        # than ours. With the opposite order, a reader that lost the partition in between would hold the higher token.
         if not self.owns_records():
             raise LogUnavailable("Another consumer owns the partition.")
         account_records = [unpack(AccountRecord, logged.record.value) for logged in records]
@@ -96,37 +99,46 @@ class AccountIndexer:
         )
 
     def _remove_devices(self, changes: Sequence[AccountChange], numbers: Mapping[UserId, Member]) -> None:
-        """Drop the devices of deleted accounts. The entry is written first; later registrations check the entry."""
-        named = {(Flag.DELETED, numbers[change.user]) for change in changes if change.flags.get(Flag.DELETED)}
-        if deleted := [member for (_, member), flagged in self.flags.read_current(named).items() if flagged.is_set]:
+        """Drop the devices of deleted accounts. Call this after the directory write, which later registrations read."""
+        flag_keys = {(Flag.DELETED, numbers[change.user]) for change in changes if change.flags.get(Flag.DELETED)}
+        if deleted := [member for (_, member), row in self.flags.read_current(flag_keys).items() if row.is_set]:
             self.device_registry.remove_registered(dict.fromkeys(deleted))
 
     def _write_vip_bitmaps(
         self,
         changes: Sequence[AccountChange],
         numbers: Mapping[UserId, Member],
-        rebuild: Collection[int],
-        added: Collection[int],
+        repaired_shards: Collection[int],
+        imported_shards: Collection[int],
         token: FencingToken,
     ) -> None:
-        """Write the VIP bitmaps, even if unchanged: otherwise an older writer's outdated bitmap could still win."""
-        named = {(Flag.VIP, numbers[change.user]) for change in changes if Flag.VIP in change.flags}
-        by_shard = defaultdict[int, dict[int, bool]](dict)
-        for (_, member), flagged in self.flags.read_current(named).items():
-            by_shard[shard_of(member)][member % SHARD_MEMBERS] = flagged.is_set
-        bitmaps = {shard: self.flags.members(Flag.VIP, shard) for shard in added}
-        bitmaps |= {shard: self._vips(shard, places) for shard, places in by_shard.items() if shard not in bitmaps}
-        bitmaps |= {shard: self._rebuilt_vips(shard) for shard in rebuild}
+        """Write the VIP bitmaps of all shards that the records concern.
+
+        Write unchanged bitmaps too: the write stores our token, so the late write of an older reader loses.
+        """
+        flag_keys = {(Flag.VIP, numbers[change.user]) for change in changes if Flag.VIP in change.flags}
+        is_vip_by_shard = defaultdict[int, dict[int, bool]](dict)
+        for (_, member), row in self.flags.read_current(flag_keys).items():
+            is_vip_by_shard[shard_of(member)][member % SHARD_MEMBERS] = row.is_set
+        bitmaps = {shard: self.flags.members(Flag.VIP, shard) for shard in imported_shards}
+        bitmaps |= {
+            shard: self._updated_vips(shard, is_vip)
+            for shard, is_vip in is_vip_by_shard.items()
+            if shard not in bitmaps
+        }
+        bitmaps |= {shard: self._rebuilt_vips(shard) for shard in repaired_shards}
         if bitmaps:
             blobs = (ShardBlob(kind=SetKind.VIP, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items())
             self.sets.put(blobs, token)
 
-    def _vips(self, shard: int, places: Mapping[int, bool]) -> Bits:
+    def _updated_vips(self, shard: int, is_vip: Mapping[int, bool]) -> Bits:
+        """Return the shard's bitmap after setting or clearing the given offsets."""
         before = read_bitmap(self.sets, SetKind.VIP, None, shard)
-        # Never start from an empty bitmap: the rows have all VIPs, including these.
-        return self._rebuilt_vips(shard) if before is None else with_members(before, places)
+        # Never start from an empty bitmap: the rows have all VIPs of the shard, including the changed ones.
+        return self._rebuilt_vips(shard) if before is None else with_members(before, is_vip)
 
     def _rebuilt_vips(self, shard: int) -> Bits:
+        """Return the bitmap computed from the flag rows; count its differences from the stored one as drift."""
         before, after = read_bitmap(self.sets, SetKind.VIP, None, shard), self.flags.members(Flag.VIP, shard)
         self.metrics.bitmaps_rebuilt.inc()
         self.metrics.bitmap_drift.inc(count(after ^ (no_members() if before is None else before)))

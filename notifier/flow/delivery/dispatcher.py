@@ -1,7 +1,7 @@
 """Dispatcher: fills each pool's queue from the ledger and re-queues lost slices.
 
-One process dispatches at a time, by lease. All of its in-memory state can be rebuilt from the ledger; a new leader does
-that first.
+A lease lets one process dispatch at a time. The dispatcher's in-memory state can be rebuilt from the ledger; a new
+leader does that in its first rounds.
 """
 
 import logging
@@ -28,21 +28,22 @@ from notifier.ports.ledger import DeferredBursts, Ledger
 LOGGER = logging.getLogger("notifier.dispatcher")
 
 READ_INTERVAL = timedelta(milliseconds=100)
-"""Interval for reading bursts in flight. The credits of a pool last longer. New bursts are read every round."""
+"""Interval for reading bursts in flight. A pool needs longer to use up its credit. New bursts are read every round."""
 LIST_INTERVAL = timedelta(seconds=1)
 """Interval for listing all open bursts; rounds in between list only recently opened ones."""
 RECENTLY_OPENED = timedelta(seconds=2)
-"""A burst has its plan within this time, or it was re-stamped. A later one is found when all are listed."""
+"""Each round lists bursts up to this age. By then a burst has its plan, or got a new opening time. Any other burst is
+found when all open bursts are listed."""
 MAX_READ_PER_ROUND = 256
-"""Open bursts read per round that are new to this process: a backlog must not delay the newest bursts."""
+"""Maximum of listed bursts that one round reads for the first time: a backlog must not delay the newest bursts."""
 MAX_WOKEN_PER_ROUND = 32
-"""Deferred bursts woken per round. All of a quarter hour may wake at once; reading 32 takes 30 ms and delays new
-bursts."""
+"""Deferred bursts woken per round. All bursts of a quarter hour may be due at once. Reading 32 takes 30 ms, which
+delays new bursts."""
 WAKE_INTERVAL = timedelta(seconds=10)
 """Interval for waking bursts that an earlier leader deferred; this process wakes its own on time."""
 REPORT_INTERVAL = timedelta(seconds=1)
 REPORT_TTL = timedelta(seconds=5)
-"""Lifetime of the backlog report. After that, readers see no report."""
+"""Lifetime of the backlog report. If the dispatcher stops, readers see no report after this time."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,12 +56,13 @@ class Dispatcher:
     backlog_report: BacklogReport
     clock: Clock
     metrics: Metrics
-    read_at_once: int = MAX_READ_PER_ROUND
+    max_read_per_round: int = MAX_READ_PER_ROUND
     backlog: Backlog = field(default_factory=Backlog)
-    """Progress of open bursts. Idle bursts change only through this stage; moving ones are re-read."""
+    """Progress of open bursts. Only this stage changes bursts without a queued slice; the others are read again."""
     unread: deque[BurstKey] = field(default_factory=deque)
     """Bursts listed as open and not yet read."""
     unreadable: set[BurstKey] = field(default_factory=set)
+    """Bursts whose ledger entries can't be decoded. They are not read again until this process loses its lease."""
     wake_times: set[datetime] = field(default_factory=set)
     """Wake-up times of bursts deferred by this process: few, because they are rounded to quarter hours."""
     done_at: dict[str, datetime] = field(default_factory=dict)
@@ -72,13 +74,13 @@ class Dispatcher:
         if not self.leadership.is_leader(now):
             self._forget()
             return 0
-        # Wake due bursts before deferring any: after a round that failed, some due ones may still be in the backlog.
+        # Wake before anything is deferred: after a failed round the backlog may still hold bursts that are due now.
         self.backlog.wake(now)
         self._refresh(now)
         self.rates.refresh(now)
         self.backlog.set_throttles(self.rates.throttles_by_pool())
-        queued = self._carry_out(self._decision(now), now)
-        if self._due("report", REPORT_INTERVAL, now):
+        queued = self._carry_out(self._decide(now), now)
+        if self._start_if_due("report", REPORT_INTERVAL, now):
             self._report_backlog()
         return queued
 
@@ -89,7 +91,7 @@ class Dispatcher:
         self.wake_times.clear()
         self.done_at.clear()
 
-    def _decision(self, now: datetime) -> DispatchDecision:
+    def _decide(self, now: datetime) -> DispatchDecision:
         credits = self.rates.credits()
         return decide(
             self.backlog.candidates({pool: credit.slices for pool, credit in credits.items()}, now),
@@ -100,46 +102,48 @@ class Dispatcher:
         )
 
     def _refresh(self, now: datetime) -> None:
-        if self._due("list", LIST_INTERVAL, now):
+        if self._start_if_due("list", LIST_INTERVAL, now):
             listed = self.ledger.open_bursts()
             self.backlog.drop(self.backlog.progress.keys() - set(listed))
             self.unread = deque(listed)
-        self.unread.extend(self._woken(now))
-        wanted = [key for key in self.ledger.open_bursts(now - RECENTLY_OPENED) if self._is_new(key)]
-        if self._due("read", READ_INTERVAL, now):
-            wanted += self.backlog.moving
-        self.backlog.put(self._read(list(dict.fromkeys([*wanted, *self._next_listed()]))), now)
+        self.unread.extend(self._wake_due(now))
+        to_read = [key for key in self.ledger.open_bursts(now - RECENTLY_OPENED) if self._is_new(key)]
+        if self._start_if_due("read", READ_INTERVAL, now):
+            to_read += self.backlog.moving
+        self.backlog.put(self._read(list(dict.fromkeys([*to_read, *self._next_listed()]))), now)
         if finished := list(self.backlog.finished):
             self.ledger.close(finished)
             self.backlog.drop(finished)
         if deferred_bursts := self.backlog.deferred_bursts():
-            # Deferred bursts only change through a worker that lost its claim; its entries are read on wake-up.
+            # Only a worker that lost its claim still changes a deferred burst. Its entries are read on wake-up.
             self.deferred_bursts.defer(deferred_bursts, now)
             self.backlog.drop([deferred.burst for deferred in deferred_bursts])
             self.wake_times.update(deferred.until for deferred in deferred_bursts)
 
-    def _woken(self, now: datetime) -> Sequence[BurstKey]:
-        due = {moment for moment in self.wake_times if moment <= now}
-        if not self._due("wake", WAKE_INTERVAL, now) and not due:
+    def _wake_due(self, now: datetime) -> Sequence[BurstKey]:
+        due_times = {wake_time for wake_time in self.wake_times if wake_time <= now}
+        if not self._start_if_due("wake", WAKE_INTERVAL, now) and not due_times:
             return ()
         woken = self.deferred_bursts.wake_due(now, MAX_WOKEN_PER_ROUND)
-        # If the batch was full, more may be due: the next round wakes them.
-        self.wake_times = self.wake_times | {now} if len(woken) == MAX_WOKEN_PER_ROUND else self.wake_times - due
+        if len(woken) == MAX_WOKEN_PER_ROUND:  # more bursts may be due: the next round wakes them
+            self.wake_times = self.wake_times | {now}
+        else:
+            self.wake_times = self.wake_times - due_times
         return woken
 
     def _next_listed(self) -> Sequence[BurstKey]:
-        older: list[BurstKey] = []
-        while self.unread and len(older) < self.read_at_once:
+        keys: list[BurstKey] = []
+        while self.unread and len(keys) < self.max_read_per_round:
             key = self.unread.popleft()
             if self._is_new(key):
-                older.append(key)
-        return older
+                keys.append(key)
+        return keys
 
     def _is_new(self, key: BurstKey) -> bool:
         return key not in self.backlog.progress and key not in self.unreadable
 
     def _read(self, keys: Sequence[BurstKey]) -> Sequence[BurstProgress]:
-        """Read the progress of the bursts. An unreadable one blocks no other; it stays open until it is repaired."""
+        """Read the progress of the bursts. An unreadable burst blocks no other; it stays open until it is repaired."""
         try:
             return list(self.ledger.read(keys).values())
         except Poison as cause:
@@ -150,8 +154,9 @@ class Dispatcher:
             self.unreadable.update(keys)
             return ()
 
-    def _due(self, duty: str, every: timedelta, now: datetime) -> bool:
-        due_now = is_due(self.done_at.get(duty), every, now)
+    def _start_if_due(self, duty: str, interval: timedelta, now: datetime) -> bool:
+        """Return whether the duty is due; if so, note that it is done now."""
+        due_now = is_due(self.done_at.get(duty), interval, now)
         if due_now:
             self.done_at[duty] = now
         return due_now
@@ -166,19 +171,25 @@ class Dispatcher:
             self.backlog_report.publish(backlogs, REPORT_TTL)
 
     def _carry_out(self, decision: DispatchDecision, now: datetime) -> int:
-        parked = [self._parked(slice_, throttle, now) for slice_, throttle in decision.park]
-        queued = [self._dispatched(slice_, now) for slice_ in self._with_room(decision.queue)]
+        parked = [self._parked_entry(slice_, throttle, now) for slice_, throttle in decision.park]
+        queued = [
+            self._dispatched_entry(slice_, now) for slice_ in self._without_repeats_for_full_pools(decision.queue)
+        ]
         if not parked and not queued:
             return 0
         # Record before queueing. A crash in between leaves a slice that no worker claims; it is queued again after its
         # deadline. In the opposite order, a slice could be in the queue without a record in the ledger.
-        written = self.ledger.record(parked + queued)
+        are_new = self.ledger.record(parked + queued)
         self.backlog.apply_entries(parked + queued, now)
-        mine = [e.slice for e, won in zip(queued, written[len(parked) :], strict=True) if won]
-        return self._enqueue(mine, now)
+        # If the entry exists already, another leader has queued the slice.
+        to_enqueue = [entry.slice for entry, is_new in zip(queued, are_new[len(parked) :], strict=True) if is_new]
+        return self._enqueue(to_enqueue, now)
 
-    def _with_room(self, slices: Sequence[Slice]) -> Sequence[Slice]:
-        """Drop repeats for pools with a full queue: its workers are stalled, and the queued tasks are not lost."""
+    def _without_repeats_for_full_pools(self, slices: Sequence[Slice]) -> Sequence[Slice]:
+        """Drop slices that were queued before if their pool's queue is full.
+
+        A full queue means that the workers are stalled, so the earlier tasks are still there.
+        """
         repeats = {
             slice_ for slice_ in slices if self.backlog.progress[slice_.burst].slice_states[slice_].times_dispatched
         }
@@ -190,34 +201,35 @@ class Dispatcher:
     def _is_full(self, pool: Pool) -> bool:
         try:
             return self.queue.depth(pool) >= POOL_CREDITS[pool].slices
-        except QueueUnavailable:  # fails open: queueing fails as well, and is tried again later
+        except QueueUnavailable:  # fails open: the following enqueue call fails too, and a later round repeats it
             return False
 
     def _enqueue(self, slices: Sequence[Slice], now: datetime) -> int:
         """Queue the slices pool by pool, so that one unavailable broker does not affect other pools."""
         pools = dict.fromkeys(slice_.pool for slice_ in slices)
-        return sum(self._enqueue_in([slice_ for slice_ in slices if slice_.pool is pool], now) for pool in pools)
+        return sum(self._enqueue_in_pool([slice_ for slice_ in slices if slice_.pool is pool], now) for pool in pools)
 
-    def _enqueue_in(self, slices: Sequence[Slice], now: datetime) -> int:
+    def _enqueue_in_pool(self, slices: Sequence[Slice], now: datetime) -> int:
         try:
             self.queue.enqueue(slices)
         except QueueUnavailable:  # fails closed: no rate is spent, and a later round queues the slices
             self.metrics.outages.labels("queue").inc()
             return 0
         for slice_ in slices:
-            self._spend(slice_, now)
+            self._charge_tier(slice_, now)
             self.metrics.dispatched.labels(slice_.pool).inc()
         return len(slices)
 
-    def _spend(self, slice_: Slice, now: datetime) -> None:
+    def _charge_tier(self, slice_: Slice, now: datetime) -> None:
+        """Take the slice's expected recipients off the allowance of its throttled tier."""
         progress = self.backlog.progress[slice_.burst]
         if slice_.step is Step.ROWS and slice_.tier in self.rates.saved and not is_expired(progress, slice_, now):
             self.rates.saved[slice_.tier] -= expected_people(progress, slice_)
 
-    def _parked(self, slice_: Slice, throttle_id: str, now: datetime) -> LedgerEntry:
-        n = len(self.backlog.progress[slice_.burst].slice_states[slice_].parked_by)
-        return LedgerEntry(slice=slice_, fact=Fact.PARKED, number=n, at=now, note=throttle_id)
+    def _parked_entry(self, slice_: Slice, throttle_id: str, now: datetime) -> LedgerEntry:
+        number = len(self.backlog.progress[slice_.burst].slice_states[slice_].parked_by)
+        return LedgerEntry(slice=slice_, fact=Fact.PARKED, number=number, at=now, note=throttle_id)
 
-    def _dispatched(self, slice_: Slice, now: datetime) -> LedgerEntry:
-        n = self.backlog.progress[slice_.burst].slice_states[slice_].times_dispatched + 1
-        return LedgerEntry(slice=slice_, fact=Fact.DISPATCHED, number=n, at=now)
+    def _dispatched_entry(self, slice_: Slice, now: datetime) -> LedgerEntry:
+        number = self.backlog.progress[slice_.burst].slice_states[slice_].times_dispatched + 1
+        return LedgerEntry(slice=slice_, fact=Fact.DISPATCHED, number=number, at=now)

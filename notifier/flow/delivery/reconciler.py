@@ -31,18 +31,22 @@ from notifier.ports.retractions import HeldMentions
 LOGGER = logging.getLogger("notifier.reconciler")
 
 HEADS_PER_ROUND = 100
-SHARDS_AT_ONCE = 64
+SHARDS_PER_READ = 64
 ROWS_SWEPT_PER_ROUND = 5_000
-LOG_KEPT_FOR = timedelta(days=1)
+LOG_RETENTION = timedelta(days=1)
 """Retention of processed log records. Nothing reads them; one day helps to investigate incidents."""
 REBUILD_WINDOW = INBOX_WINDOW
-"""How far back a rebuilt pull index reaches. Older pages come from the store."""
-BURSTS_AT_ONCE = 1_000
+"""How far back a rebuilt pull index reaches. Older burst_pages come from the store."""
+BURSTS_PER_PAGE = 1_000
 """Bursts in a page of a rebuild: about a megabyte, and some milliseconds under the index's lock."""
 COMPARISON_OVERLAP = timedelta(seconds=10)
-"""A burst is readable within a second of its opening, or it is re-stamped. The rest covers a stalled machine."""
+"""How much of the last comparison the next one repeats.
+
+A burst becomes readable within a second of its opening time, or gets a new opening time. The other nine seconds cover
+a stalled machine.
+"""
 COUNT_INTERVAL = timedelta(minutes=1)
-"""Interval for counting held mentions. Moderators decide about them, and counting many takes long."""
+"""Interval for counting held mentions. Counting many takes long, and moderators need no newer number."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,16 +64,19 @@ class Reconciler:
     clock: Clock
     metrics: Metrics
     open_bursts: set[BurstKey] = field(default_factory=set)
-    """Bursts that were open in the last round. Those closed since then are checked."""
+    """Bursts that were open in the last round. The next round checks the ones that were closed since."""
     generation: str | None = None
-    """Generation of the pull index that this process has rebuilt."""
+    """Generation of the pull index after this process rebuilt it. The index needs a rebuild once this changes."""
     compared_at: datetime | None = None
-    """Last time at which the index had everything that the store held."""
+    """Start of the last comparison: the index then had everything that the store held."""
     counted_at: datetime | None = None
     """When held mentions were last counted."""
 
     def __call__(self) -> None:
-        """Run one round. An outage ends it; any other failure is contained, and the remaining duties still run."""
+        """Run one round. An outage ends it at once. After any other failure of a duty the remaining duties still run.
+
+        Raises Full only after all duties.
+        """
         with suppress(CacheUnavailable):  # fails open: until the index is complete again, the store is read instead
             self._run_duty("index", self._update_index)
         now = self.clock.now()
@@ -77,22 +84,22 @@ class Reconciler:
             return
         duties: dict[str, Callable[[], object]] = {
             "heads": self._finish_heads,
-            "totals": self._check_sums,
+            "totals": self._check_totals,
             "held": partial(self._count_held, now),
             "sweep": partial(self.inbox.delete_expired, now, ROWS_SWEPT_PER_ROUND),
-            "log": partial(self.log.drop_committed, now - LOG_KEPT_FOR),
+            "log": partial(self.log.drop_committed, now - LOG_RETENTION),
         }
-        full: Full | None = None
+        full_error: Full | None = None
         for name, duty in duties.items():
             try:
                 self._run_duty(name, duty)
-            except Full as error:  # the duties that free space come last
-                full = error
-        if full:
-            raise full
+            except Full as error:  # go on: the duties that free space come last
+                full_error = error
+        if full_error:
+            raise full_error
 
     def _run_duty(self, duty: str, work: Callable[[], object]) -> bool:
-        """Run a duty; return whether it succeeded. Raises OUTAGES, which are not the duty's failure."""
+        """Run a duty; return whether it succeeded. Raises OUTAGES: a store that is down or full is no failed duty."""
         try:
             work()
         except OUTAGES:
@@ -104,27 +111,28 @@ class Reconciler:
         return True
 
     def _update_index(self) -> None:
-        """Announce bursts that the index may lack: all of them at the start and after a wipe.
+        """Announce bursts that the index may lack: the whole window at the start and after Redis lost the index.
 
         Coordinators announce while publishing. This covers crashed coordinators and failed writes to Redis.
         """
         generation = self.pull.generation()
-        now = self.clock.now()  # before reading the store: the index claims nothing about what becomes readable later
+        # Before reading the store: bursts that become readable later are not covered by this comparison.
+        now = self.clock.now()
         oldest = now - REBUILD_WINDOW
         if generation is None or generation != self.generation or self.compared_at is None:
-            self.pull.record_rebuild(pages(self.recent_bursts, oldest), oldest, now)
+            self.pull.record_rebuild(burst_pages(self.recent_bursts, oldest), oldest, now)
             self.generation = self.pull.generation()
         else:
-            for page in pages(self.recent_bursts, self.compared_at - COMPARISON_OVERLAP):
+            for page in burst_pages(self.recent_bursts, self.compared_at - COMPARISON_OVERLAP):
                 self.pull.announce(page)
             self.pull.record_comparison(oldest, now)
         self.compared_at = now
 
     def _finish_heads(self) -> None:
-        self._finish(self.heads.unpublished(HEADS_PER_ROUND))
+        self._finish_subjects(self.heads.unpublished(HEADS_PER_ROUND))
 
-    def _finish(self, subjects: Collection[Subject]) -> None:
-        """Finish the subjects together, or one by one if that fails: an unreadable head must not block the others."""
+    def _finish_subjects(self, subjects: Collection[Subject]) -> None:
+        """Publish the heads together, or one by one if that fails: an unreadable head must not block the others."""
         try:
             self.publisher.finish(subjects)
         except OUTAGES:
@@ -133,21 +141,22 @@ class Reconciler:
             for subject in subjects:
                 self._run_duty("heads", partial(self.publisher.finish, [subject]))
 
-    def _check_sums(self) -> None:
-        listed = set(self.ledger.open_bursts())
-        for burst in sorted(self.open_bursts - listed):
-            self._run_duty("totals", partial(self._check, burst))
+    def _check_totals(self) -> None:
+        """Check the totals of the bursts that were closed since the last round."""
+        open_now = set(self.ledger.open_bursts())
+        for burst in sorted(self.open_bursts - open_now):
+            self._run_duty("totals", partial(self._check_burst, burst))
         self.open_bursts.clear()
-        self.open_bursts.update(listed)
+        self.open_bursts.update(open_now)
 
     def _count_held(self, now: datetime) -> None:
         if self.counted_at is None or now >= self.counted_at + COUNT_INTERVAL:
             self.metrics.held_mentions.set(self.held_mentions.count())
             self.counted_at = now
 
-    def _check(self, burst: BurstKey) -> None:
-        for sums in self.totals([burst]):
-            if not sums.expired and (not sums.is_balanced or sums.in_flight):
+    def _check_burst(self, burst: BurstKey) -> None:
+        for totals in self.totals([burst]):
+            if not totals.expired and (not totals.is_balanced or totals.in_flight):
                 self.metrics.unbalanced_bursts.inc()
 
     def totals(self, bursts: Sequence[BurstKey]) -> Sequence[RecipientTotals]:
@@ -160,14 +169,14 @@ class Reconciler:
     def _snapshot_counts(self, progress: BurstProgress) -> Iterator[SnapshotCounts]:
         """Yield the snapshot counts of all shards, with a few shards in memory at a time."""
         for first, last in progress.plan.ranges:
-            for start in range(first, last + 1, SHARDS_AT_ONCE):
-                run = range(start, min(start + SHARDS_AT_ONCE, last + 1))
-                yield from self.audience_snapshots.read_counts(progress.plan.burst, run).values()
+            for start in range(first, last + 1, SHARDS_PER_READ):
+                shards = range(start, min(start + SHARDS_PER_READ, last + 1))
+                yield from self.audience_snapshots.read_counts(progress.plan.burst, shards).values()
 
 
-def pages(recent_bursts: RecentBursts, since: datetime) -> Iterator[Sequence[Burst]]:
+def burst_pages(recent_bursts: RecentBursts, since: datetime) -> Iterator[Sequence[Burst]]:
     """Yield the bursts opened since `since`, newest first, with one page in memory at a time."""
     position = None
-    while page := recent_bursts.opened_since(since, position, BURSTS_AT_ONCE):
+    while page := recent_bursts.opened_since(since, position, BURSTS_PER_PAGE):
         yield page
         position = InboxPosition(page[-1].opened_at, page[-1].key)

@@ -17,11 +17,11 @@ from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import AudienceSnapshots, InboxStore
 
-SHARDS_AT_ONCE = 64
-"""Shards per write: a large P1 or P2 slice takes one write of about 160 ms.
+SHARDS_PER_WRITE = 64
+"""Shards per write. A large P1 or P2 slice takes one write of about 160 ms.
 
-The store splits it into short transactions, one per file, which cost less per shard the more shards they hold. The
-claim is renewed between them, however slow the store is.
+The store splits a write into short transactions, one per file. A transaction of more shards costs less per shard. The
+worker renews its claim between the transactions, so a slow store does not cost it the claim.
 """
 
 
@@ -38,46 +38,46 @@ class RowWriter:
     pushed: Collection[Tier] = DEFAULT_PUSHED_TIERS
 
     def __call__(self, burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
-        worth_it = self.clock.now() < burst.opened_at + slice_.terms.expires_after
+        is_on_time = self.clock.now() < burst.opened_at + slice_.terms.expires_after
         people = rows = phones = 0
-        for parts in self.parts(burst, slice_.shards, slice_.tier, lease):
-            people += sum(count(part.members) for part in parts)
-            phones += sum(part.alert_count for part in parts)
-            if worth_it:
-                rows += self._write(burst, slice_, parts, lease)
-                # After the write: a crash before this line writes the same rows again. A shard that was only
-                # snapshotted because the slice expired is not checkpointed: another worker's clock may differ.
-                lease.advance(max(lease.claim.checkpoint, parts[-1].shard + 1))
+        for snapshots in self.read_snapshots(burst, slice_.shards, slice_.tier, lease):
+            people += sum(count(snapshot.members) for snapshot in snapshots)
+            phones += sum(snapshot.alert_count for snapshot in snapshots)
+            if is_on_time:
+                rows += self._write(burst, slice_, snapshots, lease)
+                # After the write: a crash before this line writes the same rows again. An expired slice sets no
+                # checkpoint for its snapshots: by another worker's clock it may not be expired, and needs the rows.
+                lease.advance(max(lease.claim.checkpoint, snapshots[-1].shard + 1))
         now = self.clock.now()
-        if worth_it:
+        if is_on_time:
             self.metrics.deliveries.labels(slice_.tier).inc(people)
             self.metrics.delivery_latency.labels(slice_.tier).observe((now - burst.accepted_at).total_seconds())
-        # Take the snapshot even if the rows are left to the pull path: the accounting counts members, not shards.
-        fact = Fact.DONE if worth_it else Fact.PULLED
+        # An expired slice has taken its snapshots, too: the accounting counts members, not shards.
+        fact = Fact.DONE if is_on_time else Fact.PULLED
         return LedgerEntry(slice=slice_, fact=fact, at=now, people=people, rows=rows, phones=phones)
 
-    def parts(
+    def read_snapshots(
         self, burst: Burst, shards: Sequence[int], tier: Tier, lease: SliceLease
     ) -> Iterator[Sequence[TierSnapshot]]:
-        """Yield the tier's part of each shard's audience snapshot, one run of shards at a time.
+        """Yield the tier's part of each shard's audience snapshot, up to SHARDS_PER_WRITE shards at a time.
 
-        A missing snapshot is made from the live sets, once for good.
+        A missing snapshot is taken from the live sets and stored. The first one stored stays for good.
         """
-        for start in range(0, len(shards), SHARDS_AT_ONCE):
-            run = shards[start : start + SHARDS_AT_ONCE]
+        for start in range(0, len(shards), SHARDS_PER_WRITE):
+            group = shards[start : start + SHARDS_PER_WRITE]
             lease.renew_or_hand_back()
-            snapshots = dict(self.audience_snapshots.read_tier(burst.key, run, tier))
-            if missing := [shard for shard in run if shard not in snapshots]:
+            snapshots = dict(self.audience_snapshots.read_tier(burst.key, group, tier))
+            if missing := [shard for shard in group if shard not in snapshots]:
                 for snapshot in self.audience_snapshots.insert(burst.key, self._take_snapshots(burst, missing)):
                     snapshots[snapshot.shard] = snapshot.for_tier(tier)
-            yield [snapshots[shard] for shard in run]
+            yield [snapshots[shard] for shard in group]
 
     def _take_snapshots(self, burst: Burst, shards: Sequence[int]) -> Sequence[AudienceSnapshot]:
         try:
-            live = self.sets.live(burst.key.subject, shards, burst.restricted_to)
+            sets_by_shard = self.sets.live(burst.key.subject, shards, burst.restricted_to)
             return [
                 take_snapshot(burst, shard, sets, self.rule, self.pushed)
-                for shard, sets in zip(shards, live, strict=True)
+                for shard, sets in zip(shards, sets_by_shard, strict=True)
             ]
         except RuleFailed:
             # No fallback rule: the slice is retried, and becomes a dead letter with this cause. Meanwhile all followers
@@ -85,17 +85,17 @@ class RowWriter:
             self.metrics.tier_rule_failures.inc()
             raise
 
-    def _write(self, burst: Burst, slice_: Slice, parts: Sequence[TierSnapshot], lease: SliceLease) -> int:
+    def _write(self, burst: Burst, slice_: Slice, snapshots: Sequence[TierSnapshot], lease: SliceLease) -> int:
         """Write the rows of shards that no earlier claim has completed; return the row count of all shards."""
         rows = [
             cut_inbox_rows(
-                part.members,
+                snapshot.members,
                 burst=burst.key,
-                opened_at=part.opened_at,
+                opened_at=snapshot.opened_at,
                 tier=slice_.tier,
-                shard=part.shard,
+                shard=snapshot.shard,
             )
-            for part in parts
+            for snapshot in snapshots
         ]
         self.inbox.write(
             [shard_rows for shard_rows in rows if shard_rows.shard >= lease.claim.checkpoint], lease.renew_if_due

@@ -21,7 +21,7 @@ COMPLETED = (Fact.DONE, Fact.PULLED)
 
 
 class ClaimLost(Exception):
-    """Another worker holds the slice by now."""
+    """Another worker holds the slice now."""
 
 
 class HandBack(Exception):
@@ -45,16 +45,16 @@ class SliceLease:
         self.claim = replace(self.claim, checkpoint=shard)
 
     def renew_or_hand_back(self) -> None:
-        """Call between effects. Raises ClaimLost or HandBack.
+        """Renew the claim if due, or end the attempt. Call this between effects. Raises ClaimLost or HandBack.
 
-        The next holder may write everything written before the exception again.
+        After an exception the next holder may repeat the writes since the checkpoint.
         """
-        stops = self.is_stopping is not None and self.is_stopping()
-        if stops or self.clock.now() >= self.claim.claimed_at + self.claim.slice.time_share:
+        stopping = self.is_stopping is not None and self.is_stopping()
+        if stopping or self.clock.now() >= self.claim.claimed_at + self.claim.slice.time_share:
             raise HandBack
         self.renew_if_due()
 
-    def checkpoint(self, *, may_hand_back: bool) -> None:
+    def renew(self, *, may_hand_back: bool) -> None:
         """Renew the claim if due. Raises ClaimLost; HandBack only with `may_hand_back`."""
         if may_hand_back:
             self.renew_or_hand_back()
@@ -104,7 +104,7 @@ class SliceWorker:
 
     def _attempt(self, slice_: Slice) -> SliceResult:
         if self.guards.guard_for(slice_.pool).check() is not None:
-            # Not claimed and not counted as an attempt: the dispatcher queues the slice again after a resume.
+            # No claim is taken and no attempt counted: the dispatcher queues the slice again after a resume.
             return Retry(reason="the pool is stopped by its dead-letter limit")
         now = self.clock.now()
         claim = self.claims.claim(slice_, self.owner, now, now + slice_.terms.claim)
@@ -112,7 +112,7 @@ class SliceWorker:
             return Retry(reason="claimed by another worker")
         lease = SliceLease(claim, self.claims, self.clock, self.on_progress, self.is_stopping)
         try:
-            # The first claim needs no check: a slice completes only after a claim.
+            # At the first claim the slice can't be completed yet: only a claimed slice completes.
             if claim.attempt > 1 and self._is_completed(slice_):
                 return Retry(reason="the slice has ended")
             burst = self.bursts.read([slice_.burst])[slice_.burst]
@@ -139,11 +139,12 @@ class SliceWorker:
 
     def _defer(self, entry: LedgerEntry, lease: SliceLease) -> SliceResult:
         # Record before releasing, or the slice would be queued at once. After a crash in between, the claim expires.
-        # Only the holder writes it, in its own cell: another worker may be waiting for another time, such as morning.
+        # Check the claim first, and write each deferral to a cell of its own. So a worker that lost its claim can't
+        # replace the time of the current holder, such as the end of quiet hours.
         lease.renew_if_due()
-        n = self._slice_states(entry.slice)[entry.slice].times_deferred + 1
-        while not all(self.ledger.record([replace(entry, number=n)])):
-            n += 1
+        number = self._slice_states(entry.slice)[entry.slice].times_deferred + 1
+        while not all(self.ledger.record([replace(entry, number=number)])):
+            number += 1
         self.claims.release(lease.claim, self.clock.now())
         return Retry(reason=f"waits until {entry.at:%H:%M:%S}")
 
@@ -155,7 +156,10 @@ class SliceWorker:
         return self.ledger.read([slice_.burst])[slice_.burst].slice_states
 
     def _record_failure(self, slice_: Slice, lease: SliceLease, cause: Exception) -> SliceResult:
-        """Record a failure of the slice itself: retry at once, and dead-letter it at the last attempt (ATTEMPTS)."""
+        """Record a failure of the slice itself, and retry it. Dead-letter the slice after MAX_ATTEMPTS failures.
+
+        The retry is at once, but after Poison only when the claim has expired.
+        """
         now = self.clock.now()
         attempt = self._slice_states(slice_)[slice_].attempts + 1
         reason = f"{type(cause).__name__}: {cause}"
@@ -164,13 +168,13 @@ class SliceWorker:
             if not isinstance(cause, Poison):  # a corrupt record may be repaired: let the claim expire first
                 self.claims.release(lease.claim, now)
             return Retry(reason=reason)
-        # Count before writing the letter. A slice that the limit rejects stays in the ledger until the pool is resumed.
-        if not self.guards.guard_for(slice_.pool).admit_death(str(slice_), reason):
+        # Count before writing the letter. If the limit rejects it, the slice stays open until the pool is resumed.
+        if not self.guards.guard_for(slice_.pool).admit_dead_letter(str(slice_), reason):
             return Retry(reason="the pool is stopped by its dead-letter limit")
-        self._bury(slice_, reason, now)
+        self._dead_letter(slice_, reason, now)
         return Dead(cause=reason)
 
-    def _bury(self, slice_: Slice, reason: str, now: datetime) -> None:
+    def _dead_letter(self, slice_: Slice, reason: str, now: datetime) -> None:
         # The letter comes first: a dead slice in the ledger without a letter could not be investigated.
         letter = DeadLetter(id=str(slice_), stage=slice_.pool, cause=reason, body=str(slice_).encode(), at=now)
         self.dead_letters.put(letter)

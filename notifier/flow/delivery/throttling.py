@@ -19,16 +19,16 @@ from notifier.ports.coordination import Clock, Leases, Queue, Throttles
 from notifier.ports.event_log import LaneTallies
 from notifier.ports.push import CircuitReport
 
-THROTTLES_READ_EVERY = timedelta(seconds=1)
+READ_INTERVAL = timedelta(seconds=1)
 NO_CREDIT = Credit(slices=0, shards=0)
 """Credit of a pool stopped by its dead-letter limit. Its slices are not parked: a stop has no end time."""
 MAX_SAVED = timedelta(seconds=1)
-"""Maximum that a throttled tier saves up, as a span of its rate."""
+"""Maximum of the saved-up allowance of a throttled tier: what its rate allows in this time."""
 
 
 @dataclass(slots=True)
 class PoolRates:
-    """Current throttles, and the saved-up allowance of each throttled tier."""
+    """Current limits of tiers and pools, and the saved-up allowance of each throttled tier."""
 
     throttles: Throttles
     backpressure: Backpressure
@@ -37,38 +37,38 @@ class PoolRates:
     """Pools stopped by their dead-letter limit."""
     limits: Mapping[Tier, TierLimit] = field(default_factory=dict)
     level: float = 0.0
+    """Share of P2's credit that backpressure withholds."""
     saved: dict[Tier, float] = field(default_factory=dict)
+    """Recipients that each throttled tier may still be given."""
     read_at: datetime | None = None
     saved_at: datetime | None = None
 
     def refresh(self, now: datetime) -> None:
-        if is_due(self.read_at, THROTTLES_READ_EVERY, now):
+        if is_due(self.read_at, READ_INTERVAL, now):
             throttles = self.throttles.since(now - RAMP)
             self.limits = {tier: tier_limit(throttles, tier, now) for tier in TIERS}
-            self.level = self._level()
+            self.level = self._read_level()
             tallies = self.lane_tallies.read([str(pool) for pool in Pool])
             self.stopped = {pool for pool in Pool if tallies[pool].stop is not None}
             self.read_at = now
-        passed = max(0.0, (now - self.saved_at).total_seconds()) if self.saved_at else 0.0
-        for tier, allowed in self.limits.items():
-            if allowed.rate is None:
+        elapsed = max(0.0, (now - self.saved_at).total_seconds()) if self.saved_at else 0.0
+        for tier, limit in self.limits.items():
+            if limit.rate is None:
                 self.saved.pop(tier, None)
             else:
-                most = allowed.rate * MAX_SAVED.total_seconds()
-                self.saved[tier] = min(most, self.saved.get(tier, 0.0) + allowed.rate * passed)
+                max_saved = limit.rate * MAX_SAVED.total_seconds()
+                self.saved[tier] = min(max_saved, self.saved.get(tier, 0.0) + limit.rate * elapsed)
         self.saved_at = now
 
-    def _level(self) -> float:
+    def _read_level(self) -> float:
         try:
             return self.backpressure.level()
         except CacheUnavailable:  # fails open: without a report from the monitor there is no backpressure
             return 0.0
 
     def throttles_by_pool(self) -> Mapping[Pool, str]:
-        """Return the throttle of each throttled pool, ramps included."""
-        return {
-            Pool(tier): allowed.throttle_id for tier, allowed in self.limits.items() if allowed.throttle_id is not None
-        }
+        """Return the throttle of each throttled pool, also of pools that still ramp up after their throttle ended."""
+        return {Pool(tier): limit.throttle_id for tier, limit in self.limits.items() if limit.throttle_id is not None}
 
     def credits(self) -> Mapping[Pool, Credit]:
         credits = POOL_CREDITS | {Pool.P2: POOL_CREDITS[Pool.P2].scaled(1.0 - self.level)}
@@ -78,7 +78,7 @@ class PoolRates:
 # Monitor: measures ledger, queues and store, and sets how much of P2's credit the dispatcher withholds.
 
 LEVEL_TTL = timedelta(seconds=30)
-"""Three rounds: the backpressure of a dead monitor ends after that."""
+"""Three rounds of the monitor. The backpressure of a crashed monitor ends after this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +98,9 @@ class LoadMonitor:
         before = self.clock.now()
         if not self.leases.acquire("monitor", self.owner, before, self.interval * 3):
             return None
-        level = backpressure(self._readings(before))
-        # Fails open: a level that cannot be written expires, and P2 gets its full credit. The outage ends this round.
+        level = backpressure(self._read_load(before))
+        # Fails open: if the level can't be written, the last one expires and P2 gets its full credit. The outage ends
+        # this round.
         self.backpressure.set_level(level, LEVEL_TTL)
         self.metrics.backpressure.set(level)
         self._count_open_circuits()
@@ -110,10 +111,10 @@ class LoadMonitor:
         for platform in Platform:
             self.metrics.open_circuits.labels(platform).set(open_circuits[platform])
 
-    def _readings(self, before: datetime) -> Readings:
+    def _read_load(self, before: datetime) -> Readings:
         now, backlog = self.clock.now(), self.backlog_report.read()
         return Readings(
-            # Holding the lease is a small durable write, so its duration measures the store's latency.
+            # Taking the lease is a small durable write, so its duration measures the store's latency.
             store_latency=now - before,
             queued=self.queue.depth(Pool.P0) + self.queue.depth(Pool.P1),
             backlog_ages={

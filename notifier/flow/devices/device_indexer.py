@@ -29,34 +29,35 @@ from notifier.ports.retractions import Retractions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DepartedAccounts:
+class DepartedAccountDevices:
     directory: Directory
     retractions: Retractions
 
     def removals(self, devices: Collection[Device]) -> Sequence[DeviceRemoval]:
         """Return removals of the devices whose account is deleted or erased. Call this after writing their rows.
 
-        A deletion reads the device rows after setting its flag, and an erasure after storing its retraction. So one of
-        the two sees the other's write.
+        A deletion reads the device rows after setting its flag, and an erasure after storing its retraction. So either
+        this call sees the deletion or erasure, or the deletion or erasure sees the device rows.
         """
         users = self.directory.users({device.member for device in devices})
         accounts = self.directory.accounts(users.values())
         erasures = self.retractions.read_current({erasure_key(user) for user in users.values()})
         deleted = {account.member for account in accounts.values() if account.deleted}
-        erased = {
+        erased_at = {
             accounts[erasure.author].member: erasure.at for erasure in erasures.values() if erasure.author in accounts
         }
         return [
             removal_of(device)
             for device in devices
-            if device.member in deleted or (device.member in erased and device.registered_at <= erased[device.member])
+            if device.member in deleted
+            or (device.member in erased_at and device.registered_at <= erased_at[device.member])
         ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceIndexer:
     devices: Devices
-    departed_accounts: DepartedAccounts
+    departed_accounts: DepartedAccountDevices
     sets: MemberSets
     epochs: Epochs
     metrics: Metrics
@@ -68,17 +69,18 @@ class DeviceIndexer:
 
         After an interruption the records are read again, by this reader or another; processing is idempotent.
 
-        Raises LogUnavailable if another reader owns the records by now.
+        Raises LogUnavailable if another reader owns the records now.
         """
         token = fencing_token(self.epochs.begin("device_indexer"))
-        # Check after the epoch has begun, and before the read-modify-write, as the graph indexer does.
+        # Check after the epoch has begun: if a new reader takes the partition after this check, its token is higher
+        # than ours. With the opposite order, a reader that lost the partition in between would hold the higher token.
         if not self.owns_records():
             raise LogUnavailable("Another consumer owns the partition.")
         device_records = [unpack_device_record(logged.record.value) for logged in records]
         updates = [record.update for record in device_records if record.update is not None]
         self.devices.write(updates)
         registered = [update for update in updates if isinstance(update, Device)]
-        # After writing the rows: a deletion reads the rows after setting its flag, so one of the two sees the other.
+        # Only after the rows are written, as `removals` requires.
         self.devices.write(
             [
                 *self.departed_accounts.removals(registered),
@@ -93,36 +95,41 @@ class DeviceIndexer:
         ]
 
     def _write_bitmaps(self, records: Collection[DeviceRecord], token: FencingToken) -> None:
-        """Write the bitmaps, even if unchanged: otherwise an older writer's outdated bitmap could still win.
+        """Write the bitmap of each shard in which the records may have changed something.
 
-        A bitmap stays unwritten only if all members in it registered a device that they already had, the usual case.
-        Any change that an older writer makes there is repeated by one of the other records.
+        A bitmap is skipped only if each record registers a device that its member already had, the usual case. Any
+        other bitmap is written even if it is unchanged. The write stores our token, so the late write of an older
+        reader loses. If an older reader still changes a skipped bitmap, this reader also gets the record of that
+        change, and writes the bitmap then.
         """
         updates = [(record.update.member, record.is_known_holder) for record in records if record.update is not None]
-        unchanged = dict(updates) | {member: False for member, known in updates if not known}
-        rebuild = {record.rebuild_shard for record in records if record.rebuild_shard is not None}
-        owning = self.devices.by_member(unchanged)
-        by_shard = defaultdict[int, dict[Member, bool]](dict)
-        for member in unchanged:
-            by_shard[shard_of(member)][member] = member in owning
-        bitmaps = {shard: self._rebuilt(shard) for shard in rebuild}
-        for shard, owns in by_shard.items():
-            if shard not in bitmaps and (bits := self._changed(shard, owns, unchanged)) is not None:
+        was_holder = dict(updates) | {member: False for member, is_known_holder in updates if not is_known_holder}
+        shards_to_rebuild = {record.rebuild_shard for record in records if record.rebuild_shard is not None}
+        devices_by_member = self.devices.by_member(was_holder)
+        has_device_by_shard = defaultdict[int, dict[Member, bool]](dict)
+        for member in was_holder:
+            has_device_by_shard[shard_of(member)][member] = member in devices_by_member
+        bitmaps = {shard: self._rebuilt_bitmap(shard) for shard in shards_to_rebuild}
+        for shard, has_device in has_device_by_shard.items():
+            if shard not in bitmaps and (bits := self._updated_bitmap(shard, has_device, was_holder)) is not None:
                 bitmaps[shard] = bits
         if bitmaps:
             blobs = (ShardBlob(kind=SetKind.PUSH, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items())
             self.sets.put(blobs, token)
 
-    def _changed(self, shard: int, holders: Mapping[Member, bool], unchanged: Mapping[Member, bool]) -> Bits | None:
-        """Return the changed bitmap; None if it need not be written."""
+    def _updated_bitmap(
+        self, shard: int, has_device: Mapping[Member, bool], was_holder: Mapping[Member, bool]
+    ) -> Bits | None:
+        """Return the shard's bitmap with the members' current state; None if it need not be written."""
         before = read_bitmap(self.sets, SetKind.PUSH, None, shard)
         if before is None:  # never start from an empty bitmap: the rows have all members, including these
-            return self._rebuilt(shard)
-        if all(unchanged[member] and contains(before, member) is has for member, has in holders.items()):
+            return self._rebuilt_bitmap(shard)
+        if all(was_holder[member] and contains(before, member) is has for member, has in has_device.items()):
             return None
-        return with_members(before, {member % SHARD_MEMBERS: has for member, has in holders.items()})
+        return with_members(before, {member % SHARD_MEMBERS: has for member, has in has_device.items()})
 
-    def _rebuilt(self, shard: int) -> Bits:
+    def _rebuilt_bitmap(self, shard: int) -> Bits:
+        """Return the bitmap computed from the device rows; count its differences from the stored one as drift."""
         before, after = read_bitmap(self.sets, SetKind.PUSH, None, shard), self.devices.members_with_device(shard)
         self.metrics.bitmaps_rebuilt.inc()
         self.metrics.bitmap_drift.inc(count(after ^ (no_members() if before is None else before)))

@@ -46,7 +46,7 @@ class DeviceRegistry:
     clock: Clock
 
     def member(self, user: UserId, *, create: bool = False) -> Member:
-        """Return the member for a device request. With `newcomer`, an unknown user is assigned a member number.
+        """Return the member for a device request. With `create`, an unknown user is assigned a member number.
 
         Raises NotFound, also for a deleted account.
         """
@@ -68,96 +68,110 @@ class DeviceRegistry:
         """Register the device for the member and take it from any other member.
 
         After return, the earlier holder gets no more alerts on it, except those already read for sending. `replaces` is
-        an old token of the same member that this one replaces.
+        the member's old token; its device is removed.
         """
-        id, old = device_id(address), None if replaces is None else device_id(replaces)
-        known = self.devices.read_current([id] if old is None else [id, old])
-        before = known.get(id)
+        id, replaced_id = device_id(address), None if replaces is None else device_id(replaces)
+        ownerships = self.devices.read_current([id] if replaced_id is None else [id, replaced_id])
+        previous = ownerships.get(id)
         device = Device(
             member=member,
             address=address,
             locale=locale,
             time_zone=time_zone,
-            registered_at=next_update_time(self.clock.now(), before),
+            registered_at=next_update_time(self.clock.now(), previous),
         )
-        lost = list[DeviceRemoval]()
-        if before is not None and not before.is_removed and before.member != member:
-            # First, and in a record of its own: the earlier holder's bitmap has another writer. A crash after it leaves
-            # the device removed from that holder. Once the new member has it, a retry could not identify the old one.
-            lost = [removal_for_takeover(before, id, device.registered_at)]
-            self.log.append(records(lost))
-        self._append_and_write([device], earlier=lost, known=before is not None and not before.is_removed and not lost)
-        if old is not None and (removal := self._removal(member, old, known)):
+        takeovers = list[DeviceRemoval]()
+        if previous is not None and not previous.is_removed and previous.member != member:
+            # Append the removal in a record of its own: another writer may handle the earlier holder's bitmap. Append
+            # it first: once the new member has the device, a retry could not identify the earlier holder.
+            takeovers = [removal_for_takeover(previous, id, device.registered_at)]
+            self.log.append(log_records(takeovers))
+        self._append_and_write(
+            [device],
+            appended_earlier=takeovers,
+            is_known_holder=previous is not None and not previous.is_removed and not takeovers,
+        )
+        if replaced_id is not None and (removal := self._removal(member, replaced_id, ownerships)):
             self._append_and_write([removal])
-        # Needs no record of its own: the indexer finds the surplus when it reads the registration.
+        # These removals need no log record: the indexer finds the surplus when it reads the registration.
         self.devices.write(surplus_removals(self.list_devices(member)))
         return device
 
     def unregister(self, member: Member, id: DeviceId) -> bool:
         """Remove the device; return False and do nothing if it is not the member's."""
-        known = self.devices.read_current([id])
-        if removal := self._removal(member, id, known):
+        ownerships = self.devices.read_current([id])
+        if removal := self._removal(member, id, ownerships):
             self._append_and_write([removal])
         return removal is not None
 
     def remove_rejected(self, rejected: Mapping[Device, datetime | None]) -> int:
-        """Remove devices that their provider rejected.
+        """Remove devices that their provider rejected. Return how many were removed.
 
-        `found` maps each device, as it was when the alert was sent, to the time since when the provider has known.
-        Devices registered after that time stay. Return how many were removed.
+        `rejected` has each device as it was when the alert was sent, and the time since when the provider rejects it,
+        or None. Devices registered after that time stay.
         """
         now = self.clock.now()
         removals = [
             removal for device, at in rejected.items() if (removal := removal_by_provider(device, at, now)) is not None
         ]
-        known = self.devices.read_current([removal.id for removal in removals])
+        ownerships = self.devices.read_current([removal.id for removal in removals])
         current = [
-            replace(removal, member=known[removal.id].member)
+            replace(removal, member=ownerships[removal.id].member)
             for removal in removals
-            if _is_newest(removal, known.get(removal.id))
+            if _is_newest(removal, ownerships.get(removal.id))
         ]
         self._append_and_write(current)
         return len(current)
 
     def remove_registered(self, until: Mapping[Member, datetime | None]) -> int:
-        """Remove each member's devices, all or those registered up to the given time; return how many there were."""
+        """Remove each member's devices that were registered up to the given time, or all for None.
+
+        Return how many were removed.
+        """
         removals = [
             removal_of(device)
             for devices in self.devices.by_member(until).values()
             for device in devices
-            if is_covered(device, until)
+            if _is_registered_by(device, until[device.member])
         ]
         self._append_and_write(removals)
         return len(removals)
 
-    def _removal(self, member: Member, id: DeviceId, known: Mapping[DeviceId, DeviceOwnership]) -> DeviceRemoval | None:
-        """Return the removal, or None for any other holder: the device may belong to another account by now."""
-        holding = known.get(id)
-        if holding is None or holding.is_removed or holding.member != member:
+    def _removal(
+        self, member: Member, id: DeviceId, ownerships: Mapping[DeviceId, DeviceOwnership]
+    ) -> DeviceRemoval | None:
+        """Return the removal of the device; None if the member does not hold it, or not any more."""
+        ownership = ownerships.get(id)
+        if ownership is None or ownership.is_removed or ownership.member != member:
             return None
         return DeviceRemoval(
-            id=id, platform=holding.platform, member=member, at=next_update_time(self.clock.now(), holding)
+            id=id, platform=ownership.platform, member=member, at=next_update_time(self.clock.now(), ownership)
         )
 
     def _append_and_write(
-        self, updates: Sequence[DeviceUpdate], *, earlier: Sequence[DeviceRemoval] = (), known: bool = False
+        self,
+        updates: Sequence[DeviceUpdate],
+        *,
+        appended_earlier: Sequence[DeviceRemoval] = (),
+        is_known_holder: bool = False,
     ) -> None:
+        """Append the updates to the log and write their rows, together with rows of removals appended earlier."""
         # The log first: after a crash in between, the device indexer reads the record and writes the rows, too. In the
         # opposite order the rows would be written, but the bitmap would never be updated.
         if updates:
-            self.log.append(records(updates, known=known))
-            self.devices.write([*earlier, *updates])
+            self.log.append(log_records(updates, is_known_holder=is_known_holder))
+            self.devices.write([*appended_earlier, *updates])
 
 
-def _is_newest(removal: DeviceRemoval, holding: DeviceOwnership | None) -> bool:
-    return holding is not None and not holding.is_removed and holding.rank <= removal.rank
+def _is_newest(removal: DeviceRemoval, ownership: DeviceOwnership | None) -> bool:
+    return ownership is not None and not ownership.is_removed and ownership.rank <= removal.rank
 
 
-def records(updates: Sequence[DeviceUpdate], *, known: bool = False) -> Sequence[Record]:
-    return [record(DeviceRecord(update=update, is_known_holder=known)) for update in updates]
+def log_records(updates: Sequence[DeviceUpdate], *, is_known_holder: bool = False) -> Sequence[Record]:
+    return [log_record(DeviceRecord(update=update, is_known_holder=is_known_holder)) for update in updates]
 
 
-def record(device_record: DeviceRecord) -> Record:
+def log_record(device_record: DeviceRecord) -> Record:
     """Return the log record, keyed by the shard whose bitmap it changes."""
     shard = (
         shard_of(device_record.update.member) if device_record.update is not None else device_record.rebuild_shard or 0
@@ -165,6 +179,5 @@ def record(device_record: DeviceRecord) -> Record:
     return Record(stream=topics.DEVICES, key=shard_key(shard), value=pack_device_record(device_record))
 
 
-def is_covered(device: Device, until: Mapping[Member, datetime | None]) -> bool:
-    last = until[device.member]
-    return last is None or device.registered_at <= last
+def _is_registered_by(device: Device, until: datetime | None) -> bool:
+    return until is None or device.registered_at <= until

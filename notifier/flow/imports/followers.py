@@ -35,7 +35,7 @@ class FollowerImport:
     since: datetime
     """Imported followers see bursts that opened at or after this time."""
     ranges: list[IdRange] = field(default_factory=list)
-    """ID ranges of integer IDs that were looked up so far."""
+    """Cached directory ranges, which map integer IDs to members."""
 
     def read(self, rows: FollowEdges | NumberedFollowEdges) -> Keys:
         """Return the edges as sorted keys. Unknown accounts are added to the directory."""
@@ -46,59 +46,65 @@ class FollowerImport:
 
     def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
         """Yield steps that write the rows of follows and then request their bitmaps from the indexer."""
-        return (partial(self._write, crowds) for crowds in cut_follow_rows(keys))
+        return (partial(self._write, chunk) for chunk in cut_follow_rows(keys))
 
     def _resolve(self, ids: Ids) -> Keys:
-        located = ResolvedIds(ids)
-        for known in self.ranges:
-            located.resolve_range(known)
-        while (missing := located.unresolved()) and (more := self._range(missing[0]) or self._range(missing[-1])):
-            self.ranges.append(more)
-            located.resolve_range(more)
-        if missing:
-            names = {id: UserId(str(id)) for id in missing}
-            members = self.directory.assign_numbers(names.values())
-            located.resolve_rest({id: members[name] for id, name in names.items()})
-        return located.members
+        """Return the members of the ids, by directory ranges where possible. Unknown ids are numbered."""
+        resolved = ResolvedIds(ids)
+        for id_range in self.ranges:
+            resolved.resolve_range(id_range)
+        while unresolved := resolved.unresolved():
+            new_range = self._look_up_range(unresolved[0]) or self._look_up_range(unresolved[-1])
+            if not new_range:
+                break
+            self.ranges.append(new_range)
+            resolved.resolve_range(new_range)
+        if unresolved:
+            users = {id: UserId(str(id)) for id in unresolved}
+            members = self.directory.assign_numbers(users.values())
+            resolved.resolve_rest({id: members[user] for id, user in users.items()})
+        return resolved.members
 
-    def _range(self, id: int) -> IdRange | None:
+    def _look_up_range(self, id: int) -> IdRange | None:
         return self.directory.range_of(UserId(str(id)))
 
-    def _write(self, crowds: FollowRowChunk) -> None:
-        shards = crowds.shards()
-        names = self.directory.users(shards)
-        self._write_block_rows(crowds, names)
-        self._write_member_rows((names[account], member) for account, member in crowds.member_rows)
+    def _write(self, chunk: FollowRowChunk) -> None:
+        shards_by_followed = chunk.shards()
+        users = self.directory.users(shards_by_followed)
+        self._write_block_rows(chunk, users)
+        self._write_member_rows((users[followed], follower) for followed, follower in chunk.member_rows)
         # After the rows, so that the indexer finds them. A crash before this line repeats the whole chunk.
         self.log.append(
             [
                 _record(rebuild)
-                for followed, touched in shards.items()
-                for rebuild in rebuild_requests(names[followed], touched, has_imported_follows=True)
+                for followed, shards in shards_by_followed.items()
+                for rebuild in rebuild_requests(users[followed], shards, has_imported_follows=True)
             ]
         )
 
-    def _write_block_rows(self, crowds: FollowRowChunk, names: Mapping[Member, UserId]) -> None:
+    def _write_block_rows(self, chunk: FollowRowChunk, users: Mapping[Member, UserId]) -> None:
         """Store block rows. The first import of a block sets its start time; later followers get rows of their own."""
         rows = [
             BlockFollows(
-                subject=_mention_subject(names[followed]), block=block, visible_from=self.since, members=members
+                subject=_mention_subject(users[followed]), block=block, visible_from=self.since, members=members
             )
-            for followed, block, members in crowds.block_rows
+            for followed, block, members in chunk.block_rows
         ]
-        stood = self.follows.insert_blocks(rows)
-        late = [row for row in rows if row.key in stood]
+        existing_rows = self.follows.insert_blocks(rows)
+        not_inserted = [row for row in rows if row.key in existing_rows]
         self._write_member_rows(
-            (row.subject.owner, member) for row in late for member in row.members_missing_in(stood[row.key])
+            (row.subject.owner, member)
+            for row in not_inserted
+            for member in row.members_missing_in(existing_rows[row.key])
         )
 
     def _write_member_rows(self, pairs: Iterable[tuple[UserId, Member]]) -> None:
         self.follows.write(
             [
                 Follow(
-                    subject=_mention_subject(account), member=member, visible_from=self.since, sequence=IMPORT_SEQUENCE
+                    subject=_mention_subject(followed), member=member, visible_from=self.since, sequence=IMPORT_SEQUENCE
                 )
-                for account, member in pairs
+                for followed, member in pairs
             ]
         )
 

@@ -1,8 +1,8 @@
 """Imports of accounts and preferences, and the engine that makes every import resumable.
 
 An import first reads all rows and stores keys of the remaining work in sorted runs. Then it processes the sorted keys
-chunk by chunk. After an interruption it resumes: the runs record how far the source was read, and a mark how far the
-keys were processed. Every step is idempotent.
+chunk by chunk. After an interruption it resumes: the runs record how far the source was read, and a stored position
+records how far the keys were processed. Every step is idempotent.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -42,11 +42,11 @@ class ImportKind(Protocol[S_contra]):
     """Kind of an import. Both methods are idempotent and may be repeated after an interruption."""
 
     def read(self, rows: S_contra) -> Keys:
-        """Process the rows; return keys of the work that remains until everything has been read."""
+        """Process the rows; return keys of the work to do once all rows have been read."""
         ...
 
     def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
-        """Yield steps for some of the remaining work. The keys are sorted, and complete for each block."""
+        """Yield steps that do the work of these keys. The keys are sorted, and include all keys of each block."""
         ...
 
 
@@ -58,17 +58,17 @@ class Import(Generic[S]):
     """Retries a step during an outage. Without it an outage ends the import."""
 
     def read(self, source: Iterable[S], advance: Advance = lambda _: None) -> None:
-        """Read the source, which continues after the rows that were read before."""
+        """Read the source, which starts after the rows that an earlier attempt has read."""
         for rows in source:
             self._attempt(partial(self._read, rows))
             advance(len(rows))
 
     def write(self, advance: Advance = lambda _: None) -> None:
-        """Write everything that was read to its final place, or request it from the writer of the bitmaps."""
-        for keys, mark in self.edges.remaining_chunks():
+        """Do the work of all keys that were read: write their rows, or request bitmaps from the bitmaps' writer."""
+        for keys, position in self.edges.remaining_chunks():
             for step in self.kind.steps(keys):
                 self._attempt(step)
-            self.edges.mark_done(mark)
+            self.edges.mark_done(position)
             advance(len(keys))
 
     def _attempt(self, step: Callable[[], None]) -> None:
@@ -85,7 +85,7 @@ class Import(Generic[S]):
 # Account import: writes numbers, flags and entries while reading, and then requests the bitmaps of VIPs.
 
 ACCOUNTS_PER_BATCH = 4_096
-"""Entries compared with the rows at once. Other writers get their turn between these transactions."""
+"""Accounts whose entries are updated in one transaction. Other writers get their turn between the transactions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +94,11 @@ class AccountImport:
     flags: AccountFlags
     log: EventLog
     ranges: bool
-    """Store consecutive IDs as one range entry. Only valid if no other process numbers any of them."""
+    """Whether to store consecutive IDs as one range entry: only if no other process numbers any of them."""
 
     def read(self, rows: ImportBatch[AccountRow]) -> Keys:
         """Write the number, flags and entry of each row's account."""
-        members = self._numbers(dict.fromkeys(row.user for row in rows.rows))
+        members = self._assign_numbers(dict.fromkeys(row.user for row in rows.rows))
         self.flags.write(flag for row in rows.rows for flag in row.flag_rows(members[row.user]))
         users = [row.user for row in rows.rows if not row.flags.keys().isdisjoint(DIRECTORY_FLAGS)]
         for first in range(0, len(users), ACCOUNTS_PER_BATCH):
@@ -108,7 +108,7 @@ class AccountImport:
         return rebuild_keys((ALL_ACCOUNTS, shard_of(members[row.user])) for row in rows.rows if Flag.VIP in row.flags)
 
     def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
-        """Yield steps that request the bitmaps. The rows are complete before, so the account indexer finds them."""
+        """Yield steps that request the bitmaps. All rows are written by then, so the account indexer finds them."""
         return (partial(self._request_bitmaps, shards[ALL_ACCOUNTS]) for shards in shards_by_account(keys))
 
     def _request_bitmaps(self, shards: Iterable[int]) -> None:
@@ -120,13 +120,13 @@ class AccountImport:
             ]
         )
 
-    def _numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
+    def _assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         if self.ranges:
             known = self.directory.accounts(users)
-            # After a crash following the lease, its numbers remain unused.
             for prefix, first, count in consecutive_runs((user for user in users if user not in known), LEASE_SIZE):
-                at = self.directory.lease(count)
-                self.directory.enrol_range(IdRange(prefix=prefix, first=first, count=count, member=at))
+                # After a crash between these two calls, the leased numbers stay unused.
+                first_member = self.directory.lease(count)
+                self.directory.enrol_range(IdRange(prefix=prefix, first=first, count=count, member=first_member))
         return self.directory.assign_numbers(users)
 
 
@@ -151,19 +151,20 @@ class PreferenceImport:
 
         Unknown accounts are added to the directory.
         """
-        names = dict.fromkeys(chain.from_iterable((row.user, row.account) for row in rows.rows))
-        members = self.directory.assign_numbers([name for name in names if name is not None])
+        users = dict.fromkeys(chain.from_iterable((row.user, row.account) for row in rows.rows))
+        members = self.directory.assign_numbers([user for user in users if user is not None])
         changes = [change for row in rows.rows if (change := row.preference_change(members[row.user]))]
         account_changes = [
             account_change for row in rows.rows if (account_change := row.account_preferences_change(members[row.user]))
         ]
-        # After a crash before the write, the retry reads the same state; after the write, it moves no time again.
+        # A retry after a crash changes no time again: if the write has happened, it finds the preference already set.
         for batch in _batches(changes):
             self.subject_preferences.write(self._as_if_changed_now(batch))
         for account_batch in _batches(account_changes):
             self.account_preferences.write(self._account_changes_as_if_now(account_batch))
-        of_accounts = ((members[change.subject.owner], shard_of(change.member)) for change in changes)
-        return rebuild_keys(chain(of_accounts, ((ALL_ACCOUNTS, shard_of(change.member)) for change in account_changes)))
+        subject_shards = ((members[change.subject.owner], shard_of(change.member)) for change in changes)
+        account_wide_shards = ((ALL_ACCOUNTS, shard_of(change.member)) for change in account_changes)
+        return rebuild_keys(chain(subject_shards, account_wide_shards))
 
     def _as_if_changed_now(self, changes: Sequence[PreferenceChange]) -> Sequence[PreferenceChange]:
         account_preferences = self.account_preferences.read_current(
@@ -175,7 +176,8 @@ class PreferenceImport:
             if Volume.DIGEST in (change.volume, _preferences_of(account_preferences, change.member).volume)
         ]
         before = {
-            (w.subject, w.member): SubjectPreference(subject=w.subject, member=w.member, at=ALWAYS) for w in digests
+            (change.subject, change.member): SubjectPreference(subject=change.subject, member=change.member, at=ALWAYS)
+            for change in digests
         }
         before |= self.subject_preferences.read_current(before)
         now = self.clock.now()
@@ -189,31 +191,31 @@ class PreferenceImport:
     def _account_changes_as_if_now(
         self, changes: Sequence[AccountPreferencesChange]
     ) -> Sequence[AccountPreferencesChange]:
-        before, now = (
-            self.account_preferences.read_current({change.member for change in changes if change.volume}),
-            self.clock.now(),
-        )
+        before = self.account_preferences.read_current({change.member for change in changes if change.volume})
+        now = self.clock.now()
         return [account_change_as_if_now(change, _preferences_of(before, change.member), now) for change in changes]
 
     def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
-        """Yield steps that request the bitmaps. The rows are complete before, so the graph indexer finds them."""
+        """Yield steps that request the bitmaps. All rows are written by then, so the graph indexer finds them."""
         return (partial(self._request_bitmaps, shards) for shards in shards_by_account(keys))
 
     def _request_bitmaps(self, shards: Mapping[Member, Sequence[int]]) -> None:
-        names = self.directory.users([account for account in shards if account != ALL_ACCOUNTS])
-        wanted = [
+        users = self.directory.users([account for account in shards if account != ALL_ACCOUNTS])
+        rebuilds = [
             rebuild
-            for account, user in names.items()
+            for account, user in users.items()
             for rebuild in rebuild_requests(user, shards[account], has_imported_preferences=True)
         ]
-        requests = [(rebuild.followed, GraphRecord(rebuild=rebuild)) for rebuild in wanted]
-        everybody = [
+        subject_requests = [(rebuild.followed, GraphRecord(rebuild=rebuild)) for rebuild in rebuilds]
+        account_wide_requests = [
             (shard_key(s), GraphRecord(account_wide_shard=s, imported=True)) for s in shards.get(ALL_ACCOUNTS, ())
         ]
-        records = [
-            Record(stream=topics.FOLLOWS, key=key, value=pack(record)) for key, record in (*requests, *everybody)
-        ]
-        self.log.append(records)
+        self.log.append(
+            [
+                Record(stream=topics.FOLLOWS, key=key, value=pack(record))
+                for key, record in (*subject_requests, *account_wide_requests)
+            ]
+        )
 
 
 def _preferences_of(preferences: Mapping[Member, AccountPreferences], member: Member) -> AccountPreferences:

@@ -40,7 +40,7 @@ class ActivityIndexer:
         """
         now = self.clock.now()
         sightings = [unpack(Sighting, logged.record.value) for logged in records]
-        # Unknown users get a member number: a user seen before following anything counts as active afterwards.
+        # Unknown users get a member number, so that a user who follows an account only later counts as active then.
         numbers = self.directory.assign_numbers({sighting.user for sighting in sightings if sighting.is_recent(now)})
         if numbers:
             self.hours.touch(set(numbers.values()), hour_of(now))
@@ -48,14 +48,14 @@ class ActivityIndexer:
 
 # Roll-up: turns recorded activity into active-set entries in the store, and these into the sets that define tiers.
 #
-# One leader runs it every minute. It reads back what it writes, so it uses a fencing token.
+# One leader runs the roll-up every minute. The roll-up reads and changes what it wrote, so it uses a fencing token.
 
 LOGGER = logging.getLogger("notifier.rollup")
 
-SHARDS_PER_STEP = 32
-"""Shards per step: the longest-lived set of each shard is joined from 31 bitmaps, 16 MB in total at any user count."""
+SHARDS_PER_GROUP = 32
+"""Shards processed at a time. The longest-lived set of a shard is the union of 31 bitmaps: 16 MB for 32 shards."""
 EXPIRED_KEPT_HOURS = 48
-"""Hours that expired entries are kept: if the clock is set back, the entries valid at that time still exist."""
+"""Hours that expired entries are kept. If the clock is set back, the entries valid at that time still exist."""
 ROLL_UP_MARKER_TTL = timedelta(days=1)
 """Lifetime of the roll-up marker in the cache. If it is missing, the cache was emptied."""
 
@@ -73,100 +73,112 @@ class RollUp:
     leadership: Leadership
     clock: Clock
     metrics: Metrics
-    reach: int
-    """Days for which activity keeps a member in P2."""
+    p2_days: int
+    """Days for which activity keeps a member in the tier P2."""
     last_hour: int | None = None
     """Hour of the last completed round since this process became the leader."""
-    hashes_read: dict[tuple[int, int], int] = field(default_factory=dict)
-    """Hash of the activity read last, by hour and shard; it is processed again if it differs."""
+    hash_by_hour_and_shard: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Hash of the activity read last, by hour and shard. Activity with another hash is processed again."""
 
     def run(self) -> None:
-        """Run one round. Raises CacheUnavailable and then changes nothing.
+        """Run one round. Raises CacheUnavailable.
 
         The last published sets stay until the activity can be read again, so a cache outage makes no user inactive.
 
         The first round of a leader reads all hours that are kept, and rebuilds all sets from the active-set entries. So
-        it completes what a former leader left unfinished. Repeating a step is harmless, because bits are only added.
+        it completes what a former leader left unfinished. Repeating a step is harmless, because entries only gain bits.
         """
         now = self.clock.now()
         if not self.leadership.is_leader(now):
-            self.last_hour, self.hashes_read = None, {}  # another leader may overwrite what this process wrote
+            # Start anew when leading again: another leader may overwrite what this process wrote.
+            self.last_hour, self.hash_by_hour_and_shard = None, {}
             return
         # Begin the epoch before the read-modify-write: a deposed leader has a lower fencing token, so its late writes
-        # lose. A bitmap that this round leaves unchanged can still get such a write. It has the same bits, or also
-        # members that have left since the deposed leader stalled; the next rebuild corrects that.
+        # lose. A late write still succeeds for a bitmap that this round leaves unchanged. It writes equal bits, or also
+        # members that became inactive while the deposed leader stalled; the next rebuild removes these.
         token = fencing_token(self.epochs.begin("rollup"))
         hour, hours = hour_of(now), hours_to_read(now, self.last_hour, ACTIVITY_KEPT_FOR)
-        self._note_emptied()
-        rebuild = [kind for kind in ACTIVE_SET_KINDS if may_have_expired(kind, self.last_hour, hour)]
-        for shards in self._shards():
+        self._report_lost_activity()
+        kinds_to_rebuild = [kind for kind in ACTIVE_SET_KINDS if may_have_expired(kind, self.last_hour, hour)]
+        first_hours = {kind: earliest_expiry_hour(kind, hour, self.p2_days) for kind in kinds_to_rebuild}
+        for shards in self._shard_groups():
             try:
-                self._process_shards(
-                    shards, hours, token, {kind: earliest_expiry_hour(kind, hour, self.reach) for kind in rebuild}
-                )
+                self._process_shards(shards, hours, token, first_hours)
             except Poison:  # these shards stay unchanged; the other shards do not wait for them
                 LOGGER.exception("shards %d to %d were not rolled up", shards[0], shards[-1])
                 self.metrics.activity_unreadable.inc()
-        if rebuild:
+        if kinds_to_rebuild:
             self.active_sets.delete_expired(hour - EXPIRED_KEPT_HOURS)
-        self.last_hour, self.hashes_read = (
-            hour,
-            {name: digest for name, digest in self.hashes_read.items() if name[0] in hours},
-        )
+        self.last_hour = hour
+        self.hash_by_hour_and_shard = {
+            key: digest for key, digest in self.hash_by_hour_and_shard.items() if key[0] in hours
+        }
         self.hours.record_roll_up(now, ROLL_UP_MARKER_TTL)
 
-    def _note_emptied(self) -> None:
+    def _report_lost_activity(self) -> None:
         if self.last_hour is not None and self.hours.last_roll_up() is None:
             LOGGER.warning("Redis lost activity data; recent visitors may become active up to an hour late")
             self.metrics.activity_emptied.inc()
 
-    def _shards(self) -> Iterator[Sequence[int]]:
+    def _shard_groups(self) -> Iterator[Sequence[int]]:
         end = -(-self.directory.end() // SHARD_MEMBERS)
-        return (range(first, min(first + SHARDS_PER_STEP, end)) for first in range(0, end, SHARDS_PER_STEP))
+        return (range(first, min(first + SHARDS_PER_GROUP, end)) for first in range(0, end, SHARDS_PER_GROUP))
 
     def _process_shards(
-        self, shards: Sequence[int], hours: Collection[int], token: FencingToken, rebuild: Mapping[SetKind, int]
+        self, shards: Sequence[int], hours: Collection[int], token: FencingToken, first_hours: Mapping[SetKind, int]
     ) -> None:
-        read = {(hour, shard): bits for hour in hours for shard, bits in self.hours.read(hour, shards).items()}
-        hashes = {name: hash(bits.tobytes()) for name, bits in read.items()}
-        unprocessed = {name: bits for name, bits in read.items() if self.hashes_read.get(name) != hashes[name]}
+        """Write the new activity of the shards to the entries and the sets.
+
+        `first_hours` holds, for each kind of set to rebuild, the earliest expiry hour of an entry that still counts.
+        """
+        active = {(hour, shard): bits for hour in hours for shard, bits in self.hours.read(hour, shards).items()}
+        hashes = {key: hash(bits.tobytes()) for key, bits in active.items()}
+        unprocessed = {key: bits for key, bits in active.items() if self.hash_by_hour_and_shard.get(key) != hashes[key]}
         # Write the entries first: after a crash the sets lack the newest members, and the next leader rebuilds them. In
         # the opposite order, the next hour would remove members that only the sets contain.
         self._write_entries(unprocessed, token)
         for kind in ACTIVE_SET_KINDS:
-            if kind in rebuild:
-                self._publish(kind, shards, self.active_sets.read_active(kind, rebuild[kind], shards), token)
+            if kind in first_hours:
+                current = self.active_sets.read_active(kind, first_hours[kind], shards)
+                self._replace_members(kind, shards, current, token)
             elif unprocessed:
-                self._add_members(
-                    kind, union_by_shard((shard, bits) for (_, shard), bits in unprocessed.items()), token
-                )
-        # Only now, so that everything that failed before this line is processed again.
-        self.hashes_read |= hashes
+                active_by_shard = union_by_shard((shard, bits) for (_, shard), bits in unprocessed.items())
+                self._add_members(kind, active_by_shard, token)
+        # Only now, so that activity whose processing failed before this line is processed again.
+        self.hash_by_hour_and_shard |= hashes
 
     def _write_entries(self, active: ActiveByHourAndShard, token: FencingToken) -> None:
-        """Write each entry once, even if it covers several hours: with equal tokens a store keeps either write."""
+        """Add the activity to the entries. Join the hours that share an entry, and write the entry once.
+
+        Of two writes of an entry with equal tokens, a store may keep either.
+        """
         for kind in ACTIVE_SET_KINDS:
-            for until in sorted({expiry_hour(kind, hour) for hour, _ in active}):
-                by_shard = union_by_shard(
-                    (s, bits) for (hour, s), bits in active.items() if expiry_hour(kind, hour) == until
+            for last_hour in sorted({expiry_hour(kind, hour) for hour, _ in active}):
+                active_by_shard = union_by_shard(
+                    (s, bits) for (hour, s), bits in active.items() if expiry_hour(kind, hour) == last_hour
                 )
-                before = self.active_sets.read_expiring(kind, until, list(by_shard))
-                after = {shard: before.get(shard, no_members()) | bits for shard, bits in by_shard.items()}
+                before = self.active_sets.read_expiring(kind, last_hour, list(active_by_shard))
+                after = {shard: before.get(shard, no_members()) | bits for shard, bits in active_by_shard.items()}
                 changed = {s: bits for s, bits in after.items() if s not in before or not is_equal(before[s], bits)}
                 self.active_sets.put(
-                    [ActiveSetEntry(kind=kind, last_hour=until, shard=s, bits=bits) for s, bits in changed.items()],
+                    [ActiveSetEntry(kind=kind, last_hour=last_hour, shard=s, bits=bits) for s, bits in changed.items()],
                     token,
                 )
 
-    def _add_members(self, kind: SetKind, more: Mapping[int, Bits], token: FencingToken) -> None:
-        before = self.sets.read(kind, None, list(more))
-        self._put(kind, before, {shard: before.get(shard, no_members()) | bits for shard, bits in more.items()}, token)
+    def _add_members(self, kind: SetKind, active_by_shard: Mapping[int, Bits], token: FencingToken) -> None:
+        before = self.sets.read(kind, None, list(active_by_shard))
+        after = {shard: before.get(shard, no_members()) | bits for shard, bits in active_by_shard.items()}
+        self._put_changed(kind, before, after, token)
 
-    def _publish(self, kind: SetKind, shards: Sequence[int], current: Mapping[int, Bits], token: FencingToken) -> None:
+    def _replace_members(
+        self, kind: SetKind, shards: Sequence[int], current: Mapping[int, Bits], token: FencingToken
+    ) -> None:
         before = self.sets.read(kind, None, shards)
-        self._put(kind, before, {shard: current.get(shard, no_members()) for shard in shards}, token)
+        self._put_changed(kind, before, {shard: current.get(shard, no_members()) for shard in shards}, token)
 
-    def _put(self, kind: SetKind, before: Mapping[int, Bits], after: Mapping[int, Bits], token: FencingToken) -> None:
-        """Write only changed bitmaps: a round without activity writes nothing but its epoch."""
+    def _put_changed(
+        self, kind: SetKind, before: Mapping[int, Bits], after: Mapping[int, Bits], token: FencingToken
+    ) -> None:
+        """Write only changed bitmaps, so that a round without activity writes nothing but its epoch."""
         changed = {s: bits for s, bits in after.items() if not is_equal(before.get(s, no_members()), bits)}
         self.sets.put([ShardBlob(kind=kind, owner=None, shard=s, bits=bits) for s, bits in changed.items()], token)

@@ -54,9 +54,9 @@ class AudienceVerification:
     ) -> Sequence[ShardComparison]:
         """Verify one shard after another, until `sample` followers have been compared."""
         subject, results, compared = Subject(Kind.MENTION, user), list[ShardComparison](), 0
-        head = self.sets.follower_counts(subject)
+        counts = self.sets.follower_counts(subject)
         for shard in shards:
-            results.append(self._compare(subject, shard, head))
+            results.append(self._compare(subject, shard, counts))
             compared += results[-1].followers
             advance(1)
             if compared >= sample:
@@ -66,48 +66,50 @@ class AudienceVerification:
     def check_counts(
         self, user: UserId, shards: Iterable[int], advance: Callable[[int], object] = lambda _: None
     ) -> Sequence[ShardComparison]:
-        """Check without reading the rows, which is slow, that bitmaps are readable and match the follower counts."""
+        """Check that bitmaps are readable and match the follower counts, without the slow reads of all rows."""
         subject, results = Subject(Kind.MENTION, user), list[ShardComparison]()
-        head = self.sets.follower_counts(subject)
+        counts = self.sets.follower_counts(subject)
         for shard in shards:
-            results.append(self._check_counts(subject, shard, head))
+            results.append(self._check_counts(subject, shard, counts))
             advance(1)
         return results
 
     def repair(self, user: UserId, comparisons: Sequence[ShardComparison]) -> int:
-        """Ask the indexer, the only writer of the bitmaps, to rebuild wrong shards; return how many there are."""
+        """Ask the indexer, the only writer of the bitmaps, to rebuild the wrong shards; return their number."""
         wrong = [result.shard for result in comparisons if result.has_differences]
         self.log.append(list(repair_records(user, wrong)))
         return len(wrong)
 
     def shards(self, user: UserId) -> Sequence[int]:
         """Return all shards that may contain followers."""
-        head = self.sets.follower_counts(Subject(Kind.MENTION, user))
-        return range(max(len(head.by_shard), -(-self.directory.end() // SHARD_MEMBERS)))
+        counts = self.sets.follower_counts(Subject(Kind.MENTION, user))
+        return range(max(len(counts.by_shard), -(-self.directory.end() // SHARD_MEMBERS)))
 
-    def _compare(self, subject: Subject, shard: int, head: FollowerCounts) -> ShardComparison:
-        own = {
+    def _compare(self, subject: Subject, shard: int, counts: FollowerCounts) -> ShardComparison:
+        subject_sets = {
             SetKind.FOLLOWERS: self.follows.followers(subject, shard),
             **self.subject_preferences.member_sets(subject, shard),
         }
-        overall = self.account_preferences.member_sets(shard)
-        rows = {**own, **overall}
-        bitmaps = {kind: read_bitmap(self.sets, kind, subject if kind in own else None, shard) for kind in rows}
+        account_wide_sets = self.account_preferences.member_sets(shard)
+        expected = {**subject_sets, **account_wide_sets}
+        bitmaps = {
+            kind: read_bitmap(self.sets, kind, subject if kind in subject_sets else None, shard) for kind in expected
+        }
         pairs = [
             (row_bits, no_members() if bits is None else bits)
-            for row_bits, bits in zip(rows.values(), bitmaps.values(), strict=True)
+            for row_bits, bits in zip(expected.values(), bitmaps.values(), strict=True)
         ]
         return ShardComparison(
             shard=shard,
-            followers=count(rows[SetKind.FOLLOWERS]),
+            followers=count(expected[SetKind.FOLLOWERS]),
             missing=sum(count(row_bits & ~bits) for row_bits, bits in pairs),
             extra=sum(count(bits & ~row_bits) for row_bits, bits in pairs),
             unreadable=sum(bits is None for bits in bitmaps.values()),
-            counted=_counted_followers(head, shard),
+            counted=_counted_followers(counts, shard),
         )
 
-    def _check_counts(self, subject: Subject, shard: int, head: FollowerCounts) -> ShardComparison:
-        counted = _counted_followers(head, shard)
+    def _check_counts(self, subject: Subject, shard: int, counts: FollowerCounts) -> ShardComparison:
+        counted = _counted_followers(counts, shard)
         followers = read_bitmap(self.sets, SetKind.FOLLOWERS, subject, shard)
         return ShardComparison(
             shard=shard,
@@ -119,5 +121,5 @@ class AudienceVerification:
         )
 
 
-def _counted_followers(head: FollowerCounts, shard: int) -> int:
-    return head.by_shard[shard] if shard < len(head.by_shard) else 0
+def _counted_followers(counts: FollowerCounts, shard: int) -> int:
+    return counts.by_shard[shard] if shard < len(counts.by_shard) else 0

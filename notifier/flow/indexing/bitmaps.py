@@ -25,7 +25,7 @@ from notifier.ports.event_log import EventLog, Record
 from notifier.ports.users import AccountPreferencesStore, SubjectPreferences
 
 SHARDS_PER_WRITE = 64
-"""Shards per write: five bitmaps of each are 5 MB, however many are rebuilt."""
+"""Shards per write. Five bitmaps of each shard are 5 MB in total, so memory does not grow with the rebuild."""
 
 T = TypeVar("T")
 
@@ -36,10 +36,10 @@ class FollowChanges:
 
     current: Mapping[Member, bool]
     """Whether each of these members follows now."""
-    rebuild: Collection[int]
-    """Shards to rebuild, because their bitmaps are wrong."""
-    added: Collection[int]
-    """Shards to rebuild, because an import added rows."""
+    repaired_shards: Collection[int]
+    """Shards to rebuild because their bitmaps are wrong. Differences count as drift."""
+    imported_shards: Collection[int]
+    """Shards to rebuild because an import added rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +47,13 @@ class PreferenceChanges:
     """Preference changes of a subject since its bitmaps were made."""
 
     current: Mapping[Member, SubjectPreference]
-    rebuild: Collection[int]
-    added: Collection[int]
+    """Current preferences of the members who changed them."""
+    repaired_shards: Collection[int]
+    imported_shards: Collection[int]
 
     @property
     def shards(self) -> Collection[int]:
-        return {*map(shard_of, self.current), *self.rebuild, *self.added}
+        return {*map(shard_of, self.current), *self.repaired_shards, *self.imported_shards}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +67,9 @@ class Bitmaps:
     def update_follows(self, changes: Mapping[Subject, FollowChanges], token: FencingToken) -> None:
         """Update all follower counts, and then all follower bitmaps."""
         bitmaps = {subject: self._follower_bitmaps(subject, followers) for subject, followers in changes.items()}
-        # Counts first: a shard that they miss is in no plan, and a shard that they name too early is just empty.
-        # Both are written even if unchanged: otherwise an older writer's outdated values could still win.
+        # Counts first: a plan leaves out a shard without a count, but a shard with a count and no bitmap is only empty.
+        # Write unchanged counts and bitmaps, too. The write stores our token, so the late write of an older reader
+        # loses.
         counts = {
             subject: {shard: count(bits) for shard, bits in followers.items()} for subject, followers in bitmaps.items()
         }
@@ -88,38 +90,40 @@ class Bitmaps:
         )
 
     def update_preferences(self, changes: Mapping[Subject, PreferenceChanges], token: FencingToken) -> None:
-        places = [
-            (subject, preferences, shard)
-            for subject, preferences in changes.items()
-            for shard in sorted(preferences.shards)
+        """Update the preference bitmaps of the subjects, a limited number of shards at a time."""
+        changed_shards = [
+            (subject, subject_changes, shard)
+            for subject, subject_changes in changes.items()
+            for shard in sorted(subject_changes.shards)
         ]
-        for first in range(0, len(places), SHARDS_PER_WRITE):
+        for first in range(0, len(changed_shards), SHARDS_PER_WRITE):
             bitmaps = [
-                (subject, shard, self._preference_bitmaps(subject, preferences, shard))
-                for subject, preferences, shard in places[first : first + SHARDS_PER_WRITE]
+                (subject, shard, self._preference_bitmaps(subject, subject_changes, shard))
+                for subject, subject_changes, shard in changed_shards[first : first + SHARDS_PER_WRITE]
             ]
             self._put(
-                ((subject, kind, s, bits) for subject, s, preferences in bitmaps for kind, bits in preferences.items()),
+                ((subject, kind, s, bits) for subject, s, by_kind in bitmaps for kind, bits in by_kind.items()),
                 token,
             )
 
     def update_account_preferences(
         self,
         current: Mapping[Member, AccountPreferences],
-        rebuild: Collection[int],
-        added: Collection[int],
+        repaired_shards: Collection[int],
+        imported_shards: Collection[int],
         token: FencingToken,
     ) -> None:
         """Update the account-wide bitmaps of reduced volumes and push settings."""
-        by_shard = _by_shard(current)
-        for shard in sorted({*by_shard, *rebuild, *added}):
-            if shard in added and shard not in rebuild:
+        by_shard = _by_shard_and_offset(current)
+        for shard in sorted({*by_shard, *repaired_shards, *imported_shards}):
+            if shard in imported_shards and shard not in repaired_shards:
                 bitmaps = self.account_preferences.member_sets(shard)
             else:
-                bitmaps = self._account_bitmaps(shard, {} if shard in rebuild else by_shard[shard])
+                bitmaps = self._account_bitmaps(shard, {} if shard in repaired_shards else by_shard[shard])
             self._put(((None, kind, shard, bits) for kind, bits in bitmaps.items()), token)
 
     def _account_bitmaps(self, shard: int, preferences: Mapping[int, AccountPreferences]) -> Mapping[SetKind, Bits]:
+        """Return the shard's account-wide bitmaps with the preferences, given by offset; without any, rebuild them."""
         before = (
             {kind: read_bitmap(self.sets, kind, None, shard) for kind in ACCOUNT_PREFERENCE_SETS} if preferences else {}
         )
@@ -127,33 +131,36 @@ class Bitmaps:
             rows = self.account_preferences.member_sets(shard)
             return {kind: self._count_drift(kind, None, shard, bits) for kind, bits in rows.items()}
         return {
-            kind: with_members(bits, {place: kind in overall.member_sets for place, overall in preferences.items()})
+            kind: with_members(
+                bits, {offset: kind in preference.member_sets for offset, preference in preferences.items()}
+            )
             for kind, bits in before.items()
             if bits is not None
         }
 
     def _follower_bitmaps(self, subject: Subject, changes: FollowChanges) -> Mapping[int, Bits]:
         bitmaps = {
-            shard: self._updated_followers(subject, shard, places)
-            for shard, places in _by_shard(changes.current).items()
+            shard: self._updated_followers(subject, shard, is_follower)
+            for shard, is_follower in _by_shard_and_offset(changes.current).items()
         }
-        bitmaps |= {shard: self.follows.followers(subject, shard) for shard in changes.added}
-        return bitmaps | {shard: self._rebuilt_followers(subject, shard) for shard in changes.rebuild}
+        bitmaps |= {shard: self.follows.followers(subject, shard) for shard in changes.imported_shards}
+        return bitmaps | {shard: self._rebuilt_followers(subject, shard) for shard in changes.repaired_shards}
 
-    def _updated_followers(self, subject: Subject, shard: int, places: Mapping[int, bool]) -> Bits:
+    def _updated_followers(self, subject: Subject, shard: int, is_follower: Mapping[int, bool]) -> Bits:
+        """Return the shard's bitmap after setting or clearing the given offsets."""
         before = read_bitmap(self.sets, SetKind.FOLLOWERS, subject, shard)
-        # Never start from an empty bitmap: the rows have all followers, including these.
-        return self._rebuilt_followers(subject, shard) if before is None else with_members(before, places)
+        # Never start from an empty bitmap: the rows have all followers of the shard, including the changed ones.
+        return self._rebuilt_followers(subject, shard) if before is None else with_members(before, is_follower)
 
     def _rebuilt_followers(self, subject: Subject, shard: int) -> Bits:
         return self._count_drift(SetKind.FOLLOWERS, subject, shard, self.follows.followers(subject, shard))
 
     def _preference_bitmaps(self, subject: Subject, changes: PreferenceChanges, shard: int) -> Mapping[SetKind, Bits]:
-        if shard in changes.added and shard not in changes.rebuild:
+        if shard in changes.imported_shards and shard not in changes.repaired_shards:
             return self.subject_preferences.member_sets(subject, shard)
         before = (
             {}
-            if shard in changes.rebuild
+            if shard in changes.repaired_shards
             else {kind: read_bitmap(self.sets, kind, subject, shard) for kind in SUBJECT_PREFERENCE_SETS}
         )
         if not before or any(bits is None for bits in before.values()):
@@ -165,7 +172,7 @@ class Bitmaps:
         }
         return {
             kind: with_members(
-                bits, {place: kind in preference.member_sets for place, preference in preferences.items()}
+                bits, {offset: kind in preference.member_sets for offset, preference in preferences.items()}
             )
             for kind, bits in before.items()
             if bits is not None
@@ -176,13 +183,14 @@ class Bitmaps:
         return {kind: self._count_drift(kind, subject, shard, bits) for kind, bits in rows.items()}
 
     def _count_drift(self, kind: SetKind, subject: Subject | None, shard: int, after: Bits) -> Bits:
+        """Count the differences between the stored bitmap and the rebuilt one as drift; return the rebuilt one."""
         before = read_bitmap(self.sets, kind, subject, shard)
         self.metrics.bitmaps_rebuilt.inc()
         self.metrics.bitmap_drift.inc(count(after if before is None else before ^ after))
         return after
 
     def _put(self, bitmaps: Iterable[tuple[Subject | None, SetKind, int, Bits]], token: FencingToken) -> None:
-        """Write each bitmap once: with equal fencing tokens a store keeps either write."""
+        """Write each bitmap once: of two writes with equal fencing tokens, a store may keep either."""
         self.sets.put(
             (ShardBlob(kind=kind, owner=owner, shard=s, bits=bits) for owner, kind, s, bits in bitmaps), token
         )
@@ -195,17 +203,18 @@ def read_bitmap(sets: MemberSets, kind: SetKind, subject: Subject | None, shard:
     return None
 
 
-def _by_shard(by_member: Mapping[Member, T]) -> Mapping[int, Mapping[int, T]]:
+def _by_shard_and_offset(by_member: Mapping[Member, T]) -> Mapping[int, Mapping[int, T]]:
     by_shard: defaultdict[int, dict[int, T]] = defaultdict(dict)
     for member, value in by_member.items():
         by_shard[shard_of(member)][member % SHARD_MEMBERS] = value
     return by_shard
 
 
-# Repair: unreadable bitmaps are rebuilt from the rows. The process that needs one requests it and waits.
+# Repair: a process that needs an unreadable bitmap requests its rebuild from the rows, and retries later.
 
 REPEAT_INTERVAL = timedelta(seconds=10)
-"""Interval between requests of a process for the same shard: retries of slices must not flood a stopped indexer."""
+"""Interval between requests of a process for one shard. Retries of slices must not flood the log of a stopped
+indexer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +223,7 @@ class SelfRepairingSets:
     log: EventLog
     clock: Clock
     next_request_at: dict[tuple[Subject, int], datetime] = field(default_factory=dict)
-    """Earliest time of the next request for a requested shard."""
+    """Earliest time of the next rebuild request, by subject and shard."""
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
         """Return the live sets. Raises StoreUnavailable, also while bitmaps are being rebuilt.
@@ -227,23 +236,23 @@ class SelfRepairingSets:
             requested = [self._request_rebuild(owner, shards) for owner in _owners(subject, restricted_to)]
             if not any(requested):
                 raise
-            # Every retry requests it again until it is done, because the requesting process may have crashed.
+            # StoreUnavailable makes the caller retry. Every retry requests the rebuild again until it is done.
             raise StoreUnavailable(f"The bitmap is being rebuilt: {poison}") from poison
 
     def _request_rebuild(self, owner: Subject, shards: Iterable[int]) -> Collection[int]:
         """Request a rebuild of damaged shards from the indexer, the only writer of these bitmaps; return them."""
         damaged, now = [shard for shard in shards if count_unreadable(self.port, owner, shard)], self.clock.now()
-        if due := [shard for shard in damaged if self.next_request_at.get((owner, shard), now) <= now]:
-            self.log.append(list(repair_records(owner.owner, due)))
-            self.next_request_at.update(dict.fromkeys(((owner, shard) for shard in due), now + REPEAT_INTERVAL))
+        if due_shards := [shard for shard in damaged if self.next_request_at.get((owner, shard), now) <= now]:
+            self.log.append(list(repair_records(owner.owner, due_shards)))
+            self.next_request_at.update(dict.fromkeys(((owner, shard) for shard in due_shards), now + REPEAT_INTERVAL))
         return damaged
 
 
 def count_unreadable(sets: MemberSets, owner: Subject, shard: int) -> int:
     """Count the unreadable bitmaps that rows can restore: the account's own, and the account-wide ones of the shard."""
-    own = [(kind, owner) for kind in (SetKind.FOLLOWERS, *SUBJECT_PREFERENCE_SETS)]
-    all_of_them = [*own, *((kind, None) for kind in ACCOUNT_PREFERENCE_SETS)]
-    return sum(read_bitmap(sets, kind, set_owner, shard) is None for kind, set_owner in all_of_them)
+    subject_bitmaps = [(kind, owner) for kind in (SetKind.FOLLOWERS, *SUBJECT_PREFERENCE_SETS)]
+    all_bitmaps = [*subject_bitmaps, *((kind, None) for kind in ACCOUNT_PREFERENCE_SETS)]
+    return sum(read_bitmap(sets, kind, bitmap_owner, shard) is None for kind, bitmap_owner in all_bitmaps)
 
 
 def repair_records(user: UserId, shards: Sequence[int]) -> Iterator[Record]:

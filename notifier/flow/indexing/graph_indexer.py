@@ -1,7 +1,6 @@
 """Graph indexer: turns follows, blocks and preferences into rows and bitmaps.
 
-It writes rows and bitmaps of follows and subject preferences, rows and account-wide bitmaps of account preferences, and
-rows of user blocks.
+For follows, subject preferences and account preferences it writes rows and bitmaps; for user blocks it writes rows.
 
 One writer per subject, and per shard for account-wide bitmaps: the reader of the log partition. Rows are written
 idempotently and in any order. A bitmap is read, changed and written back, so it carries a fencing token: the late
@@ -28,8 +27,8 @@ from notifier.ports.event_log import Logged
 from notifier.ports.users import UserBlocks
 
 T = TypeVar("T")
-Shards = Mapping[Subject, Collection[int]]
-"""Shards to rebuild, by subject."""
+ShardsBySubject = Mapping[Subject, Collection[int]]
+"""ShardsBySubject to rebuild, by subject."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,40 +46,39 @@ class GraphIndexer:
 
         After an interruption the records are read again, by this reader or another; processing is idempotent.
 
-        Raises LogUnavailable if another reader owns the records by now.
+        Raises LogUnavailable if another reader owns the records now.
         """
         token = fencing_token(self.epochs.begin("graph_indexer"))
-        # Check after the epoch has begun, and before the read-modify-write. An earlier owner of these records has a
-        # lower fencing token, so its late writes lose; a later owner has a higher one.
+        # Check after the epoch has begun: if a new reader takes the partition after this check, its token is higher
+        # than ours. With the opposite order, a reader that lost the partition in between would hold the higher token.
         if not self.owns_records():
             raise LogUnavailable("Another consumer owns the partition.")
         graph_records = [unpack(GraphRecord, logged.record.value) for logged in records]
         # User blocks come first, so that they take effect as early as possible.
         self._write_user_blocks([record.user_block_change for record in graph_records if record.user_block_change])
-        to_rebuild = _shards_to_rebuild(
+        repairs = _shards_to_rebuild(
             graph_records, lambda rebuild: not rebuild.has_imported_follows and not rebuild.has_imported_preferences
         )
-        added, wanted = (
-            _shards_to_rebuild(graph_records, lambda rebuild: rebuild.has_imported_follows),
-            _shards_to_rebuild(graph_records, lambda rebuild: rebuild.has_imported_preferences),
+        imported_follows = _shards_to_rebuild(graph_records, lambda rebuild: rebuild.has_imported_follows)
+        imported_preferences = _shards_to_rebuild(graph_records, lambda rebuild: rebuild.has_imported_preferences)
+        self._update_follows(
+            [record.change for record in graph_records if record.change], repairs, imported_follows, token
         )
-        self._update_follows([record.change for record in graph_records if record.change], to_rebuild, added, token)
         self._update_preferences(
             [record.preference_change for record in graph_records if record.preference_change],
-            to_rebuild,
-            wanted,
+            repairs,
+            imported_preferences,
             token,
         )
-        everybody = {
+        account_wide_requests = {
             (record.account_wide_shard, record.imported)
             for record in graph_records
             if record.account_wide_shard is not None
         }
-        wrong, more = ({shard for shard, imported in everybody if imported is new} for new in (False, True))
         self._update_account_preferences(
             [record.account_preferences_change for record in graph_records if record.account_preferences_change],
-            wrong,
-            more,
+            {shard for shard, imported in account_wide_requests if not imported},
+            {shard for shard, imported in account_wide_requests if imported},
             token,
         )
 
@@ -93,36 +91,52 @@ class GraphIndexer:
         self.user_blocks.write([change.user_block(members) for change in changes])
 
     def _update_follows(
-        self, changes: Sequence[GraphChange], rebuild: Shards, added: Shards, token: FencingToken
+        self,
+        changes: Sequence[GraphChange],
+        repairs: ShardsBySubject,
+        imports: ShardsBySubject,
+        token: FencingToken,
     ) -> None:
-        # Number both sides: followed accounts are known from then on, and may be mentioned.
+        # Number followed accounts, too: only accounts with a number can be mentioned.
         members = self.directory.assign_numbers(
             [user for change in changes for user in (change.follower, change.followed)]
         )
         self.bitmaps.follows.write([change.follow_row(members[change.follower]) for change in changes])
         pairs = {(change.subject, members[change.follower]) for change in changes}
-        current = _by_subject(self.bitmaps.follows.read_current(pairs))
-        if subjects := current.keys() | rebuild.keys() | added.keys():
+        current = _group_by_subject(self.bitmaps.follows.read_current(pairs))
+        if subjects := current.keys() | repairs.keys() | imports.keys():
             self.bitmaps.update_follows(
                 {
-                    s: FollowChanges(current=current.get(s, {}), rebuild=rebuild.get(s, ()), added=added.get(s, ()))
-                    for s in subjects
+                    subject: FollowChanges(
+                        current=current.get(subject, {}),
+                        repaired_shards=repairs.get(subject, ()),
+                        imported_shards=imports.get(subject, ()),
+                    )
+                    for subject in subjects
                 },
                 token,
             )
 
     def _update_preferences(
-        self, changes: Sequence[PreferenceChange], rebuild: Shards, added: Shards, token: FencingToken
+        self,
+        changes: Sequence[PreferenceChange],
+        repairs: ShardsBySubject,
+        imports: ShardsBySubject,
+        token: FencingToken,
     ) -> None:
         self.bitmaps.subject_preferences.write(changes)
-        current = _by_subject(
+        current = _group_by_subject(
             self.bitmaps.subject_preferences.read_current({(change.subject, change.member) for change in changes})
         )
-        subjects = current.keys() | rebuild.keys() | added.keys()
+        subjects = current.keys() | repairs.keys() | imports.keys()
         self.bitmaps.update_preferences(
             {
-                s: PreferenceChanges(current=current.get(s, {}), rebuild=rebuild.get(s, ()), added=added.get(s, ()))
-                for s in subjects
+                subject: PreferenceChanges(
+                    current=current.get(subject, {}),
+                    repaired_shards=repairs.get(subject, ()),
+                    imported_shards=imports.get(subject, ()),
+                )
+                for subject in subjects
             },
             token,
         )
@@ -130,26 +144,25 @@ class GraphIndexer:
     def _update_account_preferences(
         self,
         changes: Sequence[AccountPreferencesChange],
-        rebuild: Collection[int],
-        added: Collection[int],
+        repaired_shards: Collection[int],
+        imported_shards: Collection[int],
         token: FencingToken,
     ) -> None:
-        if not changes and not rebuild and not added:
+        if not changes and not repaired_shards and not imported_shards:
             return
         self.bitmaps.account_preferences.write(changes)
-        self.bitmaps.update_account_preferences(
-            self.bitmaps.account_preferences.read_current({change.member for change in changes}), rebuild, added, token
-        )
+        current = self.bitmaps.account_preferences.read_current({change.member for change in changes})
+        self.bitmaps.update_account_preferences(current, repaired_shards, imported_shards, token)
 
 
-def _shards_to_rebuild(records: Iterable[GraphRecord], is_wanted: Callable[[Rebuild], bool]) -> Shards:
+def _shards_to_rebuild(records: Iterable[GraphRecord], is_wanted: Callable[[Rebuild], bool]) -> ShardsBySubject:
     shards_by_subject = defaultdict[Subject, set[int]](set)
     for rebuild in (record.rebuild for record in records if record.rebuild and is_wanted(record.rebuild)):
         shards_by_subject[rebuild.subject].update(rebuild.shards)
     return shards_by_subject
 
 
-def _by_subject(by_pair: Mapping[tuple[Subject, Member], T]) -> Mapping[Subject, Mapping[Member, T]]:
+def _group_by_subject(by_pair: Mapping[tuple[Subject, Member], T]) -> Mapping[Subject, Mapping[Member, T]]:
     by_subject: defaultdict[Subject, dict[Member, T]] = defaultdict(dict)
     for (subject, member), value in by_pair.items():
         by_subject[subject][member] = value

@@ -10,43 +10,44 @@ from notifier.domain.errors import BadSetting, RuleFailed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedRule:
-    """Custom rule. Every result is checked as at startup; there is no fallback to another rule."""
+class CustomRule:
+    """A tier rule of the platform. Every result is checked; there is no fallback to another rule."""
 
-    place: str
-    """Location of the rule (`module:function`), as in the settings."""
+    location: str
+    """Location of the rule's function (`module:function`), as in the settings."""
     rule: TierRule
 
-    def __call__(self, live: ShardSets, /) -> Mapping[Tier, Bits]:
+    def __call__(self, sets: ShardSets, /) -> Mapping[Tier, Bits]:
         """Return the members of each tier. Raises RuleFailed with the cause."""
         try:
-            bitmaps = self.rule(live)
+            bitmaps = self.rule(sets)
         except Exception as error:
-            raise RuleFailed(f"{self.place}: {type(error).__name__}: {error}.") from error
-        if not isinstance(bitmaps, Mapping) or not all(map(_tier, bitmaps.items())):
-            raise RuleFailed(f"{self.place} must return a bitmap of the shard for each tier that it names.")
+            raise RuleFailed(f"{self.location}: {type(error).__name__}: {error}.") from error
+        if not isinstance(bitmaps, Mapping) or not all(map(_is_tier_bitmap, bitmaps.items())):
+            raise RuleFailed(f"{self.location} must return a bitmap of the shard for each tier that it names.")
         return bitmaps
 
 
-def tier_rule(place: str) -> TierRule:
+def load_tier_rule(location: str) -> TierRule:
     """Load the rule at `module:function`, or return `by_activity` for an empty setting.
 
-    Raises BadSetting for an unusable rule. The rule is called once here, so that this shows before the first slice.
+    Raises BadSetting for an unusable rule. A call with empty sets shows at startup whether the rule works.
     """
-    if not place:
+    if not location:
         return by_activity
-    module, _, name = place.partition(":")
+    module, _, name = location.partition(":")
     try:
-        rule = NamedRule(place=place, rule=getattr(import_module(module), name))
+        rule = CustomRule(location=location, rule=getattr(import_module(module), name))
         rule(ShardSets(sets={}))
     except RuleFailed as error:
         raise BadSetting(f"The tier rule can't be used: {error.detail}") from error
     except Exception as error:
-        raise BadSetting(f"The tier rule {place} can't be used: {type(error).__name__}: {error}.") from error
+        raise BadSetting(f"The tier rule {location} can't be used: {type(error).__name__}: {error}.") from error
     return rule
 
 
-def _tier(named: tuple[object, object]) -> bool:
-    tier, people = named
-    shape, kind = getattr(people, "shape", None), getattr(people, "dtype", None)
-    return tier in set(Tier) and (shape, kind) == (no_members().shape, no_members().dtype)
+def _is_tier_bitmap(item: tuple[object, object]) -> bool:
+    """Return whether the item maps a tier to an array with the shape and type of a bitmap."""
+    tier, bits = item
+    shape, dtype = getattr(bits, "shape", None), getattr(bits, "dtype", None)
+    return tier in set(Tier) and (shape, dtype) == (no_members().shape, no_members().dtype)

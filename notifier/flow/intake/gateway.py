@@ -1,6 +1,6 @@
 """Gateway: appends validated events to the log, then hides retracted content.
 
-The client waits only for this module. Everything else is done by the stages that read the log.
+The client waits only for the gateway. The stages that read the log do everything else.
 """
 
 import re
@@ -25,13 +25,12 @@ from notifier.ports.cache import RecentEvents
 from notifier.ports.event_log import EventLog, Record
 
 DIGEST_BYTES = 16
-DIGEST = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
+DIGEST_PATTERN = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 
-
-HIDDEN_AT_ONCE = 20
-"""Maximum number of retractions of a request that are hidden before the response. They take tens of milliseconds."""
-MENTIONS_HIDDEN_AT_ONCE = 2_000
-"""Maximum number of mentions hidden before the response, latest first; about a second. The retractor does the rest."""
+MAX_RETRACTIONS_HIDDEN = 20
+"""Maximum number of retractions that a request settles before the response. 20 take tens of milliseconds."""
+MAX_MENTIONS_HIDDEN = 2_000
+"""Maximum number of mentions hidden before the response, latest first: about a second. The retractor hides the rest."""
 
 
 class IntakeStatus(StrEnum):
@@ -68,28 +67,29 @@ class Gateway:
         return receipts
 
     def append(self, events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[IntakeReceipt]:
-        """Make the events durable and return one receipt per event, in order; an error in the input is refused.
+        """Make the events durable, and return one receipt per event, in order. An error gets the status REFUSED.
 
         Raises LogUnavailable or Full; then no event is certain to be accepted, and sending all of them again is safe.
         """
-        known = dict(self._digests([event.id for event in events if isinstance(event, Event)]))
-        receipts, fresh = [], dict[EventId, str]()
-        records, changes = list[Record](), list[Record]()
+        known_digests = dict(self._read_digests([event.id for event in events if isinstance(event, Event)]))
+        receipts, new_digests = [], dict[EventId, str]()
+        mention_records, other_records = list[Record](), list[Record]()
         for event in events:
-            receipt = _receipt(event, known)
+            receipt = _receipt(event, known_digests)
             receipts.append(receipt)
             if isinstance(event, Event):
                 if receipt.status is IntakeStatus.ACCEPTED:
-                    known[event.id] = fresh[event.id] = digest(event)
-                    records.append(Record(stream=topics.MENTIONS, key=str(event.id), value=pack(event)))
+                    known_digests[event.id] = new_digests[event.id] = digest(event)
+                    mention_records.append(Record(stream=topics.MENTIONS, key=str(event.id), value=pack(event)))
             elif not isinstance(event, NotifierError):
-                changes.append(_record(event))
-        if records or changes:
-            self.log.append([*records, *changes])
-            # Only now: an ID remembered before its event is durable would turn the client's retry into a loss.
-            # A crash here costs nothing, because the coordinator finds duplicates in the store. Fails open.
+                other_records.append(_record(event))
+        if mention_records or other_records:
+            self.log.append([*mention_records, *other_records])
+            # Only now: if an ID were remembered before its event is durable, the client's retry would be dropped as a
+            # duplicate. A crash before this line is harmless: the coordinator finds duplicates in the store. Fails
+            # open.
             with suppress(CacheUnavailable):
-                self.recent_events.remember(fresh)
+                self.recent_events.remember(new_digests)
         for receipt in receipts:
             self.metrics.events.labels(receipt.status).inc()
         return receipts
@@ -102,35 +102,35 @@ class Gateway:
     def hide(self, retractions: Collection[Retraction]) -> bool:
         """Hide the content that the retractions, already in the log, retract; return whether this succeeded.
 
-        The next read shows none of it. This is only an optimization: the retractor reads the same retractions from the
-        log and settles them again. An outage, a crash, or a request with many retractions delays them but loses none.
+        After that, no read shows the content. This is only an optimization: the retractor reads the same retractions
+        from the log and settles them again. So an outage, a crash, or a request with many retractions only delays them.
         Fails open; the retractor writes unreadable records to the dead letters.
         """
-        if not 0 < len(retractions) <= HIDDEN_AT_ONCE:
+        if not 0 < len(retractions) <= MAX_RETRACTIONS_HIDDEN:
             return False
         try:
-            self.settlement.settle(retractions, MENTIONS_HIDDEN_AT_ONCE)
+            self.settlement.settle(retractions, MAX_MENTIONS_HIDDEN)
         except (*OUTAGES, Poison):
             return False
         return True
 
-    def _digests(self, ids: Collection[EventId]) -> Mapping[EventId, str]:
+    def _read_digests(self, ids: Collection[EventId]) -> Mapping[EventId, str]:
         try:
             digests = self.recent_events.digests(ids)
-            # A value that is not a digest was not written by a gateway, and must not cause a conflict. Fails open.
-            return {id: known for id, known in digests.items() if DIGEST.fullmatch(known)}
+            # A value that is no digest was not written by a gateway. Ignore it, or it would cause a conflict.
+            return {id: value for id, value in digests.items() if DIGEST_PATTERN.fullmatch(value)}
         except CacheUnavailable:  # fails open: the coordinator finds the duplicates later
             self.metrics.outages.labels("cache").inc()
             return {}
 
 
 def digest(event: Event) -> str:
-    """Return a digest of the event's content, regardless of acceptance time and JSON formatting."""
+    """Return a digest of the event's content. It depends neither on the acceptance time nor on the JSON format."""
     return blake2b(pack(replace(event, accepted_at=event.happened_at)), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def _record(event: GraphChange | UserBlockChange | AccountChange | Retraction | Sighting) -> Record:
-    """Return the log record of an event that may be appended twice: its sequence or rank makes a repeat harmless."""
+    """Return the log record of an event other than a mention. A repeat is harmless, by its sequence or rank."""
     match event:
         case GraphChange():
             return Record(stream=topics.FOLLOWS, key=event.followed, value=pack(GraphRecord(change=event)))
@@ -144,15 +144,15 @@ def _record(event: GraphChange | UserBlockChange | AccountChange | Retraction | 
             return Record(stream=topics.ACTIVITY, key=event.user, value=pack(event))
 
 
-def _receipt(event: UpstreamEvent | NotifierError, known: Mapping[EventId, str]) -> IntakeReceipt:
+def _receipt(event: UpstreamEvent | NotifierError, known_digests: Mapping[EventId, str]) -> IntakeReceipt:
     if isinstance(event, NotifierError):
         return IntakeReceipt(status=IntakeStatus.REFUSED, error=event)
     if not isinstance(event, Event):
         return IntakeReceipt(status=IntakeStatus.ACCEPTED, event=event.id)
-    match known.get(event.id):
+    match known_digests.get(event.id):
         case None:
             return IntakeReceipt(status=IntakeStatus.ACCEPTED, event=event.id)
-        case before if before == digest(event):
+        case known_digest if known_digest == digest(event):
             return IntakeReceipt(status=IntakeStatus.DUPLICATE, event=event.id)
         case _:
             conflict = EventConflict(f"The id is {event.id.id}.")

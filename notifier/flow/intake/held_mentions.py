@@ -28,40 +28,43 @@ class HeldMentionRelease:
         return cls(log=ports.log, held_mentions=ports.held_mentions, clock=ports.clock)
 
     def __call__(self, mentions: Sequence[HeldMention], operator: str) -> Sequence[HeldMention]:
-        """Release the mentions; return those that were released by this call and not decided before.
+        """Release the mentions; return those that this call released, without those that were already decided.
 
         Raises LogUnavailable, Full and StoreUnavailable; then some may have been sent although they still wait.
 
-        The log comes first. After a crash before the decision the mention still waits although it was sent. It is
-        released again, and the coordinator recognizes the event. In the opposite order it would never be sent. If a
-        moderator drops it in between, the drop counts for a router that reads the record later; a router that read it
-        before has delivered it.
+        Append to the log before recording the decision. After a crash in between, the mention is sent but still waits.
+        A moderator releases it again, and the coordinator recognizes the repeated event. In the opposite order the
+        mention would never be sent. If a moderator drops the mention in between, a router that reads the record later
+        obeys the drop; a router that has read the record before has delivered the mention.
         """
         now = self.clock.now()
-        sent = [mention for mention in mentions if mention.event and mention.is_waiting(now)]
+        waiting = [mention for mention in mentions if mention.event and mention.is_waiting(now)]
         self.log.append(
             [
                 Record(stream=topics.MENTIONS, key=str(mention.id), value=pack(Arrival.released_at(mention.event, now)))
-                for mention in sent
+                for mention in waiting
                 if mention.event
             ]
         )
         return [
             mention
-            for mention in sent
+            for mention in waiting
             if self.held_mentions.decide(mention.id, ModerationDecision.RELEASED, operator, now)
         ]
 
 
-# Held mentions as they may be displayed: without text that was retracted meanwhile.
+# Held mentions for display, without text that was retracted since they were stored.
 
 
 def with_current_text(retractions: Retractions, held_mentions: Sequence[HeldMention]) -> Sequence[HeldMention]:
-    """Return each held mention with its current text, which is empty if all of its mentions were retracted."""
-    named = [(held, account) for held in held_mentions if held.event for account in held.accounts]
-    mentions = current_mentions(retractions, [_mention(held.event, account) for held, account in named if held.event])
+    """Return each held mention with its current text. The text is empty if the mentions of all accounts are retracted.
+
+    A retraction may concern only some of the accounts that the event names.
+    """
+    pairs = [(held, account) for held in held_mentions if held.event for account in held.accounts]
+    mentions = current_mentions(retractions, [_mention(held.event, account) for held, account in pairs if held.event])
     texts = dict[str, str]()
-    for (held, _), mention in zip(named, mentions, strict=True):
+    for (held, _), mention in zip(pairs, mentions, strict=True):
         texts[held.key] = texts.get(held.key) or mention.text
     return [replace(held, event=held.event and replace(held.event, text=texts[held.key])) for held in held_mentions]
 

@@ -33,37 +33,38 @@ class ModerationFacts:
     limits: Mapping[UserId, ReachLimit]
     account_preferences: Mapping[Member, AccountPreferences]
     follow_pairs: Collection[Pair]
-    """Pairs in which the mentioned account follows the mentioner; only read for accounts whose setting needs it."""
+    """Pairs in which the mentioned account follows the author, for accounts that accept only mentions of these."""
     held_mentions: Mapping[EventId, HeldMention]
     """Held mentions by event, decided or not."""
     rule: VerdictRule
 
-    def verdict(
-        self, event: Event, name: UserId, within_cap: Callable[[], bool], *, released: bool
+    def decide(
+        self, event: Event, mentioned: UserId, take_cap_token: Callable[[], bool], *, released: bool
     ) -> Verdict | MentionRefusal:
         """Return how far the mention carries to the account's followers, or why they get none.
 
-        With NOT_WANTED the account itself still gets it. The cap is checked last, because checking consumes a token.
+        NOT_WANTED stops only the fan-out to followers: the account itself still gets the mention. `take_cap_token`
+        returns whether the author is within the cap. It is called last, so that a refused mention takes no token.
         """
-        account = self.accounts.get(name)
-        if (why := _account_refusal(event, account)) is not None:
-            return why
+        account = self.accounts.get(mentioned)
+        if (refusal := _account_refusal(event, account)) is not None:
+            return refusal
         assert account is not None
         # Regardless of the author's current limit: a repeated event must not bypass a pending or dropped hold.
-        if (hold := self.held_mentions.get(event.id)) is not None and hold.withholds(released=released):
+        if (held := self.held_mentions.get(event.id)) is not None and held.withholds(released=released):
             return MentionRefusal.HELD
         mentioner = self._mentioner(event.author)
-        if (why := REFUSALS.get(apply_rule(self.rule, mentioner, released=released))) is not None:
-            return why
+        if (refusal := REFUSALS.get(apply_rule(self.rule, mentioner, released=released))) is not None:
+            return refusal
         if not self._is_allowed(event, account, mentioner):
             return MentionRefusal.NOT_WANTED
-        if not within_cap():
+        if not take_cap_token():
             mentioner = replace(mentioner, within_cap=False)
-        decision = apply_rule(self.rule, mentioner, released=released)
-        return REFUSALS.get(decision, decision)
+        verdict = apply_rule(self.rule, mentioner, released=released)
+        return REFUSALS.get(verdict, verdict)
 
     def verdict_for_account(self, event: Event, *, released: bool) -> Verdict:
-        """Return how far an admitted mention carries to the account itself. The author's cap does not apply here."""
+        """Return how far a mention that `decide` admitted carries to the account itself, regardless of the cap."""
         return apply_rule(self.rule, self._mentioner(event.author), released=released)
 
     def _mentioner(self, user: UserId) -> Mentioner:
@@ -92,27 +93,28 @@ class ModerationLookup:
     def __call__(self, events: Sequence[Event]) -> ModerationFacts:
         """Read the facts for a batch of events, in three lookups.
 
-        An author with an operator's limit costs one more. So does an account that accepts mentions only from accounts
-        it follows. Raises StoreUnavailable.
+        One more lookup is needed if an author has an operator's limit. So is one if an account accepts mentions only
+        from accounts that it follows. Raises StoreUnavailable.
         """
-        accounts = self.directory.accounts({name for event in events for name in (event.author, *event.mentioned)})
-        named = {account.member for event in events for name in event.mentioned if (account := accounts.get(name))}
-        account_preferences = self.account_preferences.read_current(named)
+        accounts = self.directory.accounts({user for event in events for user in (event.author, *event.mentioned)})
+        mentioned = {account.member for event in events for user in event.mentioned if (account := accounts.get(user))}
+        account_preferences = self.account_preferences.read_current(mentioned)
         limits = self.reach_limits.read_current({event.author for event in events})
         return ModerationFacts(
             accounts=accounts,
             limits=limits,
             account_preferences=account_preferences,
-            follow_pairs=self._following(events, accounts, account_preferences),
-            held_mentions=self._held([event for event in events if event.author in limits]),
+            follow_pairs=self._read_follow_pairs(events, accounts, account_preferences),
+            # The row of a lifted limit stays, so every author whose mentions were ever held is in `limits`.
+            held_mentions=self._read_held_mentions([event for event in events if event.author in limits]),
             rule=self.rule,
         )
 
-    def _held(self, events: Sequence[Event]) -> Mapping[EventId, HeldMention]:
+    def _read_held_mentions(self, events: Sequence[Event]) -> Mapping[EventId, HeldMention]:
         ids = {event.id.id for event in events}
-        return {hold.id: hold for hold in self.held_mentions.by_event_id(ids)} if ids else {}
+        return {held.id: held for held in self.held_mentions.by_event_id(ids)} if ids else {}
 
-    def _following(
+    def _read_follow_pairs(
         self,
         events: Sequence[Event],
         accounts: Mapping[UserId, DirectoryEntry],
@@ -121,8 +123,8 @@ class ModerationLookup:
         pairs = {
             _follow_pair(event, account)
             for event in events
-            for name in event.mentioned
-            if (account := accounts.get(name))
+            for user in event.mentioned
+            if (account := accounts.get(user))
             and _mentions_allowed(account_preferences, account) is MentionsAllowed.FOLLOWED
         }
         return {pair for pair, follows in self.follows.read_current(pairs).items() if follows} if pairs else ()

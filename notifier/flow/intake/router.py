@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from typing import NamedTuple
 
 from notifier import topics
 from notifier.codec import pack, unpack
@@ -27,8 +28,14 @@ from notifier.ports.retractions import HeldMentions
 
 COUNTS_TTL = timedelta(minutes=5)
 MAX_CACHED_COUNTS = 150_000
-"""Cached accounts: as many as 500 mentions a second name in five minutes if all differ. An entry evicted early is read
-again."""
+"""Maximum of cached accounts: 500 mentions a second name so many in five minutes if all differ. An entry evicted early
+is read again."""
+
+
+class _CachedCount(NamedTuple):
+    followers: int
+    lane: Lane
+    expires_at: datetime
 
 
 @dataclass(slots=True)
@@ -41,23 +48,24 @@ class FollowerCountCache:
     threshold: int
     max_entries: int = MAX_CACHED_COUNTS
     ttl: timedelta = COUNTS_TTL
-    _known: dict[Subject, tuple[int, Lane, datetime]] = field(default_factory=dict)
+    _entries: dict[Subject, _CachedCount] = field(default_factory=dict)
 
     def __call__(self, subject: Subject) -> tuple[int, Lane]:
+        """Return the number of followers, and the lane that they put the subject in."""
         now = self.clock.now()
-        before = self._known.get(subject)
-        if before is None or now >= before[2]:
-            total = self.sets.follower_counts(subject).total
+        entry = self._entries.get(subject)
+        if entry is None or now >= entry.expires_at:
+            followers = self.sets.follower_counts(subject).total
             lane = lane_with_hysteresis(
-                self.heads, subject, total, self.threshold, current=before[1] if before else Lane.STANDARD
+                self.heads, subject, followers, self.threshold, current=entry.lane if entry else Lane.STANDARD
             )
-            before = (total, lane, now + self.ttl)
+            entry = _CachedCount(followers, lane, now + self.ttl)
         # Move to the end: the first entry is always the least recently used.
-        self._known.pop(subject, None)
-        self._known[subject] = before
-        if len(self._known) > self.max_entries:
-            del self._known[next(iter(self._known))]
-        return before[0], before[1]
+        self._entries.pop(subject, None)
+        self._entries[subject] = entry
+        if len(self._entries) > self.max_entries:
+            del self._entries[next(iter(self._entries))]
+        return entry.followers, entry.lane
 
 
 def lane_with_hysteresis(
@@ -65,21 +73,22 @@ def lane_with_hysteresis(
 ) -> Lane:
     """Return the lane for a follower count, with hysteresis.
 
-    Between the two thresholds the lane stays that of the last burst, which all routers can read, also after a restart.
-    A lane is only a hint: if two routers disagree for a moment, mentions of both lanes meet at the subject's head.
+    Between the two thresholds the lane stays that of the subject's open burst, which every router can read, also after
+    a restart. If there is no open burst, it stays `current`. If two routers disagree for a moment, no harm is done:
+    mentions of both lanes meet at the subject's head.
     """
     if lane_of(followers, threshold, current=Lane.CELEBRITY) is lane_of(followers, threshold, current=Lane.STANDARD):
         return lane_of(followers, threshold, current=current)
     # Fails open: an unreadable head must not block the mention.
     with suppress(Poison):
-        last = heads.load([subject])[subject].open
-        current = last.lane if last else current
+        open_burst = heads.load([subject])[subject].open
+        current = open_burst.lane if open_burst else current
     return lane_of(followers, threshold, current=current)
 
 
 def lane_of(followers: int, threshold: int, *, current: Lane) -> Lane:
-    line = threshold * HYSTERESIS if current is Lane.CELEBRITY else threshold
-    return Lane.CELEBRITY if followers >= line else Lane.STANDARD
+    min_followers = threshold * HYSTERESIS if current is Lane.CELEBRITY else threshold
+    return Lane.CELEBRITY if followers >= min_followers else Lane.STANDARD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,39 +106,43 @@ class Router:
     def __call__(self, records: Sequence[Logged]) -> None:
         """Append all mentions of the records to the log, and store all refusals and held mentions.
 
-        A crash before the commit repeats the records; the coordinator recognizes mentions by event, so this is
-        idempotent. A repeated event that is held or decided stays so, even if its author's limit has been lifted:
-        a repeat never overrides a decision.
+        A crash before the commit repeats the records. This is idempotent, since the coordinator recognizes mentions by
+        event. A repeat of a held event never overrides the moderator's decision, even if the author's limit was lifted.
         """
         events = [unpack(Arrival, logged.record.value) for logged in records]
-        known = self.moderation(events)
-        routed = [(event, list(self._parts(event, known))) for event in events]
-        mentions = [part for _, parts in routed for part in parts if isinstance(part, Mention)]
-        refused = [part for _, parts in routed for part in parts if isinstance(part, MentionOutcome)]
-        new = [(event, parts) for event, parts in routed if event.id not in known.held_mentions]
-        if held := [hold for event, parts in new if (hold := _held_mention(event, parts))]:
-            self.held_mentions.put(held)
-            self.erasure.erase_held(held)
-        if refusals := [outcome for outcome in refused if outcome.refusal is not MentionRefusal.HELD]:
-            self.bursts.record_refusals(refusals)
+        facts = self.moderation(events)
+        routed = [(event, list(self._route(event, facts))) for event in events]
+        mentions = [result for _, results in routed for result in results if isinstance(result, Mention)]
+        refused = [result for _, results in routed for result in results if isinstance(result, MentionOutcome)]
+        not_held_before = [(event, results) for event, results in routed if event.id not in facts.held_mentions]
+        if held_mentions := [held for event, results in not_held_before if (held := _held_mention(event, results))]:
+            self.held_mentions.put(held_mentions)
+            self.erasure.erase_held(held_mentions)
+        if final_refusals := [outcome for outcome in refused if outcome.refusal is not MentionRefusal.HELD]:
+            self.bursts.record_refusals(final_refusals)
         self.log.append([_record(mention) for mention in mentions])
         self._count(mentions, refused)
 
-    def _parts(self, event: Arrival, known: ModerationFacts) -> Iterator[Mention | MentionOutcome]:
-        for name in event.mentioned:
-            subject = Subject(Kind.MENTION, name)
-            within_cap = partial(self._within_cap, event.author, subject)
-            reach = known.verdict(event, name, within_cap, released=event.released)
-            if isinstance(reach, MentionRefusal):
-                yield MentionOutcome(event=event.id, account=name, burst=None, refusal=reach)
-            if reach is MentionRefusal.NOT_WANTED or isinstance(reach, Verdict):  # the account itself gets its mention
-                own = known.verdict_for_account(event, released=event.released)
-                yield Mention.from_event(event, Subject(Kind.SELF, name), own, lane=Lane.STANDARD, followers=1)
-            if isinstance(reach, Verdict):
+    def _route(self, event: Arrival, facts: ModerationFacts) -> Iterator[Mention | MentionOutcome]:
+        """Yield, for each named account, its own mention and that for its followers, or the refusal."""
+        for account in event.mentioned:
+            subject = Subject(Kind.MENTION, account)
+            take_cap_token = partial(self._take_cap_token, event.author, subject)
+            decision = facts.decide(event, account, take_cap_token, released=event.released)
+            if isinstance(decision, MentionRefusal):
+                yield MentionOutcome(event=event.id, account=account, burst=None, refusal=decision)
+            # With NOT_WANTED the account itself still gets its mention.
+            if decision is MentionRefusal.NOT_WANTED or isinstance(decision, Verdict):
+                own_verdict = facts.verdict_for_account(event, released=event.released)
+                yield Mention.from_event(
+                    event, Subject(Kind.SELF, account), own_verdict, lane=Lane.STANDARD, followers=1
+                )
+            if isinstance(decision, Verdict):
                 followers, lane = self.follower_counts(subject)
-                yield Mention.from_event(event, subject, reach, lane=lane, followers=followers)
+                yield Mention.from_event(event, subject, decision, lane=lane, followers=followers)
 
-    def _within_cap(self, author: UserId, subject: Subject) -> bool:
+    def _take_cap_token(self, author: UserId, subject: Subject) -> bool:
+        """Return whether the author is within the cap; a mention in the celebrity lane takes a token of it."""
         _, lane = self.follower_counts(subject)
         if lane is Lane.STANDARD:
             return True
@@ -145,12 +158,14 @@ class Router:
             self.metrics.refusals.labels(outcome.refusal).inc()
 
 
-def _held_mention(event: Arrival, parts: Collection[Mention | MentionOutcome]) -> HeldMention | None:
+def _held_mention(event: Arrival, results: Collection[Mention | MentionOutcome]) -> HeldMention | None:
     """Return a held mention for all accounts for which the event is held; None if there are none."""
-    waiting = [
-        part.account for part in parts if isinstance(part, MentionOutcome) and part.refusal is MentionRefusal.HELD
+    accounts = [
+        result.account
+        for result in results
+        if isinstance(result, MentionOutcome) and result.refusal is MentionRefusal.HELD
     ]
-    return HeldMention.from_event(event.upstream_event, tuple(waiting)) if waiting else None
+    return HeldMention.from_event(event.upstream_event, tuple(accounts)) if accounts else None
 
 
 def _record(mention: Mention) -> Record:

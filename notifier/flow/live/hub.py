@@ -1,8 +1,8 @@
 """Live hub: the open streams of one API process, and the event sources they share.
 
-Each burst is processed once for all streams. There are two sources: the bus, at once, and once a second the store,
-which has every burst whose bus message was lost. Only growth comes from the bus alone: after a gap all clients are
-notified to load the page again. Marks are read again every 10 s.
+Each burst is processed once for all streams. New bursts come from the bus at once, and from the store once a second, in
+case the bus lost a message. The growth of a burst comes from the bus alone, so after a gap all clients load their page
+again. Marks are read again every 10 s.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.visibility import SETTLE_DELAY
 from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import OpenedInbox
-from notifier.flow.live.listeners import OVERLAP, ListenerRegistry
+from notifier.flow.live.listeners import READ_OVERLAP, ListenerRegistry
 from notifier.flow.live.stream import LONG_AGO, Listener, RecentBurstBuffer, Stream
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
@@ -42,18 +42,19 @@ TaskCoroutine = Coroutine[Any, Any, None]
 class BackgroundTasks:
     """Background tasks that run while streams are open. One instance per event loop.
 
-    The first stream starts them. Ending the shift cancels them all.
+    The first stream starts them. `stop` cancels them all.
     """
 
     startup: Callable[[], TaskCoroutine]
-    """Starts the background tasks with `go`. Each new stream waits until it has returned."""
+    """Starts the background tasks with `start`. Each new stream waits until `startup` has returned."""
     tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
     startup_task: "asyncio.Task[None] | None" = None
+    """The task that runs `startup`; None before the first start and after `stop`."""
 
     async def ensure_started(self) -> None:
-        """Wait until the shift has begun; begin it if necessary.
+        """Wait until the startup has finished; begin it if necessary.
 
-        Canceling a caller does not cancel the start. After a failure, the next call starts again.
+        Canceling a caller does not cancel the startup. After a failed startup, the next call begins another one.
         """
         if self.startup_task is None or _failed(self.startup_task):
             self.startup_task = asyncio.create_task(self.startup())
@@ -65,11 +66,11 @@ class BackgroundTasks:
         task.add_done_callback(self.tasks.discard)
 
     def is_running(self) -> bool:
-        """Return whether the shift has completely begun."""
+        """Return whether the startup has succeeded."""
         return self.startup_task is not None and self.startup_task.done() and not _failed(self.startup_task)
 
     def stop(self) -> None:
-        """Cancel all tasks at once: none takes another step. The next `ensure_started` begins another shift."""
+        """Cancel all tasks, so that none takes another step. The next `ensure_started` begins another startup."""
         self.startup_task = None
         for task in self.tasks:
             task.cancel()
@@ -84,16 +85,17 @@ LOGGER = logging.getLogger("notifier.live")
 MAX_STREAMS_PER_USER = 10
 """Maximum streams per user: a few devices with a few browser tabs each."""
 MAX_FACTS_AGE = timedelta(seconds=10)
-"""Maximum age of a user's follows, blocks and marks in a stream, if another process changed them."""
-SWEEP_SECONDS = 1.0
-"""Seconds. A burst that the bus lost arrives this much later."""
-BUS_CONNECT_SECONDS = 0.5
-"""Seconds that the first stream waits for the bus, so that its client need not load the page twice."""
+"""Age at which a listener's follows, blocks and marks are read again: another process may have changed them."""
+SWEEP_INTERVAL_SECONDS = 1.0
+"""Seconds between reads of the store. A burst whose bus message was lost arrives up to this much later."""
+BUS_CONNECT_TIMEOUT_SECONDS = 0.5
+"""Seconds that the first stream waits for the bus. If the bus connects later, the client has to load the page twice."""
 HEARTBEAT_INTERVAL = timedelta(seconds=15)
-"""Proxies and phones close connections silent for 30 s to a minute. A write that takes longer than this is cut off."""
+"""Interval between bytes on a stream: proxies and phones close connections that are silent for 30 s to a minute. A
+client whose write takes longer than this is cut off."""
 IDLE_STOP_AFTER = timedelta(minutes=2)
-"""Time without a stream after which the hub stops. A client that was cut off is back within a minute, and still gets
-what it missed."""
+"""Time without a stream after which the hub stops. A client that was cut off reconnects within a minute, and then still
+gets what it missed."""
 
 
 class OpenedBursts(Protocol):
@@ -104,7 +106,7 @@ class OpenedBursts(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class LiveHub:
-    """One instance per event loop. Starts with its first stream; without streams it stops and reads nothing."""
+    """One instance per event loop. The hub starts with its first stream; without streams it stops and reads nothing."""
 
     inbox: UncachedInbox
     bus: LiveReader
@@ -116,12 +118,16 @@ class LiveHub:
     name: str
     """Unique among all hubs."""
     registry: ListenerRegistry = field(init=False)
-    opened: Counter[UserId] = field(default_factory=Counter)
+    stream_counts: Counter[UserId] = field(default_factory=Counter)
+    """Open streams by user."""
     swept_at: datetime | None = None
+    """Start of the last sweep of the store."""
     caught_up_at: datetime = LONG_AGO
+    """When the bus last had no more messages to read."""
     is_disconnected: bool = True
-    """There is no connection to the bus, so growth is missed."""
+    """Whether the bus is disconnected, so that growth is missed."""
     is_closed: bool = False
+    """Whether the process is shutting down and accepts no more streams."""
     connected: asyncio.Event = field(default_factory=asyncio.Event)
     last_closed_at: datetime = LONG_AGO
     """When a stream closed last."""
@@ -130,14 +136,14 @@ class LiveHub:
     def __post_init__(self) -> None:
         self.tasks = BackgroundTasks(startup=self._begin)
         self.registry = ListenerRegistry(inbox=self.inbox, clock=self.clock)
-        self.metrics.streams.set(0)  # a predecessor that was killed left its own number
+        self.metrics.streams.set(0)  # a process that was killed may have left its last value
 
     async def open(self, user: UserId, ends_at: float) -> tuple[Listener, Stream]:
-        """Open a stream. The caller closes it with `leave`.
+        """Open a stream. The caller closes it with `close_stream`.
 
         Raises TooManyStreams, StreamsFull, NotFound and StoreUnavailable.
         """
-        self._admit(user)
+        self._reserve(user)
         try:
             await self.tasks.ensure_started()
             listener = await self.registry.get_or_add(user)
@@ -145,21 +151,21 @@ class LiveHub:
             self._release(user)
             raise
         now = self.clock.now()
-        # A burst of the last few seconds may be missing from a page that was made meanwhile.
+        # A page that the client has just loaded may lack bursts of the last few seconds.
         stream = Stream(since=now - SETTLE_DELAY, ends_at=ends_at, written_at=now)
         listener.streams.append(stream)
-        if self.is_closed:  # closed meanwhile: nothing else would end this stream
+        if self.is_closed:  # `close` ran during an await above, and did not see this stream
             stream.end()
         try:
             await self.registry.refresh(listener)
         except BaseException:
-            self.leave(listener, stream)
+            self.close_stream(listener, stream)
             raise
         stream.marks = listener.marks
         self.inbox.observe(OpenedInbox(view=listener.view(now), after=None, page=None, badge=None))
         return listener, stream
 
-    def leave(self, listener: Listener, stream: Stream) -> None:
+    def close_stream(self, listener: Listener, stream: Stream) -> None:
         listener.streams.remove(stream)
         if not listener.streams:
             self.registry.remove(listener)
@@ -173,24 +179,27 @@ class LiveHub:
     def publish_marks(self, user: UserId, bursts: Collection[BurstKey] = ()) -> None:
         """Publish that this process changed a user's marks.
 
-        The streams of this process get the marks at once. Other processes get them as soon as the bus works, and
-        otherwise when they next read the marks.
+        The streams of this process get the marks at once. Other processes get them through the bus. If the bus is down,
+        they get them when they next read the marks.
         """
         message = MarksChanged(user=user, bursts=tuple(bursts), by=self.name)
         self.apply_marks(message)
         self.tasks.start(self._publish(message))
 
     def apply_marks(self, message: MarksChanged) -> None:
-        """Send the named bursts again, changed or not: two devices may have set opposite marks at the same moment."""
+        """Send the named bursts again, even if their marks seem unchanged.
+
+        Two devices may have set opposite marks at the same moment.
+        """
         if listener := self.registry.listeners.get(message.user):
             listener.loaded_at = LONG_AGO
-            listener.remarked |= {*message.bursts}
-            self.tasks.start(self._run_step(partial(self._refreshed, listener)))
+            listener.unsent_marks |= {*message.bursts}
+            self.tasks.start(self._run_step(partial(self._refresh_or_end, listener)))
 
     def reset_listeners(self) -> None:
-        """Reset all listeners: earlier updates may be incomplete, so growth cannot be reported.
+        """Reset all listeners: the growth of a burst may have been missed, so clients load their page again.
 
-        A retraction may be lost with them, so the badges are counted again, too.
+        A retraction may have been missed, too, so the badges are counted again.
         """
         self.registry.buffer.since = self.clock.now()
         for listener in self.registry.listeners.values():
@@ -198,25 +207,25 @@ class LiveHub:
 
     async def sweep(self) -> None:
         """Process the bursts that the store has and the bus may have lost. Raises StoreUnavailable."""
-        now = self.clock.now()  # before the read: later bursts are not covered
-        for burst in await self.bursts.opened_since((self.swept_at or now) - OVERLAP):
+        now = self.clock.now()  # before the read, which may miss bursts that become readable after this time
+        for burst in await self.bursts.opened_since((self.swept_at or now) - READ_OVERLAP):
             self.registry.deliver(burst)
         self.swept_at = now
 
     async def refresh_old(self) -> None:
-        """Refresh the listeners whose facts are older than FRESH_FOR. Raises StoreUnavailable."""
+        """Refresh the listeners whose facts are older than MAX_FACTS_AGE. Raises StoreUnavailable."""
         for listener in [*self.registry.listeners.values()]:
             if listener.loaded_at <= self.clock.now() - MAX_FACTS_AGE:
                 try:
-                    await self._refreshed(listener)
-                except StoreUnavailable:  # an outage ends the round: the other listeners wait for the next
-                    self.registry.put_last(listener)
+                    await self._refresh_or_end(listener)
+                except StoreUnavailable:  # an outage ends the round: the other listeners wait for the next round
+                    self.registry.move_to_end(listener)
                     raise
 
     async def watch(self) -> None:
-        """Wake streams that have been silent for long, end those with an expired token, and cut off stalled writes.
+        """End streams with an expired token, wake streams that need a heartbeat, and cut off stalled writes.
 
-        Also stops a hub that has had no streams for IDLE_STOP_AFTER.
+        Stop the hub if it has had no streams for IDLE_STOP_AFTER.
         """
         now = self.clock.now()
         for stream in self._streams():
@@ -226,7 +235,7 @@ class LiveHub:
                 stream.wake.set()
                 if stream.is_writing:
                     stream.cut_off()
-        if not self.opened and self.tasks.is_running() and now - self.last_closed_at >= IDLE_STOP_AFTER:
+        if not self.stream_counts and self.tasks.is_running() and now - self.last_closed_at >= IDLE_STOP_AFTER:
             self._stop()
 
     def close(self) -> None:
@@ -241,13 +250,14 @@ class LiveHub:
     def _streams(self) -> list[Stream]:
         return [stream for listener in self.registry.listeners.values() for stream in listener.streams]
 
-    def _admit(self, user: UserId) -> None:
-        if self.is_closed or self.opened.total() >= self.max_streams:
+    def _reserve(self, user: UserId) -> None:
+        """Count a new stream of the user. Raises StreamsFull and TooManyStreams."""
+        if self.is_closed or self.stream_counts.total() >= self.max_streams:
             raise StreamsFull(f"The limit is {self.max_streams} streams.")
-        if self.opened[user] >= MAX_STREAMS_PER_USER:
+        if self.stream_counts[user] >= MAX_STREAMS_PER_USER:
             raise TooManyStreams(f"The limit is {MAX_STREAMS_PER_USER} streams per user.")
-        self.opened[user] += 1
-        self.metrics.streams.set(self.opened.total())
+        self.stream_counts[user] += 1
+        self.metrics.streams.set(self.stream_counts.total())
 
     async def _begin(self) -> None:
         """Start the background tasks.
@@ -262,24 +272,28 @@ class LiveHub:
         for step in (self.sweep, self.refresh_old, self.registry.send_due_digests, self.watch):
             self.tasks.start(self._repeat_step(step))
         with suppress(TimeoutError):
-            async with asyncio.timeout(BUS_CONNECT_SECONDS):
+            async with asyncio.timeout(BUS_CONNECT_TIMEOUT_SECONDS):
                 await self.connected.wait()
 
     def _stop(self) -> None:
-        """Return to the initial state: from here on the remembered bursts would have a gap, and seem complete."""
+        """Stop the tasks, and return to the initial state.
+
+        Bursts that are published from now on are not received, so the buffer must not be used as if it were complete.
+        """
         self.tasks.stop()
         self.registry.buffer = RecentBurstBuffer(max_bursts=self.registry.buffer.max_bursts)
         self.swept_at, self.caught_up_at, self.is_disconnected = None, LONG_AGO, True
         self.connected.clear()
 
     def _release(self, user: UserId) -> None:
-        self.opened[user] -= 1
-        if not self.opened[user]:
-            del self.opened[user]
+        self.stream_counts[user] -= 1
+        if not self.stream_counts[user]:
+            del self.stream_counts[user]
         self.last_closed_at = self.clock.now()
-        self.metrics.streams.set(self.opened.total())
+        self.metrics.streams.set(self.stream_counts.total())
 
-    async def _refreshed(self, listener: Listener) -> None:
+    async def _refresh_or_end(self, listener: Listener) -> None:
+        """Refresh the listener, or end its streams if the user no longer exists."""
         try:
             await self.registry.refresh(listener)
         except NotFound:
@@ -292,12 +306,12 @@ class LiveHub:
                 async with aclosing(self.bus.listen()) as messages:
                     async for message in messages:
                         self._handle(message)
-            except CacheUnavailable:  # fails open: the store is swept meanwhile
+            except CacheUnavailable:  # fails open: the sweep of the store goes on
                 self.metrics.outages.labels("cache").inc()
             except Exception:
                 LOGGER.exception("the live bus failed")
             self.is_disconnected = True
-            await self.pause(SWEEP_SECONDS)
+            await self.pause(SWEEP_INTERVAL_SECONDS)
 
     def _handle(self, message: LiveMessage | None) -> None:
         match message:
@@ -309,9 +323,9 @@ class LiveHub:
             case MissedUpdates():
                 self.reset_listeners()
             case None:
-                self._caught_up()
+                self._note_caught_up()
 
-    def _caught_up(self) -> None:
+    def _note_caught_up(self) -> None:
         self.caught_up_at = self.clock.now()
         if self.is_disconnected:
             self.is_disconnected = False
@@ -321,18 +335,18 @@ class LiveHub:
     async def _publish(self, message: MarksChanged) -> None:
         try:
             await self.bus.publish_marks(message)
-        except CacheUnavailable:  # fails open: other processes read the marks again every FRESH_FOR
+        except CacheUnavailable:  # fails open: other processes read the marks again after MAX_FACTS_AGE
             self.metrics.outages.labels("cache").inc()
 
     async def _repeat_step(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:
             await self._run_step(work)
-            await self.pause(SWEEP_SECONDS)
+            await self.pause(SWEEP_INTERVAL_SECONDS)
 
     async def _run_step(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
-        except Unavailable:  # fails open: known data stays in use until the store answers again
+        except Unavailable:  # fails open: data that was read before stays in use until the store answers again
             self.metrics.outages.labels("store").inc()
         except Exception:
             LOGGER.exception("a step of the live streams failed")

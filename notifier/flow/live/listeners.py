@@ -27,9 +27,12 @@ from notifier.flow.live.stream import (
 )
 from notifier.ports.coordination import Clock
 
-OVERLAP = timedelta(seconds=10)
-"""A burst becomes readable within a second of its opening, or is re-stamped. The rest is a margin for a machine that
-halts."""
+READ_OVERLAP = timedelta(seconds=10)
+"""How far each read of bursts reaches back before the last one.
+
+A burst becomes readable within a second of its opening time, or gets a new opening time. The other nine seconds cover
+a stalled machine.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,21 +48,23 @@ class ListenerRegistry:
     """Listeners who get the subject's bursts in a digest only."""
 
     async def get_or_add(self, user: UserId) -> Listener:
-        """Return the user's listener, made if necessary. Raises NotFound and StoreUnavailable."""
+        """Return the user's listener; add it if there is none. Raises NotFound and StoreUnavailable."""
         member = await self.inbox.people.member(user)
         if member is None:
             raise NotFound(f"Unknown user: {user}.")
-        # A digest that fell due in the last few seconds may be missing from a page that was made meanwhile.
-        digested_at = self.clock.now() - SETTLE_DELAY
-        return self.listeners.setdefault(user, Listener(user=user, member=member, digested_at=digested_at))
+        # A page that the client has just loaded may lack a digest that fell due in the last few seconds.
+        digests_sent_until = self.clock.now() - SETTLE_DELAY
+        return self.listeners.setdefault(
+            user, Listener(user=user, member=member, digests_sent_until=digests_sent_until)
+        )
 
     def remove(self, listener: Listener) -> None:
-        self._unlist(listener)
+        self._remove_from_subjects(listener)
         del self.listeners[listener.user]
 
     def deliver(self, burst: Burst) -> None:
         """Send a burst to the followers of its subject who may see it. Older versions change nothing."""
-        before, now = self.buffer.known(burst.key), self.clock.now()
+        before, now = self.buffer.get(burst.key), self.clock.now()
         if before is not None and before.version >= burst.version:
             return
         self.buffer.put(burst, now)
@@ -71,21 +76,22 @@ class ListenerRegistry:
     def resume(self, listener: Listener, stream: Stream, last: StreamPosition | None) -> None:
         """Queue what became visible or grew since the client's last event.
 
-        Reset the stream instead if that cannot be proved, exceeds a page, or involves a digest.
+        Reset the stream instead if the buffer does not reach back to that event, or if the viewer's facts have changed.
+        Reset it also if there is more than a page of events, or if a digest fell due or changed.
         """
-        view, since = listener.view(self.clock.now()), self.buffer.since
-        if last is None or since is None or last.as_of < since:
+        view, complete_since = listener.view(self.clock.now()), self.buffer.since
+        if last is None or complete_since is None or last.as_of < complete_since:
             stream.reset()
             return
         if (last.visibility, last.marks) != (listener.visibility, listener.marks):
             stream.reset()
             return
-        subjects, due = {*view.subjects}, next_digest_due(view, last.as_of)
-        bursts = [burst for burst in self.buffer.after(last.as_of) if burst.key.subject in subjects]
+        subjects, digest_due_at = {*view.subjects}, next_digest_due(view, last.as_of)
+        bursts = [burst for burst in self.buffer.received_since(last.as_of) if burst.key.subject in subjects]
         events = [(event, burst) for burst in bursts if (event := event_for(burst, None, view, last.as_of))]
         if (
             len(events) > PAGE_SIZE
-            or (due is not None and due <= view.now)
+            or (digest_due_at is not None and digest_due_at <= view.now)
             or self._may_have_changed_digest(view, last.as_of)
         ):
             stream.reset()
@@ -94,11 +100,11 @@ class ListenerRegistry:
         for event, burst in reversed(events):
             stream.put(event, burst)
 
-    def _may_have_changed_digest(self, view: InboxView, moment: datetime) -> bool:
-        """Return whether a digest that was due by `moment` may have changed since."""
+    def _may_have_changed_digest(self, view: InboxView, since: datetime) -> bool:
+        """Return whether a digest that was due by `since` may have changed afterwards."""
         subjects = {*view.digest_subjects}
-        inside = (burst for burst in self.buffer.after(moment) if burst.key.subject in subjects)
-        return any(digest_due_for(burst, view) <= moment and changes_digest(burst, None, view) for burst in inside)
+        bursts = (burst for burst in self.buffer.received_since(since) if burst.key.subject in subjects)
+        return any(digest_due_for(burst, view) <= since and changes_digest(burst, None, view) for burst in bursts)
 
     async def send_due_digests(self) -> None:
         """Send the digests that have fallen due, once all bursts that opened before are readable.
@@ -106,34 +112,34 @@ class ListenerRegistry:
         Listeners take turns: at the digest hour that most users have, they must not all read the store at once. Raises
         StoreUnavailable.
         """
-        settled = self.clock.now() - MAX_UNLISTED_AGE
+        readable_until = self.clock.now() - MAX_UNLISTED_AGE
         for listener in [*self.listeners.values()]:
-            if listener.due_at is not None and listener.due_at <= settled:
+            if listener.next_digest_at is not None and listener.next_digest_at <= readable_until:
                 try:
                     await self._send_due_digest(listener)
                 except StoreUnavailable:
-                    self.put_last(listener)
+                    self.move_to_end(listener)
                     raise
 
     def _is_outdated(self, digest: Digest, view: InboxView) -> bool:
-        """Return whether a burst of the digest was retracted while it was read. Growth is on the next page."""
+        """Return whether a burst was retracted while the digest was read. Growth need not be sent: any page has it."""
         counts, subjects = {burst.key: burst.count for burst in digest.newest}, {*view.digest_subjects}
-        updates = (burst for burst in self.buffer.after(view.now) if burst.key.subject in subjects)
+        updates = (burst for burst in self.buffer.received_since(view.now) if burst.key.subject in subjects)
         return any(burst.silent or burst.count < counts.get(burst.key, 0) for burst in updates)
 
-    def put_last(self, listener: Listener) -> None:
-        """Move the listener to the end: if its read alone fails, the listeners behind it go first."""
+    def move_to_end(self, listener: Listener) -> None:
+        """Move the listener to the end, so that a read that fails for it alone does not block the others."""
         if self.listeners.get(listener.user) is listener:
             self.listeners[listener.user] = self.listeners.pop(listener.user)
 
     async def _send_due_digest(self, listener: Listener) -> None:
         async with listener.lock:  # so that the viewer's facts stay the same
-            if (due := listener.due_at) is None:
+            if (due_at := listener.next_digest_at) is None:
                 return
             view = listener.view(self.clock.now())
-            day = DigestSchedule.of(view.viewer.account_preferences).latest_due_date(due)
+            day = DigestSchedule.of(view.viewer.account_preferences).latest_due_date(due_at)
             digests = await digests_by(self.inbox.timeline, view, [digest_key(listener.user, day)])
-            listener.digested_at, listener.due_at = due, next_digest_due(view, due)
+            listener.digests_sent_until, listener.next_digest_at = due_at, next_digest_due(view, due_at)
             for digest in digests.values():
                 if self._is_outdated(digest, view):
                     listener.reset()
@@ -151,46 +157,44 @@ class ListenerRegistry:
             if await self.inbox.people.member(listener.user) != listener.member:
                 raise NotFound(f"Unknown user: {listener.user}.")
             viewer = await self.inbox.people.viewer(listener.user, listener.member)
-            remarked = set(listener.remarked)
+            marks_to_send = set(listener.unsent_marks)
             view = InboxView(viewer=viewer, member=listener.member, now=self.clock.now())
-            entries = await self._entries(
-                view, remarked | (changed_marks(listener.viewer, viewer) if listener.viewer else set())
+            entries = await self._load_entries(
+                view, marks_to_send | (changed_marks(listener.viewer, viewer) if listener.viewer else set())
             )
             if self.listeners.get(listener.user) is not listener:
-                return  # left meanwhile; after a reconnect, updates go to a new listener
+                return  # its last stream closed during an await above; a reconnect adds a new listener
             now = self.clock.now()
             if viewer != listener.viewer:
                 self._set_viewer(listener, viewer)
-            # In one step with the viewer: an event id that covers a mark is sent with the mark's event, or after it.
-            listener.remarked -= remarked
+            # No await since the viewer was set. So an event id whose fingerprint includes a mark is sent with the event
+            # of that mark or after it.
+            listener.unsent_marks -= marks_to_send
             for stream in listener.streams:
                 stream.mark(entries)
             if listener.needs_count:
-                await self._count(listener, now)
+                await self._count_unread(listener, now)
             listener.loaded_at = now
         for stream in listener.streams:
             if stream.sent_badge != listener.badge:
                 stream.wake.set()
 
     def _set_viewer(self, listener: Listener, viewer: Viewer) -> None:
-        known, listener.visibility, listener.marks = (
-            listener.visibility,
-            visibility_fingerprint(viewer),
-            marks_fingerprint(viewer),
-        )
-        if listener.viewer is not None and known != listener.visibility:
+        previous_visibility = listener.visibility
+        listener.visibility, listener.marks = visibility_fingerprint(viewer), marks_fingerprint(viewer)
+        if listener.viewer is not None and previous_visibility != listener.visibility:
             for stream in listener.streams:
                 stream.reset()
-        self._unlist(listener)
+        self._remove_from_subjects(listener)
         listener.viewer, listener.needs_count = viewer, True
         view = listener.view(self.clock.now())
-        listener.due_at = next_digest_due(view, listener.digested_at)
+        listener.next_digest_at = next_digest_due(view, listener.digests_sent_until)
         for subject in view.subjects:
             self.by_subject[subject][listener.user] = listener
         for subject in view.digest_subjects:
             self.by_digest_subject[subject][listener.user] = listener
 
-    def _unlist(self, listener: Listener) -> None:
+    def _remove_from_subjects(self, listener: Listener) -> None:
         if listener.viewer is None:
             return
         view = listener.view(self.clock.now())
@@ -203,19 +207,19 @@ class ListenerRegistry:
                 if not listeners_by_subject[subject]:
                     del listeners_by_subject[subject]
 
-    async def _count(self, listener: Listener, now: datetime) -> None:
-        """Count the unread set as `GET /v1/inbox/unread` does.
+    async def _count_unread(self, listener: Listener, now: datetime) -> None:
+        """Load the unread bursts, as `GET /v1/inbox/unread` does.
 
-        Later updates change the set, so nothing is counted twice.
+        A set of keys, unlike a number, stays right if a later update repeats a burst.
         """
         view = listener.view(now)
         unread_keys = await self.inbox.unread(view)
-        # Add bursts that arrived during the read, or shortly before it and are not in the index yet.
-        unread_keys |= {b.key for b in self.buffer.shown(view, now - OVERLAP) if is_unread(b, view.viewer)}
+        # Add bursts that arrived during the read, and those from shortly before it that are not in the index yet.
+        unread_keys |= {b.key for b in self.buffer.visible_since(view, now - READ_OVERLAP) if is_unread(b, view.viewer)}
         listener.unread, listener.needs_count = unread_keys, False
 
-    async def _entries(self, view: InboxView, keys: Collection[BurstKey]) -> Collection[Entry]:
-        known: dict[BurstKey, Entry] = {key: burst for key in keys if (burst := self.buffer.known(key))}
-        if missing := [key for key in keys if key not in known]:
-            known |= await self.inbox.entries(view, missing)
-        return known.values()
+    async def _load_entries(self, view: InboxView, keys: Collection[BurstKey]) -> Collection[Entry]:
+        entries: dict[BurstKey, Entry] = {key: burst for key in keys if (burst := self.buffer.get(key))}
+        if missing := [key for key in keys if key not in entries]:
+            entries |= await self.inbox.entries(view, missing)
+        return entries.values()

@@ -17,12 +17,13 @@ from notifier.domain.users.visibility import SETTLE_DELAY, Mark, Viewer, is_unre
 from notifier.flow.inbox.digests import changes_digest, digest_due_for
 from notifier.flow.inbox.page import Badge, Entry, InboxItem, InboxView, badge_of
 
-MAX_BUFFERED = 10_000
-"""Bursts kept to be sent again to clients that reconnect: a token's quarter of an hour at eleven a second; 20 MB."""
-MAX_QUEUED = 100
-"""Maximum bursts in a stream's queue. A client that is further behind is cut off: it had better load the page."""
+MAX_BUFFERED_BURSTS = 10_000
+"""Bursts kept for clients that reconnect: eleven a second during the quarter of an hour that a token lasts; 20 MB."""
+MAX_QUEUED_BURSTS = 100
+"""Maximum of bursts in a stream's queue. A client that is further behind is cut off, and loads its page again."""
 PAGE_SIZE = 20
-"""More updates than this at once are a page, which is loaded in one request."""
+"""Maximum of events queued for a client that reconnects, and of bursts with changed marks. For more of them the client
+loads its page again, which takes one request."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
 
@@ -37,13 +38,14 @@ class StreamEvent(StrEnum):
     HIDDEN = "hidden"
     """The burst is no longer visible: it was retracted, or the viewer hid it on any device."""
     COUNT = "count"
+    """The badge has changed."""
     RESET = "reset"
     """The client may lack something: it loads its first page again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamPosition:
-    """Event id: the time up to which a stream has sent everything, with fingerprints of what its viewer sees."""
+    """Event id: the time up to which a stream has sent everything, with fingerprints of its viewer's facts."""
 
     as_of: datetime
     visibility: bytes
@@ -54,7 +56,7 @@ class StreamPosition:
     def of_view(cls, view: InboxView) -> Self:
         """Return the position of a page.
 
-        The page has what was durable at its moment. What was published since is sent again.
+        The page has everything that was durable at `view.now`, less a delay. Bursts published after that are sent.
         """
         return cls(
             as_of=view.now - SETTLE_DELAY,
@@ -77,15 +79,15 @@ def event_for(burst: Burst, before: Burst | None, view: InboxView, since: dateti
     `before` is the burst as this process knew it, None if it was not known.
     """
     if not view.is_visible(burst):
-        return StreamEvent.HIDDEN if _taken_from(view, burst, before) else None
+        return StreamEvent.HIDDEN if _may_be_on_page(view, burst, before) else None
     if before is None:
         return StreamEvent.ROW if burst.opened_at > since else StreamEvent.GROUP
-    # A mentioner who is not blocked may have joined blocked ones.
+    # ROW if the viewer could not see the burst before, for example because all its mentioners were blocked.
     return StreamEvent.GROUP if is_visible(before, view.viewer, now=view.now) else StreamEvent.ROW
 
 
-def _taken_from(view: InboxView, burst: Burst, before: Burst | None) -> bool:
-    """Return whether the viewer's page may have the burst and lost it since.
+def _may_be_on_page(view: InboxView, burst: Burst, before: Burst | None) -> bool:
+    """Return whether the viewer's page may still have a burst that is no longer visible.
 
     Bursts that the viewer could never see cause no event.
     """
@@ -104,15 +106,15 @@ def visibility_fingerprint(viewer: Viewer) -> bytes:
     digests = (
         (viewer.account_preferences.zone, viewer.account_preferences.digest_hour) if viewer.digest_subjects else None
     )
-    return _digest((follows, sorted(viewer.blocked), volumes, viewer.account_preferences.volume, digests))
+    return _fingerprint((follows, sorted(viewer.blocked), volumes, viewer.account_preferences.volume, digests))
 
 
 def marks_fingerprint(viewer: Viewer) -> bytes:
-    """Return a fingerprint of the viewer's marks of bursts. What was seen is not in it, but in the badge.
+    """Return a fingerprint of the viewer's marks of bursts, without the time up to which everything is seen.
 
     It has a fixed length and reveals nothing.
     """
-    return _digest(sorted((str(key), mark) for key, mark in viewer.marks.by_burst.items()))
+    return _fingerprint(sorted((str(key), mark) for key, mark in viewer.marks.by_burst.items()))
 
 
 def changed_marks(before: Viewer, after: Viewer) -> set[BurstKey]:
@@ -121,26 +123,26 @@ def changed_marks(before: Viewer, after: Viewer) -> set[BurstKey]:
     return {key for key in {*old, *new} if old.get(key) is not new.get(key)}
 
 
-def _digest(facts: object) -> bytes:
+def _fingerprint(facts: object) -> bytes:
     return blake2b(repr(facts).encode(), digest_size=8).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class BufferedBurst:
     burst: Burst
-    at: datetime
+    received_at: datetime
 
 
 @dataclass(slots=True, kw_only=True)
 class RecentBurstBuffer:
     """The bursts that a process received last, in order of receipt, each in its latest state."""
 
-    max_bursts: int = MAX_BUFFERED
+    max_bursts: int = MAX_BUFFERED_BURSTS
     since: datetime | None = None
-    """Everything published from this time on is in the buffer. None while there is no such time."""
+    """Everything published from this time on is in the buffer. None before the bus is connected."""
     bursts: "OrderedDict[BurstKey, BufferedBurst]" = field(default_factory=OrderedDict)
 
-    def known(self, key: BurstKey) -> Burst | None:
+    def get(self, key: BurstKey) -> Burst | None:
         buffered = self.bursts.get(key)
         return buffered.burst if buffered else None
 
@@ -149,19 +151,19 @@ class RecentBurstBuffer:
         self.bursts.move_to_end(burst.key)
         if len(self.bursts) > self.max_bursts:
             _, oldest = self.bursts.popitem(last=False)
-            self.since = max(self.since, oldest.at + TICK) if self.since else None
+            self.since = max(self.since, oldest.received_at + TICK) if self.since else None
 
-    def after(self, moment: datetime) -> Iterator[Burst]:
-        """Yield the bursts received since `moment`, latest first."""
+    def received_since(self, since: datetime) -> Iterator[Burst]:
+        """Yield the bursts received since then, latest first."""
         for buffered in reversed(self.bursts.values()):
-            if buffered.at < moment:
+            if buffered.received_at < since:
                 return
             yield buffered.burst
 
-    def shown(self, view: InboxView, moment: datetime) -> Iterator[Burst]:
-        """Yield the bursts received since `moment` that the viewer sees as individual rows."""
+    def visible_since(self, view: InboxView, since: datetime) -> Iterator[Burst]:
+        """Yield the bursts received since then that the viewer sees as individual rows."""
         subjects = {*view.subjects}
-        return (burst for burst in self.after(moment) if burst.key.subject in subjects and view.is_visible(burst))
+        return (b for b in self.received_since(since) if b.key.subject in subjects and view.is_visible(b))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -176,16 +178,17 @@ class Stream:
     as_of: datetime = LONG_AGO
     marks: bytes = b""
     """Fingerprint of the user's marks, as last sent to the client."""
-    waiting: dict[BurstKey, tuple[StreamEvent, Entry]] = field(default_factory=dict)
-    remarked: dict[BurstKey, Entry] = field(default_factory=dict)
+    queued: dict[BurstKey, tuple[StreamEvent, Entry]] = field(default_factory=dict)
+    marked: dict[BurstKey, Entry] = field(default_factory=dict)
+    """Queued bursts whose marks changed."""
     needs_reset: bool = False
     sent_badge: Badge | None = None
     is_writing: bool = False
-    """A write has been in progress since `written_at`."""
+    """Whether a write is in progress. It began at `written_at`."""
     is_closing: bool = False
-    """The stream ends once everything queued is sent."""
+    """Whether the stream ends once everything queued is sent."""
     is_cut_off: bool = False
-    """The stream ends at once: its client reads too slowly."""
+    """Whether the stream ends at once, because its client reads too slowly."""
     abort: Callable[[], object] | None = None
     """Aborts a write in progress."""
     wake: Wake = field(default_factory=Wake)
@@ -193,27 +196,27 @@ class Stream:
     def put(self, event: StreamEvent, entry: Entry) -> None:
         """Queue an event.
 
-        A queued row stays a row if the burst grows: a client without the row cannot use a group. A burst that was
-        retracted meanwhile is hidden, and nothing else.
+        If the burst of a queued ROW grows, it stays a ROW, since the client does not have the row that a GROUP changes.
+        If the burst is retracted before the queue is sent, only HIDDEN is sent.
         """
-        first = self.waiting.pop(entry.key, (event, entry))[0]
-        row = StreamEvent.ROW in (first, event) and event is not StreamEvent.HIDDEN
-        self.waiting[entry.key] = StreamEvent.ROW if row else event, entry
-        if len(self.waiting) > MAX_QUEUED:
+        queued_event, _ = self.queued.pop(entry.key, (event, entry))
+        is_row = StreamEvent.ROW in (queued_event, event) and event is not StreamEvent.HIDDEN
+        self.queued[entry.key] = StreamEvent.ROW if is_row else event, entry
+        if len(self.queued) > MAX_QUEUED_BURSTS:
             self.cut_off()
         self.wake.set()
 
     def mark(self, entries: Collection[Entry]) -> None:
-        """Queue bursts whose marks changed. More than a page of them become a reset: one request can mark a hundred."""
-        self.remarked |= {entry.key: entry for entry in entries}
-        if len(self.remarked) > PAGE_SIZE:
+        """Queue bursts whose marks changed. One request can mark a hundred; more than a page of them become a reset."""
+        self.marked |= {entry.key: entry for entry in entries}
+        if len(self.marked) > PAGE_SIZE:
             self.reset()
         self.wake.set()
 
     def reset(self) -> None:
-        """Replace the queue by a reset: the page that the client loads now has everything that was queued."""
-        self.waiting.clear()
-        self.remarked.clear()
+        """Replace the queue by a reset: the page that the client then loads has everything that was queued."""
+        self.queued.clear()
+        self.marked.clear()
         self.needs_reset, self.sent_badge = True, None
         self.wake.set()
 
@@ -232,13 +235,13 @@ class Stream:
         Visibility is checked again, because a burst may have been hidden since it was queued.
         """
         updates = [StreamUpdate(event=StreamEvent.RESET)] if self.needs_reset else []
-        updates += [item for event, entry in self.waiting.values() if (item := _queued_update(event, entry, view))]
-        updates += [item for entry in self.remarked.values() if (item := _mark_update(entry, view))]
+        updates += [update for event, entry in self.queued.values() if (update := _queued_update(event, entry, view))]
+        updates += [update for entry in self.marked.values() if (update := _mark_update(entry, view))]
         if badge is not None and badge != self.sent_badge:
             updates.append(StreamUpdate(event=StreamEvent.COUNT, badge=badge))
             self.sent_badge = badge
-        self.waiting.clear()
-        self.remarked.clear()
+        self.queued.clear()
+        self.marked.clear()
         self.needs_reset = False
         return updates
 
@@ -257,23 +260,25 @@ def _mark_update(entry: Entry, view: InboxView) -> StreamUpdate | None:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Listener:
-    """A user with open streams. Without a viewer, nothing is known of the user yet."""
+    """A user with open streams. The viewer is None until the user's facts are loaded."""
 
     user: UserId
     member: Member
     viewer: Viewer | None = None
     visibility: bytes = b""
     marks: bytes = b""
-    remarked: set[BurstKey] = field(default_factory=set)
-    """Bursts that were named by mark changes, and are not sent yet."""
+    unsent_marks: set[BurstKey] = field(default_factory=set)
+    """Bursts whose marks another request changed, and that are not queued yet."""
     unread: set[BurstKey] | None = None
-    """Unread bursts, as far as a badge counts."""
-    digested_at: datetime
-    """Digests that fell due by this time need not be sent any more."""
-    due_at: datetime | None = None
+    """Unread bursts, up to the maximum of a badge."""
+    digests_sent_until: datetime
+    """Digests that fell due by this time are sent, or are on the page that the client loaded."""
+    next_digest_at: datetime | None = None
     """When the next digest falls due; None for users without digests."""
     loaded_at: datetime = LONG_AGO
+    """When the user's facts were last read."""
     needs_count: bool = True
+    """Whether the unread bursts must be loaded again."""
     streams: list[Stream] = field(default_factory=list)
     lock: Lock = field(default_factory=Lock)
 
@@ -290,12 +295,12 @@ class Listener:
         for stream in self.streams:
             if event := event_for(burst, before, view, stream.since):
                 stream.put(event, burst)
-        self._count(burst, view)
+        self._update_unread(burst, view)
 
     def deliver_in_digest(self, burst: Burst, before: Burst | None, now: datetime) -> None:
-        """Reset if the burst changes a digest that the streams have already: their clients load the page again."""
+        """Reset the streams if the burst changes a digest that their clients have already."""
         view = self.view(now)
-        if changes_digest(burst, before, view) and digest_due_for(burst, view) <= self.digested_at:
+        if changes_digest(burst, before, view) and digest_due_for(burst, view) <= self.digests_sent_until:
             self.reset()
 
     def reset(self) -> None:
@@ -305,12 +310,12 @@ class Listener:
         self.needs_count, self.loaded_at = True, LONG_AGO
 
     def deliver_digest(self, digest: Digest, now: datetime) -> None:
-        """Queue the digest as a row on all streams: no page had it before it was due."""
+        """Queue the digest as a row on all streams: a page that was loaded before it was due lacks it."""
         for stream in self.streams:
             stream.put(StreamEvent.ROW, digest)
-        self._count(digest, self.view(now))
+        self._update_unread(digest, self.view(now))
 
-    def _count(self, entry: Entry, view: InboxView) -> None:
+    def _update_unread(self, entry: Entry, view: InboxView) -> None:
         if self.unread is None:
             return
         if view.is_visible(entry) and is_unread(entry, view.viewer):

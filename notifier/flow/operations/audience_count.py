@@ -13,7 +13,7 @@ from notifier.ports.audience import MemberSets
 # Read the live sets of many shards in batches, so that memory does not depend on the number of followers.
 
 SHARDS_PER_BATCH = 32
-"""Shards per batch: fifteen sets of each are about 8 MB."""
+"""Shards per batch. The fifteen sets of each shard are about 8 MB in total."""
 
 Advance = Callable[[int], object]
 """Called with the number of shards that were just finished."""
@@ -40,7 +40,7 @@ class AudienceCounts:
     subject: Subject
     lane: Lane
     planned: int
-    """Followers according to the head, which planning reads."""
+    """Followers according to the follower counts, which planning reads."""
     shards: int
     """Shards with at least one follower."""
     tiers: Mapping[Tier, int]
@@ -66,27 +66,27 @@ class AudienceCounter:
 
         Raises Unavailable, also if a set cannot be read.
         """
-        head = self.sets.follower_counts(subject)
-        shards = [shard for shard, n in enumerate(head.by_shard) if n]
+        follower_counts = self.sets.follower_counts(subject)
+        shards = [shard for shard, followers in enumerate(follower_counts.by_shard) if followers]
         tiers, phones, suppressed = Counter[Tier](), Counter[Tier](), Counter[str]()
-        first = 0
+        first_only = 0
         for _, live in live_sets_by_shard(self.sets, subject, shards, advance):
-            first += self._count(live, lane, tiers, phones, suppressed)
+            first_only += self._add_shard(live, lane, tiers, phones, suppressed)
         return AudienceCounts(
             subject=subject,
             lane=lane,
-            planned=head.total,
+            planned=follower_counts.total,
             shards=len(shards),
             tiers={tier: tiers[tier] for tier in Tier},
             phones={tier: phones[tier] for tier in Tier},
             suppressed=dict(suppressed),
-            first_only=first,
+            first_only=first_only,
         )
 
-    def _count(
+    def _add_shard(
         self, live: ShardSets, lane: Lane, tiers: Counter[Tier], phones: Counter[Tier], suppressed: Counter[str]
     ) -> int:
-        """Add one shard. Return how many users in its tiers want only the first burst of a day."""
+        """Add one shard to the counters. Return how many users in its tiers want only the first burst of a day."""
         division = divide(live, first_of_day=True, rows_for_dormant=lane is Lane.STANDARD, rule=self.rule)
         for tier, people in division.tiers.items():
             tiers[tier] += count(people)

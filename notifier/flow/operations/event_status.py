@@ -27,15 +27,15 @@ from notifier.ports.retractions import HeldMentions
 PULL_ONLY_NOTE = "Served by the pull path: the fan-out budget was spent."
 RETRACTED_NOTE = "Retracted: no user sees it."
 RESTRICTED_NOTE = "The author is protected now: only the author's followers see it."
-MAX_SEARCHED = 20_000
-"""Records of a stream that are searched: 40 s at the peak of 500 a second."""
+MAX_SEARCHED_RECORDS = 20_000
+"""Maximum of records searched per stream: those of 40 s at the peak of 500 a second."""
 
 
 class EventStatus(StrEnum):
     ACCEPTED = "accepted"
     """Durable, and not sequenced yet."""
     SEQUENCED = "sequenced"
-    """At least one account has an outcome; the others follow as the coordinator processes them."""
+    """At least one account has an outcome. The other accounts get theirs as the coordinator processes the mentions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,21 +90,21 @@ class EventStatusLookup:
         """Return the status of the event, or of every event with this id if `source` is None.
 
         An accepted event is never unknown: the cache answers fast, and the log answers if the cache is down or was
-        emptied. Raises NotFound for an event that was never accepted. Raises Unavailable if more records wait in the
-        log than are searched, or if another search holds the lock for too long: a guess could be wrong.
+        emptied. Raises NotFound for an event that was never accepted. Raises Unavailable if the log could not be
+        searched completely: too many records wait in it, or another search holds the lock for too long.
         """
-        # Read the store first: an event sequenced between the two reads is then reported as accepted, never as unknown.
-        accounts = self._accounts(source, id)
+        # Read the store before the log: an event that is sequenced in between is then reported as accepted.
+        accounts = self._account_statuses(source, id)
         if not accounts:
             if self._was_accepted_recently(source, id) or self._is_waiting(source, id):
                 return EventReport(id=id, status=EventStatus.ACCEPTED, accounts=())
-            # Read it again last: an event that stayed ahead of the log search was sequenced meanwhile.
-            accounts = self._accounts(source, id)
+            # Read the store again: an event that moved from stream to stream ahead of the search is sequenced by now.
+            accounts = self._account_statuses(source, id)
         if not accounts:
             raise NotFound(f"Unknown event: {id}.")
-        sequenced = any(account.refusal or account.bursts for account in accounts)
+        is_sequenced = any(account.refusal or account.bursts for account in accounts)
         return EventReport(
-            id=id, status=EventStatus.SEQUENCED if sequenced else EventStatus.ACCEPTED, accounts=accounts
+            id=id, status=EventStatus.SEQUENCED if is_sequenced else EventStatus.ACCEPTED, accounts=accounts
         )
 
     def _was_accepted_recently(self, source: str | None, id: str) -> bool:
@@ -118,61 +118,64 @@ class EventStatusLookup:
             return self._search_streams(source, id)
 
     def _search_streams(self, source: str | None, id: str) -> bool:
-        """Search the streams in the order that an event passes them.
+        """Search the streams in the order in which an event passes them.
 
-        So an event that moves on meanwhile is found in the next stream.
+        So an event that moves on during the search is found in the next stream.
         """
-        whole = True
+        is_complete = True
         for stream in topics.MENTION_STREAMS:
-            waits = self._is_waiting_in(stream, source, id)
-            if waits:
+            is_waiting = self._is_waiting_in(stream, source, id)
+            if is_waiting:
                 return True
-            whole = whole and waits is not None
-        if not whole:
+            is_complete = is_complete and is_waiting is not None
+        if not is_complete:
             raise Unavailable(f"Too many records are waiting to be sequenced; the status of {id} is unknown.")
         return False
 
     def _is_waiting_in(self, stream: str, source: str | None, id: str) -> bool | None:
         """Return whether the event waits in the stream; None if it was not found and not all records were searched."""
-        # Most records are skipped by their bytes: a match contains the packed id, which begins with its length.
-        sought, looked_at = pack(id), 0
-        for waiting in self.log.read_uncommitted(stream, topics.GROUPS[stream], MAX_SEARCHED):
-            looked_at += 1
-            event = _event_of(waiting.record) if sought in waiting.record.value else None
+        # Unpack only records that contain the packed id. It begins with its length, so few other records contain it.
+        packed_id, searched = pack(id), 0
+        for logged in self.log.read_uncommitted(stream, topics.GROUPS[stream], MAX_SEARCHED_RECORDS):
+            searched += 1
+            event = _event_of(logged.record) if packed_id in logged.record.value else None
             if event and event.id == id and source in (None, event.source):
                 return True
-        return None if looked_at == MAX_SEARCHED else False
+        return None if searched == MAX_SEARCHED_RECORDS else False
 
-    def _accounts(self, source: str | None, id: str) -> Sequence[AccountStatus]:
-        """Read outcomes before holds.
+    def _account_statuses(self, source: str | None, id: str) -> Sequence[AccountStatus]:
+        """Return the status of each account that the event names.
 
-        A mention that is released between the two reads is then reported as on its way, never as unknown.
+        Outcomes are read before held mentions. So a mention that is released between the two reads is still reported.
         """
         outcomes, now = self.bursts.outcomes(source, id), self.clock.now()
-        known = {(outcome.event, outcome.account) for outcome in outcomes}
+        with_outcome = {(outcome.event, outcome.account) for outcome in outcomes}
         return [
-            *self._routed(outcomes, now),
+            *self._routed_statuses(outcomes, now),
             *(
                 status
                 for held in self.held_mentions.by_event_id([id])
                 for status in held_statuses(held, now)
-                if source in (None, held.id.source) and (held.id, status.account) not in known
+                if source in (None, held.id.source) and (held.id, status.account) not in with_outcome
             ),
         ]
 
-    def _routed(self, outcomes: Sequence[MentionOutcome], now: datetime) -> Sequence[AccountStatus]:
+    def _routed_statuses(self, outcomes: Sequence[MentionOutcome], now: datetime) -> Sequence[AccountStatus]:
         keys = {outcome.burst for outcome in outcomes if outcome.burst}
-        bursts, ledger = self.bursts.read(keys), self.ledger.read(keys)
-        holding = {throttle.id for throttle in self.throttles.since(now) if throttle.is_active(now)}
+        bursts, progress = self.bursts.read(keys), self.ledger.read(keys)
+        throttles = {throttle.id for throttle in self.throttles.since(now) if throttle.is_active(now)}
         statuses = {
-            key: BurstStatus(burst=burst, tiers=_tiers(burst, ledger[key], holding, now) if key in ledger else ())
+            key: BurstStatus(
+                burst=burst,
+                tiers=_tier_statuses(burst, progress[key], throttles, now) if key in progress else (),
+            )
             for key, burst in bursts.items()
         }
-        return by_account(outcomes, statuses)
+        return group_by_account(outcomes, statuses)
 
 
 def note_of(burst: Burst) -> str | None:
-    """Return why fewer users than the audience see the burst or are notified of it; None if no reason applies."""
+    """Return why not all of the audience see the burst or are notified of it; None if no reason applies."""
     if burst.is_retracted:
         return RETRACTED_NOTE
     if burst.is_narrowed:
@@ -189,10 +192,12 @@ def _event_of(record: Record) -> EventId | None:
         return None
 
 
-def by_account(outcomes: Sequence[MentionOutcome], statuses: Mapping[BurstKey, BurstStatus]) -> Sequence[AccountStatus]:
+def group_by_account(
+    outcomes: Sequence[MentionOutcome], statuses: Mapping[BurstKey, BurstStatus]
+) -> Sequence[AccountStatus]:
     """Group the outcomes by event and account, in order of first appearance."""
-    named = dict.fromkeys((outcome.event, outcome.account) for outcome in outcomes)
-    grouped = {name: [outcome for outcome in outcomes if (outcome.event, outcome.account) == name] for name in named}
+    pairs = dict.fromkeys((outcome.event, outcome.account) for outcome in outcomes)
+    grouped = {pair: [outcome for outcome in outcomes if (outcome.event, outcome.account) == pair] for pair in pairs}
     return [
         AccountStatus(
             source=event.source,
@@ -207,26 +212,28 @@ def by_account(outcomes: Sequence[MentionOutcome], statuses: Mapping[BurstKey, B
 
 
 def held_statuses(held_mention: HeldMention, now: datetime) -> Sequence[AccountStatus]:
-    """Return the status of a held mention's accounts. It applies while they have no other outcome."""
-    why = held_mention.refusal(now)
+    """Return the status of a held mention's accounts. It applies to an account until the account has an outcome."""
+    refusal = held_mention.refusal(now)
     return [
-        AccountStatus(source=held_mention.id.source, account=name, refusal=why, bursts=())
-        for name in held_mention.accounts
+        AccountStatus(source=held_mention.id.source, account=account, refusal=refusal, bursts=())
+        for account in held_mention.accounts
     ]
 
 
-def _tiers(burst: Burst, progress: BurstProgress, throttles: Collection[str], now: datetime) -> Sequence[TierStatus]:
-    """Return the progress of all tiers. A burst without fan-out budget is left entirely to the pull path."""
+def _tier_statuses(
+    burst: Burst, progress: BurstProgress, throttles: Collection[str], now: datetime
+) -> Sequence[TierStatus]:
+    """Return the progress of all tiers. All tiers of a burst without fan-out budget are left to the pull path."""
     all_tiers = tier_statuses(progress, throttles=throttles, now=now)
     return [replace(tier, state=State.PULLED) for tier in all_tiers] if burst.pull_only else all_tiers
 
 
 def tier_statuses(progress: BurstProgress, *, throttles: Collection[str], now: datetime) -> Sequence[TierStatus]:
-    """Return the progress of all tiers. `throttles` are the ids of those in force now."""
-    return [_tier(progress, tier, throttles=throttles, now=now) for tier in TIERS]
+    """Return the progress of all tiers. `throttles` are the ids of the throttles in force now."""
+    return [_tier_status(progress, tier, throttles=throttles, now=now) for tier in TIERS]
 
 
-def _tier(progress: BurstProgress, tier: Tier, *, throttles: Collection[str], now: datetime) -> TierStatus:
+def _tier_status(progress: BurstProgress, tier: Tier, *, throttles: Collection[str], now: datetime) -> TierStatus:
     rows = [s for s in progress.slice_states.values() if s.slice.tier is tier and s.slice.step is Step.ROWS]
     ended = [slice_state.final_entry for slice_state in rows if slice_state.final_entry]
     state = state_of(rows, throttles=throttles, now=now)
@@ -241,24 +248,27 @@ def _tier(progress: BurstProgress, tier: Tier, *, throttles: Collection[str], no
 
 
 def state_of(slice_states: Sequence[SliceState], *, throttles: Collection[str], now: datetime) -> State:
-    """Return the state of a tier.
+    """Return the state of a tier from the states of its slices.
 
-    If all slices ended, it is the worst of their states. Otherwise it is the most active state, and a half-done tier is
-    in flight.
+    Once all slices have ended, it is the worst state. Before that it is the most active state, or IN_FLIGHT if some
+    slices have ended and none of the others is parked.
     """
     states = {slice_state.state(now, throttles=throttles) for slice_state in slice_states}
-    waiting = states - {State.DONE, State.PULLED, State.DEAD}
-    if not waiting:
+    unfinished = states - {State.DONE, State.PULLED, State.DEAD}
+    if not unfinished:
         return next((state for state in (State.DEAD, State.PULLED) if state in states), State.DONE)
-    if State.IN_FLIGHT in waiting:
+    if State.IN_FLIGHT in unfinished:
         return State.IN_FLIGHT
-    if State.PARKED in waiting:
+    if State.PARKED in unfinished:
         return State.PARKED
-    return State.PLANNED if waiting == states else State.IN_FLIGHT
+    return State.PLANNED if unfinished == states else State.IN_FLIGHT
 
 
 def _eta(progress: BurstProgress, state: State, *, slices: int, ended: int, now: datetime) -> float | None:
-    """Estimate by the mean rate since the burst opened, so that the estimate grows while nothing progresses."""
+    """Return the estimated seconds until the tier is done, None without a basis.
+
+    The estimate uses the mean rate since the burst opened, so it grows while nothing progresses.
+    """
     if ended == slices:
         return 0.0
     if not ended or state is State.PARKED:

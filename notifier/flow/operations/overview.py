@@ -1,9 +1,9 @@
-"""Operator overview from the ledger, the store, and the cache where only it knows.
+"""Operator overview from the ledger, the store and the cache.
 
-One read costs a few reads of ledger accounts, whatever the number of followers. Audience snapshots are read once,
-because they never change. Most numbers do not depend on earlier reads. There are three exceptions. The mention rate
-compares two reads, and the pace includes bursts that had work left at the read before. The snapshots of a large burst
-are counted over several reads.
+One read of the overview costs a few reads of the ledger, regardless of the number of followers. Audience snapshots are
+read once, because they never change. Three numbers depend on earlier reads. The mention rate compares two reads. The
+delivery rate includes bursts that had work left at the previous read. The snapshots of a large burst are counted over
+several reads.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,21 +45,25 @@ from notifier.ports.push import CircuitReport
 
 MAX_BURST_AGE = timedelta(hours=1)
 MAX_LISTED_BURSTS = 256
-"""Newest bursts that are read. Their growth is the rate of mentions."""
+"""Newest bursts that are read. The mention rate is computed from their growth."""
 MAX_WATCHED_BURSTS = 32
-"""Newest open bursts whose ledger accounts are read. A burst of 200 million followers takes 5 ms."""
+"""Newest open bursts whose progress is read from the ledger: 5 ms for a burst of 200 million followers."""
 MAX_SHOWN_BURSTS = 8
 COUNT_INTERVAL = timedelta(seconds=10)
-"""Interval between two counts of deferred bursts: their number changes by the quarter of an hour."""
+"""Interval between two counts of deferred bursts. Many change at once, at each quarter of an hour, and few between."""
 RATE_WINDOW = timedelta(seconds=3)
-"""A slice is a quarter of a second of work. Over this interval the rate is smooth, and still current."""
+"""Time over which the delivery rate is measured. A slice takes a quarter of a second, so the rate over 3 s is smooth,
+and still current."""
 SNAPSHOTS_PER_READ = 512
 """Audience snapshots counted per read: 70 ms. A burst of 200 million followers is fully counted after three reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstOverview:
-    """The burst shown: the newest with work left, or else the newest; among the large ones, if there are any."""
+    """The burst that is shown in detail: the newest with work left, or the newest if all are done.
+
+    It is chosen among the large bursts; if there are none, among all.
+    """
 
     burst: Burst
     followers: int
@@ -67,10 +71,10 @@ class BurstOverview:
     tiers: Sequence[TierProgress]
     totals: RecipientTotals
     counted_shards: int
-    """Shards whose audience snapshot is in the books. The others have no snapshot yet, or it is not counted yet."""
+    """Shards whose audience snapshot is counted in `totals`. Other snapshots do not exist or are not counted yet."""
     is_finished: bool
     deferred_until: datetime | None
-    """When the first slice goes on that waits for the end of quiet hours, or for a provider."""
+    """When the first deferred slice resumes: quiet hours end, or a provider may accept alerts again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +96,11 @@ class OverviewSnapshot:
     mentions_per_second: float
     open_bursts: int
     deferred_bursts: int
-    """Deferred bursts, in addition to the open ones. They wait for the end of quiet hours, or for a provider."""
+    """Deferred bursts, which are not among the open ones. They wait for the end of quiet hours, or for a provider."""
     bursts: Sequence[Burst]
     """The newest bursts."""
     running: BurstOverview | None
+    """The burst that is shown in detail; None if there is no burst, or if it has no plan yet."""
     rate: DeliveryRate
     throttles: Sequence[Throttle]
     """Throttles in force or ramping."""
@@ -125,16 +130,16 @@ class Overview:
     pull: PullIndex
     clock: Clock
     counts: dict[BurstKey, int] = field(default_factory=dict)
-    """Mentions of the bursts listed at the last read."""
+    """Mentions of each burst that was listed at the last read."""
     read_at: datetime | None = None
     watched: frozenset[BurstKey] = frozenset()
-    """Bursts with work left at the last read: their last ledger entries count, too."""
+    """Bursts with work left at the last read. They are read again, so that the delivery rate has their last entries."""
     counted_at: datetime | None = None
     deferred_count: int = 0
     """Deferred bursts at `counted_at`."""
     counted_burst: BurstKey | None = None
     snapshot_counts: dict[int, SnapshotCounts] = field(default_factory=dict)
-    """Counted audience snapshots of the burst shown, by shard."""
+    """Counted audience snapshots of `counted_burst`, by shard."""
 
     def read(self) -> OverviewSnapshot:
         """Read the overview once. Raises StoreUnavailable; without the cache everything else is still reported."""
@@ -144,27 +149,27 @@ class Overview:
             for b in self.recent_bursts.opened_since(now - MAX_BURST_AGE, None, MAX_LISTED_BURSTS)
             if b.key.subject.kind is Kind.MENTION
         ]
-        unsettled = self.ledger.open_bursts()
-        unsettled_now = frozenset(unsettled)
-        shown = _shown(listed, unsettled_now)
-        wanted = dict.fromkeys([*unsettled[-MAX_WATCHED_BURSTS:], *self.watched, *([shown.key] if shown else [])])
-        progress_by_burst = self.ledger.read(wanted)
-        # Deferred bursts get no more entries: they would be watched all night.
+        open_bursts = self.ledger.open_bursts()
+        open_keys = frozenset(open_bursts)
+        shown = _choose_burst(listed, open_keys)
+        to_read = dict.fromkeys([*open_bursts[-MAX_WATCHED_BURSTS:], *self.watched, *([shown.key] if shown else [])])
+        progress_by_burst = self.ledger.read(to_read)
+        # Leave out deferred bursts, which are not open: they get no entries while they wait, often all night.
         self.watched = frozenset(
-            k for k, progress in progress_by_burst.items() if not progress.is_finished and k in unsettled_now
+            key for key, progress in progress_by_burst.items() if not progress.is_finished and key in open_keys
         )
         throttles = [t for t in self.throttles.since(now - RAMP) if t.is_active(now) or t.is_ramping(now)]
         return OverviewSnapshot(
             at=now,
-            mentions_per_second=self._rate(listed, now),
-            open_bursts=len(unsettled),
+            mentions_per_second=self._mention_rate(listed, now),
+            open_bursts=len(open_bursts),
             deferred_bursts=self._count_deferred(now),
             bursts=listed[:MAX_SHOWN_BURSTS],
-            running=self._running(shown, progress_by_burst.get(shown.key), throttles, now) if shown else None,
+            running=self._burst_overview(shown, progress_by_burst.get(shown.key), throttles, now) if shown else None,
             rate=delivery_rate(progress_by_burst.values(), now=now, over=RATE_WINDOW),
             throttles=throttles,
             stopped_lanes=stopped_lanes(self.lane_tallies),
-            cache=self._cache(),
+            cache=self._read_cache(),
         )
 
     def _count_deferred(self, now: datetime) -> int:
@@ -172,45 +177,46 @@ class Overview:
             self.counted_at, self.deferred_count = now, self.deferred_bursts.count()
         return self.deferred_count
 
-    def _rate(self, listed: Sequence[Burst], now: datetime) -> float:
-        before, since = self.counts, self.read_at
+    def _mention_rate(self, listed: Sequence[Burst], now: datetime) -> float:
+        previous_counts, previous_time = self.counts, self.read_at
         self.counts, self.read_at = {burst.key: burst.count for burst in listed}, now
-        if since is None or now <= since:
+        if previous_time is None or now <= previous_time:
             return 0.0
-        grown = sum(count - before.get(key, 0) for key, count in self.counts.items())
-        return max(0, grown) / (now - since).total_seconds()
+        growth = sum(count - previous_counts.get(key, 0) for key, count in self.counts.items())
+        return max(0, growth) / (now - previous_time).total_seconds()
 
-    def _running(
+    def _burst_overview(
         self, burst: Burst, progress: BurstProgress | None, throttles: Sequence[Throttle], now: datetime
     ) -> BurstOverview | None:
         if progress is None:  # the burst is readable before its plan
             return None
-        holding = frozenset(throttle.id for throttle in throttles)
+        throttle_ids = frozenset(throttle.id for throttle in throttles)
         self._count_snapshots(progress)
         return BurstOverview(
             burst=burst,
             followers=progress.plan.followers,
             shards=progress.plan.shards,
-            tiers=tier_progress(progress, throttles=holding, now=now),
-            totals=recipient_totals(progress, self.snapshot_counts.values(), throttles=holding, now=now),
+            tiers=tier_progress(progress, throttles=throttle_ids, now=now),
+            totals=recipient_totals(progress, self.snapshot_counts.values(), throttles=throttle_ids, now=now),
             counted_shards=len(self.snapshot_counts),
             is_finished=progress.is_finished,
-            deferred_until=_waits_until(progress.slice_states.values(), now),
+            deferred_until=_first_resume_time(progress.slice_states.values(), now),
         )
 
     def _count_snapshots(self, progress: BurstProgress) -> None:
+        """Read the counts of up to SNAPSHOTS_PER_READ more audience snapshots of the burst."""
         key = progress.plan.burst
         if key != self.counted_burst:
             self.counted_burst, self.snapshot_counts = key, {}
         shards = (shard for first, last in progress.plan.ranges for shard in range(first, last + 1))
         missing = [shard for shard in shards if shard not in self.snapshot_counts]
         for start in range(0, len(missing), SNAPSHOTS_PER_READ):
-            tallies = self.audience_snapshots.read_counts(key, missing[start : start + SNAPSHOTS_PER_READ])
-            self.snapshot_counts |= tallies
-            if tallies:  # the next read goes on from here
+            counts = self.audience_snapshots.read_counts(key, missing[start : start + SNAPSHOTS_PER_READ])
+            self.snapshot_counts |= counts
+            if counts:  # the next call continues with the shards after these
                 return
 
-    def _cache(self) -> CacheState:
+    def _read_cache(self) -> CacheState:
         try:
             return CacheState(
                 is_available=True,
@@ -223,12 +229,12 @@ class Overview:
             return CacheState(is_available=False, generation=None, backlogs={}, backpressure=None, open_circuits={})
 
 
-def _shown(listed: Sequence[Burst], unsettled: frozenset[BurstKey]) -> Burst | None:
-    large = [burst for burst in listed if burst.lane is Lane.CELEBRITY and not burst.pull_only] or listed
-    return next((burst for burst in large if burst.key in unsettled), next(iter(large), None))
+def _choose_burst(listed: Sequence[Burst], open_keys: frozenset[BurstKey]) -> Burst | None:
+    candidates = [burst for burst in listed if burst.lane is Lane.CELEBRITY and not burst.pull_only] or listed
+    return next((burst for burst in candidates if burst.key in open_keys), next(iter(candidates), None))
 
 
-def _waits_until(slice_states: Iterable[SliceState], now: datetime) -> datetime | None:
+def _first_resume_time(slice_states: Iterable[SliceState], now: datetime) -> datetime | None:
     return min((s.deferred_until for s in slice_states if s.deferred_until and s.is_deferred(now)), default=None)
 
 
@@ -250,23 +256,23 @@ class AudienceFreshness:
 
 def audience_freshness(log: EventLog, hours: ActiveHours, clock: Clock, interval: timedelta) -> AudienceFreshness:
     """Return the age of the audience data. Raises LogUnavailable."""
-    publication, at = active_set_state(hours, clock, interval)
+    activity, rolled_up_at = active_set_state(hours, clock, interval)
     groups = topics.GROUPS
     waiting = {
         stream: sum(1 for _ in log.read_uncommitted(stream, groups[stream], MAX_COUNTED_RECORDS))
         for stream in AUDIENCE_STREAMS
     }
-    return AudienceFreshness(activity=publication, rolled_up_at=at, waiting=waiting)
+    return AudienceFreshness(activity=activity, rolled_up_at=rolled_up_at, waiting=waiting)
 
 
 def active_set_state(
     hours: ActiveHours, clock: Clock, interval: timedelta
 ) -> tuple[ActiveSetFreshness, datetime | None]:
-    """Return how the active sets are published, and when they were last rolled up.
+    """Return how fresh the active sets are, and when they were last rolled up.
 
-    `every` is the interval of the roll-up; zero if tiers are frozen as they were loaded.
+    `interval` is that of the roll-up; zero if the roll-up is off and tiers stay as they were loaded.
     """
-    last = None
-    with suppress(CacheUnavailable):  # without the cache no roll-up is known, and none is done
-        last = hours.last_roll_up() if interval else None
-    return active_set_freshness(last, clock.now(), interval), last
+    rolled_up_at = None
+    with suppress(CacheUnavailable):  # fails open: without the cache there is no roll-up, and its time is unknown
+        rolled_up_at = hours.last_roll_up() if interval else None
+    return active_set_freshness(rolled_up_at, clock.now(), interval), rolled_up_at

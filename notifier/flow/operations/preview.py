@@ -1,4 +1,4 @@
-"""Preview of a mention: apply the decisions of a real one now, without side effects."""
+"""Preview of a mention: makes the decisions about a mention now, without side effects."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -26,8 +26,10 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.retractions import Retractions
 
 MAX_BURST_AGE = timedelta(hours=1)
-MAX_LISTED_BURSTS, MAX_LARGE_BURSTS = 256, 32
-"""Newest bursts that are read, and large ones among them that the speeds are estimated from."""
+MAX_LISTED_BURSTS = 256
+"""Newest bursts that are read."""
+MAX_LARGE_BURSTS = 32
+"""Large bursts among them from which the delivery speeds are estimated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +44,9 @@ class AccountPreview:
     followers: int = 0
     burst: Burst | None = None
     joins: bool = False
-    """The burst is open already: the mention extends its text, and no user is notified again."""
+    """Whether the burst is open already. Then the mention extends its text, and no user is notified again."""
     tiers: Mapping[Tier, TierForecast] | None = None
-    """None if nothing would be fanned out."""
+    """None if there would be no fan-out."""
     dormant: int = 0
     dormant_alerted: int = 0
     suppressed: Mapping[str, int] | None = None
@@ -66,46 +68,47 @@ class Preview:
     rule: TierRule = by_activity
     pushed: Collection[Tier] = DEFAULT_PUSHED_TIERS
     count_lock: AbstractContextManager[object] | None = None
-    """Lock held while audiences are counted, which takes a core. Raises Unavailable if another caller holds it."""
+    """Lock held while audiences are counted, which takes a core. Raises Unavailable if other callers hold it."""
 
     def estimate(
         self, event: Event, on_start: Callable[[int], Advance] = lambda _: lambda _: None
     ) -> Sequence[AccountPreview]:
         """Return the effect on each account, in the order in which the event names them.
 
-        For each account, `begun` is called with the number of shards to count, and returns the callback for counted
-        shards. The mentioner's cap is not checked, because a check would consume it. Duplicates of the event are not
-        looked for either. Raises Unavailable, also if a set cannot be read.
+        For each account, `on_start` is called with the number of shards to count. It returns the callback that gets the
+        number of counted shards. The cap of the author is not checked, because a check takes a token. Duplicates of the
+        event are not looked for either. Raises Unavailable, also if a set cannot be read.
         """
-        known = self.moderation([event])
+        facts = self.moderation([event])
         with self.count_lock or nullcontext():
-            return [self._preview_account(event, name, known, on_start) for name in event.mentioned]
+            return [self._preview_account(event, account, facts, on_start) for account in event.mentioned]
 
     def _preview_account(
-        self, event: Event, name: UserId, known: ModerationFacts, on_start: Callable[[int], Advance]
+        self, event: Event, account: UserId, facts: ModerationFacts, on_start: Callable[[int], Advance]
     ) -> AccountPreview:
-        verdict = known.verdict(event, name, lambda: True, released=False)
+        verdict = facts.decide(event, account, lambda: True, released=False)
         if isinstance(verdict, MentionRefusal):
-            return AccountPreview(account=name, refusal=verdict)
-        subject = Subject(Kind.MENTION, name)
+            return AccountPreview(account=account, refusal=verdict)
+        subject = Subject(Kind.MENTION, account)
         followers, head = self.sets.follower_counts(subject).total, self.heads.load([subject])[subject]
         lane = lane_of(followers, self.threshold, current=head.open.lane if head.open else Lane.STANDARD)
         [mention] = current_mentions(
             self.retractions, [Mention.from_event(event, subject, verdict, lane=lane, followers=followers)]
         )
         if mention.retracted:
-            return AccountPreview(account=name, refusal=MentionRefusal.RETRACTED)
+            return AccountPreview(account=account, refusal=MentionRefusal.RETRACTED)
         burst, joins = self._next_burst(after_publishing(head, nonce=""), mention)
-        previewed = AccountPreview(
-            account=name, refusal=None, lane=lane, verdict=verdict, followers=followers, burst=burst, joins=joins
+        preview = AccountPreview(
+            account=account, refusal=None, lane=lane, verdict=verdict, followers=followers, burst=burst, joins=joins
         )
-        return previewed if joins or burst.pull_only else self._with_counts(previewed, burst, on_start)
+        return preview if joins or burst.pull_only else self._with_counts(preview, burst, on_start)
 
     def _next_burst(self, head: Head, mention: Mention) -> tuple[Burst, bool]:
+        """Return the burst that the mention would get, and whether that burst is open already."""
         record = LoggedMention(partition="preview", offset=0, mention=mention)
         now = self.clock.now()
-        after = advance(head, [record], known=(), now=now, nonce="", collapse=self.collapse, refill=self.refill)
-        burst = after.outbox[-1]
+        next_head = advance(head, [record], known=(), now=now, nonce="", collapse=self.collapse, refill=self.refill)
+        burst = next_head.outbox[-1]
         return burst, burst.key.seq <= head.seq
 
     def _with_counts(self, preview: AccountPreview, burst: Burst, on_start: Callable[[int], Advance]) -> AccountPreview:
@@ -128,13 +131,12 @@ class Preview:
 
     def _tier_forecasts(self, forecast: Forecast) -> Mapping[Tier, TierForecast]:
         now = self.clock.now()
-        throttles, speeds_by_tier = self.throttles.since(now - RAMP), self._speeds()
+        throttles, speeds = self.throttles.since(now - RAMP), self._measured_speeds()
         return {
-            tier: forecast.tier_forecast(tier, speeds_by_tier.get(tier), tier_limit(throttles, tier, now))
-            for tier in TIERS
+            tier: forecast.tier_forecast(tier, speeds.get(tier), tier_limit(throttles, tier, now)) for tier in TIERS
         }
 
-    def _speeds(self) -> Mapping[Tier, float]:
+    def _measured_speeds(self) -> Mapping[Tier, float]:
         newest = self.recent_bursts.opened_since(self.clock.now() - MAX_BURST_AGE, None, MAX_LISTED_BURSTS)
         large = [b.key for b in newest if b.key.subject.kind is Kind.MENTION and b.lane is Lane.CELEBRITY]
         return speeds_by_tier(self.ledger.read(large[:MAX_LARGE_BURSTS]).values())

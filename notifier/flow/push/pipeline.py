@@ -208,7 +208,7 @@ class PushPipeline:
 
     def _send_batch(self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease, run: SliceRun) -> BatchOutcome:
         # A slice handed back before it has sent anything would never end if reading alone takes a whole time share.
-        lease.checkpoint(may_hand_back=run.has_sent)
+        lease.renew(may_hand_back=run.has_sent)
         if self._is_retracted(burst):  # it may have been retracted since the slice began
             return BatchOutcome.STOP
         platform, admission = drafts[0].log_key.platform, admit(self.breakers, drafts)

@@ -17,7 +17,7 @@ from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.event_log import Logged
 
 MAX_CACHED_HEADS = 4_096
-"""Maximum of cached heads; a storm has a few hundred subjects."""
+"""Maximum of cached heads. In a storm of mentions a few hundred subjects are active."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,25 +30,26 @@ class Coordinator:
     collapse: timedelta | None = None
     refill: timedelta | None = None
     cached_heads: dict[Subject, Head] = field(default_factory=dict)
-    """Heads as this process last published them, used without reading. If one has changed since, its swap fails."""
+    """Heads as this process last published them, used without reading. If a head has changed since, its
+    compare-and-set fails."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
         """Give every mention of the records a durable, announced burst, unless it was retracted."""
-        numbered = _logged_mentions(records)
-        waiting = _by_subject(self._apply_retractions(numbered))
-        while waiting:
-            heads = self._heads(waiting)
-            known = self.bursts.known_events({s: [record.mention.event for record in waiting[s]] for s in heads})
-            decided = {s: self._advance(head, waiting[s], known[s]) for s, head in heads.items()}
-            changed_heads = [head for subject, head in decided.items() if head is not heads[subject]]
+        logged_mentions = _logged_mentions(records)
+        remaining = _group_by_subject(self._apply_retractions(logged_mentions))
+        while remaining:
+            heads = self._load_heads(remaining)
+            known = self.bursts.known_events({s: [record.mention.event for record in remaining[s]] for s in heads})
+            next_heads = {s: self._advance(head, remaining[s], known[s]) for s, head in heads.items()}
+            changed_heads = [head for subject, head in next_heads.items() if head is not heads[subject]]
             won, published = self.publisher.swap_and_publish(changed_heads)
             self._cache_heads(published)
-            settled = won | (set(heads) - {head.subject for head in changed_heads})
-            waiting = {subject: mentions for subject, mentions in waiting.items() if subject not in settled}
+            completed = won | (set(heads) - {head.subject for head in changed_heads})
+            remaining = {subject: mentions for subject, mentions in remaining.items() if subject not in completed}
         # Check again after writing: a retraction stored meanwhile cannot have found these mentions. A crash before this
-        # line repeats the batch, which returns here with all of its mentions. That includes mentions written before the
-        # crash, which `_apply_retractions` now treats as retracted before they arrived.
-        self.settlement.resettle([record.mention for record in numbered])
+        # line repeats the batch, which returns here with all of its mentions. Some may be written before the crash and
+        # retracted after it. `_apply_retractions` then treats these as retracted before they arrived.
+        self.settlement.resettle([record.mention for record in logged_mentions])
 
     def _apply_retractions(self, records: Sequence[LoggedMention]) -> Sequence[LoggedMention]:
         """Apply stored retractions. A mention retracted before it arrived gets no burst, but keeps its log position."""
@@ -58,10 +59,13 @@ class Coordinator:
             self.bursts.record_refusals([_retracted_outcome(mention) for mention in retracted])
         return [replace(record, mention=mention) for record, mention in zip(records, mentions, strict=True)]
 
-    def _heads(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
-        """Return the heads. A cached head is used once: the next round reads those swapped by others or unpublished."""
-        own = {subject: head for subject in subjects if (head := self.cached_heads.pop(subject, None))}
-        return {**own, **self.publisher.finish([subject for subject in subjects if subject not in own])}
+    def _load_heads(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
+        """Return the heads, from the cache where possible.
+
+        A cached head is used once. If its compare-and-set fails, the next round reads the head from the store.
+        """
+        cached = {subject: head for subject in subjects if (head := self.cached_heads.pop(subject, None))}
+        return {**cached, **self.publisher.finish([subject for subject in subjects if subject not in cached])}
 
     def _cache_heads(self, heads: Sequence[Head]) -> None:
         if len(self.cached_heads) > MAX_CACHED_HEADS:
@@ -93,7 +97,7 @@ def _logged_mentions(records: Sequence[Logged]) -> list[LoggedMention]:
     ]
 
 
-def _by_subject(records: Sequence[LoggedMention]) -> dict[Subject, list[LoggedMention]]:
+def _group_by_subject(records: Sequence[LoggedMention]) -> dict[Subject, list[LoggedMention]]:
     records_by_subject: dict[Subject, list[LoggedMention]] = defaultdict(list)
     for record in records:
         records_by_subject[record.mention.subject].append(record)

@@ -1,7 +1,7 @@
 """Erasure: removes an author's text beyond mentions, and the author's devices.
 
-Text beyond mentions is in edits, held events and dead letters. Mentions lose their text when they are settled. Every
-step can be repeated: entries without text are skipped.
+An author's text is also in edits, held mentions and dead letters. Mentions lose their text when they are settled. Every
+step can be repeated, because entries without text are skipped.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from notifier.ports.retractions import ErasureTargets, Retractions
 T = TypeVar("T")
 
 ENTRIES_PER_BATCH = 200
-"""Entries in memory at a time: an author may have written any amount of text."""
+"""Entries in memory at a time. An author may have written any amount of text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,61 +39,69 @@ class Erasure:
     metrics: Metrics
 
     def erase(self, retractions: Sequence[Retraction]) -> None:
-        """Erase what settlement leaves. Call this after the retractions are stored and their bursts settled."""
+        """Erase what settlement leaves. Call this after the retractions are stored and their bursts are settled."""
         self._erase_late_edits([retraction for retraction in retractions if retraction.cause is RetractionCause.EDIT])
         self._erase_authors(
-            _latest([retraction for retraction in retractions if retraction.cause is RetractionCause.ERASE])
+            _latest_by_author([retraction for retraction in retractions if retraction.cause is RetractionCause.ERASE])
         )
 
     def erase_held(self, held_mentions: Collection[HeldMention]) -> None:
         """Erase held mentions of authors that were erased before. Call this after storing the held mentions.
 
-        The retractor looks for held mentions after storing the erasure. So one of the two sees the other's write.
+        The retractor looks for held mentions after storing the erasure. So either the retractor sees the held mention,
+        or this call sees the erasure.
         """
-        erased = self.retractions.read_current({erasure_key(held.author) for held in held_mentions})
-        retractions = _latest(erased.values())
+        erasures = self.retractions.read_current({erasure_key(held.author) for held in held_mentions})
+        erasure_by_author = _latest_by_author(erasures.values())
         self._erase_held_texts(
             held
             for held in held_mentions
-            if held.author in retractions and _is_covered_by(retractions[held.author], held)
+            if held.author in erasure_by_author and _is_covered(held, erasure_by_author[held.author])
         )
 
     def _erase_authors(self, erasures: Mapping[UserId, Retraction]) -> None:
-        """Erase for all authors together what no retraction key finds, so that mass erasure delays no deletion."""
+        """Erase edits, devices, held mentions and dead letters of the authors.
+
+        All authors share one scan of the held mentions and dead letters, so that mass erasure delays no deletion.
+        """
         now = self.clock.now()
-        for retraction in erasures.values():
-            self._erase_edits(retraction, now)
+        for erasure in erasures.values():
+            self._erase_edits(erasure, now)
         if erasures:
             self._remove_devices(erasures)
             self._erase_held_texts(
                 held
                 for held in self.erasure_targets.held_mentions(erasures.keys())
-                if _is_covered_by(erasures[held.author], held)
+                if _is_covered(held, erasures[held.author])
             )
             self._erase_letter_bodies(erasures.keys())
 
     def _remove_devices(self, erasures: Mapping[UserId, Retraction]) -> None:
-        """Drop devices registered before the erasure. A device registered later stays: the author is back."""
+        """Drop devices registered up to the erasure. A device registered later stays: the author has come back."""
         accounts = self.directory.accounts(erasures.keys())
         until = {account.member: erasures[user].at for user, account in accounts.items()}
         self.metrics.erased.labels("device").inc(self.device_registry.remove_registered(until))
 
     def _erase_late_edits(self, edits: Collection[Retraction]) -> None:
-        """Erase edits from before the erasure that arrive after it."""
-        erased = self.retractions.read_current({erasure_key(edit.author) for edit in edits}).values()
-        until = {retraction.author: retraction.at for retraction in erased}
-        self._replace_by_deletions([edit for edit in edits if edit.author in until and edit.at <= until[edit.author]])
+        """Erase edits that arrive after the erasure of their author, but were made before it."""
+        erasures = self.retractions.read_current({erasure_key(edit.author) for edit in edits}).values()
+        erased_at = {erasure.author: erasure.at for erasure in erasures}
+        self._replace_by_deletions(
+            [edit for edit in edits if edit.author in erased_at and edit.at <= erased_at[edit.author]]
+        )
 
     def _erase_edits(self, erasure: Retraction, now: datetime) -> None:
         """Replace each edit, which contains the tweet's text, by a deletion of the tweet."""
-        for places in _batches(self.retractions.mention_locations([*erasure.index_keys(now)])):
-            # Only what is older than the erasure: an erased author may write again, and edit the new tweets.
+        for locations in _batches(self.retractions.mention_locations([*erasure.index_keys(now)])):
+            # Only tweets from before the erasure: an erased author may write again, and edit the new tweets.
             mentions = [
-                mention for mention in self.retractions.read(places).values() if mention.happened_at <= erasure.at
+                mention for mention in self.retractions.read(locations).values() if mention.happened_at <= erasure.at
             ]
-            current = self.retractions.read_current({tweet_key(erasure.author, mention.tweet) for mention in mentions})
+            retractions = self.retractions.read_current(
+                {tweet_key(erasure.author, mention.tweet) for mention in mentions}
+            )
             self._replace_by_deletions(
-                [mention for mention in current.values() if mention.cause is RetractionCause.EDIT]
+                [retraction for retraction in retractions.values() if retraction.cause is RetractionCause.EDIT]
             )
 
     def _replace_by_deletions(self, edits: Collection[Retraction]) -> None:
@@ -113,11 +121,12 @@ class Erasure:
             self.metrics.erased.labels("dead_letter").inc(len(batch))
 
 
-def _latest(retractions: Collection[Retraction]) -> Mapping[UserId, Retraction]:
+def _latest_by_author(retractions: Collection[Retraction]) -> Mapping[UserId, Retraction]:
     return {retraction.author: retraction for retraction in sorted(retractions, key=attrgetter("at"))}
 
 
-def _is_covered_by(erasure: Retraction, held: HeldMention) -> bool:
+def _is_covered(held: HeldMention, erasure: Retraction) -> bool:
+    """Return whether the held mention has text from before the erasure."""
     return held.event is not None and held.event.happened_at <= erasure.at
 
 

@@ -9,33 +9,36 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.ports.live_bus import LiveBus, MissedUpdates
 
 MAX_BUFFERED = 1_000
-"""Buffered updates: a minute of a storm. After more, clients should reload; their connection was lost anyway."""
+"""Maximum of buffered updates: those of a minute in a storm of mentions. After a longer outage clients reload, since
+their connections are lost by then anyway."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class LivePublisher:
     """Publishes live updates, one instance for all threads of a process. Each buffer operation is one atomic call.
 
-    Listeners treat a late update like a current one, so connected and reconnected clients handle it alike. An update
-    left in doubt by a timeout is sent again; listeners compare the burst's version. The unsent updates of a crashed
-    process are unknown, so every process starts with `MissedUpdates`, and sends it again after dropping updates.
+    Listeners handle a late update like a current one. After a timeout an update may be sent twice; listeners compare
+    the burst's version. A crashed process may leave updates unsent. So the first message of every process is
+    `MissedUpdates`, and so is the next one after updates were dropped.
     """
 
     bus: LiveBus
     buffer: deque[Burst] = field(default_factory=deque)
-    has_missed: bool = True
+    has_missed_updates: bool = True
+    """Whether to send `MissedUpdates` before the next updates."""
 
     def publish(self, bursts: Sequence[Burst]) -> None:
-        """Publish the bursts. Fails open: unsent bursts go out before the next ones, or with `speak`."""
+        """Publish the bursts. Fails open: bursts that can't be sent are sent first next time, or by `flush`."""
         self.buffer.extend(bursts)
         if self.buffer:
             self.flush()
 
     def flush(self) -> None:
         """Send everything buffered. Call this regularly: after an outage there may be no new burst to trigger it."""
-        if missed := self.has_missed:
-            self.has_missed = False  # reset before publishing, so that another thread's loss is never overwritten
-        bursts = self._drain()
+        if missed := self.has_missed_updates:
+            # Reset before publishing, so that a loss that another thread notes meanwhile is not overwritten.
+            self.has_missed_updates = False
+        bursts = self._take_all()
         if not (missed or bursts):
             return
         try:
@@ -43,19 +46,20 @@ class LivePublisher:
         except CacheUnavailable:
             self._restore(bursts, missed)
         except BaseException:
-            self.has_missed = True
+            self.has_missed_updates = True
             raise
 
-    def _drain(self) -> list[Burst]:
+    def _take_all(self) -> list[Burst]:
         bursts = []
         while True:
             try:
                 bursts.append(self.buffer.popleft())
-            except IndexError:  # another thread may have taken the last one
+            except IndexError:  # the buffer is empty; a check before could be outdated by another thread
                 return bursts
 
     def _restore(self, bursts: list[Burst], missed: bool) -> None:
+        """Put unsent bursts back in front of the buffer, or drop them if it would grow too long."""
         if len(bursts) + len(self.buffer) > MAX_BUFFERED:
             bursts, missed = [], True
         self.buffer.extendleft(reversed(bursts))
-        self.has_missed = self.has_missed or missed
+        self.has_missed_updates = self.has_missed_updates or missed

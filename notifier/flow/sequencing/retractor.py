@@ -24,16 +24,17 @@ class Retractor:
     def __call__(self, records: Sequence[Logged]) -> None:
         """Settle the retractions of the records, then erase what settlement does not reach.
 
-        The order is: store the retractions; settle a batch of bursts, announce it, and repeat; erase. The records are
+        The order is: store the retractions; settle and announce batch after batch of bursts; erase. The records are
         committed last, so a crash between any two effects repeats all of them, here or in another process. Every effect
-        is idempotent. The gateway has already settled most retractions; then only the rest is left to do.
+        is idempotent. The gateway has usually settled most bursts before.
         """
         retractions = [unpack(Retraction, logged.record.value) for logged in records]
         try:
             for settled in self.settlement.settle_in_batches(retractions):
                 self._announce(settled)
         except Poison:
-            # The head of a burst is unreadable, so its record becomes a dead letter and is not read again: erase now.
+            # The head of a burst is unreadable, so the retraction's record becomes a dead letter and is not read again.
+            # So erase now.
             self.erasure.erase(retractions)
             raise
         self.erasure.erase(retractions)
@@ -41,6 +42,6 @@ class Retractor:
     def _announce(self, settled: Collection[BurstKey]) -> None:
         """Publish the bursts to open streams, including those that another process settled.
 
-        That process may have crashed before announcing them. A listener ignores a version that it has already seen.
+        The other process may have crashed before announcing them. Listeners ignore a version that they have seen.
         """
         self.live_publisher.publish([*self.bursts.read(settled).values()])

@@ -112,7 +112,7 @@ class World:
             sets=MemoryMemberSets(self.directory),
             ledger=MemoryLedger(MemoryClaims()),
             pull=self._cache(self.pull, "pull"),
-            live_publisher=LivePublisher(bus=self._cache(self.bus, "bus"), has_missed=False),
+            live_publisher=LivePublisher(bus=self._cache(self.bus, "bus"), has_missed_updates=False),
             clock=self.clock,
             nonces=self.nonces,
             metrics=METRICS,

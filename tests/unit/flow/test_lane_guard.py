@@ -76,7 +76,7 @@ class LaneScenario:
 
 
 def admitted(guard: LaneGuard, *records: str) -> list[bool]:
-    return [guard.admit_death(record, "ValueError: no") for record in records]
+    return [guard.admit_dead_letter(record, "ValueError: no") for record in records]
 
 
 def test_deaths_are_admitted_up_to_the_limit() -> None:
@@ -187,7 +187,7 @@ def test_known_lane_runs_without_the_store_but_admits_no_death() -> None:
     scenario.clock.advance(READ_INTERVAL)
     assert guard.check() is None
     with pytest.raises(StoreUnavailable):
-        guard.admit_death("r1", "ValueError: no")
+        guard.admit_dead_letter("r1", "ValueError: no")
 
 
 def test_endless_contention_is_an_outage() -> None:
@@ -197,7 +197,7 @@ def test_endless_contention_is_an_outage() -> None:
             return self.inner.swap(LaneTally(lane=LANE, version=stored.version + 1, seen=stored.seen + 1))
 
     with pytest.raises(StoreUnavailable, match="keep changing"):
-        LaneScenario(tallies=Contended()).guard().admit_death("r1", "ValueError: no")
+        LaneScenario(tallies=Contended()).guard().admit_dead_letter("r1", "ValueError: no")
 
 
 def test_older_read_does_not_replace_newer_write() -> None:

@@ -12,7 +12,7 @@ from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.flow.inbox.page import Badge, InboxView, Item
 from notifier.flow.live.stream import (
-    MAX_QUEUED,
+    MAX_QUEUED_BURSTS,
     RecentBurstBuffer,
     Stream,
     StreamEvent,
@@ -128,11 +128,11 @@ def test_buffer_evicts_least_recent_burst_and_reports_completeness() -> None:
     first, second, third = burst(1), burst(2), burst(3)
     for number, update in enumerate((first, second, grown(first), third), start=1):
         buffer.put(update, NOON + timedelta(seconds=number))
-    assert [kept.key.seq for kept in buffer.after(NOON)] == [3, 1]
-    assert buffer.known(second.key) is None
+    assert [kept.key.seq for kept in buffer.received_since(NOON)] == [3, 1]
+    assert buffer.get(second.key) is None
     assert buffer.since is not None
     assert NOON + timedelta(seconds=2) < buffer.since < NOON + timedelta(seconds=3)
-    assert list(buffer.after(NOON + timedelta(seconds=3))) == [third, grown(first)]
+    assert list(buffer.received_since(NOON + timedelta(seconds=3))) == [third, grown(first)]
 
 
 def test_burst_waits_once_with_its_latest_text_and_stays_a_row() -> None:
@@ -163,8 +163,8 @@ def test_reset_drops_waiting_events_and_repeats_the_badge() -> None:
 def test_stream_that_is_too_far_behind_is_cut_off() -> None:
     slow, aborted = stream(), list[bool]()
     slow.abort = lambda: aborted.append(True)
-    for seq in range(1, MAX_QUEUED + 1):
+    for seq in range(1, MAX_QUEUED_BURSTS + 1):
         slow.put(StreamEvent.ROW, burst(seq))
     assert not slow.is_cut_off
-    slow.put(StreamEvent.ROW, burst(MAX_QUEUED + 1))
+    slow.put(StreamEvent.ROW, burst(MAX_QUEUED_BURSTS + 1))
     assert (slow.is_cut_off, aborted) == (True, [True])

@@ -9,7 +9,7 @@ from notifier.config import Settings
 from notifier.domain.audience.activity import ActiveSetFreshness
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import CacheUnavailable, NotifierError, NotRunning, NoValkey
-from notifier.flow.indexing.tier_rule import tier_rule
+from notifier.flow.indexing.tier_rule import load_tier_rule
 from notifier.flow.lane_guard import stopped_lanes
 from notifier.flow.operations.overview import active_set_state
 from notifier.ports.all_ports import Ports
@@ -263,7 +263,7 @@ def tier_rule_finding(ports: Ports, settings: Settings) -> DoctorFinding:
 
     Raises BadSetting or RuleFailed if the rule can't be used.
     """
-    rule = tier_rule(settings.tier_rule)
+    rule = load_tier_rule(settings.tier_rule)
     newest = ports.recent_bursts.opened_since(ports.clock.now() - RETENTION, None, BURSTS_TRIED)
     for burst in newest:
         counts = ports.sets.follower_counts(burst.key.subject).by_shard
