@@ -186,7 +186,7 @@ def _inbox(
         loads=Singleflight,
         deadline=PageDeadline(settings.deadline),
         megabytes=settings.cache,
-        share_lookups_within=settings.deadline,
+        max_lookup_wait=settings.deadline,
         observers=observers,
         renderer=renderer,
         renderer_id=keys.derived(f"pages of {installed_version()}"),
