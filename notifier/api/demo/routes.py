@@ -23,7 +23,7 @@ from notifier.api.auth.identity import issue_token
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
 from notifier.api.demo.phones import ALERTS, DemoPhones, DemoPhonesBody
 from notifier.api.demo.traffic import STARS, STORM_RATE, STORM_SECONDS, DemoTraffic
-from notifier.api.problems import described
+from notifier.api.problems import problem_responses
 from notifier.api.processes import RoleProcesses
 from notifier.api.routes.static import HEADERS, static_files
 from notifier.codec import read_batch
@@ -135,7 +135,7 @@ class DemoPeopleBody(msgspec.Struct, kw_only=True):
     """Celebrities that a storm can mention. The second is missing until its followers are loaded."""
 
 
-@get("/", media_type="text/html", responses=described(403, 404))
+@get("/", media_type="text/html", responses=problem_responses(403, 404))
 async def page(container: WiredContainer) -> Response[bytes]:
     """Return the demo page, which contains the token for its buttons."""
     file = static_files().get("demo.html")
@@ -145,7 +145,7 @@ async def page(container: WiredContainer) -> Response[bytes]:
     return Response(content, media_type=file.kind, headers={**HEADERS, **NO_STORE})
 
 
-@get("/people", responses=described(401, 403))
+@get("/people", responses=problem_responses(401, 403))
 async def people(container: WiredContainer) -> Response[DemoPeopleBody]:
     """Return the four demo users, each with a token that is valid for an hour, and the celebrities."""
     now = container.clock.now()
@@ -157,7 +157,7 @@ async def people(container: WiredContainer) -> Response[DemoPeopleBody]:
     return Response(DemoPeopleBody(people=users, stars=stars), headers=NO_STORE)
 
 
-@get("/phones", responses=described(400, 401, 403, 503))
+@get("/phones", responses=problem_responses(400, 401, 403, 503))
 async def phones(container: WiredContainer, after: After = 0) -> Response[DemoPhonesBody]:
     """Return the alerts of the four demo users since an earlier request. The page polls every second."""
     ports = container.system.ports
@@ -166,7 +166,7 @@ async def phones(container: WiredContainer, after: After = 0) -> Response[DemoPh
     return Response(body, headers=NO_STORE)
 
 
-@post("/storm", status_code=202, responses=described(400, 401, 403, 404, 503))
+@post("/storm", status_code=202, responses=problem_responses(400, 401, 403, 404, 503))
 async def storm(
     request: UserRequest, container: WiredContainer, controls: DemoControlsDependency, of: Mentioned = STARS[0]
 ) -> DemoActionBody:
@@ -183,7 +183,7 @@ async def storm(
     )
 
 
-@post("/pause", status_code=200, guards=[require_json], responses=described(400, 401, 403, 415, 503))
+@post("/pause", status_code=200, guards=[require_json], responses=problem_responses(400, 401, 403, 415, 503))
 async def pause(data: JSONBody[PauseBody], request: UserRequest, container: WiredContainer) -> DemoActionBody:
     """Pause tier P2 for a while. Its slices are parked, and resume gradually over half a minute."""
     ports, now = container.system.ports, container.clock.now()
@@ -209,7 +209,7 @@ async def pause(data: JSONBody[PauseBody], request: UserRequest, container: Wire
     )
 
 
-@delete("/pause", status_code=200, responses=described(401, 403, 503))
+@delete("/pause", status_code=200, responses=problem_responses(401, 403, 503))
 async def lift(request: UserRequest, container: WiredContainer) -> DemoActionBody:
     """End every pause of tier P2 now."""
     lifted = await container.in_thread(_lift_pauses, container)
@@ -224,7 +224,7 @@ async def lift(request: UserRequest, container: WiredContainer) -> DemoActionBod
     )
 
 
-@post("/kill", status_code=200, guards=[require_json], responses=described(400, 401, 403, 404, 415))
+@post("/kill", status_code=200, guards=[require_json], responses=problem_responses(400, 401, 403, 404, 415))
 async def kill(
     data: JSONBody[KillBody], request: UserRequest, container: WiredContainer, controls: DemoControlsDependency
 ) -> DemoActionBody:
@@ -245,7 +245,7 @@ async def kill(
     )
 
 
-@post("/empty", status_code=200, responses=described(401, 403, 503))
+@post("/empty", status_code=200, responses=problem_responses(401, 403, 503))
 async def empty(request: UserRequest, container: WiredContainer, controls: DemoControlsDependency) -> DemoActionBody:
     """Flush the Redis that this service started itself."""
     if not await container.in_thread(controls.flush_redis):

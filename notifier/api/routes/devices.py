@@ -12,7 +12,7 @@ from litestar.params import FromPath, JSONBody
 from notifier.api.answers import PRIVATE
 from notifier.api.auth.guards import require_json
 from notifier.api.container import UserRequest, WiredContainer
-from notifier.api.problems import described
+from notifier.api.problems import problem_responses
 from notifier.config import PushSettings
 from notifier.domain.errors import BadDevice, NotFound
 from notifier.domain.ids import Platform
@@ -96,7 +96,7 @@ class DevicesBody(msgspec.Struct, kw_only=True):
     devices: list[DeviceBody]
 
 
-@get("/", responses=described(401, 403, 404, 429, 503))
+@get("/", responses=problem_responses(401, 403, 404, 429, 503))
 async def devices(request: UserRequest, container: WiredContainer) -> Response[DevicesBody]:
     """List the user's devices, most recently registered first.
 
@@ -112,7 +112,7 @@ async def devices(request: UserRequest, container: WiredContainer) -> Response[D
     guards=[require_json],
     status_code=200,
     request_max_body_size=LARGEST_BODY,
-    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
+    responses=problem_responses(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def register(
     request: UserRequest, container: WiredContainer, data: JSONBody[Registration]
@@ -131,7 +131,7 @@ async def register(
     return Response(device_body(device), headers=PRIVATE)
 
 
-@delete("/{id:str}", responses=described(400, 401, 403, 404, 429, 503, 507))
+@delete("/{id:str}", responses=problem_responses(400, 401, 403, 404, 429, 503, 507))
 async def unregister(id: FromPath[str], request: UserRequest, container: WiredContainer) -> None:
     """Unregister a device. A device that is unknown or belongs to another user is left unchanged."""
     if not _ID.fullmatch(id):

@@ -14,7 +14,7 @@ from notifier.api.answers import NO_STORE
 from notifier.api.auth.guards import media_type, require_uncompressed
 from notifier.api.auth.scopes import Caller, Scope
 from notifier.api.container import ApiContainer, WiredContainer, raw_path_part
-from notifier.api.problems import Problem, described, problem
+from notifier.api.problems import Problem, problem_body, problem_responses
 from notifier.api.schemas.openapi import EventsOperation
 from notifier.api.schemas.preview import PreviewsBody, previews
 from notifier.codec import ReceivedEvent, read_batch, read_event
@@ -146,7 +146,7 @@ class FateBody(msgspec.Struct, kw_only=True):
     guards=[require_uncompressed],
     operation_class=EventsOperation,
     request_max_body_size=LARGEST_BATCH_BODY,
-    responses=described(400, 401, 403, 409, 413, 415, 429, 503, 507)
+    responses=problem_responses(400, 401, 403, 409, 413, 415, 429, 503, 507)
     | {200: ResponseSpec(PreviewsBody, description="Forecast of a dry run.", generate_examples=False)},
 )
 async def accept(
@@ -176,7 +176,7 @@ async def accept(
     return Response(result, headers=NO_STORE)
 
 
-@get("/{id:path}", responses=described(400, 401, 403, 404, 429, 503))
+@get("/{id:path}", responses=problem_responses(400, 401, 403, 404, 429, 503))
 async def fate(
     id: FromPath[str], request: ServiceRequest, container: WiredContainer, source: FromQuery[str | None] = None
 ) -> Response[FateBody]:
@@ -275,7 +275,7 @@ def _accepted(receipt: IntakeReceipt) -> AcceptedEventBody:
         status=receipt.status,
         id=receipt.event.id if receipt.event else None,
         source=receipt.event.source if receipt.event else None,
-        problem=problem(receipt.error) if receipt.error else None,
+        problem=problem_body(receipt.error) if receipt.error else None,
     )
 
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPResponseBodyEvent, HTTPResponseStartEvent, HTTPScope, Receive, Scope, Send
 
-from notifier.api.answers import FIRST_PAGE, PAGE_HEADERS, matches
+from notifier.api.answers import DEFAULT_PAGE_SIZE, PAGE_HEADERS, matches
 from notifier.api.auth.guards import ALREADY_METERED
 from notifier.api.auth.identity import Identity
 from notifier.api.container import ApiContainer
-from notifier.api.problems import NO_PAGE, limit_headers
+from notifier.api.problems import SECURITY_HEADERS, limit_headers
 from notifier.api.routes.inbox import FAILED, UNREAD_HEADERS
 from notifier.api.schemas.rendering import RenderedPage, badge_json
 from notifier.domain.errors import StoreUnavailable
@@ -33,8 +33,8 @@ def _encoded(headers: Iterable[tuple[str, str]]) -> list[Header]:
 
 
 _JSON = (b"content-type", b"application/json")
-_PAGE = [*_encoded(PAGE_HEADERS.items()), *_encoded(NO_PAGE.items())]
-_UNREAD = [*_encoded(UNREAD_HEADERS.items()), *_encoded(NO_PAGE.items())]
+_PAGE = [*_encoded(PAGE_HEADERS.items()), *_encoded(SECURITY_HEADERS.items())]
+_UNREAD = [*_encoded(UNREAD_HEADERS.items()), *_encoded(SECURITY_HEADERS.items())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class FastInbox:
 
     async def _page(self, user: UserId, if_none_match: str | None, allowance: RequestAllowance | None) -> Answer:
         with self.container.timing():
-            opening = await self.container.inbox.open(user, limit=FIRST_PAGE)
+            opening = await self.container.inbox.open(user, limit=DEFAULT_PAGE_SIZE)
         rendered = self.container.renderer.first_page(user, opening)
         headers = [(b"etag", rendered.tag.encode()), *_PAGE, *_encoded(limit_headers(allowance))]
         if rendered.next is not None:
@@ -104,7 +104,7 @@ def _is_plain(scope: HTTPScope) -> bool:
 
 def _link(rendered: RenderedPage) -> bytes:
     assert rendered.next is not None
-    return b'<%s?cursor=%s&limit=%d>; rel="next"' % (PAGE.encode(), rendered.next.strip(b'"'), FIRST_PAGE)
+    return b'<%s?cursor=%s&limit=%d>; rel="next"' % (PAGE.encode(), rendered.next.strip(b'"'), DEFAULT_PAGE_SIZE)
 
 
 async def _send(send: Send, status: int, headers: list[Header], body: bytes) -> None:

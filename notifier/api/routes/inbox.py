@@ -5,19 +5,19 @@ from litestar import Response, get, put
 from litestar.params import JSONBody
 
 from notifier.api.answers import (
-    FIRST_PAGE,
+    DEFAULT_PAGE_SIZE,
     PAGE_HEADERS,
     PRIVATE,
     Cursor,
     Limit,
     conditional,
-    encoded,
     next_link,
     page_headers,
+    pre_encoded,
 )
 from notifier.api.auth.guards import require_json
 from notifier.api.container import UserRequest, WiredContainer
-from notifier.api.problems import described
+from notifier.api.problems import problem_responses
 from notifier.api.schemas.items import ItemBody
 from notifier.domain.errors import BadMark
 from notifier.domain.users.visibility import Mark
@@ -72,9 +72,9 @@ class Marking(msgspec.Struct, kw_only=True):
     mark: str
 
 
-@get("/", responses=described(400, 401, 403, 404, 429, 503))
+@get("/", responses=problem_responses(400, 401, 403, 404, 429, 503))
 async def page(
-    request: UserRequest, container: WiredContainer, cursor: Cursor = None, limit: Limit = FIRST_PAGE
+    request: UserRequest, container: WiredContainer, cursor: Cursor = None, limit: Limit = DEFAULT_PAGE_SIZE
 ) -> Response[InboxBody | None]:
     """Return a page of the inbox, newest item first, and the badge of the same moment."""
     _raise_failure(request)
@@ -90,10 +90,10 @@ async def page(
     if rendered.next is not None:
         cursor = rendered.next.strip(b'"').decode()
         headers["Link"] = next_link(request.url.path.rstrip("/"), cursor=cursor, limit=limit)
-    return conditional(request, encoded(InboxBody, rendered.body), headers)
+    return conditional(request, pre_encoded(InboxBody, rendered.body), headers)
 
 
-@get("/unread", responses=described(401, 403, 404, 429, 503))
+@get("/unread", responses=problem_responses(401, 403, 404, 429, 503))
 async def unread(request: UserRequest, container: WiredContainer) -> Response[BadgeBody]:
     """Return the number of unread items. `more` means that there are more than were counted."""
     _raise_failure(request)
@@ -106,7 +106,7 @@ async def unread(request: UserRequest, container: WiredContainer) -> Response[Ba
     status_code=204,
     guards=[require_json],
     request_max_body_size=LARGEST_BODY,
-    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
+    responses=problem_responses(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def seen(request: UserRequest, container: WiredContainer, data: JSONBody[Seen]) -> None:
     """Mark everything as seen that was shown on the page of this token."""
@@ -119,7 +119,7 @@ async def seen(request: UserRequest, container: WiredContainer, data: JSONBody[S
     status_code=204,
     guards=[require_json],
     request_max_body_size=LARGEST_BODY,
-    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
+    responses=problem_responses(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def marks(request: UserRequest, container: WiredContainer, data: JSONBody[Marking]) -> None:
     """Mark items as read, unread or hidden, or remove their marks."""

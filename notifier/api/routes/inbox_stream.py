@@ -12,7 +12,7 @@ from litestar.types import Send
 
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
 from notifier.api.event_stream import HEADERS, KEEP_ALIVE, MEDIA_TYPE, EventStream
-from notifier.api.problems import described
+from notifier.api.problems import problem_responses
 from notifier.api.routes.inbox import BadgeBody, badge_body
 from notifier.api.schemas.items import ItemBody, item_body
 from notifier.domain.ids import BurstKey
@@ -43,7 +43,7 @@ Body = ItemBody | HiddenBody | BadgeBody
 @get(
     "/stream",
     responses={200: ResponseSpec(str, media_type=MEDIA_TYPE, description=STREAM_DESCRIPTION)}
-    | described(400, 401, 403, 404, 429, 503),
+    | problem_responses(400, 401, 403, 404, 429, 503),
 )
 async def live(request: UserRequest, container: WiredContainer, last_event: LastEvent = None) -> EventStream:
     """Stream the changes of the inbox as server-sent events until the token expires.

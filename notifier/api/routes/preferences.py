@@ -10,7 +10,7 @@ from litestar.params import FromPath, JSONBody
 from notifier.api.answers import PRIVATE
 from notifier.api.auth.guards import require_json
 from notifier.api.container import UserRequest, WiredContainer, raw_path_part
-from notifier.api.problems import described
+from notifier.api.problems import problem_responses
 from notifier.domain.bursts.moderation import MentionsAllowed
 from notifier.domain.errors import BadPreference
 from notifier.domain.ids import Kind, Subject
@@ -77,7 +77,7 @@ class AccountPreferencesFields(TypedDict):
     "/",
     guards=[require_json],
     request_max_body_size=LARGEST_CHANGE,
-    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
+    responses=problem_responses(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def change_account_preferences(
     request: UserRequest, container: WiredContainer, data: JSONBody[AccountChangeBody]
@@ -198,7 +198,7 @@ class PreferenceChangeBody(msgspec.Struct, kw_only=True):
     muted_until: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
-@get("/", responses=described(401, 403, 404, 429, 503))
+@get("/", responses=problem_responses(401, 403, 404, 429, 503))
 async def preferences(request: UserRequest, container: WiredContainer) -> Response[PreferencesBody]:
     """Return the account preferences and the subject preferences, sorted by subject."""
     account_wide, own = (
@@ -215,7 +215,7 @@ async def preferences(request: UserRequest, container: WiredContainer) -> Respon
     "/{subject:path}",
     guards=[require_json],
     request_max_body_size=LARGEST_BODY,
-    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
+    responses=problem_responses(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def change_subject_preference(
     subject: FromPath[str], request: UserRequest, container: WiredContainer, data: JSONBody[PreferenceChangeBody]

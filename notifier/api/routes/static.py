@@ -12,7 +12,7 @@ from litestar import Request, Response, get
 from litestar.params import FromPath
 
 from notifier.api.answers import conditional, etag
-from notifier.api.problems import described
+from notifier.api.problems import problem_responses
 from notifier.domain.errors import NotFound
 
 TYPES = {
@@ -59,7 +59,7 @@ class File:
     """ETag of the content. A browser revalidates each time and receives 304 while the file is unchanged."""
 
 
-@get("/static/{path:path}", media_type="application/octet-stream", responses=described(400, 404))
+@get("/static/{path:path}", media_type="application/octet-stream", responses=problem_responses(400, 404))
 async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Response[bytes | None]:
     """Return a file of the built-in pages or of the `<notifier-inbox>` element."""
     file = static_files().get(path.strip("/"))

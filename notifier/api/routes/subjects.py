@@ -12,7 +12,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from notifier.api.answers import Cursor, Limit, conditional, etag, next_link, page_headers
 from notifier.api.container import UserRequest, WiredContainer
-from notifier.api.problems import described
+from notifier.api.problems import problem_responses
 from notifier.api.schemas.items import ItemBody, item_body
 from notifier.domain.errors import Refused
 from notifier.domain.ids import Subject
@@ -36,7 +36,7 @@ class BurstsBody(msgspec.Struct, kw_only=True):
     """The store did not answer in time: items may be missing."""
 
 
-@get("/{subject:str}/bursts", responses=described(400, 401, 403, 404, 429, 503))
+@get("/{subject:str}/bursts", responses=problem_responses(400, 401, 403, 404, 429, 503))
 async def bursts(
     *,
     subject: FromPath[str],
