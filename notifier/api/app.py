@@ -78,7 +78,7 @@ def create(
         debug=False,
         pdb_on_exception=False,
     )
-    app.asgi_handler = ResponseHeaders(subjects.EncodedSubjects(app.asgi_handler))
+    app.asgi_handler = ResponseHeaders(subjects.RawSubjectPaths(app.asgi_handler))
     if not system.settings.insecure_dev:  # with it, only the route guards can identify the caller
         app.asgi_handler = FastInbox(app.asgi_handler, container, container.identity)
     app.asgi_handler = with_cors(app.asgi_handler, system.settings.origins)

@@ -77,7 +77,7 @@ def test_closing_returns_unsent_events_and_refuses_new_ones() -> None:
 
 
 def test_leaving_the_block_logs_unsent_events(caplog: pytest.LogCaptureFixture) -> None:
-    with delayed_service() as delayed, delayed.client() as client, Outbox(client, closed_within=NOW) as outbox:
+    with delayed_service() as delayed, delayed.client() as client, Outbox(client, close_timeout=NOW) as outbox:
         outbox.submit(event("t1"))
     assert "1 events were not sent; the first is t1" in caplog.text
 

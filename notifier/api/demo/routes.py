@@ -21,7 +21,7 @@ from notifier.api.answers import NO_STORE
 from notifier.api.auth.guards import demo_token, require_json
 from notifier.api.auth.identity import issue_token
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
-from notifier.api.demo.phones import ALERTS, DemoPhones, DemoPhonesBody
+from notifier.api.demo.phones import ALERTS_FILE, DemoPhones, DemoPhonesBody
 from notifier.api.demo.traffic import STARS, STORM_RATE, STORM_SECONDS, DemoTraffic
 from notifier.api.problems import problem_responses
 from notifier.api.processes import RoleProcesses
@@ -40,8 +40,8 @@ from notifier.wiring.system import build_leadership
 VISITOR_NAME = "the demo's visitor"
 KINDS = ("vip", "active", "occasional", "away")
 """Kinds of the four demo users, in the order of the setting."""
-TOKENS_LAST = timedelta(hours=1)
-TOKEN_PLACE = b"{{token}}"
+TOKEN_LIFETIME = timedelta(hours=1)
+TOKEN_PLACEHOLDER = b"{{token}}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +62,10 @@ DemoControlsDependency = NamedDependency[SkipValidation[DemoControls]]
 def demo_controls(container: ApiContainer, flush_redis: Callable[[], bool]) -> DemoControls:
     """Build the demo's controls. Nothing is started yet."""
     nonces = container.system.ports.nonces
-    storming = DemoTraffic(
+    traffic = DemoTraffic(
         gateway=_Gateway(container), leases=_ProcessLeases(container), clock=container.clock, nonces=nonces
     )
-    return DemoControls(traffic=storming, roles=container.roles, flush_redis=flush_redis)
+    return DemoControls(traffic=traffic, roles=container.roles, flush_redis=flush_redis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ async def page(container: WiredContainer) -> Response[bytes]:
     file = static_files().get("demo.html")
     if file is None:
         raise NotFound("Unknown page.")
-    content = file.content.replace(TOKEN_PLACE, demo_token(container.keys).encode())
+    content = file.content.replace(TOKEN_PLACEHOLDER, demo_token(container.keys).encode())
     return Response(content, media_type=file.kind, headers={**HEADERS, **NO_STORE})
 
 
@@ -150,7 +150,7 @@ async def people(container: WiredContainer) -> Response[DemoPeopleBody]:
     """Return the four demo users, each with a token that is valid for an hour, and the celebrities."""
     now = container.clock.now()
     users = [
-        DemoUserBody(kind=kind, user=user, token=issue_token(container.keys, user, now, TOKENS_LAST))
+        DemoUserBody(kind=kind, user=user, token=issue_token(container.keys, user, now, TOKEN_LIFETIME))
         for kind, user in zip(KINDS, _people(container), strict=True)
     ]
     stars = await container.in_thread(_stars, container)
@@ -161,7 +161,9 @@ async def people(container: WiredContainer) -> Response[DemoPeopleBody]:
 async def phones(container: WiredContainer, after: After = 0) -> Response[DemoPhonesBody]:
     """Return the alerts of the four demo users since an earlier request. The page polls every second."""
     ports = container.system.ports
-    reader = DemoPhones(directory=ports.directory, devices=ports.devices, file=container.system.settings.data / ALERTS)
+    reader = DemoPhones(
+        directory=ports.directory, devices=ports.devices, file=container.system.settings.data / ALERTS_FILE
+    )
     body = await container.in_thread(reader, KINDS, _people(container), after)
     return Response(body, headers=NO_STORE)
 
@@ -265,9 +267,11 @@ def _people(container: ApiContainer) -> list[UserId]:
 def _stars(container: ApiContainer) -> list[StarBody]:
     """Return the demo's celebrities that are loaded. The directory contains a celebrity only after its followers."""
     ports = container.system.ports
-    known = ports.directory.accounts(STARS)
-    sizes = {star: ports.sets.follower_counts(Subject(Kind.MENTION, star)).total for star in STARS if star in known}
-    return [StarBody(user=star, followers=followers) for star, followers in sizes.items()]
+    loaded = ports.directory.accounts(STARS)
+    follower_counts = {
+        star: ports.sets.follower_counts(Subject(Kind.MENTION, star)).total for star in STARS if star in loaded
+    }
+    return [StarBody(user=star, followers=followers) for star, followers in follower_counts.items()]
 
 
 def _forecast_text(container: ApiContainer, subject: Subject) -> str:
@@ -302,10 +306,10 @@ def _lift_pauses(container: ApiContainer) -> list[str]:
     return [id for id in active if throttles.lift(id, VISITOR_NAME, now)]
 
 
-def _cli_command(container: ApiContainer, verb: str) -> str:
-    """Return a CLI command that uses the command which started this service, because `notifier` may not be on PATH."""
+def _cli_command(container: ApiContainer, command: str) -> str:
+    """Return a CLI command. It begins like the command that started this service: `notifier` may not be on PATH."""
     settings = container.system.settings
-    return f"{settings.command} {verb} --data {shlex.quote(str(settings.data))}"
+    return f"{settings.command} {command} --data {shlex.quote(str(settings.data))}"
 
 
 def _curl(

@@ -24,9 +24,9 @@ from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.page import Badge
 
 UNREAD_HEADERS = {**PRIVATE, "X-Poll-Interval": PAGE_HEADERS["X-Poll-Interval"]}
-LARGEST_BODY = 64 * 1024
-MOST_MARKED = 100
-"""Bursts per request: as many as the largest page shows."""
+MAX_BODY_BYTES = 64 * 1024
+MAX_MARKED_BURSTS = 100
+"""Maximum bursts per request: as many as the largest page shows."""
 
 FAILED = "notifier.failed"
 """Key in the request scope: the store error that the fast path received before it passed the request on."""
@@ -105,7 +105,7 @@ async def unread(request: UserRequest, container: WiredContainer) -> Response[Ba
     "/seen",
     status_code=204,
     guards=[require_json],
-    request_max_body_size=LARGEST_BODY,
+    request_max_body_size=MAX_BODY_BYTES,
     responses=problem_responses(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def seen(request: UserRequest, container: WiredContainer, data: JSONBody[Seen]) -> None:
@@ -118,22 +118,22 @@ async def seen(request: UserRequest, container: WiredContainer, data: JSONBody[S
     "/marks",
     status_code=204,
     guards=[require_json],
-    request_max_body_size=LARGEST_BODY,
+    request_max_body_size=MAX_BODY_BYTES,
     responses=problem_responses(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def marks(request: UserRequest, container: WiredContainer, data: JSONBody[Marking]) -> None:
     """Mark items as read, unread or hidden, or remove their marks."""
     if data.mark not in set(Mark):
         raise BadMark(f"Invalid mark: {data.mark!r}."[:80])
-    if not 0 < len(data.bursts) <= MOST_MARKED:
-        raise BadMark(f"Send 1 to {MOST_MARKED} bursts.")
+    if not 0 < len(data.bursts) <= MAX_MARKED_BURSTS:
+        raise BadMark(f"Send 1 to {MAX_MARKED_BURSTS} bursts.")
     bursts = [container.opaque.burst(request.user, id) for id in dict.fromkeys(data.bursts)]
     await container.inbox.mark(request.user, bursts, Mark(data.mark))
     container.hub.publish_marks(request.user, bursts)
 
 
 def _raise_failure(request: UserRequest) -> None:
-    # Pop the error: while its request refers to it, only the garbage collector could free the cycle.
+    # Pop the error to break a cycle: the error keeps the request, and the request would keep the error.
     if (error := request.scope.pop(FAILED, None)) is not None:  # type: ignore[misc] # our own key
         raise error
 
