@@ -180,15 +180,13 @@ class VersionCheck:
             return None
         if after is None or lookup.published is None:
             await self.follower.catch_up()
-            self.position = (
-                lookup.position
-            )  # only after catching up: until then the caches may lack bursts of the store
+            # Only after catching up: until then the caches may lack bursts that the store has.
+            self.position = lookup.position
         else:
             for burst in lookup.published:
                 self.follower.subjects.apply_published(burst)
-            self.position = (
-                lookup.position
-            )  # set it even if the store fails next: these bursts are applied, and partial pages use them
+            # Even if the store fails next: these bursts are applied, and partial pages use them.
+            self.position = lookup.position
             await self.follower.keep_up()
         self.follower.viewers.record_connection(lookup.connection, self.follower.clock.now())
         return lookup
