@@ -22,7 +22,7 @@ def test_limits_equal_those_of_the_service() -> None:
 
 def test_single_event_is_no_array() -> None:
     [batch] = batches([event()], "//x")
-    assert batch.kind == "application/cloudevents+json"
+    assert batch.content_type == "application/cloudevents+json"
     assert json.loads(batch.body)["data"]["tweet"] == "t1"
 
 
