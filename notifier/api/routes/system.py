@@ -109,21 +109,21 @@ async def openapi(
 def readiness(system: System) -> Readiness:
     """Check the store and the cache. Raises StoreUnavailable."""
     system.ports.throttles.since(system.ports.clock.now())
-    every, now = system.settings.roll_up_every, system.ports.clock.now()
+    roll_up_interval, now = system.settings.roll_up_every, system.ports.clock.now()
     insecure: Literal[True] | msgspec.UnsetType = True if system.settings.insecure_dev else msgspec.UNSET
     try:
         system.ports.backpressure.level()
-        last, cache = system.ports.active_hours.last_roll_up() if every else None, "ok"
+        last_roll_up, cache = system.ports.active_hours.last_roll_up() if roll_up_interval else None, "ok"
     except CacheUnavailable:  # fails open: every guarantee holds without the cache
-        last, cache = None, "unavailable"
+        last_roll_up, cache = None, "unavailable"
     return Readiness(
         store="ok",
         cache=cache,
-        activity=active_set_freshness(last, now, every),
+        activity=active_set_freshness(last_roll_up, now, roll_up_interval),
         stopped_lanes=list(stopped_lanes(system.ports.lane_tallies)),
         insecure_dev=insecure,
     )
 
 
-def exposition(own: CollectorRegistry) -> bytes:
-    return generate_latest(merged_metrics(own))
+def exposition(registry: CollectorRegistry) -> bytes:
+    return generate_latest(merged_metrics(registry))

@@ -147,7 +147,7 @@ def _list_differences(
         b for b in listed if (after is None or position_of(b) < after) and (end is None or position_of(b) >= end)
     ]
     shown_entries = [item.entry for item in page.items]
-    # A burst that was re-opened at another time since the answer has another position: that is no difference.
+    # A burst whose opening time has changed since the answer has another position, which is no difference.
     shown_times, listed_times = (
         {entry.key: entry.opened_at for entry in entries} for entries in (shown_entries, listed)
     )

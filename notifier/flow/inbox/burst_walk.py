@@ -67,10 +67,12 @@ class BurstWalk:
             return unlisted
         # Rows never prove absence, so they are used only down to the index's horizon.
         rows = await self.timeline.rows(self.member, self.subjects, self.after, RUN_LENGTH)
-        keys = {place.burst for place in pulled.positions if self._is_after(place)} | {row.burst for row in rows}
+        keys = {position.burst for position in pulled.positions if self._is_remaining(position)} | {
+            row.burst for row in rows
+        }
         horizon = InboxPosition(pulled.complete_since, LOWEST_KEY)
         bursts = {**await self.timeline.bursts(keys), **{burst.key: burst for burst in unlisted}}
-        run = [b for b in bursts.values() if position_of(b) > horizon and self._is_after(position_of(b))]
+        run = [b for b in bursts.values() if position_of(b) > horizon and self._is_remaining(position_of(b))]
         self.after = min(self.after, horizon) if self.after else horizon
         return sorted(run, key=position_of, reverse=True)
 
@@ -92,8 +94,9 @@ class BurstWalk:
         except CacheUnavailable:  # fails open: the canonical bursts suffice
             return PulledPositions(positions=(), complete_since=None)
 
-    def _is_after(self, place: InboxPosition) -> bool:
-        return self.after is None or place < self.after
+    def _is_remaining(self, position: InboxPosition) -> bool:
+        """Return whether the walk has not passed the position yet."""
+        return self.after is None or position < self.after
 
 
 def position_of(listed: ListedBurst) -> InboxPosition:

@@ -105,7 +105,7 @@ class CachedWalk:
         return heapq.merge(*(listed.newest(below, down_to) for listed in self.lists if listed.positions), reverse=True)
 
     def _correct_positions(self, positions: Sequence[PositionTuple], bursts: Mapping[BurstKey, Burst]) -> bool:
-        """Correct outdated positions of bursts that were opened anew, and drop bursts that the store does not have.
+        """Correct positions of bursts whose opening time has changed, and drop bursts that the store does not have.
 
         Return whether any position changed, including changes that arrived while the bursts were read.
         """

@@ -92,7 +92,7 @@ class EntrySource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Evaluates what a viewer sees at one moment, by the visibility predicate alone."""
+    """Computes what a viewer sees at one moment, by the visibility predicate alone."""
 
     view: InboxView
     after: InboxPosition | None
