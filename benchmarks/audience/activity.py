@@ -14,7 +14,7 @@ from notifier.adapters.redis import RedisActivity, connect, connect_async
 from notifier.adapters.redis.activity import NEIGHBOURS
 from notifier.adapters.system_clock import SystemClock
 from notifier.adapters.valkey import ValkeyServer
-from notifier.api.background.activity_recorder import BATCH_INTERVAL, ActivityRecorder
+from notifier.api.background.activity_recorder import BATCH_SECONDS, ActivityRecorder
 from notifier.devkit.check.finding import at_most
 from notifier.domain.audience.activity import hour_of
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
@@ -28,7 +28,7 @@ CPU_US = 3.0
 REDIS_MB = 500.0
 PEOPLE = 200_000_000
 OPENINGS, OPENINGS_QUICK = 200_000, 40_000
-GATHERED = int(2_000 * BATCH_INTERVAL)
+GATHERED = int(2_000 * BATCH_SECONDS)
 """Opens of one process that are sent in one round trip, at the expected 2,000 opens a second."""
 ROUNDS, ROUNDS_QUICK = 5, 3
 HOURS = ACTIVITY_KEPT_FOR // timedelta(hours=1) + 1

@@ -16,11 +16,12 @@ NO_STORE = {"Cache-Control": "no-store"}
 PRIVATE = {"Cache-Control": "private, no-store"}
 """Headers of responses that contain one user's data."""
 
-POLL_EVERY = timedelta(seconds=30)
+POLL_INTERVAL = timedelta(seconds=30)
+"""Interval at which a client without a live stream should reload its page."""
 PAGE_HEADERS = {
     "Cache-Control": "private, no-cache",
     "Vary": "Authorization",
-    "X-Poll-Interval": str(int(POLL_EVERY.total_seconds())),
+    "X-Poll-Interval": str(int(POLL_INTERVAL.total_seconds())),
 }
 
 
@@ -29,10 +30,10 @@ def page_headers(tag: str) -> dict[str, str]:
     return {"ETag": tag, **PAGE_HEADERS}
 
 
-def encoded(kind: type[T], json: bytes) -> T:
-    """Return pre-encoded JSON, typed as the body that it encodes. The framework sends bytes unchanged.
+def pre_encoded(kind: type[T], json: bytes) -> T:
+    """Return encoded JSON, typed as the body that it encodes, for OpenAPI. The framework sends bytes unchanged.
 
-    The response needs the media type JSON.
+    The caller must set the media type JSON.
     """
     return cast("T", json)
 
@@ -63,15 +64,18 @@ def conditional(
 
 # Pagination: a route takes a cursor and a limit, and links to the next page.
 
-MAX_ITEMS = 100
-FIRST_PAGE = 20
+MAX_PAGE_SIZE = 100
+DEFAULT_PAGE_SIZE = 20
 """Default number of items on an inbox page."""
 
 Cursor = Annotated[str | None, QueryParameter(max_length=2_000)]
-Limit = Annotated[int, QueryParameter(ge=1, le=MAX_ITEMS)]
+Limit = Annotated[int, QueryParameter(ge=1, le=MAX_PAGE_SIZE)]
 
 
 def next_link(path: str, **query: object) -> str:
-    """Return the `Link` header of the next page. Parameters that are None are left out."""
+    """Return the `Link` header of the next page.
+
+    Parameters that are None are left out. A trailing underscore of a name is removed, for names that Python reserves.
+    """
     parameters = {name.rstrip("_"): value for name, value in query.items() if value is not None}
     return f'<{path}?{urlencode(parameters)}>; rel="next"'

@@ -9,7 +9,7 @@ from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.types import ControllerRouterHandler
 
-from notifier.api.auth.cors import origins
+from notifier.api.auth.cors import with_cors
 from notifier.api.auth.guards import (
     allow_demo_visitors,
     allow_loopback_or_services,
@@ -19,20 +19,16 @@ from notifier.api.auth.guards import (
     require_loopback,
 )
 from notifier.api.auth.identity import Identity
-from notifier.api.auth.scopes import Scope as May
+from notifier.api.auth.scopes import Scope
 from notifier.api.auth.service_keys import Keys
 from notifier.api.background.activity_recorder import Pause
 from notifier.api.container import ApiContainer, build_container
 from notifier.api.demo import routes as demo
 from notifier.api.demo.routes import DemoControls, demo_controls
-from notifier.api.problems import HANDLERS, AnswerHeaders
+from notifier.api.problems import HANDLERS, ResponseHeaders
 from notifier.api.processes import HUB
-from notifier.api.routes import devices, events, inbox, preferences, subjects
-from notifier.api.routes import inbox_stream as stream
-from notifier.api.routes import preferences as arranging
-from notifier.api.routes import static as files
-from notifier.api.routes import system as ops
-from notifier.api.routes import system as overview
+from notifier.api.routes import devices, events, inbox, inbox_stream, preferences, static, subjects
+from notifier.api.routes import system as operations
 from notifier.api.routes.fast_inbox import FastInbox
 from notifier.api.schemas.openapi import PERSON, SERVICE, Description, describe
 from notifier.config.loader import installed_version
@@ -51,17 +47,18 @@ def create(
 ) -> Litestar:
     """Build the application. Raises BadSetting.
 
-    It connects to nothing and starts nothing before the first request. In a demo, background traffic starts when the
-    application starts.
+    Building connects to nothing and starts nothing. In a demo, background traffic starts when the server starts the
+    application.
 
-    `empty` flushes the Redis that this service started itself. `identity` replaces the one built from the settings.
+    `flush_redis` flushes the Redis that this service started itself. `identity` replaces the identity built from the
+    settings.
     """
     container = build_container(system, reads, keys, pause, identity)
     controls = demo_controls(container, flush_redis)
     description = Description(generate=lambda: describe(_routes(container), dependencies, installed_version()))
     dependencies = _dependencies(container, description, controls)
 
-    async def begin() -> None:
+    async def start_traffic() -> None:
         if system.settings.demo:
             controls.traffic.start_trickle()
 
@@ -73,7 +70,7 @@ def create(
         [*_routes(container), *_demo_routes(container)],
         dependencies=dependencies,
         exception_handlers=HANDLERS,
-        on_startup=[begin],
+        on_startup=[start_traffic],
         on_shutdown=[close],
         state=State({HUB: container.hub}),
         openapi_config=None,
@@ -81,15 +78,15 @@ def create(
         debug=False,
         pdb_on_exception=False,
     )
-    app.asgi_handler = AnswerHeaders(subjects.EncodedSubjects(app.asgi_handler))
-    if not system.settings.insecure_dev:  # in that mode only the guards know how to identify the caller
+    app.asgi_handler = ResponseHeaders(subjects.RawSubjectPaths(app.asgi_handler))
+    if not system.settings.insecure_dev:  # with it, only the route guards can identify the caller
         app.asgi_handler = FastInbox(app.asgi_handler, container, container.identity)
-    app.asgi_handler = origins(app.asgi_handler, system.settings.origins)
+    app.asgi_handler = with_cors(app.asgi_handler, system.settings.origins)
     return app
 
 
 def _routes(container: ApiContainer) -> list[ControllerRouterHandler]:
-    """Build new routers on every call, because a router belongs to a single application."""
+    """Build the routers. Every application needs its own, because a router belongs to one application."""
     return [
         Router(
             "/v1/events",
@@ -100,7 +97,7 @@ def _routes(container: ApiContainer) -> list[ControllerRouterHandler]:
         ),
         Router(
             "/v1/inbox",
-            route_handlers=[inbox.page, inbox.unread, inbox.seen, inbox.marks, stream.live],
+            route_handlers=[inbox.page, inbox.unread, inbox.seen, inbox.marks, inbox_stream.live],
             guards=[allow_users(container)],
             security=[{PERSON: []}],
             tags=["inbox"],
@@ -117,7 +114,7 @@ def _routes(container: ApiContainer) -> list[ControllerRouterHandler]:
             route_handlers=[
                 preferences.preferences,
                 preferences.change_subject_preference,
-                arranging.change_account_preferences,
+                preferences.change_account_preferences,
             ],
             guards=[allow_users(container)],
             security=[{PERSON: []}],
@@ -132,13 +129,22 @@ def _routes(container: ApiContainer) -> list[ControllerRouterHandler]:
         ),
         Router(
             "/v1/system",
-            route_handlers=[overview.overview, overview.stream],
+            route_handlers=[operations.overview, operations.stream],
             guards=[allow_operators(container)],
-            security=[{SERVICE: [May.OPERATE]}],
+            security=[{SERVICE: [Scope.OPERATE]}],
             tags=["operations"],
         ),
-        Router("/", route_handlers=[ops.healthz, ops.readyz, ops.openapi, files.static], tags=["operations"]),
-        Router("/", route_handlers=[ops.metrics], guards=[allow_loopback_or_services(container)], tags=["operations"]),
+        Router(
+            "/",
+            route_handlers=[operations.healthz, operations.readyz, operations.openapi, static.static],
+            tags=["operations"],
+        ),
+        Router(
+            "/",
+            route_handlers=[operations.metrics],
+            guards=[allow_loopback_or_services(container)],
+            tags=["operations"],
+        ),
     ]
 
 
@@ -154,11 +160,11 @@ def _demo_routes(container: ApiContainer) -> list[ControllerRouterHandler]:
 
 
 def _dependencies(container: ApiContainer, description: Description, controls: DemoControls) -> dict[str, Provide]:
-    return {"container": _provided(container), "description": _provided(description), "controls": _provided(controls)}
+    return {"container": _provider(container), "description": _provider(description), "controls": _provider(controls)}
 
 
-def _provided(value: ApiContainer | Description | DemoControls) -> Provide:
-    def give() -> Any:
+def _provider(value: ApiContainer | Description | DemoControls) -> Provide:
+    def provide() -> Any:
         return value
 
-    return Provide(give, sync_to_thread=False)
+    return Provide(provide, sync_to_thread=False)

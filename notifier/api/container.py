@@ -21,7 +21,7 @@ from notifier.api.background.overview import ExclusiveRequests, OverviewReader, 
 from notifier.api.opaque_ids import OpaqueIds
 from notifier.api.processes import RoleProcesses
 from notifier.api.schemas.rendering import Renderer
-from notifier.api.threads import RequestThreads, ThreadedBursts, ThreadedLog, share_of
+from notifier.api.threads import RequestThreads, ThreadedBursts, ThreadedLog, limited_threads
 from notifier.bounded_executor import Threads
 from notifier.config.loader import installed_version
 from notifier.domain.ids import UserId
@@ -95,10 +95,10 @@ UserRequest = Request[UserId, float, State]
 
 
 def raw_path_part(request: Request[Any, Any, State], prefix: str, default: str) -> str:
-    """Return the part of the raw path after the prefix, or `read` if there is none.
+    """Return the part of the raw path after the prefix, or `default` if there is none.
 
-    `read` is the value parsed by the router, which collapses double slashes and drops a trailing one. Ids may contain
-    both.
+    `default` is the value that the router parsed. The router collapses double slashes and drops a trailing slash, but
+    ids may contain both.
     """
     raw = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
     return unquote(raw).partition(prefix)[2] or default
@@ -158,7 +158,7 @@ def build_container(
             clock=ports.clock,
             log=ThreadedLog(log=ports.log, threads=threads),
         ),
-        device_requests=DeviceRequestLimiter(registry=build_device_registry(system), threads=share_of(threads)),
+        device_requests=DeviceRequestLimiter(registry=build_device_registry(system), threads=limited_threads(threads)),
         roles=roles,
         overview_snapshots=SharedSnapshots(
             OverviewReader(overview=build_overview(system), roles=roles, data=settings.data, threads=threads)
@@ -183,13 +183,13 @@ def _inbox(
     return build_inbox(
         reads,
         metrics=system.metrics,
-        loads=Singleflight,
+        new_shared_loads=Singleflight,
         deadline=PageDeadline(settings.deadline),
         megabytes=settings.cache,
-        share_lookups_within=settings.deadline,
+        max_lookup_wait=settings.deadline,
         observers=observers,
         renderer=renderer,
-        renderer_id=keys.derived(f"pages of {installed_version()}"),
+        renderer_id=keys.derive(f"pages of {installed_version()}"),
     )
 
 

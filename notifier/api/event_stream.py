@@ -35,7 +35,7 @@ class EventSource(Protocol):
         ...
 
     def closed(self) -> None:
-        """Called once for each `enter`, even after an error."""
+        """Called once after each `open`, even after an error."""
         ...
 
 
@@ -55,21 +55,21 @@ class _Body(ASGIResponse):
 
     def __init__(self, source: EventSource, headers: Mapping[str, str]) -> None:
         super().__init__(media_type=MEDIA_TYPE, headers=headers.items())
-        self._talk = source
+        self._source = source
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Enter here rather than in the route: a client that disconnects in between would never release its slot.
-        self._talk.open()
+        # Open here and not in the route: if a client disconnected in between, its slot would never be released.
+        self._source.open()
         try:
             await self.start_response(send)
             await self._run(scope, receive, send)
         finally:
-            self._talk.closed()
+            self._source.closed()
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        writing = asyncio.create_task(self._talk.write(send))
+        writing = asyncio.create_task(self._source.write(send))
         tasks = {writing, asyncio.create_task(_disconnected(receive))}
-        self._talk.started(writing)
+        self._source.started(writing)
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -18,8 +18,8 @@ from notifier.flow.live.stream import StreamPosition
 from notifier.ports.inbox import InboxPosition
 
 VERSION = b"\x01"
-SEQ = 8
-"""Size of every number in bytes. A fixed size keeps the length of an id from revealing its number."""
+SEQ_BYTES = 8
+"""Size of every sequence number. With a fixed size, the length of an id does not reveal its number."""
 
 T = TypeVar("T")
 
@@ -30,21 +30,21 @@ class _Key(msgspec.Struct, array_like=True, frozen=True):
 
     @classmethod
     def of(cls, burst: BurstKey) -> Self:
-        return cls(str(burst.subject), burst.seq.to_bytes(SEQ, "big"))
+        return cls(str(burst.subject), burst.seq.to_bytes(SEQ_BYTES, "big"))
 
     @property
     def burst(self) -> BurstKey:
         return BurstKey(Subject.parse(self.subject), int.from_bytes(self.seq, "big"))
 
 
-class _Place(msgspec.Struct, array_like=True):
+class _Position(msgspec.Struct, array_like=True):
     opened_at: datetime
     burst: _Key
 
 
-class _Moment(msgspec.Struct, array_like=True):
+class _StreamPosition(msgspec.Struct, array_like=True):
     as_of: datetime
-    sight: bytes
+    visibility: bytes
     marks: bytes
 
 
@@ -57,8 +57,8 @@ class _Seen(msgspec.Struct, array_like=True):
 class OpaqueIds:
     """Deterministic authenticated encryption, AES-SIV (RFC 5297), bound to version, purpose and viewer.
 
-    - Encrypted: gaps between readable burst numbers would reveal how many mentions were hidden from the viewer.
-    - Deterministic: a viewer's id of a burst is the same on every device and for the burst's life, but is not stored.
+    - Encrypted: gaps between readable burst numbers would reveal how many mentions are hidden from the viewer.
+    - Deterministic: a viewer's id of a burst never changes and is the same on every device, although it is not stored.
     - Bound to the viewer: two users learn nothing by comparing ids, and no user can use values issued to another.
     """
 
@@ -66,35 +66,35 @@ class OpaqueIds:
 
     @classmethod
     def of(cls, keys: Keys) -> Self:
-        return cls(AESSIV(keys.derived("opaque")))
+        return cls(AESSIV(keys.derive("opaque")))
 
     def id(self, viewer: UserId, burst: BurstKey) -> str:
         return self._encrypt("burst", viewer, _Key.of(burst))
 
     def burst(self, viewer: UserId, id: str) -> BurstKey:
-        """Decode the viewer's id of a burst. Raises BadMark: only requests that set marks contain such ids."""
+        """Decode the viewer's id of a burst. Raises BadMark, because only requests that set marks contain such ids."""
         key = self._open("burst", viewer, id, _Key)
         if key is None:
             raise BadMark("Use the burst id from the user's own inbox.")
         return key.burst
 
-    def cursor(self, viewer: UserId, place: InboxPosition) -> str:
-        return self._encrypt("cursor", viewer, _Place(place.opened_at, _Key.of(place.burst)))
+    def cursor(self, viewer: UserId, position: InboxPosition) -> str:
+        return self._encrypt("cursor", viewer, _Position(position.opened_at, _Key.of(position.burst)))
 
     def inbox_position(self, viewer: UserId, cursor: str) -> InboxPosition:
         """Decode a cursor. Raises BadCursor."""
-        position = self._open("cursor", viewer, cursor, _Place)
+        position = self._open("cursor", viewer, cursor, _Position)
         if position is None:
             raise BadCursor("Begin again without one.")
         return InboxPosition(position.opened_at, position.burst.burst)
 
-    def gap_cursor(self, viewer: UserId, place: InboxPosition) -> str:
+    def gap_cursor(self, viewer: UserId, position: InboxPosition) -> str:
         """Return the cursor of a gap fetch's next page. It is valid only for the subject of the position."""
-        return self._encrypt("gap", viewer, _Place(place.opened_at, _Key.of(place.burst)))
+        return self._encrypt("gap", viewer, _Position(position.opened_at, _Key.of(position.burst)))
 
     def gap_position(self, viewer: UserId, subject: Subject, cursor: str) -> InboxPosition:
         """Decode the cursor of a gap fetch. Raises BadCursor."""
-        position = self._open("gap", viewer, cursor, _Place)
+        position = self._open("gap", viewer, cursor, _Position)
         if position is None or position.burst.subject != str(subject):
             raise BadCursor("Begin again without one.")
         return InboxPosition(position.opened_at, position.burst.burst)
@@ -111,12 +111,14 @@ class OpaqueIds:
 
     def event_id(self, viewer: UserId, position: StreamPosition) -> str:
         """Return the id of an event of the viewer's stream, or of a page from which a stream can resume."""
-        return self._encrypt("moment", viewer, _Moment(position.as_of, position.visibility, position.marks))
+        return self._encrypt("moment", viewer, _StreamPosition(position.as_of, position.visibility, position.marks))
 
     def stream_position(self, viewer: UserId, event_id: str) -> StreamPosition | None:
         """Decode an event id. Return None if it is invalid: then the client's state is unknown."""
-        event = self._open("moment", viewer, event_id, _Moment)
-        return None if event is None else StreamPosition(as_of=event.as_of, visibility=event.sight, marks=event.marks)
+        event = self._open("moment", viewer, event_id, _StreamPosition)
+        return (
+            None if event is None else StreamPosition(as_of=event.as_of, visibility=event.visibility, marks=event.marks)
+        )
 
     def _encrypt(self, purpose: str, viewer: UserId, value: object) -> str:
         return _text(self.cipher.encrypt(pack(value), _bound_to(purpose, viewer)))
@@ -124,7 +126,7 @@ class OpaqueIds:
     def _open(self, purpose: str, viewer: UserId, text: str, kind: type[T]) -> T | None:
         try:
             raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-            # The decoder skips unknown characters. Accept only the canonical spelling of a value.
+            # The decoder skips unknown characters, so compare: only the canonical text of a value is accepted.
             return unpack(kind, self.cipher.decrypt(raw, _bound_to(purpose, viewer))) if _text(raw) == text else None
         except (ValueError, InvalidTag, Poison):
             return None

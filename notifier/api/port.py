@@ -1,8 +1,8 @@
 """Reserve the API port for one service and share it among that service's processes.
 
 With SO_REUSEPORT the sockets of one system user share a port, and Linux spreads new connections over them. The kernel
-does not check whether their programs belong together. Two services could split the requests of one port without an
-error. `reserved` prevents that. `joined` is for a process started by the holder of the reservation.
+does not check whether the programs belong together: two services could split the requests of one port without an
+error. `reserve_port` prevents that. `join_port` is for processes that the holder of the reservation has started.
 """
 
 import os
@@ -17,7 +17,7 @@ from typing import Any
 
 from notifier.domain.errors import BadSetting, PortTaken
 
-SHARED_EVENLY = sys.platform == "linux"
+BALANCES_CONNECTIONS = sys.platform == "linux"
 """Whether SO_REUSEPORT balances connections. Other systems reject a second listener or give it all connections."""
 
 
@@ -29,17 +29,17 @@ class Address:
 
 
 @contextmanager
-def reserved(host: str, port: int) -> Iterator[Address]:
+def reserve_port(host: str, port: int) -> Iterator[Address]:
     """Reserve the port for this service inside the `with` block. Port 0 takes any free port.
 
-    Only processes that call `joined` should listen. The reservation itself never listens.
+    Only processes that call `join_port` should listen. The reservation itself never listens.
     Raises PortTaken or BadSetting.
     """
     with ExitStack() as stack:
-        # A socket without SO_REUSEPORT conflicts with every listener, including listeners that set it.
+        # A socket without SO_REUSEPORT conflicts with every listener, including listeners with SO_REUSEPORT.
         probe = stack.enter_context(_bound(host, port, shared=False))
         address = _address(probe)
-        if SHARED_EVENLY:
+        if BALANCES_CONNECTIONS:
             # The probe stays bound, so no other program gets the port before our processes listen or after they stop.
             stack.enter_context(_lock(address))
         else:
@@ -49,7 +49,7 @@ def reserved(host: str, port: int) -> Iterator[Address]:
 
 
 @contextmanager
-def joined(host: str, port: int) -> Iterator[Address]:
+def join_port(host: str, port: int) -> Iterator[Address]:
     """Bind the port together with the other processes of this service. Raises PortTaken or BadSetting."""
     with _bound(host, port, shared=True) as bound:
         yield _address(bound)
@@ -57,7 +57,7 @@ def joined(host: str, port: int) -> Iterator[Address]:
 
 def free_port(host: str, port: int) -> int:
     """Return the port if it is free, or any free port if it is 0. Raises PortTaken or BadSetting."""
-    with reserved(host, port) as address:
+    with reserve_port(host, port) as address:
         return address.port
 
 
@@ -85,26 +85,27 @@ def _accepts(socket_: socket.socket) -> bool:
 
 
 def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
-    family, place = _resolved(host, port)
+    family, address = _resolved(host, port)
     bound = socket.socket(family)
     # An earlier process's connections in TIME_WAIT must not block the port.
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if shared:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
-        bound.bind(place)
+        bound.bind(address)
     except OSError as error:
         bound.close()
         if error.errno == EADDRINUSE:
-            raise PortTaken(f"{place[1]} on {place[0]} is taken ({error.strerror}).") from error
-        raise BadSetting(f"Can't listen on {place[0]}:{place[1]}: {error.strerror}.") from error
+            raise PortTaken(f"{address[1]} on {address[0]} is taken ({error.strerror}).") from error
+        raise BadSetting(f"Can't listen on {address[0]}:{address[1]}: {error.strerror}.") from error
     return bound
 
 
 def _lock(address: Address) -> socket.socket:
     """Exclude other notifiers, even while no process listens and the probe detects nothing.
 
-    The lock is an abstract UNIX socket. Its name shares the port's network namespace and disappears with the process.
+    The lock is an abstract UNIX socket. Its name is in the network namespace of the port, and disappears with the
+    process.
     """
     lock = socket.socket(socket.AF_UNIX)
     try:
@@ -117,10 +118,10 @@ def _lock(address: Address) -> socket.socket:
 
 def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
     try:
-        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except socket.gaierror as error:
         raise BadSetting(f"Unknown host: {host!r}.") from error
-    return family, place
+    return family, address
 
 
 def _address(bound: socket.socket) -> Address:

@@ -70,7 +70,7 @@ def status_of(error: NotifierError) -> int:
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
 
 
-def problem(error: NotifierError) -> Problem:
+def problem_body(error: NotifierError) -> Problem:
     status = status_of(error)
     return Problem(
         type=f"/problems/{error.code}",
@@ -82,8 +82,8 @@ def problem(error: NotifierError) -> Problem:
     )
 
 
-def described(*statuses: int) -> dict[int, ResponseSpec]:
-    """Return the OpenAPI descriptions of these error statuses."""
+def problem_responses(*statuses: int) -> dict[int, ResponseSpec]:
+    """Return the OpenAPI descriptions of the problem responses with these statuses."""
     titles = {STATUSES[kind]: (kind.__doc__ or "").split("\n")[0] for kind in STATUSES}
     return {
         status: ResponseSpec(Problem, description=titles[status], media_type=MEDIA_TYPE, generate_examples=False)
@@ -91,33 +91,33 @@ def described(*statuses: int) -> dict[int, ResponseSpec]:
     }
 
 
-def answer(error: NotifierError, headers: Mapping[str, str] | None = None) -> Response[Problem]:
-    body = problem(error)
+def _response(error: NotifierError, headers: Mapping[str, str] | None = None) -> Response[Problem]:
+    body = problem_body(error)
     response_headers = {**HEADERS.get(body.status, {}), **(headers or {}), **NO_STORE}
     return Response(body, status_code=body.status, media_type=MEDIA_TYPE, headers=response_headers)
 
 
-def on_refusal(request: Request[Any, Any, Any], error: NotifierError) -> Response[Problem]:
+def on_own_error(request: Request[Any, Any, Any], error: NotifierError) -> Response[Problem]:
     if status_of(error) == STATUSES[NotifierError]:
         LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)
     if error.retry_after is not None:
-        return answer(error, {"Retry-After": str(whole_seconds(error.retry_after))})
-    return answer(error)
+        return _response(error, {"Retry-After": str(whole_seconds(error.retry_after))})
+    return _response(error)
 
 
 def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
     """Convert an error that the framework raises before it calls a route handler."""
     match error.status_code:
         case 404:
-            return answer(errors.NotFound("Unknown route."))
+            return _response(errors.NotFound("Unknown route."))
         case 405:
-            return answer(NoSuchMethod(), error.headers)
+            return _response(NoSuchMethod(), error.headers)
         case 413:
-            return answer(errors.TooLarge())
+            return _response(errors.TooLarge())
         case 415:
-            return answer(errors.WrongType())
+            return _response(errors.WrongType())
         case status if status < STATUSES[NotifierError]:
-            return answer(errors.Refused(_fields(error)))
+            return _response(errors.Refused(_fields(error)))
         case _:
             return on_anything(request, error)
 
@@ -125,22 +125,22 @@ def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Resp
 def on_anything(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
     """Log an unexpected error with its stack trace, and hide the details from the client."""
     LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return answer(NotifierError())
+    return _response(NotifierError())
 
 
 def on_nesting(_: Request[Any, Any, Any], __: RecursionError) -> Response[Problem]:
     """Reject a body that is nested too deeply. No code in the API is recursive, so the body is the only cause."""
-    return answer(errors.Refused("The body is nested too deeply."))
+    return _response(errors.Refused("The body is nested too deeply."))
 
 
 def _fields(error: HTTPException) -> str:
-    """Return a message per invalid field, or an empty text. The framework's own message would quote the whole URL."""
+    """Return a message for each invalid field, or an empty text. The framework's message would quote the whole URL."""
     faults: Sequence[Mapping[str, str]] = error.extra if isinstance(error.extra, list) else ()
     return " ".join(f"{fault.get('key', 'The body')}: {fault['message']}." for fault in faults if "message" in fault)
 
 
 HANDLERS: ExceptionHandlersMap = {
-    NotifierError: on_refusal,
+    NotifierError: on_own_error,
     HTTPException: on_http_error,
     RecursionError: on_nesting,
     Exception: on_anything,
@@ -149,20 +149,20 @@ HANDLERS: ExceptionHandlersMap = {
 
 # Headers of every response: browser protection and the caller's remaining rate limit.
 
-NO_PAGE = {
+SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
 }
 """Default headers that keep browsers from rendering a response as a page. Our own pages override them.
 
-Responses contain text from other users, which must never run as a page.
+Responses contain text of other users, which must never be rendered as a page and run as a script.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerHeaders:
-    """ASGI middleware that adds the security and rate limit headers, also to error responses."""
+class ResponseHeaders:
+    """ASGI middleware that adds the security and rate limit headers to all responses, including errors."""
 
     app: ASGIApp
 
@@ -170,22 +170,22 @@ class AnswerHeaders:
         if scope["type"] != ScopeType.HTTP:
             return await self.app(scope, receive, send)
 
-        async def complete(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableScopeHeaders.from_message(message)
-                for name, value in NO_PAGE.items():
+                for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
                 for name, value in limit_headers(scope["state"].get(REMAINING_ALLOWANCE)):
                     headers[name] = value
             await send(message)
 
-        return await self.app(scope, receive, complete)
+        return await self.app(scope, receive, send_with_headers)
 
 
-def limit_headers(left: RequestAllowance | None) -> list[tuple[str, str]]:
+def limit_headers(allowance: RequestAllowance | None) -> list[tuple[str, str]]:
     """Return the `RateLimit` headers, with which a client can slow down before it is rejected."""
-    if left is None:
+    if allowance is None:
         return []
-    policy = f'"{left.limit.name}";q={left.limit.max_requests};w={whole_seconds(left.limit.window)}'
-    rate = f'"{left.limit.name}";r={left.remaining};t={whole_seconds(left.full_after)}'
+    policy = f'"{allowance.limit.name}";q={allowance.limit.max_requests};w={whole_seconds(allowance.limit.window)}'
+    rate = f'"{allowance.limit.name}";r={allowance.remaining};t={whole_seconds(allowance.full_after)}'
     return [("RateLimit-Policy", policy), ("RateLimit", rate)]

@@ -19,7 +19,7 @@ from litestar import Litestar
 from prometheus_client import CollectorRegistry
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from notifier.api.port import Address, is_listening, joined, reserved
+from notifier.api.port import Address, is_listening, join_port, reserve_port
 from notifier.config import MAX_STREAMS
 from notifier.domain.errors import Environment
 
@@ -48,7 +48,7 @@ class RoleProcesses:
     def replacements(self) -> Mapping[str, int]:
         """Return how many times each role was replaced since `notifier up` started."""
         counts: dict[str, int] = {}
-        for metric in shared(self.registry).collect():
+        for metric in merged_metrics(self.registry).collect():
             for sample in metric.samples:
                 if sample.name == REPLACED_METRIC:
                     role = sample.labels["role"]
@@ -61,7 +61,7 @@ def loading_file(data: Path) -> Path:
     return data / "run" / "loading"
 
 
-def loading(data: Path) -> int | None:
+def loading_progress(data: Path) -> int | None:
     """Return a demo's loading progress in percent, or None if it is not loading."""
     try:
         return int(loading_file(data).read_text())
@@ -69,7 +69,7 @@ def loading(data: Path) -> int | None:
         return None
 
 
-def shared(own: CollectorRegistry) -> CollectorRegistry:
+def merged_metrics(own: CollectorRegistry) -> CollectorRegistry:
     """Return a registry with the metrics of all processes, or `own` if the processes share no metrics.
 
     The library finds the shared metrics through PROMETHEUS_MULTIPROC_DIR.
@@ -86,16 +86,19 @@ def shared(own: CollectorRegistry) -> CollectorRegistry:
 
 DRAIN_TIMEOUT = timedelta(seconds=1.5)
 """Time to finish open requests after SIGTERM. Clients that are cut off retry."""
-READY_WITHIN = timedelta(seconds=20)
+READY_TIMEOUT = timedelta(seconds=20)
+"""Maximum time from the start until the server listens."""
 BACKLOG = 1024
+"""Connections that the kernel queues until they are accepted."""
 HUB = "hub"
 """Key of the live hub in the application's state. Shutdown closes it, because live streams never end by themselves."""
-REQUESTS = MAX_STREAMS + 1024
-"""Concurrent requests. A setting limits the streams, and streams must not block other requests."""
-CHECKS_EVERY = 1.0
+MAX_CONCURRENT_REQUESTS = MAX_STREAMS + 1024
+"""Room for the most streams that the settings allow, and for other requests, which streams must not block."""
+HEARTBEAT_SECONDS = 1.0
 """Seconds between two heartbeats."""
 
-TO_OUR_LOG = {"handlers": {}, "loggers": {"_granian": {"propagate": True}, "granian.access": {"propagate": True}}}
+LOG_CONFIG = {"handlers": {}, "loggers": {"_granian": {"propagate": True}, "granian.access": {"propagate": True}}}
+"""Passes Granian's log records to the handlers of this process."""
 
 
 def listen(
@@ -107,7 +110,7 @@ def listen(
     *,
     port_is_reserved: bool = False,
 ) -> None:
-    """Serve the application until SIGTERM or SIGINT. Call from the main thread, and call `leave` after it returns.
+    """Serve the application until SIGTERM or SIGINT. Call from the main thread, and call `exit_now` afterwards.
 
     `on_ready` receives the port once the server accepts requests. The event loop that serves requests calls `beat`
     every second as a heartbeat. Set `port_is_reserved` if the parent process has reserved the port; its other API
@@ -115,8 +118,8 @@ def listen(
 
     Raises PortTaken or BadSetting, and Environment if the server stops without a signal.
     """
-    taking = joined if port_is_reserved else reserved
-    with taking(host, port) as address, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    take_port = join_port if port_is_reserved else reserve_port
+    with take_port(host, port) as address, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_listen(app, address, on_ready, beat))
 
 
@@ -159,22 +162,22 @@ def _server(app: Litestar, address: Address) -> Server:
         port=address.port,
         interface=Interfaces.ASGI,
         backlog=BACKLOG,
-        backpressure=REQUESTS,
+        backpressure=MAX_CONCURRENT_REQUESTS,
         websockets=False,
         log_level=LogLevels.error,
-        log_dictconfig=TO_OUR_LOG,
+        log_dictconfig=LOG_CONFIG,
     )
 
 
 async def _beat(beat: Callable[[], None]) -> None:
     while True:
         beat()
-        await asyncio.sleep(CHECKS_EVERY)
+        await asyncio.sleep(HEARTBEAT_SECONDS)
 
 
 async def _report_ready(port: int, on_ready: Callable[[int], None]) -> None:
     """Poll until the port is open, because Granian does not report when it listens. Then call `on_ready`."""
-    async with asyncio.timeout(READY_WITHIN.total_seconds()):
+    async with asyncio.timeout(READY_TIMEOUT.total_seconds()):
         while not is_listening(port):
             await asyncio.sleep(0.01)
     on_ready(port)

@@ -14,10 +14,10 @@ from notifier.flow.inbox.burst_walk import position_of
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.event_log import EventLog, Record
 
-MOST_THREADS = 64
-"""Requests that may wait for one sync of the log. A waiting thread costs almost nothing."""
+MAX_THREADS = 64
+"""Threads of the pool. Most wait for a sync of the log, and a waiting thread costs almost nothing."""
 BURSTS_PER_READ = 500
-"""Bursts per page read, which takes the store a few milliseconds."""
+"""Bursts per read. Such a read takes the store a few milliseconds."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,8 +28,8 @@ class RequestThreads:
 
     __slots__ = ("_pool",)
 
-    def __init__(self, most: int = MOST_THREADS) -> None:
-        self._pool = ThreadPoolExecutor(most, thread_name_prefix="edge")
+    def __init__(self, max_threads: int = MAX_THREADS) -> None:
+        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="edge")
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, partial(call, *args, **kwargs))
@@ -39,15 +39,15 @@ class RequestThreads:
         self._pool.shutdown(cancel_futures=True)
 
 
-CALLS_AT_ONCE = 8
-"""Concurrent calls of one kind. The other threads serve the log, which must not wait for a slow store."""
-WAIT = timedelta(seconds=2)
-"""Longest wait for one of these threads."""
+MAX_CALLS_OF_A_KIND = 8
+"""Maximum concurrent calls of one kind. So threads remain for the log, even if the store blocks all these calls."""
+MAX_THREAD_WAIT = timedelta(seconds=2)
+"""Maximum wait of a call for its turn."""
 
 
-def share_of(threads: Threads, wait: timedelta = WAIT) -> BoundedExecutor:
-    """Return an executor that limits one kind of call to its share of the threads."""
-    return BoundedExecutor(threads=threads, bulkhead=Bulkhead(max_concurrent=CALLS_AT_ONCE, wait=wait))
+def limited_threads(threads: Threads, wait: timedelta = MAX_THREAD_WAIT) -> BoundedExecutor:
+    """Return an executor for one kind of call, which may use only MAX_CALLS_OF_A_KIND of the threads."""
+    return BoundedExecutor(threads=threads, bulkhead=Bulkhead(max_concurrent=MAX_CALLS_OF_A_KIND, wait=wait))
 
 
 # Asynchronous wrappers of blocking ports, for the stages of the read path.
@@ -68,13 +68,13 @@ class ThreadedBursts:
     bursts: RecentBursts
     threads: Threads
 
-    async def opened_since(self, moment: datetime) -> Sequence[Burst]:
-        """Return the bursts opened since `moment`, oldest first. Raises StoreUnavailable."""
-        return await self.threads.run(self._opened_since, moment)
+    async def opened_since(self, since: datetime) -> Sequence[Burst]:
+        """Return the bursts opened since `since`, oldest first. Raises StoreUnavailable."""
+        return await self.threads.run(self._opened_since, since)
 
-    def _opened_since(self, moment: datetime) -> Sequence[Burst]:
+    def _opened_since(self, since: datetime) -> Sequence[Burst]:
         bursts, cursor = list[Burst](), None
-        while page := self.bursts.opened_since(moment, cursor, BURSTS_PER_READ):
+        while page := self.bursts.opened_since(since, cursor, BURSTS_PER_READ):
             bursts += page
             cursor = position_of(page[-1])
         return bursts[::-1]

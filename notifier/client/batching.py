@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from notifier.client.event import EventRefusal, MentionEvent
 
 # Limits of `POST /v1/events`, from docs/http.md.
-MOST_EVENTS = 1_000
-MOST_BYTES = 4 * 1024 * 1024
-"""Size of the body of a batch."""
-LARGEST_EVENT = 64 * 1024
+MAX_BATCH_EVENTS = 1_000
+MAX_BATCH_BYTES = 4 * 1024 * 1024
+MAX_EVENT_BYTES = 64 * 1024
 
-BRACKETS = len("[]") - len(",")
-"""Bytes of a batch besides its events. Each event is counted with a comma, but the last one has none."""
+BATCH_OVERHEAD = len("[]") - len(",")
+"""Bytes of a batch besides its events. Each event is counted with a comma, but the last event has none."""
 
 EVENT_TYPE = "application/cloudevents+json"
 BATCH_TYPE = "application/cloudevents-batch+json"
@@ -20,9 +19,9 @@ BATCH_TYPE = "application/cloudevents-batch+json"
 TOO_LARGE = EventRefusal(
     code="too_large",
     title="The body is larger than this service accepts.",
-    detail=f"The limit of an event is {LARGEST_EVENT} bytes.",
+    detail=f"The limit of an event is {MAX_EVENT_BYTES} bytes.",
 )
-"""Same code and texts as the service's refusal. The service would close the connection amid such an event."""
+"""The client refuses too large events itself, in the words of the service, which would close the connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +32,8 @@ class QueuedEvent:
     content: bytes
 
     @property
-    def too_large(self) -> bool:
-        return len(self.content) > LARGEST_EVENT
+    def is_too_large(self) -> bool:
+        return len(self.content) > MAX_EVENT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class EventBatch:
     events: tuple[QueuedEvent, ...]
 
     @property
-    def kind(self) -> str:
+    def content_type(self) -> str:
         return EVENT_TYPE if len(self.events) == 1 else BATCH_TYPE
 
     @property
@@ -59,16 +58,16 @@ class EventBatch:
 
 
 def batches(events: Iterable[MentionEvent], source: str) -> Iterator[EventBatch]:
-    """Yield as few batches as the limits allow, in order. An event that exceeds the limit gets its own batch."""
+    """Yield the events in order, in as few batches as the limits allow. A too large event gets its own batch."""
     queued: list[QueuedEvent] = []
-    size = BRACKETS
+    size = BATCH_OVERHEAD
     for event in events:
         encoded = QueuedEvent(event=event, content=event.to_json(source))
         added_size = len(encoded.content) + len(",")
-        full = len(queued) == MOST_EVENTS or size + added_size > MOST_BYTES
-        if queued and (full or encoded.too_large or queued[-1].too_large):
+        is_full = len(queued) == MAX_BATCH_EVENTS or size + added_size > MAX_BATCH_BYTES
+        if queued and (is_full or encoded.is_too_large or queued[-1].is_too_large):
             yield EventBatch(tuple(queued))
-            queued, size = [], BRACKETS
+            queued, size = [], BATCH_OVERHEAD
         queued.append(encoded)
         size += added_size
     if queued:

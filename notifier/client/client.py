@@ -17,10 +17,10 @@ from notifier.client.http import HttpConnections, HttpReply, NoResponse, RetryBu
 
 PATH = "/v1/events"
 
-ANSWERS_WITHIN = timedelta(seconds=10)
+REQUEST_TIMEOUT = timedelta(seconds=10)
 """Timeout of one attempt. It is longer than the time after which the service itself gives up on a busy disk."""
-SENT_WITHIN = timedelta(seconds=30)
-"""Deadline of all attempts together."""
+SEND_TIMEOUT = timedelta(seconds=30)
+"""Timeout of all attempts together."""
 
 RETRYABLE_STATUSES = frozenset({408, 429})
 """Statuses that are retried, as is every 5xx: a 500 or 502 leaves open whether the event was stored."""
@@ -34,8 +34,8 @@ class Client:
 
     Retries are idempotent: if an event arrived and only its response was lost, the retry gets a duplicate receipt.
 
-    The client uses `http.client` of the standard library. It needs one POST over persistent connections, and an HTTP
-    library would be a dependency whose version both services have to share.
+    The client uses `http.client` of the standard library, which suffices for one POST over persistent connections. An
+    HTTP library would be a dependency whose version both services have to share.
 
     A client is thread-safe. It cannot be shared with a forked process: create it after the fork. It connects when it
     sends the first event.
@@ -46,11 +46,11 @@ class Client:
     _: KW_ONLY
     source: str = "//tweet-service"
     """CloudEvents `source` of all events. Ids are unique within a source."""
-    answers_within: timedelta = ANSWERS_WITHIN
+    request_timeout: timedelta = REQUEST_TIMEOUT
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     chance: Callable[[], float] = field(default_factory=lambda: random.Random().random)
-    """Returns a random number from 0 to 1. The default does not touch the global generator, which may be seeded."""
+    """Returns a random number from 0 to 1. The default uses its own generator: the global one may be seeded."""
     _connections: HttpConnections = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ class Client:
         text: str = "",
         protected: bool = False,
         id: str | None = None,
-        within: timedelta = SENT_WITHIN,
+        within: timedelta = SEND_TIMEOUT,
     ) -> EventReceipt:
         """Send one event and return its receipt. The `id` defaults to the tweet id. Raises what `send` raises."""
         event = MentionEvent(
@@ -91,47 +91,47 @@ class Client:
         )
         return self.send([event], within=within)[0]
 
-    def send(self, events: Iterable[MentionEvent], *, within: timedelta = SENT_WITHIN) -> Sequence[EventReceipt]:
+    def send(self, events: Iterable[MentionEvent], *, within: timedelta = SEND_TIMEOUT) -> Sequence[EventReceipt]:
         """Send events and return one receipt per event, in the same order. A refused event has a receipt, too.
 
         Raises Unanswered when `within` has passed, AccessDenied if the key is rejected, and NotTheService if another
         server responds. The error holds the receipts received so far and the events without a receipt.
         """
-        requested = tuple(events)
+        all_events = tuple(events)
         budget = RetryBudget(
             deadline=self.clock() + within.total_seconds(), clock=self.clock, sleep=self.sleep, chance=self.chance
         )
         receipts: list[EventReceipt] = []
         try:
-            for batch_receipts in self._answers(deque(batches(requested, self.source)), budget):
+            for batch_receipts in self._send_batches(deque(batches(all_events, self.source)), budget):
                 receipts += batch_receipts
         except ClientError as error:
-            error.receipts, error.events = tuple(receipts), requested[len(receipts) :]
+            error.receipts, error.events = tuple(receipts), all_events[len(receipts) :]
             raise
         return receipts
 
-    def _answers(self, waiting: deque[EventBatch], budget: RetryBudget) -> "Iterable[Sequence[EventReceipt]]":
-        """Yield the receipts of each batch, in the order of the events."""
+    def _send_batches(self, waiting: deque[EventBatch], budget: RetryBudget) -> "Iterable[Sequence[EventReceipt]]":
+        """Send each batch, and yield its receipts, in the order of the events."""
         while waiting:
             batch = waiting.popleft()
-            if batch.events[0].too_large:
+            if batch.events[0].is_too_large:
                 yield [refused(batch.events[0].event.id, TOO_LARGE)]
                 continue
-            reply = self._reply(batch, budget)
+            reply = self._post_with_retries(batch, budget)
             if reply.status in REFUSAL_STATUSES and len(batch.events) > 1:
-                # The refusal describes only the first event. Split the batch until each event has its own answer.
+                # The refusal describes only the first event. Split the batch until each event has its own response.
                 # Splitting also helps if a proxy accepts smaller bodies than the service.
                 waiting.extendleft(reversed(batch.halves()))
             else:
                 yield _receipts(batch, reply)
 
-    def _reply(self, batch: EventBatch, budget: RetryBudget) -> HttpReply:
+    def _post_with_retries(self, batch: EventBatch, budget: RetryBudget) -> HttpReply:
         """Post the batch until the response is not a retryable status, and return that response."""
         body = batch.body
         while True:
             try:
-                within = max(0.001, min(budget.remaining(), self.answers_within.total_seconds()))
-                reply = self._connections.post(PATH, batch.kind, body, within)
+                timeout = max(0.001, min(budget.remaining(), self.request_timeout.total_seconds()))
+                reply = self._connections.post(PATH, batch.content_type, body, timeout)
             except NoResponse as error:
                 budget.pause(f"The last attempt failed: {error}.")
                 continue

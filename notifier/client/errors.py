@@ -20,7 +20,7 @@ class ClientError(Exception):
     """The events could not be sent."""
 
     receipts: "Sequence[EventReceipt]" = ()
-    """Receipts of the events that were answered before the error, in order."""
+    """Receipts that were received before the error, in the order of the events."""
     events: "Sequence[MentionEvent]" = ()
     """Events without a receipt, in order. Some may have arrived. Sending all of them again, unchanged, is safe."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 TYPE = "notifier.tweet.mentioned.v1"
 
-TEXT_KEPT = 1_000
+MAX_TEXT_LENGTH = 1_000
 """Characters of the text that are sent. The service keeps no more, and shows only the beginning."""
 
 
@@ -24,7 +24,7 @@ class MentionEvent:
     id: str
     """Event id. It must be the same for the same tweet, also after a restart. The tweet id is a good choice."""
     at: datetime
-    """Time of the tweet, with its time zone. The time of sending does not work: it differs between retries."""
+    """Time of the tweet, with its time zone. Do not use the time of sending, which differs between retries."""
     tweet: str
     author: str
     mentions: Sequence[str]
@@ -43,8 +43,8 @@ class MentionEvent:
             "tweet": self.tweet,
             "author": self.author,
             "mentions": list(self.mentions),
-            # Some phones send unpaired surrogates. The service would refuse the event for one.
-            "text": self.text[:TEXT_KEPT].encode("utf-8", "replace").decode(),
+            # Some phones send unpaired surrogates, for which the service would refuse the event.
+            "text": self.text[:MAX_TEXT_LENGTH].encode("utf-8", "replace").decode(),
             "protected": self.protected,
         }
         head = {"specversion": "1.0", "type": TYPE, "source": source, "id": self.id, "time": self.at.isoformat()}
@@ -58,7 +58,7 @@ class ReceiptStatus(StrEnum):
     ACCEPTED = "accepted"
     """The event is stored durably: it survives a crash of any process of the service."""
     DUPLICATE = "duplicate"
-    """The event was accepted before, perhaps by an attempt whose response was lost. It is processed once."""
+    """The event was accepted before, perhaps by an attempt whose response was lost. The event is processed once."""
     REFUSED = "refused"
     """The event is invalid. The service never accepts it unchanged."""
     QUARANTINED = "quarantined"

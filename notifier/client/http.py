@@ -29,7 +29,7 @@ class HttpReply:
 
 @dataclass(slots=True)
 class HttpConnections:
-    """Thread-safe pool of persistent connections. Each request uses one exclusively; the first request opens one."""
+    """Thread-safe pool of persistent connections. A request uses a connection alone, and opens one if none is idle."""
 
     url: str
     key: str = field(repr=False)
@@ -41,21 +41,21 @@ class HttpConnections:
         """Validate the URL and the key once, so that no request has to. Raises InvalidClientSetting."""
         try:
             address = urlsplit(self.url)
-            usable = address.scheme in ("http", "https") and address.hostname and address.port != 0
+            is_usable = address.scheme in ("http", "https") and address.hostname and address.port != 0
         except ValueError:
-            usable = False
-        if not usable or not _printable(self.url) or " " in self.url:
+            is_usable = False
+        if not is_usable or not _is_printable(self.url) or " " in self.url:
             raise InvalidClientSetting(f"Invalid address {self.url!r}; write it like https://notifier.example.")
-        if not self.key or not _printable(self.key):
+        if not self.key or not _is_printable(self.key):
             raise InvalidClientSetting("The key is empty or contains invalid characters, such as a line break.")
 
-    def post(self, path: str, kind: str, body: bytes, within: float) -> HttpReply:
-        """Post the body and return the response. `within` is the socket timeout in seconds. Raises NoResponse."""
+    def post(self, path: str, content_type: str, body: bytes, timeout: float) -> HttpReply:
+        """Post the body and return the response. `timeout` is the socket timeout in seconds. Raises NoResponse."""
         if self._idle:
             # The service may have closed the connection while it was idle. Retry at once on a new one.
             with suppress(Stale, IndexError):
-                return self._exchange(self._idle.pop(), path, kind, body, within)
-        return self._exchange(self._new(), path, kind, body, within)
+                return self._exchange(self._idle.pop(), path, content_type, body, timeout)
+        return self._exchange(self._new_connection(), path, content_type, body, timeout)
 
     def close(self) -> None:
         """Close idle connections. The next request opens a new one."""
@@ -63,17 +63,19 @@ class HttpConnections:
             while True:
                 self._idle.pop().close()
 
-    def _new(self) -> HTTPConnection:
+    def _new_connection(self) -> HTTPConnection:
         address = urlsplit(self.url)
-        kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
-        return kind(address.hostname or "", address.port)
+        connection_type = HTTPSConnection if address.scheme == "https" else HTTPConnection
+        return connection_type(address.hostname or "", address.port)
 
-    def _exchange(self, connection: HTTPConnection, path: str, kind: str, body: bytes, within: float) -> HttpReply:
-        connection.timeout = within
+    def _exchange(
+        self, connection: HTTPConnection, path: str, content_type: str, body: bytes, timeout: float
+    ) -> HttpReply:
+        connection.timeout = timeout
         if connection.sock:
-            connection.sock.settimeout(within)
+            connection.sock.settimeout(timeout)
         try:
-            body_sent = self._send_request(connection, path, kind, body)
+            was_body_sent = self._send_request(connection, path, content_type, body)
             response = connection.getresponse()
             retry_after = response.headers.get("Retry-After", "")
             reply = HttpReply(status=response.status, retry_after=retry_after, body=response.read())
@@ -83,16 +85,16 @@ class HttpConnections:
         except (OSError, HTTPException) as error:
             connection.close()
             raise NoResponse(_reason(error)) from error
-        if body_sent:
+        if was_body_sent:
             self._idle.append(connection)
         else:
             connection.close()
         return reply
 
-    def _send_request(self, connection: HTTPConnection, path: str, kind: str, body: bytes) -> bool:
-        """Send the request. Return False if the peer stopped reading: it may refuse a request before the body ends."""
+    def _send_request(self, connection: HTTPConnection, path: str, content_type: str, body: bytes) -> bool:
+        """Send the request. Return False if the peer stopped reading: it may refuse a request early."""
         address = urlsplit(self.url)
-        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": kind, "Accept": "application/json"}
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": content_type, "Accept": "application/json"}
         try:
             connection.request("POST", address.path.rstrip("/") + path, body, headers)
         except (ConnectionResetError, BrokenPipeError):
@@ -102,7 +104,7 @@ class HttpConnections:
         return True
 
 
-def _printable(text: str) -> bool:
+def _is_printable(text: str) -> bool:
     return text.isascii() and text.isprintable() and text == text.strip()
 
 
@@ -112,12 +114,12 @@ def _reason(error: Exception) -> str:
 
 # Retry schedule: exponential backoff with full jitter, up to a deadline.
 
-FIRST_PAUSE = 0.1
-"""Seconds. Upper bound of the first pause; it doubles with each attempt."""
-LONGEST_PAUSE = 10.0
-"""Seconds. The service requests one second when it restarts and ten when its disk is full."""
-MAX_RETRY_AFTER = 30.0
-"""Seconds. Cap on `Retry-After`: a proxy that sends an hour would block the client long after its repair."""
+FIRST_PAUSE_SECONDS = 0.1
+"""Upper bound of the first pause. The bound doubles with each attempt."""
+MAX_PAUSE_SECONDS = 10.0
+"""Upper bound of all pauses. The service requests one second when it restarts, and ten when its disk is full."""
+MAX_RETRY_AFTER_SECONDS = 30.0
+"""Cap on `Retry-After`: a proxy that sends an hour would block the client long after the proxy was repaired."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,15 +137,15 @@ class RetryBudget:
         return self.deadline - self.clock()
 
     def pause(self, reason: str, retry_after: float = 0.0, status: int = 0) -> None:
-        """Sleep before the next attempt, for at least `asked` seconds.
+        """Sleep before the next attempt, for at least `retry_after` seconds.
 
-        Raises Unanswered, with `why` and `status`, if no time would be left for another attempt.
+        Raises Unanswered, with the reason and the status, if no time would be left for another attempt.
         """
-        retry_after = min(retry_after, MAX_RETRY_AFTER)
-        spare = self.remaining() - retry_after
-        if spare < FIRST_PAUSE:
+        retry_after = min(retry_after, MAX_RETRY_AFTER_SECONDS)
+        time_left = self.remaining() - retry_after
+        if time_left < FIRST_PAUSE_SECONDS:
             raise Unanswered(reason, retry_after=retry_after, status=status)
-        jitter = self.chance() * min(spare, LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self.attempts, 16))
+        jitter = self.chance() * min(time_left, MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(self.attempts, 16))
         self.attempts += 1
         self.sleep(retry_after + jitter)
 
@@ -151,11 +153,11 @@ class RetryBudget:
 def retry_after_seconds(header: str) -> float:
     """Parse a `Retry-After` header, a number or a date, into seconds. Return 0 if it is empty or malformed."""
     try:
-        return max(0.0, float(header) if header.isdecimal() else _until(header))
+        return max(0.0, float(header) if header.isdecimal() else _seconds_until(header))
     except (ValueError, TypeError):
         return 0.0
 
 
-def _until(date: str) -> float:
-    moment = parsedate_to_datetime(date)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - datetime.now(UTC).timestamp()
+def _seconds_until(date: str) -> float:
+    time = parsedate_to_datetime(date)
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() - datetime.now(UTC).timestamp()

@@ -10,7 +10,7 @@ from threading import Condition, Thread
 from types import TracebackType
 from typing import Self
 
-from notifier.client.batching import MOST_EVENTS
+from notifier.client.batching import MAX_BATCH_EVENTS
 from notifier.client.client import Client
 from notifier.client.errors import ClientError, Unanswered
 from notifier.client.event import EventReceipt, EventRefusal, MentionEvent, ReceiptStatus
@@ -19,12 +19,12 @@ from notifier.client.quarantine import Quarantine
 LOGGER = logging.getLogger("notifier.client")
 
 SEND_TIMEOUT = timedelta(seconds=30)
-"""Deadline of one send; also the interval of warnings while nothing gets through."""
+"""Timeout of one send, and so the interval of warnings while the service is down."""
 PROBE_TIMEOUT = timedelta(seconds=2)
-"""Deadline of one send during the bisection for a failing event. A full batch takes ten halvings."""
+"""Timeout of one send while the outbox bisects a batch to find a failing event. A full batch takes ten halvings."""
 SERVER_ERROR = 500
-"""The only status that a single event may cause. A 502, a 503 or no response is a failure of the service."""
-CLOSED_WITHIN = timedelta(seconds=5)
+"""Only this status may be caused by a single event. A 502, a 503 or no response is a failure of the service."""
+CLOSE_TIMEOUT = timedelta(seconds=5)
 
 
 def log_refusal(receipt: EventReceipt) -> None:
@@ -55,10 +55,10 @@ class Outbox:
     """Maximum number of events. A typical event takes half a kilobyte."""
     on_receipt: Callable[[EventReceipt], None] = log_refusal
     """Callback for each receipt. It runs in the outbox's thread."""
-    closed_within: timedelta = CLOSED_WITHIN
+    close_timeout: timedelta = CLOSE_TIMEOUT
     """Time to send the events that are still queued when the `with` block ends."""
     quarantine: Quarantine = field(default_factory=Quarantine)
-    """Quarantined events. They survive a restart if it has a path; else they count toward the capacity."""
+    """Quarantined events. With a path they survive a restart; without a path they count toward the capacity."""
     _pending: deque[MentionEvent] = field(default_factory=deque, init=False, repr=False)
     _changed: Condition = field(default_factory=Condition, init=False, repr=False)
     _thread: Thread | None = field(default=None, init=False, repr=False)
@@ -66,14 +66,14 @@ class Outbox:
     """Whether `submit` rejects new events."""
     _is_stopped: bool = field(default=False, init=False)
     """Whether sending has stopped."""
-    _suspects: int = field(default=0, init=False)
-    """Number of events at the head of the queue that contain a failing one; 0 if no event is suspected."""
+    _suspect_count: int = field(default=0, init=False)
+    """Number of events at the head of the queue among which one fails; 0 if no event is suspected."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        if unsent := self.close(self.closed_within):
+        if unsent := self.close(self.close_timeout):
             LOGGER.error("%d events were not sent; the first is %s", len(unsent), unsent[0].id)
 
     def submit(self, event: MentionEvent) -> bool:
@@ -81,7 +81,7 @@ class Outbox:
 
         Return False if the outbox is full or closed; then the caller has to keep the event.
         """
-        event.to_json(self.client.source)  # fail here if it cannot be encoded: the thread would retry it forever
+        event.to_json(self.client.source)  # fail here if the event cannot be encoded: the thread would retry it forever
         with self._changed:
             if self._is_closed or len(self._pending) + len(self._not_durable()) >= self.capacity:
                 return False
@@ -89,7 +89,7 @@ class Outbox:
         return True
 
     def retry_quarantined(self) -> int:
-        """Queue all quarantined events once more and return their number. Includes those of earlier processes.
+        """Queue all quarantined events once more and return their number. Includes events of earlier processes.
 
         An event stays in quarantine until it is answered, so a crash does not lose it.
         """
@@ -134,41 +134,39 @@ class Outbox:
         return () if self.quarantine.is_durable else self.quarantine.events()
 
     def _run(self) -> None:
-        while batch := self._head():
+        while batch := self._next_batch():
             try:
-                alone = len(batch) == 1
-                self._handle_receipts(
-                    self.client.send(batch, within=PROBE_TIMEOUT if self._suspects and not alone else SEND_TIMEOUT)
-                )
+                is_probe = self._suspect_count > 0 and len(batch) > 1
+                self._handle_receipts(self.client.send(batch, within=PROBE_TIMEOUT if is_probe else SEND_TIMEOUT))
             except ClientError as error:
                 self._handle_receipts(error.receipts)
                 if isinstance(error, Unanswered) and error.status == SERVER_ERROR:
-                    self._suspect(error)
+                    self._narrow_suspects(error)
                     self._sleep(error.retry_after)
                     continue
-                self._suspects = 0
+                self._suspect_count = 0
                 LOGGER.warning("%d events are waiting: %s", len(self._pending), error)
-                # An unanswered send has already used its whole deadline, except where `Retry-After` exceeded it.
+                # An unanswered send has used its whole timeout, unless `Retry-After` exceeded the timeout.
                 self._sleep(error.retry_after if isinstance(error, Unanswered) else SEND_TIMEOUT.total_seconds())
             except Exception:
                 LOGGER.exception("%d events are waiting", len(self._pending))
                 self._sleep(SEND_TIMEOUT.total_seconds())
 
-    def _head(self) -> Sequence[MentionEvent]:
+    def _next_batch(self) -> Sequence[MentionEvent]:
         """Wait for events and return the next batch without dequeuing it; empty once sending has stopped.
 
         During a bisection the batch is the first half of the suspects.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._is_stopped or self._pending)
-            count = (self._suspects + 1) // 2 or MOST_EVENTS
+            count = (self._suspect_count + 1) // 2 or MAX_BATCH_EVENTS
             return () if self._is_stopped else tuple(islice(self._pending, count))
 
-    def _suspect(self, error: Unanswered) -> None:
+    def _narrow_suspects(self, error: Unanswered) -> None:
         """Narrow the suspects to the unanswered events. Quarantine a single suspect before it leaves the queue."""
         if len(error.events) > 1:
             LOGGER.warning("%d events are waiting: %s", len(self._pending), error)
-            self._suspects = len(error.events)
+            self._suspect_count = len(error.events)
             return
         [event] = error.events
         try:
@@ -178,7 +176,7 @@ class Outbox:
             return
         refusal = EventRefusal(code="error", title="The service failed on this event every time.", detail=error.detail)
         self._handle_receipts([EventReceipt(id=event.id, status=ReceiptStatus.QUARANTINED, refusal=refusal)])
-        self._suspects = 0
+        self._suspect_count = 0
 
     def _sleep(self, seconds: float) -> None:
         with self._changed:
@@ -192,7 +190,7 @@ class Outbox:
                 LOGGER.exception("receipt callback failed for event %s", receipt.id)
         self._drop_quarantined([receipt.id for receipt in receipts if receipt.status is not ReceiptStatus.QUARANTINED])
         with self._changed:
-            self._suspects = max(0, self._suspects - len(receipts))
+            self._suspect_count = max(0, self._suspect_count - len(receipts))
             for _ in receipts:
                 self._pending.popleft()
             self._changed.notify_all()
@@ -200,5 +198,5 @@ class Outbox:
     def _drop_quarantined(self, ids: Sequence[str]) -> None:
         try:
             self.quarantine.drop(ids)
-        except (OSError, ValueError):  # harmless: sent again, the events are duplicates
+        except (OSError, ValueError):  # harmless: if sent again, the events are duplicates
             LOGGER.exception("can't remove answered events from the quarantine file")

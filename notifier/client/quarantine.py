@@ -36,18 +36,18 @@ class Quarantine:
     def put(self, event: MentionEvent) -> None:
         """Add an event durably. Raises OSError, and then the event is not quarantined."""
         with self._lock:
-            known = self._load()
-            if self.path is not None and event.id not in known:
+            events = self._load()
+            if self.path is not None and event.id not in events:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                _write(self.path, [*known.values(), event])
-            known[event.id] = event
+                _write(self.path, [*events.values(), event])
+            events[event.id] = event
 
     def drop(self, ids: Iterable[str]) -> None:
-        """Remove events that were answered. After a crash before this call they are sent again, which is safe."""
+        """Remove events that were answered. Events that a crash leaves in the file are sent again, which is safe."""
         with self._lock:
-            known, answered = self._load(), set(ids)
-            remaining = {id: event for id, event in known.items() if id not in answered}
-            if len(remaining) == len(known):
+            events, answered = self._load(), set(ids)
+            remaining = {id: event for id, event in events.items() if id not in answered}
+            if len(remaining) == len(events):
                 return
             if self.path is not None:
                 _write(self.path, remaining.values())
@@ -61,7 +61,7 @@ class Quarantine:
 
 
 def _write(path: Path, events: Iterable[MentionEvent]) -> None:
-    """Replace the file atomically. Rewriting it is cheap, and a partly written file would lose an event."""
+    """Replace the file atomically, because a partly written file would lose an event. The file is small."""
     draft = path.with_name(f"{path.name}.draft")
     with draft.open("w", encoding="utf-8") as file:
         file.writelines(_line(event) for event in events)
@@ -70,7 +70,7 @@ def _write(path: Path, events: Iterable[MentionEvent]) -> None:
     draft.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)  # makes the rename durable: else the old file reappears after a power cut
+        os.fsync(folder)  # makes the rename durable: otherwise the old file may reappear after a power failure
     finally:
         os.close(folder)
 
@@ -80,7 +80,7 @@ def _line(event: MentionEvent) -> str:
 
 
 def _read(line: str) -> MentionEvent:
-    """Raises ValueError."""
+    """Decode a line of the file. Raises ValueError."""
     try:
         fields = json.loads(line)
         return MentionEvent(**{**fields, "at": datetime.fromisoformat(fields["at"])})

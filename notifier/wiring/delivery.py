@@ -16,6 +16,7 @@ from notifier.wiring.system import System, build_lane_guards, build_leadership
 
 DISPATCHER_TERM = timedelta(seconds=5)
 RECONCILER_TERM = timedelta(seconds=10)
+"""Terms of the leader leases."""
 
 
 def build_dispatcher(system: System) -> Dispatcher:
@@ -38,7 +39,7 @@ def build_slice_worker(
 ) -> SliceWorker:
     """Build the worker that runs slices of rows and of alerts.
 
-    It calls `alive` while a slice makes progress, and hands the slice back once `stopping` returns True.
+    It calls `on_progress` while a slice makes progress, and hands the slice back once `is_stopping` returns True.
     """
     ports = system.ports
     return SliceWorker(

@@ -1,4 +1,4 @@
-"""Builders of the read path: inbox, gap fetch, audit and ports that announce writes."""
+"""Builders of the read path: inbox, gap fetch, audit, and ports whose writes invalidate caches."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
@@ -21,47 +21,47 @@ from notifier.ports.all_ports import ReadPorts
 
 MEGABYTE = 1_000_000
 VIEWER_SHARE = 0.5
-"""Share of the caches' memory for viewers. The rest is for bursts, which many viewers share."""
+"""Share of the caches' memory for viewers' facts and pages. The rest is for bursts, which many viewers share."""
 
 
-def build_uncached_inbox(reads: ReadPorts, observers: Sequence[OpeningObserver] = ()) -> UncachedInbox:
+def build_uncached_inbox(ports: ReadPorts, observers: Sequence[OpeningObserver] = ()) -> UncachedInbox:
     """Build the inbox without caches, for single pages and for live streams."""
     return UncachedInbox(
-        people=build_versioned_people(reads),
-        timeline=reads.timeline,
-        pull=reads.pull,
-        clock=reads.clock,
+        people=build_versioned_people(ports),
+        timeline=ports.timeline,
+        pull=ports.pull,
+        clock=ports.clock,
         observers=observers,
     )
 
 
 def build_inbox(
-    reads: ReadPorts,
+    ports: ReadPorts,
     *,
     metrics: Metrics,
-    loads: Callable[[], SharedLoads[Any, Any]],
+    new_shared_loads: Callable[[], SharedLoads[Any, Any]],
     deadline: ReadDeadline,
     megabytes: int,
-    share_lookups_within: timedelta | None = None,
+    max_lookup_wait: timedelta | None = None,
     observers: Sequence[OpeningObserver] = (),
     renderer: PageRenderer | None = None,
     renderer_id: bytes = b"",
 ) -> Inbox:
     """Build the inbox with its caches, one per process.
 
-    Each cache shares its loads among concurrent requests, by an object that `loads` returns. With
-    `share_lookups_within` concurrent requests also share their version checks, and an impatient request waits no longer
-    than that.
+    `new_shared_loads` creates the objects by which each cache shares its loads among concurrent requests. If
+    `max_lookup_wait` is set, concurrent requests also share their version checks. A request with a fallback page waits
+    for a shared check at most that long.
     """
     viewer_bytes = int(megabytes * MEGABYTE * VIEWER_SHARE)
     subjects = SubjectCache(
-        timeline=reads.timeline,
-        pull=reads.pull,
-        clock=reads.clock,
+        timeline=ports.timeline,
+        pull=ports.pull,
+        clock=ports.clock,
         metrics=metrics,
-        loads=loads(),
-        subject_loads=loads(),
-        extensions=loads(),
+        loads=new_shared_loads(),
+        subject_loads=new_shared_loads(),
+        extensions=new_shared_loads(),
         max_bytes=megabytes * MEGABYTE - viewer_bytes,
     )
     viewers = ViewerCache(
@@ -71,19 +71,19 @@ def build_inbox(
         remembered_hits=CacheHits(metrics.inbox_cache, "redis"),
     )
     follower = ChangeFollower(
-        changes=reads.burst_changes, subjects=subjects, viewers=viewers, clock=reads.clock, metrics=metrics
+        changes=ports.burst_changes, subjects=subjects, viewers=viewers, clock=ports.clock, metrics=metrics
     )
-    version_check = VersionCheck(versions=reads.versions, follower=follower, metrics=metrics)
-    people = build_versioned_people(reads)
+    version_check = VersionCheck(versions=ports.versions, follower=follower, metrics=metrics)
+    people = build_versioned_people(ports)
     facts = ViewerFacts(
         people=people,
-        versions=reads.versions,
+        versions=ports.versions,
         lookups=version_check
-        if share_lookups_within is None
-        else SharedVersionLookups(lookups=version_check, within=share_lookups_within),
+        if max_lookup_wait is None
+        else SharedVersionLookups(lookups=version_check, max_wait=max_lookup_wait),
         viewers=viewers,
-        clock=reads.clock,
-        nonces=reads.nonces,
+        clock=ports.clock,
+        nonces=ports.nonces,
         metrics=metrics,
     )
     return Inbox(
@@ -93,7 +93,7 @@ def build_inbox(
         viewers=viewers,
         deadline=deadline,
         breaker=StoreBreaker(),
-        clock=reads.clock,
+        clock=ports.clock,
         metrics=metrics,
         observers=observers,
         renderer=renderer,
@@ -101,25 +101,25 @@ def build_inbox(
     )
 
 
-def build_gap_fetch(reads: ReadPorts) -> GapFetch:
+def build_gap_fetch(ports: ReadPorts) -> GapFetch:
     """Build the fetch of bursts that a client missed in one subject."""
-    return GapFetch(people=reads.people, timeline=reads.timeline, clock=reads.clock)
+    return GapFetch(people=ports.people, timeline=ports.timeline, clock=ports.clock)
 
 
-def build_audit(reads: ReadPorts, metrics: Metrics, pause: Callable[[float], Awaitable[object]]) -> Audit:
-    """Build the audit, which recomputes a page from the canonical bursts."""
-    return Audit(people=reads.people, timeline=reads.timeline, metrics=metrics, pause=pause)
+def build_audit(ports: ReadPorts, metrics: Metrics, pause: Callable[[float], Awaitable[object]]) -> Audit:
+    """Build the audit, which recomputes a list and its badge from the canonical bursts."""
+    return Audit(people=ports.people, timeline=ports.timeline, metrics=metrics, pause=pause)
 
 
-def build_versioned_people(reads: ReadPorts) -> VersionedPeople:
-    """Build the port of viewers that notifies all caches of each write."""
-    return VersionedPeople(people=reads.people, invalidation=_build_invalidation(reads))
+def build_versioned_people(ports: ReadPorts) -> VersionedPeople:
+    """Build the `People` port whose writes invalidate the caches of all processes."""
+    return VersionedPeople(people=ports.people, invalidation=_build_invalidation(ports))
 
 
-def build_versioned_preferences(reads: ReadPorts) -> VersionedPreferences:
-    """Build the port of preferences that notifies all caches of each write."""
-    return VersionedPreferences(preferences=reads.preferences, invalidation=_build_invalidation(reads))
+def build_versioned_preferences(ports: ReadPorts) -> VersionedPreferences:
+    """Build the `Preferences` port whose writes invalidate the caches of all processes."""
+    return VersionedPreferences(preferences=ports.preferences, invalidation=_build_invalidation(ports))
 
 
-def _build_invalidation(reads: ReadPorts) -> AsyncInvalidation:
-    return AsyncInvalidation(versions=reads.versions, changes=reads.burst_changes, nonces=reads.nonces)
+def _build_invalidation(ports: ReadPorts) -> AsyncInvalidation:
+    return AsyncInvalidation(versions=ports.versions, changes=ports.burst_changes, nonces=ports.nonces)

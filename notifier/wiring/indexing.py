@@ -1,6 +1,6 @@
 """Builders of the indexers, which keep the bitmaps of followers, accounts, devices and activity.
 
-The `holds` callback of an indexer returns whether the indexer still owns its partition.
+The `owns_records` callback of an indexer returns whether the process still owns the partition of the records.
 """
 
 from collections.abc import Callable

@@ -21,7 +21,7 @@ def build_gateway(system: System) -> Gateway:
 def build_router(system: System) -> Router:
     """Build the router, which splits each event into one mention per account."""
     ports = system.ports
-    sizes = FollowerCountCache(
+    follower_counts = FollowerCountCache(
         sets=ports.sets, heads=ports.heads, clock=ports.clock, threshold=system.settings.threshold
     )
     return Router(
@@ -31,7 +31,7 @@ def build_router(system: System) -> Router:
         erasure=build_erasure(system),
         bursts=ports.bursts,
         token_buckets=ports.token_buckets,
-        follower_counts=sizes,
+        follower_counts=follower_counts,
         metrics=system.metrics,
         cap=system.settings.reach.cap,
     )

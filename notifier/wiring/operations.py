@@ -28,7 +28,7 @@ def build_overview(system: System) -> Overview:
 
 
 def build_preview(system: System, count_lock: AbstractContextManager[object] | None = None) -> Preview:
-    """Build the preview of an event's audience. `turns` limits concurrent counts; None means no limit."""
+    """Build the preview of an event's audience. `count_lock` limits concurrent counts; None means no limit."""
     ports, settings = system.ports, system.settings
     return Preview(
         moderation=build_moderation(system),
@@ -49,7 +49,7 @@ def build_preview(system: System, count_lock: AbstractContextManager[object] | N
 
 
 def build_event_status(system: System, search_lock: AbstractContextManager[object] | None = None) -> EventStatusLookup:
-    """Build the lookup of an event's status. `turns` limits concurrent log scans; None means no limit."""
+    """Build the lookup of an event's status. `search_lock` limits concurrent log scans; None means no limit."""
     ports = system.ports
     return EventStatusLookup(
         bursts=ports.bursts,

@@ -67,7 +67,7 @@ def build_rate_limiters(system: System) -> Mapping[Platform, RateLimiter]:
             provider_rates=ports.provider_rates,
             slowdown=slowdown,
             metrics=system.metrics,
-            limit=terms,
+            limit=provider_limit,
         )
-        for platform, terms in system.settings.push.provider_limits.items()
+        for platform, provider_limit in system.settings.push.provider_limits.items()
     }

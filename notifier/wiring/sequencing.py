@@ -41,7 +41,7 @@ def build_publisher(system: System) -> Publisher:
 
 
 def build_retraction_settlement(system: System) -> RetractionSettlement:
-    """Build the part that recomputes bursts from the mentions that remain after a retraction."""
+    """Build the stage that recomputes bursts from the mentions that remain after a retraction."""
     ports = system.ports
     return RetractionSettlement(
         retractions=ports.retractions,
@@ -64,7 +64,7 @@ def build_retractor(system: System) -> Retractor:
 
 
 def build_erasure(system: System) -> Erasure:
-    """Build the part that erases an author's text and devices."""
+    """Build the stage that erases an author's text and devices."""
     ports = system.ports
     return Erasure(
         retractions=ports.retractions,

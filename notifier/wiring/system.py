@@ -1,4 +1,4 @@
-"""Shared parts of one process, and builders for what all its stages need."""
+"""Shared parts of one process, and builders of parts that several stages need."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,9 +15,10 @@ from notifier.ports.all_ports import Ports
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """Ports, settings and shared parts of one process. Each stage is built by one function of this package.
+    """Ports, settings and shared parts of one process.
 
-    A builder makes a new stage at each call and nothing else: a role builds only the stages that it runs.
+    One function of this package builds each stage. Each call returns a new stage, so a role builds only the stages that
+    it runs.
     """
 
     ports: Ports
@@ -55,5 +56,5 @@ def build_lane_guards(system: System) -> LaneGuards:
 
 
 def build_leadership(system: System, name: str, term: timedelta) -> Leadership:
-    """Build this process's candidacy for the leader lease `name`."""
+    """Build the object by which this process competes for the leader lease `name`."""
     return Leadership(leases=system.ports.leases, name=name, owner=system.owner, term=term)

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from notifier.api.auth.scopes import Scope
-from notifier.api.auth.service_keys import FILE
+from notifier.api.auth.service_keys import SERVICE_KEYS_FILE
 from notifier.cli.commands.key import SCOPES
 from notifier.devkit.check.instance import Instance
 from tests.cli.conftest import Notifier
@@ -23,7 +23,7 @@ def test_key_is_printed_only_once(folder: Path, notifier: Notifier) -> None:
     assert key.startswith("nsk_")
     listing = notifier("key", "list", "--data", str(folder)).stdout
     assert ("tweets" in listing, "events" in listing, key in listing) == (True, True, False)
-    assert key not in (folder / FILE).read_text()
+    assert key not in (folder / SERVICE_KEYS_FILE).read_text()
 
 
 def test_older_of_two_keys_is_removed_by_id(folder: Path, notifier: Notifier) -> None:

@@ -5,23 +5,24 @@ import socket
 
 import pytest
 
-from notifier.api.routes.events import LARGEST_BATCH_BODY
+from notifier.api.routes.events import MAX_BATCH_BYTES as SERVICE_BATCH_BYTES
 from notifier.client import Client, EventReceipt, InvalidClientSetting, MentionEvent, ReceiptStatus
-from notifier.client.batching import LARGEST_EVENT, MOST_BYTES, MOST_EVENTS, batches
-from notifier.client.event import TEXT_KEPT, TYPE
+from notifier.client.batching import MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES, batches
+from notifier.client.event import MAX_TEXT_LENGTH as CLIENT_TEXT_LENGTH
+from notifier.client.event import TYPE
 from notifier.codec import cloudevents
 from notifier.domain.upstream.validation import MAX_TEXT_LENGTH, MENTIONED_TYPE
 from tests.client.scripted_service import Pauses, Request, accepted_response, client_of, event, http_response, serving
 
 
 def test_limits_equal_those_of_the_service() -> None:
-    assert (MOST_EVENTS, MOST_BYTES) == (cloudevents.LARGEST_BATCH, LARGEST_BATCH_BODY)
-    assert (LARGEST_EVENT, TEXT_KEPT, TYPE) == (cloudevents.LARGEST_EVENT, MAX_TEXT_LENGTH, MENTIONED_TYPE)
+    assert (MAX_BATCH_EVENTS, MAX_BATCH_BYTES) == (cloudevents.LARGEST_BATCH, SERVICE_BATCH_BYTES)
+    assert (MAX_EVENT_BYTES, CLIENT_TEXT_LENGTH, TYPE) == (cloudevents.LARGEST_EVENT, MAX_TEXT_LENGTH, MENTIONED_TYPE)
 
 
 def test_single_event_is_no_array() -> None:
     [batch] = batches([event()], "//x")
-    assert batch.kind == "application/cloudevents+json"
+    assert batch.content_type == "application/cloudevents+json"
     assert json.loads(batch.body)["data"]["tweet"] == "t1"
 
 
@@ -36,14 +37,14 @@ def test_batch_has_at_most_4_mib() -> None:
         return event(str(number), mentions=["n" * (size - len(event(str(number), mentions=[""]).to_json("//x")))])
 
     events = [event_of_size(number, 60_000) for number in range(1_000, 1_069)]
-    remaining = MOST_BYTES - len("[]") - len(events) * (60_000 + len(","))
+    remaining = MAX_BATCH_BYTES - len("[]") - len(events) * (60_000 + len(","))
     [batch] = batches([*events, event_of_size(1_069, remaining)], "//x")
-    assert len(batch.body) == MOST_BYTES
+    assert len(batch.body) == MAX_BATCH_BYTES
     assert [len(batch.events) for batch in batches([*events, event_of_size(1_069, remaining + 1)], "//x")] == [69, 1]
 
 
 def test_too_large_event_is_refused_locally_and_the_others_are_sent() -> None:
-    large = event("large", mentions=["n" * LARGEST_EVENT])
+    large = event("large", mentions=["n" * MAX_EVENT_BYTES])
     with serving() as service, client_of(service.url, Pauses()) as client:
         receipts = client.send([event("a"), large, event("b")])
     assert [(receipt.id, receipt.status) for receipt in receipts] == [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from notifier.client import Client, EventReceipt, Outbox, Quarantine, ReceiptStatus
-from notifier.client.batching import MOST_EVENTS
+from notifier.client.batching import MAX_BATCH_EVENTS
 from tests.client.scripted_service import Pauses, Reply, Request, accept, client_of, event, problem, serving
 
 WAIT_LIMIT = timedelta(seconds=20)
@@ -28,23 +28,23 @@ def statuses(receipts: list[EventReceipt]) -> dict[str, ReceiptStatus]:
     return {receipt.id: receipt.status for receipt in receipts}
 
 
-@pytest.mark.parametrize("position", [0, 1, 499, 700, MOST_EVENTS - 1])
+@pytest.mark.parametrize("position", [0, 1, 499, 700, MAX_BATCH_EVENTS - 1])
 def test_bad_event_in_a_full_batch_is_quarantined_and_the_others_sent(position: int, tmp_path: Path) -> None:
     receipts: list[EventReceipt] = []
     bad_id = f"t{position}"
     with serving(*[fail_on(bad_id)] * 10_000) as service, client_of(service.url, Pauses()) as client:
         outbox = Outbox(client, on_receipt=receipts.append, quarantine=Quarantine(tmp_path / "quarantine"))
-        for number in range(MOST_EVENTS + 5):
+        for number in range(MAX_BATCH_EVENTS + 5):
             assert outbox.submit(event(f"t{number}"))
         assert outbox.close(WAIT_LIMIT) == ()
     by_id = statuses(receipts)
-    assert len(receipts) == len(by_id) == MOST_EVENTS + 5
+    assert len(receipts) == len(by_id) == MAX_BATCH_EVENTS + 5
     assert {id for id, status in by_id.items() if status is not ReceiptStatus.ACCEPTED} == {bad_id}
     [receipt] = [receipt for receipt in receipts if receipt.id == bad_id]
     assert (receipt.status, receipt.is_accepted) == (ReceiptStatus.QUARANTINED, False)
     assert "500 error" in str(receipt.refusal)
     sent_ids = [receipt.id for receipt in receipts if receipt.id != bad_id]
-    assert sent_ids == [f"t{number}" for number in range(MOST_EVENTS + 5) if number != position]
+    assert sent_ids == [f"t{number}" for number in range(MAX_BATCH_EVENTS + 5) if number != position]
 
 
 def test_several_bad_events_are_quarantined_in_order() -> None:

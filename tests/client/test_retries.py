@@ -8,7 +8,7 @@ from time import monotonic
 import pytest
 
 from notifier.client import AccessDenied, Client, NotTheService, ReceiptStatus, Unanswered
-from notifier.client.http import LONGEST_PAUSE, MAX_RETRY_AFTER
+from notifier.client.http import MAX_PAUSE_SECONDS, MAX_RETRY_AFTER_SECONDS
 from tests.client.scripted_service import (
     Pauses,
     Reply,
@@ -54,7 +54,7 @@ def test_same_bytes_are_resent_until_they_are_accepted(failure: Reply) -> None:
 def test_silent_service_is_retried_on_another_connection() -> None:
     with (
         serving(stay_silent) as service,
-        client_of(service.url, Pauses(), answers_within=timedelta(seconds=0.3)) as client,
+        client_of(service.url, Pauses(), request_timeout=timedelta(seconds=0.3)) as client,
     ):
         [receipt] = client.send([event()], within=timedelta(hours=1))
     assert receipt.status is ReceiptStatus.ACCEPTED
@@ -101,7 +101,7 @@ def test_pauses_grow_to_a_limit_with_full_jitter() -> None:
             service.script = [respond(503)] * 10
             with client_of(service.url, pauses, chance=chance) as client:
                 client.send([event()], within=timedelta(hours=1))
-    assert longest.slept == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE]
+    assert longest.slept == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, MAX_PAUSE_SECONDS, MAX_PAUSE_SECONDS, MAX_PAUSE_SECONDS]
     assert shortest.slept == [0.0] * 10
 
 
@@ -109,8 +109,8 @@ def test_pauses_grow_to_a_limit_with_full_jitter() -> None:
     ("retry_after", "minimum"),
     [
         ("7", 7.0),
-        ("86400", MAX_RETRY_AFTER),
-        ("Fri, 01 Jan 2999 00:00:00 GMT", MAX_RETRY_AFTER),
+        ("86400", MAX_RETRY_AFTER_SECONDS),
+        ("Fri, 01 Jan 2999 00:00:00 GMT", MAX_RETRY_AFTER_SECONDS),
         ("Fri, 01 Jan 1999 00:00:00 GMT", 0.0),
         ("soon", 0.0),
         ("-3", 0.0),

@@ -24,7 +24,7 @@ from notifier.domain.users.subject_preferences import (
 )
 from notifier.domain.users.user_blocks import UserBlockChange
 from notifier.flow.imports.importer import Import
-from notifier.flow.inbox.preferences import account_record
+from notifier.flow.inbox.preferences import account_preferences_record
 from notifier.flow.indexing.bitmaps import Bitmaps
 from notifier.flow.indexing.graph_indexer import GraphIndexer
 from notifier.metrics import Metrics
@@ -126,7 +126,7 @@ class Graph:
         change = AccountPreferencesChange(
             member=member, at=START + timedelta(seconds=at or len(self.records) + 1), **fields
         )
-        return self._kept(account_record(change))
+        return self._kept(account_preferences_record(change))
 
     def rebuild_account_preferences(self, shard: int) -> Logged:
         """Append an order to rebuild the bitmaps of account-wide preferences of a shard."""

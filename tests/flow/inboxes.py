@@ -50,7 +50,7 @@ def inbox_of(reads: ReadPorts, metrics: Metrics) -> Inbox:
     return build_inbox(
         reads,
         metrics=metrics,
-        loads=DirectLoads,
+        new_shared_loads=DirectLoads,
         deadline=NoDeadline(),
         megabytes=10,
     )

@@ -51,7 +51,7 @@ def test_older_bursts_counted_by_badge_are_read_once(processes: Processes) -> No
     processes.stage.state.pull.wipe()
     subjects = processes.inboxes[0].subjects
     subjects.begin()
-    subjects.run = 2
+    subjects.run_length = 2
     assert processes.open(0).badge == Badge(count=4, more=False)
     before = processes.count("inbox_store_calls")
     processes.stage.pass_time(seconds=61)
@@ -180,7 +180,8 @@ def test_concurrent_opens_load_a_burst_once() -> None:
         inbox.subjects.loads, inbox.subjects.subject_loads = Singleflight(), Singleflight()
         inbox.subjects.timeline = cast(Timeline, Slow(inbox.subjects.timeline))
         inbox = replace(
-            inbox, facts=replace(inbox.facts, lookups=SharedVersionLookups(lookups=inbox.facts.lookups, within=PATIENT))
+            inbox,
+            facts=replace(inbox.facts, lookups=SharedVersionLookups(lookups=inbox.facts.lookups, max_wait=PATIENT)),
         )
         openings = await asyncio.gather(*(inbox.open(KIM) for _ in range(1_000)))
         return [len(opening.page.items) for opening in openings]

@@ -6,7 +6,7 @@ import pytest
 
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.inbox import subject_positions as change_times
-from notifier.flow.inbox.subject_positions import CLOCK_SKEW, MAX_STREAM_DELAY, TICK, ChangeTimes
+from notifier.flow.inbox.subject_positions import CLOCK_SKEW, MAX_STREAM_DELAY, ONE_MILLISECOND, ChangeTimes
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 MARGIN = CLOCK_SKEW + MAX_STREAM_DELAY
@@ -18,41 +18,41 @@ def times() -> ChangeTimes:
     """Followed since noon; nova changed a minute later, in the third turn."""
     change_times_ = ChangeTimes()
     change_times_.begin(1, NOON)
-    change_times_.note(NOVA, 3, NOON + timedelta(minutes=1))
+    change_times_.record_change(NOVA, 3, NOON + timedelta(minutes=1))
     return change_times_
 
 
 def test_page_is_proved_once_the_change_is_older_than_the_clock_skew(times: ChangeTimes) -> None:
     changed = NOON + timedelta(minutes=1)
     assert not times.proves([NOVA], changed + MARGIN)
-    assert times.proves([NOVA], changed + MARGIN + TICK)
+    assert times.proves([NOVA], changed + MARGIN + ONE_MILLISECOND)
     assert times.proves([LYRA], changed)
 
 
 def test_page_from_before_the_feed_was_followed_is_not_proved(times: ChangeTimes) -> None:
     assert not times.proves([LYRA], NOON + MARGIN)
-    assert times.proves([LYRA], NOON + MARGIN + TICK)
+    assert times.proves([LYRA], NOON + MARGIN + ONE_MILLISECOND)
     assert not ChangeTimes().proves([LYRA], NOON)
 
 
 def test_turn_of_the_latest_change_is_compared(times: ChangeTimes) -> None:
-    assert not times.unchanged([NOVA, LYRA], 2)
-    assert times.unchanged([NOVA, LYRA], 3)
+    assert not times.are_unchanged([NOVA, LYRA], 2)
+    assert times.are_unchanged([NOVA, LYRA], 3)
 
 
 def test_evicted_change_proves_nothing_from_before(times: ChangeTimes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_times, "MAX_SUBJECTS", 1)
     forgotten, later = NOON + timedelta(minutes=1), NOON + timedelta(minutes=2)
-    times.note(ORION, 4, later)
+    times.record_change(ORION, 4, later)
     assert not times.proves([NOVA], forgotten + MARGIN)
-    assert times.proves([NOVA], forgotten + MARGIN + TICK)
-    assert not times.unchanged([NOVA], 2)
-    assert times.unchanged([NOVA], 3)
+    assert times.proves([NOVA], forgotten + MARGIN + ONE_MILLISECOND)
+    assert not times.are_unchanged([NOVA], 2)
+    assert times.are_unchanged([NOVA], 3)
 
 
 def test_restarted_feed_forgets_everything(times: ChangeTimes) -> None:
     times.begin(9, NOON + timedelta(minutes=3))
     assert not times.proves([LYRA], NOON + timedelta(minutes=3))
-    assert not times.unchanged([LYRA], 8)
-    assert times.unchanged([LYRA], 9)
-    assert times.unchanged([], 0)
+    assert not times.are_unchanged([LYRA], 8)
+    assert times.are_unchanged([LYRA], 9)
+    assert times.are_unchanged([], 0)

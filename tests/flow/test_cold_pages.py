@@ -10,7 +10,7 @@ import pytest
 from notifier.bounded_executor import Bulkhead, TooManyWaiting
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.burst_walk import position_of
-from notifier.flow.inbox.store_breaker import MAX_COLD_READS, NoDeadline, PageDeadline, cold_pages
+from notifier.flow.inbox.store_breaker import MAX_COLD_READS, NoDeadline, PageDeadline, new_cold_bulkhead
 from tests.flow.inboxes import KIM, both_shown
 from tests.support.simulator.inbox_visits import run_sync
 
@@ -21,7 +21,7 @@ class Pages:
     """Cold pages that block until they are released."""
 
     def __init__(self, cold: Bulkhead | None = None) -> None:
-        self.deadline = PageDeadline(PATIENT, cold or cold_pages())
+        self.deadline = PageDeadline(PATIENT, cold or new_cold_bulkhead())
         self.reading, self.read, self.most_reading = 0, 0, 0
         self.release = asyncio.Event()
 

@@ -14,7 +14,7 @@ from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.digest import MAX_COUNTED_BURSTS, MAX_LISTED_BURSTS, digest_key
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
-from notifier.flow.inbox.digests import digests_by
+from notifier.flow.inbox.digests import read_digests
 from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import DigestItem, Page
 from notifier.ports.inbox import InboxPosition
@@ -220,12 +220,12 @@ def test_digests_of_quiet_days_share_reads() -> None:
         marked.append(digest_key(LEE, (DUE + day * DAY).date()))
     lee.to(24 * 30)
     look = lee.page().view
-    digests_read_singly = [run_sync(digests_by(lee.reads, look, [key])) for key in marked]
+    digests_read_singly = [run_sync(read_digests(lee.reads, look, [key])) for key in marked]
     lee.reads.n = 0
-    assert run_sync(digests_by(lee.reads, look, marked[::-2])) == {
+    assert run_sync(read_digests(lee.reads, look, marked[::-2])) == {
         k: v for digests in digests_read_singly[::-2] for k, v in digests.items()
     }
-    assert run_sync(digests_by(lee.reads, look, marked)) == {
+    assert run_sync(read_digests(lee.reads, look, marked)) == {
         k: v for digests in digests_read_singly for k, v in digests.items()
     }
     # Three reads for quiet, busy and quiet days; four when all days are named, as two of them are busy.

@@ -55,7 +55,7 @@ def test_page_is_current_when_another_viewers_list_shows_a_retraction_first() ->
     world = make_world(mentions=3)
     world.bursts.write([burst_of(BurstKey(OF_LYRA, seq), world.clock) for seq in (4, 5)], [])
     for inbox in world.inboxes:
-        inbox.subjects.run = inbox.subjects.max_positions = 2
+        inbox.subjects.run_length = inbox.subjects.max_positions = 2
     newest, older = BurstKey(OF_NOVA, 3), [str(SECOND), str(FIRST)]
     grown = replace(world.bursts.by_key[newest], version=2, count=2)
     world.bursts.write([grown], [])
@@ -152,7 +152,7 @@ def test_concurrent_followers_read_older_bursts_once() -> None:
     world = make_world(mentions=150)
     users, reads = followers(world, 50), Counter[str]()
     inbox = concurrent(world.inboxes[0])
-    inbox.subjects.run = 64  # fewer than a badge counts
+    inbox.subjects.run_length = 64  # fewer than a badge counts
 
     async def slowly(name: str, args: tuple[Any, ...]) -> None:
         reads[name if name != "before" else f"before {args[1]}"] += 1

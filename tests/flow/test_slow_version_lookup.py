@@ -34,7 +34,7 @@ async def waited(looks: SharedVersionLookups, after: float) -> float:
 
 def test_known_user_waits_at_most_until_the_deadline() -> None:
     async def run() -> list[float]:
-        looks = SharedVersionLookups(lookups=SlowLooks(), within=WITHIN)
+        looks = SharedVersionLookups(lookups=SlowLooks(), max_wait=WITHIN)
         patient = asyncio.ensure_future(looks.look_up((), may_wait=True))
         await asyncio.sleep(0)
         waits = await asyncio.gather(*(waited(looks, after) for after in (0.0, 0.05, 0.5)))

@@ -178,7 +178,7 @@ def test_service_key_opens_only_routes_of_its_scopes(tmp_path: Path, scopes: lis
     backend = MemoryBackend(Settings(data=tmp_path))
     book = ServiceKeyFile.of(backend.system.settings, backend.keys)
     key, stored = new_key("a-service", scopes, book.pepper, backend.clock.now())
-    with book.edited() as keys:
+    with book.edit() as keys:
         keys.append(stored)
     with TestClient(backend.app(), raise_server_exceptions=False) as client:
         edge = Edge(backend, client)

@@ -121,9 +121,13 @@ def test_malformed_alert_lines_are_skipped(tmp_path: Path) -> None:
 
 def test_only_the_last_lines_of_a_long_file_are_read(tmp_path: Path) -> None:
     file = tmp_path / "alerts.ndjson"
-    file.write_bytes(b"x" * 98 + b"\n" + (b"y" * 1_023 + b"\n") * (phones_module.MAX_READ // 1_024))
+    file.write_bytes(b"x" * 98 + b"\n" + (b"y" * 1_023 + b"\n") * (phones_module.MAX_READ_BYTES // 1_024))
     lines, after = lines_after(file, 0)
-    assert (len(lines), set(lines), after) == (phones_module.MAX_READ // 1_024, {b"y" * 1_023}, file.stat().st_size)
+    assert (len(lines), set(lines), after) == (
+        phones_module.MAX_READ_BYTES // 1_024,
+        {b"y" * 1_023},
+        file.stat().st_size,
+    )
     assert lines_after(file, after) == ([], after)
 
 

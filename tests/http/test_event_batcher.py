@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from notifier.api.background.event_intake import (
-    BATCHES_AT_ONCE,
-    LARGEST_BATCH,
+    MAX_BATCH_EVENTS,
+    MAX_CONCURRENT_BATCHES,
     EventBatcher,
     EventIntake,
     IncomingEvent,
@@ -61,7 +61,7 @@ def test_single_event_goes_at_once_and_batches_are_limited() -> None:
         first = await send_events(batcher, 1)
         assert gateway.batches == [1]
         later = [*await send_events(batcher, 1), *await send_events(batcher, 50)]
-        assert len(gateway.batches) == BATCHES_AT_ONCE
+        assert len(gateway.batches) == MAX_CONCURRENT_BATCHES
         gateway.released.set()
         await asyncio.gather(*first, *later)
         assert gateway.batches == [1, 1, 50]
@@ -87,7 +87,7 @@ def test_events_after_refused_ones_are_not_sent_one_by_one() -> None:
         gateway.released.set()
         results = await asyncio.gather(*tasks, return_exceptions=True)
         assert {type(result) for result in results} == {LogUnavailable}
-        assert sum(gateway.batches) <= 1 + BATCHES_AT_ONCE * LARGEST_BATCH
+        assert sum(gateway.batches) <= 1 + MAX_CONCURRENT_BATCHES * MAX_BATCH_EVENTS
 
     asyncio.run(run())
 

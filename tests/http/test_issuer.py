@@ -13,7 +13,7 @@ import pytest
 from litestar.testing import TestClient
 
 from notifier.api.auth.identity import issue_token
-from notifier.api.auth.issuer_keys import FRESH_FOR, KEPT_DURING_OUTAGE, RETRY_AFTER
+from notifier.api.auth.issuer_keys import MAX_KEY_AGE, MIN_FETCH_INTERVAL, OUTAGE_EXTENSION
 from notifier.config import Issuer, Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import UserId
@@ -153,21 +153,21 @@ def test_user_token_reads_no_event_and_service_key_does(api: IssuerApi) -> None:
 
 def test_key_rotation_adds_keys_at_once_and_removes_within_ten_minutes(api: IssuerApi) -> None:
     assert api.status(api.new_token("a")) == 200
-    api.advance(RETRY_AFTER)
+    api.advance(MIN_FETCH_INTERVAL)
     api.issuer.keys = {"c": ed(2)}
     assert api.status(api.new_token("c")) == 200
     api.issuer.keys["a"] = ed()
-    api.advance(RETRY_AFTER)
+    api.advance(MIN_FETCH_INTERVAL)
     assert (api.status(api.new_token("a")), api.issuer.asked) == (200, 3)
     del api.issuer.keys["a"]
-    api.advance(FRESH_FOR + timedelta(seconds=1))
+    api.advance(MAX_KEY_AGE + timedelta(seconds=1))
     stolen = api.issuer.sign(key=ed(), kid="a", exp=NOW + 90_000)
     assert (api.status(stolen), api.status(api.new_token("c"))) == (401, 200)
 
 
 def test_unknown_key_ids_query_the_issuer_once_in_ten_seconds(api: IssuerApi) -> None:
     assert api.status(api.issuer.sign()) == 200
-    api.advance(RETRY_AFTER)
+    api.advance(MIN_FETCH_INTERVAL)
     assert {api.status(api.issuer.sign(f"k{number}", key=ed())) for number in range(30)} == {401}
     assert api.issuer.asked == 2
 
@@ -181,16 +181,16 @@ def test_malformed_token_does_not_query_the_issuer(api: IssuerApi) -> None:
 def test_last_issuer_keys_are_valid_for_an_hour_of_an_outage(api: IssuerApi) -> None:
     assert api.status(api.new_token()) == 200
     api.issuer.broken = "It is down."
-    api.advance(FRESH_FOR + timedelta(seconds=1))
+    api.advance(MAX_KEY_AGE + timedelta(seconds=1))
     assert api.status(api.new_token()) == 200
-    api.advance(KEPT_DURING_OUTAGE - timedelta(seconds=1))
+    api.advance(OUTAGE_EXTENSION - timedelta(seconds=1))
     assert api.status(api.new_token()) == 200
     api.advance(timedelta(seconds=1))
     response = api.edge.client.get("/v1/inbox", headers={"Authorization": f"Bearer {api.new_token()}"})
     assert "It is down." not in str(assert_problem(response, 503, "issuer_unavailable"))
     assert response.headers["retry-after"]
     api.issuer.broken = ""
-    api.advance(RETRY_AFTER)
+    api.advance(MIN_FETCH_INTERVAL)
     assert api.status(api.new_token()) == 200
 
 
@@ -198,7 +198,7 @@ def test_verified_token_is_refused_once_no_key_is_valid(api: IssuerApi) -> None:
     token = api.issuer.sign(exp=NOW + 90_000)
     assert [api.status(token) for _ in range(2)] == [200, 200]
     api.issuer.broken = "It is down."
-    api.advance(FRESH_FOR + KEPT_DURING_OUTAGE + timedelta(seconds=1))
+    api.advance(MAX_KEY_AGE + OUTAGE_EXTENSION + timedelta(seconds=1))
     for path in ("/v1/inbox", "/v1/inbox/unread"):
         response = api.edge.client.get(path, headers={"Authorization": f"Bearer {token}"})
         assert_problem(response, 503, "issuer_unavailable")

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from notifier.api.problems import STATUSES, problem
+from notifier.api.problems import STATUSES, problem_body
 from notifier.api.routes.system import readiness
 from notifier.config import Settings
 from notifier.domain import errors
@@ -183,7 +183,7 @@ def test_openapi_describes_three_content_types_of_events(edge: Edge) -> None:
 
 def test_every_error_has_its_own_status_and_code() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, NotifierError)]
-    problems = [problem(kind()) for kind in kinds]
+    problems = [problem_body(kind()) for kind in kinds]
     assert len({problem_.code for problem_ in problems}) == len(kinds)
     assert {problem_.status for problem_ in problems} <= set(STATUSES.values())
 

@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from notifier.api.background.event_intake import RetractionHiding
-from notifier.api.threads import CALLS_AT_ONCE, RequestThreads, share_of
+from notifier.api.threads import MAX_CALLS_OF_A_KIND, RequestThreads, limited_threads
 from notifier.bounded_executor import Threads
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
@@ -39,21 +39,21 @@ def threads() -> Iterator[Threads]:
 def test_retraction_is_settled_before_the_response(threads: Threads) -> None:
     store = SlowStore()
     store.open.set()
-    asyncio.run(RetractionHiding(hide_all=store.settle, threads=share_of(threads)).hide(RETRACTION))
+    asyncio.run(RetractionHiding(hide_all=store.settle, threads=limited_threads(threads)).hide(RETRACTION))
     assert store.settled == [RETRACTION]
 
 
 def test_response_does_not_wait_for_a_hanging_store(threads: Threads) -> None:
     async def run() -> None:
         store = SlowStore()
-        hiding = RetractionHiding(hide_all=store.settle, threads=share_of(threads, timedelta(milliseconds=10)))
-        tasks = [asyncio.create_task(hiding.hide(RETRACTION)) for _ in range(CALLS_AT_ONCE)]
+        hiding = RetractionHiding(hide_all=store.settle, threads=limited_threads(threads, timedelta(milliseconds=10)))
+        tasks = [asyncio.create_task(hiding.hide(RETRACTION)) for _ in range(MAX_CALLS_OF_A_KIND)]
         await asyncio.sleep(0)
         async with asyncio.timeout(5):
             await hiding.hide(RETRACTION)
         assert not any(task.done() for task in tasks)
         store.open.set()
         await asyncio.gather(*tasks)
-        assert len(store.settled) == CALLS_AT_ONCE
+        assert len(store.settled) == MAX_CALLS_OF_A_KIND
 
     asyncio.run(run())

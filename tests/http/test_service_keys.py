@@ -15,7 +15,14 @@ from litestar.testing import TestClient
 
 from notifier.api.auth.identity import identity_of
 from notifier.api.auth.scopes import Scope
-from notifier.api.auth.service_keys import CHECKS_EVERY, FILE, Keys, ServiceKeyCache, ServiceKeyFile, new_key
+from notifier.api.auth.service_keys import (
+    CHECK_SECONDS,
+    SERVICE_KEYS_FILE,
+    Keys,
+    ServiceKeyCache,
+    ServiceKeyFile,
+    new_key,
+)
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.upstream.validation import (
@@ -51,14 +58,14 @@ class KeyedApi:
     def add(self, name: str, *scopes: Scope) -> str:
         """Add a key that is valid from the next request on."""
         key, stored = new_key(name, scopes, self.book.pepper, START)
-        with self.book.edited() as keys:
+        with self.book.edit() as keys:
             keys.append(stored)
         self.reload_keys()
         return key
 
     def reload_keys(self) -> None:
         """Let every process reload the key file."""
-        self.clock.second += CHECKS_EVERY
+        self.clock.second += CHECK_SECONDS
 
     def post(self, key: str, *events: object, dry_run: bool = False) -> httpx.Response:
         content, kind = (list(events), BATCH) if len(events) > 1 else (events[0], ONE)
@@ -159,7 +166,7 @@ def test_key_rotation_never_leaves_a_service_without_a_key(api: KeyedApi) -> Non
     old = api.add("tweets", Scope.EVENTS)
     new = api.add("tweets", Scope.EVENTS)
     assert [api.post(key, event(key[-4:])).status_code for key in (old, new)] == [202, 202]
-    with api.book.edited() as keys:
+    with api.book.edit() as keys:
         del keys[0]
     assert api.post(old, event("2")).status_code == 202
     api.reload_keys()
@@ -203,30 +210,30 @@ def test_key_file_of_another_system_grants_nothing(api: KeyedApi, tmp_path: Path
     """An attacker who can write the key file, but doesn't have the secret, can create no valid key."""
     other_keys = Keys(secret="another secret that is long enough", service_key="k")
     key, stored = new_key("tweets", list(Scope), ServiceKeyFile.of(Settings(data=tmp_path), other_keys).pepper, START)
-    with api.book.edited() as keys:
+    with api.book.edit() as keys:
         keys.append(stored)
     api.reload_keys()
     assert api.post(key, event()).status_code == 401
 
 
 def test_concurrent_changes_of_the_key_file_are_all_kept(tmp_path: Path) -> None:
-    book = ServiceKeyFile(path=tmp_path / FILE, pepper=b"pepper")
+    book = ServiceKeyFile(path=tmp_path / SERVICE_KEYS_FILE, pepper=b"pepper")
 
     def add(number: int) -> None:
-        with book.edited() as keys:
+        with book.edit() as keys:
             keys.append(new_key(f"service-{number}", [Scope.EVENTS], book.pepper, START)[1])
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(add, range(40)))
     assert {key.name for key in book.read()} == {f"service-{number}" for number in range(40)}
-    assert {path.name for path in tmp_path.iterdir()} == {FILE, f".{FILE}.lock"}
+    assert {path.name for path in tmp_path.iterdir()} == {SERVICE_KEYS_FILE, f".{SERVICE_KEYS_FILE}.lock"}
 
 
 def test_failed_change_leaves_the_key_file_unchanged(tmp_path: Path) -> None:
-    book = ServiceKeyFile(path=tmp_path / FILE, pepper=b"pepper")
+    book = ServiceKeyFile(path=tmp_path / SERVICE_KEYS_FILE, pepper=b"pepper")
 
     def fail() -> None:
-        with book.edited() as keys:
+        with book.edit() as keys:
             keys.append(new_key("a", [Scope.EVENTS], book.pepper, START)[1])
             raise RuntimeError
 

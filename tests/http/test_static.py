@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.api.routes.static import TYPES, static_files
+from notifier.api.routes.static import MEDIA_TYPES, static_files
 from tests.http.problems import assert_problem
 from tests.repo.sources import ROOT
 from tests.support.http_app import Edge
@@ -29,7 +29,7 @@ def test_every_static_file_is_served_with_its_type(edge: Edge) -> None:
     for name, path in expected.items():
         response = edge.client.get(f"/static/{name}")
         assert (response.status_code, response.text.split("\n")) == (200, expected_lines(path))
-        assert response.headers["content-type"] == f"{TYPES[path.suffix]}; charset=utf-8"
+        assert response.headers["content-type"] == f"{MEDIA_TYPES[path.suffix]}; charset=utf-8"
         assert response.headers["x-content-type-options"] == "nosniff"
         assert "default-src 'none'" in response.headers["content-security-policy"]
 

@@ -97,6 +97,6 @@ def test_hanging_overview_read_still_sends_heartbeats() -> None:
 
     async def scenario() -> bytes:
         async with asyncio.timeout(WAIT_LIMIT):
-            return await anext(SharedSnapshots(ScriptedReader(endless_read), silent_for=0.01).events())
+            return await anext(SharedSnapshots(ScriptedReader(endless_read), max_silence=0.01).events())
 
     assert asyncio.run(scenario()) == KEEP_ALIVE

@@ -290,7 +290,7 @@ class ShallowInboxMachine(InboxMachine):
     def __init__(self) -> None:
         super().__init__()
         for inbox in self.world.inboxes:
-            inbox.subjects.run, inbox.subjects.max_positions = 1, 3
+            inbox.subjects.run_length, inbox.subjects.max_positions = 1, 3
 
 
 SETTINGS = settings(

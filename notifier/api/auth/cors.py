@@ -15,7 +15,7 @@ SHARED_PATHS = (
     *("/v1/inbox", "/v1/subjects", "/v1/preferences", "/v1/devices"),
     *("/static/notifier-inbox", "/static/notifier-inbox.js"),
 )
-"""Shared paths, each including its subpaths. Routes for services, operators and the demo are not shared."""
+"""Paths that other origins may use, with all subpaths. Routes for services, operators and the demo are not shared."""
 METHODS = "GET, PUT, PATCH, DELETE"
 ALLOWED_HEADERS = "Authorization, Content-Type, If-None-Match, Last-Event-ID"
 """Request headers of the inbox element that need permission."""
@@ -23,8 +23,8 @@ EXPOSED_HEADERS = "ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Aut
 """Response headers that the inbox element reads and that need permission."""
 PREFLIGHT_MAX_AGE = timedelta(hours=2)
 """How long a browser may cache a preflight response. Chromium accepts no more."""
-VARIES = (b"vary", b"Origin")
-"""Sent even if no access is granted, so that no cache serves one origin's response to another."""
+VARY_HEADER = (b"vary", b"Origin")
+"""Sent even if no access is granted, so that no cache serves one origin's response to another origin."""
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -44,17 +44,17 @@ class CorsMiddleware:
         if granted and scope["method"] == "OPTIONS" and _header(scope, b"access-control-request-method"):
             return await _send_preflight(send, granted)
 
-        async def marked(message: Message) -> None:
+        async def send_with_cors(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *granted, VARIES]
+                message["headers"] = [*message["headers"], *granted, VARY_HEADER]
             await send(message)
 
-        return await self.app(scope, receive, marked)
+        return await self.app(scope, receive, send_with_cors)
 
 
-def origins(app: ASGIApp, setting: str) -> ASGIApp:
-    """Add CORS for the origins in the setting. Return the application unchanged if there are none."""
-    return CorsMiddleware(app, frozenset(setting.split(","))) if setting else app
+def with_cors(app: ASGIApp, origins: str) -> ASGIApp:
+    """Add CORS for the comma-separated origins. Return the application unchanged if there are none."""
+    return CorsMiddleware(app, frozenset(origins.split(","))) if origins else app
 
 
 def is_shared(path: str) -> bool:
@@ -75,7 +75,7 @@ async def _send_preflight(send: Send, granted: Headers) -> None:
         (b"access-control-allow-methods", METHODS.encode()),
         (b"access-control-allow-headers", ALLOWED_HEADERS.encode()),
         (b"access-control-max-age", b"%d" % PREFLIGHT_MAX_AGE.total_seconds()),
-        VARIES,
+        VARY_HEADER,
     ]
     await send({"type": "http.response.start", "status": 204, "headers": headers})
     await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -15,7 +15,7 @@ INSECURE_WARNING = (
     "for development only."
 )
 DEV_TOKEN_LIFETIME = timedelta(days=1)
-"""Lifetime of the credentials of a `User` header. An open stream ends with them."""
+"""Lifetime of the credentials in a `User` header. An open stream ends when they expire."""
 
 DEV_CALLER = Caller(key="insecure-dev", name="of nobody", scopes=frozenset(Scope))
 
@@ -24,7 +24,7 @@ DEV_CALLER = Caller(key="insecure-dev", name="of nobody", scopes=frozenset(Scope
 class InsecureIdentity:
     """Identity for requests from this machine that were not made by a foreign page.
 
-    Requests that carry a key or a token are authenticated with it.
+    A request that carries a key or a token is authenticated by that.
     """
 
     identity: Identity
@@ -33,8 +33,8 @@ class InsecureIdentity:
         """Return user `ada` for the header `User ada`. Raises the same errors as Identity."""
         if (name := _dev_user(authorization)) is None:
             return await self.identity.user(authorization, now)
-        if why := id_problem(name):
-            raise BadToken(f"The user name {why}.")
+        if fault := id_problem(name):
+            raise BadToken(f"The user name {fault}.")
         return TokenHolder(user=UserId(name), ends_at=(now + DEV_TOKEN_LIFETIME).timestamp())
 
     async def service_caller(self, authorization: str | None, now: datetime) -> Caller:

@@ -20,11 +20,11 @@ from notifier.domain.token_bucket import RequestLimit, whole_seconds
 
 READ_METHODS = ("GET", "HEAD")
 ALREADY_METERED = "notifier.prepaid"
-"""Key in the request scope: the result of metering that happened before the routes, and the remaining limit."""
-INBOX = "/v1/inbox"
-"""Requests for the inbox need no warm-up, because they load it themselves."""
+"""Key in the request scope: what `RequestMeter.take` returned, if a middleware has already metered the request."""
+INBOX_PATH = "/v1/inbox"
+"""Path of the inbox. Its requests need no warm-up, because they load the inbox themselves."""
 REMAINING_ALLOWANCE = "left"
-"""Key in the request state: the caller's remaining limit."""
+"""Key in the request state: the caller's remaining allowance."""
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 Guard = Callable[[Connection, BaseRouteHandler], Awaitable[None]]
@@ -52,7 +52,7 @@ def allow_users(container: ApiContainer) -> Guard:
         is_first = not container.identity.has_verified(authorization, now)
         holder = await identity.user(authorization, now)
         _meter(container, connection, _user_limit(container, connection), holder.user)
-        if is_first and not connection.url.path.startswith(INBOX):
+        if is_first and not connection.url.path.startswith(INBOX_PATH):
             container.warm_up.add(holder.user)
         connection.scope["user"], connection.scope["auth"] = holder.user, holder.ends_at
 
@@ -62,8 +62,8 @@ def allow_users(container: ApiContainer) -> Guard:
 async def _identity_for(container: ApiContainer, connection: Connection) -> Identity | InsecureIdentity:
     """Return the identity that authenticates the request.
 
-    The insecure one requires the setting and a request from this machine. It excludes foreign pages, because a page in
-    a local browser can send requests from this machine too.
+    The insecure identity requires the setting and a request from this machine. Foreign pages are excluded, because a
+    page in a local browser sends its requests from this machine, too.
     """
     if container.system.settings.insecure_dev:
         with suppress(Forbidden):
@@ -79,22 +79,22 @@ def _user_limit(container: ApiContainer, connection: Connection) -> RequestLimit
 def _meter(container: ApiContainer, connection: Connection, limit: RequestLimit | None, caller: str) -> None:
     """Count the request against the limit. Raises TooManyRequests.
 
-    The response reports the remaining limit even if the request fails for another reason.
+    The response reports the remaining allowance even if the request fails for another reason.
     """
     if limit is None:
         return
-    granted, left = connection.scope.pop(ALREADY_METERED, None) or container.metering.take(limit, caller)  # type: ignore[misc] # our own key
-    connection.scope["state"][REMAINING_ALLOWANCE] = left
+    granted, allowance = connection.scope.pop(ALREADY_METERED, None) or container.metering.take(limit, caller)  # type: ignore[misc] # our own key
+    connection.scope["state"][REMAINING_ALLOWANCE] = allowance
     if not granted:
         detail = f"The limit is {limit.max_requests} {limit.name} in {whole_seconds(limit.window)} seconds."
-        raise TooManyRequests(detail, left.retry_after)
+        raise TooManyRequests(detail, allowance.retry_after)
 
 
 def allow_loopback_or_services(container: ApiContainer) -> Guard:
     """Allow loopback requests, and services with the metrics scope from elsewhere.
 
-    The Host header must be a loopback name too. Otherwise a foreign page could use DNS rebinding: it points its own
-    name at this machine.
+    The Host header must name a loopback address, too. Otherwise a foreign page in a local browser could use DNS
+    rebinding, that is, point its own host name at this machine.
     """
     only_services = allow_services(container, Scope.METRICS)
 
@@ -120,7 +120,7 @@ async def require_loopback(connection: Connection, _: BaseRouteHandler | None = 
 
 def demo_token(keys: Keys) -> str:
     """Return the token for the buttons of the demo page. The page contains it, so every visitor of the page has it."""
-    return keys.derived("the demo's buttons").hex()[:32]
+    return keys.derive("the demo's buttons").hex()[:32]
 
 
 def allow_demo_visitors(container: ApiContainer) -> Guard:
@@ -129,10 +129,10 @@ def allow_demo_visitors(container: ApiContainer) -> Guard:
     async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
         await require_loopback(connection, handler)
         scheme, _, token = connection.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not compare_digest(token.encode(errors="replace"), wanted):
+        if scheme.lower() != "bearer" or not compare_digest(token.encode(errors="replace"), expected):
             raise BadToken("Use the token that `notifier demo` printed.")
 
-    wanted = demo_token(container.keys).encode()
+    expected = demo_token(container.keys).encode()
     return guard
 
 

@@ -45,33 +45,35 @@ class Identity:
         return False
 
     async def _user(self, token: str, now: datetime) -> TokenHolder:
-        if self._service(token):
+        if self._service_with_key(token):
             raise Forbidden("A service key is for service routes; an inbox needs a user token.")
         return await self.tokens.holder(token, now)
 
     async def service_caller(self, authorization: str | None, now: datetime) -> Caller:
-        """Return the service whose key the header contains, whatever its scopes are.
+        """Return the service whose key the header contains. The route guard checks the scopes.
 
         Raises BadToken, and Forbidden for a user's token.
         """
         token = _bearer(authorization)
-        if caller := self._service(token):
+        if caller := self._service_with_key(token):
             return caller
         try:
             await self.tokens.holder(token, now)
-        except IssuerUnavailable:  # fails closed: the token is certainly not a service key
+        except IssuerUnavailable:  # fails closed: the token may be a user's, but is certainly not a service key
             raise BadToken("The token is not a service key.") from None
         raise Forbidden("A user token is for the user's own inbox; this route needs a service key.")
 
-    def _service(self, token: str) -> Caller | None:
-        return SECRET_FILE_CALLER if _same(token, self.keys.service_key) else self.service_keys.caller(token)
+    def _service_with_key(self, token: str) -> Caller | None:
+        return SECRET_FILE_CALLER if _is_same(token, self.keys.service_key) else self.service_keys.caller(token)
 
 
 def identity_of(settings: Settings, keys: Keys, metrics: Metrics) -> Identity:
     """Build the identity without connecting to the issuer. Raises BadSetting."""
-    doorman = ServiceKeyCache(ServiceKeyFile.of(settings, keys))
+    service_keys = ServiceKeyCache(ServiceKeyFile.of(settings, keys))
     verified = VerifiedTokens(CacheHits(metrics.inbox_cache, "tokens"))
-    return Identity(keys=keys, tokens=token_verifier(settings, keys, metrics), service_keys=doorman, verified=verified)
+    return Identity(
+        keys=keys, tokens=token_verifier(settings, keys, metrics), service_keys=service_keys, verified=verified
+    )
 
 
 def _bearer(authorization: str | None) -> str:
@@ -81,5 +83,5 @@ def _bearer(authorization: str | None) -> str:
     return token.strip()
 
 
-def _same(actual: str, expected: str) -> bool:
+def _is_same(actual: str, expected: str) -> bool:
     return compare_digest(actual.encode(errors="replace"), expected.encode())

@@ -25,7 +25,7 @@ from notifier.domain.errors import IssuerUnavailable
 # Public key formats: a JWK set, a single JWK, or PEM, for two algorithms.
 
 EDDSA, RS256 = "EdDSA", "RS256"
-SHORTEST_RSA = 2048
+MIN_RSA_BITS = 2048
 """Minimum RSA key size in bits, by NIST SP 800-131A."""
 
 
@@ -63,7 +63,7 @@ def public_keys(text: bytes) -> Mapping[str, PublicKey]:
     Raises ValueError if the text is no JWK set or no key is usable.
     """
     try:
-        entries = [entry for raw in msgspec.json.decode(text, type=_JwkSet).keys if (entry := _usable(raw))]
+        entries = [entry for raw in msgspec.json.decode(text, type=_JwkSet).keys if (entry := _usable_key(raw))]
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError("not a JWK set") from error
     if not entries:
@@ -81,7 +81,7 @@ def public_key(text: bytes) -> PublicKey:
         raise ValueError("neither PEM nor a JWK") from error
 
 
-def _usable(raw: msgspec.Raw) -> tuple[str, PublicKey] | None:
+def _usable_key(raw: msgspec.Raw) -> tuple[str, PublicKey] | None:
     try:
         jwk = msgspec.json.decode(raw, type=_Jwk)
         return (jwk.kid, _jwk_key(jwk)) if jwk.kid else None
@@ -104,10 +104,10 @@ def _checked_key(key: object) -> PublicKey:
     match key:
         case Ed25519PublicKey():
             return PublicKey(algorithm=EDDSA, key=key)
-        case RSAPublicKey() if key.key_size >= SHORTEST_RSA:
+        case RSAPublicKey() if key.key_size >= MIN_RSA_BITS:
             return PublicKey(algorithm=RS256, key=key)
         case _:
-            raise ValueError(f"neither Ed25519 nor RSA with at least {SHORTEST_RSA} bits")
+            raise ValueError(f"neither Ed25519 nor RSA with at least {MIN_RSA_BITS} bits")
 
 
 def _bytes(text: str) -> bytes:
@@ -120,16 +120,16 @@ def _number(text: str) -> int:
 
 LOGGER = logging.getLogger("notifier.api")
 
-FRESH_FOR = timedelta(minutes=10)
+MAX_KEY_AGE = timedelta(minutes=10)
 """Maximum age of the keys while the issuer answers: a revoked key is accepted no longer than this."""
-KEPT_DURING_OUTAGE = timedelta(hours=1)
-"""Additional age of the keys during an outage of the issuer.
+OUTAGE_EXTENSION = timedelta(hours=1)
+"""Additional age of the keys while the issuer cannot be reached.
 
 Tokens last for minutes, so no legitimate token signed with the old keys is valid after this time. An attacker who
 blocks the connection to the issuer can keep a stolen key alive for this long at most.
 """
-RETRY_AFTER = timedelta(seconds=10)
-"""Minimum time between two fetches. Attackers can send a thousand tokens a second with unknown `kid` values."""
+MIN_FETCH_INTERVAL = timedelta(seconds=10)
+"""Minimum time between two fetches, however many tokens with unknown `kid` values an attacker sends."""
 
 
 class Keyring(Protocol):
@@ -145,10 +145,10 @@ class Keyring(Protocol):
 class FixedKey:
     """The single key of a file. It has no id, so it verifies tokens with any `kid`."""
 
-    only: PublicKey
+    public_key: PublicKey
 
     async def key(self, _: str) -> PublicKey | None:
-        return self.only
+        return self.public_key
 
 
 @dataclass(slots=True)
@@ -171,21 +171,21 @@ class FetchedKeys:
     refresh_task: "asyncio.Task[None] | None" = None
 
     async def key(self, kid: str) -> PublicKey | None:
-        if kid not in self.keys or self._older_than(FRESH_FOR):
+        if kid not in self.keys or self._older_than(MAX_KEY_AGE):
             await self._refresh(kid)
-        if self._older_than(FRESH_FOR + KEPT_DURING_OUTAGE) or (self.failure and kid not in self.keys):
+        if self._older_than(MAX_KEY_AGE + OUTAGE_EXTENSION) or (self.failure and kid not in self.keys):
             # The client must not see the cause, which may contain internal host names. The log has it.
             raise IssuerUnavailable
         return self.keys.get(kid)
 
     async def _refresh(self, kid: str) -> None:
         if self.refresh_task is None:
-            if self.now() - self.tried_at < RETRY_AFTER.total_seconds():
+            if self.now() - self.tried_at < MIN_FETCH_INTERVAL.total_seconds():
                 return
             self.tried_at = self.now()
             self.refresh_task = asyncio.create_task(self._fetch())
-        # While fetches fail, tokens signed with a known key are accepted without waiting.
-        if not self.failure or kid not in self.keys or self._older_than(FRESH_FOR + KEPT_DURING_OUTAGE):
+        # While fetches fail, do not wait for a token that names a known key.
+        if not self.failure or kid not in self.keys or self._older_than(MAX_KEY_AGE + OUTAGE_EXTENSION):
             await asyncio.shield(self.refresh_task)
 
     async def _fetch(self) -> None:
@@ -194,7 +194,7 @@ class FetchedKeys:
             self.fetched_at = self.now()
             self._log_change("")
         except (IssuerUnavailable, ValueError) as error:
-            # Fails open while the last keys are valid. A response without keys is an error, not a revocation of all.
+            # Fails open while the last keys are valid. A response without keys is an error, and revokes no key.
             self._log_change(error.detail if isinstance(error, IssuerUnavailable) else f"Unusable answer: {error}.")
             if self.on_failure is not None:
                 self.on_failure()
@@ -215,49 +215,49 @@ class FetchedKeys:
 
 # Fetching the issuer's keys: a single GET in a dedicated thread, with limits of time and size.
 
-MAX_KEY_SET = 64 * 1024
+MAX_KEY_SET_BYTES = 64 * 1024
 """Maximum response size in bytes: about thirty RSA keys with their certificates."""
 SOCKET_TIMEOUT = timedelta(seconds=3)
-"""Socket timeout."""
+"""Timeout of each operation of the socket."""
 FETCH_TIMEOUT = timedelta(seconds=5)
 """Timeout of the whole fetch: the longest wait of a request that needs the keys."""
 
 
-def fetching(url: str) -> Callable[[], Awaitable[bytes]]:
+def fetcher(url: str) -> Callable[[], Awaitable[bytes]]:
     """Return a function that fetches the URL in a dedicated thread, which starts with the first call.
 
     A server that sends its response slowly blocks that thread only.
     """
     thread = ThreadPoolExecutor(1, thread_name_prefix="issuer")
 
-    async def ask() -> bytes:
+    async def fetch_with_timeout() -> bytes:
         try:
             async with asyncio.timeout(FETCH_TIMEOUT.total_seconds()):
                 return await asyncio.get_running_loop().run_in_executor(thread, partial(fetch, url))
         except TimeoutError:
             raise IssuerUnavailable(f"{url} did not answer within {FETCH_TIMEOUT.total_seconds():g} s.") from None
 
-    return ask
+    return fetch_with_timeout
 
 
 def fetch(url: str) -> bytes:
-    """Return the body of the response. Raises IssuerUnavailable."""
+    """Fetch the URL, and return the body of the response. Raises IssuerUnavailable."""
     request = Request(url, headers={"Accept": "application/json"})
     try:
         with build_opener(_NoRedirects()).open(request, timeout=SOCKET_TIMEOUT.total_seconds()) as response:
-            body = bytes(response.read(MAX_KEY_SET + 1))
+            body = bytes(response.read(MAX_KEY_SET_BYTES + 1))
     except HTTPError as error:
         with error:
             raise IssuerUnavailable(f"{url} answered {error.code}.") from error
     except (OSError, HTTPException, ValueError) as error:
         raise IssuerUnavailable(f"{url}: {error}.") from error
-    if len(body) > MAX_KEY_SET:
-        raise IssuerUnavailable(f"{url} answered with more than {MAX_KEY_SET} bytes.")
+    if len(body) > MAX_KEY_SET_BYTES:
+        raise IssuerUnavailable(f"{url} answered with more than {MAX_KEY_SET_BYTES} bytes.")
     return body
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Ignores redirects: the configured URL is validated, but a redirect target is not and may use plain HTTP."""
+    """Follows no redirects: the configured URL was validated, but a redirect may lead to plain HTTP."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

@@ -30,6 +30,7 @@ class Caller:
     key: str
     """Id of the service's key."""
     name: str
+    """Name of the service, as error messages show it after `The key`."""
     scopes: frozenset[Scope]
 
     def require(self, *accepted: Scope) -> None:

@@ -21,17 +21,17 @@ from notifier.config import MIN_SECRET_BYTES, Settings
 from notifier.domain.errors import BadSetting, Unwritable
 
 PREFIX = "nsk_"
-"""Lets secret scanners find keys leaked in repositories and logs. User tokens lack it, so they need no hashing."""
+"""Prefix by which secret scanners find leaked keys. A token without the prefix is not hashed and looked up."""
 KEY_BYTES = 32
-NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 HASH_BYTES = 32
-ID_LETTERS = 8
+ID_LENGTH = 8
 """Characters of the hash that form the key's id. With 1,000 keys, the odds of two equal ids are 1 in 10,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceKey:
-    name: Annotated[str, msgspec.Meta(pattern=NAME)]
+    name: Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
     """Name of the service. During a key rotation the service has two keys with this name."""
     scopes: tuple[Scope, ...]
     hash: Annotated[str, msgspec.Meta(pattern=f"^[0-9a-f]{{{2 * HASH_BYTES}}}$")]
@@ -39,7 +39,7 @@ class ServiceKey:
 
     @property
     def id(self) -> str:
-        return self.hash[:ID_LETTERS]
+        return self.hash[:ID_LENGTH]
 
     @property
     def caller(self) -> Caller:
@@ -62,13 +62,13 @@ def key_hash(text: str, pepper: bytes) -> str:
     return blake2b(text.encode(errors="replace"), key=pepper, digest_size=HASH_BYTES).hexdigest()
 
 
-def callers(keys: Sequence[ServiceKey]) -> Mapping[str, Caller]:
+def callers_by_hash(keys: Sequence[ServiceKey]) -> Mapping[str, Caller]:
     """Return the callers by the hash of their key."""
     return {key.hash: key.caller for key in keys}
 
 
 def is_name(text: str) -> bool:
-    return re.fullmatch(NAME, text) is not None
+    return re.fullmatch(NAME_PATTERN, text) is not None
 
 
 # The secret and the main service key: created once per data folder, never shown in logs or errors.
@@ -87,15 +87,15 @@ class Keys:
         if len(self.secret.encode()) < MIN_SECRET_BYTES or not self.service_key:
             raise BadSetting(f"The secret has fewer than {MIN_SECRET_BYTES} bytes, or the service key is missing.")
 
-    def derived(self, purpose: str) -> bytes:
+    def derive(self, purpose: str) -> bytes:
         """Derive a key for one purpose. A value made for one purpose is invalid for any other."""
-        return _derived(self.secret, purpose)
+        return _derive_key(self.secret, purpose)
 
 
 def keys_of(settings: Settings) -> Keys:
     """Return the keys derived from the secret in the settings, or those of the data folder. Raises BadSetting."""
     if settings.secret:
-        return Keys(secret=settings.secret, service_key=_derived(settings.secret, "service").hex())
+        return Keys(secret=settings.secret, service_key=_derive_key(settings.secret, "service").hex())
     return load_or_create(settings.data)
 
 
@@ -132,7 +132,7 @@ def _create(path: Path) -> None:
         draft.unlink()
 
 
-def _derived(secret: str, purpose: str) -> bytes:
+def _derive_key(secret: str, purpose: str) -> bytes:
     return blake2b(purpose.encode(), key=blake2b(secret.encode()).digest(), digest_size=32).digest()
 
 
@@ -140,8 +140,8 @@ def _derived(secret: str, purpose: str) -> bytes:
 
 LOGGER = logging.getLogger("notifier.api")
 
-FILE = "service_keys.json"
-CHECKS_EVERY = 1.0
+SERVICE_KEYS_FILE = "service_keys.json"
+CHECK_SECONDS = 1.0
 """Seconds between two checks of the file: the delay until a removed key is rejected or a new key accepted."""
 
 Signature = tuple[int, int, int]
@@ -159,8 +159,8 @@ class ServiceKeyFile:
 
     @classmethod
     def of(cls, settings: Settings, keys: Keys) -> "ServiceKeyFile":
-        path = Path(settings.service_keys) if settings.service_keys else settings.data / FILE
-        return cls(path=path, pepper=keys.derived("service keys"))
+        path = Path(settings.service_keys) if settings.service_keys else settings.data / SERVICE_KEYS_FILE
+        return cls(path=path, pepper=keys.derive("service keys"))
 
     def read(self) -> Sequence[ServiceKey]:
         """Return the keys of the file; empty if there is no file. Raises BadSetting."""
@@ -172,7 +172,7 @@ class ServiceKeyFile:
             raise BadSetting(f"The service keys in {self.path} can't be read: {error}.") from error
 
     @contextmanager
-    def edited(self) -> Iterator[list[ServiceKey]]:
+    def edit(self) -> Iterator[list[ServiceKey]]:
         """Lock the file, yield the list of its keys for editing, and save the list afterwards.
 
         Concurrent changes wait for each other. Raises BadSetting or Unwritable.
@@ -203,7 +203,7 @@ class ServiceKeyFile:
 
 @dataclass(slots=True)
 class ServiceKeyCache:
-    """Cache of the key file, at most a second old."""
+    """Cache of the key file. It notices a change of the file after at most a second."""
 
     key_file: ServiceKeyFile
     now: Callable[[], float] = monotonic
@@ -212,9 +212,9 @@ class ServiceKeyCache:
     checked_at: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Load the keys. Raises BadSetting: starting with an unreadable key file would reject all of its services."""
+        """Load the keys. Raises BadSetting, because with an unreadable key file the API would reject all services."""
         self.signature, self.checked_at = self._signature(), self.now()
-        self.callers = callers(self.key_file.read())
+        self.callers = callers_by_hash(self.key_file.read())
 
     def caller(self, text: str) -> Caller | None:
         """Return the caller with this key, or None.
@@ -224,7 +224,7 @@ class ServiceKeyCache:
         """
         if not text.startswith(PREFIX):
             return None
-        if self.now() - self.checked_at >= CHECKS_EVERY:
+        if self.now() - self.checked_at >= CHECK_SECONDS:
             self.checked_at = self.now()
             self._refresh()
         return self.callers.get(key_hash(text, self.key_file.pepper))
@@ -235,9 +235,9 @@ class ServiceKeyCache:
             return
         self.signature = signature
         try:
-            self.callers = callers(self.key_file.read())
+            self.callers = callers_by_hash(self.key_file.read())
         except BadSetting as error:
-            # Fails open for the known keys: an editing mistake must not lock out the tweet service.
+            # Fails open for the known keys: a mistake in the file must not lock out all services.
             LOGGER.error("the service keys stay unchanged: %s", error.detail)
 
     def _signature(self) -> Signature | None:

@@ -13,7 +13,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from notifier.api.auth.issuer_keys import FetchedKeys, FixedKey, Keyring, PublicKey, fetching, public_key
+from notifier.api.auth.issuer_keys import FetchedKeys, FixedKey, Keyring, PublicKey, fetcher, public_key
 from notifier.api.auth.service_keys import Keys
 from notifier.config import Issuer, Settings, variable
 from notifier.domain.errors import BadSetting, BadToken
@@ -28,10 +28,10 @@ LEEWAY = timedelta(seconds=30)
 """Tolerated difference between the clocks of the issuer and this service."""
 INVALID_TOKEN = "The token is not from this service."
 
-_LATEST = 2**40
+_MAX_TIMESTAMP = 2**40
 """Largest accepted timestamp in seconds; `datetime` can represent it."""
-_Seconds = Annotated[int, msgspec.Meta(ge=0, le=_LATEST)]
-_Moment = _Seconds | Annotated[float, msgspec.Meta(ge=0, le=_LATEST)]
+_Seconds = Annotated[int, msgspec.Meta(ge=0, le=_MAX_TIMESTAMP)]
+_Timestamp = _Seconds | Annotated[float, msgspec.Meta(ge=0, le=_MAX_TIMESTAMP)]
 """RFC 7519 allows fractions of a second, which some issuers send."""
 
 
@@ -56,7 +56,7 @@ class TokenVerifier(Protocol):
         ...
 
     async def trusts(self, holder: TokenHolder) -> bool:
-        """Return whether the key that signed an earlier token is still valid. Raises IssuerUnavailable."""
+        """Return whether the key that signed the holder's token is still valid. Raises IssuerUnavailable."""
         ...
 
 
@@ -72,9 +72,9 @@ class _IssuedClaims(msgspec.Struct):
     iss: str
     sub: str
     aud: str | list[str]
-    exp: _Moment
-    iat: _Moment = 0
-    nbf: _Moment = 0
+    exp: _Timestamp
+    iat: _Timestamp = 0
+    nbf: _Timestamp = 0
 
 
 Claims = TypeVar("Claims", _OwnClaims, _IssuedClaims)
@@ -93,7 +93,7 @@ class OwnTokens:
         return cls(jwt.PyJWK({"kty": "oct", "k": secret}, algorithm=ALGORITHM))
 
     async def holder(self, token: str, now: datetime) -> TokenHolder:
-        return _checked_holder(_read(token, self.secret, ALGORITHM, _OwnClaims), AUDIENCE, now)
+        return _checked_holder(_verified_claims(token, self.secret, ALGORITHM, _OwnClaims), AUDIENCE, now)
 
     async def trusts(self, holder: TokenHolder) -> bool:
         return True
@@ -110,7 +110,7 @@ class IssuedTokens:
         key = await self.keyring.key(kid)
         if key is None:
             raise BadToken(INVALID_TOKEN)
-        claims = _read(token, key.key, key.algorithm, _IssuedClaims)
+        claims = _verified_claims(token, key.key, key.algorithm, _IssuedClaims)
         if claims.iss != self.name:
             raise BadToken("The token is from another issuer.")
         return replace(_checked_holder(claims, self.audience, now), kid=kid, key=key)
@@ -130,8 +130,8 @@ def token_verifier(settings: Settings, keys: Keys, metrics: Metrics) -> TokenVer
     issuer = settings.issuer
     if not issuer.name:
         return OwnTokens.of(keys)
-    failed = metrics.outages.labels("issuer").inc
-    keyring = FetchedKeys(fetching(issuer.jwks), failed) if issuer.jwks else FixedKey(issuer_key_file_key(issuer))
+    count_outage = metrics.outages.labels("issuer").inc
+    keyring = FetchedKeys(fetcher(issuer.jwks), count_outage) if issuer.jwks else FixedKey(issuer_key_file_key(issuer))
     return IssuedTokens(name=issuer.name, audience=issuer.audience, keyring=keyring)
 
 
@@ -150,7 +150,7 @@ def _kid(token: str) -> str:
         raise BadToken(INVALID_TOKEN) from None
 
 
-def _read(token: str, key: SigningKey, algorithm: str, kind: type[Claims]) -> Claims:
+def _verified_claims(token: str, key: SigningKey, algorithm: str, kind: type[Claims]) -> Claims:
     """Verify the signature only, and return the claims. Raises BadToken.
 
     The caller checks the times with the injected clock, which tests and simulations control.
@@ -163,12 +163,12 @@ def _read(token: str, key: SigningKey, algorithm: str, kind: type[Claims]) -> Cl
 
 
 def _checked_holder(claims: _OwnClaims | _IssuedClaims, audience: str, now: datetime) -> TokenHolder:
-    seconds, leeway = now.timestamp(), LEEWAY.total_seconds()
+    now_seconds, leeway = now.timestamp(), LEEWAY.total_seconds()
     if audience not in ([claims.aud] if isinstance(claims.aud, str) else claims.aud):
         raise BadToken("The token is for another audience.")
-    if claims.exp <= seconds - leeway:
+    if claims.exp <= now_seconds - leeway:
         raise BadToken("The token has expired.")
-    if max(claims.iat, claims.nbf) > seconds + leeway:
+    if max(claims.iat, claims.nbf) > now_seconds + leeway:
         raise BadToken("The token is from the future.")
     if not 0 < len(claims.sub) <= MAX_ID_LENGTH or any(unicodedata.category(c) in ("Cc", "Cs") for c in claims.sub):
         raise BadToken("The token has no valid subject.")
@@ -178,8 +178,8 @@ def _checked_holder(claims: _OwnClaims | _IssuedClaims, audience: str, now: date
 
 # Cache of verified tokens, because a user's next requests send the same token.
 
-MOST_BYTES = 16_000_000
-"""About 20,000 tokens, which last for 15 minutes. The least recently used token is evicted first."""
+MAX_BYTES = 16_000_000
+"""Memory for about 20,000 tokens, which last for 15 minutes. The least recently used token is evicted first."""
 HOLDER_BYTES = 600
 """Memory per token without its text, measured with tracemalloc."""
 
@@ -209,7 +209,7 @@ class VerifiedTokens:
         self._forget(token)
         self._holders[token] = holder
         self.size += HOLDER_BYTES + len(token)
-        while self.size > MOST_BYTES:
+        while self.size > MAX_BYTES:
             self._forget(next(iter(self._holders)))
 
     def _forget(self, token: str) -> None:

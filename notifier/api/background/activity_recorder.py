@@ -13,8 +13,8 @@ from notifier.flow.inbox.page import OpenedInbox
 from notifier.metrics import Metrics
 from notifier.ports.audience import Activity
 
-BATCH_INTERVAL = 5.0
-"""Batch interval in seconds. It is negligible against the resolution of an hour, and saves up to 10,000 round trips."""
+BATCH_SECONDS = 5.0
+"""Seconds between two batches. Activity has a resolution of an hour, and a batch saves up to 10,000 round trips."""
 
 Pause = Callable[[float], Awaitable[object]]
 
@@ -57,12 +57,12 @@ class ActivityRecorder:
 
     async def _send(self) -> None:
         while self.next_batch:
-            await self.pause(BATCH_INTERVAL)
+            await self.pause(BATCH_SECONDS)
             batch, self.next_batch = self.next_batch, defaultdict(set)
             try:
                 for hour, members in batch.items():
                     await self.activity.touch(members, hour)
             except CacheUnavailable:
-                # Fails open: clearing the bitmaps makes the next opening of each member be recorded again.
+                # Fails open: with empty bitmaps, the next opening of each member is recorded again.
                 self.recorded = {}
                 self.metrics.outages.labels("cache").inc()

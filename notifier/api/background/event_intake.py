@@ -8,17 +8,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from notifier.api.threads import share_of
+from notifier.api.threads import limited_threads
 from notifier.bounded_executor import Threads, TooManyWaiting
 from notifier.codec import UpstreamEvent
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.errors import Full, NotifierError, Unavailable
 from notifier.flow.intake.gateway import Gateway, IntakeReceipt
 
-BATCHES_AT_ONCE = 2
-"""Concurrent batches: the next one is prepared while one waits for the disk."""
-LARGEST_BATCH = 200
-"""Events per batch. The last one still waits less than a slow disk takes."""
+MAX_CONCURRENT_BATCHES = 2
+"""Maximum concurrent batches: one is prepared while another waits for the disk."""
+MAX_BATCH_EVENTS = 200
+"""Maximum events per batch. The last event of a batch waits less than one sync of a slow disk takes."""
 
 IncomingEvent = UpstreamEvent | NotifierError
 """An event, or the error that rejects it."""
@@ -28,9 +28,9 @@ WaitingEvent = tuple[IncomingEvent, "asyncio.Future[IntakeReceipt]"]
 
 @dataclass(slots=True, kw_only=True)
 class EventBatcher:
-    """Collects events while earlier ones are appended. One instance per event loop.
+    """Collects events in a batch while earlier batches are appended. One instance per event loop.
 
-    A lone event is appended at once.
+    An event that finds no batch in progress is appended at once.
     """
 
     append_all: AppendEvents
@@ -38,18 +38,21 @@ class EventBatcher:
     running: "set[asyncio.Task[None]]" = field(default_factory=set)
 
     async def append(self, event: IncomingEvent) -> IntakeReceipt:
-        """Append the event to the log. Raises the gateway's errors; then any event of its batch may not be accepted."""
-        answer: asyncio.Future[IntakeReceipt] = asyncio.get_running_loop().create_future()
-        self.waiting.append((event, answer))
-        if len(self.running) < BATCHES_AT_ONCE:
+        """Append the event to the log. Raises the gateway's errors.
+
+        After an error, any event of its batch may or may not be in the log.
+        """
+        receipt: asyncio.Future[IntakeReceipt] = asyncio.get_running_loop().create_future()
+        self.waiting.append((event, receipt))
+        if len(self.running) < MAX_CONCURRENT_BATCHES:
             task = asyncio.create_task(self._run())
             self.running.add(task)
             task.add_done_callback(self.running.discard)
-        return await answer
+        return await receipt
 
     async def _run(self) -> None:
         while self.waiting:
-            batch, self.waiting = self.waiting[:LARGEST_BATCH], self.waiting[LARGEST_BATCH:]
+            batch, self.waiting = self.waiting[:MAX_BATCH_EVENTS], self.waiting[MAX_BATCH_EVENTS:]
             await self._append(batch)
 
     async def _append(self, batch: Sequence[WaitingEvent]) -> None:
@@ -66,16 +69,16 @@ class EventBatcher:
             for single in batch:  # an event that makes the gateway fail must not fail the others
                 await self._append([single])
             return None
-        for (_, answer), receipt in zip(batch, receipts, strict=True):
-            if not answer.done():  # the client has disconnected; its event stays accepted
-                answer.set_result(receipt)
+        for (_, future), receipt in zip(batch, receipts, strict=True):
+            if not future.done():  # otherwise the client has disconnected; its event stays accepted
+                future.set_result(receipt)
         return None
 
 
 def _fail(batch: Sequence[WaitingEvent], error: Exception) -> None:
-    for _, answer in batch:
-        if not answer.done():
-            answer.set_exception(error)
+    for _, future in batch:
+        if not future.done():
+            future.set_exception(error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +88,7 @@ class RetractionHiding:
     hide_all: Callable[[Sequence[Retraction]], object]
     """Blocking function that hides the content of the retractions."""
     threads: Threads
-    """A share of the process's threads."""
+    """The part of the process's threads that hiding may use."""
 
     async def hide(self, retraction: Retraction) -> None:
         """Hide the retracted content, or return without doing so if no thread is free in time."""
@@ -104,17 +107,17 @@ class EventIntake:
 
     def __post_init__(self) -> None:
         self.batcher = EventBatcher(append_all=self._append)
-        self.hiding = RetractionHiding(hide_all=self.gateway.hide, threads=share_of(self.threads))
+        self.hiding = RetractionHiding(hide_all=self.gateway.hide, threads=limited_threads(self.threads))
 
     async def accept(self, event: IncomingEvent) -> IntakeReceipt:
         """Accept a single event. Raises LogUnavailable and Full.
 
         It runs the two steps of `Gateway.accept` separately: hiding everything that an author has written takes about a
-        second, and a mention in the same batch must not wait for that. A crash between the steps has the same effect as
+        second, and mentions of the same batch must not wait for that. A crash between the steps has the same effect as
         in `Gateway.accept`.
         """
         if isinstance(event, NotifierError):
-            # In a batch it would share an outage of the log, and get a 503 that invites a retry.
+            # In a batch, the event would fail together with an unavailable log. The client would get a 503 and retry.
             return self.gateway.refuse(event)
         receipt = await self.batcher.append(event)
         if isinstance(event, Retraction):

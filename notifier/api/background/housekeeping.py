@@ -1,7 +1,7 @@
 """Garbage collector tuning, page latency reports and page audits of an API process.
 
-The collector never traverses cached objects. A full collection with 2,000 cached viewers takes 0.3 s, during which no
-request is answered. Almost no object is part of a cycle: cached objects are freed when they leave their cache.
+Normally the collector does not traverse cached objects: a full collection with 2,000 cached viewers takes 0.3 s, during
+which no request is answered. Almost no object is part of a cycle, so cached objects are freed when they leave a cache.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from notifier.ports.push import InboxLatencyReport
 
 YOUNG_THRESHOLD, MIDDLE_THRESHOLD = 500, 4
 """Objects per young collection, and young collections per middle collection. 2,000 objects take about 3 ms."""
-LOOKS_EVERY = timedelta(minutes=1)
-FULL_COLLECTION_AFTER = 60
-"""Checks between two full collections, which free frozen objects that became cyclic garbage.
+CHECK_INTERVAL = timedelta(minutes=1)
+CHECKS_PER_FULL_COLLECTION = 60
+"""Checks between two full collections. A full collection frees frozen objects that became cyclic garbage.
 
 A full collection runs earlier if the number of frozen objects has doubled since the last one.
 """
@@ -51,9 +51,9 @@ def freeze_survivors(phase: str, info: Mapping[str, int]) -> None:
 def _collect_all(sleep: Callable[[float], None]) -> None:
     checks, frozen = 0, gc.get_freeze_count()
     while True:
-        sleep(LOOKS_EVERY.total_seconds())
+        sleep(CHECK_INTERVAL.total_seconds())
         checks += 1
-        if checks >= FULL_COLLECTION_AFTER or gc.get_freeze_count() > 2 * frozen:
+        if checks >= CHECKS_PER_FULL_COLLECTION or gc.get_freeze_count() > 2 * frozen:
             gc.unfreeze()
             gc.collect()
             checks, frozen = 0, gc.get_freeze_count()
@@ -64,10 +64,10 @@ def _collect_all(sleep: Callable[[float], None]) -> None:
 REPORT_WINDOW = timedelta(seconds=5)
 """How long a page is included in reports, and how long a report is valid."""
 MIN_PAGES = 20
-"""Minimum pages per report. With fewer pages, a single slow one would determine the percentile."""
+"""Minimum pages per report. With fewer pages, a single slow page would determine the percentile."""
 MAX_PAGES = 4_096
-"""Pages kept, the latest ones: about 300 kB, and 0.5 ms of work each second."""
-REPORTED_EVERY = 1.0
+"""Latest pages that are kept: about 300 kB, and 0.5 ms of work each second."""
+REPORT_SECONDS = 1.0
 """Seconds between two reports, while pages are opened."""
 
 
@@ -102,7 +102,7 @@ class PageLatency:
 
     async def _report_all(self) -> None:
         while self.has_unreported:
-            await self.pause(REPORTED_EVERY)
+            await self.pause(REPORT_SECONDS)
             self.has_unreported = False
             while self.pages and self.pages[0][0] <= self.clock.now() - REPORT_WINDOW:
                 self.pages.popleft()
@@ -126,9 +126,9 @@ def p99(durations: list[timedelta]) -> timedelta:
 
 LOGGER = logging.getLogger("notifier.api")
 
-SAMPLED_ONE_IN = 200
-"""Openings per audit. This adds 0.5 % reads. A fault in 1 % of the openings is found within 20,000 openings."""
-AUDIT_INTERVAL = timedelta(seconds=0.25)
+OPENINGS_PER_AUDIT = 200
+"""One audit per so many openings adds 0.5 % reads. A fault in 1 % of the openings is found within 20,000 openings."""
+AUDIT_DELAY = timedelta(seconds=0.25)
 """Delay before an audit. The response is sent by then, and a process runs at most four audits a second."""
 
 
@@ -147,18 +147,18 @@ class PageAuditSampler:
 
     audit: PageAudit
     pause: Pause = asyncio.sleep
-    skipped: int = SAMPLED_ONE_IN
+    skipped: int = OPENINGS_PER_AUDIT
     running: "asyncio.Task[None] | None" = None
 
     def observe(self, opened: OpenedInbox) -> None:
         self.skipped += 1
-        if self.skipped < SAMPLED_ONE_IN or (self.running is not None and not self.running.done()):
+        if self.skipped < OPENINGS_PER_AUDIT or (self.running is not None and not self.running.done()):
             return
         self.skipped = 0
         self.running = asyncio.create_task(self._run(opened))
 
     async def _run(self, opened: OpenedInbox) -> None:
-        await self.pause(AUDIT_INTERVAL.total_seconds())
+        await self.pause(AUDIT_DELAY.total_seconds())
         try:
             await self.audit.compare(opened)
         except Unavailable:  # fails open: a later opening will be audited

@@ -27,10 +27,10 @@ class DeviceRequestLimiter:
 
     registry: DeviceRegistry
     threads: Threads
-    """A share of the process's threads."""
+    """The part of the process's threads that device requests may use."""
 
     async def __call__(self, user: UserId, call: Callable[[DeviceRegistry, Member], T], *, newcomer: bool = False) -> T:
-        """Call `ask` with the device registry and the user's member number.
+        """Call `call` with the device registry and the user's member number.
 
         A `newcomer` without a member number receives one. Raises StoreUnavailable, and the registry's errors.
         """
@@ -42,13 +42,14 @@ class DeviceRequestLimiter:
 
 # Rate limits: requests are counted locally at once, and across all processes through Redis a little later.
 
-QUARTER, HOURS, MINUTE = timedelta(minutes=15), timedelta(hours=3), timedelta(minutes=1)
-REPORTED_EVERY = 1.0
+READS_WINDOW, WRITES_WINDOW, REQUESTS_WINDOW = timedelta(minutes=15), timedelta(hours=3), timedelta(minutes=1)
+"""Windows of the limits."""
+REPORT_SECONDS = 1.0
 """Seconds between two synchronizations with Redis, while there are counts to send."""
-REPORTED_AT = 100
+REPORTS_PER_LIMIT = 100
 """A process reports a caller's requests once they reach 1/100 of the limit, so that rare callers cost no round trip.
 
-A caller can therefore exceed the limit by 1/100 per process, plus its requests within a second.
+A caller can therefore exceed the limit by 1/100 per process, and by the requests of one second.
 """
 MAX_LOCAL_BUCKETS = 20_000
 """Users and keys kept, the most recently active; about 6 MB. An evicted caller starts again with a full bucket.
@@ -59,7 +60,7 @@ The next synchronization corrects that bucket.
 
 @dataclass(slots=True)
 class _LocalBucket:
-    """A caller's local bucket."""
+    """A caller's bucket in this process."""
 
     bucket: TokenBucket
     unreported: int = 0
@@ -76,23 +77,25 @@ class RequestMeter:
     clock: Clock
     metrics: Metrics
     reads: RequestLimit | None
+    """Limit of a user's reads; None means unlimited."""
     writes: RequestLimit | None
+    """Limit of a user's writes; None means unlimited."""
     requests: RequestLimit | None
-    """Limits for the reads and writes of users and the requests of services. None means unlimited."""
+    """Limit of a service's requests; None means unlimited."""
     pause: Pause = asyncio.sleep
     local_buckets: "OrderedDict[tuple[RequestLimit, str], _LocalBucket]" = field(default_factory=OrderedDict)
     unreported: dict[RequestLimit, set[str]] = field(default_factory=lambda: defaultdict(set))
-    settling: "asyncio.Task[None] | None" = None
+    reporting: "asyncio.Task[None] | None" = None
 
     def take(self, limit: RequestLimit, caller: str) -> tuple[bool, RequestAllowance]:
         """Count a request of the caller. Return whether it is allowed, and the remaining allowance."""
-        now, account = self.clock.now(), self._local_bucket(limit, caller)
-        account.bucket = account.bucket.rewound(now).refilled(limit.bucket, now)
-        if granted := account.bucket.has_token:
-            account.bucket = account.bucket.spent()
-            account.unreported += 1
-            self._queue_report(limit, caller, account)
-        return granted, RequestAllowance(limit=limit, bucket=account.bucket)
+        now, local = self.clock.now(), self._local_bucket(limit, caller)
+        local.bucket = local.bucket.rewound(now).refilled(limit.bucket, now)
+        if granted := local.bucket.has_token:
+            local.bucket = local.bucket.spent()
+            local.unreported += 1
+            self._queue_report(limit, caller, local)
+        return granted, RequestAllowance(limit=limit, bucket=local.bucket)
 
     def _local_bucket(self, limit: RequestLimit, caller: str) -> _LocalBucket:
         key = (limit, caller)
@@ -103,31 +106,31 @@ class RequestMeter:
         self.local_buckets.move_to_end(key)
         return self.local_buckets[key]
 
-    def _queue_report(self, limit: RequestLimit, caller: str, account: _LocalBucket) -> None:
-        if account.unreported * REPORTED_AT < limit.max_requests:
+    def _queue_report(self, limit: RequestLimit, caller: str, local: _LocalBucket) -> None:
+        if local.unreported * REPORTS_PER_LIMIT < limit.max_requests:
             return
         self.unreported[limit].add(caller)
-        if self.settling is None or self.settling.done():
-            self.settling = asyncio.create_task(self._report_all())
+        if self.reporting is None or self.reporting.done():
+            self.reporting = asyncio.create_task(self._report_all())
 
     async def _report_all(self) -> None:
         while self.unreported:
-            await self.pause(REPORTED_EVERY)
+            await self.pause(REPORT_SECONDS)
             due, self.unreported = self.unreported, defaultdict(set)
-            for limit, names in due.items():
+            for limit, callers in due.items():
                 await self._report(
                     limit,
                     {
                         caller: self.local_buckets[limit, caller]
-                        for caller in names
+                        for caller in callers
                         if (limit, caller) in self.local_buckets
                     },
                 )
 
-    async def _report(self, limit: RequestLimit, accounts: Mapping[str, _LocalBucket]) -> None:
-        spent = {name: account.unreported for name, account in accounts.items()}
-        for account in accounts.values():
-            account.unreported = 0
+    async def _report(self, limit: RequestLimit, local_buckets: Mapping[str, _LocalBucket]) -> None:
+        spent = {caller: local.unreported for caller, local in local_buckets.items()}
+        for local in local_buckets.values():
+            local.unreported = 0
         try:
             left = await self._spend(spent, limit)
         except CacheUnavailable:
@@ -135,22 +138,22 @@ class RequestMeter:
             # repeated.
             self.metrics.outages.labels("cache").inc()
             return
-        for name, tokens in left.items():
-            account = accounts[name]
-            account.bucket = account.bucket.lowered(tokens - account.unreported)
+        for caller, tokens in left.items():
+            local = local_buckets[caller]
+            local.bucket = local.bucket.lowered(tokens - local.unreported)
 
     async def _spend(self, spent: Mapping[str, int], limit: RequestLimit) -> Mapping[str, float]:
         """Take tokens from the shared buckets. Return the tokens left in each. Raises CacheUnavailable."""
-        counts = {f"{limit.name}:{name}": count for name, count in spent.items()}
+        counts = {f"{limit.name}:{caller}": count for caller, count in spent.items()}
         left = await self.threads.run(self.buckets.spend, counts, limit.bucket)
-        return {name: left[f"{limit.name}:{name}"] for name in spent}
+        return {caller: left[f"{limit.name}:{caller}"] for caller in spent}
 
 
 def request_meter(
     limits: RequestLimits, *, buckets: TokenBuckets, threads: Threads, clock: Clock, metrics: Metrics, pause: Pause
 ) -> RequestMeter:
-    def limit(name: str, most: int, window: timedelta) -> RequestLimit | None:
-        return RequestLimit.per(window, name, most) if most else None
+    def limit(name: str, max_requests: int, window: timedelta) -> RequestLimit | None:
+        return RequestLimit.per(window, name, max_requests) if max_requests else None
 
     return RequestMeter(
         buckets=buckets,
@@ -158,7 +161,7 @@ def request_meter(
         clock=clock,
         metrics=metrics,
         pause=pause,
-        reads=limit("reads", limits.reads, QUARTER),
-        writes=limit("writes", limits.writes, HOURS),
-        requests=limit("requests", limits.requests, MINUTE),
+        reads=limit("reads", limits.reads, READS_WINDOW),
+        writes=limit("writes", limits.writes, WRITES_WINDOW),
+        requests=limit("requests", limits.requests, REQUESTS_WINDOW),
     )

@@ -14,18 +14,18 @@ import msgspec
 from litestar.types import Send
 
 from notifier.api.event_stream import KEEP_ALIVE
-from notifier.api.processes import RoleProcesses, loading
+from notifier.api.processes import RoleProcesses, loading_progress
 from notifier.api.schemas.system import system_body
 from notifier.bounded_executor import Threads
 from notifier.domain.errors import NotifierError, StreamsFull, Unavailable
 from notifier.flow.operations.overview import Overview
 
-SNAPSHOT_EVERY = 1.0
+SNAPSHOT_SECONDS = 1.0
 """Seconds between two snapshots."""
-KEPT_ALIVE_EVERY = 5.0
+MAX_SILENT_SECONDS = 5.0
 """Longest silence in seconds: while a snapshot is slow, watchers receive heartbeats.
 
-The demo page gives up a connection after 8 seconds.
+The demo page gives up a connection that is silent for 8 seconds.
 """
 
 
@@ -50,7 +50,7 @@ class OverviewReader:
         return await self.threads.run(self._read)
 
     def _read(self) -> bytes:
-        return msgspec.json.encode(system_body(self.overview.read(), self.roles, loading(self.data)))
+        return msgspec.json.encode(system_body(self.overview.read(), self.roles, loading_progress(self.data)))
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class SharedSnapshots:
     reader: SnapshotReader
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
     now: Callable[[], float] = monotonic
-    silent_for: float = KEPT_ALIVE_EVERY
+    max_silence: float = MAX_SILENT_SECONDS
     snapshot: bytes = b""
     taken_at: float | None = None
     read_task: "asyncio.Task[bytes] | None" = None
@@ -71,7 +71,7 @@ class SharedSnapshots:
         All callers share the running read. It continues even if every caller is canceled.
         """
         if self.read_task is None:
-            if self.taken_at is not None and self.now() - self.taken_at < SNAPSHOT_EVERY:
+            if self.taken_at is not None and self.now() - self.taken_at < SNAPSHOT_SECONDS:
                 return self.snapshot
             self.read_task = asyncio.create_task(self._read())
         return await asyncio.shield(self.read_task)
@@ -81,7 +81,7 @@ class SharedSnapshots:
         sent: bytes | None = None
         while True:
             try:
-                async with asyncio.timeout(self.silent_for):
+                async with asyncio.timeout(self.max_silence):
                     snapshot = await self.latest()
             except TimeoutError:
                 yield KEEP_ALIVE
@@ -92,7 +92,7 @@ class SharedSnapshots:
                 if snapshot is not sent:
                     sent = snapshot
                     yield b"event: system\ndata: " + snapshot + b"\n\n"
-            await self.pause(SNAPSHOT_EVERY)
+            await self.pause(SNAPSHOT_SECONDS)
 
     async def _read(self) -> bytes:
         try:
@@ -105,11 +105,11 @@ class SharedSnapshots:
 
 # Mutual exclusion of expensive requests.
 
-LOCK_WITHIN = timedelta(milliseconds=50)
+LOCK_TIMEOUT = timedelta(milliseconds=50)
 """Longest wait for the lock.
 
-Searching a log without a backlog takes a few milliseconds, so no request needs to be rejected for that. A longer wait
-would block a thread that event intake needs.
+It is longer than the search of a log without a backlog, so such a search rejects no other request. A longer wait would
+block a thread that event intake needs.
 """
 
 
@@ -123,7 +123,7 @@ class ExclusiveRequests:
 
     def __enter__(self) -> None:
         """Take the lock. Raises Unavailable if it is not free in time."""
-        if not self.lock.acquire(timeout=LOCK_WITHIN.total_seconds()):
+        if not self.lock.acquire(timeout=LOCK_TIMEOUT.total_seconds()):
             raise Unavailable(self.refusal)
 
     def __exit__(self, *_: object) -> None:
@@ -133,8 +133,8 @@ class ExclusiveRequests:
 # Open streams of `/v1/system/stream`.
 
 MAX_STREAMS = 64
-"""Streams per process: enough for a team's screens. Each uses a file descriptor, which the inboxes need too."""
-WRITE_WITHIN = 15.0
+"""Maximum streams per process: enough for a team's screens. File descriptors must remain for the inboxes."""
+WRITE_TIMEOUT_SECONDS = 15.0
 """Write timeout in seconds, as for the inbox stream. A client that does not read is cut off and may reconnect."""
 
 
@@ -143,7 +143,7 @@ class StreamLimit:
     """Limits and counts the open streams of a process."""
 
     max_streams: int = MAX_STREAMS
-    write_timeout: float = WRITE_WITHIN
+    write_timeout: float = WRITE_TIMEOUT_SECONDS
     open_streams: int = 0
 
     def require_room(self) -> None:

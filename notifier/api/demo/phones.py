@@ -22,9 +22,9 @@ from notifier.domain.push.translations import language_of
 from notifier.ports.directory import Directory
 from notifier.ports.push import Devices
 
-ALERTS = "alerts.ndjson"
-MAX_READ = 4 << 20
-"""Bytes read per request: the alerts of about twenty storms. Older lines are skipped."""
+ALERTS_FILE = "alerts.ndjson"
+MAX_READ_BYTES = 4 << 20
+"""Maximum bytes read per request: the alerts of about twenty storms. Older lines are skipped."""
 
 
 class FakeAlertBody(msgspec.Struct):
@@ -41,7 +41,7 @@ class PhoneAlertBody(msgspec.Struct, kw_only=True):
 
     at: datetime
     place: str
-    """Collapse key: a later alert with the same one replaces this alert."""
+    """Collapse key: a later alert with the same `place` replaces this alert."""
     text: str
     language: str
 
@@ -112,12 +112,12 @@ def logged_address(address: Address) -> str:
 def lines_after(file: Path, after: int) -> tuple[Sequence[bytes], int]:
     """Return the complete lines after the offset, and the offset of the next line.
 
-    Reads from the start if the file has become shorter than the offset, and reads at most the last `AT_ONCE` bytes.
+    Reads from the start if the file has become shorter than the offset. Reads at most the last MAX_READ_BYTES bytes.
     """
     try:
         with file.open("rb") as stream:
             size = stream.seek(0, SEEK_END)
-            start = max(after if after <= size else 0, size - MAX_READ)
+            start = max(after if after <= size else 0, size - MAX_READ_BYTES)
             stream.seek(start)
             content = stream.read(size - start)
     except FileNotFoundError:
@@ -131,7 +131,9 @@ def _alerts(lines: Sequence[bytes], devices: Mapping[str, Device]) -> Iterator[t
     for line in lines:
         try:
             alert = decode(line)
-        except msgspec.DecodeError:  # truncated by a killed process, or by the start of this read
+        except (
+            msgspec.DecodeError
+        ):  # cut off: the provider was killed while writing, or this read starts inside the line
             continue
         if device := devices.get(alert.to):
             yield (

@@ -21,9 +21,9 @@ from notifier.api.answers import NO_STORE
 from notifier.api.auth.guards import demo_token, require_json
 from notifier.api.auth.identity import issue_token
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
-from notifier.api.demo.phones import ALERTS, DemoPhones, DemoPhonesBody
+from notifier.api.demo.phones import ALERTS_FILE, DemoPhones, DemoPhonesBody
 from notifier.api.demo.traffic import STARS, STORM_RATE, STORM_SECONDS, DemoTraffic
-from notifier.api.problems import described
+from notifier.api.problems import problem_responses
 from notifier.api.processes import RoleProcesses
 from notifier.api.routes.static import HEADERS, static_files
 from notifier.codec import read_batch
@@ -40,8 +40,8 @@ from notifier.wiring.system import build_leadership
 VISITOR_NAME = "the demo's visitor"
 KINDS = ("vip", "active", "occasional", "away")
 """Kinds of the four demo users, in the order of the setting."""
-TOKENS_LAST = timedelta(hours=1)
-TOKEN_PLACE = b"{{token}}"
+TOKEN_LIFETIME = timedelta(hours=1)
+TOKEN_PLACEHOLDER = b"{{token}}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +62,10 @@ DemoControlsDependency = NamedDependency[SkipValidation[DemoControls]]
 def demo_controls(container: ApiContainer, flush_redis: Callable[[], bool]) -> DemoControls:
     """Build the demo's controls. Nothing is started yet."""
     nonces = container.system.ports.nonces
-    storming = DemoTraffic(
+    traffic = DemoTraffic(
         gateway=_Gateway(container), leases=_ProcessLeases(container), clock=container.clock, nonces=nonces
     )
-    return DemoControls(traffic=storming, roles=container.roles, flush_redis=flush_redis)
+    return DemoControls(traffic=traffic, roles=container.roles, flush_redis=flush_redis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,38 +135,40 @@ class DemoPeopleBody(msgspec.Struct, kw_only=True):
     """Celebrities that a storm can mention. The second is missing until its followers are loaded."""
 
 
-@get("/", media_type="text/html", responses=described(403, 404))
+@get("/", media_type="text/html", responses=problem_responses(403, 404))
 async def page(container: WiredContainer) -> Response[bytes]:
     """Return the demo page, which contains the token for its buttons."""
     file = static_files().get("demo.html")
     if file is None:
         raise NotFound("Unknown page.")
-    content = file.content.replace(TOKEN_PLACE, demo_token(container.keys).encode())
+    content = file.content.replace(TOKEN_PLACEHOLDER, demo_token(container.keys).encode())
     return Response(content, media_type=file.kind, headers={**HEADERS, **NO_STORE})
 
 
-@get("/people", responses=described(401, 403))
+@get("/people", responses=problem_responses(401, 403))
 async def people(container: WiredContainer) -> Response[DemoPeopleBody]:
     """Return the four demo users, each with a token that is valid for an hour, and the celebrities."""
     now = container.clock.now()
     users = [
-        DemoUserBody(kind=kind, user=user, token=issue_token(container.keys, user, now, TOKENS_LAST))
+        DemoUserBody(kind=kind, user=user, token=issue_token(container.keys, user, now, TOKEN_LIFETIME))
         for kind, user in zip(KINDS, _people(container), strict=True)
     ]
     stars = await container.in_thread(_stars, container)
     return Response(DemoPeopleBody(people=users, stars=stars), headers=NO_STORE)
 
 
-@get("/phones", responses=described(400, 401, 403, 503))
+@get("/phones", responses=problem_responses(400, 401, 403, 503))
 async def phones(container: WiredContainer, after: After = 0) -> Response[DemoPhonesBody]:
     """Return the alerts of the four demo users since an earlier request. The page polls every second."""
     ports = container.system.ports
-    reader = DemoPhones(directory=ports.directory, devices=ports.devices, file=container.system.settings.data / ALERTS)
+    reader = DemoPhones(
+        directory=ports.directory, devices=ports.devices, file=container.system.settings.data / ALERTS_FILE
+    )
     body = await container.in_thread(reader, KINDS, _people(container), after)
     return Response(body, headers=NO_STORE)
 
 
-@post("/storm", status_code=202, responses=described(400, 401, 403, 404, 503))
+@post("/storm", status_code=202, responses=problem_responses(400, 401, 403, 404, 503))
 async def storm(
     request: UserRequest, container: WiredContainer, controls: DemoControlsDependency, of: Mentioned = STARS[0]
 ) -> DemoActionBody:
@@ -183,7 +185,7 @@ async def storm(
     )
 
 
-@post("/pause", status_code=200, guards=[require_json], responses=described(400, 401, 403, 415, 503))
+@post("/pause", status_code=200, guards=[require_json], responses=problem_responses(400, 401, 403, 415, 503))
 async def pause(data: JSONBody[PauseBody], request: UserRequest, container: WiredContainer) -> DemoActionBody:
     """Pause tier P2 for a while. Its slices are parked, and resume gradually over half a minute."""
     ports, now = container.system.ports, container.clock.now()
@@ -209,7 +211,7 @@ async def pause(data: JSONBody[PauseBody], request: UserRequest, container: Wire
     )
 
 
-@delete("/pause", status_code=200, responses=described(401, 403, 503))
+@delete("/pause", status_code=200, responses=problem_responses(401, 403, 503))
 async def lift(request: UserRequest, container: WiredContainer) -> DemoActionBody:
     """End every pause of tier P2 now."""
     lifted = await container.in_thread(_lift_pauses, container)
@@ -224,7 +226,7 @@ async def lift(request: UserRequest, container: WiredContainer) -> DemoActionBod
     )
 
 
-@post("/kill", status_code=200, guards=[require_json], responses=described(400, 401, 403, 404, 415))
+@post("/kill", status_code=200, guards=[require_json], responses=problem_responses(400, 401, 403, 404, 415))
 async def kill(
     data: JSONBody[KillBody], request: UserRequest, container: WiredContainer, controls: DemoControlsDependency
 ) -> DemoActionBody:
@@ -245,7 +247,7 @@ async def kill(
     )
 
 
-@post("/empty", status_code=200, responses=described(401, 403, 503))
+@post("/empty", status_code=200, responses=problem_responses(401, 403, 503))
 async def empty(request: UserRequest, container: WiredContainer, controls: DemoControlsDependency) -> DemoActionBody:
     """Flush the Redis that this service started itself."""
     if not await container.in_thread(controls.flush_redis):
@@ -265,9 +267,11 @@ def _people(container: ApiContainer) -> list[UserId]:
 def _stars(container: ApiContainer) -> list[StarBody]:
     """Return the demo's celebrities that are loaded. The directory contains a celebrity only after its followers."""
     ports = container.system.ports
-    known = ports.directory.accounts(STARS)
-    sizes = {star: ports.sets.follower_counts(Subject(Kind.MENTION, star)).total for star in STARS if star in known}
-    return [StarBody(user=star, followers=followers) for star, followers in sizes.items()]
+    loaded = ports.directory.accounts(STARS)
+    follower_counts = {
+        star: ports.sets.follower_counts(Subject(Kind.MENTION, star)).total for star in STARS if star in loaded
+    }
+    return [StarBody(user=star, followers=followers) for star, followers in follower_counts.items()]
 
 
 def _forecast_text(container: ApiContainer, subject: Subject) -> str:
@@ -302,10 +306,10 @@ def _lift_pauses(container: ApiContainer) -> list[str]:
     return [id for id in active if throttles.lift(id, VISITOR_NAME, now)]
 
 
-def _cli_command(container: ApiContainer, verb: str) -> str:
-    """Return a CLI command that uses the command which started this service, because `notifier` may not be on PATH."""
+def _cli_command(container: ApiContainer, command: str) -> str:
+    """Return a CLI command. It begins like the command that started this service: `notifier` may not be on PATH."""
     settings = container.system.settings
-    return f"{settings.command} {verb} --data {shlex.quote(str(settings.data))}"
+    return f"{settings.command} {command} --data {shlex.quote(str(settings.data))}"
 
 
 def _curl(

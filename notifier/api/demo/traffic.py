@@ -1,6 +1,6 @@
 """Generated mentions of the demo: storms on request, and constant background traffic.
 
-Only one of several API processes generates them. Leases in the store decide which one.
+Only one of several API processes generates mentions. Leases in the store decide which process.
 """
 
 import asyncio
@@ -25,15 +25,15 @@ STORM_RATE = 100 * USUAL_RATE
 """Mentions per second of a storm."""
 STORM_SECONDS = 8
 """Seconds of a storm: far below the demo's collapse window, so a storm is one burst even on a slow machine."""
-MENTIONS_IN_A_BATCH = 10
-"""Events per batch of a storm."""
+MENTIONS_PER_BATCH = 10
+"""Mentions in each batch of a storm."""
 STORM_LEASE, TRICKLE_LEASE = "demo-storm", "demo-trickle"
 TRICKLE_TERM = timedelta(seconds=5)
 """Longest interruption of the background traffic after its process was killed. Then another process takes over."""
 
 AUTHORS = ("ada", "bob", "chen", "dana", "emre", "fay", "goran", "hana", "ines", "jun", "kofi", "lena", "milo", "noor")
 TEXTS = ("have you seen this, @{}?", "@{} did it again", "what a night, @{}!", "@{} on stage now", "thank you, @{}")
-NEIGHBOURS = (UserId("u3"), UserId("u5"), UserId("u8"))
+TRICKLE_ACCOUNTS = (UserId("u3"), UserId("u5"), UserId("u8"))
 """Accounts mentioned by the background traffic. They have no followers, so each mention adds only their own row."""
 
 
@@ -66,9 +66,9 @@ class DemoTraffic:
         """Start a storm. Return False if one is running in any process. Raises StoreUnavailable or Full."""
         # Check again after taking the lease, because two concurrent requests of this process share the same lease.
         if (
-            self._holds_storm_lease()
+            self._is_storm_running()
             or not await self.leases.hold(STORM_LEASE, timedelta(seconds=STORM_SECONDS))
-            or self._holds_storm_lease()
+            or self._is_storm_running()
         ):
             return False
         self.storm_task = asyncio.create_task(self._send_storm(star, STORM_RATE * STORM_SECONDS))
@@ -83,18 +83,18 @@ class DemoTraffic:
             if task is not None:
                 task.cancel()
 
-    def _holds_storm_lease(self) -> bool:
+    def _is_storm_running(self) -> bool:
         return self.storm_task is not None and not self.storm_task.done()
 
     async def _send_storm(self, star: UserId, mentions: int) -> None:
         """Send the mentions of a storm. It ends on time, with fewer mentions if the gateway is slow."""
         ends_at = self.clock.now() + timedelta(seconds=STORM_SECONDS)
         await self._send([star], author=self.chance.choice(AUTHORS))
-        for _ in range(mentions // MENTIONS_IN_A_BATCH):
+        for _ in range(mentions // MENTIONS_PER_BATCH):
             if self.clock.now() >= ends_at:
                 return
-            await self._send([star] * MENTIONS_IN_A_BATCH)
-            await self.pause(MENTIONS_IN_A_BATCH / STORM_RATE)
+            await self._send([star] * MENTIONS_PER_BATCH)
+            await self.pause(MENTIONS_PER_BATCH / STORM_RATE)
 
     async def _send_trickle(self) -> None:
         async for account in self._trickle_accounts():
@@ -110,7 +110,7 @@ class DemoTraffic:
     async def _trickle_accounts(self) -> AsyncIterator[UserId]:
         while True:
             await self.pause(1 / USUAL_RATE)
-            yield self.chance.choice(NEIGHBOURS)
+            yield self.chance.choice(TRICKLE_ACCOUNTS)
 
     async def _send(self, mentioned: Sequence[str], author: str | None = None) -> None:
         body = mention_batch(mentioned, author=author, now=self.clock.now(), new_id=self.nonces.new, chance=self.chance)
@@ -128,14 +128,16 @@ def mention_batch(
 ) -> Sequence[object]:
     """Return a batch of CloudEvents in the tweet service's format, one per mentioned account.
 
-    All have the given author, or else random authors.
+    All events have the given author. Without an author, each event has a random author.
     """
-    rng = chance or random.Random()
-    return [_event(account, author or _random_author(rng), rng.choice(TEXTS), now, new_id()) for account in mentioned]
+    chance = chance or random.Random()
+    return [
+        _event(account, author or _random_author(chance), chance.choice(TEXTS), now, new_id()) for account in mentioned
+    ]
 
 
 def _random_author(chance: random.Random) -> str:
-    """Return one of about 14,000 authors. Mentions by an author who mentions a celebrity too often send no alerts."""
+    """Return one of about 14,000 authors: an author who mentions a celebrity too often causes no more alerts."""
     return f"{chance.choice(AUTHORS)}{chance.randrange(1000) or ''}"
 
 

@@ -12,11 +12,11 @@ from litestar.params import FromPath, JSONBody
 from notifier.api.answers import PRIVATE
 from notifier.api.auth.guards import require_json
 from notifier.api.container import UserRequest, WiredContainer
-from notifier.api.problems import described
+from notifier.api.problems import problem_responses
 from notifier.config import PushSettings
 from notifier.domain.errors import BadDevice, NotFound
 from notifier.domain.ids import Platform
-from notifier.domain.push import device_address as forms
+from notifier.domain.push import device_address
 from notifier.domain.push.device import (
     Address,
     AppleToken,
@@ -28,10 +28,10 @@ from notifier.domain.push.device import (
 )
 from notifier.domain.users.quiet_hours import UTC_ZONE
 
-LARGEST_BODY = 8 * 1024
+MAX_BODY_BYTES = 8 * 1024
 """Enough for a registration with the longest endpoint or token."""
-SHOWN_LETTERS = 4
-"""Characters of an address that are shown: enough for its owner to recognize it, too few to use it."""
+SHOWN_CHARACTERS = 4
+"""Characters of an address that are shown: enough for its owner to recognize the device, too few to send to it."""
 
 _ID = re.compile(r"[0-9a-f]{32}")
 
@@ -96,13 +96,13 @@ class DevicesBody(msgspec.Struct, kw_only=True):
     devices: list[DeviceBody]
 
 
-@get("/", responses=described(401, 403, 404, 429, 503))
+@get("/", responses=problem_responses(401, 403, 404, 429, 503))
 async def devices(request: UserRequest, container: WiredContainer) -> Response[DevicesBody]:
     """List the user's devices, most recently registered first.
 
     Tokens and endpoints are not returned, except for their last four characters.
     """
-    registered = await container.device_requests(request.user, lambda book, member: book.list_devices(member))
+    registered = await container.device_requests(request.user, lambda registry, member: registry.list_devices(member))
     return Response(DevicesBody(devices=[device_body(device) for device in registered]), headers=PRIVATE)
 
 
@@ -111,8 +111,8 @@ async def devices(request: UserRequest, container: WiredContainer) -> Response[D
     http_method=[HttpMethod.PUT, HttpMethod.POST],
     guards=[require_json],
     status_code=200,
-    request_max_body_size=LARGEST_BODY,
-    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
+    request_max_body_size=MAX_BODY_BYTES,
+    responses=problem_responses(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def register(
     request: UserRequest, container: WiredContainer, data: JSONBody[Registration]
@@ -121,22 +121,24 @@ async def register(
 
     The device then belongs to this user alone: an earlier registration by another user ends.
     """
-    address, replaced = address_of(data, container.system.settings.push), _replaced(data)
-    locale, zone = forms.locale(data.locale), forms.time_zone(data.time_zone)
+    address, replaced_token = address_of(data, container.system.settings.push), _replaced_token(data)
+    locale, zone = device_address.locale(data.locale), device_address.time_zone(data.time_zone)
     device = await container.device_requests(
         request.user,
-        lambda book, member: book.register(member, address, locale=locale, time_zone=zone, replaces=replaced),
+        lambda registry, member: registry.register(
+            member, address, locale=locale, time_zone=zone, replaces=replaced_token
+        ),
         newcomer=True,
     )
     return Response(device_body(device), headers=PRIVATE)
 
 
-@delete("/{id:str}", responses=described(400, 401, 403, 404, 429, 503, 507))
+@delete("/{id:str}", responses=problem_responses(400, 401, 403, 404, 429, 503, 507))
 async def unregister(id: FromPath[str], request: UserRequest, container: WiredContainer) -> None:
     """Unregister a device. A device that is unknown or belongs to another user is left unchanged."""
     if not _ID.fullmatch(id):
         raise NotFound("A device id has 32 hexadecimal digits.")
-    await container.device_requests(request.user, lambda book, member: book.unregister(member, DeviceId(id)))
+    await container.device_requests(request.user, lambda registry, member: registry.unregister(member, DeviceId(id)))
 
 
 def address_of(data: Registration, push: PushSettings) -> Address:
@@ -146,26 +148,26 @@ def address_of(data: Registration, push: PushSettings) -> Address:
     """
     match data.platform, data.token, data.fid, data.subscription:
         case Platform.APNS, str(token), None, None if data.topic is not None:
-            return forms.apple_token(token, data.topic, data.environment, topics=push.apns.named_topics)
+            return device_address.apple_token(token, data.topic, data.environment, topics=push.apns.named_topics)
         case Platform.FCM, str(token), None, None:
-            return forms.firebase_token(token)
+            return device_address.firebase_token(token)
         case Platform.FCM, None, str(fid), None:
-            return forms.firebase_installation(fid)
+            return device_address.firebase_installation(fid)
         case Platform.WEB, None, None, SubscriptionBody(endpoint=endpoint, keys=keys):
-            return forms.web_subscription(endpoint, keys.p256dh, keys.auth, services=push.web.services)
+            return device_address.web_subscription(endpoint, keys.p256dh, keys.auth, services=push.web.services)
         case _:
-            raise _wrong_fields(data.platform)
+            raise _field_error(data.platform)
 
 
-def _replaced(data: Registration) -> FirebaseToken | None:
+def _replaced_token(data: Registration) -> FirebaseToken | None:
     if data.replaces is None:
         return None
     if data.fid is None:
         raise BadDevice("Only a fid can replace a token.")
-    return forms.firebase_token(data.replaces)
+    return device_address.firebase_token(data.replaces)
 
 
-def _wrong_fields(platform: str) -> BadDevice:
+def _field_error(platform: str) -> BadDevice:
     if platform not in set(Platform):
         return BadDevice(f"Unknown platform: {platform[:40]!r}; use one of {', '.join(Platform)}.")
     needs = {
@@ -177,14 +179,14 @@ def _wrong_fields(platform: str) -> BadDevice:
 
 
 def device_body(device: Device) -> DeviceBody:
-    app, written = app_and_text(device.address)
+    app, address_text = app_and_text(device.address)
     return DeviceBody(
         id=device.id,
         platform=str(device.platform),
         app=app,
         locale=device.locale,
         time_zone=device.time_zone,
-        last_four=written[-SHOWN_LETTERS:],
+        last_four=address_text[-SHOWN_CHARACTERS:],
         registered_at=device.registered_at,
     )
 

@@ -14,7 +14,7 @@ from notifier.api.answers import NO_STORE
 from notifier.api.auth.guards import media_type, require_uncompressed
 from notifier.api.auth.scopes import Caller, Scope
 from notifier.api.container import ApiContainer, WiredContainer, raw_path_part
-from notifier.api.problems import Problem, described, problem
+from notifier.api.problems import Problem, problem_body, problem_responses
 from notifier.api.schemas.openapi import EventsOperation
 from notifier.api.schemas.preview import PreviewsBody, previews
 from notifier.codec import ReceivedEvent, read_batch, read_event
@@ -41,13 +41,13 @@ from notifier.flow.operations.event_status import AccountStatus, BurstStatus, Ev
 
 PREFIX = "/v1/events/"
 
-LARGEST_BATCH_BODY = 4 * 1024 * 1024
+MAX_BATCH_BYTES = 4 * 1024 * 1024
 NO_DRY_RUN, DRY_RUN = "false", "true"
 """Values of the parameter `dry_run`."""
-MAX_PREVIEWED = 3
+MAX_PREVIEWED_ACCOUNTS = 3
 """Accounts per dry run. An account with 200 million followers takes about ten seconds of one core."""
 
-LIMITS = {SINGLE_TYPE: LARGEST_EVENT, "application/json": LARGEST_EVENT, BATCH_TYPE: LARGEST_BATCH_BODY}
+MAX_BYTES = {SINGLE_TYPE: LARGEST_EVENT, "application/json": LARGEST_EVENT, BATCH_TYPE: MAX_BATCH_BYTES}
 """Maximum body size in bytes, by content type."""
 REQUIRED_SCOPE: Mapping[str, Scope] = {
     MENTIONED_TYPE: Scope.EVENTS,
@@ -145,8 +145,8 @@ class FateBody(msgspec.Struct, kw_only=True):
     status_code=202,
     guards=[require_uncompressed],
     operation_class=EventsOperation,
-    request_max_body_size=LARGEST_BATCH_BODY,
-    responses=described(400, 401, 403, 409, 413, 415, 429, 503, 507)
+    request_max_body_size=MAX_BATCH_BYTES,
+    responses=problem_responses(400, 401, 403, 409, 413, 415, 429, 503, 507)
     | {200: ResponseSpec(PreviewsBody, description="Forecast of a dry run.", generate_examples=False)},
 )
 async def accept(
@@ -159,15 +159,17 @@ async def accept(
     With `dry_run=true` the response has status 200 and describes what a single mention event would do now. Nothing is
     written, and no user is notified.
     """
-    kind = media_type(request)
-    if kind not in LIMITS:
-        raise WrongType(f"The content type must be {', '.join(LIMITS)}.")
-    received = await _received(container, await _body(request, LIMITS[kind]), batch=kind == BATCH_TYPE)
-    _require(request.user, received)
+    content_type = media_type(request)
+    if content_type not in MAX_BYTES:
+        raise WrongType(f"The content type must be {', '.join(MAX_BYTES)}.")
+    received = await _decode(
+        container, await _read_body(request, MAX_BYTES[content_type]), batch=content_type == BATCH_TYPE
+    )
+    _require_scopes(request.user, received)
     if (dry_runs := _dry_run_values(request)) != [NO_DRY_RUN]:
-        return Response(await _previewed(container, received, kind, dry_runs), status_code=200, headers=NO_STORE)
-    if kind == BATCH_TYPE:
-        result: AcceptedEventBody | AcceptedBatch = _batch(
+        return Response(await _preview(container, received, content_type, dry_runs), status_code=200, headers=NO_STORE)
+    if content_type == BATCH_TYPE:
+        result: AcceptedEventBody | AcceptedBatch = _batch_result(
             await container.intake.accept_batch([item.event for item in received])
         )
     else:
@@ -176,7 +178,7 @@ async def accept(
     return Response(result, headers=NO_STORE)
 
 
-@get("/{id:path}", responses=described(400, 401, 403, 404, 429, 503))
+@get("/{id:path}", responses=problem_responses(400, 401, 403, 404, 429, 503))
 async def fate(
     id: FromPath[str], request: ServiceRequest, container: WiredContainer, source: FromQuery[str | None] = None
 ) -> Response[FateBody]:
@@ -189,7 +191,7 @@ async def fate(
     return Response(_event_status_body(report), headers=NO_STORE)
 
 
-async def _received(container: ApiContainer, body: bytes, *, batch: bool) -> Sequence[ReceivedEvent]:
+async def _decode(container: ApiContainer, body: bytes, *, batch: bool) -> Sequence[ReceivedEvent]:
     """Decode and validate the body. Raises BadEvent and TooLarge if a batch is invalid as a whole."""
     now = container.clock.now()
     # Decoding an event takes microseconds. A batch may have a thousand events, so it is decoded in a thread.
@@ -204,23 +206,23 @@ def _warm_up(container: ApiContainer, received: Sequence[ReceivedEvent]) -> None
 
 
 def _dry_run_values(request: ServiceRequest) -> list[str]:
-    """Return all values of `dry_run`. The framework returns only the last, which a proxy may have added."""
+    """Return all values of `dry_run`. The framework would return only the last value, which a proxy may have added."""
     return [str(value) for value in request.query_params.getall("dry_run", [NO_DRY_RUN])]
 
 
-def _require(caller: Caller, received: Sequence[ReceivedEvent]) -> None:
-    """Raise Forbidden if the caller lacks the scope of any event. No event of the batch is accepted then.
+def _require_scopes(caller: Caller, received: Sequence[ReceivedEvent]) -> None:
+    """Raise Forbidden if the caller lacks the scope of any event. Then no event of the batch is accepted.
 
     An event that cannot be decoded has no type; it is rejected later.
     """
     if caller.scopes.issuperset(SCOPES):
         return
-    for kind in dict.fromkeys(item.type for item in received if item.type is not None):
-        caller.require(REQUIRED_SCOPE[kind])
+    for event_type in dict.fromkeys(item.type for item in received if item.type is not None):
+        caller.require(REQUIRED_SCOPE[event_type])
 
 
-async def _previewed(
-    container: ApiContainer, received: Sequence[ReceivedEvent], kind: str, dry_runs: Sequence[str]
+async def _preview(
+    container: ApiContainer, received: Sequence[ReceivedEvent], content_type: str, dry_runs: Sequence[str]
 ) -> PreviewsBody:
     """Return the preview of a single mention event. Raises Refused, NotSupported, or the error of the event.
 
@@ -228,37 +230,37 @@ async def _previewed(
     """
     if dry_runs != [DRY_RUN]:
         raise Refused("dry_run must be true or false.")
-    if kind == BATCH_TYPE:
+    if content_type == BATCH_TYPE:
         raise NotSupported("A dry run takes one event, not a batch.")
     event = received[0].event
     if isinstance(event, NotifierError):
         raise event
     if not isinstance(event, Event):
         raise NotSupported("A dry run takes mention events only.")
-    if len(event.mentioned) > MAX_PREVIEWED:
-        raise NotSupported(f"A dry run takes at most {MAX_PREVIEWED} accounts.")
+    if len(event.mentioned) > MAX_PREVIEWED_ACCOUNTS:
+        raise NotSupported(f"A dry run takes at most {MAX_PREVIEWED_ACCOUNTS} accounts.")
     return previews(await container.in_thread(container.preview.estimate, event))
 
 
-async def _body(request: ServiceRequest, most: int) -> bytes:
+async def _read_body(request: ServiceRequest, max_bytes: int) -> bytes:
     """Read the body. Raises TooLarge as soon as the limit is exceeded, without reading the rest."""
-    if (request.content_length or 0) > most:
-        raise TooLarge(f"The limit is {most} bytes.")
+    if (request.content_length or 0) > max_bytes:
+        raise TooLarge(f"The limit is {max_bytes} bytes.")
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > most:
-            raise TooLarge(f"The limit is {most} bytes.")
+        if len(body) > max_bytes:
+            raise TooLarge(f"The limit is {max_bytes} bytes.")
     return bytes(body)
 
 
 def _single_result(receipt: IntakeReceipt) -> AcceptedEventBody:
     if receipt.error is not None:
         raise receipt.error
-    return _accepted(receipt)
+    return _accepted_event_body(receipt)
 
 
-def _batch(receipts: Sequence[IntakeReceipt]) -> AcceptedBatch:
+def _batch_result(receipts: Sequence[IntakeReceipt]) -> AcceptedBatch:
     """Return the results of a batch. Raises the first event's error if every event was refused.
 
     The client may then send the whole batch again.
@@ -267,15 +269,15 @@ def _batch(receipts: Sequence[IntakeReceipt]) -> AcceptedBatch:
         raise BadEvent("The batch has no events.")
     if receipts[0].error and all(receipt.status is IntakeStatus.REFUSED for receipt in receipts):
         raise receipts[0].error
-    return AcceptedBatch(results=[_accepted(receipt) for receipt in receipts])
+    return AcceptedBatch(results=[_accepted_event_body(receipt) for receipt in receipts])
 
 
-def _accepted(receipt: IntakeReceipt) -> AcceptedEventBody:
+def _accepted_event_body(receipt: IntakeReceipt) -> AcceptedEventBody:
     return AcceptedEventBody(
         status=receipt.status,
         id=receipt.event.id if receipt.event else None,
         source=receipt.event.source if receipt.event else None,
-        problem=problem(receipt.error) if receipt.error else None,
+        problem=problem_body(receipt.error) if receipt.error else None,
     )
 
 

@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPResponseBodyEvent, HTTPResponseStartEvent, HTTPScope, Receive, Scope, Send
 
-from notifier.api.answers import FIRST_PAGE, PAGE_HEADERS, matches
+from notifier.api.answers import DEFAULT_PAGE_SIZE, PAGE_HEADERS, matches
 from notifier.api.auth.guards import ALREADY_METERED
 from notifier.api.auth.identity import Identity
 from notifier.api.container import ApiContainer
-from notifier.api.problems import NO_PAGE, limit_headers
+from notifier.api.problems import SECURITY_HEADERS, limit_headers
 from notifier.api.routes.inbox import FAILED, UNREAD_HEADERS
 from notifier.api.schemas.rendering import RenderedPage, badge_json
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.token_bucket import RequestAllowance
 
-PAGE, UNREAD = "/v1/inbox", "/v1/inbox/unread"
+PAGE_PATH, UNREAD_PATH = "/v1/inbox", "/v1/inbox/unread"
 
 Header = tuple[bytes, bytes]
-Answer = tuple[int, list[Header], bytes]
+HttpResponse = tuple[int, list[Header], bytes]
 """Status, headers and body of a response."""
 
 
@@ -32,9 +32,9 @@ def _encoded(headers: Iterable[tuple[str, str]]) -> list[Header]:
     return [(name.lower().encode(), value.encode()) for name, value in headers]
 
 
-_JSON = (b"content-type", b"application/json")
-_PAGE = [*_encoded(PAGE_HEADERS.items()), *_encoded(NO_PAGE.items())]
-_UNREAD = [*_encoded(UNREAD_HEADERS.items()), *_encoded(NO_PAGE.items())]
+_JSON_TYPE = (b"content-type", b"application/json")
+_PAGE_HEADERS = [*_encoded(PAGE_HEADERS.items()), *_encoded(SECURITY_HEADERS.items())]
+_UNREAD_HEADERS = [*_encoded(UNREAD_HEADERS.items()), *_encoded(SECURITY_HEADERS.items())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class FastInbox:
         authorization = if_none_match = None
         for name, value in scope["headers"]:
             if name == b"authorization":
-                if authorization is not None:  # the routes choose among several headers
+                if authorization is not None:  # leave the choice among several headers to the routes
                     return False
                 authorization = value.decode("latin-1")
             elif name == b"if-none-match":
@@ -64,52 +64,52 @@ class FastInbox:
         try:
             holder = await self.identity.user(authorization, self.container.clock.now())
             limit = self.container.metering.reads
-            left = None
+            allowance = None
             if limit is not None:
-                granted, left = self.container.metering.take(limit, holder.user)
-                scope[ALREADY_METERED] = granted, left  # type: ignore[literal-required] # our own key
+                granted, allowance = self.container.metering.take(limit, holder.user)
+                scope[ALREADY_METERED] = granted, allowance  # type: ignore[literal-required] # our own key
                 if not granted:
                     return False
-            if scope["path"] == PAGE:
-                answer = await self._page(holder.user, if_none_match, left)
+            if scope["path"] == PAGE_PATH:
+                response = await self._page(holder.user, if_none_match, allowance)
             else:
-                answer = await self._unread(holder.user, left)
-        except StoreUnavailable as error:  # the routes report it without waiting for the store again
+                response = await self._unread(holder.user, allowance)
+        except StoreUnavailable as error:  # the routes report this error without asking the store again
             scope[FAILED] = error  # type: ignore[literal-required] # our own key
             return False
-        except Exception:  # the routes run into the same error and report it
+        except Exception:  # the routes meet the same error, and report it
             return False
-        await _send(send, *answer)
+        await _send(send, *response)
         return True
 
-    async def _page(self, user: UserId, if_none_match: str | None, allowance: RequestAllowance | None) -> Answer:
+    async def _page(self, user: UserId, if_none_match: str | None, allowance: RequestAllowance | None) -> HttpResponse:
         with self.container.timing():
-            opening = await self.container.inbox.open(user, limit=FIRST_PAGE)
+            opening = await self.container.inbox.open(user, limit=DEFAULT_PAGE_SIZE)
         rendered = self.container.renderer.first_page(user, opening)
-        headers = [(b"etag", rendered.tag.encode()), *_PAGE, *_encoded(limit_headers(allowance))]
+        headers = [(b"etag", rendered.tag.encode()), *_PAGE_HEADERS, *_encoded(limit_headers(allowance))]
         if rendered.next is not None:
             headers.append((b"link", _link(rendered)))
         if if_none_match is not None and matches(if_none_match, rendered.tag):
             return 304, headers, b""
         return 200, headers, rendered.body
 
-    async def _unread(self, user: UserId, allowance: RequestAllowance | None) -> Answer:
+    async def _unread(self, user: UserId, allowance: RequestAllowance | None) -> HttpResponse:
         badge = await self.container.inbox.badge(user)
-        return 200, [*_UNREAD, *_encoded(limit_headers(allowance))], badge_json(badge)
+        return 200, [*_UNREAD_HEADERS, *_encoded(limit_headers(allowance))], badge_json(badge)
 
 
 def _is_plain(scope: HTTPScope) -> bool:
-    return scope["method"] == "GET" and scope["path"] in (PAGE, UNREAD) and not scope["query_string"]
+    return scope["method"] == "GET" and scope["path"] in (PAGE_PATH, UNREAD_PATH) and not scope["query_string"]
 
 
 def _link(rendered: RenderedPage) -> bytes:
     assert rendered.next is not None
-    return b'<%s?cursor=%s&limit=%d>; rel="next"' % (PAGE.encode(), rendered.next.strip(b'"'), FIRST_PAGE)
+    return b'<%s?cursor=%s&limit=%d>; rel="next"' % (PAGE_PATH.encode(), rendered.next.strip(b'"'), DEFAULT_PAGE_SIZE)
 
 
 async def _send(send: Send, status: int, headers: list[Header], body: bytes) -> None:
     if status != 304:
-        headers += [_JSON, (b"content-length", b"%d" % len(body))]
+        headers += [_JSON_TYPE, (b"content-length", b"%d" % len(body))]
     start: HTTPResponseStartEvent = {"type": "http.response.start", "status": status, "headers": headers}
     await send(start)
     end: HTTPResponseBodyEvent = {"type": "http.response.body", "body": body, "more_body": False}

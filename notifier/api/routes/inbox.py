@@ -5,28 +5,28 @@ from litestar import Response, get, put
 from litestar.params import JSONBody
 
 from notifier.api.answers import (
-    FIRST_PAGE,
+    DEFAULT_PAGE_SIZE,
     PAGE_HEADERS,
     PRIVATE,
     Cursor,
     Limit,
     conditional,
-    encoded,
     next_link,
     page_headers,
+    pre_encoded,
 )
 from notifier.api.auth.guards import require_json
 from notifier.api.container import UserRequest, WiredContainer
-from notifier.api.problems import described
+from notifier.api.problems import problem_responses
 from notifier.api.schemas.items import ItemBody
 from notifier.domain.errors import BadMark
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.page import Badge
 
 UNREAD_HEADERS = {**PRIVATE, "X-Poll-Interval": PAGE_HEADERS["X-Poll-Interval"]}
-LARGEST_BODY = 64 * 1024
-MOST_MARKED = 100
-"""Bursts per request: as many as the largest page shows."""
+MAX_BODY_BYTES = 64 * 1024
+MAX_MARKED_BURSTS = 100
+"""Maximum bursts per request: as many as the largest page shows."""
 
 FAILED = "notifier.failed"
 """Key in the request scope: the store error that the fast path received before it passed the request on."""
@@ -72,9 +72,9 @@ class Marking(msgspec.Struct, kw_only=True):
     mark: str
 
 
-@get("/", responses=described(400, 401, 403, 404, 429, 503))
+@get("/", responses=problem_responses(400, 401, 403, 404, 429, 503))
 async def page(
-    request: UserRequest, container: WiredContainer, cursor: Cursor = None, limit: Limit = FIRST_PAGE
+    request: UserRequest, container: WiredContainer, cursor: Cursor = None, limit: Limit = DEFAULT_PAGE_SIZE
 ) -> Response[InboxBody | None]:
     """Return a page of the inbox, newest item first, and the badge of the same moment."""
     _raise_failure(request)
@@ -90,10 +90,10 @@ async def page(
     if rendered.next is not None:
         cursor = rendered.next.strip(b'"').decode()
         headers["Link"] = next_link(request.url.path.rstrip("/"), cursor=cursor, limit=limit)
-    return conditional(request, encoded(InboxBody, rendered.body), headers)
+    return conditional(request, pre_encoded(InboxBody, rendered.body), headers)
 
 
-@get("/unread", responses=described(401, 403, 404, 429, 503))
+@get("/unread", responses=problem_responses(401, 403, 404, 429, 503))
 async def unread(request: UserRequest, container: WiredContainer) -> Response[BadgeBody]:
     """Return the number of unread items. `more` means that there are more than were counted."""
     _raise_failure(request)
@@ -105,8 +105,8 @@ async def unread(request: UserRequest, container: WiredContainer) -> Response[Ba
     "/seen",
     status_code=204,
     guards=[require_json],
-    request_max_body_size=LARGEST_BODY,
-    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
+    request_max_body_size=MAX_BODY_BYTES,
+    responses=problem_responses(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def seen(request: UserRequest, container: WiredContainer, data: JSONBody[Seen]) -> None:
     """Mark everything as seen that was shown on the page of this token."""
@@ -118,22 +118,22 @@ async def seen(request: UserRequest, container: WiredContainer, data: JSONBody[S
     "/marks",
     status_code=204,
     guards=[require_json],
-    request_max_body_size=LARGEST_BODY,
-    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
+    request_max_body_size=MAX_BODY_BYTES,
+    responses=problem_responses(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def marks(request: UserRequest, container: WiredContainer, data: JSONBody[Marking]) -> None:
     """Mark items as read, unread or hidden, or remove their marks."""
     if data.mark not in set(Mark):
         raise BadMark(f"Invalid mark: {data.mark!r}."[:80])
-    if not 0 < len(data.bursts) <= MOST_MARKED:
-        raise BadMark(f"Send 1 to {MOST_MARKED} bursts.")
+    if not 0 < len(data.bursts) <= MAX_MARKED_BURSTS:
+        raise BadMark(f"Send 1 to {MAX_MARKED_BURSTS} bursts.")
     bursts = [container.opaque.burst(request.user, id) for id in dict.fromkeys(data.bursts)]
     await container.inbox.mark(request.user, bursts, Mark(data.mark))
     container.hub.publish_marks(request.user, bursts)
 
 
 def _raise_failure(request: UserRequest) -> None:
-    # Pop the error: while its request refers to it, only the garbage collector could free the cycle.
+    # Pop the error to break a cycle: the error keeps the request, and the request would keep the error.
     if (error := request.scope.pop(FAILED, None)) is not None:  # type: ignore[misc] # our own key
         raise error
 

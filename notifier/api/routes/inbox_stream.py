@@ -12,17 +12,17 @@ from litestar.types import Send
 
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
 from notifier.api.event_stream import HEADERS, KEEP_ALIVE, MEDIA_TYPE, EventStream
-from notifier.api.problems import described
+from notifier.api.problems import problem_responses
 from notifier.api.routes.inbox import BadgeBody, badge_body
 from notifier.api.schemas.items import ItemBody, item_body
 from notifier.domain.ids import BurstKey
 from notifier.flow.live.hub import HEARTBEAT_INTERVAL
 from notifier.flow.live.stream import Listener, Stream, StreamEvent, StreamPosition, StreamUpdate
 
-PACE = 0.25
-"""Seconds between two writes to one client. In a storm a burst grows hundreds of times, faster than anyone can read."""
-LONGEST_ID = 512
-RETRY = b"retry: 2000\n\n"
+WRITE_INTERVAL_SECONDS = 0.25
+"""Minimum interval between two writes to a client. In a storm, a burst grows faster than a user can read."""
+MAX_ID_LENGTH = 512
+RETRY_FIELD = b"retry: 2000\n\n"
 STREAM_DESCRIPTION = (
     "Events are row, group, marked, hidden, count and reset. Data are ItemBody for the first three, "
     "HiddenBody, BadgeBody and {}."
@@ -43,7 +43,7 @@ Body = ItemBody | HiddenBody | BadgeBody
 @get(
     "/stream",
     responses={200: ResponseSpec(str, media_type=MEDIA_TYPE, description=STREAM_DESCRIPTION)}
-    | described(400, 401, 403, 404, 429, 503),
+    | problem_responses(400, 401, 403, 404, 429, 503),
 )
 async def live(request: UserRequest, container: WiredContainer, last_event: LastEvent = None) -> EventStream:
     """Stream the changes of the inbox as server-sent events until the token expires.
@@ -53,8 +53,10 @@ async def live(request: UserRequest, container: WiredContainer, last_event: Last
     """
     listener, stream = await container.hub.open(request.user, request.auth)
     if last_event is not None:
-        known = container.opaque.stream_position(request.user, last_event) if len(last_event) <= LONGEST_ID else None
-        container.hub.registry.resume(listener, stream, known)
+        position = (
+            container.opaque.stream_position(request.user, last_event) if len(last_event) <= MAX_ID_LENGTH else None
+        )
+        container.hub.registry.resume(listener, stream, position)
     return EventStream(InboxEventSource(container, listener, stream), {**HEADERS, "Vary": "Authorization"})
 
 
@@ -85,38 +87,39 @@ class InboxEventSource:
 
     async def write(self, send: Send) -> None:
         """Send events until the token expires, the client is cut off, or the process ends."""
-        await self._send(send, RETRY + self.frames())
+        await self._send(send, RETRY_FIELD + self.frames())
         while not self.stream.is_closing:
             await self.stream.wake.wait()
             self.stream.wake.clear()
             if self.stream.is_cut_off:
                 return
-            silent = self.container.clock.now() - self.stream.written_at
-            if frames := self.frames() or (KEEP_ALIVE if silent >= HEARTBEAT_INTERVAL else b""):
+            silence = self.container.clock.now() - self.stream.written_at
+            if frames := self.frames() or (KEEP_ALIVE if silence >= HEARTBEAT_INTERVAL else b""):
                 await self._send(send, frames)
-                await self.container.pause(PACE)
+                await self.container.pause(WRITE_INTERVAL_SECONDS)
         await self._send(send, self.frames(), more=False)
 
     def frames(self) -> bytes:
         """Return all pending events.
 
-        The last event's id covers all of them; the others keep the id from before. A client that is cut off in between
-        therefore receives the rest again.
+        Only the last event has an id that covers all of them; the other events have the previous id. So a client that
+        is cut off between two events receives all of them again.
         """
         updates = self.stream.take(self.listener.view(self.container.clock.now()), self.listener.badge)
         if not updates:
             return b""
-        unsent = self._id() if len(updates) > 1 else ""
+        previous_id = self._id() if len(updates) > 1 else ""
         self.stream.as_of = max(self.stream.as_of, self.container.hub.as_of())
         self.stream.marks = self.listener.marks
-        last = self._id()
-        return b"".join([*(self._frame(item, unsent) for item in updates[:-1]), self._frame(updates[-1], last)])
+        last_id = self._id()
+        *earlier, last = updates
+        return b"".join([*(self._frame(update, previous_id) for update in earlier), self._frame(last, last_id)])
 
     def _frame(self, update: StreamUpdate, id: str) -> bytes:
         self.container.hub.metrics.stream_events.labels(update.event).inc()
         if update.item is not None:
-            burst = self._opaque_id(update.item.entry.key)
-            return frame(update.event, id, item_body(update.item, burst, self.container.clock.now()))
+            burst_id = self._opaque_id(update.item.entry.key)
+            return frame(update.event, id, item_body(update.item, burst_id, self.container.clock.now()))
         if update.hidden is not None:
             return frame(update.event, id, HiddenBody(burst=self._opaque_id(update.hidden)))
         return frame(update.event, id, None if update.badge is None else badge_body(update.badge))

@@ -10,7 +10,7 @@ from litestar.params import FromPath, JSONBody
 from notifier.api.answers import PRIVATE
 from notifier.api.auth.guards import require_json
 from notifier.api.container import UserRequest, WiredContainer, raw_path_part
-from notifier.api.problems import described
+from notifier.api.problems import problem_responses
 from notifier.domain.bursts.moderation import MentionsAllowed
 from notifier.domain.errors import BadPreference
 from notifier.domain.ids import Kind, Subject
@@ -20,10 +20,10 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER, PreferenceP
 
 # `PATCH /v1/preferences`: account-wide volume, push alerts, quiet hours and digest hour.
 
-LARGEST_CHANGE = 4 * 1024
-VOLUMES = (Volume.ALL, Volume.FIRST, Volume.DIGEST, Volume.OFF)
-LONGEST_ZONE = 64
-"""Characters; the longest IANA time zone name has 32."""
+MAX_ACCOUNT_CHANGE_BYTES = 4 * 1024
+ACCOUNT_VOLUMES = (Volume.ALL, Volume.FIRST, Volume.DIGEST, Volume.OFF)
+MAX_ZONE_LENGTH = 64
+"""Maximum characters of a time zone name. The longest IANA name has 32."""
 LAST_HOUR = 23
 
 
@@ -76,28 +76,30 @@ class AccountPreferencesFields(TypedDict):
 @patch(
     "/",
     guards=[require_json],
-    request_max_body_size=LARGEST_CHANGE,
-    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
+    request_max_body_size=MAX_ACCOUNT_CHANGE_BYTES,
+    responses=problem_responses(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def change_account_preferences(
     request: UserRequest, container: WiredContainer, data: JSONBody[AccountChangeBody]
 ) -> Response[EverythingBody]:
     """Change the account preferences and return the current ones."""
-    preferences_now = await container.preference_editor.change_account_preferences(request.user, _account_patch(data))
+    account_preferences = await container.preference_editor.change_account_preferences(
+        request.user, _account_patch(data)
+    )
     container.inbox.viewers.forget(request.user)
     container.hub.publish_marks(request.user)
-    return Response(EverythingBody(**account_preferences_fields(preferences_now)), headers=PRIVATE)
+    return Response(EverythingBody(**account_preferences_fields(account_preferences)), headers=PRIVATE)
 
 
 def account_preferences_fields(account_preferences: AccountPreferences) -> AccountPreferencesFields:
-    hours = account_preferences.quiet
+    quiet_hours = account_preferences.quiet
     return AccountPreferencesFields(
         volume=str(account_preferences.volume),
         push=account_preferences.allows_alerts,
         asked=account_preferences.push is True,
         quiet_hours=None
-        if hours == NO_QUIET_HOURS
-        else HoursBody(start=f"{hours.start:%H:%M}", end=f"{hours.end:%H:%M}"),
+        if quiet_hours == NO_QUIET_HOURS
+        else HoursBody(start=f"{quiet_hours.start:%H:%M}", end=f"{quiet_hours.end:%H:%M}"),
         time_zone=account_preferences.zone,
         digest_hour=account_preferences.digest_hour,
         mentions=str(account_preferences.mentions),
@@ -106,34 +108,34 @@ def account_preferences_fields(account_preferences: AccountPreferences) -> Accou
 
 def _account_patch(data: AccountChangeBody) -> AccountPreferencesPatch:
     change = AccountPreferencesPatch(
-        volume=None if data.volume is msgspec.UNSET else _account_volume(data.volume),
+        volume=None if data.volume is msgspec.UNSET else _parse_account_volume(data.volume),
         push=None if data.push is msgspec.UNSET else data.push,
-        quiet=None if data.quiet_hours is msgspec.UNSET else _hours(data.quiet_hours),
-        zone=None if data.time_zone is msgspec.UNSET else _zone(data.time_zone),
-        digest_hour=None if data.digest_hour is msgspec.UNSET else _hour(data.digest_hour),
-        mentions=None if data.mentions is msgspec.UNSET else _mentions(data.mentions),
+        quiet=None if data.quiet_hours is msgspec.UNSET else _parse_quiet_hours(data.quiet_hours),
+        zone=None if data.time_zone is msgspec.UNSET else _checked_zone(data.time_zone),
+        digest_hour=None if data.digest_hour is msgspec.UNSET else _checked_hour(data.digest_hour),
+        mentions=None if data.mentions is msgspec.UNSET else _parse_mentions(data.mentions),
     )
     if change == AccountPreferencesPatch():
         raise BadPreference("Set at least one of volume, push, quiet_hours, time_zone, digest_hour and mentions.")
     return change
 
 
-def _account_volume(volume: str) -> Volume:
-    if volume not in VOLUMES:
-        raise BadPreference(f"Invalid volume: {volume[:40]!r}; use one of {', '.join(VOLUMES)}.")
+def _parse_account_volume(volume: str) -> Volume:
+    if volume not in ACCOUNT_VOLUMES:
+        raise BadPreference(f"Invalid volume: {volume[:40]!r}; use one of {', '.join(ACCOUNT_VOLUMES)}.")
     return Volume(volume)
 
 
-def _hours(body: HoursBody | None) -> QuietHours:
+def _parse_quiet_hours(body: HoursBody | None) -> QuietHours:
     if body is None:
         return NO_QUIET_HOURS
-    hours = QuietHours(start=_time(body.start), end=_time(body.end))
+    hours = QuietHours(start=_parse_time(body.start), end=_parse_time(body.end))
     if hours.start == hours.end:
         raise BadPreference("quiet_hours must begin and end at different times; use null for none.")
     return hours
 
 
-def _time(text: str) -> time:
+def _parse_time(text: str) -> time:
     try:
         parsed = time.fromisoformat(text)
     except ValueError:
@@ -143,19 +145,19 @@ def _time(text: str) -> time:
     return parsed
 
 
-def _zone(zone: str) -> str:
-    if len(zone) > LONGEST_ZONE or not is_known_zone(zone):
+def _checked_zone(zone: str) -> str:
+    if len(zone) > MAX_ZONE_LENGTH or not is_known_zone(zone):
         raise BadPreference("time_zone must be an IANA time zone such as Europe/Berlin.")
     return zone
 
 
-def _hour(hour: int) -> int:
+def _checked_hour(hour: int) -> int:
     if not 0 <= hour <= LAST_HOUR:
         raise BadPreference("digest_hour must be a whole number from 0 to 23.")
     return hour
 
 
-def _mentions(mentions: str) -> MentionsAllowed:
+def _parse_mentions(mentions: str) -> MentionsAllowed:
     if mentions not in set(MentionsAllowed):
         raise BadPreference(f"Invalid value of mentions: {mentions!r}."[:80])
     return MentionsAllowed(mentions)
@@ -164,9 +166,9 @@ def _mentions(mentions: str) -> MentionsAllowed:
 # `/v1/preferences/{subject}`: volume and mute of a single subject.
 
 PREFIX = "/v1/preferences/"
-LARGEST_BODY = 4 * 1024
-LONGEST_MUTE = timedelta(days=366)
-"""Longest temporary mute."""
+MAX_SUBJECT_CHANGE_BYTES = 4 * 1024
+MAX_MUTE = timedelta(days=366)
+"""Longest mute with an end."""
 
 FOREVER = "forever"
 """Value of `muted_until` for a mute without an end."""
@@ -198,24 +200,26 @@ class PreferenceChangeBody(msgspec.Struct, kw_only=True):
     muted_until: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
-@get("/", responses=described(401, 403, 404, 429, 503))
+@get("/", responses=problem_responses(401, 403, 404, 429, 503))
 async def preferences(request: UserRequest, container: WiredContainer) -> Response[PreferencesBody]:
     """Return the account preferences and the subject preferences, sorted by subject."""
-    account_wide, own = (
+    account_preferences, subject_preferences = (
         await container.preference_editor.account_preferences(request.user),
         await container.preference_editor.subject_preferences(request.user),
     )
     now = container.clock.now()
-    bodies = [_body(preference, now) for _, preference in sorted(own.items())]
+    bodies = [_preference_body(preference, now) for _, preference in sorted(subject_preferences.items())]
     shown = [body for body in bodies if body.muted_until is not None or body.volume != Volume.DEFAULT]
-    return Response(PreferencesBody(**account_preferences_fields(account_wide), preferences=shown), headers=PRIVATE)
+    return Response(
+        PreferencesBody(**account_preferences_fields(account_preferences), preferences=shown), headers=PRIVATE
+    )
 
 
 @patch(
     "/{subject:path}",
     guards=[require_json],
-    request_max_body_size=LARGEST_BODY,
-    responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
+    request_max_body_size=MAX_SUBJECT_CHANGE_BYTES,
+    responses=problem_responses(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def change_subject_preference(
     subject: FromPath[str], request: UserRequest, container: WiredContainer, data: JSONBody[PreferenceChangeBody]
@@ -229,25 +233,25 @@ async def change_subject_preference(
     )
     container.inbox.viewers.forget(request.user)
     container.hub.publish_marks(request.user)
-    return Response(_body(preference, container.clock.now()), headers=PRIVATE)
+    return Response(_preference_body(preference, container.clock.now()), headers=PRIVATE)
 
 
 def _preference_patch(data: PreferenceChangeBody, now: datetime) -> PreferencePatch:
     if data.volume is msgspec.UNSET and data.muted_until is msgspec.UNSET:
         raise BadPreference("Set volume or muted_until.")
     return PreferencePatch(
-        volume=None if data.volume is msgspec.UNSET else _volume(data.volume),
-        muted_until=None if data.muted_until is msgspec.UNSET else _muted_until(data.muted_until, now),
+        volume=None if data.volume is msgspec.UNSET else _parse_volume(data.volume),
+        muted_until=None if data.muted_until is msgspec.UNSET else _parse_muted_until(data.muted_until, now),
     )
 
 
-def _volume(volume: str) -> Volume:
+def _parse_volume(volume: str) -> Volume:
     if volume not in set(Volume):
         raise BadPreference(f"Invalid volume: {volume[:40]!r}; use one of {', '.join(Volume)}.")
     return Volume(volume)
 
 
-def _muted_until(muted_until: str | None, now: datetime) -> datetime:
+def _parse_muted_until(muted_until: str | None, now: datetime) -> datetime:
     if muted_until is None:
         return ALWAYS
     if muted_until == FOREVER:
@@ -258,18 +262,18 @@ def _muted_until(muted_until: str | None, now: datetime) -> datetime:
         raise BadPreference("muted_until must be a time, forever or null.") from None
     if until.tzinfo is None:
         raise BadPreference("muted_until has no time zone.")
-    if not now < until <= now + LONGEST_MUTE:
-        raise BadPreference(f"muted_until must be in the future, at most {LONGEST_MUTE.days} days ahead, or forever.")
+    if not now < until <= now + MAX_MUTE:
+        raise BadPreference(f"muted_until must be in the future, at most {MAX_MUTE.days} days ahead, or forever.")
     return until
 
 
-def _body(preference: SubjectPreference, now: datetime) -> PreferenceBody:
+def _preference_body(preference: SubjectPreference, now: datetime) -> PreferenceBody:
     return PreferenceBody(
-        subject=str(preference.subject), volume=str(preference.volume), muted_until=_muted(preference, now)
+        subject=str(preference.subject), volume=str(preference.volume), muted_until=_muted_until_text(preference, now)
     )
 
 
-def _muted(preference: SubjectPreference, now: datetime) -> str | None:
+def _muted_until_text(preference: SubjectPreference, now: datetime) -> str | None:
     if preference.visible_from == NEVER:
         return FOREVER
     return str(msgspec.to_builtins(preference.visible_from)) if preference.is_muted(now) else None

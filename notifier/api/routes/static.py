@@ -12,10 +12,10 @@ from litestar import Request, Response, get
 from litestar.params import FromPath
 
 from notifier.api.answers import conditional, etag
-from notifier.api.problems import described
+from notifier.api.problems import problem_responses
 from notifier.domain.errors import NotFound
 
-TYPES = {
+MEDIA_TYPES = {
     ".html": "text/html",
     ".js": "text/javascript",
     ".css": "text/css",
@@ -25,12 +25,12 @@ TYPES = {
 
 COMMENTS = re.compile(rb"^[ \t]*//.*$|(?<=[\]\[;,(){}])[ \t]+// .*$", re.MULTILINE)
 INDENTATION = re.compile(rb"^\s+", re.MULTILINE)
-"""Comments of a script, and indentation and empty lines of any file, which are removed: a sixth of a page's size.
+"""Parts that are removed from files, a sixth of a page's size: comments of scripts, and indentation and empty lines.
 
-Files must not contain multi-line strings or texts in which these are significant.
+So files must not contain multi-line strings or texts in which such parts matter.
 """
 
-POLICY = "; ".join(
+CONTENT_SECURITY_POLICY = "; ".join(
     [
         "default-src 'none'",
         "script-src 'self'",
@@ -43,7 +43,7 @@ POLICY = "; ".join(
     ]
 )
 HEADERS = {
-    "Content-Security-Policy": POLICY,
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -56,10 +56,10 @@ class File:
     kind: str
     """Media type."""
     tag: str
-    """ETag of the content. A browser revalidates each time and receives 304 while the file is unchanged."""
+    """ETag of the content, which the browser sends with each request. It receives 304 while the file is unchanged."""
 
 
-@get("/static/{path:path}", media_type="application/octet-stream", responses=described(400, 404))
+@get("/static/{path:path}", media_type="application/octet-stream", responses=problem_responses(400, 404))
 async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Response[bytes | None]:
     """Return a file of the built-in pages or of the `<notifier-inbox>` element."""
     file = static_files().get(path.strip("/"))
@@ -71,7 +71,7 @@ async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Respon
 
 @cache
 def static_files() -> Mapping[str, File]:
-    """Return all files by name. They are read once, so no name in a request is ever used as a path."""
+    """Return all files by name. All are read in advance, so no name in a request is ever used as a path."""
     return dict(_files(files("notifier.api") / "static", ""))
 
 
@@ -80,9 +80,9 @@ def _files(folder: Traversable, prefix: str) -> list[tuple[str, File]]:
     for entry in sorted(folder.iterdir(), key=lambda item: item.name) if folder.is_dir() else []:
         if entry.is_dir():
             served += _files(entry, f"{prefix}{entry.name}/")
-        elif (kind := TYPES.get(entry.name[entry.name.rfind(".") :])) is not None:
+        elif (kind := MEDIA_TYPES.get(entry.name[entry.name.rfind(".") :])) is not None:
             content = entry.read_bytes()
-            if kind == TYPES[".js"]:
+            if kind == MEDIA_TYPES[".js"]:
                 content = COMMENTS.sub(b"", content)
             content = INDENTATION.sub(b"", content)
             served.append((prefix + entry.name, File(content, kind, etag(content))))

@@ -12,7 +12,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from notifier.api.answers import Cursor, Limit, conditional, etag, next_link, page_headers
 from notifier.api.container import UserRequest, WiredContainer
-from notifier.api.problems import described
+from notifier.api.problems import problem_responses
 from notifier.api.schemas.items import ItemBody, item_body
 from notifier.domain.errors import Refused
 from notifier.domain.ids import Subject
@@ -36,7 +36,7 @@ class BurstsBody(msgspec.Struct, kw_only=True):
     """The store did not answer in time: items may be missing."""
 
 
-@get("/{subject:str}/bursts", responses=described(400, 401, 403, 404, 429, 503))
+@get("/{subject:str}/bursts", responses=problem_responses(400, 401, 403, 404, 429, 503))
 async def bursts(
     *,
     subject: FromPath[str],
@@ -51,27 +51,28 @@ async def bursts(
 
     The list is empty if the subject does not exist or has no items for this user.
     """
-    user, wanted = request.user, Subject.parse(unquote(subject))
+    user, parsed_subject = request.user, Subject.parse(unquote(subject))
     if last is not None and first > last:
         raise Refused("from: must not be greater than `to`.")
-    after = container.opaque.gap_position(user, wanted, cursor) if cursor is not None else None
-    page = await container.gap_fetch.fetch(user, wanted, SeqRange(first=first, last=last), after=after, limit=limit)
+    after = container.opaque.gap_position(user, parsed_subject, cursor) if cursor is not None else None
+    seqs = SeqRange(first=first, last=last)
+    page = await container.gap_fetch.fetch(user, parsed_subject, seqs, after=after, limit=limit)
     body = BurstsBody(
         items=[item_body(item, container.opaque.id(user, item.entry.key), page.view.now) for item in page.items],
         next=container.opaque.gap_cursor(user, page.next) if page.next else None,
         partial=page.partial,
     )
-    # The tag excludes the cursor, which also moves with bursts that the viewer may not see.
-    shown = msgspec.json.encode((user, body.items, body.partial, body.next is None))
-    headers = page_headers(etag(shown, weak=True))
+    # The tag excludes the cursor: bursts that the viewer may not see change the cursor, too.
+    content = msgspec.json.encode((user, body.items, body.partial, body.next is None))
+    headers = page_headers(etag(content, weak=True))
     if body.next:
-        path = f"{PREFIX}{quote(str(wanted), safe='')}/bursts"
+        path = f"{PREFIX}{quote(str(parsed_subject), safe='')}/bursts"
         headers["Link"] = next_link(path, from_=first, to=last, limit=limit, cursor=body.next)
     return conditional(request, body, headers)
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedSubjects:
+class RawSubjectPaths:
     """ASGI middleware that routes `/v1/subjects/…` by the raw path.
 
     User ids may contain slashes. In the decoded path, `mention%3Aa%2Fb` would be two segments.

@@ -10,12 +10,12 @@ from litestar.params import SkipValidation
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from notifier.api.answers import JSON, NO_STORE, encoded
+from notifier.api.answers import JSON, NO_STORE, pre_encoded
 from notifier.api.background.overview import SnapshotStream
 from notifier.api.container import WiredContainer
 from notifier.api.event_stream import MEDIA_TYPE, EventStream
-from notifier.api.problems import described
-from notifier.api.processes import shared
+from notifier.api.problems import problem_responses
+from notifier.api.processes import merged_metrics
 from notifier.api.schemas.openapi import Description
 from notifier.api.schemas.system import SystemBody
 from notifier.domain.audience.activity import ActiveSetFreshness, active_set_freshness
@@ -26,17 +26,17 @@ from notifier.wiring.system import System
 STREAM_DESCRIPTION = "Events are system, with SystemBody as data, and trouble, with a problem code as data."
 
 
-@get("/", responses=described(401, 403, 429, 503))
+@get("/", responses=problem_responses(401, 403, 429, 503))
 async def overview(container: WiredContainer) -> Response[SystemBody]:
     """Return a snapshot of the system that is at most one second old."""
     body = await container.overview_snapshots.latest()
-    return Response(encoded(SystemBody, body), media_type=JSON, headers=NO_STORE)
+    return Response(pre_encoded(SystemBody, body), media_type=JSON, headers=NO_STORE)
 
 
 @get(
     "/stream",
     responses={200: ResponseSpec(str, media_type=MEDIA_TYPE, description=STREAM_DESCRIPTION)}
-    | described(401, 403, 429, 503),
+    | problem_responses(401, 403, 429, 503),
 )
 async def stream(container: WiredContainer) -> EventStream:
     """Stream one snapshot a second as `system` events.
@@ -84,13 +84,13 @@ def healthz() -> LivenessBody:
     return LivenessBody()
 
 
-@get("/readyz", responses=described(503))
+@get("/readyz", responses=problem_responses(503))
 async def readyz(container: WiredContainer) -> Readiness:
     """Return 200 while the store answers (readiness). Without the cache, responses are correct but slower."""
     return await container.in_thread(readiness, container.system)
 
 
-@get("/metrics", media_type="text/plain", responses=described(401, 403, 429))
+@get("/metrics", media_type="text/plain", responses=problem_responses(401, 403, 429))
 async def metrics(container: WiredContainer) -> Response[str]:
     """Return metrics in the Prometheus text format, including those of all processes that share a metrics folder."""
     text = await container.in_thread(exposition, container.system.metrics.registry)
@@ -109,21 +109,21 @@ async def openapi(
 def readiness(system: System) -> Readiness:
     """Check the store and the cache. Raises StoreUnavailable."""
     system.ports.throttles.since(system.ports.clock.now())
-    every, now = system.settings.roll_up_every, system.ports.clock.now()
+    roll_up_interval, now = system.settings.roll_up_every, system.ports.clock.now()
     insecure: Literal[True] | msgspec.UnsetType = True if system.settings.insecure_dev else msgspec.UNSET
     try:
         system.ports.backpressure.level()
-        last, cache = system.ports.active_hours.last_roll_up() if every else None, "ok"
+        last_roll_up, cache = system.ports.active_hours.last_roll_up() if roll_up_interval else None, "ok"
     except CacheUnavailable:  # fails open: every guarantee holds without the cache
-        last, cache = None, "unavailable"
+        last_roll_up, cache = None, "unavailable"
     return Readiness(
         store="ok",
         cache=cache,
-        activity=active_set_freshness(last, now, every),
+        activity=active_set_freshness(last_roll_up, now, roll_up_interval),
         stopped_lanes=list(stopped_lanes(system.ports.lane_tallies)),
         insecure_dev=insecure,
     )
 
 
-def exposition(own: CollectorRegistry) -> bytes:
-    return generate_latest(shared(own))
+def exposition(registry: CollectorRegistry) -> bytes:
+    return generate_latest(merged_metrics(registry))

@@ -77,12 +77,14 @@ SCHEMA_PREFIX = "#/components/schemas/"
 EVENT = "Event"
 """Name of the schema that accepts an event of any type."""
 
-_NAME = {"minLength": 1, "maxLength": MAX_ID_LENGTH}
+_ID_LIMITS = {"minLength": 1, "maxLength": MAX_ID_LENGTH}
 _LIMITS: Mapping[str, Mapping[str, object]] = {
-    **dict.fromkeys(("id", "source", "tweet", "author", "user", "follower", "followed", "blocker", "blocked"), _NAME),
+    **dict.fromkeys(
+        ("id", "source", "tweet", "author", "user", "follower", "followed", "blocker", "blocked"), _ID_LIMITS
+    ),
     "time": {"format": "date-time"},
     "sequence": {"minimum": 1, "maximum": HIGHEST_SEQUENCE},
-    "mentions": {"items": {"type": "string", **_NAME}, "maxItems": MAX_MENTIONED},
+    "mentions": {"items": {"type": "string", **_ID_LIMITS}, "maxItems": MAX_MENTIONED},
 }
 """Schema constraints by field name. They apply to every event with that field."""
 
@@ -90,43 +92,43 @@ _LIMITS: Mapping[str, Mapping[str, object]] = {
 def event_schemas() -> Mapping[str, Json]:
     """Return the schemas by name: one per event type, and one for any event with `type` as the discriminator."""
     _, components = msgspec.json.schema_components(get_args(CloudEventStruct), ref_template="{name}")
-    kinds = {tag: components[name] for tag, name in _names().items()}
-    named = {_name(name): _schema(tag, kinds[tag], components) for tag, name in _names().items()}
-    mapping = {tag: SCHEMA_PREFIX + _name(name) for tag, name in _names().items()}
-    return named | {EVENT: _any_of(mapping)}
+    structs = {tag: components[name] for tag, name in _struct_names().items()}
+    schemas = {_schema_name(name): _schema(tag, structs[tag], components) for tag, name in _struct_names().items()}
+    mapping = {tag: SCHEMA_PREFIX + _schema_name(name) for tag, name in _struct_names().items()}
+    return schemas | {EVENT: _any_of(mapping)}
 
 
-def _names() -> Mapping[str, str]:
+def _struct_names() -> Mapping[str, str]:
     """Return the name of the decoder's struct for each event type."""
     return {str(kind.__struct_config__.tag): kind.__name__ for kind in get_args(CloudEventStruct)}
 
 
-def _name(struct: str) -> str:
+def _schema_name(struct: str) -> str:
     return f"{struct.removeprefix('_')}{EVENT}"
 
 
 def _any_of(mapping: Mapping[str, str]) -> Json:
     return {
         "description": "A CloudEvent 1.0, by type; other members are ignored.",
-        "oneOf": [{"$ref": place} for place in mapping.values()],
+        "oneOf": [{"$ref": reference} for reference in mapping.values()],
         "discriminator": {"propertyName": "type", "mapping": mapping},
     }
 
 
 def _schema(tag: str, event: Json, schemas: Mapping[str, Json]) -> Json:
     members = {**event["properties"], "type": {"const": tag}, "specversion": {"const": "1.0"}}
-    data = _limited(schemas[members.pop("data")["$ref"]])
+    data = _with_limits(schemas[members.pop("data")["$ref"]])
     if tag == MENTIONED_TYPE:
         data["properties"]["mentions"]["minItems"] = 1
     if tag == CHANGED_TYPE:
         data["anyOf"] = [_required_flag(str(flag)) for flag in Flag]
-    described: Json = _limited(event | {"properties": members})
-    described["properties"]["data"] = data
-    return described | {"examples": [EXAMPLES[tag]]}
+    schema: Json = _with_limits(event | {"properties": members})
+    schema["properties"]["data"] = data
+    return schema | {"examples": [EXAMPLES[tag]]}
 
 
-def _limited(struct: Json) -> Json:
-    """Add the constraints to a struct's schema. Drops the title, which is an internal class name."""
+def _with_limits(struct: Json) -> Json:
+    """Return a struct's schema with the constraints of its fields. The title, an internal class name, is dropped."""
     members = {name: {**schema, **_LIMITS.get(name, {})} for name, schema in struct["properties"].items()}
     return {"type": "object", "required": struct["required"], "properties": members}
 

@@ -21,7 +21,7 @@ def sentence(burst: Burst, names: Sequence[UserId]) -> str:
     `names` contains the mentioners that the viewer may see. The count is the same for all viewers.
     """
     target = "you" if burst.key.subject.kind is Kind.SELF else f"@{burst.key.subject.owner}"
-    mentioners = _mentioners(names, more=burst.more_mentioners)
+    mentioners = _mentioner_list(names, more=burst.more_mentioners)
     if burst.count == 1:
         return f"{mentioners} mentioned {target}"
     return f"{mentioners}, {burst.count} mentions of {target}"
@@ -30,15 +30,15 @@ def sentence(burst: Burst, names: Sequence[UserId]) -> str:
 def digest_sentence(digest: Digest) -> str:
     """Return the text of a digest.
 
-    It names at most two accounts, the most mentioned ones. If the digest is incomplete, the number of the other
-    accounts is unknown and left out.
+    It names the two most mentioned accounts. If the digest does not cover all bursts of its day, the number of the
+    other accounts is unknown and left out.
     """
     count = f"{'more than ' if digest.more else ''}{digest.count} mention{'s' if digest.count != 1 else ''}"
     names = [f"@{name}" for name, _ in digest.accounts]
-    return f"Your digest: {count} of {_accounts(names, more=digest.more)}"
+    return f"Your digest: {count} of {_account_list(names, more=digest.more)}"
 
 
-def _accounts(names: Sequence[str], *, more: bool) -> str:
+def _account_list(names: Sequence[str], *, more: bool) -> str:
     match names:
         case [first] if not more:
             return first
@@ -50,7 +50,7 @@ def _accounts(names: Sequence[str], *, more: bool) -> str:
             return f"{', '.join(names[:2])} and others"
 
 
-def _mentioners(names: Sequence[UserId], *, more: bool) -> str:
+def _mentioner_list(names: Sequence[UserId], *, more: bool) -> str:
     match names:
         case []:
             return "somebody"
@@ -62,8 +62,8 @@ def _mentioners(names: Sequence[UserId], *, more: bool) -> str:
             return f"{names[0]} and others"
 
 
-NAMES_SHOWN = 3
-ACCOUNTS_SHOWN = 16
+MAX_NAMES = 3
+MAX_ACCOUNTS = 16
 """Accounts listed in a digest, the most mentioned first."""
 
 
@@ -171,8 +171,8 @@ def common_body(item: Item, now: datetime) -> CommonFields:
         "subject": str(burst.key.subject),
         "opened_at": opening_second(burst, now),
         "count": burst.count,
-        "names": list(item.names[:NAMES_SHOWN]),
-        "more": burst.more_mentioners or len(item.names) > NAMES_SHOWN,
+        "names": list(item.names[:MAX_NAMES]),
+        "more": burst.more_mentioners or len(item.names) > MAX_NAMES,
         "text": sentence(burst, item.names),
         "tweet": item.tweet,
     }
@@ -188,14 +188,14 @@ def _digest_item_body(item: DigestItem, id: str, now: datetime) -> ItemBody:
         seq=seq_of(digest, now),
         opened_at=digest.opened_second,
         count=digest.count,
-        names=[name for name, _ in digest.accounts[:NAMES_SHOWN]],
-        more=digest.more or len(digest.accounts) > NAMES_SHOWN,
+        names=[name for name, _ in digest.accounts[:MAX_NAMES]],
+        more=digest.more or len(digest.accounts) > MAX_NAMES,
         text=digest_sentence(digest),
         tweet=None,
         unread=item.unread,
         digest=DigestBody(
             date=day,
-            accounts=[AccountBody(account=name, count=count) for name, count in digest.accounts[:ACCOUNTS_SHOWN]],
+            accounts=[AccountBody(account=name, count=count) for name, count in digest.accounts[:MAX_ACCOUNTS]],
             bursts=[DigestBurstBody(**common_body(inner, now)) for inner in item.inside],
             more=digest.more,
         ),

@@ -28,7 +28,7 @@ PERSON, SERVICE = "person", "service"
 
 @dataclass(slots=True, kw_only=True)
 class Description:
-    """The OpenAPI document, built once on first use: that takes longer than building the rest of the application."""
+    """The OpenAPI document, built on first use, because it takes longer than building the rest of the application."""
 
     generate: Callable[[], dict[str, Any]]
     cached: dict[str, Any] | None = None
@@ -61,10 +61,8 @@ def describe(routes: Sequence[Any], dependencies: Mapping[str, Provide], version
 
     In the served application, Litestar would add routes for its own documentation pages.
     """
-    described = Litestar(
-        routes, dependencies=dependencies, openapi_config=config(version), logging_config=None, debug=False
-    )
-    document = described.openapi_schema.to_schema()
+    app = Litestar(routes, dependencies=dependencies, openapi_config=config(version), logging_config=None, debug=False)
+    document = app.openapi_schema.to_schema()
     document["components"]["schemas"] |= event_schemas()
     return document
 

@@ -10,7 +10,7 @@ from notifier.flow.operations.event_status import note_of
 from notifier.flow.operations.preview import AccountPreview
 
 JOINS_NOTE = "The mention joins an open burst: its text grows, and no follower is notified again."
-NOBODY_NOTE = "The followers are not notified."
+NO_FANOUT_NOTE = "The followers are not notified."
 
 
 class ReachBody(msgspec.Struct, kw_only=True):
@@ -64,10 +64,10 @@ class PreviewsBody(msgspec.Struct, kw_only=True):
 
 
 def previews(forecasts: Sequence[AccountPreview]) -> PreviewsBody:
-    return PreviewsBody(accounts=[_account(forecast) for forecast in forecasts])
+    return PreviewsBody(accounts=[_preview_body(forecast) for forecast in forecasts])
 
 
-def _account(forecast: AccountPreview) -> PreviewBody:
+def _preview_body(forecast: AccountPreview) -> PreviewBody:
     burst, tiers = forecast.burst, forecast.tiers or {}
     return PreviewBody(
         account=forecast.account,
@@ -77,7 +77,7 @@ def _account(forecast: AccountPreview) -> PreviewBody:
         lane=forecast.lane,
         verdict=forecast.verdict,
         followers=forecast.followers,
-        tiers={str(tier): _reach(reach) for tier, reach in tiers.items()},
+        tiers={str(tier): _reach_body(reach) for tier, reach in tiers.items()},
         dormant=forecast.dormant,
         dormant_alerted=forecast.dormant_alerted,
         suppressed=dict(forecast.suppressed or {}),
@@ -88,13 +88,13 @@ def _account(forecast: AccountPreview) -> PreviewBody:
 
 def _note(forecast: AccountPreview, burst: Burst | None) -> str | None:
     if burst is None:
-        return NOBODY_NOTE
+        return NO_FANOUT_NOTE
     if forecast.joins:
         return JOINS_NOTE
     return note_of(burst)
 
 
-def _reach(reach: TierForecast) -> ReachBody:
+def _reach_body(reach: TierForecast) -> ReachBody:
     return ReachBody(
         people=reach.people,
         alerted=reach.alerted,

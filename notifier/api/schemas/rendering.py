@@ -52,8 +52,8 @@ class RenderedPage:
         """The JSON body, built on first access because a 304 response needs none."""
         if self._body is None:
             user, page = self.page.view.viewer.user, self.page
-            seen = _text(self.opaque.encode_seen(page.seen)) if page.seen else NULL
-            live = _text(self.opaque.event_id(user, self.stream_position)) if self.can_resume else NULL
+            seen = _json_text(self.opaque.encode_seen(page.seen)) if page.seen else NULL
+            live = _json_text(self.opaque.event_id(user, self.stream_position)) if self.can_resume else NULL
             partial = TRUE if page.partial else FALSE
             rows = (b'{"items":[', self.items, b'],"next":', self.next or NULL)
             tokens = (b',"seen":', seen, b',"live":', live)
@@ -63,12 +63,12 @@ class RenderedPage:
     def has_same_content(self, page: Page, badge: Badge | None) -> bool:
         """Return whether another page shows the same content. Its tokens may differ."""
         own = self.page
-        same = own.items is page.items and own.partial == page.partial and own.next == page.next
-        return same and self.badge == badge
+        is_same_page = own.items is page.items and own.partial == page.partial and own.next == page.next
+        return is_same_page and self.badge == badge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Remembered:
+class _SharedPage:
     """A rendered page without its time-dependent tokens."""
 
     tag: str
@@ -84,15 +84,15 @@ class Renderer:
 
     opaque: OpaqueIds
     hits: CacheHits
-    encoded: int = 0
-    """Number of items encoded because they were not cached."""
+    encoded_count: int = 0
+    """Number of items that were encoded because the cache lacked them."""
     _bursts: "OrderedDict[BurstKey, tuple[Burst, bytes]]" = field(default_factory=OrderedDict)
     """The encoded common part of each burst, without its braces."""
 
     def first_page(self, user: UserId, opening: CachedFirstPage) -> RenderedPage:
-        """Render a first page and cache the result in `opening`. Unchanged parts of the previous result are reused."""
+        """Render a first page, and cache the result in `opening`. Reuse unchanged parts of the previous result."""
         if isinstance(opening.rendered, bytes):
-            opening.rendered = self._remembered(opening, opening.rendered)
+            opening.rendered = self._unpack_shared(opening, opening.rendered)
         before = opening.rendered if isinstance(opening.rendered, RenderedPage) else None
         if before is not None and before.page is opening.page:
             return before
@@ -100,11 +100,11 @@ class Renderer:
         return rendered
 
     def render_for_sharing(self, opening: CachedFirstPage) -> bytes:
-        """Return the serialized page, from which another process can send the same page."""
+        """Return the rendered page in bytes, so that another process can send it without rendering it again."""
         rendered = self.first_page(opening.page.view.viewer.user, opening)
         position = rendered.stream_position
         return pack(
-            _Remembered(
+            _SharedPage(
                 tag=rendered.tag,
                 items=rendered.items,
                 next=rendered.next,
@@ -113,20 +113,20 @@ class Renderer:
             )
         )
 
-    def _remembered(self, opening: CachedFirstPage, packed: bytes) -> RenderedPage | None:
+    def _unpack_shared(self, opening: CachedFirstPage, packed: bytes) -> RenderedPage | None:
         try:
-            cached, page = unpack(_Remembered, packed), opening.page
+            shared, page = unpack(_SharedPage, packed), opening.page
         except Poison:  # serialized by another version of the software
             return None
         return RenderedPage(
             page=page,
             badge=opening.badge,
-            tag=cached.tag,
-            items=cached.items,
+            tag=shared.tag,
+            items=shared.items,
             ids={},
-            next=cached.next,
+            next=shared.next,
             stream_position=StreamPosition(
-                as_of=page.view.now - SETTLE_DELAY, visibility=cached.sight, marks=cached.marks
+                as_of=page.view.now - SETTLE_DELAY, visibility=shared.sight, marks=shared.marks
             ),
             can_resume=True,
             opaque=self.opaque,
@@ -140,11 +140,11 @@ class Renderer:
             ids, items, cursor = before.ids, before.items, before.next
         else:
             ids = self._ids(user, page.items, before.ids if before else {})
-            encoded_before = self.encoded
+            encoded_before = self.encoded_count
             items = b",".join([self._item(item, ids[item.entry.key], page.view.now) for item in page.items])
-            self.hits.misses.inc(self.encoded - encoded_before)
-            self.hits.hits.inc(len(page.items) - self.encoded + encoded_before)
-            cursor = _text(self.opaque.cursor(user, page.next)) if page.next else None
+            self.hits.misses.inc(self.encoded_count - encoded_before)
+            self.hits.hits.inc(len(page.items) - self.encoded_count + encoded_before)
+            cursor = _json_text(self.opaque.cursor(user, page.next)) if page.next else None
         return RenderedPage(
             page=page,
             badge=badge,
@@ -159,14 +159,16 @@ class Renderer:
             opaque=self.opaque,
         )
 
-    def _ids(self, user: UserId, items: Sequence[InboxItem], known: Mapping[BurstKey, str]) -> Mapping[BurstKey, str]:
+    def _ids(
+        self, user: UserId, items: Sequence[InboxItem], known_ids: Mapping[BurstKey, str]
+    ) -> Mapping[BurstKey, str]:
         keys = [item.entry.key for item in items]
-        return {key: known.get(key) or self.opaque.id(user, key) for key in keys}
+        return {key: known_ids.get(key) or self.opaque.id(user, key) for key in keys}
 
     def _item(self, item: InboxItem, id: str, now: datetime) -> bytes:
         common = self._common(item, now) if isinstance(item, Item) else None
         if common is None:
-            self.encoded += 1
+            self.encoded_count += 1
             return msgspec.json.encode(item_body(item, id, now))
         unread = TRUE if item.unread else FALSE
         return b"".join((b'{"burst":"', id.encode(), b'",', common, b',"unread":', unread, b',"digest":null}'))
@@ -174,15 +176,15 @@ class Renderer:
     def _common(self, item: Item, now: datetime) -> bytes | None:
         """Return the encoded part that all viewers share.
 
-        None if this item differs: a block hides names or the tweet, or the burst opened after this process's clock.
+        None if this item differs: a block hides names or the tweet, or the burst opens in the future by our clock.
         """
         burst = item.burst
         if len(item.names) != len(burst.mentioners) or item.tweet is None or burst.opened_second > now:
             return None
-        known = self._bursts.get(burst.key)
-        if known is not None and known[0] is burst:
-            return known[1]
-        self.encoded += 1
+        cached = self._bursts.get(burst.key)
+        if cached is not None and cached[0] is burst:
+            return cached[1]
+        self.encoded_count += 1
         encoded = msgspec.json.encode(CommonBody(seq=seq_of(burst, now), **common_body(item, now)))[1:-1]
         self._bursts[burst.key] = burst, encoded
         if len(self._bursts) > MAX_BURSTS:
@@ -201,7 +203,7 @@ def _stream_position(page: Page, before: RenderedPage | None) -> StreamPosition:
 
 
 def _tag(user: UserId, page: Page, badge: Badge | None, items: bytes) -> str:
-    """Return the page's ETag. It excludes the tokens, which change all the time; older ones work for the same items."""
+    """Return the page's ETag. It excludes the tokens: they always change, but older tokens work for the same items."""
     partial, more = (TRUE if page.partial else FALSE), (TRUE if page.next else FALSE)
     return etag(b"\n".join((user.encode(), items, badge_json(badge), partial, more)), weak=True)
 
@@ -212,6 +214,6 @@ def badge_json(badge: Badge | None) -> bytes:
     return b'{"count":%d,"more":%s}' % (badge.count, TRUE if badge.more else FALSE)
 
 
-def _text(text: str) -> bytes:
-    """Encode an opaque text as a JSON string. Opaque texts contain no characters that need escaping."""
+def _json_text(text: str) -> bytes:
+    """Encode an opaque id as a JSON string. Such ids contain no characters that need escaping."""
     return b'"%s"' % text.encode()

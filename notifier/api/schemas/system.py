@@ -209,18 +209,18 @@ def _running_body(running: BurstOverview) -> RunningBody:
         shards=running.shards,
         finished=running.is_finished,
         deferred_until=running.deferred_until,
-        tiers={str(filling.tier): _tier_body(filling) for filling in running.tiers},
+        tiers={str(progress.tier): _tier_body(progress) for progress in running.tiers},
         recipients=_recipients_body(running.totals, running.counted_shards),
     )
 
 
-def _tier_body(filling: TierProgress) -> TierBody:
+def _tier_body(progress: TierProgress) -> TierBody:
     return TierBody(
-        people=filling.people,
-        slices=filling.slices,
-        ended=filling.ended,
-        duration_seconds=filling.seconds,
-        spans=[(span.first, span.last, str(span.state)) for span in filling.spans],
+        people=progress.people,
+        slices=progress.slices,
+        ended=progress.ended,
+        duration_seconds=progress.seconds,
+        spans=[(span.first, span.last, str(span.state)) for span in progress.spans],
     )
 
 

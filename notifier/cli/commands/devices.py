@@ -72,7 +72,7 @@ def known_to_fan_out(ports: Ports, member: Member) -> bool:
 
 
 def device_facts(device: Device) -> Mapping[str, str | None]:
-    from notifier.api.routes.devices import SHOWN_LETTERS, app_and_text
+    from notifier.api.routes.devices import SHOWN_CHARACTERS, app_and_text
 
     app, written = app_and_text(device.address)
     return {
@@ -81,6 +81,6 @@ def device_facts(device: Device) -> Mapping[str, str | None]:
         "app": app,
         "locale": device.locale,
         "time_zone": device.time_zone,
-        "last_four": written[-SHOWN_LETTERS:],
+        "last_four": written[-SHOWN_CHARACTERS:],
         "registered_at": stamp(device.registered_at),
     }

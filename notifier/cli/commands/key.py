@@ -52,7 +52,7 @@ def add(name: str, scopes: tuple[str, ...], data: Path | None, as_json: bool) ->
         )
     book = _book(data)
     key_text, stored = new_key(name, {Scope(scope) for scope in scopes}, book.pepper, datetime.now(UTC))
-    with book.edited() as keys:
+    with book.edit() as keys:
         keys.append(stored)
     if as_json:
         print_json({**key_facts(stored), "key": key_text})
@@ -81,7 +81,7 @@ def list_keys(data: Path | None, as_json: bool) -> None:
 @json_option
 def remove(which: str, data: Path | None, as_json: bool) -> None:
     """Remove a key by its id or unique name. It stops working within a second."""
-    with _book(data).edited() as keys:
+    with _book(data).edit() as keys:
         removed = selected_key(which, keys)
         keys.remove(removed)
     if as_json:

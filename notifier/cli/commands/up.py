@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from notifier.api.port import free_port, reserved
+from notifier.api.port import free_port, reserve_port
 from notifier.cli.commands.fake import ROLE
 from notifier.cli.commands.roles import stop_signal
 from notifier.cli.group import example
@@ -179,7 +179,7 @@ class RunningService:
 
     def run(self, stopping: Signal) -> None:
         """Run the roles until `stopping` is set. Raises PortTaken, BadSetting or Environment."""
-        with reserved(self.settings.host, self.settings.port) as address:
+        with reserve_port(self.settings.host, self.settings.port) as address:
             self.port = address.port
             self._run(stopping)
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from notifier.api.port import SHARED_EVENLY
+from notifier.api.port import BALANCES_CONNECTIONS
 from notifier.cli.commands.roles import numbered
 from notifier.config import Settings, variable
 from notifier.domain.delivery.slice import Pool
@@ -40,8 +40,8 @@ def is_awaited(process: str) -> bool:
 def api_processes(settings: Settings) -> int:
     """Return how many API processes `up` starts. Raises BadSetting."""
     if settings.api_workers is None:
-        return default_api_processes(cores()) if SHARED_EVENLY else 1
-    if settings.api_workers > 1 and not SHARED_EVENLY:
+        return default_api_processes(cores()) if BALANCES_CONNECTIONS else 1
+    if settings.api_workers > 1 and not BALANCES_CONNECTIONS:
         name = variable("api_workers")
         raise BadSetting(f"{name} is {settings.api_workers}; several processes can share a port on Linux only.")
     return settings.api_workers

@@ -37,9 +37,9 @@ class Audit:
     async def compare(self, opened: OpenedInbox) -> None:
         """Recompute an answer; log and count it if it differs.
 
-        A difference counts if it is still there after a pause, and the viewer's facts are unchanged. Partial pages are
-        skipped, because they do not claim completeness. So are answers that reach further down than a page ever walks.
-        Raises StoreUnavailable.
+        A difference counts if it is still there after a pause, and the viewer's facts are unchanged. Two kinds of
+        answers are skipped: partial pages, which do not claim completeness, and answers that reach further down than a
+        page ever walks. Raises StoreUnavailable.
         """
         if opened.page is not None and opened.page.partial:
             return
@@ -77,13 +77,13 @@ class Audit:
 
         Reads as far down as list and badge reach; None if that is too far.
         """
-        bursts, place = list[Burst](), None
+        bursts, position = list[Burst](), None
         for _ in range(MAX_RUNS):
-            run = await self.timeline.before(opened.view.subjects, place, RUN_LENGTH)
+            run = await self.timeline.before(opened.view.subjects, position, RUN_LENGTH)
             bursts += [burst for burst in run if opened.view.is_visible(burst.before_retraction)]
             if len(run) < RUN_LENGTH or _has_reached(opened, position_of(run[-1]), bursts):
                 return bursts
-            place = position_of(run[-1])
+            position = position_of(run[-1])
         return None
 
     async def _digests(self, opened: OpenedInbox) -> Sequence[tuple[Digest | None, Digest]] | None:
@@ -91,26 +91,26 @@ class Audit:
 
         Reads as far down as list and badge reach; None if that is too far. A day counts once all of it was read.
         """
-        view, bursts, place = opened.view, list[Burst](), None
+        view, bursts, position = opened.view, list[Burst](), None
         marked_dates = [key.seq for key in _marked_unread(view) if key.subject.kind is Kind.DIGEST]
         while view.digest_subjects and len(bursts) < MAX_RUNS * RUN_LENGTH:
-            run = await self.timeline.before(view.digest_subjects, place, RUN_LENGTH)
+            run = await self.timeline.before(view.digest_subjects, position, RUN_LENGTH)
             bursts += run
             days, originals = [*_by_day(view, bursts)], [*_by_day(view, [burst.before_retraction for burst in bursts])]
             ended = len(run) < RUN_LENGTH
-            both = [(current, digest) for (_, current), (_, digest) in zip(days, originals, strict=True)]
-            whole = [
+            pairs = [(current, original) for (_, current), (_, original) in zip(days, originals, strict=True)]
+            complete_days = [
                 (current, original)
-                for current, original in (both if ended else both[:-1])
+                for current, original in (pairs if ended else pairs[:-1])
                 if original and view.is_visible(original)
             ]
-            listed = [digest for _, digest in whole]
+            listed = [original for _, original in complete_days]
             if ended or (
                 _has_reached(opened, days[-1][0], listed)
                 and days[-1][0].burst.seq < min(marked_dates, default=AFTER_ALL_DATES)
             ):
-                return whole
-            place = position_of(run[-1])
+                return complete_days
+            position = position_of(run[-1])
         return None if view.digest_subjects else ()
 
     async def _is_same_viewer(self, view: InboxView) -> bool:
@@ -127,7 +127,8 @@ def differences(
 ) -> Iterator[str]:
     """Describe each difference between the answer and the recomputed entries.
 
-    `kept` are bursts marked unread, however old. `gone` are retracted entries: the answer may have had them.
+    `marked_unread` are the bursts that the viewer marked unread, however old. `retracted` are entries that the answer
+    may have shown before they were retracted.
     """
     if opened.page is not None:
         yield from _list_differences(opened, opened.page, listed, {entry.key for entry in retracted})
@@ -142,35 +143,41 @@ def _list_differences(
     opened: OpenedInbox, page: Page, listed: Sequence[Entry], retracted: Collection[BurstKey]
 ) -> Iterator[str]:
     view, after, end = opened.view, opened.after, page.next
-    within = [b for b in listed if (after is None or position_of(b) < after) and (end is None or position_of(b) >= end)]
+    expected = [
+        b for b in listed if (after is None or position_of(b) < after) and (end is None or position_of(b) >= end)
+    ]
     shown_entries = [item.entry for item in page.items]
-    # A burst that was re-stamped meanwhile has another position, and rightly so.
-    shown_at, listed_at = ({entry.key: entry.opened_at for entry in entries} for entries in (shown_entries, listed))
-    moved = {key for key, at in shown_at.items() if listed_at.get(key, at) != at}
-    skipped = moved | {*retracted} | {entry.key for entry in (*shown_entries, *within) if not _is_settled(view, entry)}
+    # A burst whose opening time has changed since the answer has another position, which is no difference.
+    shown_times, listed_times = (
+        {entry.key: entry.opened_at for entry in entries} for entries in (shown_entries, listed)
+    )
+    moved = {key for key, opened_at in shown_times.items() if listed_times.get(key, opened_at) != opened_at}
+    skipped = (
+        moved | {*retracted} | {entry.key for entry in (*shown_entries, *expected) if not _is_settled(view, entry)}
+    )
     shown = [(item.entry.key, item.unread) for item in page.items if item.entry.key not in skipped]
-    stored = [(entry.key, is_unread(entry, view.viewer)) for entry in within if entry.key not in skipped]
-    if shown != stored:
-        yield f"the list is [{_format_entries(shown)}], expected [{_format_entries(stored)}]"
+    recomputed = [(entry.key, is_unread(entry, view.viewer)) for entry in expected if entry.key not in skipped]
+    if shown != recomputed:
+        yield f"the list is [{_format_entries(shown)}], expected [{_format_entries(recomputed)}]"
 
 
 def _badge_differences(
     view: InboxView, badge: Badge, listed: Collection[Entry], retracted: Collection[Entry]
 ) -> Iterator[str]:
-    """Compare the badge with a range: unsettled and retracted entries may have been counted or not."""
+    """Compare the badge with a range, because an unsettled or retracted entry may or may not have been counted."""
     counted = [entry for entry in listed if is_unread(entry, view.viewer)]
-    least, most = sum(_is_settled(view, entry) for entry in counted), len(counted)
-    most += sum(is_unread(entry, view.viewer) for entry in retracted)
+    lowest, highest = sum(_is_settled(view, entry) for entry in counted), len(counted)
+    highest += sum(is_unread(entry, view.viewer) for entry in retracted)
     answered = BADGE_LIMIT + 1 if badge.more else badge.count
-    if not min(least, BADGE_LIMIT + 1) <= answered <= min(most, BADGE_LIMIT + 1):
-        yield f"the badge is {answered}, expected {least} to {most}"
+    if not min(lowest, BADGE_LIMIT + 1) <= answered <= min(highest, BADGE_LIMIT + 1):
+        yield f"the badge is {answered}, expected {lowest} to {highest}"
 
 
 def _is_settled(view: InboxView, entry: Entry) -> bool:
-    """Return whether the entry looked the same at the answer and now.
+    """Return whether the entry surely looked the same at the answer and now.
 
-    Younger entries may have become visible in between. A burst with a blocked mentioner may appear with its next
-    mentioner, and a digest with its first visible burst.
+    An entry younger than SETTLE_DELAY may have become visible in between. If all mentioners are blocked so far, a burst
+    becomes visible with its next mentioner, and a digest with its first visible burst.
     """
     bursts = entry.newest if isinstance(entry, Digest) else (entry,)
     blocked = all(any(name in view.viewer.blocked for name in burst.mentioners) for burst in bursts)

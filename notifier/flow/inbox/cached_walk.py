@@ -13,27 +13,28 @@ from notifier.flow.inbox.subject_positions import OLDEST_POSITION, PositionTuple
 from notifier.ports.inbox import InboxPosition
 
 _LIST_END = InboxPosition(*OLDEST_POSITION)
-FIRST_RUN = 32
-"""A page of 20, the burst after it, and some that the viewer may not see."""
+FIRST_RUN_LENGTH = 32
+"""Bursts of the first run: a page of 20, the burst after it, and some that the viewer may not see."""
 
 
 @dataclass(slots=True, kw_only=True)
 class CachedWalk:
-    """Walk that returns runs of bursts like `Walk`, and leaves none out.
+    """Walk that returns runs of bursts like `BurstWalk`, and leaves none out.
 
-    Memory lists every burst down to the horizon, the latest `complete_to` of all subjects. Lists that end there are
-    extended from the store, for all viewers. If that does not help, the store is read for this viewer only.
+    Memory lists every burst down to the horizon, which is the newest `complete_to` of all subjects. At the horizon the
+    walk extends the lists from the store, for all viewers. If the lists cannot grow, the walk reads the store for this
+    viewer only.
     """
 
     cache: SubjectCache
     lists: Sequence[SubjectPositions]
     subjects: Collection[Subject]
     authors: Collection[UserId]
-    """Bursts restricted to followers of other authors are skipped, or their number would show."""
+    """Restricted bursts of other authors are skipped, or how far a page reaches would show their number."""
     after: InboxPosition | None
-    """The walk starts behind this position. Later it is the position of the last burst returned."""
+    """Position where the next step starts: first the caller's, then that of the last burst returned."""
     has_ended: bool = False
-    _run: int = FIRST_RUN
+    _run_length: int = FIRST_RUN_LENGTH
     _in_memory: bool = field(init=False)
     _horizon: InboxPosition = field(init=False)
     _by_subject: Mapping[Subject, SubjectPositions] = field(init=False)
@@ -48,20 +49,20 @@ class CachedWalk:
         return await (self._from_memory() if self._in_memory else self._from_store())
 
     async def _from_memory(self) -> Sequence[Burst]:
-        size, self._run = self._run, RUN_LENGTH
+        run_length, self._run_length = self._run_length, RUN_LENGTH
         run = list[Burst]()
-        while len(run) < size:
+        while len(run) < run_length:
             self._update_horizon()
-            wanted = size - len(run)
-            places = [*islice(self._positions(), wanted)]
-            keys = [key for _, key in places]
+            limit = run_length - len(run)
+            positions = [*islice(self._positions(), limit)]
+            keys = [key for _, key in positions]
             bursts = await self.cache.read_bursts(keys)
-            if self._correct_positions(places, bursts):
+            if self._correct_positions(positions, bursts):
                 continue
             run += [burst for key in keys if (burst := bursts.get(key)) and self._admits(burst)]
             if keys and keys[-1] in bursts:
                 self.after = position_of(bursts[keys[-1]])
-            if len(keys) < wanted:
+            if len(keys) < limit:
                 if self._horizon == _LIST_END:
                     self.has_ended = True
                 elif not run:
@@ -72,22 +73,23 @@ class CachedWalk:
 
     async def _extend(self) -> None:
         """Lower the horizon, or leave memory if the lists cannot grow. Raises StoreUnavailable."""
-        seen = self._horizon
+        last_horizon = self._horizon
         self._update_horizon()
-        if (before := self._horizon) < seen:  # another viewer's walk has lowered it
+        horizon = self._horizon
+        if horizon < last_horizon:  # another viewer's walk has lowered it
             return
         await self.cache.extend(
-            [listed.subject for listed in self.lists if listed.complete_to > OLDEST_POSITION], before
+            [listed.subject for listed in self.lists if listed.complete_to > OLDEST_POSITION], horizon
         )
         self._update_horizon()
-        if self._horizon >= before:
+        if self._horizon >= horizon:
             self._in_memory = False
-            if self.after is None or self.after > before:
-                self.after = before
+            if self.after is None or self.after > horizon:
+                self.after = horizon
 
     async def _from_store(self) -> Sequence[Burst]:
         run = await self.cache.before(self.subjects, self.after, self.authors)
-        self.has_ended = len(run) < self.cache.run
+        self.has_ended = len(run) < self.cache.run_length
         if run:
             self.after = position_of(run[-1])
         return run
@@ -102,13 +104,13 @@ class CachedWalk:
         down_to = (self._horizon.opened_at, self._horizon.burst)
         return heapq.merge(*(listed.newest(below, down_to) for listed in self.lists if listed.positions), reverse=True)
 
-    def _correct_positions(self, places: Sequence[PositionTuple], bursts: Mapping[BurstKey, Burst]) -> bool:
-        """Correct positions that the index held from before a re-stamp, and drop bursts that the store does not have.
+    def _correct_positions(self, positions: Sequence[PositionTuple], bursts: Mapping[BurstKey, Burst]) -> bool:
+        """Correct positions of bursts whose opening time has changed, and drop bursts that the store does not have.
 
-        Return whether any position changed, possibly through a change that arrived while the bursts were read.
+        Return whether any position changed, including changes that arrived while the bursts were read.
         """
         changed = False
-        for opened_at, key in places:
+        for opened_at, key in positions:
             burst = bursts.get(key)
             changed |= self.cache.correct(self._by_subject[key.subject], key, burst)
             changed |= burst is not None and burst.opened_at != opened_at

@@ -10,11 +10,11 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox_versions import BurstChanges, FeedPosition
 
 READ_INTERVAL = timedelta(milliseconds=500)
-"""A cache answers only if it was compared with the store within this time. A retraction that never reached Redis is
-gone after it."""
+"""A cache answers only if the feed was read within this time. So a retraction that never reached Redis takes effect
+after this time at the latest."""
 MAX_IDLE_TIME = timedelta(minutes=2)
-"""After this long without a reader, a restart costs less than reading what was missed. Longer than clients wait between
-two polls."""
+"""After this long without a read, the caches start over, which costs less than reading all missed changes. It is
+longer than clients wait between two polls."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,8 +40,8 @@ class ChangeFollower:
         """Apply every change whose write returned before this call. Raises StoreUnavailable."""
         now = self.clock.now()
         self.metrics.inbox_feed_reads.inc()
-        idle = self.read_at is None or not self.read_at <= now < self.read_at + MAX_IDLE_TIME
-        changes = None if self.position is None or idle else await self.changes.after(self.position)
+        is_idle = self.read_at is None or not self.read_at <= now < self.read_at + MAX_IDLE_TIME
+        changes = None if self.position is None or is_idle else await self.changes.after(self.position)
         if changes is None:
             await self._begin()
         else:
@@ -53,7 +53,7 @@ class ChangeFollower:
         self.read_at = now
 
     async def _begin(self) -> None:
-        # Take the position first: everything cached from here on is read after it.
+        # Take the position first: everything cached from here on is then read after the position was taken.
         self.position = await self.changes.begin()
         self.subjects.begin()
         self.viewers.distrust(self.clock.now())

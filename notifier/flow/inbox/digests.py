@@ -21,7 +21,7 @@ from notifier.flow.inbox.page import InboxView
 from notifier.ports.inbox import InboxPosition, Timeline
 
 DAY_READ_LIMIT = MAX_COUNTED_BURSTS + 1
-"""Bursts per read: one day's worth, and one more that shows whether there are others. Quiet days share a read."""
+"""Bursts per read: those of one day, and one more that shows whether the read is complete. Quiet days share a read."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class DigestWalk:
     timeline: Timeline
     view: InboxView
     after: InboxPosition | None
-    """The walk starts behind this position. Later it is directly before the next day's position."""
+    """Position where the next step starts: first the caller's, then directly above that of the next day."""
     has_ended: bool = False
     subjects: Collection[Subject] = field(init=False)
     schedule: DigestSchedule = field(init=False)
@@ -45,12 +45,12 @@ class DigestWalk:
         self.has_ended = not self.subjects
         if not self.has_ended:
             self.schedule = DigestSchedule.of(self.view.viewer.account_preferences)
-            self._go_to(self._first())
+            self._go_to(self._first_day())
 
     async def step(self) -> Sequence[Digest]:
         """Return the digests of the next days, possibly none. Raises StoreUnavailable."""
-        place = InboxPosition(self.schedule.moment(self.day), LOWEST_KEY)
-        run = await self.timeline.before(self.subjects, place, DAY_READ_LIMIT, self.view.viewer.authors)
+        until = InboxPosition(self.schedule.moment(self.day), LOWEST_KEY)
+        run = await self.timeline.before(self.subjects, until, DAY_READ_LIMIT, self.view.viewer.authors)
         days = [
             (day, [*bursts]) for day, bursts in groupby(run, key=lambda burst: self.schedule.day_of(burst.opened_at))
         ]
@@ -60,16 +60,16 @@ class DigestWalk:
             self._go_to(days.pop()[0])
         else:
             self._go_to(self.schedule.previous_date(days[0][0]))
-        return [digest for day, bursts in days if (digest := self._of(day, bursts))]
+        return [digest for day, bursts in days if (digest := self._digest(day, bursts))]
 
-    def _of(self, day: date, bursts: Sequence[Burst]) -> Digest | None:
+    def _digest(self, day: date, bursts: Sequence[Burst]) -> Digest | None:
         return digest_of(self.view.viewer, day, bursts, self.view.now)
 
-    def _first(self) -> date:
+    def _first_day(self) -> date:
         day = self.schedule.latest_due_date(
             self.view.now if self.after is None else min(self.view.now, self.after.opened_at)
         )
-        while self.after is not None and self._place(day) >= self.after:
+        while self.after is not None and self._position(day) >= self.after:
             day = self.schedule.previous_date(day)
         return day
 
@@ -79,36 +79,36 @@ class DigestWalk:
         self.after = InboxPosition(due, BurstKey(key.subject, key.seq + 1))
         self.has_ended = expires_at(due) <= self.view.now
 
-    def _place(self, day: date) -> InboxPosition:
+    def _position(self, day: date) -> InboxPosition:
         return InboxPosition(self.schedule.moment(day), digest_key(self.view.viewer.user, day))
 
 
-async def digests_by(timeline: Timeline, view: InboxView, keys: Collection[BurstKey]) -> dict[BurstKey, Digest]:
+async def read_digests(timeline: Timeline, view: InboxView, keys: Collection[BurstKey]) -> dict[BurstKey, Digest]:
     """Return the viewer's own digests with these keys, including hidden ones.
 
-    Quiet days share a read, and no day takes more than one. Raises StoreUnavailable.
+    Quiet days share a read, and no day takes more than one read. Raises StoreUnavailable.
     """
-    waiting, digests = sorted({*_days(view, keys)}, reverse=True), list[Digest | None]()
-    while waiting:
-        opened = await _opened(timeline, view, waiting)
-        digests += [digest_of(view.viewer, day, bursts, view.now) for day, bursts in opened.items()]
-        waiting = waiting[len(opened) :]
+    days, digests = sorted({*_due_days(view, keys)}, reverse=True), list[Digest | None]()
+    while days:
+        bursts_by_day = await _read_days(timeline, view, days)
+        digests += [digest_of(view.viewer, day, bursts, view.now) for day, bursts in bursts_by_day.items()]
+        days = days[len(bursts_by_day) :]
     return {digest.key: digest for digest in digests if digest}
 
 
-def _days(view: InboxView, keys: Collection[BurstKey]) -> Iterator[date]:
-    """Yield the days that are due and within retention."""
-    schedule, own = DigestSchedule.of(view.viewer.account_preferences), Subject(Kind.DIGEST, view.viewer.user)
+def _due_days(view: InboxView, keys: Collection[BurstKey]) -> Iterator[date]:
+    """Yield the days of those keys that belong to the viewer, and whose digests are due and within retention."""
+    schedule, own_subject = DigestSchedule.of(view.viewer.account_preferences), Subject(Kind.DIGEST, view.viewer.user)
     if not view.digest_subjects:
         return
     for key in keys:
-        day = date_of(key) if key.subject == own else None
+        day = date_of(key) if key.subject == own_subject else None
         due = None if day is None else schedule.due(day)
         if day is not None and due is not None and due <= view.now < expires_at(due):
             yield day
 
 
-async def _opened(timeline: Timeline, view: InboxView, days: Sequence[date]) -> Mapping[date, Sequence[Burst]]:
+async def _read_days(timeline: Timeline, view: InboxView, days: Sequence[date]) -> Mapping[date, Sequence[Burst]]:
     """Return the bursts of the first day, and of all other days that the same read covers completely.
 
     `days` are ordered newest first.
@@ -119,14 +119,14 @@ async def _opened(timeline: Timeline, view: InboxView, days: Sequence[date]) -> 
         schedule.moment(schedule.previous_date(days[-1])),
     )
     run = await timeline.before(view.digest_subjects, until, DAY_READ_LIMIT, view.viewer.authors, since)
-    by_day = {day: [*bursts] for day, bursts in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}
-    # The last day is cut off. If it is also the first, the read still has all bursts that its digest contains.
-    cut = None if len(run) < DAY_READ_LIMIT else [*by_day][-1]
-    return {day: by_day.get(day, []) for day in days if cut is None or day > cut or day == days[0]}
+    bursts_by_day = {day: [*bursts] for day, bursts in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}
+    # A full read may cut off its last day. If that is also the first day, the read has all bursts that a digest counts.
+    cut_day = None if len(run) < DAY_READ_LIMIT else [*bursts_by_day][-1]
+    return {day: bursts_by_day.get(day, []) for day in days if cut_day is None or day > cut_day or day == days[0]}
 
 
 def next_digest_due(view: InboxView, after: datetime) -> datetime | None:
-    """Return when the viewer's next digest after a moment falls due; None for viewers without digests."""
+    """Return when the viewer's next digest after the given time falls due; None for viewers without digests."""
     return DigestSchedule.of(view.viewer.account_preferences).next_due(after) if view.digest_subjects else None
 
 
@@ -136,10 +136,10 @@ def digest_due_for(burst: Burst, view: InboxView) -> datetime:
 
 
 def changes_digest(burst: Burst, before: Burst | None, view: InboxView) -> bool:
-    """Return whether a digest of the viewer lost something, or got this burst late.
+    """Return whether a digest of the viewer lost a burst or a mention, or got this burst late.
 
-    Growth does not count: it is on the next page. Neither do bursts that the viewer could never see. `before` is None
-    for a burst that was not known.
+    A burst that only grew does not count, because the next page shows it anyway. Bursts that the viewer could never see
+    do not count either. `before` is None for a burst that was not known.
     """
     if before is not None and burst.count >= before.count and burst.silent is before.silent:
         return False

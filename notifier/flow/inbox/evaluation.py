@@ -33,12 +33,12 @@ class BurstRuns(Protocol):
 class Listing:
     """Merge of a burst walk and a digest walk, newest first.
 
-    Each step advances the walk that has not come as far down, and returns the entries that both have passed.
+    Each step advances the walk that is higher up, and returns the entries that both walks have passed.
     """
 
     walk: BurstRuns
     digests: DigestWalk
-    _waiting: list[Entry] = field(default_factory=list)
+    _not_passed: list[Entry] = field(default_factory=list)
 
     @property
     def has_ended(self) -> bool:
@@ -47,42 +47,42 @@ class Listing:
     @property
     def after(self) -> InboxPosition | None:
         """Return the position above which everything was returned. None at the beginning and at the end."""
-        open_ends = [end.after for end in (self.walk, self.digests) if not end.has_ended]
-        return None if None in open_ends else max((after for after in open_ends if after), default=None)
+        positions = [walk.after for walk in (self.walk, self.digests) if not walk.has_ended]
+        return None if None in positions else max((after for after in positions if after), default=None)
 
-    def has_passed(self, moment: datetime) -> bool:
-        """Return whether all remaining entries opened at or before `moment`."""
-        return self.has_ended or (self.after is not None and self.after.opened_at <= moment)
+    def has_passed(self, opened_at: datetime) -> bool:
+        """Return whether all remaining entries opened at or before `opened_at`."""
+        return self.has_ended or (self.after is not None and self.after.opened_at <= opened_at)
 
     async def step(self) -> Sequence[Entry]:
         """Return the next run, possibly empty. Raises StoreUnavailable."""
         if not self.digests.subjects:
             return await self.walk.step()
-        self._waiting += await (self.digests.step() if self._digests_behind() else self.walk.step())
-        waiting = sorted(self._waiting, key=position_of, reverse=True)
-        self._waiting = (
-            [] if self.has_ended else [entry for entry in waiting if not self._is_passed_by_both(position_of(entry))]
+        self._not_passed += await (self.digests.step() if self._is_digest_turn() else self.walk.step())
+        entries = sorted(self._not_passed, key=position_of, reverse=True)
+        self._not_passed = (
+            [] if self.has_ended else [entry for entry in entries if not self._is_passed_by_both(position_of(entry))]
         )
-        return waiting[: len(waiting) - len(self._waiting)]
+        return entries[: len(entries) - len(self._not_passed)]
 
-    def _is_passed_by_both(self, place: InboxPosition) -> bool:
-        return self.after is not None and place >= self.after
+    def _is_passed_by_both(self, position: InboxPosition) -> bool:
+        return self.after is not None and position >= self.after
 
-    def _digests_behind(self) -> bool:
+    def _is_digest_turn(self) -> bool:
         if self.walk.has_ended or self.digests.has_ended:
             return self.walk.has_ended
         return self.walk.after is not None and self.digests.after is not None and self.walk.after <= self.digests.after
 
 
 MAX_RUNS = 20
-"""Maximum runs that a page reads; the next page goes on from there."""
+"""Maximum runs that a page reads. The next page continues after the last run."""
 
 
 class EntrySource(Protocol):
-    """Source of single entries."""
+    """Source of entries outside of a walk: by key, or by the viewer's inbox rows."""
 
     def entries(self, view: InboxView, keys: Collection[BurstKey], /) -> Awaitable[Mapping[BurstKey, Entry]]:
-        """Return the entries, visible or not; of digests only the viewer's own. Raises StoreUnavailable."""
+        """Return the entries, visible or not. Digests of other users are left out. Raises StoreUnavailable."""
         ...
 
     def row_entries(self, view: InboxView, after: InboxPosition | None, limit: int, /) -> Awaitable[Collection[Entry]]:
@@ -92,7 +92,7 @@ class EntrySource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Evaluates what a viewer sees at one moment, by the visibility predicate alone."""
+    """Computes what a viewer sees at one moment, by the visibility predicate alone."""
 
     view: InboxView
     after: InboxPosition | None
@@ -113,10 +113,10 @@ class Evaluation:
         except StoreUnavailable:
             return await self.partial(admitted), admitted
         shown = admitted[: self.limit]
-        more = position_of(shown[-1]) if len(admitted) > self.limit else listing.after
+        following = position_of(shown[-1]) if len(admitted) > self.limit else listing.after
         page = Page(
             items=[self.view.to_item(entry) for entry in shown],
-            next=None if listing.has_ended and len(admitted) <= self.limit else more,
+            next=None if listing.has_ended and len(admitted) <= self.limit else following,
             seen=seen_token(self.view, shown, self.after),
             partial=False,
             view=self.view,
@@ -144,22 +144,22 @@ class Evaluation:
     async def _marked_unread(self) -> dict[BurstKey, Entry]:
         """Return the visible entries that the viewer marked as unread, however old."""
         keys = [key for key, mark in self.view.viewer.marks.by_burst.items() if mark is Mark.UNREAD]
-        known = await self.source.entries(self.view, keys) if keys else {}
-        return {entry.key: entry for entry in known.values() if self.view.is_visible(entry)}
+        entries = await self.source.entries(self.view, keys) if keys else {}
+        return {entry.key: entry for entry in entries.values() if self.view.is_visible(entry)}
 
     async def partial(self, entries: Sequence[Entry] = ()) -> Page:
         """Return a partial page of the entries read so far, and those that the inbox rows point to.
 
         Raises StoreUnavailable.
         """
-        more = await self.source.row_entries(self.view, self.after, self.limit)
-        return partial_page(self.view, [*entries, *more], self.limit)
+        from_rows = await self.source.row_entries(self.view, self.after, self.limit)
+        return partial_page(self.view, [*entries, *from_rows], self.limit)
 
 
 def partial_page(view: InboxView, entries: Collection[Entry], limit: int) -> Page:
     """Return a page that does not claim completeness: it has no cursor and marks nothing as seen."""
-    known = {entry.key: entry for entry in entries if view.is_visible(entry)}
-    newest = sorted(known.values(), key=position_of, reverse=True)[:limit]
+    visible = {entry.key: entry for entry in entries if view.is_visible(entry)}
+    newest = sorted(visible.values(), key=position_of, reverse=True)[:limit]
     return Page(items=[view.to_item(entry) for entry in newest], next=None, seen=None, partial=True, view=view)
 
 

@@ -18,18 +18,18 @@ MAX_READ = 200
 """Bursts read per request: 2 ms of CPU in SQLite. The largest page shows 100."""
 
 MAX_SEQ = 253_402_300_799
-"""The last second of the year 9999: the last one that a `datetime` can hold."""
+"""The last second of the year 9999, which is the last second that a `datetime` can hold."""
 
 NO_SUBJECT = Subject(Kind.MENTION, UserId(""))
-"""A subject that cannot exist. It is read instead of every subject that has nothing for the viewer. So a subject that
-exists costs as much work as one that does not."""
+"""A subject that cannot exist. It is read instead of a subject that shows the viewer nothing, so the response time does
+not reveal whether a subject exists."""
 
 
 def opening_second(entry: Entry, now: datetime) -> datetime:
     """Return the second of the opening, as items show it.
 
-    Bursts numbered together open a millisecond apart, so the last of many can be ahead of the clock. A second in the
-    future would show how many there were.
+    Bursts that are numbered together open a millisecond apart, so the last of many bursts can open in the future. A
+    shown time in the future would reveal how many bursts there were.
     """
     return min(entry.opened_second, now.replace(microsecond=0))
 
@@ -48,7 +48,7 @@ class SeqRange:
 
     first: int
     last: int | None = None
-    """None: up to the newest."""
+    """None: the range reaches to the newest burst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class GapPage:
     next: InboxPosition | None
     """The next page starts behind this position; None at the end of the range."""
     partial: bool
-    """The store did not answer: items may be missing."""
+    """True if the store failed, so that items may be missing."""
     view: InboxView
 
 
@@ -68,19 +68,20 @@ class _Query:
     """The read that a request makes."""
 
     subject: Subject
-    place: InboxPosition | None
+    end: InboxPosition | None
+    """Only bursts behind this position are read; None: from the newest burst on."""
     since: datetime
 
     def covers(self, entry: Entry) -> bool:
-        within = entry.opened_at >= self.since and (self.place is None or position_of(entry) < self.place)
-        return within and entry.key.subject == self.subject
+        is_in_range = entry.opened_at >= self.since and (self.end is None or position_of(entry) < self.end)
+        return is_in_range and entry.key.subject == self.subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapFetch:
     """Reads the canonical bursts only, so a page needs no cache and no proof.
 
-    Every request makes exactly one read of at most `most_read` bursts, whatever the subject is.
+    Every request makes exactly one read of at most `max_read` bursts, whatever the subject is.
     """
 
     people: People
@@ -89,17 +90,17 @@ class GapFetch:
     max_read: int = MAX_READ
 
     async def fetch(
-        self, user: UserId, subject: Subject, within: SeqRange, *, after: InboxPosition | None = None, limit: int = 50
+        self, user: UserId, subject: Subject, seqs: SeqRange, *, after: InboxPosition | None = None, limit: int = 50
     ) -> GapPage:
         """Return the page of the range that starts behind `after`.
 
         Raises NotFound for a user that does not exist, StoreUnavailable if not even a partial page can be read.
         """
         view = await self._view(user)
-        query = _query(view, subject, within, after)
+        query = _query(view, subject, seqs, after)
         try:
             run = await self.timeline.before(
-                [query.subject], query.place, self.max_read, view.viewer.authors, query.since
+                [query.subject], query.end, self.max_read, view.viewer.authors, query.since
             )
         except StoreUnavailable:
             return await self._partial(view, query, limit)
@@ -118,25 +119,28 @@ class GapFetch:
 
     async def _partial(self, view: InboxView, query: _Query, limit: int) -> GapPage:
         """Return what the viewer's inbox rows point to. Not every burst has a row, so the page is partial."""
-        rows = await self.timeline.rows(view.member, [query.subject], query.place, self.max_read)
+        rows = await self.timeline.rows(view.member, [query.subject], query.end, self.max_read)
         bursts = await self.timeline.bursts([row.burst for row in rows])
         visible = [burst for burst in bursts.values() if query.covers(burst) and view.is_visible(burst)]
         newest = sorted(visible, key=position_of, reverse=True)[:limit]
         return GapPage(items=[view.item(burst) for burst in newest], next=None, partial=True, view=view)
 
 
-def _query(view: InboxView, subject: Subject, within: SeqRange, after: InboxPosition | None) -> _Query:
-    """Narrow the range to what the viewer may see at all, so that nothing beyond it is read or counted."""
-    newest = _seq(view.now)
+def _query(view: InboxView, subject: Subject, seqs: SeqRange, after: InboxPosition | None) -> _Query:
+    """Narrow the range to what the viewer may see, so that nothing outside of it is read or counted."""
+    current_seq = _seq(view.now)
     since = _visible_since(view, subject)
-    if since is None or within.first > newest:
-        return _Query(subject=NO_SUBJECT, place=None, since=view.now)
-    # A burst ahead of the clock is shown with the current second, so the range must end behind it, too.
-    end = None if within.last is None or within.last >= newest else InboxPosition(_moment(within.last + 1), LOWEST_KEY)
+    if since is None or seqs.first > current_seq:
+        return _Query(subject=NO_SUBJECT, end=None, since=view.now)
+    # A burst that opens in the future is shown with the current second. A range that includes the current second must
+    # include that burst, too.
+    end = (
+        None if seqs.last is None or seqs.last >= current_seq else InboxPosition(_opened_at(seqs.last + 1), LOWEST_KEY)
+    )
     return _Query(
         subject=subject,
-        place=min((place for place in (end, after) if place is not None), default=None),
-        since=max(since, _moment(within.first), view.now - RETENTION),
+        end=min((position for position in (end, after) if position is not None), default=None),
+        since=max(since, _opened_at(seqs.first), view.now - RETENTION),
     )
 
 
@@ -153,9 +157,9 @@ def _visible_since(view: InboxView, subject: Subject) -> datetime | None:
     return viewer.follows.get(subject, ALWAYS)
 
 
-def _seq(moment: datetime) -> int:
-    return int(moment.timestamp())
+def _seq(opened_at: datetime) -> int:
+    return int(opened_at.timestamp())
 
 
-def _moment(seq: int) -> datetime:
+def _opened_at(seq: int) -> datetime:
     return datetime.fromtimestamp(seq, UTC)

@@ -1,4 +1,4 @@
-"""Read inbox pages and badges, and write marks: uncached (`Tab`) and cached (`Inbox`)."""
+"""Read inbox pages and badges, and write marks: `UncachedInbox` and, with caches, `Inbox`."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,9 +12,9 @@ from notifier.domain.ids import BurstKey, Kind, UserId
 from notifier.domain.users.visibility import Mark, SeenToken
 from notifier.flow.inbox.burst_walk import BurstWalk
 from notifier.flow.inbox.cached_walk import CachedWalk
-from notifier.flow.inbox.digests import DigestWalk, digests_by, next_digest_due
+from notifier.flow.inbox.digests import DigestWalk, next_digest_due, read_digests
 from notifier.flow.inbox.evaluation import Evaluation, Listing, partial_page, seen_token
-from notifier.flow.inbox.last_known_pages import LastKnownPages, PageRenderer, adopted, remembered_page
+from notifier.flow.inbox.last_known_pages import LastKnownPages, PageRenderer, adopt_page, page_to_remember
 from notifier.flow.inbox.page import Badge, Entry, InboxView, OpenedInbox, Page, badge_of
 from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
@@ -54,7 +54,7 @@ class UncachedInbox:
         return await self._page(await self._view(user), after=after, limit=limit)
 
     async def badge(self, user: UserId) -> Badge:
-        """Return the number of unread entries that a walk through all pages of the same moment would show."""
+        """Return how many unread entries all pages of this moment would show together."""
         view = await self._view(user)
         badge = await self._badge(view)
         self.observe(OpenedInbox(view=view, after=None, page=None, badge=badge))
@@ -65,8 +65,8 @@ class UncachedInbox:
     ) -> tuple[Page, Badge | None]:
         """Return a page and the badge of the same moment.
 
-        The badge is None on a partial page, or if the store stopped answering before it was counted. If the store does
-        not answer at all, a first page is the one last shown to the user, marked partial. Raises as `page` does.
+        The badge is None on a partial page, or if the store failed before the badge was counted. If the store does not
+        answer at all, a first page falls back to the one last shown to the user, marked partial. Raises as `page` does.
         """
         try:
             page = await self.page(user, after=after, limit=limit)
@@ -106,10 +106,11 @@ class UncachedInbox:
         return {*await self._evaluation(view, None, 0).unread(self._listing(view, None))}
 
     async def entries(self, view: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
-        """Return the entries, visible or not; of digests only the viewer's own. Raises StoreUnavailable."""
-        days = {key for key in keys if key.subject.kind is Kind.DIGEST}
-        known: dict[BurstKey, Entry] = dict(await self.timeline.bursts({*keys} - days) if {*keys} - days else {})
-        return known | await digests_by(self.timeline, view, days)
+        """Return the entries, visible or not. Digests of other users are left out. Raises StoreUnavailable."""
+        digest_keys = {key for key in keys if key.subject.kind is Kind.DIGEST}
+        burst_keys = {*keys} - digest_keys
+        entries: dict[BurstKey, Entry] = dict(await self.timeline.bursts(burst_keys) if burst_keys else {})
+        return entries | await read_digests(self.timeline, view, digest_keys)
 
     async def see(self, user: UserId, token: SeenToken) -> None:
         view = await self._view(user)
@@ -122,9 +123,9 @@ class UncachedInbox:
         Raises NotFound for a burst that the user does not see, so that marks cannot reveal which bursts exist.
         """
         view = await self._view(user)
-        known = await self.entries(view, bursts)
+        entries = await self.entries(view, bursts)
         for key in bursts:
-            if key not in known or not self._may_mark(view, known[key]):
+            if key not in entries or not self._may_mark(view, entries[key]):
                 raise NotFound("A burst is not in the user's inbox.")
         await self.people.mark(view.member, bursts, mark)
         self.last_known_pages.apply_mark(user, bursts, mark)
@@ -164,15 +165,18 @@ class UncachedInbox:
 
 
 LAST_KNOWN_MAX_AGE = timedelta(minutes=15)
-"""Maximum age of a last known page. While the store is down, a block that another process set goes unnoticed for at
-most this long. Users never see anything that they were not shown before."""
+"""Maximum age of a last known page. While the store is down, a page shows only bursts that the user was shown before.
+A block that was set through another process may stay without effect for this long."""
 SEEN_TOKEN_MAX_AGE = timedelta(seconds=10)
 """Maximum age of a reused `seen` token. An older token covers slightly less, and never too much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbox:
-    """Cached inbox. Answers from memory what is proved current, and everything else from the store."""
+    """Inbox with caches. Cached data is used only if it is proved current; everything else is read from the store.
+
+    An `opening` is what one opening of the inbox shows: a page with the badge of the same moment.
+    """
 
     people: People
     facts: ViewerFacts
@@ -184,17 +188,17 @@ class Inbox:
     metrics: Metrics
     observers: Sequence[OpeningObserver] = ()
     renderer: PageRenderer | None = None
-    """Renders pages for other processes to send. None: pages are stored without a rendering."""
+    """Renders a VIP's page, so that other processes can send it as is. None: pages are stored without a rendering."""
     renderer_id: bytes = b""
-    """Identifies the software and the secret that pages are made with. Pages of another maker are not used."""
+    """Identifies the software version and the secret that render pages. Pages with another id are not used."""
 
     async def open(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> CachedFirstPage:
         """Return a page and the badge of the same moment.
 
-        The badge is None on a partial page, or if the store stopped answering before it was counted. If the store does
-        not answer, a first page falls back to the one that this process last showed the viewer. Without one, it falls
-        back to the viewer's inbox rows. Both are partial. Raises NotFound for a user that does not exist, and
-        StoreUnavailable if no page can be had.
+        The badge is None on a partial page, or if the store failed before the badge was counted. If the store does not
+        answer, a first page falls back to the page that this process last showed the viewer. Without such a page, it
+        falls back to the viewer's inbox rows. Both fallbacks are partial. Raises NotFound for a user that does not
+        exist, and StoreUnavailable if every fallback fails, too.
         """
         cached = self.viewers.get(user)
         try:
@@ -222,7 +226,8 @@ class Inbox:
         Raises NotFound, and StoreUnavailable if the badge cannot be counted.
         """
         cached = self.viewers.get(user)
-        opening = await self._open_with_breaker(user, cached, None, next(iter(cached.openings), 20) if cached else 20)
+        limit = next(iter(cached.openings), 20) if cached else 20  # a page size that may be cached
+        opening = await self._open_with_breaker(user, cached, None, limit)
         if opening.badge is None:
             raise StoreUnavailable("The badge could not be counted.")
         view = replace(opening.page.view, now=self.clock.now())
@@ -246,18 +251,18 @@ class Inbox:
         """
         viewer = await self.facts.current(user)
         view = self._view(viewer)
-        known = await self.entries(view, bursts)
+        entries = await self.entries(view, bursts)
         for key in bursts:
-            if key not in known or not _may_mark(view, known[key]):
+            if key not in entries or not _may_mark(view, entries[key]):
                 raise NotFound("A burst is not in the user's inbox.")
         await self.people.mark(viewer.member, bursts, mark)
         self.viewers.set_marks(user, viewer.viewer.marks.with_mark(bursts, mark))
 
     async def entries(self, view: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
-        """Return the entries, visible or not; of digests only the viewer's own. Raises StoreUnavailable."""
-        days = {key for key in keys if key.subject.kind is Kind.DIGEST}
-        known: dict[BurstKey, Entry] = dict(await self.subjects.read_bursts([*{*keys} - days]))
-        return known | await digests_by(self.subjects.timeline, view, days)
+        """Return the entries, visible or not. Digests of other users are left out. Raises StoreUnavailable."""
+        digest_keys = {key for key in keys if key.subject.kind is Kind.DIGEST}
+        entries: dict[BurstKey, Entry] = dict(await self.subjects.read_bursts([*{*keys} - digest_keys]))
+        return entries | await read_digests(self.subjects.timeline, view, digest_keys)
 
     async def row_entries(self, view: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
         """Return the bursts that the viewer's inbox rows point to. Raises StoreUnavailable."""
@@ -267,13 +272,13 @@ class Inbox:
     async def _open_with_breaker(
         self, user: UserId, cached: CachedViewer | None, after: InboxPosition | None, limit: int
     ) -> CachedFirstPage:
-        """Call `_open` through the circuit breaker: while the store fails, viewers with a fallback page do not wait."""
+        """Call `_open` unless the breaker is open: then viewers with a fallback page get it without waiting."""
         now = self.clock.now()
         has_fallback = after is None and _last_page(cached, now) is not None
         if has_fallback and not self.breaker.allows(now):
             raise StoreUnavailable("The store failed a moment ago.")
         try:
-            # A cached viewer who requests a later page has had a slot before.
+            # No slot for a cached viewer who requests a later page: that viewer took a slot for the first page.
             if has_fallback or (cached is not None and after is not None):
                 opening = await self._open(user, after, limit, now, has_fallback=has_fallback)
             else:
@@ -288,19 +293,19 @@ class Inbox:
         return opening
 
     async def _open(
-        self, user: UserId, after: InboxPosition | None, limit: int, began: datetime, *, has_fallback: bool
+        self, user: UserId, after: InboxPosition | None, limit: int, began_at: datetime, *, has_fallback: bool
     ) -> CachedFirstPage:
-        """Open the inbox. `has_fallback`: there is a fallback page, so the deadline is shorter."""
-        viewer, lookup = await self._known_viewer(user, has_fallback=has_fallback)
-        if viewer is not None and after is None and (opening := self._cached_page(viewer, limit, began)) is not None:
-            return self._with_fresh_token(viewer, opening, limit, began)
+        """Open the inbox. With a fallback page, the deadline is shorter."""
+        viewer, lookup = await self._proved_viewer(user, has_fallback=has_fallback)
+        if viewer is not None and after is None and (opening := self._cached_page(viewer, limit, began_at)) is not None:
+            return self._with_fresh_token(viewer, opening, limit, began_at)
         async with self.deadline.limit(cold=not has_fallback):
             viewer = viewer or await self.facts.read(user, lookup)
             if after is not None:
                 return await self._later_page(viewer, after, limit)
-            opening = await self._first_page(viewer, limit, began)
+            opening = await self._first_page(viewer, limit, began_at)
         if self.facts.should_remember(viewer):
-            page = remembered_page(opening, limit, self.renderer, self.renderer_id)
+            page = page_to_remember(opening, limit, self.renderer, self.renderer_id)
             if page is not None:
                 await self.facts.remember(viewer, page)
         return opening
@@ -313,17 +318,17 @@ class Inbox:
             page=page, badge=_badge(unread), revision=self.subjects.revision, current_at=view.now, valid_until=view.now
         )
 
-    async def _known_viewer(
+    async def _proved_viewer(
         self, user: UserId, *, has_fallback: bool
     ) -> tuple[CachedViewer | None, VersionLookup | None]:
         if has_fallback:
-            return await self.facts.known(user, may_wait=False)
+            return await self.facts.proved(user, may_wait=False)
         async with self.deadline.limit(cold=True):
-            return await self.facts.known(user, may_wait=True)
+            return await self.facts.proved(user, may_wait=True)
 
-    def _cached_page(self, viewer: CachedViewer, limit: int, began: datetime) -> CachedFirstPage | None:
-        """Return the first page as it was evaluated before, if it still holds."""
-        opening = viewer.openings.get(limit) or self._adopted_page(viewer, limit, began)
+    def _cached_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> CachedFirstPage | None:
+        """Return the first page that was evaluated before, if an evaluation now would show the same."""
+        opening = viewer.openings.get(limit) or self._adopted_page(viewer, limit, began_at)
         now, subjects = self.clock.now(), self.subjects
         if opening is None or not viewer.versions or not opening.is_current(now, subjects.revision, subjects.changes):
             self.viewers.page_hits.misses.inc()
@@ -331,15 +336,15 @@ class Inbox:
         self.viewers.page_hits.hits.inc()
         return opening
 
-    def _adopted_page(self, viewer: CachedViewer, limit: int, began: datetime) -> CachedFirstPage | None:
-        """Return the first page as another process evaluated it, if nothing has changed since."""
-        page, viewer.page = viewer.page, None
+    def _adopted_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> CachedFirstPage | None:
+        """Return the first page that another process evaluated, if nothing has changed since."""
+        page, viewer.shared_page = viewer.shared_page, None
         if page is None or page.limit != limit or page.renderer_id != self.renderer_id:
             return None
-        view = InboxView(viewer=viewer.viewer, member=viewer.member, now=began)
+        view = InboxView(viewer=viewer.viewer, member=viewer.member, now=began_at)
         if not self.subjects.changes.proves(view.subjects, page.current_at):
             return None
-        opening = adopted(page, view, self.subjects.revision)
+        opening = adopt_page(page, view, self.subjects.revision)
         viewer.put_opening(limit, opening)
         self.viewers.measure(viewer)
         return opening
@@ -347,9 +352,10 @@ class Inbox:
     def _with_fresh_token(
         self, viewer: CachedViewer, opening: CachedFirstPage, limit: int, now: datetime
     ) -> CachedFirstPage:
-        """Return the opening, with a `seen` token made at `now` unless its token is younger than SEEN_TOKEN_MAX_AGE.
+        """Return the opening, with a new `seen` token if its token is older than SEEN_TOKEN_MAX_AGE.
 
-        The opening was proved current after `now`, so the new token covers what could be shown by then.
+        The request began at `now`, and the opening was proved current later. So the opening shows everything that
+        a token of `now` covers.
         """
         if now - opening.page.view.now < SEEN_TOKEN_MAX_AGE:
             return opening
@@ -359,7 +365,7 @@ class Inbox:
         viewer.put_opening(limit, renewed)
         return renewed
 
-    async def _first_page(self, viewer: CachedViewer, limit: int, began: datetime) -> CachedFirstPage:
+    async def _first_page(self, viewer: CachedViewer, limit: int, began_at: datetime) -> CachedFirstPage:
         view = self._view(viewer)
         revision = self.subjects.revision  # taken before any read, so that later changes invalidate the page
         subjects = [*view.subjects, *view.digest_subjects]
@@ -372,10 +378,10 @@ class Inbox:
             page=page,
             badge=_badge(unread),
             revision=revision,
-            current_at=began,
+            current_at=began_at,
             valid_until=_valid_until(page, [*admitted, *(unread or {}).values()]),
             subjects=subjects,
-            # Bytes that another process rendered belong to its own page, and to no later one.
+            # A rendering by another process is in bytes. It fits the page of that process only.
             rendered=None if before is None or isinstance(before.rendered, bytes) else before.rendered,
         )
         if unread is not None and viewer.versions and all(listed.is_followed for listed in lists):
@@ -404,13 +410,13 @@ class Inbox:
     def _last_known(self, user: UserId, limit: int) -> CachedFirstPage | None:
         """Return the page last shown to the viewer as a partial page, filtered by the cached facts.
 
-        Entries may be missing.
+        The page may lack new entries.
         """
         cached, now = self.viewers.get(user), self.clock.now()
-        if cached is None or (last := _last_page(cached, now)) is None:
+        if cached is None or (last_page := _last_page(cached, now)) is None:
             return None
         # Digests are left out: their bursts may have been retracted since, and only the store knows.
-        entries = [self.subjects.latest(item.entry) for item in last.items if isinstance(item.entry, Burst)]
+        entries = [self.subjects.latest(item.entry) for item in last_page.items if isinstance(item.entry, Burst)]
         page = partial_page(InboxView(viewer=cached.viewer, member=cached.member, now=now), entries, limit)
         return CachedFirstPage(page=page, badge=None, revision=0, current_at=now, valid_until=now)
 
@@ -437,8 +443,8 @@ class Inbox:
 
 
 def _last_page(cached: CachedViewer | None, now: datetime) -> Page | None:
-    last = cached.last if cached else None
-    return last if last and now - last.view.now <= LAST_KNOWN_MAX_AGE else None
+    page = cached.last_page if cached else None
+    return page if page and now - page.view.now <= LAST_KNOWN_MAX_AGE else None
 
 
 def _badge(unread: Mapping[BurstKey, Entry] | None) -> Badge | None:
@@ -446,16 +452,16 @@ def _badge(unread: Mapping[BurstKey, Entry] | None) -> Badge | None:
 
 
 def _valid_until(page: Page, counted: Sequence[Entry]) -> datetime:
-    """Return when the passage of time alone can change the page or its badge.
+    """Return the first time at which the page or its badge may change without any write.
 
-    An entry expires, an entry that is ahead of the clock arrives, or a digest falls due.
+    Then an entry expires, an entry that opens in the future becomes visible, or a digest falls due.
     """
     view = page.view
-    ends = [expires_at(entry.opened_at) for entry in counted]
-    ends += [entry.opened_at for entry in counted if entry.opened_at > view.now]
+    change_times = [expires_at(entry.opened_at) for entry in counted]
+    change_times += [entry.opened_at for entry in counted if entry.opened_at > view.now]
     if (due := next_digest_due(view, view.now)) is not None:
-        ends.append(due)
-    return min(ends, default=view.now + timedelta(days=1))
+        change_times.append(due)
+    return min(change_times, default=view.now + timedelta(days=1))
 
 
 def _may_mark(view: InboxView, entry: Entry) -> bool:

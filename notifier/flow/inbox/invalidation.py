@@ -1,9 +1,9 @@
 """Invalidate cached facts of viewers around each write, and verify caches before each read.
 
-The order of steps makes the caches safe against crashes. `begin` comes before the write, so nothing that is read during
-the write is cached. `finish` comes after the write is durable. A writer that dies in between leaves its mark, which
-expires. If Redis cannot be notified, the store's change feed reports a lapse after the write, and every process drops
-the facts that it cached.
+The order of steps makes the caches safe against crashes. `begin` comes before the write and sets a mark in Redis:
+nothing that is read while a mark stands is cached. `finish` comes after the write is durable and removes the mark. A
+writer that dies in between leaves its mark, which expires. If Redis cannot be notified, a lapse is recorded in the
+store's change feed after the write. Every process that reads the lapse drops the facts that it cached.
 """
 
 import asyncio
@@ -35,17 +35,18 @@ from notifier.ports.inbox_versions import (
 
 T = TypeVar("T")
 
-BULK_ROWS = 2_000
+ROWS_PER_RENEWAL = 2_000
 """Rows of a bulk write between two renewals of its mark: one second of work, while a mark lasts fifteen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingChange:
-    """One change in progress."""
+    """A write in progress, with the scopes whose cached facts it changes."""
 
     versions: ViewerVersions
     scopes: Collection[Scope]
     name: str
+    """Unique name of the change, which tells its mark from those of other writers."""
 
     def begin(self) -> bool:
         """Mark the scopes as changing. Return whether Redis accepted the mark."""
@@ -56,19 +57,19 @@ class PendingChange:
         return True
 
     def finish(self) -> bool:
-        """Remove the mark. Return whether Redis accepted that."""
+        """Remove the mark. Return whether Redis accepted the removal."""
         try:
             self.versions.finish(self.scopes, self.name)
         except CacheUnavailable:
             return False
         return True
 
-    def renewed_along(self, rows: Iterable[T]) -> Iterator[T]:
-        """Yield the rows of a bulk write, renewing the mark: such a write may take longer than a mark lasts."""
-        rows = iter(rows)
-        while batch := list(islice(rows, BULK_ROWS)):
+    def with_renewals(self, rows: Iterable[T]) -> Iterator[T]:
+        """Yield the rows of a bulk write, and renew the mark meanwhile: the write may take longer than a mark lasts."""
+        iterator = iter(rows)
+        while chunk := list(islice(iterator, ROWS_PER_RENEWAL)):
             self.begin()
-            yield from batch
+            yield from chunk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,7 @@ class Invalidation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsyncInvalidation:
-    """Asynchronous invalidation for what users change themselves."""
+    """Asynchronous invalidation for what users change themselves. Works like `Invalidation`."""
 
     versions: InboxVersions
     changes: BurstChanges
@@ -158,12 +159,13 @@ class VersionLookups(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class VersionCheck:
-    """Unshared look-up. When it returns, the caches have everything that was durable and announced before the call."""
+    """One look-up per call. Afterwards the caches have everything that was durable and announced before the call."""
 
     versions: InboxVersions
     follower: ChangeFollower
     metrics: Metrics
     position: BurstStreamPosition | None = None
+    """Position in the burst stream up to which the caches have all bursts. None if bursts may have been missed."""
 
     async def look_up(
         self, scopes: Collection[Scope], *, may_wait: bool, users: Collection[UserId] = ()
@@ -172,17 +174,19 @@ class VersionCheck:
         try:
             with self.metrics.inbox_redis():
                 lookup = await self.versions.look_up({*scopes, ALL_MEMBERS}, after, users)
-        except CacheUnavailable:  # fails over to the store, which is as complete and costs more
+        except CacheUnavailable:  # fails over to the store's feed, which is as complete as Redis but slower
             self.metrics.outages.labels("cache").inc()
             await self.follower.catch_up()
             return None
         if after is None or lookup.published is None:
             await self.follower.catch_up()
-            self.position = lookup.position  # only after catching up: the store alone knows what was missed
+            # Only after catching up: until then the caches may lack bursts that the store has.
+            self.position = lookup.position
         else:
             for burst in lookup.published:
                 self.follower.subjects.apply_published(burst)
-            self.position = lookup.position  # even if the store fails next: partial pages use these bursts alone
+            # Even if the store fails next: these bursts are applied, and partial pages use them.
+            self.position = lookup.position
             await self.follower.keep_up()
         self.follower.viewers.record_connection(lookup.connection, self.follower.clock.now())
         return lookup
@@ -196,40 +200,40 @@ class SharedVersionLookups:
     """One instance per event loop. One look-up runs at a time; requests that arrive meanwhile share the next one."""
 
     lookups: VersionLookups
-    within: timedelta
+    max_wait: timedelta
     """Time after which callers with `may_wait=False` get StoreUnavailable."""
     _scopes: set[Scope] = field(default_factory=set)
     _users: set[UserId] = field(default_factory=set)
-    _waiting: list[PendingLookup] = field(default_factory=list)
+    _queued: list[PendingLookup] = field(default_factory=list)
     _running: "asyncio.Task[None] | None" = None
 
     async def look_up(
         self, scopes: Collection[Scope], *, may_wait: bool, users: Collection[UserId] = ()
     ) -> VersionLookup | None:
-        answer: PendingLookup = asyncio.get_running_loop().create_future()
+        pending: PendingLookup = asyncio.get_running_loop().create_future()
         self._scopes.update(scopes)
         self._users.update(users)
-        self._waiting.append(answer)
-        timer = None if may_wait else Timer.start(self.within, partial(_refuse, answer))
+        self._queued.append(pending)
+        timer = None if may_wait else Timer.start(self.max_wait, partial(_time_out, pending))
         if self._running is None:
             # The task starts only after all requests of this loop iteration are queued.
             self._running = asyncio.ensure_future(self._run())
         try:
-            return await answer
+            return await pending
         finally:
             if timer is not None:
                 timer.cancel()
-            del answer, timer  # breaks a cycle: the error keeps this frame, and the answer keeps the error
+            del pending, timer  # breaks a cycle: the error keeps this frame, and the future keeps the error
 
     async def _run(self) -> None:
         try:
-            while self._waiting:
-                await self._answer()
+            while self._queued:
+                await self._look_up_queued()
         finally:
             self._running = None
 
-    async def _answer(self) -> None:
-        waiting, self._waiting = self._waiting, []
+    async def _look_up_queued(self) -> None:
+        waiting, self._queued = self._queued, []
         scopes, self._scopes = self._scopes, set()
         users, self._users = self._users, set()
         try:
@@ -240,21 +244,21 @@ class SharedVersionLookups:
             LOGGER.exception("inbox look-up failed")
             _fail(waiting, StoreUnavailable("The look-up failed."))
         except BaseException:
-            _fail([*waiting, *self._waiting], StoreUnavailable("The look-up was stopped."))
+            _fail([*waiting, *self._queued], StoreUnavailable("The look-up was stopped."))
             raise
         else:
-            for answer in waiting:
-                if not answer.done():
-                    answer.set_result(lookup)
+            for pending in waiting:
+                if not pending.done():
+                    pending.set_result(lookup)
         finally:
-            waiting.clear()  # breaks a cycle: the error keeps this frame, and the answers keep the error
+            waiting.clear()  # breaks a cycle: the error keeps this frame, and the futures keep the error
 
 
-def _refuse(answer: PendingLookup) -> None:
-    _fail([answer], StoreUnavailable("The store is slow."))
+def _time_out(pending: PendingLookup) -> None:
+    _fail([pending], StoreUnavailable("The store is slow."))
 
 
 def _fail(waiting: Collection[PendingLookup], error: Exception) -> None:
-    for answer in waiting:
-        if not answer.done():
-            answer.set_exception(error)
+    for pending in waiting:
+        if not pending.done():
+            pending.set_exception(error)

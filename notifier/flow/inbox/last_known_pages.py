@@ -16,12 +16,12 @@ from notifier.flow.inbox.viewer_cache import CachedFirstPage
 from notifier.ports.inbox_versions import RememberedPage
 
 MAX_AGE = timedelta(minutes=15)
-"""Maximum age of a last known page. While the store is down, a block that another process set goes unnoticed for at
-most this long. Users never see anything that they were not shown before."""
+"""Maximum age of a last known page. While the store is down, a page shows only bursts that the user was shown before.
+A block that was set through another process may stay without effect for this long."""
 MAX_USERS = 2_000
 """Maximum users with a last known page."""
 MAX_ITEMS = 20
-"""Maximum items kept of a page. Clients may request longer pages; what is kept of them stays small."""
+"""Maximum items kept of a page, however long a page the client requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class LastKnownPages:
             self._pages.popitem(last=False)
 
     def partial_page(self, user: UserId, now: datetime, limit: int) -> Page | None:
-        """Return the last known page, filtered by the viewer's facts of that time.
+        """Return the last known page, filtered by the viewer's facts as they were when the page was made.
 
-        The page is partial: entries may be missing.
+        The page is partial: it may lack new entries.
         """
         page = self._pages.get(user)
         if page is None or now - page.view.now > MAX_AGE:
@@ -68,7 +68,7 @@ class LastKnownPages:
 
 
 def _without_digest_bursts(item: InboxItem) -> InboxItem:
-    """Reduce a digest to what its line in the list shows."""
+    """Drop the bursts inside a digest: the list shows the digest as one line."""
     match item:
         case DigestItem():
             return replace(item, digest=replace(item.digest, newest=()), inside=())
@@ -79,7 +79,7 @@ def _without_digest_bursts(item: InboxItem) -> InboxItem:
 def _reduced_view(view: InboxView, entries: Sequence[Entry]) -> InboxView:
     """Keep only the facts that decide about these entries.
 
-    So the page of a user with thousands of follows and marks stays small, too.
+    Otherwise a kept page would hold thousands of follows and marks of its viewer.
     """
     keys, viewer = {entry.key for entry in entries}, view.viewer
     bursts = [entry for entry in entries if isinstance(entry, Burst)]
@@ -90,13 +90,13 @@ def _reduced_view(view: InboxView, entries: Sequence[Entry]) -> InboxView:
         also_seen=viewer.marks.also_seen & keys,
         by_burst={key: mark for key, mark in viewer.marks.by_burst.items() if key in keys},
     )
-    narrowed = replace(
+    reduced_viewer = replace(
         viewer,
         follows={subject: since for subject, since in viewer.follows.items() if subject in subjects},
         volume={subject: volume for subject, volume in viewer.volume.items() if subject in subjects},
         marks=marks,
     )
-    return replace(view, viewer=narrowed)
+    return replace(view, viewer=reduced_viewer)
 
 
 # First pages of VIPs: one process stores them in Redis, and others show them without evaluating them again.
@@ -104,12 +104,12 @@ def _reduced_view(view: InboxView, entries: Sequence[Entry]) -> InboxView:
 
 class PageRenderer(Protocol):
     def render_for_sharing(self, opening: CachedFirstPage) -> bytes:
-        """Return the answer that other processes send for this opening."""
+        """Return the response body that other processes send for this opening."""
         ...
 
 
 class RememberedItems(Sequence[InboxItem]):
-    """Items that are decoded on first access. A page that is sent as another process rendered it needs none."""
+    """Items that are decoded on first access. They stay encoded if another process has rendered the response."""
 
     __slots__ = ("_bursts", "_count", "_decoded", "_view")
 
@@ -121,22 +121,22 @@ class RememberedItems(Sequence[InboxItem]):
         return self._count
 
     @overload
-    def __getitem__(self, at: int) -> InboxItem: ...
+    def __getitem__(self, index: int) -> InboxItem: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[InboxItem]: ...
-    def __getitem__(self, at: int | slice) -> InboxItem | Sequence[InboxItem]:
+    def __getitem__(self, index: slice) -> Sequence[InboxItem]: ...
+    def __getitem__(self, index: int | slice) -> InboxItem | Sequence[InboxItem]:
         if self._decoded is None:
             self._decoded = [self._view.to_item(burst) for burst in unpack(list[Burst], self._bursts)]
             self._bursts = b""
-        return self._decoded[at]
+        return self._decoded[index]
 
 
-def remembered_page(
+def page_to_remember(
     opening: CachedFirstPage, limit: int, renderer: PageRenderer | None, renderer_id: bytes
 ) -> RememberedPage | None:
-    """Return a page that other processes can prove current, or None.
+    """Return the page to store in Redis; None if other processes could not prove it current.
 
-    Partial pages are excluded, and so are digests: only the store knows their contents.
+    That excludes partial pages and pages with digests, whose contents only the store knows.
     """
     page, badge = opening.page, opening.badge
     bursts = [item.entry for item in page.items if isinstance(item.entry, Burst)]
@@ -157,8 +157,8 @@ def remembered_page(
     )
 
 
-def adopted(page: RememberedPage, view: InboxView, revision: int) -> CachedFirstPage:
-    """Return the opening of a page that is proved current at the moment of `look`, in this turn of the cache."""
+def adopt_page(page: RememberedPage, view: InboxView, revision: int) -> CachedFirstPage:
+    """Return the opening of a page that is proved current at the time of `view` and at this cache revision."""
     items = RememberedItems(page, view)
     seen = seen_token(view, [], None)
     if page.newest is not None and page.newest > seen.as_of:

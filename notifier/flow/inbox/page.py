@@ -11,7 +11,7 @@ from notifier.domain.users.visibility import SeenToken, Viewer, is_unread, is_vi
 from notifier.ports.inbox import InboxPosition
 
 BADGE_LIMIT = 100
-"""Shown as 99+: larger numbers do not help users, and counting further costs reads."""
+"""Unread entries that a badge counts. Clients show 99+: larger numbers do not help users, and cost more reads."""
 
 
 Entry = Burst | Digest
@@ -24,7 +24,7 @@ class Item:
     names: tuple[UserId, ...]
     """The mentioners, without those that the viewer blocked or that blocked the viewer."""
     tweet: str | None
-    """The opener's tweet. None if there is a block between viewer and opener, though other mentioners joined."""
+    """The opener's tweet. None if viewer and opener block each other: then other mentioners make the burst visible."""
     unread: bool
 
     @property
@@ -51,7 +51,7 @@ InboxItem = Item | DigestItem
 class Badge:
     count: int
     more: bool
-    """There are more than were counted."""
+    """True if there are more than `count`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

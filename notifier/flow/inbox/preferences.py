@@ -23,7 +23,7 @@ from notifier.ports.users import People, Preferences
 
 
 class RecordLog(Protocol):
-    """Asynchronous view of the write path's log, which blocks."""
+    """Asynchronous access to the log, whose own calls block."""
 
     async def append(self, record: Record) -> None:
         """Return once the record is durable. Raises LogUnavailable and Full."""
@@ -47,42 +47,45 @@ class PreferenceEditor:
     async def change(self, user: UserId, subject: Subject, patch: PreferencePatch) -> SubjectPreference:
         """Apply a patch to a subject preference, and return the result.
 
-        The user's own inbox shows it at the latest when the indexer has processed the change. Raises NotFound for a
-        user or an account that does not exist, and StoreUnavailable: then nothing is changed. Raises LogUnavailable and
-        Full: then the change may still take effect.
+        The user's own inbox shows the change once the indexer has processed it, and usually at once. Raises NotFound
+        for a user or an account that does not exist, and StoreUnavailable: then nothing is changed. Raises
+        LogUnavailable and Full: then the change may still take effect.
         """
         member = await self._member(user)
-        known, account_preferences = await self.preferences.read(member), await self.preferences.read_account(member)
-        if subject not in known:  # an account that was deleted since may still be unmuted
+        preferences, account_preferences = (
+            await self.preferences.read(member),
+            await self.preferences.read_account(member),
+        )
+        if subject not in preferences:  # skipped for a known subject: a muted account may have been deleted since
             await self._member(subject.owner)
-        before = known.get(subject, SubjectPreference(subject=subject, member=member, at=ALWAYS))
+        before = preferences.get(subject, SubjectPreference(subject=subject, member=member, at=ALWAYS))
         change = patch.change_for(
             before, self.clock.now(), account_preferences.volume, account_preferences.default_from
         )
         if (after := before.apply(change)) == replace(before, at=after.at):
             return before
-        # Write the log first: after a crash in between, the indexer finds the change there and writes the row, too. In
-        # the reverse order the row would exist, but the bitmaps would never get the change.
-        await self.log.append(record(change))
+        # Write the log first: after a crash in between, the indexer reads the change there and writes the row, too. In
+        # the reverse order, the row would exist, but the bitmaps would never get the change.
+        await self.log.append(preference_record(change))
         with suppress(StoreUnavailable):  # a change in the log is accepted
             await self.preferences.write(change)
         return after
 
     async def account_preferences(self, user: UserId) -> AccountPreferences:
-        """Return the user's account preferences. Raises as `wants` does."""
+        """Return the user's account preferences. Raises as `subject_preferences` does."""
         return await self.preferences.read_account(await self._member(user))
 
     async def change_account_preferences(self, user: UserId, patch: AccountPreferencesPatch) -> AccountPreferences:
         """Apply a patch to the account preferences, and return the result.
 
-        Order of writes and errors are those of `change`.
+        Writes in the same order as `change`, and raises the same errors.
         """
         member = await self._member(user)
         before = await self.preferences.read_account(member)
         change = patch.change_for(member, before, self.clock.now())
         if (after := before.apply(change)) == replace(before, at=after.at):
             return before
-        await self.log.append(account_record(change))
+        await self.log.append(account_preferences_record(change))
         with suppress(StoreUnavailable):
             await self.preferences.write_account(change)
         return after
@@ -93,11 +96,11 @@ class PreferenceEditor:
         return member
 
 
-def record(change: PreferenceChange) -> Record:
+def preference_record(change: PreferenceChange) -> Record:
     return Record(stream=topics.FOLLOWS, key=change.subject.owner, value=pack(GraphRecord(preference_change=change)))
 
 
-def account_record(change: AccountPreferencesChange) -> Record:
+def account_preferences_record(change: AccountPreferencesChange) -> Record:
     return Record(
         stream=topics.FOLLOWS,
         key=shard_key(shard_of(change.member)),

@@ -13,11 +13,11 @@ Load = Callable[[Sequence[K]], Awaitable[Mapping[K, V]]]
 
 class SharedLoads(Protocol[K, V]):
     async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
-        """Return what `load` returns for the keys. Keys that are being loaded already are awaited instead."""
+        """Return what `load` returns for the keys. A key that is being loaded already is awaited instead."""
         ...
 
     def abandon(self) -> None:
-        """Detach the loads in progress: later callers do not join them, and current callers still get their answers."""
+        """Detach the loads in progress: later callers do not join them; current callers still get their values."""
         ...
 
 
@@ -28,12 +28,12 @@ class Singleflight(Generic[K, V]):
         self._flights: dict[K, asyncio.Task[Mapping[K, V]]] = {}
 
     async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
-        if new := [key for key in keys if key not in self._flights]:
-            self._start(new, load)
+        if new_keys := [key for key in keys if key not in self._flights]:
+            self._start(new_keys, load)
         values = dict[K, V]()
         flights = {self._flights[key] for key in keys}
         while flights:
-            values |= await _landed(flights.pop())
+            values |= await _result_of(flights.pop())
         return {key: values[key] for key in keys if key in values}
 
     def abandon(self) -> None:
@@ -42,9 +42,9 @@ class Singleflight(Generic[K, V]):
     def _start(self, keys: Sequence[K], load: Load[K, V]) -> None:
         task = asyncio.ensure_future(load(keys))
         self._flights |= dict.fromkeys(keys, task)
-        task.add_done_callback(partial(self._land, keys))
+        task.add_done_callback(partial(self._finish, keys))
 
-    def _land(self, keys: Sequence[K], flight: asyncio.Task[Mapping[K, V]]) -> None:
+    def _finish(self, keys: Sequence[K], flight: asyncio.Task[Mapping[K, V]]) -> None:
         for key in keys:
             if self._flights.get(key) is flight:
                 del self._flights[key]
@@ -52,7 +52,7 @@ class Singleflight(Generic[K, V]):
             flight.exception()  # marks the exception as retrieved, even if every caller was canceled
 
 
-async def _landed(flight: asyncio.Task[Mapping[K, V]]) -> Mapping[K, V]:
+async def _result_of(flight: asyncio.Task[Mapping[K, V]]) -> Mapping[K, V]:
     try:
         return await asyncio.shield(flight)
     finally:
@@ -60,7 +60,7 @@ async def _landed(flight: asyncio.Task[Mapping[K, V]]) -> Mapping[K, V]:
 
 
 class DirectLoads(Generic[K, V]):
-    """Loads separately for each caller: for callers that never run concurrently, and for simulations."""
+    """Loads separately for each caller. For processes without concurrent requests, and for simulations."""
 
     async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
         return await load(keys)

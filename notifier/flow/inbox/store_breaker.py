@@ -1,6 +1,6 @@
 """Circuit breaker and read deadline for the inbox's use of the store.
 
-While the store fails, users who were shown a page before get it again without waiting.
+While the store fails, users who were shown a page before get that page again without waiting.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from notifier.domain.push.circuit_breaker import (
 )
 
 BREAKER_SETTINGS = BreakerSettings(failures=5, open_for=timedelta(seconds=1), successes=1)
-"""One slow answer is no reason to show a partial page to other users."""
+"""Five failures open the breaker: one slow answer must not give other users a partial page."""
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class StoreBreaker:
         return isinstance(self.state, Closed)
 
     def allows(self, now: datetime) -> bool:
-        """Return whether this caller may wait for the store. While the breaker is open, one caller per rest may."""
+        """Return whether this caller may wait for the store. While the breaker is open, one caller a second may."""
         self.state, allowed = allow(self.state, BREAKER_SETTINGS, now)
         return allowed
 
@@ -53,52 +53,53 @@ class StoreBreaker:
 # Read deadline: every opened inbox gets an answer within it, a partial one if necessary.
 
 LATE_TIMER_SECONDS = 0.05
-"""Seconds. A timer that fires this late shows that this process did not run, and nothing about the store."""
+"""A timer that fires later than this shows that this process did not run, and nothing about the store."""
 
 
 COLD_FACTOR = 5
-"""Deadline multiplier for pages without a fallback: an error helps no user who waits for a first page."""
+"""Factor of the deadline for pages without a fallback: waiting longer beats an error if there is nothing to show."""
 
 
 MAX_COLD_READS, MAX_WAITING_READS = 50, 1_000
-"""Cold pages that are read concurrently, and that wait for a slot. A thousand concurrent reads would all be late."""
+"""Most cold pages that are read at a time, and that wait for a slot. A thousand concurrent reads would all be late."""
 MAX_SLOT_WAIT = timedelta(seconds=4)
 """Maximum wait for a slot before a cold page is read."""
 
 
-def cold_pages() -> Bulkhead:
+def new_cold_bulkhead() -> Bulkhead:
     return Bulkhead(max_concurrent=MAX_COLD_READS, wait=MAX_SLOT_WAIT, max_waiting=MAX_WAITING_READS)
 
 
 class ReadDeadline(Protocol):
     def slot(self) -> AbstractAsyncContextManager[None]:
-        """Return a context manager for a viewer who is new to this process. It waits for a slot, and raises Crowded."""
+        """Return a context manager that waits for a slot if there is no fallback page. Raises TooManyWaiting."""
         ...
 
     def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:
         """Return a context manager that raises StoreUnavailable when it takes too long.
 
-        `cold`: there is no page to show instead.
+        `cold` means that there is no page to show instead.
         """
         ...
 
 
 class Timer:
-    """Calls back once when it is due.
+    """Calls `callback` once, after `delay`.
 
-    If the event loop itself stood still, the timer starts over: answers that came in time are there to be read.
+    If the event loop itself was blocked at that time, the timer starts over: answers may have arrived, and only need to
+    be read.
     """
 
-    def __init__(self, within: timedelta, call: Callable[[], None]) -> None:
+    def __init__(self, delay: timedelta, callback: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._seconds = within.total_seconds()
-        self._call = call
+        self._seconds = delay.total_seconds()
+        self._callback = callback
         self._due = self._loop.time() + self._seconds
         self._handle = self._loop.call_at(self._due, self._expire)
 
     @classmethod
-    def start(cls, within: timedelta, call: Callable[[], None]) -> "Timer":
-        return cls(within, call)
+    def start(cls, delay: timedelta, callback: Callable[[], None]) -> "Timer":
+        return cls(delay, callback)
 
     def cancel(self) -> None:
         self._handle.cancel()
@@ -108,34 +109,34 @@ class Timer:
             self._due = self._loop.time() + self._seconds
             self._handle = self._loop.call_at(self._due, self._expire)
         else:
-            self._call()
+            self._callback()
 
 
 @dataclass(slots=True)
 class PageDeadline:
     """One instance per event loop."""
 
-    within: timedelta
-    cold: Bulkhead = field(default_factory=cold_pages)
+    deadline: timedelta
+    cold_reads: Bulkhead = field(default_factory=new_cold_bulkhead)
 
     def slot(self) -> AbstractAsyncContextManager[None]:
-        return self.cold.slot()
+        return self.cold_reads.slot()
 
     def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:
-        return self._timed(self.within * COLD_FACTOR if cold else self.within)
+        return self._timed(self.deadline * COLD_FACTOR if cold else self.deadline)
 
     @asynccontextmanager
-    async def _timed(self, within: timedelta) -> AsyncIterator[None]:
+    async def _timed(self, time_limit: timedelta) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(None) as scope:
-                timer = Timer.start(within, lambda: scope.reschedule(loop.time()))
+                timer = Timer.start(time_limit, lambda: scope.reschedule(loop.time()))
                 try:
                     yield
                 finally:
                     timer.cancel()
         except TimeoutError as error:
-            raise StoreUnavailable(f"No page within {within.total_seconds():g} s.") from error
+            raise StoreUnavailable(f"No page within {time_limit.total_seconds():g} s.") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from notifier.flow.inbox.subject_positions import (
     CLOCK_SKEW,
     MAX_POSITIONS,
     OLDEST_POSITION,
-    TICK,
+    ONE_MILLISECOND,
     ChangeTimes,
     PositionTuple,
     RecentChange,
@@ -28,14 +28,14 @@ from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import PullReader, SubjectLists
 
 RECENT_TTL = timedelta(seconds=30)
-"""How long a change stays in the list of recent ones: longer than any read of the store can take."""
+"""How long a change stays in `recent_changes`: longer than any read of the store can take."""
 MAX_RECENT = 5_000
 BURST_BYTES = 1_200
 """Measured with tracemalloc, without the burst's text."""
 
 
 ReadBegin = tuple[int, datetime]
-"""Life of the cache and time at which a read of the store began."""
+"""Generation of the cache and time at which a read of the store began."""
 
 Extension = tuple[Subject, InboxPosition]
 """A subject, and the position behind which its older bursts are to be listed."""
@@ -43,7 +43,7 @@ Extension = tuple[Subject, InboxPosition]
 
 @dataclass(slots=True, kw_only=True)
 class SubjectCache:
-    """One instance per event loop. Its follower applies every change; the cache answers only from followed data."""
+    """One instance per event loop. `ChangeFollower` applies every change; lists that may lack one are not cached."""
 
     timeline: Timeline
     pull: PullReader
@@ -53,20 +53,20 @@ class SubjectCache:
     subject_loads: SharedLoads[Subject, SubjectPositions]
     extensions: SharedLoads[Extension, None]
     max_bytes: int
-    run: int = MAX_POSITIONS
+    run_length: int = MAX_POSITIONS
     """Bursts per read of the store."""
     max_positions: int = MAX_POSITIONS
     """Maximum bursts listed per subject."""
     max_recent: int = MAX_RECENT
-    """Maximum changes in `recent`. A load during which more changes arrive is not cached."""
+    """Maximum changes in `recent_changes`. A load during which more changes arrive is not cached."""
     revision: int = 0
     """Increases with every change of a burst, cached or not."""
     subjects: "OrderedDict[Subject, SubjectPositions]" = field(default_factory=OrderedDict)
     bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
     recent_changes: "OrderedDict[BurstKey, RecentChange]" = field(default_factory=OrderedDict)
-    """Changes of the last seconds. A load that was running at the time may have read an older state."""
+    """Changes of the last seconds. A load that was running at the time of a change may have read an older state."""
     recent_since: datetime | None = None
-    """Every change that became durable after this time is in `recent`. None until changes are followed."""
+    """Every change that became durable after this time is in `recent_changes`. None until changes are followed."""
     generation: int = 0
     """Increases when the cache restarts. Data read before a restart is not cached: changes to it may be missing."""
     size: int = 0
@@ -80,7 +80,7 @@ class SubjectCache:
         self.burst_hits = CacheHits(self.metrics.inbox_cache, "bursts")
 
     def begin(self) -> None:
-        """Restart empty. Changes are followed from now on, and loads in progress serve only their current callers."""
+        """Restart empty, and follow changes from now on. Loads in progress serve only their current callers."""
         self.generation += 1
         self.loads.abandon()
         self.subject_loads.abandon()
@@ -102,11 +102,11 @@ class SubjectCache:
     def apply_published(self, burst: Burst) -> None:
         """Apply a burst from the burst stream, which may be late and older than the store's state.
 
-        It is the newest state if the burst is followed already, or if it opened after this process began to follow
-        changes.
+        It is the newest state of the burst if this process has followed the burst until now: the burst is known
+        already, or opened after this process began to follow changes.
         """
-        followed = self._known(burst.key) is not None or self._followed_since(burst.opened_at - CLOCK_SKEW)
-        self._apply(burst, newest=followed)
+        was_followed = self._newest(burst.key) is not None or self._has_followed_since(burst.opened_at - CLOCK_SKEW)
+        self._apply(burst, newest=was_followed)
 
     def _apply(self, burst: Burst, *, newest: bool) -> None:
         key, now = burst.key, self.clock.now()
@@ -115,9 +115,10 @@ class SubjectCache:
             newest,
         ):
             return
-        # A state that was only loaded counts as a change, too: pages made before the load do not show it.
-        if (kept := self.bursts.get(key)) and kept.version >= burst.version:
-            burst, newest = kept, True
+        # A load may have read the state before it is announced here. It still counts as a change: pages made before
+        # the load do not show it.
+        if (cached := self.bursts.get(key)) and cached.version >= burst.version:
+            burst, newest = cached, True
         change = self.recent_changes[key] = RecentChange(burst=burst, at=now, is_newest=newest)
         self.recent_changes.move_to_end(key)
         self._trim_recent(now)
@@ -126,56 +127,56 @@ class SubjectCache:
             self.size -= listed.size
             listed.apply(change)
             self.size += listed.size
-        if newest and (listed or kept):
+        if newest and (listed or cached):
             self._store(burst)
 
     async def read(self, subjects: Collection[Subject]) -> Sequence[SubjectPositions]:
-        """Return what is known of each subject, loading the missing ones together. Raises StoreUnavailable."""
+        """Return the list of each subject. Missing lists are loaded together. Raises StoreUnavailable."""
         missing = [subject for subject in subjects if subject not in self.subjects]
-        loaded = await self._loaded(missing) if missing else {}
+        loaded = await self._load_missing(missing) if missing else {}
         self.hits.misses.inc(len(missing))
         self.hits.hits.inc(len(subjects) - len(missing))
-        all_subjects = list[SubjectPositions]()
+        lists = list[SubjectPositions]()
         for subject in subjects:
             if listed := self.subjects.get(subject):
                 self.subjects.move_to_end(subject)
-                all_subjects.append(listed)
+                lists.append(listed)
             else:
-                all_subjects.append(loaded[subject] if subject in loaded else await self._load_one(subject))
-        return all_subjects
+                lists.append(loaded[subject] if subject in loaded else await self._load_one(subject))
+        return lists
 
-    async def _loaded(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
+    async def _load_missing(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
         """Load the subjects; repeat if the cache restarted meanwhile.
 
-        A load that other callers began may lack changes that this caller already knew.
+        A load that began before the restart may lack changes that this caller already knew.
         """
         while True:
-            life = self.generation
+            generation = self.generation
             loaded = await self.subject_loads.load(subjects, self._load)
-            if life == self.generation:
+            if generation == self.generation:
                 return loaded
 
     async def read_bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-        """Return the bursts. Those that are not cached are read in one load, which concurrent callers share."""
-        bursts = {key: burst for key in keys if (burst := self._known(key))}
+        """Return the bursts. Bursts that are not cached are read in one load, which concurrent callers share."""
+        bursts = {key: burst for key in keys if (burst := self._newest(key))}
         missing = [key for key in keys if key not in bursts]
         self.burst_hits.hits.inc(len(bursts))
         if not missing:
             return bursts
         self.burst_hits.misses.inc(len(missing))
-        life = self.generation
-        read = await self.loads.load(missing, self._load_bursts)
-        if life != self.generation:
+        generation = self.generation
+        loaded = await self.loads.load(missing, self._load_bursts)
+        if generation != self.generation:
             return await self.read_bursts(keys)
-        # Prefer what is known now over what was read: a change may have arrived meanwhile.
-        return bursts | {key: known for key in missing if (known := self._known(key) or read.get(key))}
+        # Prefer the newest known state over the loaded state: a change may have arrived meanwhile.
+        return bursts | {key: burst for key in missing if (burst := self._newest(key) or loaded.get(key))}
 
     def latest(self, entry: Entry) -> Entry:
         """Return the newest known state of the entry, without a read."""
         if not isinstance(entry, Burst):
             return entry
-        change, kept = self.recent_changes.get(entry.key), self.bursts.get(entry.key)
-        return _latest(entry, change.burst if change else None, kept)
+        change, cached = self.recent_changes.get(entry.key), self.bursts.get(entry.key)
+        return _latest(entry, change.burst if change else None, cached)
 
     def correct(self, listed: SubjectPositions, key: BurstKey, burst: Burst | None) -> bool:
         """Move a listed burst to its current position, or drop it. Return whether anything changed."""
@@ -187,64 +188,64 @@ class SubjectCache:
 
     async def extend(self, subjects: Sequence[Subject], after: InboxPosition) -> None:
         """Read the next run of the subjects from the store, and list it. Raises StoreUnavailable."""
-        await self.extensions.load([(subject, after) for subject in subjects], self._read_on)
+        await self.extensions.load([(subject, after) for subject in subjects], self._read_extensions)
 
-    async def _read_on(self, wanted: Sequence[Extension]) -> Mapping[Extension, None]:
-        """Read and list the next run. All requests have the same position."""
-        subjects, after = [subject for subject, _ in wanted], wanted[0][1]
+    async def _read_extensions(self, extensions: Sequence[Extension]) -> Mapping[Extension, None]:
+        """Read and list the next run. All extensions have the same position."""
+        subjects, after = [subject for subject, _ in extensions], extensions[0][1]
         began = self._begin_read()
         with self.metrics.inbox_store():
-            bursts = await self.timeline.before(subjects, after, self.run)
+            bursts = await self.timeline.before(subjects, after, self.run_length)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         if self._knows_changes_since(began):
             for burst in bursts:
                 self._store(burst)
             self._extend(subjects, (after.opened_at, after.burst), bursts)
-        return dict.fromkeys(wanted)
+        return dict.fromkeys(extensions)
 
     async def before(
         self, subjects: Collection[Subject], after: InboxPosition | None, authors: Collection[UserId]
     ) -> Sequence[Burst]:
         """Read the next run, without bursts restricted to followers of other authors. Raises StoreUnavailable."""
         with self.metrics.inbox_store():
-            return await self.timeline.before(subjects, after, self.run, authors)
+            return await self.timeline.before(subjects, after, self.run_length, authors)
 
     async def _load_bursts(self, keys: Sequence[BurstKey]) -> Mapping[BurstKey, Burst]:
         self.metrics.inbox_burst_loads.inc(len(keys))
         began = self._begin_read()
         with self.metrics.inbox_store():
-            read = await self.timeline.bursts(keys)
-        if self._knows_changes_since(began):  # otherwise they serve only the waiting callers
-            for burst in read.values():  # before the load ends, so that the next caller finds them
+            bursts = await self.timeline.bursts(keys)
+        if self._knows_changes_since(began):  # otherwise the bursts serve only the waiting callers
+            for burst in bursts.values():  # stored before the load ends, so that the next caller finds them
                 self._store(burst)
-        return read
+        return bursts
 
     async def _load_one(self, subject: Subject) -> SubjectPositions:
-        """Load one subject that was evicted between two steps: the cache is too small for one viewer."""
+        """Load a subject that was evicted meanwhile: the cache is too small for the subjects of one viewer."""
         return (await self._load([subject]))[subject]
 
     async def _load(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectPositions]:
         began = self._begin_read()
-        lists = await self._lists(subjects)
-        listed = lists.lists if lists else {}
+        lists = await self._read_subject_lists(subjects)
+        index_lists = lists.lists if lists else {}
         by_subject = {
             subject: self._subject_positions(
                 subject, (subject_list.complete_since, LOWEST_KEY), [*reversed(subject_list.positions)]
             )
-            for subject, subject_list in listed.items()
+            for subject, subject_list in index_lists.items()
         }
-        if lists and not self._followed_since(lists.as_of - CLOCK_SKEW):
+        if lists and not self._has_followed_since(lists.as_of - CLOCK_SKEW):
             await self._add_unlisted(by_subject, lists.as_of, began)
-        if unproven := [subject for subject in subjects if subject not in by_subject]:
-            by_subject |= await self._from_store(unproven, began)
+        if not_in_index := [subject for subject in subjects if subject not in by_subject]:
+            by_subject |= await self._read_from_store(not_in_index, began)
         self._admit(by_subject, followed=self._knows_changes_since(began))
         return by_subject
 
-    async def _lists(self, subjects: Sequence[Subject]) -> SubjectLists | None:
+    async def _read_subject_lists(self, subjects: Sequence[Subject]) -> SubjectLists | None:
         try:
             with self.metrics.inbox_redis():
                 return await self.pull.subject_lists(subjects)
-        except CacheUnavailable:  # fails open: the store knows everything that the index lists
+        except CacheUnavailable:  # fails open: the store has every burst that the index lists
             return None
 
     async def _add_unlisted(
@@ -252,32 +253,34 @@ class SubjectCache:
     ) -> None:
         """Add bursts that the index may lack: those that became readable after its last comparison with the store."""
         with self.metrics.inbox_store():
-            bursts = await self.timeline.before([*by_subject], None, self.run, None, as_of - VISIBILITY_DEADLINE)
+            bursts = await self.timeline.before([*by_subject], None, self.run_length, None, as_of - VISIBILITY_DEADLINE)
         self.metrics.inbox_burst_loads.inc(len(bursts))
-        if len(bursts) == self.run:  # older ones may be missing
+        if len(bursts) == self.run_length:  # the run was cut off: older bursts may be missing
             for listed in by_subject.values():
-                listed.complete_to = max(listed.complete_to, _place(bursts[-1]))
+                listed.complete_to = max(listed.complete_to, _position(bursts[-1]))
         self._fill(by_subject, bursts, began)
 
-    async def _from_store(self, subjects: Sequence[Subject], began: ReadBegin) -> Mapping[Subject, SubjectPositions]:
+    async def _read_from_store(
+        self, subjects: Sequence[Subject], began: ReadBegin
+    ) -> Mapping[Subject, SubjectPositions]:
         with self.metrics.inbox_store():
-            bursts = await self.timeline.before(subjects, None, self.run)
+            bursts = await self.timeline.before(subjects, None, self.run_length)
         self.metrics.inbox_burst_loads.inc(len(bursts))
-        complete_to = self._end(bursts)
+        complete_to = self._lowest_complete(bursts)
         by_subject = {subject: self._subject_positions(subject, complete_to, []) for subject in subjects}
         self._fill(by_subject, bursts, began)
         return by_subject
 
     def _subject_positions(
-        self, subject: Subject, complete_to: PositionTuple, places: list[PositionTuple]
+        self, subject: Subject, complete_to: PositionTuple, positions: list[PositionTuple]
     ) -> SubjectPositions:
         return SubjectPositions(
-            subject=subject, complete_to=complete_to, positions=places, max_positions=self.max_positions
+            subject=subject, complete_to=complete_to, positions=positions, max_positions=self.max_positions
         )
 
-    def _end(self, run: Sequence[Burst]) -> PositionTuple:
+    def _lowest_complete(self, run: Sequence[Burst]) -> PositionTuple:
         """Return the position down to which a read of the store is complete."""
-        return _place(run[-1]) if len(run) == self.run else OLDEST_POSITION
+        return _position(run[-1]) if len(run) == self.run_length else OLDEST_POSITION
 
     def _fill(self, by_subject: Mapping[Subject, SubjectPositions], bursts: Sequence[Burst], began: ReadBegin) -> None:
         for burst in bursts:
@@ -286,25 +289,25 @@ class SubjectCache:
                 self._store(burst)
 
     def _extend(self, subjects: Sequence[Subject], after: PositionTuple, bursts: Sequence[Burst]) -> None:
-        """List the bursts behind a position, and the changes there since they were read.
+        """List the bursts behind a position, and the changes behind it since the bursts were read.
 
         Only lists that are complete down to the position are extended.
         """
-        whole = [
+        complete_lists = [
             listed for listed in map(self.subjects.get, subjects) if listed is not None and listed.complete_to <= after
         ]
-        cached = {listed.subject: listed for listed in whole}
-        changes = [change for change in self.recent_changes.values() if _place(change.burst) < after]
-        for listed in cached.values():
+        extended_lists = {listed.subject: listed for listed in complete_lists}
+        changes = [change for change in self.recent_changes.values() if _position(change.burst) < after]
+        for listed in extended_lists.values():
             self.size -= listed.size
-            listed.complete_to = min(listed.complete_to, self._end(bursts))
+            listed.complete_to = min(listed.complete_to, self._lowest_complete(bursts))
         for burst in bursts:
-            if extended := cached.get(burst.key.subject):
-                extended.put(self._known(burst.key) or burst)
+            if extended := extended_lists.get(burst.key.subject):
+                extended.put(self._newest(burst.key) or burst)
         for change in changes:
-            if extended := cached.get(change.burst.key.subject):
+            if extended := extended_lists.get(change.burst.key.subject):
                 extended.apply(change)
-        self.size += sum(listed.size for listed in cached.values())
+        self.size += sum(listed.size for listed in extended_lists.values())
         self._evict()
 
     def _admit(self, by_subject: Mapping[Subject, SubjectPositions], *, followed: bool) -> None:
@@ -314,21 +317,23 @@ class SubjectCache:
                 listed.apply(change)
         for listed in by_subject.values():
             listed.is_followed = followed
-            if not followed:  # changes since then may be missing: the list serves this caller only
+            if not followed:  # changes since the read began may be missing: the list serves this caller only
                 continue
-            if known := self.subjects.pop(listed.subject, None):  # two concurrent loads of one subject
-                known.is_followed = False
-                self.size -= known.size
+            if replaced := self.subjects.pop(listed.subject, None):  # two concurrent loads of one subject
+                replaced.is_followed = False
+                self.size -= replaced.size
             self.subjects[listed.subject] = listed
             self.size += listed.size
         self._evict()
 
     def _store(self, burst: Burst) -> None:
-        """Cache what was read, or a later state that was received meanwhile."""
+        """Cache a burst that was read, or a later state of it that arrived meanwhile."""
         change, before = self.recent_changes.get(burst.key), self.bursts.pop(burst.key, None)
         burst = _latest(burst, change.burst if change else None, before)
         if change is not None:
-            if burst.version > change.burst.version:  # the stream entry will count as a repeat: invalidate pages now
+            if (
+                burst.version > change.burst.version
+            ):  # invalidate pages now: the announcement of this state will count as a repeat
                 self._note_change(burst.key.subject)
             self.recent_changes[burst.key] = replace(change, burst=burst, is_newest=True)
         if before is not None:
@@ -343,25 +348,25 @@ class SubjectCache:
 
     def _note_change(self, subject: Subject) -> None:
         self.revision += 1
-        self.changes.note(subject, self.revision, self.clock.now())
+        self.changes.record_change(subject, self.revision, self.clock.now())
 
-    def _known(self, key: BurstKey) -> Burst | None:
-        """Return the newest state, if this process knows it."""
-        change, kept = self.recent_changes.get(key), self.bursts.get(key)
+    def _newest(self, key: BurstKey) -> Burst | None:
+        """Return the newest state of the burst, if this process knows it."""
+        change, cached = self.recent_changes.get(key), self.bursts.get(key)
         if change is None or not change.is_newest:
-            return kept
-        return kept if kept is not None and kept.version > change.burst.version else change.burst
+            return cached
+        return cached if cached is not None and cached.version > change.burst.version else change.burst
 
     def _begin_read(self) -> ReadBegin:
         return self.generation, self.clock.now()
 
     def _knows_changes_since(self, began: ReadBegin) -> bool:
-        """Return whether a read may be cached: every change since it began is in `recent`."""
-        life, moment = began
-        return life == self.generation and self._followed_since(moment)
+        """Return whether a read may be cached: every change since the read began is in `recent_changes`."""
+        generation, began_at = began
+        return generation == self.generation and self._has_followed_since(began_at)
 
-    def _followed_since(self, moment: datetime) -> bool:
-        return self.recent_since is not None and self.recent_since <= moment
+    def _has_followed_since(self, time: datetime) -> bool:
+        return self.recent_since is not None and self.recent_since <= time
 
     def _trim_recent(self, now: datetime) -> None:
         while self.recent_changes:
@@ -369,7 +374,7 @@ class SubjectCache:
             if change.at > now - RECENT_TTL and len(self.recent_changes) <= self.max_recent:
                 return
             del self.recent_changes[key]
-            self.recent_since = max(self.recent_since or change.at, change.at + TICK)
+            self.recent_since = max(self.recent_since or change.at, change.at + ONE_MILLISECOND)
 
     def _evict(self) -> None:
         while self.size > self.max_bytes and (self.bursts or self.subjects):
@@ -382,7 +387,7 @@ class SubjectCache:
                 self.size -= listed.size
 
 
-def _place(burst: Burst) -> PositionTuple:
+def _position(burst: Burst) -> PositionTuple:
     return burst.opened_at, burst.key
 
 

@@ -13,11 +13,11 @@ from notifier.flow.inbox.burst_walk import LOWEST_KEY
 MAX_POSITIONS = 128
 """Bursts listed per subject: enough to count a badge of 99+ without a read."""
 SUBJECT_BYTES, POSITION_BYTES = 600, 200
-"""Measured with tracemalloc."""
+"""Memory of a list and of each position in it, measured with tracemalloc."""
 
 CLOCK_SKEW = timedelta(seconds=3)
-"""How far the clocks of two machines may differ (see SETTLE_DELAY)."""
-TICK = timedelta(milliseconds=1)
+"""Most that the clocks of two machines may differ (see SETTLE_DELAY)."""
+ONE_MILLISECOND = timedelta(milliseconds=1)
 PositionTuple = tuple[datetime, BurstKey]
 """An `InboxPosition` as a plain tuple, which is cheaper to compare."""
 OLDEST_POSITION: PositionTuple = datetime(1970, 1, 1, tzinfo=UTC), LOWEST_KEY
@@ -35,7 +35,7 @@ class RecentChange:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class SubjectPositions:
-    """List of one subject's newest bursts. While it is in the cache, every change to its bursts is applied to it."""
+    """Newest bursts of one subject. While the list is cached, every change of the bursts is applied to it."""
 
     subject: Subject
     complete_to: PositionTuple
@@ -52,25 +52,25 @@ class SubjectPositions:
 
     def newest(self, below: PositionTuple | None, down_to: PositionTuple) -> Iterator[PositionTuple]:
         """Yield the positions below `below` and down to `down_to`, newest first."""
-        places = self.positions
-        at = len(places) if below is None else bisect_left(places, below)
-        while at > 0 and places[at - 1] >= down_to:
-            at -= 1
-            yield places[at]
+        positions = self.positions
+        index = len(positions) if below is None else bisect_left(positions, below)
+        while index > 0 and positions[index - 1] >= down_to:
+            index -= 1
+            yield positions[index]
 
     def has(self, key: BurstKey) -> bool:
         """Return whether the burst is listed at any position."""
-        return any(known == key for _, known in self.positions)
+        return any(listed_key == key for _, listed_key in self.positions)
 
-    def is_listed(self, place: PositionTuple) -> bool:
-        at = bisect_left(self.positions, place)
-        return at < len(self.positions) and self.positions[at] == place
+    def is_listed(self, position: PositionTuple) -> bool:
+        index = bisect_left(self.positions, position)
+        return index < len(self.positions) and self.positions[index] == position
 
     def correct(self, key: BurstKey, burst: Burst | None) -> bool:
         """Move a listed burst to its current position, or drop it. Return whether anything changed."""
         if burst is not None and self.is_listed((burst.opened_at, key)):
             return False
-        self.positions = [known for known in self.positions if known[1] != key]
+        self.positions = [position for position in self.positions if position[1] != key]
         if burst is not None:
             self.put(burst)
         return True
@@ -81,60 +81,60 @@ class SubjectPositions:
             self.put(change.burst)
 
     def put(self, burst: Burst) -> None:
-        """List the burst at its current position; a re-stamped burst moves."""
-        place = (burst.opened_at, burst.key)
-        if self.is_listed(place):
+        """List the burst at its current position, and remove its former one if its opening time has changed."""
+        position = (burst.opened_at, burst.key)
+        if self.is_listed(position):
             return
-        self.positions = [known for known in self.positions if known[1] != burst.key]
-        if place >= self.complete_to:
-            insort(self.positions, place)
+        self.positions = [listed for listed in self.positions if listed[1] != burst.key]
+        if position >= self.complete_to:
+            insort(self.positions, position)
         if len(self.positions) > self.max_positions:
             del self.positions[0]
             self.complete_to = self.positions[0]
 
 
-# Last change of each subject, as this process learned of it. It proves pages that another process evaluated.
+# Time of each subject's last change, by which pages of other processes are proved current.
 
 MAX_SUBJECTS = 50_000
-"""About 18 MB. Other subjects are only known to have changed earlier."""
+"""Subjects whose last change is remembered, about 18 MB. All other subjects changed earlier."""
 MAX_STREAM_DELAY = timedelta(seconds=1)
-"""Maximum delay until a process learns of a change that Redis was not notified of, with a margin."""
+"""Maximum delay, with a margin, until a process learns of a change that Redis was not notified of."""
 
 
 @dataclass(slots=True)
 class ChangeTimes:
-    """One instance per event loop, and per life of the feeds that it follows."""
+    """When each subject changed last, as far as this process learned. One instance per event loop."""
 
     since: datetime | None = None
-    """Every change that was learned from this time on is known. None until changes are followed."""
+    """From this time on, every change that arrived is recorded. None until changes are followed."""
     first_revision: int = 0
-    """Like `since`, as a turn of the subject cache."""
-    changed: "OrderedDict[Subject, tuple[int, datetime]]" = field(default_factory=OrderedDict)
-    """Turn and time at which each subject's latest change was learned, oldest first."""
+    """Revision of the subject cache at `since`."""
+    last_changes: "OrderedDict[Subject, tuple[int, datetime]]" = field(default_factory=OrderedDict)
+    """Cache revision and time at which each subject's latest change arrived, oldest first."""
 
     def begin(self, revision: int, now: datetime) -> None:
-        self.changed.clear()
+        self.last_changes.clear()
         self.since, self.first_revision = now, revision
 
-    def note(self, subject: Subject, revision: int, now: datetime) -> None:
-        self.changed[subject] = revision, now
-        self.changed.move_to_end(subject)
-        if len(self.changed) > MAX_SUBJECTS:
-            _, (self.first_revision, self.since) = self.changed.popitem(last=False)
+    def record_change(self, subject: Subject, revision: int, now: datetime) -> None:
+        self.last_changes[subject] = revision, now
+        self.last_changes.move_to_end(subject)
+        if len(self.last_changes) > MAX_SUBJECTS:
+            _, (self.first_revision, self.since) = self.last_changes.popitem(last=False)
 
-    def proves(self, subjects: Collection[Subject], moment: datetime) -> bool:
-        """Return whether another process knew the latest state of the subjects.
+    def proves(self, subjects: Collection[Subject], current_at: datetime) -> bool:
+        """Return whether a page of another process has the latest state of the subjects.
 
-        That process had learned of everything by `moment` of its own clock.
+        `current_at` is the time, by the other process's clock, up to which that process knew all changes.
         """
-        latest = moment - CLOCK_SKEW - MAX_STREAM_DELAY
-        if self.since is None or self.since >= latest:
+        cutoff = current_at - CLOCK_SKEW - MAX_STREAM_DELAY
+        if self.since is None or self.since >= cutoff:
             return False
-        return all(self.changed[subject][1] < latest for subject in subjects if subject in self.changed)
+        return all(self.last_changes[subject][1] < cutoff for subject in subjects if subject in self.last_changes)
 
-    def unchanged(self, subjects: Collection[Subject], revision: int) -> bool:
-        """Return whether none of the subjects has changed since that turn."""
+    def are_unchanged(self, subjects: Collection[Subject], revision: int) -> bool:
+        """Return whether none of the subjects has changed since the cache had that revision."""
         if not subjects:
             return True
-        known = (self.changed[subject][0] <= revision for subject in subjects if subject in self.changed)
-        return self.first_revision <= revision and all(known)
+        older = (self.last_changes[subject][0] <= revision for subject in subjects if subject in self.last_changes)
+        return self.first_revision <= revision and all(older)

@@ -39,7 +39,7 @@ class VersionedFollows:
 
     def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
         with self.invalidation.changing([ALL_MEMBERS]) as change:
-            self.follows.write_blocks(change.renewed_along(follows))
+            self.follows.write_blocks(change.with_renewals(follows))
 
     def insert_blocks(self, follows: Collection[BlockFollows]) -> Mapping[BlockKey, BlockFollows]:
         with self.invalidation.changing([ALL_MEMBERS]):
@@ -63,7 +63,7 @@ class VersionedSubjectPreferences:
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
         with self.invalidation.changing([ALL_MEMBERS]) as change:
-            self.subject_preferences.write_mutes(change.renewed_along(mutes))
+            self.subject_preferences.write_mutes(change.with_renewals(mutes))
 
     def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
         return self.subject_preferences.read_current(pairs)
@@ -101,7 +101,7 @@ class VersionedUserBlocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionedDirectory:
-    """Only deletions are invalidated: no cache stores that an account does not exist."""
+    """Only deletions invalidate caches. New accounts need nothing: no cache stores that an account is missing."""
 
     directory: Directory
     invalidation: Invalidation

@@ -21,23 +21,25 @@ from notifier.ports.inbox_versions import (
 )
 
 FACTS_TTL = REMEMBERED_TTL
-"""Facts are read again after this time, whatever their version: the last resort against two simultaneous faults."""
+"""Facts are read again after this time, even if their versions match: the last resort against two faults at a time."""
 TTL_SPREAD_SECONDS = 150
-"""Seconds over which the facts of users who arrived together are read again."""
+"""TTLs of different users differ by up to this: users who arrived together are then not all read again together."""
 MAX_OPENINGS = 2
-"""Openings per viewer: the clients of one user may request pages of different sizes."""
+"""First pages kept per viewer: the clients of one user may request pages of different sizes."""
 VIEWER_BYTES, FOLLOW_BYTES, MARK_BYTES, ITEM_BYTES = 2_500, 250, 250, 700
 """Measured with tracemalloc. An item's burst is shared with other viewers; its rendered text is not."""
+BLOCKED_BYTES = 100
+"""Memory of one account in the set of blocked accounts."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class CachedFirstPage:
-    """A first page with its badge, evaluated for one viewer."""
+    """What one opening of the inbox shows: a page with its badge, evaluated for one viewer."""
 
     page: Page
     badge: Badge | None
     revision: int
-    """Turn of the subject cache before the evaluation read anything."""
+    """Revision of the subject cache before the evaluation read anything."""
     current_at: datetime
     """The page has everything that was announced before this time."""
     valid_until: datetime
@@ -45,18 +47,18 @@ class CachedFirstPage:
     subjects: Collection[Subject] = ()
     """All subjects that the page depends on."""
     own_bytes: int = 0
-    """Bytes that are shared with no other viewer, unlike the bursts that this process read."""
+    """Memory that no other viewer shares. Bursts that this process read are shared, so they do not count."""
     rendered: object = None
-    """The API's rendering of this opening or of the one before it, made by this process or another one."""
+    """The API's rendering of this page or of the viewer's page before it. In bytes if another process rendered it."""
 
     def is_current(self, now: datetime, revision: int, changes: ChangeTimes) -> bool:
-        """Return whether an evaluation at this moment would show the same."""
+        """Return whether an evaluation now would show the same page."""
         if not self.page.view.now <= now < self.valid_until:
             return False
         if self.revision != revision:
-            if not changes.unchanged(self.subjects, self.revision):
+            if not changes.are_unchanged(self.subjects, self.revision):
                 return False
-            self.revision = revision  # unchanged up to this turn: the next check is short
+            self.revision = revision  # unchanged up to this revision, so the next check is short
         return True
 
 
@@ -67,14 +69,15 @@ class CachedViewer:
     versions: Mapping[Scope, str]
     """Versions under which the facts were read. Empty if the facts may be used once and not be cached."""
     connection: int
+    """Connection to Redis by which the versions were read. Another connection may be to a server without them."""
     read_at: datetime
     """When the read of the facts began."""
     openings: dict[int, CachedFirstPage] = field(default_factory=dict)
     """First pages by page size."""
-    last: Page | None = None
+    last_page: Page | None = None
     """The page last shown to the viewer, possibly from older facts."""
     vip: bool = False
-    page: RememberedPage | None = None
+    shared_page: RememberedPage | None = None
     """First page that another process evaluated from these facts. Set to None by the first attempt to use it."""
     remembered_at: datetime | None = None
     """When the facts were last stored in Redis together with a page."""
@@ -91,18 +94,21 @@ class CachedViewer:
         while len(self.openings) >= MAX_OPENINGS:
             del self.openings[next(iter(self.openings))]
         self.openings[limit] = opening
-        self.last = opening.page
+        self.last_page = opening.page
 
-    def measured(self) -> int:
+    def memory_bytes(self) -> int:
+        """Estimate the memory of the facts and pages."""
         marks = self.viewer.marks
         items = sum(len(opening.page.items) for opening in self.openings.values())
-        own = sum(opening.own_bytes for opening in self.openings.values()) + (self.page.own_bytes if self.page else 0)
+        page_bytes = sum(opening.own_bytes for opening in self.openings.values())
+        shared_page_bytes = self.shared_page.own_bytes if self.shared_page else 0
         return (
             VIEWER_BYTES
-            + own
+            + page_bytes
+            + shared_page_bytes
             + FOLLOW_BYTES * len(self.viewer.follows)
             + MARK_BYTES * (len(marks.by_burst) + len(marks.also_seen))
-            + 100 * len(self.viewer.blocked)
+            + BLOCKED_BYTES * len(self.viewer.blocked)
             + ITEM_BYTES * items
         )
 
@@ -130,8 +136,8 @@ class ViewerCache:
     generation: int = 0
     """Increases when all facts read before are no longer trusted."""
     trusted_since: datetime | None = None
-    """Facts that other processes read before this time may predate changes that this process was notified of. None
-    until this process is connected or follows changes."""
+    """Facts that other processes read before this time are not used: this process may have missed a lapse since then.
+    None until this process is connected or follows changes."""
     _connection: int | None = None
 
     def get(self, user: UserId) -> CachedViewer | None:
@@ -141,9 +147,9 @@ class ViewerCache:
         return cached
 
     def put(self, cached: CachedViewer, generation: int) -> None:
-        """Cache the facts.
+        """Cache the facts, which were read in the given generation.
 
-        If the trust in them ended while they were read, clear their versions, so they prove nothing.
+        If `distrust` was called while the facts were read, clear their versions: then nothing can prove them current.
         """
         if generation != self.generation:
             cached.versions = {}
@@ -155,7 +161,7 @@ class ViewerCache:
         if self.viewers.get(cached.viewer.user) is not cached:
             return
         self.size -= cached.size
-        cached.size = cached.measured()
+        cached.size = cached.memory_bytes()
         self.size += cached.size
         while self.size > self.max_bytes and len(self.viewers) > 1:
             _, evicted = self.viewers.popitem(last=False)
@@ -166,7 +172,7 @@ class ViewerCache:
             self.size -= removed.size
 
     def distrust(self, now: datetime) -> None:
-        """Clear all versions: the cached facts then serve partial pages and nothing else."""
+        """Clear all versions: the cached facts then serve for partial pages only."""
         self.generation += 1
         self.trusted_since = now
         for cached in self.viewers.values():
@@ -179,7 +185,7 @@ class ViewerCache:
             self.trusted_since = now
 
     def trusts(self, remembered: RememberedViewer, now: datetime) -> bool:
-        """Return whether the versions of facts that another process read can prove anything here.
+        """Return whether facts that another process read may be used here, if their versions prove them current.
 
         Since the facts were read, this process must have received every lapse and kept its connection.
         """
@@ -188,7 +194,7 @@ class ViewerCache:
         return remembered.read_at > self.trusted_since + CLOCK_SKEW
 
     def set_marks(self, user: UserId, marks: Marks) -> None:
-        """Apply the new marks at once: the old marks are not shown again, even while the store is down."""
+        """Apply new marks at once, so that partial pages show them even while the store is down."""
         if cached := self.viewers.get(user):
             cached.viewer = replace(cached.viewer, marks=marks)
             cached.versions = {}

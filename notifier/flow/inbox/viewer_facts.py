@@ -27,15 +27,15 @@ class ViewerFacts:
     metrics: Metrics
 
     async def current(self, user: UserId) -> CachedViewer:
-        """Return the facts of this moment. Raises NotFound and StoreUnavailable."""
-        cached, lookup = await self.known(user, may_wait=True)
+        """Return the current facts. Raises NotFound and StoreUnavailable."""
+        cached, lookup = await self.proved(user, may_wait=True)
         if cached is None:
             cached = await self.read(user, lookup)
             await self.remember(cached)
         return cached
 
-    async def known(self, user: UserId, *, may_wait: bool) -> tuple[CachedViewer | None, VersionLookup | None]:
-        """Return the facts if they are proved current without the store, and the look-up that `read` needs.
+    async def proved(self, user: UserId, *, may_wait: bool) -> tuple[CachedViewer | None, VersionLookup | None]:
+        """Return the facts if Redis proves them current, and the look-up that `read` needs otherwise.
 
         Raises StoreUnavailable as `VersionLookups.look_up` does.
         """
@@ -45,15 +45,16 @@ class ViewerFacts:
             cached = self._remembered(user, lookup)
         if cached is not None:
             lookup = await self.lookups.look_up(viewer_scopes(cached.member), may_wait=may_wait)
-        return self._proved(cached, lookup, self.clock.now()), lookup
+        return self._if_proved(cached, lookup, self.clock.now()), lookup
 
     async def read(self, user: UserId, lookup: VersionLookup | None, member: Member | None = None) -> CachedViewer:
         """Read the facts from the store. Raises NotFound and StoreUnavailable."""
-        generation, known = self.viewers.generation, self.viewers.get(user)
+        generation, cached_before = self.viewers.generation, self.viewers.get(user)
         if member is None:
-            member = known.member if known else await self._member(user)
-        # Set the version before reading the facts: a change in between removes the version.
-        planted = await self._insert_versions(member) if lookup is not None else None
+            member = cached_before.member if cached_before else await self._member(user)
+        # Insert the versions before reading the facts: a change in between removes a version, so the facts then prove
+        # nothing.
+        inserted = await self._insert_versions(member) if lookup is not None else None
         read_at = self.clock.now()
         facts = await self._facts(user, member)
         if facts.member != member:  # the user's member number differs, so other versions apply
@@ -61,17 +62,17 @@ class ViewerFacts:
         cached = CachedViewer(
             viewer=facts.viewer,
             member=member,
-            versions=planted.versions if planted and not planted.changing else {},
+            versions=inserted.versions if inserted and not inserted.changing else {},
             connection=lookup.connection if lookup else 0,
             read_at=read_at,
-            last=known.last if known else None,
+            last_page=cached_before.last_page if cached_before else None,
             vip=facts.vip,
         )
         self.viewers.put(cached, generation)
         return cached
 
     def _remembered(self, user: UserId, lookup: VersionLookup | None) -> CachedViewer | None:
-        """Cache and return facts that another process stored for a VIP. They need proof like all cached facts."""
+        """Cache and return facts that another process stored for a VIP. The caller must still prove them current."""
         remembered = lookup.remembered.get(user) if lookup else None
         if lookup is None or remembered is None or not self.viewers.trusts(remembered, self.clock.now()):
             self.viewers.remembered_hits.misses.inc()
@@ -84,7 +85,7 @@ class ViewerFacts:
             connection=lookup.connection,
             read_at=remembered.read_at,
             vip=True,
-            page=remembered.page,
+            shared_page=remembered.page,
         )
         self.viewers.put(cached, self.viewers.generation)
         return cached
@@ -110,7 +111,9 @@ class ViewerFacts:
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
 
-    def _proved(self, cached: CachedViewer | None, lookup: VersionLookup | None, now: datetime) -> CachedViewer | None:
+    def _if_proved(
+        self, cached: CachedViewer | None, lookup: VersionLookup | None, now: datetime
+    ) -> CachedViewer | None:
         if cached is not None and cached.is_proved_by(lookup) and now < cached.read_at + facts_ttl(cached.member):
             self.viewers.hits.hits.inc()
             return cached
@@ -118,7 +121,7 @@ class ViewerFacts:
         return None
 
     async def _member(self, user: UserId) -> Member:
-        """Return the member, or the expected one, which `_facts` confirms. Raises NotFound and StoreUnavailable."""
+        """Return the expected member, which `_facts` checks, or look it up. Raises NotFound and StoreUnavailable."""
         if (expected := await self.people.expected(user)) is not None:
             return expected
         with self.metrics.inbox_store():
@@ -128,9 +131,9 @@ class ViewerFacts:
         return member
 
     async def _facts(self, user: UserId, member: Member) -> InboxContext:
-        """Read the facts, and check the account's existence and member number.
+        """Read the facts together with the account's existence and member number.
 
-        The check belongs to the facts, because a deletion removes the version, too. Raises NotFound and
+        So the versions also cover the account's existence: a deletion removes a version, too. Raises NotFound and
         StoreUnavailable.
         """
         with self.metrics.inbox_store():
@@ -144,5 +147,5 @@ class ViewerFacts:
         try:
             with self.metrics.inbox_redis():
                 return await self.versions.insert_versions(viewer_scopes(member), self.nonces.new())
-        except CacheUnavailable:  # fails open: the facts are used once, and read again next time
+        except CacheUnavailable:  # fails open: the facts serve this request only, and are read again for the next one
             return None

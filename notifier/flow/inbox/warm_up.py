@@ -1,4 +1,4 @@
-"""Warm-up: read ahead for users just seen elsewhere, who may open the inbox next."""
+"""Warm-up: read the inboxes of users who were just seen elsewhere, and may open the inbox next."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from notifier.flow.inbox.inbox import Inbox
 from notifier.metrics import Metrics
 
 MAX_CONCURRENT_READS = 4
-"""Concurrent reads ahead. They must not delay users who wait for their inbox."""
+"""Maximum concurrent warm-up reads: they must not delay users who wait for their inbox."""
 MAX_WAITING_USERS = 1_000
-"""Maximum queued users. Further users are dropped, and all users while the store fails: their first opening then costs
-as much as without a warm-up."""
+"""Maximum queued users. Further users are dropped, and so are all users while the store fails. Their first opening is
+then as slow as without a warm-up."""
 
 
 @dataclass(slots=True, kw_only=True)

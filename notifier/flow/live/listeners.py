@@ -11,7 +11,7 @@ from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.domain.users.digest import Digest, DigestSchedule, digest_key
 from notifier.domain.users.visibility import SETTLE_DELAY, Viewer, is_unread
 from notifier.flow.inbox.burst_walk import MAX_UNLISTED_AGE
-from notifier.flow.inbox.digests import changes_digest, digest_due_for, digests_by, next_digest_due
+from notifier.flow.inbox.digests import changes_digest, digest_due_for, next_digest_due, read_digests
 from notifier.flow.inbox.inbox import UncachedInbox
 from notifier.flow.inbox.page import Entry, InboxView
 from notifier.flow.live.stream import (
@@ -138,7 +138,7 @@ class ListenerRegistry:
                 return
             view = listener.view(self.clock.now())
             day = DigestSchedule.of(view.viewer.account_preferences).latest_due_date(due_at)
-            digests = await digests_by(self.inbox.timeline, view, [digest_key(listener.user, day)])
+            digests = await read_digests(self.inbox.timeline, view, [digest_key(listener.user, day)])
             listener.digests_sent_until, listener.next_digest_at = due_at, next_digest_due(view, due_at)
             for digest in digests.values():
                 if self._is_outdated(digest, view):

@@ -1,12 +1,12 @@
 """Catch-up step: merges late alerts of one subject into one summary.
 
-An alert names the older bursts that it covers, per member, in the window that is written before it is sent. An older
-burst is collapsed only once such a window names it, never because a newer burst is still to come. The newer burst may
-find that the member has seen it, is suppressed, or has no device of this platform. Until then the older burst waits.
+A window of the send log is written before its alerts are sent. For each member it names the older bursts that the alert
+covers. An older burst is collapsed only if such a window names it. It is not collapsed because a newer burst will be
+sent: the member may have seen the newer burst, be suppressed, or have no device of this platform. Until that is decided
+the older burst waits.
 
-Every wait ends. No burst waits for an older one, so the newest late burst waits for none. A burst that others wait for
-has its turn soon: it alerts its members, suppresses them, or waits for a newer burst itself. Then the next older burst
-is the newest. No slice outlives its day.
+Every wait ends. A burst waits only for newer bursts, so the newest late burst waits for none. It alerts or suppresses
+its members soon, and then the next older burst is the newest that is undecided. At the latest a slice ends after a day.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,9 +41,9 @@ from notifier.ports.push import PushSuppressions, SendLog
 
 FIRST_READ_SIZE = 16
 """Burst numbers in the first read, doubled with each further read. A subject's budget allows thirty fan-outs a day, and
-its restricted budget as many. Bursts that never send alerts can use up any number of numbers in between."""
+its restricted budget as many. Any number of bursts that never send alerts can be numbered in between."""
 MAX_REMEMBERED = 65_536
-"""Remembered bursts without alerts; 20 MB."""
+"""Maximum remembered bursts without alerts; 20 MB."""
 _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 
 
@@ -51,7 +51,7 @@ _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 class SiblingBursts:
     """Bursts of the same subject that send alerts. For one thread.
 
-    Each is read again every time, because it may have been retracted, unless it never sends alerts.
+    Bursts that never send alerts are remembered. All others are read every time, because they may have been retracted.
     """
 
     bursts: Bursts
@@ -61,22 +61,23 @@ class SiblingBursts:
 
     def newer(self, burst: Burst) -> Sequence[Burst]:
         """Return all newer siblings, the newest first."""
-        return list(self._walk(burst.key.subject, _ascending(burst.key.seq + 1), _ANY_TIME))[::-1]
+        return list(self._walk(burst.key.subject, _ascending_runs(burst.key.seq + 1), _ANY_TIME))[::-1]
 
     def older(self, burst: Burst, since: datetime) -> Sequence[Burst]:
         """Return the older siblings that opened at `since` or later, the newest first."""
-        siblings = self._walk(burst.key.subject, _descending(burst.key.seq - 1), since)
+        siblings = self._walk(burst.key.subject, _descending_runs(burst.key.seq - 1), since)
         return [sibling for sibling in siblings if sibling.opened_at >= since]
 
-    def _walk(self, subject: Subject, runs: Iterator[range], since: datetime) -> Iterator[Burst]:
-        """Yield siblings up to the last burst, or one opened before `since`: numbers follow the order of openings."""
-        for run in runs:
-            keys = [BurstKey(subject, seq) for seq in run]
+    def _walk(self, subject: Subject, seq_runs: Iterator[range], since: datetime) -> Iterator[Burst]:
+        """Yield siblings until the last burst, or until a burst opened before `since`: numbers follow opening times."""
+        for seqs in seq_runs:
+            keys = [BurstKey(subject, seq) for seq in seqs]
             bursts = self.bursts.read([key for key in keys if key not in self.without_alerts])
-            opened = bursts[keys[-1]].opened_at if keys[-1] in bursts else self.without_alerts.get(keys[-1])
+            last = keys[-1]
+            opened_at = bursts[last].opened_at if last in bursts else self.without_alerts.get(last)
             self._remember(bursts.values())
             yield from (bursts[key] for key in keys if key in bursts and sends_alerts(bursts[key]))
-            if opened is None or opened < since:
+            if opened_at is None or opened_at < since:
                 return
 
     def _remember(self, bursts: Iterable[Burst]) -> None:
@@ -85,14 +86,14 @@ class SiblingBursts:
         self.without_alerts |= {burst.key: burst.opened_at for burst in bursts if not sends_alerts(burst)}
 
 
-def _ascending(seq: int) -> Iterator[range]:
+def _ascending_runs(seq: int) -> Iterator[range]:
     size = FIRST_READ_SIZE
     while True:
         yield range(seq, seq + size)
         seq, size = seq + size, size * 2
 
 
-def _descending(seq: int) -> Iterator[range]:
+def _descending_runs(seq: int) -> Iterator[range]:
     size = FIRST_READ_SIZE
     while seq > 0:
         yield range(seq, max(0, seq - size), -1)
@@ -115,7 +116,7 @@ class CatchUp:
     def apply(
         self, burst: Burst, platform: Platform, states: Sequence[ShardState], lease: SliceLease, now: datetime
     ) -> Sequence[ShardState]:
-        """Return the shards with late alerts decided. For a burst that is in time nothing is read."""
+        """Return the shards with late alerts decided. For a burst that is not late, nothing is read."""
         ready = {state.shard: state.ready for state in states}
         audiences = {shard: LateAudience.of_members(bits) for shard, bits in ready.items() if bits.any()}
         if not audiences or not is_late(burst, now):
@@ -130,25 +131,32 @@ class CatchUp:
 
     def recheck_at(self, slice_: Slice, now: datetime) -> datetime:
         """Return when a slice that waits for newer bursts checks again; the delay grows with the number of waits."""
-        return now + recheck_after(self.ledger.read([slice_.burst])[slice_.burst].slice_states[slice_].times_deferred)
+        progress = self.ledger.read([slice_.burst])[slice_.burst]
+        return now + recheck_after(progress.slice_states[slice_].times_deferred)
 
     def _consider_newer(
         self, burst: Burst, newer: Burst, platform: Platform, audiences: AudienceByShard, now: datetime
     ) -> AudienceByShard:
         """Collapse members whose newer alert covers this burst; defer members whose newer alert may still come."""
-        snapshots = self._snapshots(newer, audiences)
-        # Read the ledger before the windows: the windows of a slice that has ended by then are complete. In the other
+        snapshots = self._read_snapshots(newer, audiences)
+        # Read the ledger before the windows: then the windows of a slice that has ended are complete. In the other
         # order, a slice could alert between the two reads: it would look finished, and its window would be missing.
-        # A newer burst that is still in time may be late when it is sent, so look ahead.
-        late = is_late(newer, now + NEWER_DUE_WITHIN)
-        due = self._slices(newer, snapshots, lambda progress: due_soon(progress, platform, now)) if late else {}
-        windows = self._windows(newer.key, platform, snapshots)
+        # A newer burst that is not late yet may be late when it is sent, so look ahead.
+        will_be_late = is_late(newer, now + NEWER_DUE_WITHIN)
+        due_shards = (
+            self._shards_by_tier(newer, snapshots, lambda progress: due_soon(progress, platform, now))
+            if will_be_late
+            else {}
+        )
+        windows = self._read_windows(newer.key, platform, snapshots)
         decided, pending = dict[int, LateAudience](), dict[int, Bits]()
         for shard, snapshot in snapshots.items():
             written = windows.get(shard, ())
             audience = audiences[shard].with_sibling_windows(written)
             decided[shard] = audience.collapse(audience.already_covered(burst.key.seq))
-            pending[shard] = alerted_in(snapshot, due) & decided[shard].remaining & ~send_progress(written).in_windows
+            pending[shard] = (
+                alerted_in(snapshot, due_shards) & decided[shard].remaining & ~send_progress(written).in_windows
+            )
         for shard, bits in self._not_suppressed(newer, pending, now).items():
             decided[shard] = decided[shard].defer(bits)
         return decided
@@ -157,8 +165,8 @@ class CatchUp:
         self, older: Burst, platform: Platform, audiences: AudienceByShard, now: datetime
     ) -> AudienceByShard:
         """Let this alert cover the older burst for members who have not been alerted of it."""
-        snapshots = self._snapshots(older, audiences)
-        windows = self._windows(older.key, platform, snapshots)
+        snapshots = self._read_snapshots(older, audiences)
+        windows = self._read_windows(older.key, platform, snapshots)
         decided, uncovered = dict[int, LateAudience](), dict[int, Bits]()
         for shard, snapshot in snapshots.items():
             written = windows.get(shard, ())
@@ -171,13 +179,13 @@ class CatchUp:
             )
             if bits.any():
                 uncovered[shard] = bits
-        unfinished_shards = self._slices(older, uncovered, lambda progress: unfinished(progress, platform))
+        unfinished_shards = self._shards_by_tier(older, uncovered, lambda progress: unfinished(progress, platform))
         uncovered = {shard: bits & alerted_in(snapshots[shard], unfinished_shards) for shard, bits in uncovered.items()}
         for shard, bits in self._not_suppressed(older, uncovered, now).items():
             decided[shard] = decided[shard].cover(older.key.seq, bits)
         return decided
 
-    def _snapshots(self, sibling: Burst, audiences: AudienceByShard) -> Mapping[int, AudienceSnapshot]:
+    def _read_snapshots(self, sibling: Burst, audiences: AudienceByShard) -> Mapping[int, AudienceSnapshot]:
         """Read the snapshots of shards that alert any of these members. A shard without one has alerted no member."""
         snapshots = self.audience_snapshots.read(sibling.key, audiences) if audiences else {}
         return {
@@ -186,10 +194,13 @@ class CatchUp:
             if (snapshot.to_alert & audiences[shard].remaining).any()
         }
 
-    def _slices(
+    def _shards_by_tier(
         self, sibling: Burst, shards: Collection[int], select: Callable[[BurstProgress], ShardsByTier]
     ) -> ShardsByTier:
-        """Return nothing for a retracted sibling, or one with unreadable progress, which is never dispatched."""
+        """Select shards by the sibling's progress. None if it was retracted, or if its progress is unreadable.
+
+        A burst with unreadable progress is never dispatched.
+        """
         if not shards or sibling.silent:
             return {}
         try:
@@ -198,19 +209,19 @@ class CatchUp:
             return {}
         return select(progress) if progress else {}
 
-    def _windows(
+    def _read_windows(
         self, key: BurstKey, platform: Platform, shards: Collection[int]
     ) -> Mapping[int, Sequence[SendWindow]]:
-        """Read the windows of all tiers: the member may have been in another tier in the sibling's snapshot."""
+        """Read the windows of all tiers: the sibling's snapshot may have a member in another tier."""
         windows_by_shard = dict[int, list[SendWindow]]()
-        for sending, windows in self.send_log.read(key, platform, shards).items() if shards else ():
-            windows_by_shard.setdefault(sending.shard, []).extend(windows)
+        for log_key, windows in self.send_log.read(key, platform, shards).items() if shards else ():
+            windows_by_shard.setdefault(log_key.shard, []).extend(windows)
         return windows_by_shard
 
     def _not_suppressed(self, sibling: Burst, members: Mapping[int, Bits], now: datetime) -> Mapping[int, Bits]:
-        affected = {shard: bits for shard, bits in members.items() if bits.any()}
-        spare = self.push_suppressions.read(sibling, affected, now) if affected else {}
-        return {shard: bits & ~spare[shard].never for shard, bits in affected.items()}
+        nonempty = {shard: bits for shard, bits in members.items() if bits.any()}
+        suppressions = self.push_suppressions.read(sibling, nonempty, now) if nonempty else {}
+        return {shard: bits & ~suppressions[shard].never for shard, bits in nonempty.items()}
 
 
 def _remaining(audiences: AudienceByShard) -> AudienceByShard:

@@ -40,14 +40,17 @@ from notifier.ports.push import CircuitReport
 LOGGER = logging.getLogger("notifier.push")
 
 MAX_LINES = 256
-"""Push services that are remembered. There are four, but Windows uses some dozens of host names."""
+"""Maximum remembered lines. There are four push services, but that of Windows uses some dozens of host names."""
 REPORT_INTERVAL = timedelta(seconds=5)
-"""An open circuit is reported again after this time, so that an emptied Redis knows it again soon."""
+"""Interval of reports of an open circuit: Redis has the report again soon after it lost its data."""
 
 
 @dataclass(slots=True, kw_only=True)
 class CircuitBreakers:
-    """The breakers of one process, one per line. A new process learns the state from a few attempts."""
+    """The breakers of one process. A line is one push service (see `line_of`) with its own breaker.
+
+    A new process learns the state of a line from a few attempts.
+    """
 
     clock: Clock
     circuit_report: CircuitReport
@@ -56,7 +59,7 @@ class CircuitBreakers:
     lines: "OrderedDict[str, Breaker]" = field(default_factory=OrderedDict)
     """Breakers by line, without lines that are closed and have no failures."""
     reported: dict[str, datetime] = field(default_factory=dict)
-    """When each open line was last reported, and each line that refuses only some devices."""
+    """When each open line, and each device group that a line refuses, was last reported."""
 
     def retry_at(self, line: str) -> datetime | None:
         """Return when the line may be tried again; None if it may be tried now."""
@@ -71,8 +74,8 @@ class CircuitBreakers:
 
     def allow(self, line: str) -> bool:
         """Return whether one more alert may be sent. Its receipt must be passed to `record`."""
-        after, allowed = allow(self.lines.get(line, CLOSED), self.settings, self.clock.now())
-        self._store(line, after)
+        breaker, allowed = allow(self.lines.get(line, CLOSED), self.settings, self.clock.now())
+        self._store(line, breaker)
         return allowed
 
     def record(self, line: str, receipt: Receipt) -> None:
@@ -86,17 +89,20 @@ class CircuitBreakers:
         self._store(line, after)
         self._report(line, after, now)
         if isinstance(receipt, ConfigError) and receipt.device_group:
-            self._report_part(f"{line} {receipt.device_group}", receipt, now)
+            self._report_device_group(f"{line} {receipt.device_group}", receipt, now)
 
-    def _report_part(self, part: str, receipt: ConfigError, now: datetime) -> None:
-        """Report like an open circuit, but open none: only the response shows which devices are refused."""
-        if is_due(self.reported.get(part), self.settings.open_for, now):
-            LOGGER.error("some alerts are rejected, %s: %s", part, receipt.reason)
-            self.metrics.circuits_opened.labels(provider_of(part)).inc()
-            self.reported[part] = now
+    def _report_device_group(self, group: str, receipt: ConfigError, now: datetime) -> None:
+        """Report refused devices like an open circuit, but open none.
+
+        Only a response shows whether a device belongs to the group.
+        """
+        if is_due(self.reported.get(group), self.settings.open_for, now):
+            LOGGER.error("some alerts are rejected, %s: %s", group, receipt.reason)
+            self.metrics.circuits_opened.labels(provider_of(group)).inc()
+            self.reported[group] = now
             with suppress(CacheUnavailable):  # fails open, as below
                 circuit = OpenCircuit(until=now + self.settings.open_for, reason=receipt.reason)
-                self.circuit_report.publish(part, circuit, self.settings.open_for)
+                self.circuit_report.publish(group, circuit, self.settings.open_for)
 
     def _report(self, line: str, breaker: Breaker, now: datetime) -> None:
         circuit = open_circuit(breaker, self.settings, now)
@@ -120,8 +126,8 @@ class CircuitBreakers:
 def line_of(device: Device) -> str:
     """Return the line that reaches a device: one for Apple, one for Google, and one per host for browsers.
 
-    Apple's sandbox has its own line: a key may be valid for only one environment, and a device may claim either. A
-    device of the other environment must not stop the alerts of all others.
+    Apple's sandbox has its own line. A key may be valid for only one environment, but a device may claim either: a
+    device with the wrong environment must not stop the alerts of all others.
     """
     match device.address:
         case WebSubscription(endpoint=endpoint):
@@ -152,43 +158,43 @@ class Admission:
 
     drafts: Sequence[Draft]
     blocked: frozenset[str] = frozenset()
-    """Lines that caused members to be left out."""
+    """Lines for which members were left out."""
 
 
 def admit(breakers: CircuitBreakers, drafts: Sequence[Draft]) -> Admission:
-    """Leave out members all of whose devices are behind open breakers.
+    """Leave out each member if the breakers of all the member's devices are open.
 
-    A member recorded in a window and then held back would later get one alert per burst. A member in no window gets one
-    summary of everything missed once the line recovers. Web push needs this most: each push service has its own
-    breaker, and a window mixes browsers of all services.
+    A member who is recorded in a window and then held back would later get one alert per burst. A member in no window
+    gets one summary of everything missed when the line recovers. Web push needs this most: each push service has its
+    own breaker, and a window mixes browsers of all services.
     """
     if not breakers.lines:  # no line has failures: the usual case
         return Admission(drafts=drafts)
-    rooms, blocked = dict[str, int | None](), set[str]()
-    kept = list[Draft]()
+    remaining_by_line, blocked = dict[str, int | None](), set[str]()
+    admitted = list[Draft]()
     for draft in drafts:
-        out = set[Member]()
-        for member, own in groupby(draft.attempts, key=lambda attempt: attempt.state.member):
-            if shut := _blocked_lines(breakers, rooms, list(own)):
-                out.add(member)
-                blocked |= shut
-        kept.append(draft.without(out))
-    return Admission(drafts=[draft for draft in kept if not draft.is_empty], blocked=frozenset(blocked))
+        left_out = set[Member]()
+        for member, attempts in groupby(draft.attempts, key=lambda attempt: attempt.state.member):
+            if blocked_lines := _take_room(breakers, remaining_by_line, list(attempts)):
+                left_out.add(member)
+                blocked |= blocked_lines
+        admitted.append(draft.without(left_out))
+    return Admission(drafts=[draft for draft in admitted if not draft.is_empty], blocked=frozenset(blocked))
 
 
-def _blocked_lines(
-    breakers: CircuitBreakers, rooms: dict[str, int | None], own: Sequence[SendAttempt]
+def _take_room(
+    breakers: CircuitBreakers, remaining_by_line: dict[str, int | None], attempts: Sequence[SendAttempt]
 ) -> frozenset[str]:
-    """Return the lines of a member's devices if none has room; otherwise take the member's share of the room.
+    """Count one call on each line of a member's devices that has room. Return all lines if none has room.
 
-    A member's devices stay together. If only some of their lines are open circuits, `allow` holds back those devices.
+    A member's devices stay together. If only some of their lines have room, `allow` holds back the other devices.
     """
-    lines = [line_of(attempt.device) for attempt in own]
+    lines = [line_of(attempt.device) for attempt in attempts]
     for line in lines:
-        if line not in rooms:
-            rooms[line] = breakers.remaining_calls(line)
-    roomy = [line for line in lines if rooms[line] != 0]
-    for line in roomy:
-        if (left := rooms[line]) is not None:
-            rooms[line] = max(0, left - 1)
-    return frozenset() if roomy else frozenset(lines)
+        if line not in remaining_by_line:
+            remaining_by_line[line] = breakers.remaining_calls(line)
+    with_room = [line for line in lines if remaining_by_line[line] != 0]
+    for line in with_room:
+        if (remaining := remaining_by_line[line]) is not None:
+            remaining_by_line[line] = max(0, remaining - 1)
+    return frozenset() if with_room else frozenset(lines)

@@ -8,25 +8,24 @@ from datetime import datetime
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member
-from notifier.domain.push.frequency_cap import AlertHistory, CountedAlert, Ruling, ruling_on, with_alert
-from notifier.domain.push.frequency_cap import CapLimits as Limits
+from notifier.domain.push.frequency_cap import AlertHistory, CapLimits, CountedAlert, Ruling, ruling_on, with_alert
 from notifier.metrics import Metrics
 from notifier.ports.push import FrequencyCapStore
 
 MAX_REMEMBERED_MEMBERS = 100_000
-"""Members alerted most recently; 70 MB if each was alerted five times."""
+"""Maximum members in `local_histories`, the most recently alerted; 70 MB if each was alerted five times."""
 
 
 @dataclass(slots=True, kw_only=True)
 class FrequencyCaps:
-    """Frequency caps for one thread. Raises nothing: without Redis a process counts the alerts that it sends itself.
+    """Frequency caps for one thread. Raises nothing: without Redis a process counts only the alerts that it sends.
 
-    So during an outage a member may get up to one cap's worth of alerts from each worker.
+    So during an outage a member may get as many alerts from each worker as the cap allows in total.
     """
 
     caps: FrequencyCapStore
     metrics: Metrics
-    limits: Limits = field(default_factory=Limits)
+    limits: CapLimits = field(default_factory=CapLimits)
     local_histories: OrderedDict[Member, AlertHistory] = field(default_factory=OrderedDict, init=False)
     """Alerts that this process sent while the shared counts were unavailable."""
 
@@ -36,14 +35,14 @@ class FrequencyCaps:
             return self.caps.spend(burst.key, burst.tweet, members, now)
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
-        cause = CountedAlert.of(burst.key, burst.tweet)
-        return {member: self._spend_locally(member, cause, now) for member in members}
+        alert = CountedAlert.of(burst.key, burst.tweet)
+        return {member: self._spend_locally(member, alert, now) for member in members}
 
-    def _spend_locally(self, member: Member, cause: CountedAlert, now: datetime) -> Ruling:
+    def _spend_locally(self, member: Member, alert: CountedAlert, now: datetime) -> Ruling:
         history = self.local_histories.get(member, ())
-        ruling = ruling_on(history, cause, now, self.limits)
+        ruling = ruling_on(history, alert, now, self.limits)
         if ruling is Ruling.NEW:
-            self.local_histories[member] = with_alert(history, cause, now, self.limits)
+            self.local_histories[member] = with_alert(history, alert, now, self.limits)
             self.local_histories.move_to_end(member)
             if len(self.local_histories) > MAX_REMEMBERED_MEMBERS:
                 self.local_histories.popitem(last=False)

@@ -1,9 +1,9 @@
 """Push pipeline: sends the alerts of one slice; a crash repeats at most one batch.
 
-A slice covers some shards of a burst's audience for one tier and platform. Shards are taken 128 at a time; each is one
-`ShardState`, which the first three steps fill in. From all of them together the next steps draw batches of drafts, of
-about 2,000 devices each, and send one batch after the other. A draft is a window of the send log that is not written
-yet: the members it is for, the devices to send to, and the members that get nothing, with the reason.
+A slice covers some shards of a burst's audience for one tier and platform. The pipeline takes 128 shards at a time. The
+first three steps fill in a `ShardState` for each shard. The next steps make batches of drafts of about 2,000 devices,
+and send one batch after the other. A draft is a window of the send log that is not written yet: the members to alert,
+the devices to send to, and the members that get nothing, with the reason.
 
     step         does                                                            durable afterwards
     load         audience snapshot (members) and send log (what was sent)
@@ -18,11 +18,12 @@ yet: the members it is for, the devices to send to, and the members that get not
 
 Effect of a crash between two steps:
 
-- Before write ahead: nothing was sent. The next holder of the slice starts from the send log, which is unchanged. The
-  caps count a burst once, however often it is tried, so no member loses an alert; rate tokens are lost, and refill.
-- Between write ahead and record: the alert may have arrived at any device of the open windows and at no other. The next
-  holder finds the windows in doubt, closes them, and retries each device later. The IDs stay the same, so a device that
-  has the alert replaces it. This counts as one of three attempts.
+- Before write ahead: nothing was sent. The next holder of the slice starts from the send log, which is unchanged. No
+  member loses an alert, because the caps count a burst once, however often it is tried. Rate tokens are lost, and
+  refill.
+- Between write ahead and record: the alert may have arrived at any device of the open windows, and at no other device.
+  The next holder finds the windows in doubt, closes them, and retries each device later. The IDs stay the same, so a
+  device that has the alert replaces it. This counts as one of three attempts.
 - After record: no device is sent to again, except those that the window names for a retry.
 - After the last record: the ledger does not show yet that the slice is done or waits. The next holder finds every
   member in a window, and only writes the ledger entry.
@@ -60,8 +61,8 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox import AudienceSnapshots
 from notifier.ports.push import PushSuppressions, SendLog
 
-SHARDS_AT_ONCE = 128
-"""Shards per step: a whole P0 slice, whose few members then fit one batch. Their bitmaps are at most 12 MB."""
+SHARDS_PER_ROUND = 128
+"""Shards that are processed together: a whole P0 slice, whose few members fit one batch. At most 12 MB of bitmaps."""
 RATE_REFILL = timedelta(seconds=1)
 """Time in which a provider's rate limit refills completely."""
 
@@ -79,8 +80,8 @@ class BatchOutcome(Enum):
 class SliceRun:
     """Totals of one run of a slice."""
 
-    people: int = 0
-    """Members alerted by all windows so far; every worker gets the same count."""
+    alerted_count: int = 0
+    """Members alerted by all windows, also of earlier runs: so every worker reports the same count."""
     wake_times: list[datetime] = field(default_factory=list)
     """Times at which there is more to do."""
     has_sent: bool = False
@@ -110,14 +111,14 @@ class PushPipeline:
         if (until := self.breakers.retry_at(slice_.step.platform)) is not None:
             return LedgerEntry(slice=slice_, fact=Fact.WAITS, at=until)
         run, outcome = SliceRun(), BatchOutcome.CONTINUE
-        for start in range(0, slice_.width, SHARDS_AT_ONCE):
+        for start in range(0, slice_.width, SHARDS_PER_ROUND):
             lease.renew_if_due()
-            outcome = self._run_shards(burst, slice_, slice_.shards[start : start + SHARDS_AT_ONCE], lease, run)
+            outcome = self._run_shards(burst, slice_, slice_.shards[start : start + SHARDS_PER_ROUND], lease, run)
             if outcome is not BatchOutcome.CONTINUE:
                 break
         if run.wake_times and outcome is not BatchOutcome.STOP:
             return LedgerEntry(slice=slice_, fact=Fact.WAITS, at=min(run.wake_times))
-        return LedgerEntry(slice=slice_, fact=Fact.DONE, at=self.clock.now(), people=run.people)
+        return LedgerEntry(slice=slice_, fact=Fact.DONE, at=self.clock.now(), people=run.alerted_count)
 
     def _run_shards(
         self, burst: Burst, slice_: Slice, shards: Sequence[int], lease: SliceLease, run: SliceRun
@@ -127,7 +128,7 @@ class PushPipeline:
         now = self.clock.now()
         states = self._suppress(burst, self._load(burst, slice_, shards), now)
         for state in states:
-            run.people += count(state.progress.alerted)
+            run.alerted_count += count(state.progress.alerted)
             run.wake_times.extend(state.wake_times(now))
         states = self._catch_up(burst, slice_, states, lease, run)
         for drafts in self._batches(burst, states, lease):
@@ -142,29 +143,29 @@ class PushPipeline:
         """Return the state of each shard that has members to alert."""
         platform = slice_.step.platform
         alerted = {
-            s: bits
-            for s, bits in self.audience_snapshots.read_alerted(burst.key, shards, slice_.tier).items()
+            shard: bits
+            for shard, bits in self.audience_snapshots.read_alerted(burst.key, shards, slice_.tier).items()
             if bits.any()
         }
         windows = self.send_log.read(burst.key, platform, alerted) if alerted else {}
-        logs = {shard: SendLogKey(burst.key, slice_.tier, shard, platform) for shard in sorted(alerted)}
+        log_keys = {shard: SendLogKey(burst.key, slice_.tier, shard, platform) for shard in sorted(alerted)}
         return [
-            ShardState(log_key=log, alerted=alerted[shard], progress=send_progress(windows.get(log, ())))
-            for shard, log in logs.items()
+            ShardState(log_key=log_key, alerted=alerted[shard], progress=send_progress(windows.get(log_key, ())))
+            for shard, log_key in log_keys.items()
         ]
 
     def _suppress(self, burst: Burst, states: Sequence[ShardState], now: datetime) -> Sequence[ShardState]:
-        """Add the current push suppression, because the snapshot may be hours old. Called right before sending.
+        """Add the current push suppressions, because the snapshot may be hours old.
 
         Fails closed: without an answer from the store, the exception leaves the slice to be retried.
         """
-        suppression = self.push_suppressions.read(burst, [state.shard for state in states], now) if states else {}
+        suppressions = self.push_suppressions.read(burst, [state.shard for state in states], now) if states else {}
         return [
             replace(
                 state,
-                suppressed=suppression[state.shard].never,
-                quiet=suppression[state.shard].quiet,
-                quiet_until=suppression[state.shard].recheck_at,
+                suppressed=suppressions[state.shard].never,
+                quiet=suppressions[state.shard].quiet,
+                quiet_until=suppressions[state.shard].recheck_at,
             )
             for state in states
         ]
@@ -172,7 +173,7 @@ class PushPipeline:
     def _catch_up(
         self, burst: Burst, slice_: Slice, states: Sequence[ShardState], lease: SliceLease, run: SliceRun
     ) -> Sequence[ShardState]:
-        """Defer the slice if a newer burst may come first: it waits in the ledger and occupies no worker."""
+        """Decide late alerts. Members who may get a newer alert first wait in the ledger, and occupy no worker."""
         now = self.clock.now()
         states = self.catch_up.apply(burst, slice_.step.platform, states, lease, now)
         if any(state.deferred.any() for state in states):
@@ -184,8 +185,8 @@ class PushPipeline:
     def _batches(self, burst: Burst, states: Sequence[ShardState], lease: SliceLease) -> Iterator[Sequence[Draft]]:
         """Yield batches of drafts. Many shards with few devices share one batch.
 
-        A provider takes as long for one device as for a thousand. Lazy, because selecting consumes caps: a batch that
-        the rate step rejects is the last one.
+        A provider takes as long for one device as for a thousand. The iterator is lazy, because selecting consumes
+        caps: after the rate step rejects a batch, no further batch is selected.
         """
         batch, size = list[Draft](), 0
         for state in states:
@@ -207,19 +208,19 @@ class PushPipeline:
     # Rate, write ahead, send, record: batch by batch.
 
     def _send_batch(self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease, run: SliceRun) -> BatchOutcome:
-        # A slice handed back before it has sent anything would never end if reading alone takes a whole time share.
+        # Hand back only after a batch was sent. Otherwise a slice whose reads take a whole time share would never end.
         lease.renew(may_hand_back=run.has_sent)
         if self._is_retracted(burst):  # it may have been retracted since the slice began
             return BatchOutcome.STOP
         platform, admission = drafts[0].log_key.platform, admit(self.breakers, drafts)
-        granted = self._rate(admission.drafts)
+        granted = self._within_rate_limit(admission.drafts)
         if granted:
             self._write_ahead(granted)
             # If this worker stalled until now, another has taken over and closed these windows as in doubt.
             lease.renew_if_due()
             closed = self._record(granted, self.sender.send(burst, granted, lease))
             run.has_sent = True
-            run.people += sum(count(draft.window.alerted) for draft in granted if not draft.is_in_doubt)
+            run.alerted_count += sum(count(draft.window.alerted) for draft in granted if not draft.is_in_doubt)
             run.wake_times.extend(
                 failure.at for window in closed for failure in window.failures or () if failure.at is not None
             )
@@ -227,15 +228,16 @@ class PushPipeline:
         if count_attempts(granted) < count_attempts(admission.drafts):
             run.wake_times.append(self._retry_at(platform))
             return BatchOutcome.DEFER
-        # If the whole platform is blocked, stop; if a single push service is, the other services continue.
+        # If the whole platform is blocked, defer the slice. If single push services are, continue with the others.
         return BatchOutcome.DEFER if platform in admission.blocked else BatchOutcome.CONTINUE
 
-    def _rate(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
-        wanted = count_attempts(drafts)
-        if not wanted:
+    def _within_rate_limit(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
+        attempt_count = count_attempts(drafts)
+        if not attempt_count:
             return drafts
-        at = drafts[0].log_key
-        return within_rate(drafts, self.rate_limiters[at.platform].draw(at.tier, wanted, self.clock.now()))
+        log_key = drafts[0].log_key
+        granted = self.rate_limiters[log_key.platform].draw(log_key.tier, attempt_count, self.clock.now())
+        return within_rate(drafts, granted)
 
     def _write_ahead(self, drafts: Sequence[Draft]) -> None:
         # Crash before this line: nothing was sent, and another worker repeats the batch. Crash after it: only devices

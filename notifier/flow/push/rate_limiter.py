@@ -12,13 +12,15 @@ from notifier.metrics import Metrics
 from notifier.ports.cache import Backpressure
 from notifier.ports.push import InboxLatencyReport, ProviderRates
 
-# Slowdown: the share of the alert rate that inbox latency and backpressure leave, read once a second.
+# Slowdown: alerts are sent at a lower rate while inbox pages or the store are slow.
 
 READ_INTERVAL = timedelta(seconds=1)
 
 
 @dataclass(slots=True, kw_only=True)
 class Slowdown:
+    """Returns the share of the alert rate that inbox latency and backpressure leave. Reads both once a second."""
+
     inbox_latency: InboxLatencyReport
     backpressure: Backpressure
     metrics: Metrics
@@ -39,7 +41,7 @@ class Slowdown:
 
 
 LOCAL_DIVISOR = 10
-"""Divisor of the provider's limit without Redis: ten workers on their own stay below the limit together."""
+"""Divisor of the provider's limit without Redis: up to ten workers then stay below the limit together."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,19 +53,19 @@ class RateLimiter:
     slowdown: Slowdown
     metrics: Metrics
     limit: ProviderLimit | None = None
-    """The provider's rate settings, as the shared rates use them; None for the defaults."""
+    """The provider's limit, as the shared rates use it; None for the default."""
     local_rate: ProviderRate | None = field(default=None, init=False)
     """This process's own rate, used while the shared one is unavailable."""
 
     def draw(self, tier: Tier, wanted: int, now: datetime) -> int:
         """Return how many alerts may be sent now, from 0 to `wanted`. P0 takes precedence over the other tiers."""
-        urgent, slowdown_factor = tier is Tier.P0, self.slowdown(now)
+        is_urgent, slowdown_factor = tier is Tier.P0, self.slowdown(now)
         try:
-            return self.provider_rates.draw(self.platform, wanted, urgent=urgent, slowdown=slowdown_factor, now=now)
+            return self.provider_rates.draw(self.platform, wanted, urgent=is_urgent, slowdown=slowdown_factor, now=now)
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
         self.local_rate, granted = draw(
-            self.local_rate, self._local_limit, now, wanted, urgent=urgent, slowdown_factor=slowdown_factor
+            self.local_rate, self._local_limit, now, wanted, urgent=is_urgent, slowdown_factor=slowdown_factor
         )
         return granted
 

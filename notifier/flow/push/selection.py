@@ -14,7 +14,7 @@ from notifier.domain.push.shard_state import ShardState
 from notifier.ports.push import Devices
 
 BATCH_DEVICES = 2_000
-"""Devices in a window: what a crash may send twice, a third of a second of the fastest provider."""
+"""Devices in a window. A crash may send this many alerts twice: a third of a second of the fastest provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Selection:
     def drafts(self, burst: Burst, state: ShardState, now: datetime) -> Iterator[Draft]:
         """Yield windows left in doubt by a crash, then due retries, then members that are in no window yet.
 
-        Lazy: the devices of a draft are read when it is asked for, so none are read for a batch that never comes.
+        The iterator is lazy: it reads the devices of a draft only when the caller takes that draft.
         """
         numbers = count(state.progress.next_window)
         for window in state.progress.open_windows:
@@ -34,41 +34,45 @@ class Selection:
         yield from self._first_alerts(burst, state, numbers, now)
 
     def _in_doubt(self, burst: Burst, state: ShardState, window: SendWindow, now: datetime) -> Draft:
-        people, at = window.alerted & ~state.suppressed, state.log_key
-        devices = self.devices.iter_devices(at.platform, at.shard, people) if people.any() else ()
+        members, log_key = window.alerted & ~state.suppressed, state.log_key
+        devices = self.devices.iter_devices(log_key.platform, log_key.shard, members) if members.any() else ()
         return in_doubt_draft(state, burst, window, devices, now)
 
     def _retries(self, state: ShardState, numbers: Iterator[int], now: datetime) -> Iterator[Draft]:
-        """Yield drafts of due retries. The window names every due attempt, and so closes those not sent any more."""
+        """Yield drafts of due retries. A window also names, and so ends, due attempts that are no longer sent."""
         due = state.due_retries(now)
         for start in range(0, len(due), self.batch_devices):
             retries = tuple(due[start : start + self.batch_devices])
             window = SendWindow(number=next(numbers), at=now, retries=retries)
             yield Draft(log_key=state.log_key, window=window, attempts=self._attempts(state, retries, now))
 
-    def _attempts(self, state: ShardState, tries: Iterable[AttemptState], now: datetime) -> Sequence[SendAttempt]:
-        """Return the attempts to send, without devices that belong to another member by now."""
-        wanted = {attempt_state.device: attempt_state for attempt_state in tries if state.may_retry(attempt_state, now)}
-        held = self.devices.by_member({attempt_state.member for attempt_state in wanted.values()}) if wanted else {}
+    def _attempts(self, state: ShardState, retries: Iterable[AttemptState], now: datetime) -> Sequence[SendAttempt]:
+        """Return the attempts to send, without devices that now belong to another member."""
+        states = {retry.device: retry for retry in retries if state.may_retry(retry, now)}
+        devices_by_member = self.devices.by_member({retry.member for retry in states.values()}) if states else {}
         attempts = list[SendAttempt]()
-        for member in sorted(held):
-            own = (device for device in held[member] if device.id in wanted and wanted[device.id].member == member)
-            attempts.extend(SendAttempt(device=device, state=wanted[device.id]) for device in own)
+        for member in sorted(devices_by_member):
+            attempts.extend(
+                SendAttempt(device=device, state=states[device.id])
+                for device in devices_by_member[member]
+                if device.id in states and states[device.id].member == member
+            )
         return attempts
 
     def _first_alerts(self, burst: Burst, state: ShardState, numbers: Iterator[int], now: datetime) -> Iterator[Draft]:
-        people, at = state.ready, state.log_key
-        if not people.any():
+        members, log_key = state.ready, state.log_key
+        if not members.any():
             return
-        for devices in _by_member(self.devices.iter_devices(at.platform, at.shard, people), self.batch_devices):
+        all_devices = self.devices.iter_devices(log_key.platform, log_key.shard, members)
+        for devices in _split_between_members(all_devices, self.batch_devices):
             yield first_alert_draft(state, burst, devices, next(numbers), now)
 
 
-def _by_member(devices: Iterable[Device], max_devices: int) -> Iterator[Sequence[Device]]:
-    """Split the devices into runs of about `most`, never between two devices of one member."""
+def _split_between_members(devices: Iterable[Device], max_devices: int) -> Iterator[Sequence[Device]]:
+    """Split the devices into runs of about `max_devices`, never between two devices of one member."""
     run: list[Device] = []
-    for _, own in groupby(devices, key=attrgetter("member")):
-        run.extend(own)
+    for _, devices_of_member in groupby(devices, key=attrgetter("member")):
+        run.extend(devices_of_member)
         if len(run) >= max_devices:
             yield run
             run = []

@@ -167,7 +167,7 @@ def shallow(world: World) -> None:
     """Read one burst at a time, and list one of a subject, so that a page needs older ones from the store."""
     empty_index(world)
     for inbox in world.inboxes:
-        inbox.subjects.run = inbox.subjects.max_positions = 1
+        inbox.subjects.run_length = inbox.subjects.max_positions = 1
 
 
 def short_memory(world: World) -> None:

@@ -150,7 +150,7 @@ class World:
         return build_inbox(
             self._reads(),
             metrics=METRICS,
-            loads=DirectLoads,
+            new_shared_loads=DirectLoads,
             deadline=NoDeadline(),
             megabytes=10,
         )

@@ -166,7 +166,7 @@ class Roles:
         return build_inbox(
             self.reads(),
             metrics=self.metrics,
-            loads=DirectLoads,
+            new_shared_loads=DirectLoads,
             deadline=NoDeadline(),
             megabytes=1,
             observers=() if observer is None else [observer],

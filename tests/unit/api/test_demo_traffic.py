@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.api.demo.traffic import NEIGHBOURS, STARS, STORM_RATE, STORM_SECONDS, TRICKLE_TERM, DemoTraffic
+from notifier.api.demo.traffic import STARS, STORM_RATE, STORM_SECONDS, TRICKLE_ACCOUNTS, TRICKLE_TERM, DemoTraffic
 from notifier.domain.errors import StoreUnavailable
 from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.coordination import MemoryLeases
@@ -106,7 +106,7 @@ def test_one_process_creates_the_ordinary_mentions() -> None:
         for _ in range(10):
             await second_long.pass_by(store)
         assert [len(process.mentioned) for process in processes] == [10, 0]
-        assert {*processes[0].mentioned} <= {*NEIGHBOURS}
+        assert {*processes[0].mentioned} <= {*TRICKLE_ACCOUNTS}
 
         stormings[0].stop()  # as if it had been killed: its lease runs out
         for _ in range(10):

@@ -9,7 +9,7 @@ from time import monotonic
 
 import pytest
 
-from notifier.api.auth.issuer_keys import FETCH_TIMEOUT, MAX_KEY_SET, fetch, fetching
+from notifier.api.auth.issuer_keys import FETCH_TIMEOUT, MAX_KEY_SET_BYTES, fetch, fetcher
 from notifier.domain.errors import IssuerUnavailable
 
 
@@ -22,9 +22,9 @@ def server() -> Iterator[tuple[str, Event]]:
         def do_GET(self) -> None:
             match self.path:
                 case "/keys":
-                    self.respond(200, b"k" * MAX_KEY_SET)
+                    self.respond(200, b"k" * MAX_KEY_SET_BYTES)
                 case "/large":
-                    self.respond(200, b"k" * (MAX_KEY_SET + 1))
+                    self.respond(200, b"k" * (MAX_KEY_SET_BYTES + 1))
                 case "/elsewhere":
                     self.send_response(302)
                     self.send_header("Location", "/keys")
@@ -59,7 +59,7 @@ def server() -> Iterator[tuple[str, Event]]:
 
 def test_keys_up_to_the_size_limit_are_fetched() -> None:
     with server() as (url, _):
-        assert fetch(f"{url}/keys") == b"k" * MAX_KEY_SET
+        assert fetch(f"{url}/keys") == b"k" * MAX_KEY_SET_BYTES
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,6 @@ def test_slow_answer_ends_at_the_time_limit() -> None:
 
 async def fetch_and_release(url: str, done: Event) -> bytes:
     try:
-        return await fetching(url)()
+        return await fetcher(url)()
     finally:
         done.set()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from notifier.api.auth.issuer_keys import FRESH_FOR, RETRY_AFTER, FetchedKeys
+from notifier.api.auth.issuer_keys import MAX_KEY_AGE, MIN_FETCH_INTERVAL, FetchedKeys
 from notifier.domain.errors import IssuerUnavailable
 from tests.support.token_issuer import FakeIssuer
 
@@ -62,10 +62,10 @@ def test_known_key_waits_at_most_once_while_the_issuer_hangs() -> None:
         slow_issuer.may_answer.set()
         assert await keyring.key("a")
         slow_issuer.issuer.broken = "It hangs."
-        slow_issuer.time += FRESH_FOR.total_seconds() + 1
+        slow_issuer.time += MAX_KEY_AGE.total_seconds() + 1
         assert await keyring.key("a")
         slow_issuer.may_answer.clear()
-        slow_issuer.time += RETRY_AFTER.total_seconds()
+        slow_issuer.time += MIN_FETCH_INTERVAL.total_seconds()
         assert await asyncio.wait_for(keyring.key("a"), 1)
         assert (keyring.refresh_task is not None, slow_issuer.failures) == (True, 1)
         unknown = asyncio.create_task(keyring.key("c"))
@@ -83,7 +83,7 @@ def test_answer_without_keys_keeps_the_known_keys() -> None:
         slow_issuer.may_answer.set()
         assert await keyring.key("a")
         slow_issuer.issuer.keys = {}
-        slow_issuer.time += FRESH_FOR.total_seconds() + 1
+        slow_issuer.time += MAX_KEY_AGE.total_seconds() + 1
         assert await keyring.key("a")
         assert "no key for EdDSA" in keyring.failure
 

@@ -8,13 +8,13 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from notifier.api.port import SHARED_EVENLY, free_port, is_listening, joined, reserved
+from notifier.api.port import BALANCES_CONNECTIONS, free_port, is_listening, join_port, reserve_port
 from notifier.domain.errors import BadSetting, PortTaken
 
 HOST = "127.0.0.1"
 SHARING = (socket.SO_REUSEADDR, socket.SO_REUSEPORT)
 
-on_linux = pytest.mark.skipif(not SHARED_EVENLY, reason="several processes share a port on Linux only")
+on_linux = pytest.mark.skipif(not BALANCES_CONNECTIONS, reason="several processes share a port on Linux only")
 
 
 @contextmanager
@@ -30,28 +30,28 @@ def listening(port: int, *options: int) -> Iterator[socket.socket]:
 
 def is_reserved(port: int) -> bool:
     try:
-        with reserved(HOST, port):
+        with reserve_port(HOST, port):
             return False
     except PortTaken:
         return True
 
 
 def test_port_zero_becomes_a_free_port() -> None:
-    with reserved(HOST, 0) as address:
+    with reserve_port(HOST, 0) as address:
         assert address.host == HOST
         assert address.port > 0
 
 
 def test_port_is_free_again_after_reservation_ends() -> None:
-    with reserved(HOST, 0) as first:
+    with reserve_port(HOST, 0) as first:
         pass
-    with reserved(HOST, first.port) as second:
+    with reserve_port(HOST, first.port) as second:
         assert second == first
 
 
 def test_second_service_is_refused_before_first_one_listens() -> None:
-    with reserved(HOST, 0) as address:
-        assert is_reserved(address.port) is SHARED_EVENLY
+    with reserve_port(HOST, 0) as address:
+        assert is_reserved(address.port) is BALANCES_CONNECTIONS
 
 
 @pytest.mark.parametrize("options", [(), (socket.SO_REUSEADDR,), SHARING], ids=["plain", "reuseaddr", "reuseport"])
@@ -62,15 +62,15 @@ def test_port_of_listening_program_is_taken(options: tuple[int, ...]) -> None:
 
 
 def test_second_service_is_refused_while_processes_of_first_listen() -> None:
-    with reserved(HOST, 0) as address, listening(address.port, *SHARING):
+    with reserve_port(HOST, 0) as address, listening(address.port, *SHARING):
         assert is_reserved(address.port)
 
 
 @on_linux
 def test_processes_of_one_service_listen_on_reserved_port_together() -> None:
-    with reserved(HOST, 0) as address, ExitStack() as stack:
+    with reserve_port(HOST, 0) as address, ExitStack() as stack:
         for _ in range(3):
-            assert stack.enter_context(joined(HOST, address.port)) == address
+            assert stack.enter_context(join_port(HOST, address.port)) == address
             stack.enter_context(listening(address.port, *SHARING))
         hosts = {accepted_by(stack, address.port) for _ in range(4)}
         assert hosts == {HOST}
@@ -83,14 +83,14 @@ def accepted_by(stack: ExitStack, port: int) -> str:
 
 @on_linux
 def test_reserved_port_refuses_connections_until_a_process_listens() -> None:
-    with reserved(HOST, 0) as address, pytest.raises(ConnectionRefusedError):
+    with reserve_port(HOST, 0) as address, pytest.raises(ConnectionRefusedError):
         socket.create_connection((HOST, address.port), timeout=5.0)
 
 
 @pytest.mark.parametrize("options", [(), (socket.SO_REUSEADDR,)], ids=["plain", "reuseaddr"])
 def test_joining_fails_on_port_of_another_program(options: tuple[int, ...]) -> None:
     port = free_port(HOST, 0)
-    with listening(port, *options), pytest.raises(PortTaken, match=str(port)), joined(HOST, port):
+    with listening(port, *options), pytest.raises(PortTaken, match=str(port)), join_port(HOST, port):
         pass
 
 
@@ -124,7 +124,7 @@ def test_listener_of_another_process_is_not_ours() -> None:
 
 
 def test_own_listener_is_ours_once_it_listens() -> None:
-    with reserved(HOST, 0) as address:
+    with reserve_port(HOST, 0) as address:
         assert not is_listening(address.port)
         with listening(address.port, *SHARING):
             assert is_listening(address.port)
@@ -132,15 +132,15 @@ def test_own_listener_is_ours_once_it_listens() -> None:
 
 
 def test_same_port_on_another_address_is_free() -> None:
-    with reserved(HOST, 0) as address, reserved("127.0.0.2", address.port) as second:
+    with reserve_port(HOST, 0) as address, reserve_port("127.0.0.2", address.port) as second:
         assert second.port == address.port
 
 
 def test_unknown_host_is_a_bad_setting() -> None:
-    with pytest.raises(BadSetting, match="nowhere"), reserved("nowhere.invalid", 0):
+    with pytest.raises(BadSetting, match="nowhere"), reserve_port("nowhere.invalid", 0):
         pass
 
 
 def test_foreign_address_is_a_bad_setting() -> None:
-    with pytest.raises(BadSetting, match=r"192\.0\.2\.1"), reserved("192.0.2.1", 0):
+    with pytest.raises(BadSetting, match=r"192\.0\.2\.1"), reserve_port("192.0.2.1", 0):
         pass

@@ -19,7 +19,7 @@ def tokens() -> VerifiedTokens:
 def test_oldest_tokens_are_evicted_when_their_text_is_too_large(
     tokens: VerifiedTokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verified_tokens, "MOST_BYTES", 2 * (HOLDER_BYTES + 1_000))
+    monkeypatch.setattr(verified_tokens, "MAX_BYTES", 2 * (HOLDER_BYTES + 1_000))
     for letter in "abc":
         tokens.remember(letter * 1_000, KIM)
     assert [tokens.holder(letter * 1_000, START) for letter in "abc"] == [None, KIM, KIM]

@@ -48,7 +48,7 @@ def failing_singleflight() -> Callable[[], Awaitable[object]]:
 
 
 def failing_shared_looks() -> Callable[[], Awaitable[object]]:
-    looks = SharedVersionLookups(lookups=FailingLooks(), within=timedelta(seconds=60))
+    looks = SharedVersionLookups(lookups=FailingLooks(), max_wait=timedelta(seconds=60))
     return lambda: looks.look_up((), may_wait=False)
 
 

@@ -14,7 +14,7 @@ from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.push.send_log import AlertOutcome, SilentReason
 from notifier.domain.users.digest import Digest, DigestSchedule, date_of
 from notifier.domain.users.visibility import HiddenReason, SuppressionReason, is_unread
-from notifier.flow.inbox.digests import digests_by
+from notifier.flow.inbox.digests import read_digests
 from notifier.flow.inbox.page import InboxView
 from notifier.ports.all_ports import ReadPorts
 from notifier.ports.coordination import Clock
@@ -160,7 +160,7 @@ async def digest_explanation(
         raise NotFound(f"User {user} doesn't exist.")
     view = InboxView(viewer=await reads.people.viewer(user, member), member=member, now=clock.now())
     due = _due(view, key)
-    digest = (await digests_by(reads.timeline, view, [key])).get(key)
+    digest = (await read_digests(reads.timeline, view, [key])).get(key)
     reason = _digest_reason(digest, view, due)
     return {
         "burst": str(key),
