@@ -16,7 +16,7 @@ from benchmarks.cassandra.history import InboxHistory, OpenedBurst, reaches
 from benchmarks.cassandra.node import BenchNode, page_out, running_node
 from benchmarks.rounds import Figure, Spread, seconds, unjudged
 from notifier.adapters.cassandra import CassandraInbox, Cluster
-from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.stores.inbox import LAST, ROWS
 from notifier.adapters.system_clock import SystemClock
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
@@ -37,7 +37,7 @@ FROM_DISK, FROM_DISK_QUICK = 60, 15
 LIMIT = 20
 THREADS = 8
 
-_READ = statement("read_inbox_rows")
+_READ = load_statement("read_inbox_rows")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,7 +61,8 @@ class Files:
 _QUERIES = Path(__file__).parent / "queries"
 
 
-def statement(name: str) -> str:
+def load_statement(name: str) -> str:
+    """Return the text of `queries/<name>.sql`."""
     return (_QUERIES / f"{name}.sql").read_text()
 
 

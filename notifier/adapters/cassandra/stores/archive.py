@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.stores.inbox import row_of
 from notifier.adapters.cassandra.stores.snapshots import chosen_names, read_snapshots
 from notifier.codec import unpack
@@ -33,7 +33,7 @@ RANGES_AT_ONCE = 128
 _BURSTS = "SELECT blob FROM bursts"
 _PLANS = "SELECT subject, seq FROM plans"
 _ROWS = "SELECT member_range, opened_at, subject, seq, tier, members FROM inbox"
-_OF_BURST = statement("read_burst_rows")
+_OF_BURST = load_statement("read_burst_rows")
 
 
 class CassandraArchive:

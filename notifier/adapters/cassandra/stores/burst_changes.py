@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 from notifier.adapters.cassandra.driver.async_reader import CassandraReader
-from notifier.adapters.cassandra.driver.batching import ROWS_IN_A_BATCH, Row, batched_inserts, batches
+from notifier.adapters.cassandra.driver.batching import MAX_ROWS_PER_BATCH, Row, batched_inserts, batches
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.stores.timeline import bursts_of
 from notifier.codec.storage import to_ms
 from notifier.domain.bursts.burst import Burst
@@ -33,7 +33,7 @@ LAPSE = 0
 """The seq of a lapse. No burst has it."""
 
 _PUT = "INSERT INTO burst_changes (bucket, at, subject, seq, version) VALUES (?, ?, ?, ?, ?)"
-_AFTER = statement("read_burst_changes")
+_AFTER = load_statement("read_burst_changes")
 
 Changed = tuple[str, int]
 """Subject and seq of a burst, or nonce and LAPSE of a lapse."""
@@ -76,7 +76,7 @@ def put_entries(
     for _ in range(TRIES):
         began = clock.now()
         rows = [*((_PUT, entry.row(to_ms(began))) for entry in entries), *extra_rows]
-        cluster.query_all(batched_inserts(batch) for batch in batches(rows, ROWS_IN_A_BATCH))
+        cluster.query_all(batched_inserts(batch) for batch in batches(rows, MAX_ROWS_PER_BATCH))
         if _is_in_time(began, clock.now()):
             return
         extra_rows = []

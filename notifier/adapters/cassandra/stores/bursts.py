@@ -18,12 +18,12 @@ from heapq import merge
 from itertools import groupby, islice
 from operator import attrgetter, itemgetter
 
-from notifier.adapters.cassandra.driver.batching import ROWS_IN_A_BATCH, Row, batched_rows, batches
+from notifier.adapters.cassandra.driver.batching import MAX_ROWS_PER_BATCH, Row, batched_rows, batches
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
-from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partitioning import (
     BUCKETS,
-    KEPT,
+    ROW_LIFETIME,
     bucket_of_event,
     bucket_of_subject,
     hour_of,
@@ -52,8 +52,8 @@ from notifier.ports.bursts import MentionOutcome
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
 
-_PUT = statement("put_burst")
-_PUT_ID = statement("put_mention_id")
+_PUT = load_statement("put_burst")
+_PUT_ID = load_statement("put_mention_id")
 _RUN = "SELECT opened_at FROM burst_runs WHERE subject = ? AND run = ?"
 # A run has no explicit TTL: the table's default, counted from its last burst, outlives all of its bursts.
 _PUT_RUN = "INSERT INTO burst_runs (subject, run, opened_at) VALUES (?, ?, ?)"
@@ -96,8 +96,8 @@ class CassandraBursts:
         # least as new. Changed mentions are written repeatedly, until the caller succeeds.
         new = [(burst, life) for burst, life in kept if self._placed.get(burst.key) != burst.opened_at]
         by_bucket = groupby(sorted((_mention(s, life) for s, life in lasting), key=_PARTITION), _PARTITION)
-        mention_rows = [batch for _, rows in by_bucket for batch in batches(rows, ROWS_IN_A_BATCH)]
-        key_rows = batches((row for s, life in lasting for row in retraction_key_rows(s, life)), ROWS_IN_A_BATCH)
+        mention_rows = [batch for _, rows in by_bucket for batch in batches(rows, MAX_ROWS_PER_BATCH)]
+        key_rows = batches((row for s, life in lasting for row in retraction_key_rows(s, life)), MAX_ROWS_PER_BATCH)
         writes = [(_PUT_MENTION, mention_rows), (PUT_KEY, key_rows)]
         self._cluster.query_all(
             [*self._places(new), *(batched_rows(put, batch) for put, rows in writes for batch in rows)]
@@ -129,7 +129,7 @@ class CassandraBursts:
     def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None:
         # A refusal has no time to count from, so its TTL starts now. The later of two refusals wins: each is true of
         # the record that it was made for.
-        life = KEPT // timedelta(seconds=1)
+        life = ROW_LIFETIME // timedelta(seconds=1)
         rows = [(o.event.id, o.event.source, o.account, o.refusal, life) for o in outcomes]
         self._cluster.query_each(_REFUSE, rows)
 
@@ -208,7 +208,7 @@ def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
 # Bursts of all subjects, newest first: read hour by hour. The buckets of an hour are merged, with a few rows of each
 # in memory.
 
-_PAGE = statement("read_recent_bursts")
+_PAGE = load_statement("read_recent_bursts")
 AHEAD = timedelta(hours=1)
 """A burst may open slightly in the future, by another machine's clock or to follow its predecessor."""
 LAST = (1 << 63) - 1

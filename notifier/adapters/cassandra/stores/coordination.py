@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
-from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partitioning import seconds_until
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
@@ -98,9 +98,9 @@ class CassandraLeases:
 
 # Throttles: all in one partition, changed by compare-and-set. Each change is written to the audit log first.
 
-_FIRST_THROTTLE = statement("insert_throttle")
-_REPLACE = statement("replace_throttle")
-_LIFT = statement("lift_throttle")
+_FIRST_THROTTLE = load_statement("insert_throttle")
+_REPLACE = load_statement("replace_throttle")
+_LIFT = load_statement("lift_throttle")
 _ALL = "SELECT id, tier, rate, reason, operator, starts_at, ends_at FROM throttles WHERE list_name = 'throttles'"
 _ONE = f"{_ALL} AND id = ?"
 _PAUSE = 0.0

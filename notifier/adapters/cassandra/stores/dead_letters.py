@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
-from notifier.adapters.cassandra.schema.partitioning import KEPT
+from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME
 from notifier.adapters.cassandra.stores.coordination import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
@@ -43,7 +43,7 @@ class CassandraDeadLetters:
     def list(self, limit: int) -> Sequence[DeadLetter]:
         now = self._clock.now()
         letters: list[DeadLetter] = []
-        for day in range(to_ms(now + AHEAD) // _DAY, to_ms(now - KEPT) // _DAY - 1, -1):
+        for day in range(to_ms(now + AHEAD) // _DAY, to_ms(now - ROW_LIFETIME) // _DAY - 1, -1):
             if len(letters) >= limit:
                 break
             ids = self._cluster.query(_OF_DAY, (day, limit - len(letters)))

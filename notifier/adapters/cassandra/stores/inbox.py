@@ -18,7 +18,7 @@ from notifier.adapters.cassandra.bulk.writer import BulkWriter
 from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.driver.batching import batches
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partitioning import seconds_until
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, range_of
@@ -69,8 +69,8 @@ FIRST_ROWS = 64
 LAST = (1 << 63) - 1
 """Greater than every time and number that Cassandra can store."""
 
-_ROWS = statement("read_inbox_rows")
-_OF_SUBJECT = statement("read_subject_rows")
+_ROWS = load_statement("read_inbox_rows")
+_OF_SUBJECT = load_statement("read_subject_rows")
 _FILLED = "SELECT inbox_window FROM inbox WHERE member_range = ? AND inbox_window IN ? PER PARTITION LIMIT 1"
 
 
@@ -207,8 +207,8 @@ RUNS_AT_ONCE = 16
 FIRST = 4
 """Bursts of each subject in the first query. Most subjects have none on the page."""
 
-_RUNS = statement("read_runs_before")
-_BEFORE = statement("read_bursts_before")
+_RUNS = load_statement("read_runs_before")
+_BEFORE = load_statement("read_bursts_before")
 
 NewestRow = tuple[int, str, int, bytes]
 """Opening, subject, seq and blob of a burst; sorts as its position does."""

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
-from notifier.adapters.cassandra.driver.statements import statement
-from notifier.adapters.cassandra.schema.partitioning import KEPT, seconds_until
+from notifier.adapters.cassandra.driver.statements import load_statement
+from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME, seconds_until
 from notifier.adapters.cassandra.stores.open_bursts import OpenBursts
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
@@ -35,7 +35,7 @@ With a row for each occurrence, a slice that waited a thousand times would need 
 REPEATABLE_FACTS = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.WAITS)
 """Repeating facts, whose latest occurrence counts. Each throttle counts, and slices end only once."""
 
-_RECORD, _NEXT = statement("record_cell"), statement("update_cell")
+_RECORD, _NEXT = load_statement("record_cell"), load_statement("update_cell")
 CELLS = (
     "SELECT slice, fact, number, last_number, at, people, rows, phones, note FROM slices WHERE subject = ? AND seq = ?"
 )
@@ -138,9 +138,9 @@ class CassandraLedger:
         # closed meanwhile; then it is found settled and closed again.
         now = self._clock.now()
         planned = self._plans([plan.burst for plan in plans])
-        new = [p for p in plans if p.burst not in planned and seconds_until(p.opened_at + KEPT, now) > 0]
+        new = [p for p in plans if p.burst not in planned and seconds_until(p.opened_at + ROW_LIFETIME, now) > 0]
         self.openings.add(new)
-        rows = [(*_key(p.burst), pack(p), seconds_until(p.opened_at + KEPT, now)) for p in new]
+        rows = [(*_key(p.burst), pack(p), seconds_until(p.opened_at + ROW_LIFETIME, now)) for p in new]
         if None in self._cluster.compare_and_set_each((_PLAN, row) for row in rows):
             raise StoreUnavailable("Unknown whether a plan was written.")
 
@@ -191,9 +191,9 @@ def _claim(row: tuple[str, int, str, int, int, int]) -> Claim:
 
 # Claims: one row per slice, changed by compare-and-set. Owner and attempt identify the holder.
 
-_FIRST = statement("insert_claim")
-_NEXT_CLAIM = statement("replace_claim")
-_EXTEND = statement("extend_claim")
+_FIRST = load_statement("insert_claim")
+_NEXT_CLAIM = load_statement("replace_claim")
+_EXTEND = load_statement("extend_claim")
 _STORED = "SELECT attempt, owner, claimed_at, until, reached FROM claims WHERE subject = ? AND seq = ? AND slice = ?"
 
 Row = tuple[int, str, int, int, int]

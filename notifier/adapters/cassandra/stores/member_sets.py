@@ -10,7 +10,7 @@ from itertools import groupby
 
 import numpy as np
 
-from notifier.adapters.cassandra.driver.batching import Row, batches, put_messages
+from notifier.adapters.cassandra.driver.batching import Row, batches, put_batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.schema.partitioning import shard_group_of
 from notifier.adapters.cassandra.stores.directory import CassandraDirectory
@@ -102,11 +102,11 @@ class CassandraMemberSets:
                 (str(b.owner or _ACCOUNT_WIDE), shard_group_of(b.shard), b.shard, str(b.kind), encode(b.bits))
                 for b in batch
             ]
-            put_messages(self._cluster, [_fenced(_PUT, row, token) for row in rows])
+            put_batches(self._cluster, [_fenced(_PUT, row, token) for row in rows])
 
     def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
         rows = [(str(s), h.total, np.array(h.by_shard, dtype=COUNT).tobytes()) for s, h in counts.items()]
-        put_messages(self._cluster, [_fenced(_PUT_COUNTS, row, token) for row in rows])
+        put_batches(self._cluster, [_fenced(_PUT_COUNTS, row, token) for row in rows])
 
     def _personal_sets(self, owner: UserId, shard: int, account_wide: dict[SetKind, Bits]) -> dict[SetKind, Bits]:
         """Return the sets of a personal subject. Its owner follows it, and the rules for followers don't apply."""
@@ -184,7 +184,7 @@ class CassandraActiveSets:
     def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:
         # One bitmap per message, as for the member sets.
         for batch in batches(entries, BITMAPS):
-            put_messages(self._cluster, [self._put(entry, token) for entry in batch])
+            put_batches(self._cluster, [self._put(entry, token) for entry in batch])
 
     def _put(self, entry: ActiveSetEntry, token: FencingToken | None) -> tuple[str, Row]:
         row = entry.shard, str(entry.kind), entry.last_hour, encode(entry.bits), self._ttl(entry.last_hour)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
-from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partitioning import (
     BUCKETS,
     bucket_of_event,
@@ -27,9 +27,9 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.ports.coordination import Clock
 
-_PUT = statement("put_held_mention")
+_PUT = load_statement("put_held_mention")
 PUT_EVENT = "INSERT INTO held_mentions (bucket, id, source, event) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
-_DECIDE = statement("decide_held_mention")
+_DECIDE = load_statement("decide_held_mention")
 COLUMNS = "SELECT id, source, author, accounts, since, event, decision FROM held_mentions WHERE bucket = ?"
 _OF = f"{COLUMNS} AND id IN ?"
 _OF_ONE = f"{COLUMNS} AND id = ? AND source = ?"

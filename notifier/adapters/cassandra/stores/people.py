@@ -9,7 +9,7 @@ from typing import Any
 
 from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.driver.batching import Row
-from notifier.adapters.cassandra.schema.partitioning import KEPT, run_of, seconds_until
+from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME, run_of, seconds_until
 from notifier.adapters.cassandra.stores.directory import ACCOUNT, CURRENT_FLAGS, RANGE_OF_ID, entry_of, id_range
 from notifier.adapters.cassandra.stores.user_preferences import (
     OF_BOTH,
@@ -183,7 +183,7 @@ class CassandraPeople:
         """
         keys, now = list(bursts), self._clock.now()
         opened = await self._reader.query_each(_OPENED, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
-        ends = [expires_at(from_ms(rows[0].opened_at)) if rows else now + KEPT for rows in opened]
+        ends = [expires_at(from_ms(rows[0].opened_at)) if rows else now + ROW_LIFETIME for rows in opened]
         lives = {key: seconds_until(end, now) for key, end in zip(keys, ends, strict=True)}
         return {key: ttl for key, ttl in lives.items() if ttl > 0}
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import chain, groupby, islice, zip_longest
 from typing import Any, TypeVar
 
-from notifier.adapters.cassandra.driver.batching import ROWS_IN_A_BATCH, Row, batched_rows
+from notifier.adapters.cassandra.driver.batching import MAX_ROWS_PER_BATCH, Row, batched_rows
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.stores.user_preferences import OF_ACCOUNT, OF_SHARD, account_fields_of
 from notifier.codec.preferences import suppressions_by_member
@@ -87,7 +87,7 @@ class CassandraSendLog:
 
     def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
         rows = [(pack_outcome(window), *_key(sending, window)) for sending, window in windows]
-        messages = _sized(rows, lambda row: len(row[0]), most=IN_A_MESSAGE, rows=ROWS_IN_A_BATCH)
+        messages = _sized(rows, lambda row: len(row[0]), most=IN_A_MESSAGE, rows=MAX_ROWS_PER_BATCH)
         self._cluster.query_all(batched_rows(_CLOSE, batch) for batch in messages)
 
     def _written(self, groups: Sequence[Sequence[Intent]]) -> Iterator[Intent]:

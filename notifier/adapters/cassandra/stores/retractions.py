@@ -6,8 +6,14 @@ from typing import Any
 
 from notifier.adapters.cassandra.driver.batching import Row, batches
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.driver.statements import statement
-from notifier.adapters.cassandra.schema.partitioning import BUCKETS, FINAL, KEPT, bucket_of_event, seconds_until
+from notifier.adapters.cassandra.driver.statements import load_statement
+from notifier.adapters.cassandra.schema.partitioning import (
+    BUCKETS,
+    MAX_WRITE_TIMESTAMP,
+    ROW_LIFETIME,
+    bucket_of_event,
+    seconds_until,
+)
 from notifier.adapters.cassandra.stores.dead_letters import letter_of
 from notifier.adapters.cassandra.stores.moderation import COLUMNS, PUT_EVENT, held_mentions_of
 from notifier.codec import pack, unpack
@@ -26,8 +32,8 @@ PUT_KEY = """
     INSERT INTO mentions_by_retraction_key (retraction_key, subject, seq, source, id) VALUES (?, ?, ?, ?, ?)
     USING TTL ?
 """
-CHANGE = statement("change_mention")
-BLANK = statement("blank_mention")
+CHANGE = load_statement("change_mention")
+BLANK = load_statement("blank_mention")
 # The rank is the write timestamp.
 _RETRACT = "INSERT INTO retractions (retraction_key, blob) VALUES (?, ?) USING TIMESTAMP ? AND TTL ?"
 _READ_CURRENT = "SELECT retraction_key, blob FROM retractions WHERE retraction_key IN ?"
@@ -47,7 +53,7 @@ class CassandraRetractions:
         self._cluster = cluster
 
     def write(self, retractions: Collection[Retraction]) -> None:
-        life = KEPT // timedelta(seconds=1)
+        life = ROW_LIFETIME // timedelta(seconds=1)
         self._cluster.query_each(
             _RETRACT, [(retraction.key, pack(retraction), retraction.rank, life) for retraction in retractions]
         )
@@ -96,13 +102,13 @@ def changed_rows(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: dat
 def blanked_rows(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime) -> list[Row]:
     """Return the rows of BLANK for retracted mentions. A blanked row stays blank."""
     retracted = [sequenced for sequenced in changed if sequenced.mention.retracted]
-    return [(FINAL, *row[1:]) for row in changed_rows(retracted, bursts, now)]
+    return [(MAX_WRITE_TIMESTAMP, *row[1:]) for row in changed_rows(retracted, bursts, now)]
 
 
 def expiry_of(sequenced: Sequenced, opened: Mapping[BurstKey, datetime]) -> datetime:
     """Return the expiry: a day after the burst's, counted from the acceptance of the event if that is later."""
     accepted_at = sequenced.mention.accepted_at
-    return max(opened.get(_burst(sequenced), accepted_at), accepted_at) + KEPT
+    return max(opened.get(_burst(sequenced), accepted_at), accepted_at) + ROW_LIFETIME
 
 
 def _change(changed: Sequenced, version: int, life: int) -> Row:
@@ -153,11 +159,18 @@ class CassandraErasureTargets:
 
     def erase_letter_bodies(self, letters: Collection[DeadLetter]) -> None:
         now = self._clock.now()
-        lives = [(letter, seconds_until(letter.at + KEPT, now)) for letter in letters]
+        lives = [(letter, seconds_until(letter.at + ROW_LIFETIME, now)) for letter in letters]
         # The empty body must not outlive its letter: a row without the other columns has no known origin.
         self._cluster.compare_and_set_each([(_EMPTY, (life, letter.id)) for letter, life in lives if life > 0])
 
 
 def _blank(held: HeldMention, now: datetime) -> Row:
     life = max(1, seconds_until(held.since + MAX_DECISION_WAIT, now))
-    return bucket_of_event(held.id), held.id.id, held.id.source, pack(held.without_text.event), FINAL, life
+    return (
+        bucket_of_event(held.id),
+        held.id.id,
+        held.id.source,
+        pack(held.without_text.event),
+        MAX_WRITE_TIMESTAMP,
+        life,
+    )

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from notifier.adapters.cassandra.driver.batching import Row
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partitioning import shard_group_of
 from notifier.codec import SnapshotFacts, pack, unpack
 from notifier.codec.storage import from_ms, to_ms
@@ -26,8 +26,8 @@ from notifier.ports.coordination import Clock
 SHARD_RUN = 64
 """Shards chosen in one Paxos round: as many as a worker snapshots at a time."""
 
-_PUT = statement("put_snapshot")
-_CHOOSE = statement("choose_snapshot")
+_PUT = load_statement("put_snapshot")
+_CHOOSE = load_statement("choose_snapshot")
 _CHOSEN = """
     SELECT shard, snapshot_name, chosen_at FROM snapshot_choices
     WHERE subject = ? AND seq = ? AND shard_run = ? AND shard IN ?

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.codec.storage import to_ms
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Logged, Record
@@ -23,7 +23,7 @@ _LEASE_MS = LEASE // timedelta(milliseconds=1)
 _JOIN = "INSERT OR REPLACE INTO consumers (consumer_group, stream, owner, until) VALUES (?, ?, ?, ?)"
 _LEAVE = "DELETE FROM consumers WHERE consumer_group = ? AND stream = ? AND (owner = ? OR until <= ?)"
 _OWNERS = "SELECT owner FROM consumers WHERE consumer_group = ? AND stream = ? ORDER BY owner"
-_LEASES = statement("read_partition_leases")
+_LEASES = load_statement("read_partition_leases")
 _LEASE_PARTITION = (
     "INSERT OR REPLACE INTO partition_leases (consumer_group, partition, owner, epoch, until) VALUES (?, ?, ?, ?, ?)"
 )
@@ -104,8 +104,8 @@ wakes a thread, 0.15 ms on a busy machine: with a constant 5 ms, three consumers
 _VERSION = "PRAGMA data_version"
 _RECORDS = "SELECT offset, key, value FROM records WHERE partition = ? AND offset > ? ORDER BY offset LIMIT ?"
 _COMMITTED = "SELECT offset FROM committed_offsets WHERE consumer_group = ? AND partition = ?"
-_COMMIT = statement("commit_offset")
-_LAG = statement("count_lag")
+_COMMIT = load_statement("commit_offset")
+_LAG = load_statement("count_lag")
 
 
 class SqliteConsumer:

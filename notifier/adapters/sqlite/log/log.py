@@ -7,7 +7,7 @@ from itertools import islice
 from zlib import crc32
 
 from notifier.adapters.sqlite.connection import Database, WriteCombiner
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.log.consumer import GroupMember, SqliteConsumer
 from notifier.codec.storage import to_ms
 from notifier.ports.coordination import Clock
@@ -23,8 +23,8 @@ READ_AT_ONCE = 100
 _NEXT = "SELECT next_offset FROM next_offsets WHERE partition = ?"
 _SET_NEXT = "INSERT OR REPLACE INTO next_offsets (partition, next_offset) VALUES (?, ?)"
 _APPEND = "INSERT INTO records (partition, offset, key, value, appended_at) VALUES (?, ?, ?, ?, ?)"
-_DROP = statement("delete_records")
-_WAITING = statement("read_pending_records")
+_DROP = load_statement("delete_records")
+_WAITING = load_statement("read_pending_records")
 
 
 class SqliteLog:

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.stores.ledger import SqliteLedger
 from notifier.codec import unpack, unpack_snapshot
 from notifier.codec.storage import from_ms, to_ms
@@ -28,8 +28,8 @@ _PLANS = "SELECT subject, seq FROM plans WHERE (subject, seq) > (?, ?) ORDER BY 
 _SHARDS = "SELECT shard FROM audience_snapshots WHERE subject = ? AND seq = ?"
 _SNAPSHOT = "SELECT blob FROM audience_snapshots WHERE subject = ? AND seq = ? AND shard = ?"
 _NEXT_RANGE = "SELECT min(member_range) FROM inbox WHERE member_range > ?"
-_AFTER = statement("read_rows_after")
-_OF_BURST = statement("read_burst_rows")
+_AFTER = load_statement("read_rows_after")
+_OF_BURST = load_statement("read_burst_rows")
 
 ArchivedRow = tuple[int, int, str, int, int, str, bytes]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from notifier.adapters.sqlite.async_reader import SqliteReader, SqliteWriter
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import keys_as_json, statement
+from notifier.adapters.sqlite.files import keys_as_json, load_statement
 from notifier.codec import unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject
@@ -22,10 +22,10 @@ LAPSE = ("", 0)
 """Subject and seq of a lapse. No burst has the number 0."""
 
 _PUT = "INSERT INTO burst_changes (subject, seq) VALUES (?, ?)"
-_PRUNE = statement("prune_burst_changes")
+_PRUNE = load_statement("prune_burst_changes")
 _ENDS = "SELECT (SELECT min(id) FROM burst_changes), (SELECT max(id) FROM burst_changes)"
-_AFTER = statement("read_burst_changes")
-_READ = statement("read_bursts")
+_AFTER = load_statement("read_burst_changes")
+_READ = load_statement("read_bursts")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import keys_as_json, statement
+from notifier.adapters.sqlite.files import keys_as_json, load_statement
 from notifier.adapters.sqlite.stores.burst_changes import BurstChangeWriter
 from notifier.adapters.sqlite.stores.retractions import CHANGE, PUT_KEY, change_parameters, retraction_key_rows
 from notifier.codec import pack, unpack
@@ -19,10 +19,10 @@ from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.bursts import MentionOutcome
 from notifier.ports.inbox import InboxPosition
 
-_PUT = statement("put_burst")
-_READ = statement("read_bursts")
-_OUTCOMES = statement("read_outcomes")
-_RECENT = statement("read_recent_bursts")
+_PUT = load_statement("put_burst")
+_READ = load_statement("read_bursts")
+_OUTCOMES = load_statement("read_outcomes")
+_RECENT = load_statement("read_recent_bursts")
 _PUT_MENTION = "INSERT OR IGNORE INTO mentions (subject, seq, source, id, blob) VALUES (?, ?, ?, ?, ?)"
 _PUT_ID = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, seq) VALUES (?, ?, ?, ?, ?)"
 _REFUSE = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, refusal) VALUES (?, ?, ?, '', ?)"

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.stores.inbox import append_to_audit
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
 
-_ACQUIRE = statement("acquire_lease")
+_ACQUIRE = load_statement("acquire_lease")
 
 
 class SqliteLeases:

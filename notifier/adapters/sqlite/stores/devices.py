@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.codec.push import pack_registration, unpack_registration
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, contains, from_offsets, no_members, spans
@@ -21,7 +21,7 @@ BATCH = 1_024
 SWEPT = 64
 """Expired rows deleted per transaction: more than expire while as many changes arrive."""
 
-_WRITE = statement("put_device")
+_WRITE = load_statement("put_device")
 _SWEEP = "DELETE FROM devices WHERE rowid IN (SELECT rowid FROM devices WHERE at <= ? LIMIT ?)"
 _READ_CURRENT = """
     SELECT device, platform, member, at, registration IS NULL FROM devices

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.codec import pack, unpack
 from notifier.domain.audience.account_flags import Flag, FlagKey, FlagRow, members_with_flag
 from notifier.domain.audience.bitmap import Bits, shard_of
@@ -174,7 +174,7 @@ def _range(row: tuple[str, int, int, int]) -> IdRange:
 BATCH = 4_096
 """Rows per transaction, so that other writers get their turn during an import of any size."""
 
-_WRITE = statement("put_account_flag")
+_WRITE = load_statement("put_account_flag")
 _READ_CURRENT = "SELECT is_on, sequence FROM account_flags WHERE flag = ? AND shard = ? AND member = ?"
 _OF_SHARD = "SELECT member, is_on, sequence FROM account_flags WHERE flag = ? AND shard = ?"
 

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping
 
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, Bits
 from notifier.domain.audience.follows import BlockFollows, BlockKey, Follow, FollowRow, followers, is_following
@@ -14,7 +14,7 @@ from notifier.ports.audience import Pair
 BLOCKS, FOLLOWS_AT_ONCE = 256, 4_096
 """Rows per transaction, so that other writers get their turn during an import of any size."""
 
-_WRITE = statement("put_follow")
+_WRITE = load_statement("put_follow")
 _PUT_BLOCK = "INSERT OR REPLACE INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
 _SETTLE_BLOCK = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
 _BLOCK = "SELECT visible_from, members FROM follows WHERE block = ? AND slot = ? AND subject = ?"

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import chain, repeat
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRows, window_of
 from notifier.domain.audience.snapshot import SNAPSHOT_KEPT_FOR
@@ -22,8 +22,8 @@ RANGES_AT_ONCE = 256
 ROWS_AT_ONCE = 2_000
 """Rows deleted per transaction: about 10 ms, so that deliveries hardly wait."""
 
-_EXPIRED = statement("find_expired_ranges")
-_EXPIRED_SNAPSHOTS = statement("delete_expired_snapshots")
+_EXPIRED = load_statement("find_expired_ranges")
+_EXPIRED_SNAPSHOTS = load_statement("delete_expired_snapshots")
 _DELETE = "DELETE FROM inbox WHERE member_range = ? AND inbox_window < ?"
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import keys_as_json, statement
+from notifier.adapters.sqlite.files import keys_as_json, load_statement
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
@@ -24,10 +24,10 @@ from notifier.domain.ids import BurstKey, Subject
 CHUNK = 256
 """Bursts per read: about ten milliseconds, so that no long read delays a checkpoint of the write-ahead log."""
 
-_PLANS = statement("read_plans")
-_CELLS = statement("read_slices")
-_CLAIMS = statement("read_claims")
-_RECORD = statement("record_cell")
+_PLANS = load_statement("read_plans")
+_CELLS = load_statement("read_slices")
+_CLAIMS = load_statement("read_claims")
+_RECORD = load_statement("record_cell")
 _PLAN = "INSERT OR IGNORE INTO plans (subject, seq, blob) VALUES (?, ?, ?)"
 _OPEN = "INSERT INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
 _OPENED = "SELECT subject, seq FROM open_bursts WHERE opened_at >= ? ORDER BY opened_at, subject, seq"
@@ -128,8 +128,8 @@ def _row(entry: LedgerEntry) -> tuple[object, ...]:
 
 # Claims in core.db: each change is one conditional statement, so that one of two workers gets the slice.
 
-_CLAIM = statement("claim_slice")
-_EXTEND = statement("extend_claim")
+_CLAIM = load_statement("claim_slice")
+_EXTEND = load_statement("extend_claim")
 
 
 class SqliteClaims:
@@ -160,7 +160,7 @@ class SqliteClaims:
 
 # Deferred bursts in core.db: moved between the two lists in one transaction, so that no crash comes in between.
 
-_INSERT_DEFERRED = statement("defer_burst")
+_INSERT_DEFERRED = load_statement("defer_burst")
 _DUE = "SELECT subject, seq, opened_at FROM deferred_bursts WHERE until <= ? ORDER BY until LIMIT ?"
 _REOPEN = "INSERT OR IGNORE INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
 _DELETE_DEFERRED = "DELETE FROM deferred_bursts WHERE subject = ? AND seq = ?"

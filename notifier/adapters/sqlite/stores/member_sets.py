@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.stores.directory import accounts_of
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, decode, encode, from_offsets, shard_of, union_by_shard
 from notifier.domain.audience.tiers import SetKind, ShardSets
@@ -30,15 +30,15 @@ COUNT = np.dtype("<u4")
 _ACCOUNT_WIDE = ""
 _KINDS = {str(kind): kind for kind in SetKind}
 
-_LIVE = statement("read_member_sets")
+_LIVE = load_statement("read_member_sets")
 _READ_ONE = "SELECT blob FROM member_sets WHERE owner = ? AND shard = ? AND kind = ?"
 _READ = """
     SELECT shard, blob FROM member_sets
     WHERE owner = ? AND kind = ? AND shard IN (SELECT value FROM json_each(?))
 """
 _COUNTS = "SELECT total, by_shard FROM follower_counts WHERE subject = ?"
-_PUT = statement("put_member_set")
-_PUT_COUNTS = statement("put_follower_counts")
+_PUT = load_statement("put_member_set")
+_PUT_COUNTS = load_statement("put_follower_counts")
 
 
 class SqliteMemberSets:
@@ -127,7 +127,7 @@ ACTIVE_BATCH = 256
 _OF_SHARDS = "FROM active_set_entries WHERE kind = ? AND shard IN (SELECT value FROM json_each(?))"
 _READ_CURRENT = f"SELECT shard, blob {_OF_SHARDS} AND last_hour >= ?"
 _UNTIL = f"SELECT shard, blob {_OF_SHARDS} AND last_hour = ?"
-_PUT_ACTIVE_SET = statement("put_active_set_entry")
+_PUT_ACTIVE_SET = load_statement("put_active_set_entry")
 _DELETE_EXPIRED = "DELETE FROM active_set_entries WHERE last_hour < ?"
 
 

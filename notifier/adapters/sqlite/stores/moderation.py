@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.stores.inbox import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
@@ -95,7 +95,7 @@ def held_mention_of(row: Row) -> HeldMention:
 
 # Operators' verdicts on authors, in core.db: each verdict and its audit row are one transaction.
 
-_PUT_VERDICT = statement("put_author_verdict")
+_PUT_VERDICT = load_statement("put_author_verdict")
 _LISTED = "SELECT user, verdict, reason, operator, at FROM author_verdicts ORDER BY user"
 _READ_CURRENT = (
     "SELECT user, verdict, reason, operator, at FROM author_verdicts WHERE user IN (SELECT value FROM json_each(?))"

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.async_reader import SqliteReader, SqliteWriter
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.stores.directory import accounts_of, range_of
 from notifier.adapters.sqlite.stores.user_preferences import (
     member_account_preferences,
@@ -30,9 +30,9 @@ _VIP = "SELECT 1 FROM account_flags WHERE flag = ? AND shard = ? AND member = ? 
 _SEEN = "SELECT seen_at FROM seen WHERE member = ?"
 _ALSO_SEEN = "SELECT subject, seq FROM also_seen WHERE member = ?"
 _MARKS = "SELECT subject, seq, mark FROM marks WHERE member = ?"
-_ADVANCE_SEEN = statement("advance_seen")
+_ADVANCE_SEEN = load_statement("advance_seen")
 _ADD_ALSO_SEEN = "INSERT OR IGNORE INTO also_seen (member, subject, seq) VALUES (?, ?, ?)"
-_DELETE_ALSO_SEEN = statement("delete_also_seen")
+_DELETE_ALSO_SEEN = load_statement("delete_also_seen")
 _MARK = "INSERT OR REPLACE INTO marks (member, subject, seq, mark) VALUES (?, ?, ?, ?)"
 
 

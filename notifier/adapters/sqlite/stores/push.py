@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.stores.user_preferences import account_fields_of
 from notifier.codec.preferences import suppressions_by_member
 from notifier.codec.push import pack_intent, pack_outcome, suppression_by_shard, unpack_window
@@ -89,9 +89,9 @@ def _key(sending: SendLogKey, window: SendWindow) -> Key:
 
 # Push suppression from core.db: a few index ranges per shard, in one consistent snapshot.
 
-_NEVER_ALERTED = statement("read_push_suppression")
-_LATE_BLOCKS = statement("read_late_block_follows")
-_EARLY_FOLLOWS = statement("read_early_follows")
+_NEVER_ALERTED = load_statement("read_push_suppression")
+_LATE_BLOCKS = load_statement("read_late_block_follows")
+_EARLY_FOLLOWS = load_statement("read_early_follows")
 _OWN_VOLUMES = """
     SELECT block * 1024 + slot, volume FROM subject_preferences
     WHERE subject = :subject AND block / 128 = :shard AND slot < 1024 AND volume_at >= 0

@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.stores.dead_letters import COLUMNS as LETTER
 from notifier.adapters.sqlite.stores.dead_letters import Stored, letter_of
 from notifier.adapters.sqlite.stores.moderation import COLUMNS as HELD_COLUMNS
@@ -24,10 +24,10 @@ AT_ONCE = 500
 PUT_KEY = (
     "INSERT OR IGNORE INTO mentions_by_retraction_key (retraction_key, subject, seq, source, id) VALUES (?, ?, ?, ?, ?)"
 )
-CHANGE = statement("change_mention")
-_RETRACT = statement("put_retraction")
-_LOCATIONS = statement("read_mention_locations")
-_OF_BURST = statement("read_burst_mentions")
+CHANGE = load_statement("change_mention")
+_RETRACT = load_statement("put_retraction")
+_LOCATIONS = load_statement("read_mention_locations")
+_OF_BURST = load_statement("read_burst_mentions")
 _READ_CURRENT = "SELECT blob FROM retractions WHERE retraction_key = ?"
 _READ = "SELECT blob FROM mentions WHERE subject = ? AND seq = ? AND source = ? AND id = ?"
 

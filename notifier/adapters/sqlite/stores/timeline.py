@@ -12,7 +12,7 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.async_reader import SqliteReader
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import keys_as_json, statement
+from notifier.adapters.sqlite.files import keys_as_json, load_statement
 from notifier.codec import unpack
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import shard_of
@@ -25,10 +25,10 @@ from notifier.ports.inbox import InboxPosition
 LAST = (1 << 63) - 1
 """Greater than every time and number that SQLite can store."""
 
-_READ = statement("read_bursts")
-_BEFORE = statement("read_bursts_before")
-_ROWS = statement("read_inbox_rows")
-_SUBJECTS = statement("read_newest_row_times")
+_READ = load_statement("read_bursts")
+_BEFORE = load_statement("read_bursts_before")
+_ROWS = load_statement("read_inbox_rows")
+_SUBJECTS = load_statement("read_newest_row_times")
 _WINDOW = "SELECT max(inbox_window) FROM inbox WHERE member_range = ? AND inbox_window <= ?"
 
 NewestRow = tuple[int, str, int, bytes, str]

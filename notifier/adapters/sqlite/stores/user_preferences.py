@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from notifier.adapters.sqlite.async_reader import SqliteReader, SqliteWriter
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.codec.preferences import EncodedPreferences, decode_preferences, encode_change
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_MEMBERS, Bits
@@ -36,7 +36,7 @@ from notifier.ports.users import Pair
 
 # Account preferences in core.db: a row per field. A shard is one range of keys.
 
-_WRITE = statement("put_account_preference")
+_WRITE = load_statement("put_account_preference")
 _OF_RANGE = (
     "SELECT member, field, value, at FROM account_preferences WHERE member BETWEEN ? AND ? ORDER BY member, field"
 )
@@ -94,8 +94,8 @@ BATCH = 4_096
 
 _COLUMNS = "block, slot, subject, volume, volume_at, visible_from, visible_from_at, members"
 
-_WRITE_PREFERENCE = statement("put_subject_preference")
-_MUTE = statement("put_block_mute")
+_WRITE_PREFERENCE = load_statement("put_subject_preference")
+_MUTE = load_statement("put_block_mute")
 _OF_MEMBER = f"SELECT {_COLUMNS} FROM subject_preferences WHERE block = ? AND slot IN (?, ?)"
 _OF_PAIR = f"SELECT {_COLUMNS} FROM subject_preferences WHERE block = ? AND slot = ? AND subject = ?"
 _OF_SHARD = f"SELECT {_COLUMNS} FROM subject_preferences WHERE subject = ? AND block / 128 = ?"
@@ -205,7 +205,7 @@ class SqlitePreferences:
 BLOCK_BATCH = 4_096
 """User blocks per transaction, so that other writers get their turn."""
 
-_WRITE_BLOCK = statement("put_user_block")
+_WRITE_BLOCK = load_statement("put_user_block")
 _OWN = "SELECT other_account, until FROM user_blocks WHERE member = ? AND direction = 'blocks'"
 _OTHERS = """
     SELECT other_account, until FROM user_blocks

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from notifier.adapters.cassandra.driver.async_reader import AT_ONCE, MAX_WAITING, CassandraReader
+from notifier.adapters.cassandra.driver.async_reader import MAX_IN_FLIGHT_PER_CALL, MAX_WAITING, CassandraReader
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.stores.inbox import NAMES, ROWS, InboxRowReader
 from notifier.adapters.cassandra.stores.inbox import WantedRows as Wanted
@@ -117,7 +117,7 @@ def positions(rows: Sequence[InboxRow]) -> list[tuple[int, str, int]]:
 def test_busy_subjects_are_read_with_limited_concurrency(subjects: int) -> None:
     cluster = filled(subjects, MORE_THAN_A_QUERY)
     assert positions(read_rows(cluster)) == newest(cluster, 20)
-    assert cluster.most_in_flight <= AT_ONCE
+    assert cluster.most_in_flight <= MAX_IN_FLIGHT_PER_CALL
 
 
 def test_quiet_subjects_take_one_query_per_hundred() -> None:
