@@ -91,7 +91,11 @@ class CassandraLaneTallies:
         # Write the audit row first: a crash here leaves a row without its operation. The other order could leave a
         # resumed lane without an operator's name.
         append_to_audit(
-            self._cluster, at=now, who=operator, action="lane.resume", detail=resume_audit(lane, stored.stop, reason)
+            self._cluster,
+            at=now,
+            operator=operator,
+            action="lane.resume",
+            detail=resume_audit(lane, stored.stop, reason),
         )
         # Only a resume changes a stopped tally, so a concurrent swap that won has resumed the same stop.
         self.swap(resumed(stored))

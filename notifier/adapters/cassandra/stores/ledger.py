@@ -128,7 +128,7 @@ class CassandraLedger:
         self._cluster = cluster
         self._clock = clock
         self._cells = LedgerCells(cluster)
-        self.openings = OpenBursts(cluster, clock)
+        self.open_burst_list = OpenBursts(cluster, clock)
 
     def store_plans(self, plans: Sequence[Plan]) -> None:
         # List a burst before it is planned, so that a crash never leaves a plan that no dispatcher finds. A listed
@@ -139,13 +139,13 @@ class CassandraLedger:
         now = self._clock.now()
         planned = self._plans([plan.burst for plan in plans])
         new = [p for p in plans if p.burst not in planned and seconds_until(p.opened_at + ROW_LIFETIME, now) > 0]
-        self.openings.add(new)
+        self.open_burst_list.add(new)
         rows = [(*_key(p.burst), pack(p), seconds_until(p.opened_at + ROW_LIFETIME, now)) for p in new]
         if None in self._cluster.compare_and_set_each((_PLAN, row) for row in rows):
             raise StoreUnavailable("Unknown whether a plan was written.")
 
     def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
-        return self.openings.all() if since is None else self.openings.since(since)
+        return self.open_burst_list.all() if since is None else self.open_burst_list.since(since)
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         # Plain reads are enough. A plan never changes, so a plan that is found is valid. A missing plan is read at
@@ -168,7 +168,7 @@ class CassandraLedger:
 
     def close(self, bursts: Collection[BurstKey]) -> None:
         plans = self._plans(bursts).values()
-        self.openings.drop([(to_ms(plan.opened_at), plan.burst) for plan in plans], self._clock.now())
+        self.open_burst_list.drop([(to_ms(plan.opened_at), plan.burst) for plan in plans], self._clock.now())
 
     def _plans(self, bursts: Collection[BurstKey], *, profile: object = PLAIN) -> dict[BurstKey, Plan]:
         answers = self._cluster.query_each(_PLANNED, map(_key, bursts), profile=profile)

@@ -82,7 +82,7 @@ class CassandraHeldMentions:
         append_to_audit(
             self._cluster,
             at=now,
-            who=operator,
+            operator=operator,
             action=f"hold.{decision}",
             detail={"source": event.source, "id": event.id},
         )
@@ -153,7 +153,9 @@ class CassandraReachLimits:
         self._cluster = cluster
 
     def put(self, limit: ReachLimit) -> None:
-        append_to_audit(self._cluster, at=limit.at, who=limit.operator, action="reach.say", detail=audit_fields(limit))
+        append_to_audit(
+            self._cluster, at=limit.at, operator=limit.operator, action="reach.say", detail=audit_fields(limit)
+        )
         # A crash here leaves an audit row without a verdict. In the other order the author of the verdict would be
         # unknown.
         row = bucket_of_user(limit.user), limit.user, pack(limit), to_ms(limit.at) * _MICROSECONDS

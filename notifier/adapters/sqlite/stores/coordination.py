@@ -59,7 +59,7 @@ class SqliteThrottles:
         with self._db.write() as c:
             c.execute(_PUT, _row(throttle))
             detail = {"throttle": _audit_detail(throttle)}
-            append_to_audit(c, at=throttle.starts_at, who=throttle.who, action="throttle.put", detail=detail)
+            append_to_audit(c, at=throttle.starts_at, operator=throttle.who, action="throttle.put", detail=detail)
 
     def lift(self, id: str, operator: str, now: datetime) -> Throttle | None:
         with self._db.write() as c:
@@ -67,7 +67,9 @@ class SqliteThrottles:
             if not rows:
                 return None
             lifted = _throttle(rows[0])
-            append_to_audit(c, at=now, who=operator, action="throttle.lift", detail={"throttle": _audit_detail(lifted)})
+            append_to_audit(
+                c, at=now, operator=operator, action="throttle.lift", detail={"throttle": _audit_detail(lifted)}
+            )
             return lifted
 
     def since(self, moment: datetime) -> Sequence[Throttle]:

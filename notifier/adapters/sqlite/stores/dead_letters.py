@@ -66,7 +66,7 @@ class SqliteLaneTallies:
                 return None
             _put(c, resumed(stored))
             append_to_audit(
-                c, at=now, who=operator, action="lane.resume", detail=resume_audit(lane, stored.stop, reason)
+                c, at=now, operator=operator, action="lane.resume", detail=resume_audit(lane, stored.stop, reason)
             )
             return stored.stop
 

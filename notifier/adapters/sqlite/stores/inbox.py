@@ -140,10 +140,10 @@ _AFTER = "SELECT number, hash, CAST(body AS BLOB) FROM audit WHERE number > ? OR
 
 
 def append_to_audit(
-    c: sqlite3.Connection, *, at: datetime, who: str, action: str, detail: Mapping[str, object]
+    c: sqlite3.Connection, *, at: datetime, operator: str, action: str, detail: Mapping[str, object]
 ) -> None:
     """Append an audit row in the transaction of the operation, so that neither exists without the other."""
-    entry = {"at": at.isoformat(), "who": who, "what": action, **detail}
+    entry = {"at": at.isoformat(), "who": operator, "what": action, **detail}
     body = json.dumps(entry, sort_keys=True, ensure_ascii=False).encode()
     last = c.execute(_LAST).fetchone()
     c.execute(_ADD, (_chain_hash(last[0] if last else b"", body), body))

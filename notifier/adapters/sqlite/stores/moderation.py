@@ -72,7 +72,7 @@ class SqliteHeldMentions:
             if not c.execute(_DECIDE, (str(decision), event.id, event.source, to_ms(now - MAX_DECISION_WAIT))).rowcount:
                 return False
             append_to_audit(
-                c, at=now, who=operator, action=f"hold.{decision}", detail={"source": event.source, "id": event.id}
+                c, at=now, operator=operator, action=f"hold.{decision}", detail={"source": event.source, "id": event.id}
             )
             return True
 
@@ -109,7 +109,7 @@ class SqliteReachLimits:
     def put(self, limit: ReachLimit) -> None:
         with self._db.write() as c:
             c.execute(_PUT_VERDICT, (limit.user, str(limit.verdict), limit.reason, limit.operator, to_ms(limit.at)))
-            append_to_audit(c, at=limit.at, who=limit.operator, action="reach.say", detail=audit_fields(limit))
+            append_to_audit(c, at=limit.at, operator=limit.operator, action="reach.say", detail=audit_fields(limit))
 
     def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
         with self._db.read() as c:
