@@ -90,7 +90,7 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
         ledger=ledger,
         deferred_bursts=CassandraDeferredBursts(cluster, clock, ledger.open_burst_list),
         claims=CassandraClaims(cluster),
-        people=CassandraPeople(patient_reader(cluster), clock, most_blockers=MOST_BLOCKERS),
+        people=CassandraPeople(patient_reader(cluster), clock, max_blockers=MOST_BLOCKERS),
         timeline=CassandraTimeline(patient_reader(cluster), clock),
         directory=CassandraDirectory(cluster),
         flags=CassandraAccountFlags(cluster),

@@ -9,7 +9,7 @@ import pytest
 
 from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.stores.burst_changes import OLDEST, WRITTEN_WITHIN, CassandraBurstChanges
+from notifier.adapters.cassandra.stores.burst_changes import MAX_POSITION_AGE, MAX_WRITE_DURATION, CassandraBurstChanges
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.burst_changes import KEPT, SqliteBurstChanges, SqlitePosition
@@ -22,7 +22,7 @@ from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START, ManualClock
 
 MOMENT = timedelta(milliseconds=1)
-LATE = WRITTEN_WITHIN + MOMENT
+LATE = MAX_WRITE_DURATION + MOMENT
 
 
 pytestmark = pytest.mark.timeout(180)
@@ -90,7 +90,7 @@ def test_position_expires_before_its_rows(cluster: Cluster) -> None:
     clock = ManualClock()
     changes = feed_of(cluster, clock)
     position = run(changes.begin())
-    clock.advance(OLDEST)
+    clock.advance(MAX_POSITION_AGE)
     assert run(changes.after(position)) is not None
     clock.advance(MOMENT)
     assert run(changes.after(position)) is None

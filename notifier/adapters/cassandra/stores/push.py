@@ -11,7 +11,11 @@ from typing import Any, TypeVar
 
 from notifier.adapters.cassandra.driver.batching import MAX_ROWS_PER_BATCH, Row, batched_rows
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.stores.user_preferences import OF_ACCOUNT, OF_SHARD, account_fields_of
+from notifier.adapters.cassandra.stores.user_preferences import (
+    SELECT_BLOCKS_OF_ACCOUNT,
+    SELECT_FIELDS_OF_SHARD,
+    account_fields_of,
+)
 from notifier.codec.preferences import suppressions_by_member
 from notifier.codec.push import pack_intent, pack_outcome, suppression_by_shard, unpack_window
 from notifier.codec.storage import from_ms, to_ms
@@ -202,9 +206,9 @@ class CassandraPushSuppressions:
         queries: list[tuple[str, Sequence[Row]]] = [
             (_SELECT_NEW_FOLLOWS, [(subject, shard, opened_at) for shard in shards]),
             (_SELECT_PREFERENCES, [(subject, shard) for shard in shards]),
-            (OF_SHARD, [(shard,) for shard in shards]),
-            (OF_ACCOUNT, [(burst.opener, shard) for shard in shards]),
-            (OF_ACCOUNT, [(burst.key.subject.owner, shard) for shard in shards]),
+            (SELECT_FIELDS_OF_SHARD, [(shard,) for shard in shards]),
+            (SELECT_BLOCKS_OF_ACCOUNT, [(burst.opener, shard) for shard in shards]),
+            (SELECT_BLOCKS_OF_ACCOUNT, [(burst.key.subject.owner, shard) for shard in shards]),
             (_SELECT_MARKED, [(subject, burst.key.seq, shard) for shard in shards]),
             (_SELECT_SEEN, [(shard, opened_at) for shard in shards]),
             (_SELECT_DELETED, [(shard,) for shard in shards]),

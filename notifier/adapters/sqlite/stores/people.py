@@ -43,10 +43,10 @@ class SqlitePeople:
         reader: SqliteReader | None = None,
         writer: SqliteWriter | None = None,
         *,
-        most_blockers: int = MAX_BLOCKERS,
+        max_blockers: int = MAX_BLOCKERS,
     ) -> None:
         self._db = db
-        self._most_blockers = most_blockers
+        self._max_blockers = max_blockers
         self._reader = reader or SqliteReader()
         self._writer = writer or SqliteWriter()
         self._ranges = RangeCache()
@@ -90,7 +90,7 @@ class SqlitePeople:
                 subject_preferences_of(c, member),
                 member_account_preferences(c, member),
             )
-            blocks = user_blocks_of(c, member, follows, self._most_blockers)
+            blocks = user_blocks_of(c, member, follows, self._max_blockers)
             return Viewer(
                 user=user,
                 follows=visible_after_unblock(visible_from(follows, own_preferences, account_preferences), blocks),
