@@ -120,7 +120,7 @@ def blanked_rows(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: dat
 
 
 def expiry_of(sequenced: Sequenced, openings: Mapping[BurstKey, datetime]) -> datetime:
-    """Return the expiry: a lifetime after the burst's opening, or after the acceptance of the event if that is later."""
+    """Return the expiry: ROW_LIFETIME after the burst's opening, or after the event's acceptance if that is later."""
     accepted_at = sequenced.mention.accepted_at
     return max(openings.get(_burst_key(sequenced), accepted_at), accepted_at) + ROW_LIFETIME
 
@@ -186,5 +186,5 @@ def _blank_event_row(held: HeldMention, now: datetime) -> Row:
         held.id.source,
         pack(held.without_text.event),
         MAX_WRITE_TIMESTAMP,
-        life,
+        ttl,
     )

@@ -83,7 +83,7 @@ def account_preferences_of(rows: Iterable[Any]) -> Mapping[Member, AccountPrefer
 
 
 def account_fields_of(rows: Iterable[Any]) -> Iterator[tuple[Member, EncodedPreferences]]:
-    """Yield members and their account preferences from the rows of SELECT_FIELDS_OF_SHARD, in the order of the table."""
+    """Yield members and their account preferences from the rows of SELECT_FIELDS_OF_SHARD, which are by member."""
     for member, group in groupby(rows, attrgetter("member")):
         yield Member(member), tuple((row.field, row.value) for row in group)
 

@@ -105,7 +105,7 @@ def newest(cluster: FakeCluster, limit: int) -> list[tuple[int, str, int]]:
 
 def read_rows(cluster: FakeCluster, limit: int = 20) -> Sequence[InboxRow]:
     reader = CassandraReader(cast(Cluster, cluster), deadline=timedelta(minutes=1))
-    query = Wanted(member=MEMBER, subjects=[*cluster.subjects], place=None, limit=limit)
+    query = Wanted(member=MEMBER, subjects=[*cluster.subjects], position=None, limit=limit)
     return asyncio.run(InboxRowReader(reader=reader).rows(query, range(1)))
 
 
