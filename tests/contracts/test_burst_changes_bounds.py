@@ -12,7 +12,7 @@ from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.stores.burst_changes import MAX_POSITION_AGE, MAX_WRITE_DURATION, CassandraBurstChanges
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.burst_changes import KEPT, SqliteBurstChanges, SqlitePosition
+from notifier.adapters.sqlite.stores.burst_changes import MAX_KEPT_CHANGES, SqliteBurstChanges, SqlitePosition
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts
 from notifier.adapters.system_clock import UuidNonces
 from notifier.domain.errors import StoreUnavailable
@@ -112,14 +112,18 @@ def test_sqlite_keeps_only_newest_changes(files: Files) -> None:
     bursts.write([burst()], [])
     second = run(changes.begin())
     batch = [burst(ORION, seq) for seq in range(1, 1_001)]
-    for _ in range(KEPT // len(batch)):
+    for _ in range(MAX_KEPT_CHANGES // len(batch)):
         bursts.write(batch, [])
     assert run(changes.after(first)) is not None
     bursts.write(batch, [])
     assert run(changes.after(first)) is None
     assert run(changes.after(second)) is None
     with files.core.read() as c:
-        assert KEPT <= c.execute("SELECT count(*) FROM burst_changes").fetchone()[0] < KEPT + len(batch)
+        assert (
+            MAX_KEPT_CHANGES
+            <= c.execute("SELECT count(*) FROM burst_changes").fetchone()[0]
+            < MAX_KEPT_CHANGES + len(batch)
+        )
 
 
 def test_sqlite_rejects_position_beyond_the_end(files: Files) -> None:

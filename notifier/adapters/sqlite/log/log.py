@@ -61,7 +61,7 @@ class SqliteLog:
         self._relaxed.close()
 
     def _uncommitted(self, partition: str, group: str) -> Iterator[Logged]:
-        """Yield uncommitted records of a partition, in short reads: an abandoned iteration leaves no transaction open."""
+        """Yield uncommitted records of a partition. Short reads leave no transaction open between records."""
         stream, last_offset = partition.rpartition("/")[0], -1
         while True:
             parameters = {"group": group, "partition": partition, "after": last_offset, "limit": RECORDS_PER_READ}
