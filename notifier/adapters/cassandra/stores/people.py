@@ -179,8 +179,8 @@ class CassandraPeople:
         rows = await self._reader(SELECT_RANGE_OF_ID, parts)
         if not rows:
             return None
-        range_, (_, number) = id_range(rows), parts
-        member = range_.member_of(number)
+        range_ = id_range(rows)
+        member = range_.member_of(parts[1])
         if member is not None:
             self._ranges.remember(range_)
         return member

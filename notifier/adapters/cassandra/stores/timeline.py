@@ -85,14 +85,14 @@ def _queries_of(keys: Iterable[BurstKey]) -> Iterator[tuple[list[str], int, list
     for key in sorted(keys, key=attrgetter("seq")):
         numbers.setdefault((run_of(key.seq), str(key.subject)), []).append(key.seq)
     # Sort subjects with equal numbers side by side: one query of all of them has no superfluous rows.
-    for run, group in groupby(sorted(numbers, key=lambda key: (key[0], numbers[key])), key=itemgetter(0)):
+    for run, group in groupby(sorted(numbers, key=lambda entry: (entry[0], numbers[entry])), key=itemgetter(0)):
         subjects, seqs, wanted = list[str](), set[int](), 0
-        for key in group:
-            _, subject = key
-            all_seqs, all_wanted = seqs.union(numbers[key]), wanted + len(numbers[key])
+        for entry in group:
+            _, subject = entry
+            all_seqs, all_wanted = seqs.union(numbers[entry]), wanted + len(numbers[entry])
             returned = (len(subjects) + 1) * len(all_seqs)
             if subjects and (len(subjects) == SUBJECTS_PER_QUERY or returned > all_wanted + MAX_SUPERFLUOUS_ROWS):
                 yield subjects, run, sorted(seqs)
-                subjects, all_seqs, all_wanted = [], set(numbers[key]), len(numbers[key])
+                subjects, all_seqs, all_wanted = [], set(numbers[entry]), len(numbers[entry])
             subjects, seqs, wanted = [*subjects, subject], all_seqs, all_wanted
         yield subjects, run, sorted(seqs)
