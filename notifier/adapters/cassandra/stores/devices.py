@@ -1,4 +1,4 @@
-"""Stores devices: the owners of each device, and the devices of each member.
+"""Stores devices: the ownership rows of each device, and the devices of each member.
 
 Of two concurrent registrations of a device, the later reader sees both, and removes the device from the loser.
 """
