@@ -16,8 +16,8 @@ from benchmarks.cassandra.history import InboxHistory, OpenedBurst, reaches
 from benchmarks.cassandra.node import BenchNode, page_out, running_node
 from benchmarks.rounds import Figure, Spread, seconds, unjudged
 from notifier.adapters.cassandra import CassandraInbox, Cluster
-from notifier.adapters.cassandra.driver.statements import statement
-from notifier.adapters.cassandra.stores.inbox import LAST, ROWS
+from notifier.adapters.cassandra.driver.statements import load_statement
+from notifier.adapters.cassandra.stores.inbox import MAX_INT64, MAX_ROWS_PER_QUERY
 from notifier.adapters.system_clock import SystemClock
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.inbox_rows import window_of
@@ -37,7 +37,7 @@ FROM_DISK, FROM_DISK_QUICK = 60, 15
 LIMIT = 20
 THREADS = 8
 
-_READ = statement("read_inbox_rows")
+_READ = load_statement("read_inbox_rows")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ def page(
     number, place = divmod(member, width.members)
     count = 0
     for window_group in _growing(windows):
-        questions = [(width.first + number, window, subjects, LAST, ROWS) for window in window_group]
+        questions = [(width.first + number, window, subjects, MAX_INT64, MAX_ROWS_PER_QUERY) for window in window_group]
         for rows in cluster.query_each(_READ, questions):
             count += sum(reaches(row.members, place, width.members) for row in rows)
         if limit is not None and count >= limit:

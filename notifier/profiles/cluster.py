@@ -188,7 +188,7 @@ class ClusterProfile:
             recent_bursts=CassandraRecentBursts(cluster, clock),
             viewer_lapses=CassandraViewerLapses(cluster, clock, nonces),
             ledger=ledger,
-            deferred_bursts=CassandraDeferredBursts(cluster, clock, ledger.openings),
+            deferred_bursts=CassandraDeferredBursts(cluster, clock, ledger.open_burst_list),
             claims=CassandraClaims(cluster),
             audience_snapshots=CassandraAudienceSnapshots(cluster, clock),
             inbox=CassandraInbox(cluster, clock),

@@ -179,7 +179,7 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         claims=SqliteClaims(files.core),
         audience_snapshots=SqliteAudienceSnapshots(files.inboxes, clock),
         inbox=SqliteInbox(files.inboxes),
-        people=SqlitePeople(files.core, reader, most_blockers=MOST_BLOCKERS),
+        people=SqlitePeople(files.core, reader, max_blockers=MOST_BLOCKERS),
         timeline=SqliteTimeline(files.core, files.inboxes, reader),
         directory=SqliteDirectory(files.core),
         flags=SqliteAccountFlags(files.core),

@@ -9,10 +9,10 @@ import pytest
 
 from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.stores.burst_changes import OLDEST, WRITTEN_WITHIN, CassandraBurstChanges
+from notifier.adapters.cassandra.stores.burst_changes import MAX_POSITION_AGE, MAX_WRITE_DURATION, CassandraBurstChanges
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.stores.burst_changes import KEPT, SqliteBurstChanges, SqlitePosition
+from notifier.adapters.sqlite.stores.burst_changes import MAX_KEPT_CHANGES, SqliteBurstChanges, SqlitePosition
 from notifier.adapters.sqlite.stores.bursts import SqliteBursts
 from notifier.adapters.system_clock import UuidNonces
 from notifier.domain.errors import StoreUnavailable
@@ -22,7 +22,7 @@ from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START, ManualClock
 
 MOMENT = timedelta(milliseconds=1)
-LATE = WRITTEN_WITHIN + MOMENT
+LATE = MAX_WRITE_DURATION + MOMENT
 
 
 pytestmark = pytest.mark.timeout(180)
@@ -90,7 +90,7 @@ def test_position_expires_before_its_rows(cluster: Cluster) -> None:
     clock = ManualClock()
     changes = feed_of(cluster, clock)
     position = run(changes.begin())
-    clock.advance(OLDEST)
+    clock.advance(MAX_POSITION_AGE)
     assert run(changes.after(position)) is not None
     clock.advance(MOMENT)
     assert run(changes.after(position)) is None
@@ -112,14 +112,18 @@ def test_sqlite_keeps_only_newest_changes(files: Files) -> None:
     bursts.write([burst()], [])
     second = run(changes.begin())
     batch = [burst(ORION, seq) for seq in range(1, 1_001)]
-    for _ in range(KEPT // len(batch)):
+    for _ in range(MAX_KEPT_CHANGES // len(batch)):
         bursts.write(batch, [])
     assert run(changes.after(first)) is not None
     bursts.write(batch, [])
     assert run(changes.after(first)) is None
     assert run(changes.after(second)) is None
     with files.core.read() as c:
-        assert KEPT <= c.execute("SELECT count(*) FROM burst_changes").fetchone()[0] < KEPT + len(batch)
+        assert (
+            MAX_KEPT_CHANGES
+            <= c.execute("SELECT count(*) FROM burst_changes").fetchone()[0]
+            < MAX_KEPT_CHANGES + len(batch)
+        )
 
 
 def test_sqlite_rejects_position_beyond_the_end(files: Files) -> None:

@@ -45,7 +45,7 @@ def test_prepare_covers_all_statements_in_a_new_session(contracts: Cluster) -> N
 
 def test_prepare_stops_at_its_deadline(contracts: Cluster) -> None:
     with closing(Cluster(contracts.access)) as cluster:
-        prepare(cluster, within=0.0)
+        prepare(cluster, timeout=0.0)
         assert not any(cluster.cached_statement(statement) for statement in statements())
 
 

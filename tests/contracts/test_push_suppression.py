@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.adapters.sqlite.files import Files, statement
+from notifier.adapters.sqlite.files import Files, load_statement
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS, members
 from notifier.domain.audience.follows import BlockFollows
 from notifier.domain.bursts.burst import Burst
@@ -124,7 +124,7 @@ def test_every_sqlite_query_searches_an_index(tmp_path: Path, name: str) -> None
     parameters = dict.fromkeys(("subject", "author", "opener", "owner"), "x") | {"seq": 1, "opened_at": 0}
     parameters |= {"first_of_day": True, "left": 1, "never": 3, "shard": 2, "first": 1, "last": 2}
     with files.core.read() as c:
-        plan = [row[3] for row in c.execute("EXPLAIN QUERY PLAN " + statement(name), parameters)]
+        plan = [row[3] for row in c.execute("EXPLAIN QUERY PLAN " + load_statement(name), parameters)]
     files.close()
     steps = [text for text in plan if text.startswith(("SCAN", "SEARCH"))]
     assert len(steps) == (9 if name == "read_push_suppression" else 1)

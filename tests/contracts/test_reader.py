@@ -63,7 +63,7 @@ def test_call_beyond_queue_limit_is_refused_at_once() -> None:
 
 
 def test_slow_call_does_not_block_others() -> None:
-    reader, release = SqliteReader(helped_after=timedelta(0)), Event()
+    reader, release = SqliteReader(helpers_start_after=timedelta(0)), Event()
 
     async def call_behind() -> bool:
         held_up = create_task(reader(release.wait))
@@ -87,7 +87,7 @@ def test_each_call_runs_once_in_any_thread() -> None:
         return list(await gather(*(reader(record, n) for n in range(900))))
 
     for held_up_after in (timedelta(0), timedelta(seconds=9)):
-        reader = SqliteReader(helped_after=held_up_after, deadline=timedelta(seconds=60))
+        reader = SqliteReader(helpers_start_after=held_up_after, deadline=timedelta(seconds=60))
         assert run(call_all(reader)) == run(call_all(reader)) == list(range(900))
         reader.close()
     assert sorted(calls) == sorted([*range(900)] * 4)

@@ -8,7 +8,7 @@ from threading import Barrier
 
 import pytest
 
-from notifier.adapters.sqlite.stores.push import KEPT
+from notifier.adapters.sqlite.stores.push import BATCH_KEPT_FOR
 from notifier.codec.push import pack_intent, pack_outcome
 from notifier.domain.audience.bitmap import Bits, all_members, from_offsets, no_members
 from notifier.domain.audience.tiers import Tier
@@ -184,7 +184,7 @@ def test_batches_are_returned_in_order(backend: Backend) -> None:
 def test_sqlite_deletes_expired_batches_on_next_write(sqlite: Backend) -> None:
     expired, current = [replace(SEND_LOG, shard=shard) for shard in range(3)], replace(SEND_LOG, shard=9)
     sqlite.send_log.write_ahead([(send_log, batch()) for send_log in expired])
-    sqlite.clock.advance(KEPT - timedelta(milliseconds=1))
+    sqlite.clock.advance(BATCH_KEPT_FOR - timedelta(milliseconds=1))
     sqlite.send_log.write_ahead([(current, SendWindow(number=0, at=sqlite.clock.now()))])
     assert len(sqlite.send_log.read(KEY, Platform.APNS, range(10))) == 4
     sqlite.clock.advance(timedelta(milliseconds=1))

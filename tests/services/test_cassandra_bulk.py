@@ -27,7 +27,7 @@ from notifier.adapters.cassandra import (
 )
 from notifier.adapters.cassandra.bulk.encoding import RowBatch, messages
 from notifier.adapters.cassandra.bulk.writer import INITIAL_WINDOW, MAX_WINDOW, MIN_WINDOW, BulkWriter, CongestionWindow
-from notifier.adapters.cassandra.schema.migrate import FOLDER, statements
+from notifier.adapters.cassandra.schema.migrate import FOLDER, split_statements
 from notifier.config import Settings
 from notifier.devkit.engines.cassandra import node
 from notifier.devkit.engines.engine import Engine, free_port
@@ -198,7 +198,7 @@ def inbox_migration_only(folder: Path) -> Path:
     for phase in Phase:
         (folder / phase).mkdir()
     shipped_statements = [
-        statement for path in (FOLDER / "pre").glob("*.cql") for statement in statements(path.read_text())
+        statement for path in (FOLDER / "pre").glob("*.cql") for statement in split_statements(path.read_text())
     ]
     [inbox] = [
         statement for statement in shipped_statements if statement.startswith("CREATE TABLE IF NOT EXISTS inbox (")

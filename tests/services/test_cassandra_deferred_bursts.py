@@ -8,7 +8,7 @@ import pytest
 
 from notifier.adapters.cassandra import CassandraDeferredBursts, CassandraLedger, Cluster
 from notifier.adapters.cassandra.driver.session import PLAIN
-from notifier.adapters.cassandra.stores.deferred_bursts import BUCKETS, RESCANNED_EVERY
+from notifier.adapters.cassandra.stores.deferred_bursts import BUCKETS, FULL_SCAN_INTERVAL_MS
 from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
@@ -47,7 +47,7 @@ class CrashingCluster(Cluster):
 
 def stores(cluster: Cluster, clock: ManualClock) -> tuple[CassandraLedger, CassandraDeferredBursts]:
     ledger = CassandraLedger(cluster, clock)
-    return ledger, CassandraDeferredBursts(cluster, clock, ledger.openings)
+    return ledger, CassandraDeferredBursts(cluster, clock, ledger.open_burst_list)
 
 
 @pytest.mark.parametrize("statement", ["INTO deferred_bursts", "DELETE FROM open_bursts"])
@@ -103,7 +103,7 @@ def test_wake_reads_a_week_once_and_a_day_every_hour(cluster: Cluster, clock: Ma
     for _ in range(3):
         deferred_bursts.wake_due(clock.now(), MANY)
         clock.advance(timedelta(minutes=1))
-    clock.advance(timedelta(milliseconds=RESCANNED_EVERY))
+    clock.advance(timedelta(milliseconds=FULL_SCAN_INTERVAL_MS))
     deferred_bursts.wake_due(clock.now(), MANY)
     week, second_read, third_read, day = counting.partitions_read
     assert week <= 8 * 96 * len(BUCKETS) + 2 * len(BUCKETS)

@@ -13,7 +13,7 @@ from notifier.adapters.cassandra import (
     Cluster,
 )
 from notifier.adapters.cassandra.driver.session import PLAIN
-from notifier.adapters.cassandra.stores.open_bursts import AHEAD, RESCANNED_PER_SCAN, SLOT, OpenBursts
+from notifier.adapters.cassandra.stores.open_bursts import MAX_CLOCK_SKEW, RESCANNED_PER_SCAN, SLOT_MS, OpenBursts
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Step
@@ -179,7 +179,7 @@ def test_burst_opened_by_a_fast_clock_is_found_among_latest(cluster: Cluster, cl
     ledger = CassandraLedger(cluster, clock)
     for seconds in range(40):  # across the end of a slot
         key = BurstKey(NOVA, seconds + 1)
-        ledger.store_plans([plan(key, opened_at=clock.now() + AHEAD)])
+        ledger.store_plans([plan(key, opened_at=clock.now() + MAX_CLOCK_SKEW)])
         assert key in ledger.open_bursts(clock.now() - timedelta(seconds=2))
         clock.advance(timedelta(seconds=1))
 
@@ -202,19 +202,19 @@ def test_failed_read_keeps_start_of_open_bursts(cluster: Cluster, clock: ManualC
     counting = CountingCluster(cluster)
     opened = OpenBursts(counting, clock)
     opened.all()
-    known = dict(opened._remembered.open_since)
+    known = dict(opened._cache.scan_from)
     counting.refusing = failing_part
     for _ in range(3):
         with pytest.raises(StoreUnavailable):
             opened.all()
-    assert opened._remembered.open_since == known
+    assert opened._cache.scan_from == known
     counting.refusing = ""
     assert list(opened.all()) == [KEY]
 
 
 def test_slot_at_thousand_mentions_a_second_is_below_tombstone_limit() -> None:
     bursts_a_second = 2 * 1_000  # one for the followers and one for the celebrity
-    assert bursts_a_second * SLOT / 1_000 < 100_000
+    assert bursts_a_second * SLOT_MS / 1_000 < 100_000
 
 
 class CountingRows(Cluster):

@@ -24,7 +24,7 @@ from notifier.adapters.cassandra import (
     CassandraReader,
     Cluster,
 )
-from notifier.adapters.cassandra.driver.session import AT_ONCE
+from notifier.adapters.cassandra.driver.session import MAX_IN_FLIGHT_PER_CALL
 from notifier.adapters.cassandra.stores.follows import CassandraFollows
 from notifier.codec.storage import to_ms
 from notifier.devkit.engines.engine import Engine, free_port
@@ -186,12 +186,12 @@ class RecordingCluster(Cluster):
         queries: Iterable[tuple[str, Sequence[object]]],
         *,
         profile: object = EXEC_PROFILE_DEFAULT,
-        at_once: int = AT_ONCE,
+        max_in_flight: int = MAX_IN_FLIGHT_PER_CALL,
     ) -> list[list[Any]]:
         self.asked.append([(statement, tuple(values)) for statement, values in queries])
         if len(self.asked) <= self._silent:
             raise StoreUnavailable("on purpose")
-        return super().query_all(self.asked[-1], profile=profile, at_once=at_once)
+        return super().query_all(self.asked[-1], profile=profile, max_in_flight=max_in_flight)
 
 
 def test_new_accounts_write_no_tombstones_among_the_deleted(cluster: Cluster) -> None:

@@ -13,7 +13,7 @@ from cassandra import InvalidRequest
 from cassandra.cluster import ResponseFuture
 
 from notifier.adapters.cassandra import CassandraInbox, Cluster, Phase, migrate, require
-from notifier.adapters.cassandra.driver.async_reader import AT_ONCE, CassandraReader
+from notifier.adapters.cassandra.driver.async_reader import MAX_IN_FLIGHT_PER_CALL, CassandraReader
 from notifier.devkit.engines.maven import missing
 from notifier.domain.audience.inbox_rows import SHARD_RANGES
 from notifier.domain.errors import SchemaOlder, StoreUnavailable
@@ -71,9 +71,11 @@ def test_query_beyond_queue_limit_is_refused_at_once(cluster: Cluster) -> None:
 
 
 def test_more_queries_than_slots_are_answered(cluster: Cluster) -> None:
-    reader = CassandraReader(cluster, max_waiting=AT_ONCE + 1, deadline=timedelta(seconds=30))
-    answers = run(reader.query_each(OF_RANGE, [(member_range, 0) for member_range in range(4 * AT_ONCE)]))
-    assert answers == [[]] * (4 * AT_ONCE)
+    reader = CassandraReader(cluster, max_waiting=MAX_IN_FLIGHT_PER_CALL + 1, deadline=timedelta(seconds=30))
+    answers = run(
+        reader.query_each(OF_RANGE, [(member_range, 0) for member_range in range(4 * MAX_IN_FLIGHT_PER_CALL)])
+    )
+    assert answers == [[]] * (4 * MAX_IN_FLIGHT_PER_CALL)
     assert run(reader.query_all([])) == []
 
 

@@ -24,7 +24,7 @@ from notifier.adapters.cassandra import (
 )
 from notifier.adapters.cassandra.bulk.encoding import PreencodedBatch, PreencodedBatchProtocol, messages
 from notifier.adapters.cassandra.bulk.writer import BulkWriter
-from notifier.adapters.cassandra.driver.session import PROTOCOL
+from notifier.adapters.cassandra.driver.session import PROTOCOL_VERSION
 from notifier.codec import pack_snapshot
 from notifier.codec.storage import to_ms
 from notifier.devkit.engines.maven import missing
@@ -59,7 +59,9 @@ def encode(handler: type[ProtocolHandler], batch: BatchStatement) -> bytes:
     message = BatchMessage(
         batch.batch_type, batch._statements_and_parameters, ConsistencyLevel.LOCAL_QUORUM, ConsistencyLevel.SERIAL, 7
     )
-    frame: bytes = handler.encode_message(message, 3, PROTOCOL, compressor=None, allow_beta_protocol_version=False)
+    frame: bytes = handler.encode_message(
+        message, 3, PROTOCOL_VERSION, compressor=None, allow_beta_protocol_version=False
+    )
     return frame
 
 

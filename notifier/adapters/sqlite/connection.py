@@ -17,30 +17,32 @@ from weakref import WeakSet
 from notifier.domain.errors import Full, NotifierError, StoreUnavailable, Unavailable
 
 LOCK_TIMEOUT = timedelta(seconds=5)
-"""Timeout of a writer that waits for its turn: the holder of the file is then stuck."""
+"""Timeout of a writer that waits for its turn. A transaction that takes longer is stuck."""
 
-RETRIED_AFTER = 0.001
-"""Seconds between two attempts."""
+LOCK_RETRY_INTERVAL = 0.001
+"""Seconds between two attempts to get the lock of the file."""
 
 MIN_FREE_BYTES = 1 << 20
-"""With fewer free bytes an I/O error counts as a full disk: the shared-memory file has no error code for that."""
+"""With fewer free bytes an I/O error counts as a full disk. SQLite has no error code for a shared-memory file that
+can't grow."""
 
 
 _PRAGMAS = (
     "PRAGMA page_size = 4096",
     "PRAGMA journal_mode = WAL",
     "PRAGMA temp_store = MEMORY",
-    # KiB per connection. A process has one per thread and file, so that 16 MB for each of ten files would be too much.
-    # The operating system's cache is as fast: a shard's sets are read in 0.1 ms with 2,000 and with 16,000.
+    # KiB per connection. A process has a connection per thread and file: 16 MB for each of ten files would be too much.
+    # The operating system's cache is as fast: a shard's sets are read in 0.1 ms, with 2,000 KiB or 16,000 KiB.
     "PRAGMA cache_size = -2000",
     # No mmap: a disk error would kill the process (SIGBUS) instead of raising an error. The pages of a large file
-    # would also count as memory of the process. This costs
-    # 0.1 ms per shard of a snapshot, and 2 to 3 % of a delivery.
+    # would also count as memory of the process. Without mmap a shard of a snapshot takes 0.1 ms longer, and a delivery
+    # 2 to 3 %.
     "PRAGMA mmap_size = 0",
     # Pages. With 2,000 an inbox file is checkpointed twice as often, which costs bulk delivery 2 to 3 % of its speed.
     "PRAGMA wal_autocheckpoint = 4000",
     "PRAGMA journal_size_limit = 67108864",
-    # SQLite's own busy handler sleeps up to 100 ms at a time. With short waits a writer starts soon after it could.
+    # SQLite's own busy handler sleeps up to 100 ms at a time. With a short timeout and retries a writer starts as soon
+    # as the lock is free.
     "PRAGMA busy_timeout = 5",
 )
 
@@ -62,11 +64,11 @@ class Synchronous(StrEnum):
     FULL = "FULL"
     """Commits survive a power cut."""
     NORMAL = "NORMAL"
-    """A power cut may undo the latest commits. It never undoes a commit and keeps a later one."""
+    """A power cut may undo the latest commits. It never undoes a commit without all later ones."""
 
 
 class _Connection(sqlite3.Connection):
-    """Connection that supports weak references, so that it ends with its thread."""
+    """Connection that supports weak references, so that it is closed when its thread ends."""
 
 
 class _ProcessState:
@@ -80,9 +82,9 @@ class _ProcessState:
 
 
 class Database:
-    """SQLite file with one connection per thread. It works again after every error, so that recovery needs no restart.
+    """SQLite file with one connection per thread. It recovers from every error without a restart of the process.
 
-    A process closes it before a fork: in the child SQLite would rely on locks that no process holds.
+    Close the database before a fork: the child has no file locks, but its copy of a connection would rely on them.
     """
 
     def __init__(
@@ -94,50 +96,53 @@ class Database:
         lock_timeout: timedelta = LOCK_TIMEOUT,
     ) -> None:
         self.path = path
-        self._waits = lock_timeout.total_seconds()
+        self._lock_timeout_seconds = lock_timeout.total_seconds()
         self._synchronous = synchronous
         self._unavailable = unavailable
         self._process = _ProcessState()
 
     def relaxed(self) -> "Database":
         """Return the same file, for writes that a power cut may undo."""
-        waits = timedelta(seconds=self._waits)
-        return Database(self.path, synchronous=Synchronous.NORMAL, unavailable=self._unavailable, lock_timeout=waits)
+        lock_timeout = timedelta(seconds=self._lock_timeout_seconds)
+        return Database(
+            self.path, synchronous=Synchronous.NORMAL, unavailable=self._unavailable, lock_timeout=lock_timeout
+        )
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """Run a write transaction. It commits at the end of the block, and rolls back if an error leaves the block."""
         turn = self._process_state().write_turn
-        # Threads queue on this lock, because it wakes the next thread at once, while SQLite's busy handler sleeps.
-        if not turn.acquire(timeout=self._waits):
+        # Threads of one process queue on this lock: it wakes the next thread at once, while SQLite's busy handler
+        # sleeps.
+        if not turn.acquire(timeout=self._lock_timeout_seconds):
             raise self._unavailable(f"{self.path.name} is held by another thread.")
         try:
-            with self._translated():
+            with self._translate_errors():
                 connection = self._connection()
                 # Take the write lock at once: a transaction that begins as a read could be refused halfway.
-                _execute_patiently(connection, "BEGIN IMMEDIATE", time.monotonic() + self._waits)
-                with self._dropping_on_error(), _transaction(connection):
+                _execute_when_unlocked(connection, "BEGIN IMMEDIATE", time.monotonic() + self._lock_timeout_seconds)
+                with self._drop_connection_on_error(), _transaction(connection):
                     yield connection
         finally:
             turn.release()
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Read a consistent snapshot. Within a transaction of the same thread it is part of that transaction."""
+        """Read a consistent snapshot. Inside a transaction of the same thread, read within that transaction."""
         current = self._current()
         if current is not None and current.in_transaction:
             yield current
             return
-        with self._translated():
+        with self._translate_errors():
             connection = self._connection()
             connection.execute("BEGIN")
-            with self._dropping_on_error(), _transaction(connection):
+            with self._drop_connection_on_error(), _transaction(connection):
                 yield connection
 
     def close(self) -> None:
         """Close the connections of all threads of this process. The next use opens new ones."""
-        own, self._process = self._process_state(), _ProcessState()
-        for connection in list(own.connections):
+        process, self._process = self._process_state(), _ProcessState()
+        for connection in list(process.connections):
             connection.close()
 
     def _process_state(self) -> _ProcessState:
@@ -149,19 +154,19 @@ class Database:
 
     def _connection(self) -> sqlite3.Connection:
         if (connection := self._current()) is None:
-            own = self._process_state()
-            connection = own.thread_local.connection = self._open()
-            own.connections.add(connection)
+            process = self._process_state()
+            connection = process.thread_local.connection = self._connect()
+            process.connections.add(connection)
         return connection
 
     def _current(self) -> _Connection | None:
         """Return this thread's connection, if it has one."""
         return getattr(self._process_state().thread_local, "connection", None)
 
-    def _open(self) -> _Connection:
+    def _connect(self) -> _Connection:
         connection = sqlite3.connect(
             self.path,
-            timeout=self._waits,
+            timeout=self._lock_timeout_seconds,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
@@ -169,9 +174,9 @@ class Database:
         )
         try:
             for pragma in (*_PRAGMAS, f"PRAGMA synchronous = {self._synchronous}"):
-                # If several connections create a file, one switches the journal mode, and SQLite makes none wait for
-                # it.
-                _execute_patiently(connection, pragma, time.monotonic() + self._waits)
+                # If several connections create a file, one switches the journal mode. SQLite's busy timeout doesn't
+                # apply to the others, which get an error.
+                _execute_when_unlocked(connection, pragma, time.monotonic() + self._lock_timeout_seconds)
         except BaseException:
             connection.close()
             raise
@@ -179,36 +184,36 @@ class Database:
 
     def _drop(self) -> None:
         if (connection := self._current()) is not None:
-            own = self._process_state()
-            own.thread_local.connection = None
-            own.connections.discard(connection)
+            process = self._process_state()
+            process.thread_local.connection = None
+            process.connections.discard(connection)
             connection.close()
 
     @contextmanager
-    def _dropping_on_error(self) -> Iterator[None]:
+    def _drop_connection_on_error(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error:
             raise
         except Exception:
-            # An abandoned iteration keeps its read snapshot open after the rollback, as long as the traceback has its
-            # frames. Once that snapshot is old, this thread could write nothing.
+            # If the error ended an iteration over rows, the cursor keeps its read snapshot open after the rollback: the
+            # traceback refers to its frame. With that old snapshot this thread could not write.
             self._drop()
             raise
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
-            code = _primary(error)
+            code = _primary_code(error)
             if code in _FILE_ERRORS:
                 self._drop()
-            if (translated := self._error(code, str(error))) is not None:
+            if (translated := self._translation_of(code, str(error))) is not None:
                 raise translated from error
             raise
 
-    def _error(self, code: int, text: str) -> NotifierError | None:
+    def _translation_of(self, code: int, text: str) -> NotifierError | None:
         """Return the translated error, or None for a programming error."""
         detail = f"{self.path.name}: {text}."
         if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self._is_disk_full()):
@@ -222,15 +227,15 @@ class Database:
             return False
 
 
-def _execute_patiently(connection: sqlite3.Connection, statement: str, deadline: float) -> None:
+def _execute_when_unlocked(connection: sqlite3.Connection, statement: str, deadline: float) -> None:
     while True:
         try:
             connection.execute(statement)
             return
         except sqlite3.OperationalError as error:
-            if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+            if _primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                 raise
-            time.sleep(RETRIED_AFTER)
+            time.sleep(LOCK_RETRY_INTERVAL)
 
 
 @contextmanager
@@ -239,13 +244,13 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        # Some errors have rolled back by themselves.
+        # After some errors SQLite has already rolled back.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
 
 
-def _primary(error: sqlite3.Error) -> int:
+def _primary_code(error: sqlite3.Error) -> int:
     """Return the primary error code: the low byte of the extended code."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
 
@@ -272,21 +277,23 @@ class _QueuedItem(Generic[T]):
 
 
 class WriteCombiner(Generic[T]):
+    """Combines the items of concurrent callers into one write."""
+
     def __init__(self, write: Callable[[Sequence[T]], None]) -> None:
         self._write = write
         self._waiting: list[_QueuedItem[T]] = []
-        self._joining = threading.Lock()
-        self._writing = threading.Lock()
+        self._waiting_lock = threading.Lock()
+        self._write_lock = threading.Lock()
 
     def __call__(self, item: T) -> None:
-        """Return once the item is written, by this thread or another. Items of one thread keep their order.
+        """Write the item, and return once this thread or another has written it. Items of one thread keep their order.
 
-        Raises what `write` raised for the item's batch.
+        Raises what `write` raised for the batch of the item.
         """
         waiting = _QueuedItem(item)
-        with self._joining:
+        with self._waiting_lock:
             self._waiting.append(waiting)
-        with self._writing:
+        with self._write_lock:
             if not waiting.ended:
                 self._write_all()
         if waiting.error is not None:
@@ -298,12 +305,12 @@ class WriteCombiner(Generic[T]):
         return len(self._waiting)
 
     def _write_all(self) -> None:
-        with self._joining:
+        with self._waiting_lock:
             batch, self._waiting = self._waiting, []
         error: BaseException | None = None
         try:
             self._write([waiting.item for waiting in batch])
-        # Whatever stops this thread, even an interrupt: the other threads must not take their items for written.
+        # Catch even an interrupt of this thread: the other threads must not return as if their items were written.
         except BaseException as caught:
             error = caught
         for waiting in batch:

@@ -11,7 +11,7 @@ from notifier.adapters.sqlite.migrate import migrate, pending
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import BurstKey
 
-INBOXES = 8
+INBOX_FILES = 8
 """Inbox files. Bulk delivery is spread over them, so that several workers write at once."""
 
 
@@ -20,8 +20,9 @@ class Files:
     log: Database
     core: Database
     inboxes: tuple[Database, ...]
-    """Rows follow their audience snapshot in the same file, so that a power cut undoes rows before snapshots. Both are
-    written again, and the pull path needs neither."""
+    """An audience snapshot is in the same file as the rows that are written after it. A power cut may undo rows, or
+    rows and their snapshot, but never the snapshot alone. Both are then written again, and the pull path needs
+    neither."""
 
     @classmethod
     def at(cls, folder: Path) -> Self:
@@ -30,12 +31,12 @@ class Files:
             log=Database(folder / "log.db", unavailable=LogUnavailable),
             core=Database(folder / "core.db"),
             inboxes=tuple(
-                Database(folder / f"inbox-{i:02}.db", synchronous=Synchronous.NORMAL) for i in range(INBOXES)
+                Database(folder / f"inbox-{i:02}.db", synchronous=Synchronous.NORMAL) for i in range(INBOX_FILES)
             ),
         )
 
     def inbox(self, shard: int) -> Database:
-        return self.inboxes[shard % INBOXES]
+        return self.inboxes[shard % INBOX_FILES]
 
     def migrate(self) -> int:
         """Create the folder, migrate all files, and return the number of applied steps.
@@ -43,8 +44,8 @@ class Files:
         Safe if two processes do it at once. Raises SchemaNewer or SchemaChanged.
         """
         self.core.path.parent.mkdir(parents=True, exist_ok=True)
-        done = migrate(self.log, "log") + migrate(self.core, "core")
-        return done + sum(migrate(inbox, "inbox") for inbox in self.inboxes)
+        steps = migrate(self.log, "log") + migrate(self.core, "core")
+        return steps + sum(migrate(inbox, "inbox") for inbox in self.inboxes)
 
     def pending(self) -> list[str]:
         """Return the names of the steps that `migrate` would apply. Raises SchemaNewer or SchemaChanged."""
@@ -56,12 +57,13 @@ class Files:
             database.close()
 
 
-# The longer statements, each from its own file under queries/, and the parameter for a list of bursts.
+# Long statements, each in its own file under queries/, and their parameter for a list of bursts.
 
 _QUERIES = Path(__file__).parent / "queries"
 
 
-def statement(name: str) -> str:
+def load_statement(name: str) -> str:
+    """Return the text of `queries/<name>.sql`."""
     return (_QUERIES / f"{name}.sql").read_text()
 
 

@@ -12,9 +12,9 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.domain.errors import SchemaChanged, SchemaNewer
 
 FOLDER = Path(__file__).parents[2] / "migrations" / "sqlite"
-"""Inside the package: a link to the top-level folder in the source tree, regular files in a wheel."""
+"""Folder inside the package. In the source tree a link to the top-level folder, in a wheel regular files."""
 
-_REGISTER = """
+_CREATE_REGISTER = """
 CREATE TABLE IF NOT EXISTS migrations (
     number     INTEGER PRIMARY KEY,
     name       TEXT    NOT NULL,
@@ -22,8 +22,8 @@ CREATE TABLE IF NOT EXISTS migrations (
     applied_at INTEGER NOT NULL
 )
 """
-_APPLIED = "SELECT number, name, checksum FROM migrations ORDER BY number"
-_RECORD = "INSERT INTO migrations (number, name, checksum, applied_at) VALUES (?, ?, ?, ?)"
+_SELECT_APPLIED = "SELECT number, name, checksum FROM migrations ORDER BY number"
+_INSERT_APPLIED = "INSERT INTO migrations (number, name, checksum, applied_at) VALUES (?, ?, ?, ?)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class SqliteMigration:
         return hashlib.sha256(self.script.encode()).hexdigest()
 
     def statements(self) -> Iterator[str]:
-        """Yield single statements. Running the script as a whole would commit an open transaction."""
+        """Yield single statements: `executescript` would commit the open transaction."""
         statement = ""
         for line in self.script.splitlines(keepends=True):
             statement += line
@@ -54,22 +54,22 @@ class SqliteMigration:
 def migrate(db: Database, kind: str, folder: Path = FOLDER) -> int:
     """Apply the missing steps and return their number.
 
-    Each step checks in its own transaction what is applied, so that two processes may start at once. Raises
+    Each step checks in its own transaction whether it is applied, so that two processes may start at once. Raises
     SchemaNewer or SchemaChanged before anything is changed.
     """
-    known = _known(folder / kind)
-    return sum(_step(db, known, migration) for migration in known)
+    migrations = _read_migrations(folder / kind)
+    return sum(_apply_if_missing(db, migrations, migration) for migration in migrations)
 
 
 def pending(db: Database, kind: str, folder: Path = FOLDER) -> list[str]:
     """Return the names of the steps that `migrate` would apply. It changes nothing, except to create the register."""
-    known = _known(folder / kind)
+    migrations = _read_migrations(folder / kind)
     with db.write() as c:
-        done = _checked(c, known)
-    return [migration.name for migration in known if migration.number not in done]
+        applied = _applied_numbers(c, migrations)
+    return [migration.name for migration in migrations if migration.number not in applied]
 
 
-def _known(folder: Path) -> list[SqliteMigration]:
+def _read_migrations(folder: Path) -> list[SqliteMigration]:
     """Read the migrations. Raises FileNotFoundError: an installation without files must not look up to date."""
     migrations = [SqliteMigration.read(path) for path in sorted(folder.glob("*.sql"))]
     if not migrations:
@@ -77,21 +77,21 @@ def _known(folder: Path) -> list[SqliteMigration]:
     return migrations
 
 
-def _step(db: Database, known: list[SqliteMigration], migration: SqliteMigration) -> int:
+def _apply_if_missing(db: Database, migrations: list[SqliteMigration], migration: SqliteMigration) -> int:
     with db.write() as c:
-        if migration.number in _checked(c, known):
+        if migration.number in _applied_numbers(c, migrations):
             return 0
         for statement in migration.statements():
             c.execute(statement)
-        c.execute(_RECORD, (migration.number, migration.name, migration.checksum, time.time_ns() // 1_000_000))
+        c.execute(_INSERT_APPLIED, (migration.number, migration.name, migration.checksum, time.time_ns() // 1_000_000))
         return 1
 
 
-def _checked(c: sqlite3.Connection, known: list[SqliteMigration]) -> set[int]:
+def _applied_numbers(c: sqlite3.Connection, migrations: list[SqliteMigration]) -> set[int]:
     """Return the applied numbers. Raises SchemaNewer or SchemaChanged if they differ from the code."""
-    c.execute(_REGISTER)
-    checksums = {migration.number: migration.checksum for migration in known}
-    applied = c.execute(_APPLIED).fetchall()
+    c.execute(_CREATE_REGISTER)
+    checksums = {migration.number: migration.checksum for migration in migrations}
+    applied = c.execute(_SELECT_APPLIED).fetchall()
     for number, name, _ in applied:
         if number not in checksums:
             raise SchemaNewer(f"Unknown migration in the store: {name}.")

@@ -46,11 +46,11 @@ from notifier.ports.users import InboxContext
 
 class MemoryPeople:
     def __init__(
-        self, directory: Directory, most_blockers: int = MAX_BLOCKERS, flags: AccountFlags | None = None
+        self, directory: Directory, max_blockers: int = MAX_BLOCKERS, flags: AccountFlags | None = None
     ) -> None:
         self._directory = directory
         self._flags = flags
-        self._most_blockers = most_blockers
+        self._max_blockers = max_blockers
         self.blocks: dict[BlockKey, BlockFollows] = {}
         self.own: dict[Member, dict[Subject, datetime]] = defaultdict(dict)
         """`visible_from` of each follow by its own row."""
@@ -210,7 +210,7 @@ class MemoryPeople:
     def _user_blocks(self, member: Member, follows: Collection[Subject]) -> BlockEnds:
         rows = self._apart.get(member, {})
         blockers = sorted(peer for peer, side in rows if side is BlockDirection.BLOCKED_BY)
-        known = {*blockers[: self._most_blockers], *subject_owners(follows)}
+        known = {*blockers[: self._max_blockers], *subject_owners(follows)}
         return block_ends(
             (peer, at) for (peer, side), at in rows.items() if side is BlockDirection.BLOCKS or peer in known
         )

@@ -9,37 +9,37 @@ from cassandra import ConsistencyLevel
 from cassandra.protocol import BatchMessage, ProtocolHandler
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
-from notifier.adapters.cassandra.driver.session import PROTOCOL
-from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.driver.session import PROTOCOL_VERSION
+from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRows, window_of
 
-PARTITIONS = 10
-"""Maximum rows in a message, each in its own partition. By default a node warns from 11 on."""
-MESSAGE_BYTES = 5 * 1024
+MAX_ROWS_PER_MESSAGE = 10
+"""Maximum rows in a message, each in its own partition. By default a node warns about 11 or more."""
+MAX_MESSAGE_BYTES = 5 * 1024
 """Maximum size of a message, as the node counts it.
 
 By default the node warns above it, in its log and in ours, and rejects messages above 50 KiB.
 """
-STORED_BYTES = 17
-"""Difference between the size of a row as the node counts it and its size on the wire, in bytes.
+ROW_OVERHEAD_BYTES = 17
+"""Bytes by which a row is larger as the node counts it than on the wire.
 
 The node leaves out ids and lengths, and adds the stored write and expiry times. Measured on Cassandra 5.0.8; equal for
 lists and bitmaps.
 """
 
-INBOX_ROW = statement("put_inbox_row")
+PUT_INBOX_ROW = load_statement("put_inbox_row")
 
-_PREPARED = b"\x01"
-_COLUMNS = 8
+_PREPARED_KIND = b"\x01"
+_VALUES_PER_ROW = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RowBatch:
     """Encoded rows of one BATCH message.
 
-    The driver takes it for the statements of a batch: it counts them, and finds none to encode. The protocol handler
-    then inserts the body in their place.
+    The driver treats this object as the list of a batch's statements. Its length is the number of rows, but iterating
+    over it yields nothing to encode. The protocol handler then inserts the encoded rows.
     """
 
     rows: InboxRows
@@ -47,7 +47,7 @@ class RowBatch:
     """Index in `rows` of the message's first row."""
     encoded: Sequence[bytes]
     ttl: int
-    statement: str = INBOX_ROW
+    statement: str = PUT_INBOX_ROW
 
     def __len__(self) -> int:
         return len(self.encoded)
@@ -55,8 +55,8 @@ class RowBatch:
     def __iter__(self) -> Iterator[Any]:
         return iter(())
 
-    def head(self) -> "RowBatch":
-        """Return a message with its first row only."""
+    def first_row(self) -> "RowBatch":
+        """Return a message with the first row only."""
         return RowBatch(rows=self.rows, first=self.first, encoded=self.encoded[:1], ttl=self.ttl)
 
     @property
@@ -69,38 +69,35 @@ class RowBatch:
 
     @property
     def routing_key(self) -> bytes:
-        """Return the routing key of the first row.
-
-        It consists of range and inbox window, each after its length and before a zero byte.
-        """
+        """Return the routing key of the first row: its range and inbox window, each with its length and a zero byte."""
         return struct.pack(">HiBHiB", 4, self.rows.ranges[self.first], 0, 4, window_of(self.rows.opened_at), 0)
 
     def values(self) -> Iterator[tuple[object, ...]]:
         """Yield the bound values of each row, for the driver's own batches."""
         rows = self.rows
         key = window_of(rows.opened_at), str(rows.burst.subject), to_ms(rows.opened_at), rows.burst.seq, str(rows.tier)
-        for at in range(self.first, self.first + len(self)):
-            yield rows.ranges[at], *key, rows.members[at], self.ttl
+        for index in range(self.first, self.first + len(self)):
+            yield rows.ranges[index], *key, rows.members[index], self.ttl
 
 
 def messages(rows: InboxRows, ttl: int, query_id: bytes) -> Iterator[RowBatch]:
-    """Yield messages. `ttl` is in whole seconds and at least 1; `query_id` is the id of the prepared INBOX_ROW."""
-    encoded = _encoded(rows, ttl, query_id)
-    begin = filled = 0
-    for at, row in enumerate(encoded):
-        counted = len(row) + STORED_BYTES
-        if at - begin == PARTITIONS or (at > begin and filled + counted > MESSAGE_BYTES):
-            yield RowBatch(rows=rows, first=begin, encoded=encoded[begin:at], ttl=ttl)
-            begin, filled = at, 0
-        filled += counted
+    """Yield messages. `ttl` is in whole seconds and at least 1; `query_id` is the id of the prepared PUT_INBOX_ROW."""
+    encoded = _encode_rows(rows, ttl, query_id)
+    first = message_bytes = 0
+    for index, row in enumerate(encoded):
+        row_bytes = len(row) + ROW_OVERHEAD_BYTES
+        if index - first == MAX_ROWS_PER_MESSAGE or (index > first and message_bytes + row_bytes > MAX_MESSAGE_BYTES):
+            yield RowBatch(rows=rows, first=first, encoded=encoded[first:index], ttl=ttl)
+            first, message_bytes = index, 0
+        message_bytes += row_bytes
     if encoded:
-        yield RowBatch(rows=rows, first=begin, encoded=encoded[begin:], ttl=ttl)
+        yield RowBatch(rows=rows, first=first, encoded=encoded[first:], ttl=ttl)
 
 
-def _encoded(rows: InboxRows, ttl: int, query_id: bytes) -> Sequence[bytes]:
-    """Encode each row: kind, prepared id, number of values, and each value after its length."""
-    number, length = struct.Struct(">ii").pack, struct.Struct(">i").pack
-    prefix = b"".join((_PREPARED, struct.pack(">H", len(query_id)), query_id, struct.pack(">H", _COLUMNS)))
+def _encode_rows(rows: InboxRows, ttl: int, query_id: bytes) -> Sequence[bytes]:
+    """Encode each row as kind, id of the prepared statement, number of values, and each value after its length."""
+    pack_length_and_int, pack_length = struct.Struct(">ii").pack, struct.Struct(">i").pack
+    prefix = b"".join((_PREPARED_KIND, struct.pack(">H", len(query_id)), query_id, struct.pack(">H", _VALUES_PER_ROW)))
     common = (
         struct.pack(">i", window_of(rows.opened_at)),
         str(rows.burst.subject).encode(),
@@ -108,19 +105,19 @@ def _encoded(rows: InboxRows, ttl: int, query_id: bytes) -> Sequence[bytes]:
         struct.pack(">q", rows.burst.seq),
         str(rows.tier).encode(),
     )
-    shared = b"".join(length(len(value)) + value for value in common)
-    suffix = number(4, ttl)
+    shared = b"".join(pack_length(len(value)) + value for value in common)
+    suffix = pack_length_and_int(4, ttl)
     return [
-        b"".join((prefix, number(4, member_range), shared, length(len(members)), members, suffix))
+        b"".join((prefix, pack_length_and_int(4, member_range), shared, pack_length(len(members)), members, suffix))
         for member_range, members in zip(rows.ranges, rows.members, strict=True)
     ]
 
 
-# Driver internals: only the code below depends on them. It sends a batch whose rows are already encoded.
+# The code below depends on internals of the driver. It sends a batch whose rows are already encoded.
 
-_HEADER = 9
+_FRAME_HEADER_BYTES = 9
 """Bytes of a frame before its body; the last four are the body's length."""
-_ROWS = _HEADER + 3
+_ROWS_OFFSET = _FRAME_HEADER_BYTES + 3
 """Offset of the rows, after the kind of the batch and the number of its rows."""
 
 
@@ -134,17 +131,17 @@ class PreencodedBatch(BatchStatement):  # type: ignore[misc]  # the driver ships
 
 
 class PreencodedBatchProtocol(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
-    """Protocol handler that encodes as the driver does, and inserts the rows of a premade batch."""
+    """Protocol handler that encodes as the driver does, and inserts the rows of a pre-encoded batch."""
 
     @classmethod
     def encode_message(cls, msg: Any, *args: Any, **options: Any) -> bytes:
         frame: bytes = super().encode_message(msg, *args, **options)
         rows = getattr(msg, "queries", None)
-        return _spliced(frame, rows.body) if isinstance(rows, RowBatch) else frame
+        return _splice_rows(frame, rows.body) if isinstance(rows, RowBatch) else frame
 
 
 def driver_batch(message: RowBatch, prepared: PreparedStatement) -> BatchStatement:
-    """Return the same rows as a regular driver batch. It uses only the driver's public API, at a fifth of the speed."""
+    """Return the rows as a regular driver batch. That uses only the driver's public API, at a fifth of the speed."""
     batch = BatchStatement(batch_type=BatchType.UNLOGGED)
     for values in message.values():
         batch.add(prepared, values)
@@ -153,12 +150,11 @@ def driver_batch(message: RowBatch, prepared: PreparedStatement) -> BatchStateme
 
 def encoding_matches_driver(handler: type[ProtocolHandler], message: RowBatch, prepared: PreparedStatement) -> bool:
     """Return whether our encoding of one row equals the driver's byte by byte."""
-    single = message.head()
+    first_row = message.first_row()
     try:
-        ours, own = PreencodedBatch(single), driver_batch(single, prepared)
-        return ours.routing_key == own.routing_key and _encode_batch(handler, ours) == _encode_batch(
-            ProtocolHandler, own
-        )
+        ours, regular = PreencodedBatch(first_row), driver_batch(first_row, prepared)
+        same_key = ours.routing_key == regular.routing_key
+        return same_key and _encode_batch(handler, ours) == _encode_batch(ProtocolHandler, regular)
     except Exception:  # any error means that the driver's internals have changed
         return False
 
@@ -171,9 +167,11 @@ def _encode_batch(handler: type[ProtocolHandler], batch: BatchStatement) -> obje
         ConsistencyLevel.SERIAL,
         1,
     )
-    return handler.encode_message(message, 1, PROTOCOL, compressor=None, allow_beta_protocol_version=False)
+    return handler.encode_message(message, 1, PROTOCOL_VERSION, compressor=None, allow_beta_protocol_version=False)
 
 
-def _spliced(frame: bytes, rows: bytes) -> bytes:
-    length = struct.pack(">i", len(frame) - _HEADER + len(rows))
-    return b"".join((frame[: _HEADER - 4], length, frame[_HEADER:_ROWS], rows, frame[_ROWS:]))
+def _splice_rows(frame: bytes, rows: bytes) -> bytes:
+    length = struct.pack(">i", len(frame) - _FRAME_HEADER_BYTES + len(rows))
+    return b"".join(
+        (frame[: _FRAME_HEADER_BYTES - 4], length, frame[_FRAME_HEADER_BYTES:_ROWS_OFFSET], rows, frame[_ROWS_OFFSET:])
+    )

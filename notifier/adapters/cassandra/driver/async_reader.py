@@ -11,37 +11,37 @@ from cassandra.cluster import Session
 from cassandra.query import PreparedStatement
 
 from notifier.adapters.cassandra.driver.batching import Row
-from notifier.adapters.cassandra.driver.errors import translated
+from notifier.adapters.cassandra.driver.errors import translate_errors
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.bounded_executor import InFlightLimit
 from notifier.mailbox import Mailbox, Mailboxes
 
 # Concurrent queries: the driver's thread collects the results and delivers all of them at once.
 
-Bound = tuple[PreparedStatement, Row]
+BoundQuery = tuple[PreparedStatement, Row]
 
 
 class ConcurrentQueries:
     """Results of concurrent queries. The first error ends all of them."""
 
-    def __init__(self, session: Session, queries: Sequence[Bound], mailbox: Mailbox) -> None:
+    def __init__(self, session: Session, queries: Sequence[BoundQuery], mailbox: Mailbox) -> None:
         self.arrived: asyncio.Future[list[list[Any]]] = mailbox.loop.create_future()
-        """Belongs to the event loop. The driver's thread uses all other attributes, too."""
+        """Used by the event loop only. The driver's thread also uses all other attributes."""
         self._session = session
-        self._questions = queries
+        self._queries = queries
         self._mailbox = mailbox
         self._rows: list[list[Any]] = [[] for _ in queries]
         self._in_flight: dict[int, Any] = {}
-        """Driver futures by query number, until they are answered. A reference cycle must not keep one any longer."""
+        """Driver futures by query number, until their results are here. Later a reference cycle would keep them."""
         self._error: BaseException | None = None
         self._stopped = False
-        # Two threads take numbers. `next` of a counter is atomic.
-        self._asked, self._answered = count(), count(1)
+        # Two threads count queries and results. `next` of a counter is atomic.
+        self._query_numbers, self._result_numbers = count(), count(1)
 
-    def start(self, at_once: int) -> None:
-        """Send the first `at_once` queries. Each result sends the next query."""
-        for _ in range(min(at_once, len(self._questions))):
-            self._next()
+    def start(self, max_in_flight: int) -> None:
+        """Send the first `max_in_flight` queries. Each result sends the next query."""
+        for _ in range(min(max_in_flight, len(self._queries))):
+            self._send_next()
 
     def stop(self) -> None:
         """Send no more queries and drop results that still arrive."""
@@ -49,20 +49,20 @@ class ConcurrentQueries:
         for number in list(self._in_flight):
             self._forget(number)
 
-    def _next(self) -> None:
-        if self._stopped or (number := next(self._asked)) >= len(self._questions):
+    def _send_next(self) -> None:
+        if self._stopped or (number := next(self._query_numbers)) >= len(self._queries):
             return
-        prepared, values = self._questions[number]
+        prepared, values = self._queries[number]
         try:
             future = self._session.execute_async(prepared, values)
-        except Exception as error:  # reported to the waiting coroutine, whichever thread sends the query
+        except Exception as error:  # for the waiting coroutine: this thread may be the driver's
             self._fail(error)
             return
         # Register the future first: if the result is already there, the callback runs at once, in this thread.
         self._in_flight[number] = future
-        future.add_callbacks(self._page, self._failed, (number,), errback_args=(number,))
+        future.add_callbacks(self._on_page, self._on_error, (number,), errback_args=(number,))
 
-    def _page(self, rows: Sequence[Any] | None, number: int) -> None:
+    def _on_page(self, rows: Sequence[Any] | None, number: int) -> None:
         if (future := self._in_flight.get(number)) is None:
             return
         if rows:
@@ -71,15 +71,15 @@ class ConcurrentQueries:
             try:
                 future.start_fetching_next_page()
             except Exception as error:
-                self._failed(error, number)
+                self._on_error(error, number)
             return
         self._forget(number)
-        if next(self._answered) == len(self._questions):
-            self._end()
+        if next(self._result_numbers) == len(self._queries):
+            self._finish()
         else:
-            self._next()
+            self._send_next()
 
-    def _failed(self, error: BaseException, number: int) -> None:
+    def _on_error(self, error: BaseException, number: int) -> None:
         self._forget(number)
         self._fail(error)
 
@@ -89,14 +89,14 @@ class ConcurrentQueries:
 
     def _fail(self, error: BaseException) -> None:
         self._error = error
-        self._end()
+        self._finish()
 
-    def _end(self) -> None:
+    def _finish(self) -> None:
         self._stopped = True
-        self._mailbox.put(self._hand_over)
+        self._mailbox.put(self._deliver_results)
         self._mailbox.wake()
 
-    def _hand_over(self) -> None:
+    def _deliver_results(self) -> None:
         if self.arrived.done():
             return
         if self._error is not None:
@@ -106,10 +106,10 @@ class ConcurrentQueries:
 
 
 DEADLINE = timedelta(seconds=2)
-"""A user who opened the inbox has looked away by then."""
+"""A user who opened the inbox waits no longer."""
 MAX_WAITING = 2_000
-"""Maximum queries in flight. A query behind so many would miss the deadline anyway."""
-AT_ONCE = 50
+"""Maximum queries in flight of all calls. A query behind so many would miss the deadline anyway."""
+MAX_IN_FLIGHT_PER_CALL = 50
 """Maximum queries in flight per call. Thousands would starve all other calls."""
 
 
@@ -131,12 +131,12 @@ class CassandraReader:
         return await self.query_all([(statement, tuple(parameters)) for parameters in values])
 
     async def query_all(self, queries: Sequence[tuple[str, Row]]) -> list[list[Any]]:
-        """Run queries concurrently, AT_ONCE at a time. Return the results in their order.
+        """Run queries concurrently. At most MAX_IN_FLIGHT_PER_CALL are in flight. Return the results in their order.
 
-        One deadline covers all of them. Queries that are not sent by then are never sent. Raises StoreUnavailable.
+        One deadline covers all queries. A query that is not sent by then is never sent. Raises StoreUnavailable.
         """
-        places = min(len(queries), AT_ONCE)
-        return await self._limit.run(places, self._run, queries)
+        slots = min(len(queries), MAX_IN_FLIGHT_PER_CALL)
+        return await self._limit.run(slots, self._run, queries)
 
     @asynccontextmanager
     async def deadline(self) -> AsyncIterator[None]:
@@ -151,17 +151,17 @@ class CassandraReader:
         bound = [await self._bind(*query) for query in queries]
         if not bound:
             return []
-        # `session` blocks while it connects for the first time. Once a statement is prepared, the connection exists.
-        answers = ConcurrentQueries(self._cluster.session(), bound, self._mailboxes.current())
-        with translated("A read failed"):
+        # `session` blocks only while it connects. A statement is prepared by now, so the connection exists.
+        concurrent = ConcurrentQueries(self._cluster.session(), bound, self._mailboxes.current())
+        with translate_errors("A read failed"):
             try:
-                answers.start(AT_ONCE)
-                return await answers.arrived
+                concurrent.start(MAX_IN_FLIGHT_PER_CALL)
+                return await concurrent.arrived
             finally:
-                answers.stop()
-                del answers  # breaks a cycle: the error holds this frame, and the answers hold the error
+                concurrent.stop()
+                del concurrent  # breaks a cycle: the error refers to this frame, and the queries refer to the error
 
-    async def _bind(self, statement: str, values: Row) -> Bound:
+    async def _bind(self, statement: str, values: Row) -> BoundQuery:
         """Return the prepared statement and its values. Preparing and connecting block, so both run in a thread."""
-        known = self._cluster.cached_statement(statement)
-        return known or await asyncio.to_thread(self._cluster.prepare, statement), values
+        prepared = self._cluster.cached_statement(statement)
+        return prepared or await asyncio.to_thread(self._cluster.prepare, statement), values

@@ -13,7 +13,7 @@ from cassandra.connection import ConnectionBusy, ConnectionException
 
 from notifier.domain.errors import BadSetting, Environment, NotifierError, StoreUnavailable
 
-_PASSING = (
+_TRANSIENT_ERRORS = (
     vendor.RequestExecutionException,
     vendor.OperationTimedOut,
     vendor.UnresolvableContactPoints,
@@ -27,20 +27,20 @@ _PASSING = (
 
 
 @contextmanager
-def translated(action: str) -> Iterator[None]:
+def translate_errors(action: str) -> Iterator[None]:
     """Raise StoreUnavailable for transient driver errors. Programming errors (a wrong statement) pass unchanged."""
     try:
         yield
-    except _PASSING as error:
+    except _TRANSIENT_ERRORS as error:
         raise StoreUnavailable(f"{action}: {type(error).__name__}.") from error
 
 
 # Authentication and TLS: which connection errors are transient, and which need a changed setting.
 
 CREDENTIALS_REJECTED = ("Provided username", "Remote end requires authentication")
-"""Error texts of a node that rejects the user, and of the driver without credentials.
+"""Error texts of a node that rejects the user, and of the driver if it has no credentials.
 
-A node that cannot read its user table at the moment sends another text, which is transient.
+A node that cannot read its user table at the moment sends another text. That error is transient.
 """
 CERTIFICATE_REJECTED = "CERTIFICATE_VERIFY_FAILED"
 
@@ -61,7 +61,7 @@ def security(*, user: str, password: str, ca: str) -> Mapping[str, Any]:
     return options
 
 
-def connection_error(error: NoHostAvailable) -> NotifierError:
+def classify_connection_error(error: NoHostAvailable) -> NotifierError:
     """Return Environment for a wrong password or a certificate of another authority, else StoreUnavailable."""
     causes = error.errors if isinstance(error.errors, dict) else {}
     for node, cause in causes.items():

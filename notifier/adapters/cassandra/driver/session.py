@@ -24,48 +24,48 @@ from cassandra.policies import (
 )
 from cassandra.query import BatchStatement, PreparedStatement, Statement, named_tuple_factory
 
-from notifier.adapters.cassandra.driver.errors import connection_error, translated
+from notifier.adapters.cassandra.driver.errors import classify_connection_error, translate_errors
 from notifier.domain.errors import BadSetting, Environment, StoreUnavailable
 
-# Retry policy: retry reads on the next host. Never retry a write, because its result may only have been lost.
+# Retry policy: retry reads on the next host. Never retry a write: it may have taken effect, and only its response is
+# lost.
 
-NODES = 2
-"""Maximum retries, each on another node."""
-
+MAX_READ_RETRIES = 2
+"""Maximum retries of a read, each on another node."""
 
 _READ = re.compile(r"(\s|--[^\n]*\n)*SELECT\s", re.IGNORECASE)
 
 
-class NextNode(FallthroughRetryPolicy):  # type: ignore[misc]  # the driver ships no types
+class NextHostRetryPolicy(FallthroughRetryPolicy):  # type: ignore[misc]  # the driver ships no types
     """Retry a failed read on the next host, one host at a time.
 
-    Speculative execution is unsafe: the driver accepts the answers of both hosts, and may take a late page of one
-    for the next page of the other. A node with a broken connection, or with too few live replicas in its view, does
-    not rule out that another node can answer.
+    Speculative execution is unsafe: the driver accepts the responses of both hosts, and may take a late page of one
+    host for the next page of the other. A retry makes sense: if one node has a broken connection, or sees too few live
+    replicas, another node may still answer.
     """
 
     def on_request_error(self, query: Any, consistency: Any, error: Any, retry_num: int) -> tuple[int, Any]:
-        return _next(query, retry_num)
+        return _retry_decision(query, retry_num)
 
     def on_unavailable(
         self, query: Any, consistency: Any, required_replicas: int, alive_replicas: int, retry_num: int
     ) -> tuple[int, Any]:
-        return _next(query, retry_num)
+        return _retry_decision(query, retry_num)
 
 
 def is_read(statement: str) -> bool:
     return _READ.match(statement) is not None
 
 
-def _next(query: Any, retry_num: int) -> tuple[int, Any]:
-    retry = getattr(query, "is_idempotent", False) and retry_num < NODES
+def _retry_decision(query: Any, retry_num: int) -> tuple[int, Any]:
+    retry = getattr(query, "is_idempotent", False) and retry_num < MAX_READ_RETRIES
     return (RetryPolicy.RETRY_NEXT_HOST if retry else RetryPolicy.RETHROW), None
 
 
-# Request deadlines that release the request once it is answered.
+# Request deadlines that release the request once its response has arrived.
 #
-# The driver's timer holds the request until the deadline, and the request holds its response: seconds of bitmaps in a
-# reference cycle that only the garbage collector breaks.
+# The driver's timer refers to the request until the deadline, and the request to its response. Bitmaps of several
+# seconds would stay in a reference cycle that only the garbage collector breaks.
 
 
 class DriverDeadline:
@@ -73,14 +73,14 @@ class DriverDeadline:
 
     def __init__(self, on_passed: Callable[[], object]) -> None:
         self.timer: Any = None
-        self._passed: Callable[[], object] | None = on_passed
+        self._on_passed: Callable[[], object] | None = on_passed
 
     def __call__(self) -> None:
-        if (passed := self._passed) is not None:
-            passed()
+        if (on_passed := self._on_passed) is not None:
+            on_passed()
 
     def cancel(self) -> None:
-        timer, self.timer, self._passed = self.timer, None, None
+        timer, self.timer, self._on_passed = self.timer, None, None
         if timer is not None:
             timer.cancel()
 
@@ -98,17 +98,17 @@ class CassandraConnection(Driver.connection_class):  # type: ignore[misc]  # the
 
 def named_rows(columns: Sequence[str], raw_rows: Sequence[Sequence[object]]) -> list[Any]:
     """Return named tuples. This is the row factory of the session's profiles."""
-    return list(map(_named(tuple(columns))._make, raw_rows))
+    return list(map(_row_class(tuple(columns))._make, raw_rows))
 
 
 @lru_cache(maxsize=512)
-def _named(columns: tuple[str, ...]) -> Any:
+def _row_class(columns: tuple[str, ...]) -> Any:
     """Return the driver's row class, which renames columns that are no Python identifiers. Cached."""
     [row] = named_tuple_factory(columns, [columns])
     return type(row)
 
 
-PROTOCOL = vendor.ProtocolVersion.V4
+PROTOCOL_VERSION = vendor.ProtocolVersion.V4
 """Fixed, because the driver would negotiate it through refused connections.
 
 Version 5 adds checksums to those of TCP and TLS, and costs the node 10% more per row.
@@ -117,18 +117,18 @@ PLAIN = EXEC_PROFILE_DEFAULT
 """Profile for reads and writes at LOCAL_QUORUM."""
 SERIAL = "serial"
 """Profile for reads that see decided conditional writes, and complete interrupted ones."""
-ANSWERS_WITHIN = timedelta(seconds=5)
-SCHEMA_WITHIN = timedelta(seconds=30)
+RESPONSE_TIMEOUT = timedelta(seconds=5)
+SCHEMA_CHANGE_TIMEOUT = timedelta(seconds=30)
 """A schema change waits until all nodes have it."""
-RECONNECT_AFTER = 1.0
+RECONNECT_INTERVAL = 1.0
 """Seconds between reconnection attempts. The driver's own backoff grows to ten minutes, so that a node that was down
 for long would stay unused for as long."""
-HEARTBEAT_EVERY, HEARTBEAT_TIMEOUT = 2.0, 3.0
+HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT = 2.0, 3.0
 """Heartbeat interval and timeout in seconds. A hung node is dropped after five seconds; by default after a minute."""
-AT_ONCE = 128
+MAX_IN_FLIGHT_PER_CALL = 128
 """Maximum queries in flight per call. More would only queue at the node."""
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
-_ONE_COPY = {"class": "SimpleStrategy", "replication_factor": "1"}
+_KEYSPACE_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
+_SINGLE_REPLICA = {"class": "SimpleStrategy", "replication_factor": "1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,25 +140,29 @@ class CassandraAccess:
     keyspace: str = "notifier"
     datacenter: str = "datacenter1"
     """Only nodes of this datacenter are queried, and a quorum of them is enough."""
-    replication: Mapping[str, str] = field(default_factory=lambda: _ONE_COPY)
+    replication: Mapping[str, str] = field(default_factory=lambda: _SINGLE_REPLICA)
     """Replication of a new keyspace. An existing keyspace keeps the replication that its operators set."""
-    answers_within: timedelta = ANSWERS_WITHIN
+    response_timeout: timedelta = RESPONSE_TIMEOUT
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Options for the driver's cluster (`auth_provider`, `ssl_context`). Empty: plain text without credentials."""
 
     def __post_init__(self) -> None:
         """Check the name of the keyspace, which becomes part of statements and cannot be bound. Raises BadSetting."""
-        if not _NAME.fullmatch(self.keyspace):
+        if not _KEYSPACE_NAME.fullmatch(self.keyspace):
             raise BadSetting(f"Invalid keyspace name: {self.keyspace!r}. Use lower-case letters, digits and _.")
 
 
 class Cluster:
-    """Access to Cassandra. It connects on first use, after the fork: the threads of a session don't survive a fork."""
+    """Access to Cassandra.
+
+    It connects on first use, which must come after any fork: the threads of a session don't survive a fork.
+    """
 
     def __init__(self, access: CassandraAccess, require: Callable[["Cluster"], None] = lambda _: None) -> None:
         """Create the cluster without connecting.
 
-        `require` raises Environment if the keyspace does not fit the code. It is called when a statement is rejected.
+        `require` raises Environment if the keyspace does not fit the code. `prepare` calls it when a node rejects a
+        statement.
         """
         self.access = access
         self._require = require
@@ -181,12 +185,12 @@ class Cluster:
 
     def create(self) -> None:
         """Create the keyspace unless it exists."""
-        copies = ", ".join(f"{_quoted(key)}: {_quoted(value)}" for key, value in self.access.replication.items())
+        replication = ", ".join(f"{_quoted(key)}: {_quoted(value)}" for key, value in self.access.replication.items())
         session = _connect(self.access, None)
         try:
             _change_schema(
                 session,
-                f"CREATE KEYSPACE IF NOT EXISTS {self.access.keyspace} WITH replication = {{{copies}}}",
+                f"CREATE KEYSPACE IF NOT EXISTS {self.access.keyspace} WITH replication = {{{replication}}}",
             )
         finally:
             session.cluster.shutdown()
@@ -200,13 +204,13 @@ class Cluster:
     ) -> list[Any]:
         """Run an unprepared statement, for rare use. Raises StoreUnavailable: the statement may have taken effect."""
         session = self.session()
-        with translated("A statement failed"):
+        with translate_errors("A statement failed"):
             return list(session.execute(statement, tuple(values) or None, execution_profile=profile))
 
     def execute_on(self, host: Any, statement: str) -> list[Any]:
         """Run an unprepared statement on this node only. Raises as `execute` does."""
         session = self.session()
-        with translated("A statement failed"):
+        with translate_errors("A statement failed"):
             return list(session.execute(statement, host=host))
 
     def cached_statement(self, statement: str) -> PreparedStatement | None:
@@ -216,12 +220,12 @@ class Cluster:
     def prepare(self, statement: str) -> PreparedStatement:
         """Prepare the statement once per process. The driver prepares it again on nodes that have forgotten it.
 
-        Raises StoreUnavailable, and whatever `require` raises.
+        Raises StoreUnavailable, and what `require` raises.
         """
         session = self.session()
         if (prepared := self._prepared.get(statement)) is None:
             try:
-                with translated("Preparing a statement failed"):
+                with translate_errors("Preparing a statement failed"):
                     prepared = self._prepared[statement] = session.prepare(statement)
             except vendor.InvalidRequest:
                 self._require(self)  # raises if the schema is outdated: the statement is then correct
@@ -233,7 +237,7 @@ class Cluster:
         self, statement: str, values: Sequence[object] = (), *, profile: object = EXEC_PROFILE_DEFAULT
     ) -> list[Any]:
         """Return all rows of all pages. Raises StoreUnavailable: a write may have taken effect or not."""
-        with translated("A statement failed"):
+        with translate_errors("A statement failed"):
             return list(self.session().execute(self.prepare(statement), tuple(values), execution_profile=profile))
 
     def query_lazily(self, statement: str, values: Sequence[object] = (), *, page: int) -> Iterator[Any]:
@@ -241,7 +245,7 @@ class Cluster:
 
         Raises StoreUnavailable, also between two rows.
         """
-        with translated("A statement failed"):
+        with translate_errors("A statement failed"):
             bound = self.prepare(statement).bind(tuple(values))
             bound.fetch_size = page
             yield from self.session().execute(bound)
@@ -251,7 +255,7 @@ class Cluster:
     ) -> list[list[Any]]:
         """Run one statement for each of the values concurrently.
 
-        Return the results in their order. Raises as `ask` does.
+        Return the results in their order. Raises as `query` does.
         """
         return self.query_all(((statement, values) for values in parameters), profile=profile)
 
@@ -260,15 +264,15 @@ class Cluster:
         queries: Iterable[tuple[str, Sequence[object]]],
         *,
         profile: object = EXEC_PROFILE_DEFAULT,
-        at_once: int = AT_ONCE,
+        max_in_flight: int = MAX_IN_FLIGHT_PER_CALL,
     ) -> list[list[Any]]:
-        """Run different statements concurrently. Return the results in their order. Raises as `ask` does."""
+        """Run different statements concurrently. Return the results in their order. Raises as `query` does."""
         session = self.session()
         in_flight: deque[Any] = deque()
         results: list[list[Any]] = []
-        with translated("A statement failed"):
+        with translate_errors("A statement failed"):
             for statement, values in queries:
-                if len(in_flight) == at_once:
+                if len(in_flight) == max_in_flight:
                     results.append(list(in_flight.popleft().result()))
                 prepared = self.prepare(statement)
                 in_flight.append(session.execute_async(prepared, tuple(values), execution_profile=profile))
@@ -277,12 +281,15 @@ class Cluster:
     def compare_and_set(self, statement: str, values: Sequence[object]) -> bool:
         """Return whether a conditional write was applied.
 
-        Raises StoreUnavailable: the write may have been applied, may still be, or never. A read at SERIAL finds out.
+        Raises StoreUnavailable if the response is lost: the write was applied, is applied later, or never. A read at
+        SERIAL tells which.
         """
         return bool(self.query(statement, values)[0].applied)
 
     def compare_and_set_each(self, statements: Iterable[tuple[str, Sequence[object]]]) -> list[bool | None]:
-        """Run conditional writes concurrently. Return for each whether it was applied, or None if the answer was lost.
+        """Run conditional writes concurrently.
+
+        Return for each whether it was applied, or None if the response was lost.
 
         Raises StoreUnavailable if none could be sent.
         """
@@ -291,17 +298,16 @@ class Cluster:
     def compare_and_set_batches(
         self, statement: str, groups: Iterable[Sequence[Sequence[object]]]
     ) -> list[bool | None]:
-        """Run groups of conditional writes concurrently.
+        """Run groups of conditional writes concurrently. Each group is applied as a whole or not at all.
 
-        A group has one partition and is applied as a whole or not at all.
-
-        A group needs one round of Paxos. Single writes to one partition would contend: 120 rows take 50 ms instead of
-        500 ms (measured). Results and errors are those of `compare_and_set_each`.
+        The writes of a group share a partition, and so need only one round of Paxos. Single writes would contend for
+        the partition: 120 rows take 50 ms instead of 500 ms (measured). Results and errors are those of
+        `compare_and_set_each`.
         """
         return self.compare_and_set_groups([(statement, values) for values in group] for group in groups)
 
     def compare_and_set_groups(self, groups: Iterable[Sequence[tuple[str, Sequence[object]]]]) -> list[bool | None]:
-        """Do what `decide_together` does with groups of different statements."""
+        """Do what `compare_and_set_batches` does, with groups of different statements."""
         return self._compare_and_set(self._batch(group) for group in groups)
 
     def _batch(self, group: Sequence[tuple[str, Sequence[object]]]) -> Statement:
@@ -312,12 +318,12 @@ class Cluster:
 
     def _compare_and_set(self, statements: Iterable[Statement]) -> list[bool | None]:
         in_flight: deque[Any] = deque()
-        decided: list[bool | None] = []
+        applied: list[bool | None] = []
         for bound in statements:
-            if len(in_flight) == AT_ONCE:
-                decided.append(_applied(in_flight.popleft()))
+            if len(in_flight) == MAX_IN_FLIGHT_PER_CALL:
+                applied.append(_was_applied(in_flight.popleft()))
             in_flight.append(self.session().execute_async(bound))
-        return decided + [_applied(future) for future in in_flight]
+        return applied + [_was_applied(future) for future in in_flight]
 
     def close(self) -> None:
         with self._lock:
@@ -327,9 +333,9 @@ class Cluster:
             session.cluster.shutdown()
 
 
-def _applied(future: Any) -> bool | None:
+def _was_applied(future: Any) -> bool | None:
     try:
-        with translated("A statement failed"):
+        with translate_errors("A statement failed"):
             return bool(future.result().one().applied)
     except StoreUnavailable:
         return None
@@ -340,21 +346,21 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
         connection_class=CassandraConnection,
         contact_points=list(access.hosts),
         port=access.port,
-        protocol_version=PROTOCOL,
+        protocol_version=PROTOCOL_VERSION,
         execution_profiles={
             EXEC_PROFILE_DEFAULT: _profile(access, vendor.ConsistencyLevel.LOCAL_QUORUM),
             SERIAL: _profile(access, vendor.ConsistencyLevel.SERIAL),
         },
-        reconnection_policy=ConstantReconnectionPolicy(RECONNECT_AFTER, max_attempts=None),
-        idle_heartbeat_interval=HEARTBEAT_EVERY,
+        reconnection_policy=ConstantReconnectionPolicy(RECONNECT_INTERVAL, max_attempts=None),
+        idle_heartbeat_interval=HEARTBEAT_INTERVAL,
         idle_heartbeat_timeout=HEARTBEAT_TIMEOUT,
         compression=False,  # even if a library is installed: rows are spliced into the plain bytes of a message
-        connect_timeout=access.answers_within.total_seconds(),
-        control_connection_timeout=access.answers_within.total_seconds(),
+        connect_timeout=access.response_timeout.total_seconds(),
+        control_connection_timeout=access.response_timeout.total_seconds(),
         **access.security,
     )
     try:
-        with translated("Can't connect to Cassandra"):
+        with translate_errors("Can't connect to Cassandra"):
             session = driver.connect()
             if keyspace is not None:
                 session.set_keyspace(keyspace)
@@ -363,12 +369,12 @@ def _connect(access: CassandraAccess, keyspace: str | None) -> Session:
         with suppress(Exception):
             driver.shutdown()
         cause = error.__cause__
-        raise (connection_error(cause) if isinstance(cause, NoHostAvailable) else error) from cause
+        raise (classify_connection_error(cause) if isinstance(cause, NoHostAvailable) else error) from cause
     except vendor.InvalidRequest as error:
         driver.shutdown()
         raise Environment(f"Cassandra has no keyspace {keyspace}; run `notifier migrate` to create it.") from error
     except BaseException:
-        # Otherwise the driver's threads would keep trying to reconnect.
+        # Without a shutdown the driver's threads would keep trying to reconnect.
         with suppress(Exception):
             driver.shutdown()
         raise
@@ -381,18 +387,18 @@ def _profile(access: CassandraAccess, consistency: int) -> ExecutionProfile:
     """
     return ExecutionProfile(
         load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(local_dc=access.datacenter)),
-        retry_policy=NextNode(),
+        retry_policy=NextHostRetryPolicy(),
         consistency_level=consistency,
         serial_consistency_level=vendor.ConsistencyLevel.SERIAL,
-        request_timeout=access.answers_within.total_seconds(),
+        request_timeout=access.response_timeout.total_seconds(),
         row_factory=named_rows,
         speculative_execution_policy=NoSpeculativeExecutionPolicy(),
     )
 
 
 def _change_schema(session: Session, statement: str) -> None:
-    with translated("Changing the schema failed"):
-        future = session.execute_async(statement, timeout=SCHEMA_WITHIN.total_seconds())
+    with translate_errors("Changing the schema failed"):
+        future = session.execute_async(statement, timeout=SCHEMA_CHANGE_TIMEOUT.total_seconds())
         future.result()
     if not future.is_schema_agreed:
         raise StoreUnavailable("Not all nodes have agreed on the schema change.")

@@ -1,9 +1,10 @@
-"""Loads the longer statements, each from its own file under queries/."""
+"""Loads long statements; each has its own file under queries/."""
 
 from pathlib import Path
 
 _QUERIES = Path(__file__).parents[1] / "queries"
 
 
-def statement(name: str) -> str:
+def load_statement(name: str) -> str:
+    """Return the text of `queries/<name>.cql`."""
     return (_QUERIES / f"{name}.cql").read_text()

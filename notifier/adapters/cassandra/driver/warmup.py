@@ -1,6 +1,6 @@
 """Prepares all statements that bind values when a role starts.
 
-Without it the first read of an inbox took 3 s on three cold nodes.
+Without this warm-up the first read of an inbox took 3 s on three cold nodes.
 """
 
 import pkgutil
@@ -16,28 +16,25 @@ from cassandra import InvalidRequest
 import notifier.adapters.cassandra as package
 from notifier.adapters.cassandra.driver.session import Cluster
 
-_BINDS = re.compile(r"\s*(--[^\n]*\n\s*)*(SELECT|INSERT|UPDATE|DELETE)\b[^%]*\?[^%]*")
+_BINDS_VALUES = re.compile(r"\s*(--[^\n]*\n\s*)*(SELECT|INSERT|UPDATE|DELETE)\b[^%]*\?[^%]*")
 """Statements with a % are executed unprepared, by migrations and health checks."""
 
-WITHIN = 5.0
-"""Seconds. One node takes a tenth of it. A role must start even if the store is slow."""
+TIMEOUT_SECONDS = 5.0
+"""Seconds. One node takes a tenth of this time. A role must start even if the store is slow."""
 
 
 def statements() -> Sequence[str]:
-    """Return all statements that bind values.
-
-    Each is a constant of a module in this package, so that none is missed.
-    """
+    """Return all statements that bind values: they are constants of the modules in this package."""
     constants = (text for module in _modules() for value in vars(module).values() for text in _strings(value))
-    return list(dict.fromkeys(text for text in constants if _BINDS.fullmatch(text)))
+    return list(dict.fromkeys(text for text in constants if _BINDS_VALUES.fullmatch(text)))
 
 
-def prepare(cluster: Cluster, within: float = WITHIN) -> None:
-    """Prepare the statements until the time is up. Remaining statements are prepared on first use.
+def prepare(cluster: Cluster, timeout: float = TIMEOUT_SECONDS) -> None:
+    """Prepare the statements until the timeout. The remaining statements are prepared on first use.
 
-    The same holds for statements that a lagging node rejects. Raises StoreUnavailable, and Environment.
+    So are statements that a node rejects because its schema lags. Raises StoreUnavailable, and Environment.
     """
-    deadline = monotonic() + within
+    deadline = monotonic() + timeout
     for statement in statements():
         if monotonic() >= deadline:
             return

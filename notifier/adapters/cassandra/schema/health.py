@@ -7,15 +7,15 @@ from datetime import timedelta
 from typing import Any
 
 from notifier.adapters.cassandra.driver.session import CassandraAccess, Cluster
-from notifier.adapters.cassandra.schema.migrate import READ, MigrationEntry, entry_of
+from notifier.adapters.cassandra.schema.migrate import SELECT_ENTRIES, MigrationEntry, entry_of
 from notifier.domain.errors import StoreUnavailable
 
-ANSWERS_WITHIN = timedelta(seconds=1.5)
-"""Timeout per node. The caller waits for all nodes, and one may hang."""
-_LOCAL = "SELECT release_version, toUnixTimestamp(now()) AS ms FROM system.local"
-_SETTINGS = "SELECT name, value FROM system_views.settings"
-_REPLICATION = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
-_TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
+QUERY_TIMEOUT = timedelta(seconds=1.5)
+"""Timeout of each query. All nodes are queried one after another, and one may hang."""
+_SELECT_VERSION_AND_TIME = "SELECT release_version, toUnixTimestamp(now()) AS ms FROM system.local"
+_SELECT_SETTINGS = "SELECT name, value FROM system_views.settings"
+_SELECT_REPLICATION = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
+_SELECT_TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +23,9 @@ class NodeStatus:
     address: str
     datacenter: str
     version: str = ""
-    """Empty if the node doesn't answer."""
+    """Empty if the node doesn't respond."""
     clock_lead: float = 0.0
-    """Lead of its clock over ours in seconds, less what the latency of the answer may account for."""
+    """Seconds by which its clock is at least ahead of ours. The latency of the response is allowed for."""
     settings: Mapping[str, str]
 
     @property
@@ -44,51 +44,54 @@ class CassandraStatus:
 
 def cassandra_status(access: CassandraAccess) -> CassandraStatus:
     """Query all nodes. Raises StoreUnavailable, and Environment if the nodes reject our credentials."""
-    cluster = Cluster(replace(access, keyspace="system", answers_within=ANSWERS_WITHIN))
+    cluster = Cluster(replace(access, keyspace="system", response_timeout=QUERY_TIMEOUT))
     try:
         hosts = cluster.session().cluster.metadata.all_hosts()
-        rows = cluster.execute(_REPLICATION, (access.keyspace,))
+        rows = cluster.execute(_SELECT_REPLICATION, (access.keyspace,))
         return CassandraStatus(
-            nodes=[_node(cluster, host) for host in hosts],
+            nodes=[_node_status(cluster, host) for host in hosts],
             replication=dict(rows[0].replication) if rows else None,
-            migrations=_entries(cluster, access.keyspace),
+            migrations=_migration_entries(cluster, access.keyspace),
         )
     finally:
         cluster.close()
 
 
-def _entries(cluster: Cluster, keyspace: str) -> Sequence[MigrationEntry] | None:
-    """Read the register at a quorum. A decision in progress may be missing, and nothing waits for it."""
+def _migration_entries(cluster: Cluster, keyspace: str) -> Sequence[MigrationEntry] | None:
+    """Read the register at a quorum. An entry that a runner is writing now may be missing; nothing depends on it."""
     try:
-        tables = {table for (table,) in cluster.execute(_TABLES, (keyspace,))}
+        tables = {table for (table,) in cluster.execute(_SELECT_TABLES, (keyspace,))}
         if "migrations" not in tables:
             return []
-        rows = cluster.execute(READ.replace("FROM ", f"FROM {keyspace}."))
+        rows = cluster.execute(SELECT_ENTRIES.replace("FROM ", f"FROM {keyspace}."))
         return [entry_of(row) for row in rows if row.phase is not None]
     except StoreUnavailable:
         return None
 
 
-def _node(cluster: Cluster, host: Any) -> NodeStatus:
-    known: dict[str, Any] = {"address": str(host.address), "datacenter": str(host.datacenter)}
+def _node_status(cluster: Cluster, host: Any) -> NodeStatus:
+    identity: dict[str, Any] = {"address": str(host.address), "datacenter": str(host.datacenter)}
     try:
-        version, lead = min(_clock_readings(cluster, host), key=lambda probe: abs(probe[1]))
-        rows = cluster.execute_on(host, _SETTINGS)
+        version, lead = min(_clock_readings(cluster, host), key=lambda reading: abs(reading[1]))
+        rows = cluster.execute_on(host, _SELECT_SETTINGS)
     except StoreUnavailable:
-        return NodeStatus(**known, settings={})
+        return NodeStatus(**identity, settings={})
     return NodeStatus(
-        **known, version=version, clock_lead=lead, settings={row.name: row.value for row in rows if row.value}
+        **identity, version=version, clock_lead=lead, settings={row.name: row.value for row in rows if row.value}
     )
 
 
 def _clock_readings(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:
-    """Query the node twice: the first answer may have waited for a connection."""
+    """Query the node twice: the first response may have waited for a connection."""
     for _ in range(2):
         before = time.time()
-        [row] = cluster.execute_on(host, _LOCAL)
+        [row] = cluster.execute_on(host, _SELECT_VERSION_AND_TIME)
         yield row.release_version, clock_lead_of(row.ms / 1_000, before, time.time())
 
 
 def clock_lead_of(theirs: float, before: float, after: float) -> float:
-    """Return by how much their clock is at least ahead of ours. They read it between our two readings."""
+    """Return the seconds by which another clock is at least ahead of ours.
+
+    The other clock was read between our readings `before` and `after`.
+    """
     return theirs - min(max(theirs, before), after)

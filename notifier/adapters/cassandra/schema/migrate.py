@@ -15,22 +15,23 @@ from uuid import UUID, uuid4, uuid5
 from cassandra import InvalidRequest
 from cassandra.cluster import EXEC_PROFILE_DEFAULT
 
-from notifier.adapters.cassandra.driver.session import SCHEMA_WITHIN, SERIAL, Cluster
+from notifier.adapters.cassandra.driver.session import SCHEMA_CHANGE_TIMEOUT, SERIAL, Cluster
 from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, SchemaOlder, StoreUnavailable
 
-# Migration register: started and applied files, and the lock. It is one partition, so that one Paxos instance decides.
+# Migration register: started and applied files, and the lock. All are in one partition, so that conditional writes of
+# an entry can depend on the lock.
 
-POLL_EVERY = 0.2
-"""Seconds between two attempts while another runner holds the lock."""
-RETRY_FOR = 10.0
-"""Seconds. Runners that contend in one Paxos instance time each other out, including reads at SERIAL."""
-_IDS = UUID("0d2f1b8e-6c56-4b0e-8a57-2f3f5c1f7a11")
+POLL_INTERVAL = 0.2
+"""Seconds between two attempts while another runner holds the lock, or the store is unavailable."""
+RETRY_TIMEOUT = 10.0
+"""Seconds. Runners that contend for the partition make each other's queries time out, including reads at SERIAL."""
+_TABLE_ID_NAMESPACE = UUID("0d2f1b8e-6c56-4b0e-8a57-2f3f5c1f7a11")
 
-# The table id is derived from the keyspace. Otherwise two runners on different nodes would create two tables with one
-# name, and the losing table would disappear with its rows. The holder expires by TTL, on the server's clock.
-_MAKE = """
+# The table id is derived from the keyspace. With random ids two runners on different nodes would create two tables with
+# one name; one of these tables would disappear with its rows. The holder expires by its TTL, on the server's clock.
+_CREATE_REGISTER = """
 CREATE TABLE IF NOT EXISTS migrations (
-    list_name        text,
+    list_name  text,
     holder     text static,
     phase      text,
     number     int,
@@ -44,21 +45,21 @@ CREATE TABLE IF NOT EXISTS migrations (
   AND default_time_to_live = 0
   AND gc_grace_seconds = 86400
 """
-READ = "SELECT phase, number, name, checksum, applied_at FROM migrations WHERE list_name = 'schema'"
-_HOLDER = "SELECT holder FROM migrations WHERE list_name = 'schema' LIMIT 1"
-_TAKE = "UPDATE migrations USING TTL %s SET holder = %s WHERE list_name = 'schema' IF holder = null"
-_KEEP = "UPDATE migrations USING TTL %s SET holder = %s WHERE list_name = 'schema' IF holder = %s"
-_FREE = "UPDATE migrations SET holder = null WHERE list_name = 'schema' IF holder = %s"
-# Applied only while the writer holds the lock: a runner that stalled beyond its term must not write.
-_BEGIN = f"""
+SELECT_ENTRIES = "SELECT phase, number, name, checksum, applied_at FROM migrations WHERE list_name = 'schema'"
+_SELECT_HOLDER = "SELECT holder FROM migrations WHERE list_name = 'schema' LIMIT 1"
+_TAKE_LOCK = "UPDATE migrations USING TTL %s SET holder = %s WHERE list_name = 'schema' IF holder = null"
+_RENEW_LOCK = "UPDATE migrations USING TTL %s SET holder = %s WHERE list_name = 'schema' IF holder = %s"
+_RELEASE_LOCK = "UPDATE migrations SET holder = null WHERE list_name = 'schema' IF holder = %s"
+# Both batches are applied only while the writer holds the lock: a runner that stalled beyond its term must not write.
+_INSERT_ENTRY = f"""
 BEGIN BATCH
-    {_KEEP};
+    {_RENEW_LOCK};
     INSERT INTO migrations (list_name, phase, number, name, checksum, begun_at) VALUES ('schema', %s, %s, %s, %s, %s);
 APPLY BATCH
 """
-_APPLIED = f"""
+_UPDATE_APPLIED_AT = f"""
 BEGIN BATCH
-    {_KEEP};
+    {_RENEW_LOCK};
     UPDATE migrations SET applied_at = %s WHERE list_name = 'schema' AND phase = %s AND number = %s;
 APPLY BATCH
 """
@@ -93,21 +94,20 @@ class MigrationLock:
     term: timedelta
 
     def renew(self) -> None:
-        """Renew the lock for another term. Raises StoreUnavailable if another runner holds it by now."""
-        self._write(_KEEP)
+        """Renew the lock for another term. Raises StoreUnavailable if this runner has lost it."""
+        self._write(_RENEW_LOCK)
 
     def begin(self, phase: str, number: int, name: str, checksum: str) -> None:
-        """Record the start. Call before the first statement, so that an edit of a half-applied file is detected."""
-        self._write(_BEGIN, phase, number, name, checksum, time.time_ns() // 1_000_000)
+        """Record the start. Call before the first statement: a later edit of a half-applied file is then detected."""
+        self._write(_INSERT_ENTRY, phase, number, name, checksum, time.time_ns() // 1_000_000)
 
     def finish(self, phase: str, number: int) -> None:
         """Record the end. Call after the last statement."""
-        self._write(_APPLIED, time.time_ns() // 1_000_000, phase, number)
+        self._write(_UPDATE_APPLIED_AT, time.time_ns() // 1_000_000, phase, number)
 
     def _write(self, statement: str, *values: object) -> None:
-        if not _was_applied(
-            _with_retries(self.cluster, statement, (_seconds(self.term), self.holder, self.holder, *values))
-        ):
+        rows = _with_retries(self.cluster, statement, (_seconds(self.term), self.holder, self.holder, *values))
+        if not _was_applied(rows):
             raise StoreUnavailable(f"{self.holder} has lost the migration lock.")
 
 
@@ -116,13 +116,15 @@ class MigrationRegister:
         self._cluster = cluster
 
     def create(self) -> None:
-        self._cluster.change_schema(_MAKE.format(id=uuid5(_IDS, self._cluster.access.keyspace)))
+        self._cluster.change_schema(
+            _CREATE_REGISTER.format(id=uuid5(_TABLE_ID_NAMESPACE, self._cluster.access.keyspace))
+        )
 
     def entries(self) -> list[MigrationEntry]:
-        """Return all decided entries, ordered by phase and number."""
+        """Return all entries, ordered by phase and number."""
         return [
             entry_of(row)
-            for row in _with_retries(self._cluster, READ, profile=SERIAL)
+            for row in _with_retries(self._cluster, SELECT_ENTRIES, profile=SERIAL)
             if row.phase is not None  # a partition that has only a holder is one row of nulls
         ]
 
@@ -134,49 +136,49 @@ class MigrationRegister:
         while not self._take(lock):
             if time.monotonic() > deadline:
                 raise StoreUnavailable(f"Another process has been migrating for {timeout.total_seconds():g} s.")
-            time.sleep(POLL_EVERY)
+            time.sleep(POLL_INTERVAL)
         try:
             yield lock
         finally:
             with suppress(StoreUnavailable):  # the lock expires by itself
-                self._cluster.execute(_FREE, (lock.holder,))
+                self._cluster.execute(_RELEASE_LOCK, (lock.holder,))
 
     def _take(self, lock: MigrationLock) -> bool:
         """Try to take the lock. A plain read comes first, because it doesn't contend with the holder."""
         if self._holder(EXEC_PROFILE_DEFAULT) is not None:
             return False
         try:
-            return _was_applied(self._cluster.execute(_TAKE, (_seconds(lock.term), lock.holder)))
+            return _was_applied(self._cluster.execute(_TAKE_LOCK, (_seconds(lock.term), lock.holder)))
         except StoreUnavailable:
-            # The result is unknown. The holder name is unique, so a read at SERIAL decides.
+            # The result is unknown. The holder name is unique, so a read at SERIAL tells who holds the lock.
             return self._holder(SERIAL) == lock.holder
 
     def _holder(self, profile: object) -> str | None:
-        rows = _with_retries(self._cluster, _HOLDER, profile=profile)
+        rows = _with_retries(self._cluster, _SELECT_HOLDER, profile=profile)
         return rows[0].holder if rows else None
 
 
 def _with_retries(
     cluster: Cluster, statement: str, values: Sequence[object] = (), profile: object = EXEC_PROFILE_DEFAULT
 ) -> list[Any]:
-    """Retry after an outage. Use only for reads and for idempotent writes of the holder."""
-    deadline = time.monotonic() + RETRY_FOR
+    """Retry during an outage. Use only for reads and for idempotent writes of the holder."""
+    deadline = time.monotonic() + RETRY_TIMEOUT
     while True:
         try:
             return cluster.execute(statement, values, profile=profile)
         except StoreUnavailable:
             if time.monotonic() > deadline:
                 raise
-            time.sleep(POLL_EVERY)
+            time.sleep(POLL_INTERVAL)
 
 
 def _seconds(term: timedelta) -> int:
     return max(1, int(term.total_seconds()))
 
 
-def _was_applied(answer: list[Any]) -> bool:
-    """Return whether a conditional statement was applied: the first column of its answer."""
-    return bool(answer[0][0])
+def _was_applied(rows: list[Any]) -> bool:
+    """Return whether a conditional statement was applied: the first column of its result."""
+    return bool(rows[0][0])
 
 
 # Split a CQL file into statements: Cassandra takes only one at a time.
@@ -188,7 +190,7 @@ _TOKEN = re.compile(
 )
 
 
-def statements(script: str) -> Iterator[str]:
+def split_statements(script: str) -> Iterator[str]:
     """Yield statements without comments and semicolons. Raises ValueError if the last statement has no semicolon."""
     statement = ""
     for token in _TOKEN.finditer(script):
@@ -202,8 +204,8 @@ def statements(script: str) -> Iterator[str]:
 
 
 FOLDER = Path(__file__).parents[3] / "migrations" / "cassandra"
-"""Inside the package: a link to the top-level folder in the source tree, regular files in a wheel."""
-LOCK_TERM = 2 * SCHEMA_WITHIN
+"""Folder inside the package. In the source tree a link to the top-level folder, in a wheel regular files."""
+LOCK_TERM = 2 * SCHEMA_CHANGE_TIMEOUT
 """Term of the lock, renewed before each statement: longer than the timeout of any statement."""
 LOCK_TIMEOUT = 2 * LOCK_TERM
 """How long to wait for another runner: longer than the term of one that died."""
@@ -211,9 +213,9 @@ LOCK_TIMEOUT = 2 * LOCK_TERM
 
 class Phase(StrEnum):
     PRE = "pre"
-    """Runs before new code starts, while the old code serves. It only adds."""
+    """Runs before new code starts, while the old code serves. Its files only add."""
     POST = "post"
-    """Runs once no old code is left. It removes."""
+    """Runs once no old code is left. Its files remove."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +239,7 @@ class CassandraMigration:
         return hashlib.sha256(self.script.encode()).hexdigest()
 
     def statements(self) -> Iterator[str]:
-        return statements(self.script)
+        return split_statements(self.script)
 
 
 def migrate(
@@ -253,26 +255,26 @@ def migrate(
     If several runners start, one works and the others wait. An interrupted file is started again: its statements are
     idempotent. Raises SchemaNewer or SchemaChanged before it changes anything, and StoreUnavailable: then run it again.
     """
-    known = _known(folder)
+    migrations = _read_migrations(folder)
     cluster.create()
     register = MigrationRegister(cluster)
     register.create()
-    _ready(register, known, phase)
+    _unapplied(register, migrations, phase)
     with register.locked(term, lock_timeout) as lock:
-        # Check again: the previous holder of the lock may have applied all of it.
-        missing = _ready(register, known, phase)
-        for migration in missing:
+        # Check again: the previous holder of the lock may have applied some or all of them.
+        to_apply = _unapplied(register, migrations, phase)
+        for migration in to_apply:
             _apply(cluster, lock, migration)
-        return len(missing)
+        return len(to_apply)
 
 
 def pending(cluster: Cluster, phase: Phase, folder: Path = FOLDER) -> list[str]:
     """Return the names of the files that `migrate` would apply. It changes nothing, except to create the register."""
-    known = _known(folder)
+    migrations = _read_migrations(folder)
     register = MigrationRegister(cluster)
     register.create()
-    done = _checked(register.entries(), known)
-    return [migration.name for migration in known if migration.phase == phase and migration.key not in done]
+    applied = _applied_keys(register.entries(), migrations)
+    return [migration.name for migration in migrations if migration.phase == phase and migration.key not in applied]
 
 
 def require(cluster: Cluster, folder: Path = FOLDER) -> None:
@@ -280,17 +282,17 @@ def require(cluster: Cluster, folder: Path = FOLDER) -> None:
 
     Additions of a newer version (phase pre) are harmless. Removals (phase post) are not.
     """
-    known = {migration.key: migration for migration in _known(folder)}
-    entries = {(entry.phase, entry.number): entry for entry in _applied(cluster)}
+    migrations = {migration.key: migration for migration in _read_migrations(folder)}
+    entries = {(entry.phase, entry.number): entry for entry in _register_entries(cluster)}
     for key, entry in entries.items():
-        if key not in known and entry.phase == Phase.POST:
+        if key not in migrations and entry.phase == Phase.POST:
             raise SchemaNewer(f"Unknown migration in the store: {entry.phase}/{entry.name}.")
-    for key, migration in known.items():
+    for key, migration in migrations.items():
         if migration.phase == Phase.PRE and (key not in entries or not entries[key].applied):
             raise SchemaOlder(f"Missing migration: {migration.phase}/{migration.name}.")
 
 
-def _applied(cluster: Cluster) -> Sequence[MigrationEntry]:
+def _register_entries(cluster: Cluster) -> Sequence[MigrationEntry]:
     try:
         return MigrationRegister(cluster).entries()
     except InvalidRequest as error:
@@ -298,21 +300,24 @@ def _applied(cluster: Cluster) -> Sequence[MigrationEntry]:
 
 
 def missing(entries: Sequence[MigrationEntry], folder: Path = FOLDER) -> tuple[list[str], list[str]]:
-    """Return the migrations that the register lacks, and those that the code lacks or knows differently.
+    """Return the migrations that are not applied, and the entries that the code lacks or has with another checksum.
 
     Each is given as its phase and name.
     """
-    known = {migration.key: migration for migration in _known(folder)}
-    done = {(entry.phase, entry.number) for entry in entries if entry.applied}
+    migrations = {migration.key: migration for migration in _read_migrations(folder)}
+    applied = {(entry.phase, entry.number) for entry in entries if entry.applied}
     foreign = [
         f"{entry.phase}/{entry.name}"
         for entry in entries
-        if (entry.phase, entry.number) not in known or known[entry.phase, entry.number].checksum != entry.checksum
+        if (entry.phase, entry.number) not in migrations
+        or migrations[entry.phase, entry.number].checksum != entry.checksum
     ]
-    return [f"{ours.phase}/{ours.name}" for ours in known.values() if ours.key not in done], foreign
+    return [
+        f"{migration.phase}/{migration.name}" for migration in migrations.values() if migration.key not in applied
+    ], foreign
 
 
-def _known(folder: Path) -> list[CassandraMigration]:
+def _read_migrations(folder: Path) -> list[CassandraMigration]:
     """Read the migrations. Raises FileNotFoundError: an installation without files must not look up to date."""
     migrations = [
         CassandraMigration.read(phase, path) for phase in Phase for path in sorted((folder / phase).glob("*.cql"))
@@ -322,21 +327,23 @@ def _known(folder: Path) -> list[CassandraMigration]:
     return migrations
 
 
-def _ready(register: MigrationRegister, known: Sequence[CassandraMigration], phase: Phase) -> list[CassandraMigration]:
-    """Return the missing migrations of the phase.
+def _unapplied(
+    register: MigrationRegister, migrations: Sequence[CassandraMigration], phase: Phase
+) -> list[CassandraMigration]:
+    """Return the migrations of the phase that are not applied yet.
 
-    Raises Environment if phase post is asked for before pre is complete.
+    Raises Environment for phase post before phase pre is complete.
     """
-    done = _checked(register.entries(), known)
-    missing = [migration for migration in known if migration.key not in done]
-    before = [migration.name for migration in missing if migration.phase != Phase.POST]
-    if phase == Phase.POST and before:
-        raise Environment(f"Run the phase pre first; migration {before[0]} is missing.")
-    return [migration for migration in missing if migration.phase == phase]
+    applied = _applied_keys(register.entries(), migrations)
+    unapplied = [migration for migration in migrations if migration.key not in applied]
+    unapplied_pre = [migration.name for migration in unapplied if migration.phase != Phase.POST]
+    if phase == Phase.POST and unapplied_pre:
+        raise Environment(f"Run the phase pre first; migration {unapplied_pre[0]} is missing.")
+    return [migration for migration in unapplied if migration.phase == phase]
 
 
 def _apply(cluster: Cluster, lock: MigrationLock, migration: CassandraMigration) -> None:
-    """Apply a migration. After a crash the entry is started but not applied, and the next runner starts it again."""
+    """Apply a migration. After a crash the entry is started but not applied: the next runner applies it again."""
     lock.begin(*migration.key, migration.name, migration.checksum)
     for statement in migration.statements():
         lock.renew()
@@ -344,12 +351,12 @@ def _apply(cluster: Cluster, lock: MigrationLock, migration: CassandraMigration)
     lock.finish(*migration.key)
 
 
-def _checked(entries: Sequence[MigrationEntry], known: Sequence[CassandraMigration]) -> set[tuple[str, int]]:
+def _applied_keys(entries: Sequence[MigrationEntry], migrations: Sequence[CassandraMigration]) -> set[tuple[str, int]]:
     """Return the keys of applied entries.
 
-    Raises SchemaNewer or SchemaChanged if a started one differs from the code.
+    Raises SchemaNewer or SchemaChanged if any entry, also one that is only started, differs from the code.
     """
-    checksums = {migration.key: migration.checksum for migration in known}
+    checksums = {migration.key: migration.checksum for migration in migrations}
     for entry in entries:
         if (entry.phase, entry.number) not in checksums:
             raise SchemaNewer(f"Unknown migration in the store: {entry.phase}/{entry.name}.")

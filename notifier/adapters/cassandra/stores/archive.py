@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.stores.inbox import row_of
 from notifier.adapters.cassandra.stores.snapshots import chosen_names, read_snapshots
 from notifier.codec import unpack
@@ -24,55 +24,61 @@ from notifier.ports.ledger import Ledger, StoredRow
 
 T = TypeVar("T")
 
-PAGE = 256
+ROWS_PER_PAGE = 256
 """Rows per page. A burst is a few kilobytes."""
-SHARDS_AT_ONCE = 32
+SHARDS_PER_READ = 32
 """Shards whose audience snapshots are read together. A snapshot is up to 64 KiB."""
-RANGES_AT_ONCE = 128
+RANGES_PER_READ = 128
+"""Ranges whose rows of a burst are queried together."""
 
-_BURSTS = "SELECT blob FROM bursts"
-_PLANS = "SELECT subject, seq FROM plans"
-_ROWS = "SELECT member_range, opened_at, subject, seq, tier, members FROM inbox"
-_OF_BURST = statement("read_burst_rows")
+_SELECT_BURSTS = "SELECT blob FROM bursts"
+_SELECT_PLANS = "SELECT subject, seq FROM plans"
+_SELECT_ROWS = "SELECT member_range, opened_at, subject, seq, tier, members FROM inbox"
+_SELECT_ROWS_OF_BURST = load_statement("read_burst_rows")
 
 
 class CassandraArchive:
-    def __init__(self, cluster: Cluster, ledger: Ledger, stored: Bursts) -> None:
+    def __init__(self, cluster: Cluster, ledger: Ledger, bursts: Bursts) -> None:
         self._cluster = cluster
         self._ledger = ledger
-        self._stored = stored
+        self._bursts = bursts
 
     def bursts(self) -> Iterator[Burst]:
-        return (unpack(Burst, stored.blob) for stored in self._cluster.query_lazily(_BURSTS, page=PAGE))
+        return (unpack(Burst, row.blob) for row in self._cluster.query_lazily(_SELECT_BURSTS, page=ROWS_PER_PAGE))
 
     def burst_progress(self) -> Iterator[BurstProgress]:
-        for page in _pages(self._cluster.query_lazily(_PLANS, page=PAGE), PAGE):
-            keys = [BurstKey(Subject.parse(stored.subject), stored.seq) for stored in page]
+        for page in _pages(self._cluster.query_lazily(_SELECT_PLANS, page=ROWS_PER_PAGE), ROWS_PER_PAGE):
+            keys = [BurstKey(Subject.parse(row.subject), row.seq) for row in page]
             progress = self._ledger.read(keys)
             yield from (progress[key] for key in keys if key in progress)
 
     def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]:
-        for shards in _pages(_shards(self._plan(burst)), SHARDS_AT_ONCE):
+        for shards in _pages(_shards(self._plan(burst)), SHARDS_PER_READ):
             yield from read_snapshots(self._cluster, burst, chosen_names(self._cluster, burst, shards)).values()
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
-        return map(_stored, self._cluster.query_lazily(_ROWS, page=PAGE) if burst is None else self._rows_of(burst))
+        rows = self._cluster.query_lazily(_SELECT_ROWS, page=ROWS_PER_PAGE) if burst is None else self._rows_of(burst)
+        return map(_stored_row, rows)
 
     def _rows_of(self, burst: BurstKey) -> Iterator[Any]:
         for plan in self._plan(burst):
-            # A slowly published burst may be re-stamped after it was planned and partly written: cover both openings.
-            moments = plan.opened_at, *(stored.opened_at for stored in self._stored.read([burst]).values())
-            first, last = min(moments), max(moments)
+            # If publishing takes long, a burst gets a new opening after it was planned and partly written. Read the
+            # rows of both openings.
+            openings = plan.opened_at, *(stored.opened_at for stored in self._bursts.read([burst]).values())
+            first, last = min(openings), max(openings)
             for window in range(window_of(first), window_of(last) + 1):
-                place = window, str(burst.subject), to_ms(first), to_ms(last)
-                for ranges in _pages(_ranges(plan), RANGES_AT_ONCE):
+                parameters = window, str(burst.subject), to_ms(first), to_ms(last)
+                for ranges in _pages(_ranges(plan), RANGES_PER_READ):
                     for rows in self._cluster.query_each(
-                        _OF_BURST, [(member_range, *place) for member_range in ranges]
+                        _SELECT_ROWS_OF_BURST, [(member_range, *parameters) for member_range in ranges]
                     ):
                         yield from (row for row in rows if row.seq == burst.seq)
 
     def _plan(self, burst: BurstKey) -> list[Plan]:
-        """Return the plan, or nothing before planning. Snapshots and rows exist only in the shards of the plan."""
+        """Return the plan, or an empty list before planning.
+
+        Snapshots and rows exist only in the shards of the plan.
+        """
         return [progress.plan for progress in self._ledger.read([burst]).values()]
 
 
@@ -93,5 +99,5 @@ def _ranges(plan: Plan) -> Iterator[int]:
         yield from range(shard * SHARD_RANGES, (shard + 1) * SHARD_RANGES)
 
 
-def _stored(stored: Any) -> StoredRow:
-    return StoredRow(member_range=stored.member_range, row=row_of(stored))
+def _stored_row(row: Any) -> StoredRow:
+    return StoredRow(member_range=row.member_range, row=row_of(row))

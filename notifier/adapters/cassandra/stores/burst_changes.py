@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 from notifier.adapters.cassandra.driver.async_reader import CassandraReader
-from notifier.adapters.cassandra.driver.batching import ROWS_IN_A_BATCH, Row, batched_inserts, batches
+from notifier.adapters.cassandra.driver.batching import MAX_ROWS_PER_BATCH, Row, batched_inserts, batches
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.stores.timeline import bursts_of
 from notifier.codec.storage import to_ms
 from notifier.domain.bursts.burst import Burst
@@ -19,33 +19,34 @@ from notifier.ports.inbox_versions import FEED_CLOCK_SKEW, MAX_CHANGED_BURSTS, C
 
 BUCKET_MS = 10_000
 """Length of a partition in milliseconds. A reader that polls every second reads one or two partitions."""
-WRITTEN_WITHIN = timedelta(seconds=1)
-"""Maximum duration of a write. A slower row may be older than what readers still read; it is written again with the
+MAX_WRITE_DURATION = timedelta(seconds=1)
+"""Maximum duration of a write. Readers may have passed the time of a slower row, which is then written again with the
 current time."""
-TRIES = 3
-OVERLAP = FEED_CLOCK_SKEW + WRITTEN_WITHIN
-"""How far the time of a row may be behind the end of its write, by a reader's clock."""
-OLDEST = timedelta(minutes=5)
-"""Maximum age of a position. Rows live for ten minutes: a position becomes invalid long before its next rows expire."""
-ROWS = 20_000
+MAX_ATTEMPTS = 3
+"""Attempts to write a row within that time."""
+READ_OVERLAP = FEED_CLOCK_SKEW + MAX_WRITE_DURATION
+"""How old the time in a row may be, by a reader's clock, when the row becomes readable."""
+MAX_POSITION_AGE = timedelta(minutes=5)
+"""Maximum age of a position. Rows live for ten minutes, so that a valid position misses no expired row."""
+MAX_ROWS_PER_READ = 20_000
 """Maximum rows per read. A growing burst has a row for each write."""
-LAPSE = 0
-"""The seq of a lapse. No burst has it."""
+LAPSE_SEQ = 0
+"""The seq in the row of a lapse. No burst has this number."""
 
-_PUT = "INSERT INTO burst_changes (bucket, at, subject, seq, version) VALUES (?, ?, ?, ?, ?)"
-_AFTER = statement("read_burst_changes")
+_PUT_CHANGE = "INSERT INTO burst_changes (bucket, at, subject, seq, version) VALUES (?, ?, ?, ?, ?)"
+_SELECT_CHANGES = load_statement("read_burst_changes")
 
-Changed = tuple[str, int]
-"""Subject and seq of a burst, or nonce and LAPSE of a lapse."""
-Returned = Mapping[Changed, tuple[int, int]]
-"""Maps a change to the version that was returned and the time of its newest row."""
+ChangeKey = tuple[str, int]
+"""Subject and seq of a burst, or nonce and LAPSE_SEQ of a lapse."""
+ReturnedChanges = Mapping[ChangeKey, tuple[int, int]]
+"""By change: the version that was returned, and the time of the newest row."""
 
 
 @dataclass(frozen=True, slots=True)
 class CassandraPosition(FeedPosition):
-    moment: datetime
+    read_at: datetime
     """Start of the last read, by this process's clock."""
-    returned: Returned = field(default_factory=dict)
+    returned: ReturnedChanges = field(default_factory=dict)
     """Returned changes whose rows may be read again."""
 
 
@@ -70,13 +71,13 @@ def put_entries(
 ) -> None:
     """Write the entries, and other rows in the same batches. Call it once the bursts are durable.
 
-    Raises StoreUnavailable: some entries may be written.
+    After StoreUnavailable some entries may be written.
     """
     extra_rows = [*other_inserts]
-    for _ in range(TRIES):
+    for _ in range(MAX_ATTEMPTS):
         began = clock.now()
-        rows = [*((_PUT, entry.row(to_ms(began))) for entry in entries), *extra_rows]
-        cluster.query_all(batched_inserts(batch) for batch in batches(rows, ROWS_IN_A_BATCH))
+        rows = [*((_PUT_CHANGE, entry.row(to_ms(began))) for entry in entries), *extra_rows]
+        cluster.query_all(batched_inserts(batch) for batch in batches(rows, MAX_ROWS_PER_BATCH))
         if _is_in_time(began, clock.now()):
             return
         extra_rows = []
@@ -100,33 +101,35 @@ class CassandraBurstChanges:
         self._nonces = nonces
 
     async def begin(self) -> FeedPosition:
-        return CassandraPosition(moment=self._clock.now())
+        return CassandraPosition(read_at=self._clock.now())
 
     async def after(self, position: FeedPosition) -> ChangesSince | None:
         if not isinstance(position, CassandraPosition):
             raise TypeError(f"not a position in Cassandra: {position!r}")
         now = self._clock.now()
-        if not -FEED_CLOCK_SKEW <= now - position.moment <= OLDEST:
+        if not -FEED_CLOCK_SKEW <= now - position.read_at <= MAX_POSITION_AGE:
             return None
-        rows = await self._rows(min(position.moment, now) - OVERLAP, now + FEED_CLOCK_SKEW)
-        new, returned = _unseen_changes(rows, position.returned)
-        changed = [BurstKey(Subject.parse(subject), seq) for subject, seq in new if seq != LAPSE]
-        if len(rows) == ROWS or len(changed) > MAX_CHANGED_BURSTS:
+        rows = await self._rows(min(position.read_at, now) - READ_OVERLAP, now + FEED_CLOCK_SKEW)
+        new, returned = _new_changes(rows, position.returned)
+        changed = [BurstKey(Subject.parse(subject), seq) for subject, seq in new if seq != LAPSE_SEQ]
+        if len(rows) == MAX_ROWS_PER_READ or len(changed) > MAX_CHANGED_BURSTS:
             return None
-        # Read the bursts after the rows: each burst is then at least as new as its row says.
+        # Read the bursts after the rows: each burst is then at least as new as the version in its row.
         bursts = await bursts_of(self._reader, changed)
-        floor = to_ms(now - OVERLAP)
+        floor = to_ms(now - READ_OVERLAP)
         return ChangesSince(
             bursts=[bursts[key] for key in changed if key in bursts],
-            viewers_lapsed=len(changed) < len(new),
-            position=CassandraPosition(now, {key: entry for key, entry in returned.items() if entry[1] >= floor}),
+            viewers_lapsed=len(changed) < len(new),  # the other changes are lapses
+            position=CassandraPosition(
+                now, {key: (version, at) for key, (version, at) in returned.items() if at >= floor}
+            ),
         )
 
     async def record_viewer_lapse(self) -> None:
         entry = _lapse_entry(self._nonces)
-        for _ in range(TRIES):
+        for _ in range(MAX_ATTEMPTS):
             began = self._clock.now()
-            await self._reader(_PUT, entry.row(to_ms(began)))
+            await self._reader(_PUT_CHANGE, entry.row(to_ms(began)))
             if _is_in_time(began, self._clock.now()):
                 return
         raise _too_slow()
@@ -135,12 +138,12 @@ class CassandraBurstChanges:
         """Return the rows from `first` on, oldest first. `last` only bounds the buckets."""
         since = to_ms(first)
         buckets = [*range(since // BUCKET_MS, to_ms(last) // BUCKET_MS + 1)]
-        return sorted(await self._reader(_AFTER, (buckets, since, ROWS)))
+        return sorted(await self._reader(_SELECT_CHANGES, (buckets, since, MAX_ROWS_PER_READ)))
 
 
-def _unseen_changes(rows: Iterable[Any], returned: Returned) -> tuple[Sequence[Changed], Returned]:
+def _new_changes(rows: Iterable[Any], returned: ReturnedChanges) -> tuple[Sequence[ChangeKey], ReturnedChanges]:
     """Return the new changes, ordered by their newest rows, and all changes returned so far."""
-    new, returned = dict[Changed, None](), dict(returned)
+    new, returned = dict[ChangeKey, None](), dict(returned)
     for at, subject, seq, version in rows:
         key = subject, seq
         before, _ = returned.get(key, (-1, 0))
@@ -152,13 +155,16 @@ def _unseen_changes(rows: Iterable[Any], returned: Returned) -> tuple[Sequence[C
 
 
 def _is_in_time(began: datetime, ended: datetime) -> bool:
-    """Return whether readers still read the time in the row. A negative duration means that the clock was set back."""
-    return timedelta(0) <= ended - began <= WRITTEN_WITHIN
+    """Return whether readers have not passed the time in the row.
+
+    A negative duration means that the clock was set back.
+    """
+    return timedelta(0) <= ended - began <= MAX_WRITE_DURATION
 
 
 def _too_slow() -> StoreUnavailable:
-    return StoreUnavailable(f"Each write to the change feed took longer than {WRITTEN_WITHIN.total_seconds():g} s.")
+    return StoreUnavailable(f"Each write to the change feed took longer than {MAX_WRITE_DURATION.total_seconds():g} s.")
 
 
 def _lapse_entry(nonces: Nonces) -> BurstChangeEntry:
-    return BurstChangeEntry(nonces.new(), LAPSE, 0)
+    return BurstChangeEntry(nonces.new(), LAPSE_SEQ, 0)

@@ -6,8 +6,8 @@ A burst is in three tables:
 - `burst_runs` has a row per run. Its `opened_at` is never null, and no burst of the run opened earlier.
 - `bursts_by_hour`, by the hour of opening and the subject's bucket, points to the burst.
 
-A re-stamped burst also keeps the `bursts_by_hour` row of its former opening. Readers of that table compare the burst's
-own `opened_at`, and skip rows that differ or that point to no burst.
+If a burst gets a new opening, its former `bursts_by_hour` row stays. Readers of that table compare the burst's own
+`opened_at`, and skip rows that differ or that point to no burst.
 
 A mention is in `mentions`, in the bucket of its event's id, and in `mention_ids`.
 """
@@ -18,12 +18,12 @@ from heapq import merge
 from itertools import groupby, islice
 from operator import attrgetter, itemgetter
 
-from notifier.adapters.cassandra.driver.batching import ROWS_IN_A_BATCH, Row, batched_rows, batches
+from notifier.adapters.cassandra.driver.batching import MAX_ROWS_PER_BATCH, Row, batched_rows, batches
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
-from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partitioning import (
     BUCKETS,
-    KEPT,
+    ROW_LIFETIME,
     bucket_of_event,
     bucket_of_subject,
     hour_of,
@@ -32,9 +32,9 @@ from notifier.adapters.cassandra.schema.partitioning import (
 )
 from notifier.adapters.cassandra.stores.burst_changes import BurstChangeEntry, put_entries
 from notifier.adapters.cassandra.stores.retractions import (
-    BLANK,
-    CHANGE,
-    PUT_KEY,
+    BLANK_MENTION,
+    CHANGE_MENTION,
+    PUT_RETRACTION_KEY,
     blanked_rows,
     changed_rows,
     expiry_of,
@@ -52,28 +52,28 @@ from notifier.ports.bursts import MentionOutcome
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
 
-_PUT = statement("put_burst")
-_PUT_ID = statement("put_mention_id")
-_RUN = "SELECT opened_at FROM burst_runs WHERE subject = ? AND run = ?"
-# A run has no explicit TTL: the table's default, counted from its last burst, outlives all of its bursts.
+_PUT_BURST = load_statement("put_burst")
+_PUT_MENTION_ID = load_statement("put_mention_id")
+_SELECT_RUN = "SELECT opened_at FROM burst_runs WHERE subject = ? AND run = ?"
+# No TTL is bound: each burst writes the row of its run again, and the default TTL of the table outlives the burst.
 _PUT_RUN = "INSERT INTO burst_runs (subject, run, opened_at) VALUES (?, ?, ?)"
 _PUT_HOUR = "INSERT INTO bursts_by_hour (hour, bucket, opened_at, subject, seq) VALUES (?, ?, ?, ?, ?) USING TTL ?"
 _PUT_MENTION = "INSERT INTO mentions (subject, seq, bucket, source, id, blob) VALUES (?, ?, ?, ?, ?, ?) USING TTL ?"
-_REFUSE = "INSERT INTO mention_ids (id, source, account, subject, refusal) VALUES (?, ?, ?, '', ?) USING TTL ?"
-_READ = "SELECT blob FROM bursts WHERE subject = ? AND run = ? AND seq = ?"
-_KNOWN = "SELECT id FROM mention_ids WHERE id IN ? AND source = ? AND account = ? AND subject = ?"
-_OUTCOMES = "SELECT source, account, subject, seq, refusal FROM mention_ids WHERE id = ?"
-_OUTCOMES_OF_ONE = f"{_OUTCOMES} AND source = ?"
+_PUT_REFUSAL = "INSERT INTO mention_ids (id, source, account, subject, refusal) VALUES (?, ?, ?, '', ?) USING TTL ?"
+_SELECT_BURST = "SELECT blob FROM bursts WHERE subject = ? AND run = ? AND seq = ?"
+_SELECT_KNOWN_IDS = "SELECT id FROM mention_ids WHERE id IN ? AND source = ? AND account = ? AND subject = ?"
+_SELECT_OUTCOMES = "SELECT source, account, subject, seq, refusal FROM mention_ids WHERE id = ?"
+_SELECT_OUTCOMES_OF_SOURCE = f"{_SELECT_OUTCOMES} AND source = ?"
 
-_PARTITION = itemgetter(0, 1, 2)
+_PARTITION_KEY = itemgetter(0, 1, 2)
 """Partition key of a mention row: subject, seq and bucket."""
 
-IDS_AT_ONCE = 16
-"""Ids per query. Most are unknown; the nodes' Bloom filters answer that for less than a query costs."""
-PLACED = 4_096
-"""Bursts whose placement is remembered. In a storm bursts grow for a minute."""
+IDS_PER_QUERY = 16
+"""Ids per query. Most are unknown, which the nodes' Bloom filters tell for less than a query costs."""
+MAX_REMEMBERED_BURSTS = 4_096
+"""Bursts whose run and hour rows are known to be written. Under load bursts grow for a minute."""
 
-Life = int
+TtlSeconds = int
 """TTL in seconds."""
 OutcomeRow = tuple[str, str, str, int | None, str | None]
 """Source, account, subject, seq and refusal."""
@@ -83,34 +83,38 @@ class CassandraBursts:
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._placed: dict[BurstKey, datetime] = {}
+        self._written_openings: dict[BurstKey, datetime] = {}
 
     def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
         now = self._clock.now()
-        kept = [(b, life) for b in bursts if (life := seconds_until(expires_at(b.opened_at), now)) > 0]
-        opened = {burst.key: burst.opened_at for burst in bursts}
-        lasting = [(s, life) for s in mentions if (life := seconds_until(expiry_of(s, opened), now)) > 0]
-        # A crash between any two steps is safe. Rows that point to a missing burst are skipped. A burst that exists is
-        # found by all readers, and has its mentions and the retraction keys that lead to them. Ids come last: a mention
-        # is known only once its burst is readable. So does the change feed: a reader of a change then reads a burst at
-        # least as new. Changed mentions are written repeatedly, until the caller succeeds.
-        new = [(burst, life) for burst, life in kept if self._placed.get(burst.key) != burst.opened_at]
-        by_bucket = groupby(sorted((_mention(s, life) for s, life in lasting), key=_PARTITION), _PARTITION)
-        mention_rows = [batch for _, rows in by_bucket for batch in batches(rows, ROWS_IN_A_BATCH)]
-        key_rows = batches((row for s, life in lasting for row in retraction_key_rows(s, life)), ROWS_IN_A_BATCH)
-        writes = [(_PUT_MENTION, mention_rows), (PUT_KEY, key_rows)]
-        self._cluster.query_all(
-            [*self._places(new), *(batched_rows(put, batch) for put, rows in writes for batch in rows)]
+        kept = [(b, ttl) for b in bursts if (ttl := seconds_until(expires_at(b.opened_at), now)) > 0]
+        openings = {burst.key: burst.opened_at for burst in bursts}
+        kept_mentions = [(s, ttl) for s in mentions if (ttl := seconds_until(expiry_of(s, openings), now)) > 0]
+        # A crash between any two steps is safe. Readers skip rows that point to a missing burst. All readers find a
+        # burst that exists, with its mentions and the retraction keys that lead to them. The ids of mentions come
+        # later: a mention is known only once its burst is readable. The change feed comes later, too: a reader of a
+        # change then reads a burst at least as new. The caller repeats the write of changed mentions until it succeeds.
+        new = [(burst, ttl) for burst, ttl in kept if self._written_openings.get(burst.key) != burst.opened_at]
+        by_bucket = groupby(
+            sorted((_mention_row(s, ttl) for s, ttl in kept_mentions), key=_PARTITION_KEY), _PARTITION_KEY
         )
-        self._remember(burst for burst, _ in new)
-        self._cluster.query_each(_PUT, [_row(burst, life) for burst, life in kept])
-        ids = ((_PUT_ID, _mention_id(sequenced, life)) for sequenced, life in lasting)
+        mention_rows = [batch for _, rows in by_bucket for batch in batches(rows, MAX_ROWS_PER_BATCH)]
+        key_rows = batches((row for s, ttl in kept_mentions for row in retraction_key_rows(s, ttl)), MAX_ROWS_PER_BATCH)
+        writes = [(_PUT_MENTION, mention_rows), (PUT_RETRACTION_KEY, key_rows)]
+        self._cluster.query_all(
+            [*self._run_and_hour_inserts(new), *(batched_rows(put, batch) for put, rows in writes for batch in rows)]
+        )
+        self._remember_openings(burst for burst, _ in new)
+        self._cluster.query_each(_PUT_BURST, [_burst_row(burst, ttl) for burst, ttl in kept])
+        ids = ((_PUT_MENTION_ID, _mention_id_row(sequenced, ttl)) for sequenced, ttl in kept_mentions)
         put_entries(self._cluster, self._clock, [BurstChangeEntry.of(burst) for burst, _ in kept], ids)
-        self._cluster.query_each(CHANGE, changed_rows(changed, bursts, now))
-        self._cluster.query_each(BLANK, blanked_rows(changed, bursts, now))
+        self._cluster.query_each(CHANGE_MENTION, changed_rows(changed, bursts, now))
+        self._cluster.query_each(BLANK_MENTION, blanked_rows(changed, bursts, now))
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-        results = self._cluster.query_each(_READ, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
+        results = self._cluster.query_each(
+            _SELECT_BURST, [(str(key.subject), run_of(key.seq), key.seq) for key in keys]
+        )
         return {burst.key: burst for burst in (unpack(Burst, blob) for rows in results for (blob,) in rows)}
 
     def known_events(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
@@ -118,81 +122,83 @@ class CassandraBursts:
             (subject, source, ids)
             for subject, subject_events in events.items()
             for source, group in groupby(sorted(subject_events), key=attrgetter("source"))
-            for ids in batches((event.id for event in group), IDS_AT_ONCE)
+            for ids in batches((event.id for event in group), IDS_PER_QUERY)
         ]
         parameters = [(ids, source, subject.owner, str(subject)) for subject, source, ids in queries]
         known: dict[Subject, set[EventId]] = {subject: set() for subject in events}
-        for (subject, source, _), rows in zip(queries, self._cluster.query_each(_KNOWN, parameters), strict=True):
+        for (subject, source, _), rows in zip(
+            queries, self._cluster.query_each(_SELECT_KNOWN_IDS, parameters), strict=True
+        ):
             known[subject] |= {EventId(source, id) for (id,) in rows}
         return known
 
     def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None:
-        # A refusal has no time to count from, so its TTL starts now. The later of two refusals wins: each is true of
-        # the record that it was made for.
-        life = KEPT // timedelta(seconds=1)
-        rows = [(o.event.id, o.event.source, o.account, o.refusal, life) for o in outcomes]
-        self._cluster.query_each(_REFUSE, rows)
+        # A refusal has no other time, so that its TTL starts now. Of two refusals the later wins: each is right for the
+        # log record that it was made for.
+        ttl = ROW_LIFETIME // timedelta(seconds=1)
+        rows = [(o.event.id, o.event.source, o.account, o.refusal, ttl) for o in outcomes]
+        self._cluster.query_each(_PUT_REFUSAL, rows)
 
     def outcomes(self, source: str | None, id: str) -> Sequence[MentionOutcome]:
         rows = (
-            self._cluster.query(_OUTCOMES, (id,))
+            self._cluster.query(_SELECT_OUTCOMES, (id,))
             if source is None
-            else self._cluster.query(_OUTCOMES_OF_ONE, (id, source))
+            else self._cluster.query(_SELECT_OUTCOMES_OF_SOURCE, (id, source))
         )
         return [_outcome(id, tuple(row)) for row in rows]
 
-    def _places(self, bursts: Sequence[tuple[Burst, Life]]) -> Iterator[tuple[str, Row]]:
-        """Yield the rows of the run and the hour.
+    def _run_and_hour_inserts(self, bursts: Sequence[tuple[Burst, TtlSeconds]]) -> Iterator[tuple[str, Row]]:
+        """Yield the inserts of the run and hour rows.
 
-        A growing burst keeps its place, and both rows live as long as it does. Remembering the placement saves one read
-        and two writes for each further mention.
+        While a burst grows, these rows don't change, and they live as long as the burst. The caller therefore writes
+        them once, which saves one read and two writes for each further mention.
         """
         yield from ((_PUT_RUN, run) for run in self._runs(burst for burst, _ in bursts))
-        yield from ((_PUT_HOUR, _place(burst, life)) for burst, life in bursts)
+        yield from ((_PUT_HOUR, _hour_row(burst, ttl)) for burst, ttl in bursts)
 
-    def _remember(self, placed: Iterable[Burst]) -> None:
-        if len(self._placed) > PLACED:
-            self._placed.clear()
-        self._placed |= {burst.key: burst.opened_at for burst in placed}
+    def _remember_openings(self, bursts: Iterable[Burst]) -> None:
+        if len(self._written_openings) > MAX_REMEMBERED_BURSTS:
+            self._written_openings.clear()
+        self._written_openings |= {burst.key: burst.opened_at for burst in bursts}
 
     def _runs(self, bursts: Iterable[Burst]) -> Sequence[tuple[str, int, int]]:
-        """Return each run with its earliest known opening. A re-stamped burst has moved on from there.
+        """Return each run with its earliest known opening. A burst with a new opening had an earlier one.
 
-        The read-modify-write is safe: bursts of a subject are published one after another, by its head.
+        The read-modify-write is safe: a subject's bursts are published one after another, in the order of its head.
         """
-        begun: dict[tuple[str, int], int] = {}
+        earliest: dict[tuple[str, int], int] = {}
         for burst in bursts:
             run = str(burst.key.subject), run_of(burst.key.seq)
-            begun[run] = min(begun.get(run, to_ms(burst.opened_at)), to_ms(burst.opened_at))
-        answers = self._cluster.query_each(_RUN, begun)
+            earliest[run] = min(earliest.get(run, to_ms(burst.opened_at)), to_ms(burst.opened_at))
+        results = self._cluster.query_each(_SELECT_RUN, earliest)
         return [
-            (*run, min([at, *(before for (before,) in rows)]))
-            for (run, at), rows in zip(begun.items(), answers, strict=True)
+            (*run, min([opened_at, *(stored for (stored,) in rows)]))
+            for (run, opened_at), rows in zip(earliest.items(), results, strict=True)
         ]
 
 
-def _place(burst: Burst, life: Life) -> tuple[object, ...]:
+def _hour_row(burst: Burst, ttl: TtlSeconds) -> tuple[object, ...]:
     subject, ms = burst.key.subject, to_ms(burst.opened_at)
-    return hour_of(ms), bucket_of_subject(subject), ms, str(subject), burst.key.seq, life
+    return hour_of(ms), bucket_of_subject(subject), ms, str(subject), burst.key.seq, ttl
 
 
-def _row(burst: Burst, life: Life) -> tuple[object, ...]:
+def _burst_row(burst: Burst, ttl: TtlSeconds) -> tuple[object, ...]:
     key, opened_at, restricted_to = burst.key, to_ms(burst.opened_at), burst.restricted_to or ""
     row = str(key.subject), run_of(key.seq), key.seq, burst.version, opened_at, restricted_to, pack(burst)
-    return *row, burst.version, life
+    return *row, burst.version, ttl
 
 
-def _mention(sequenced: Sequenced, life: Life) -> tuple[object, ...]:
+def _mention_row(sequenced: Sequenced, ttl: TtlSeconds) -> tuple[object, ...]:
     mention = sequenced.mention
     event = mention.event
-    return str(mention.subject), sequenced.seq, bucket_of_event(event), event.source, event.id, pack(mention), life
+    return str(mention.subject), sequenced.seq, bucket_of_event(event), event.source, event.id, pack(mention), ttl
 
 
-def _mention_id(sequenced: Sequenced, life: Life) -> tuple[object, ...]:
+def _mention_id_row(sequenced: Sequenced, ttl: TtlSeconds) -> tuple[object, ...]:
     mention, seq = sequenced.mention, sequenced.seq
     event, subject = mention.event, mention.subject
     timestamp = to_ms(mention.happened_at) * 1_000 - seq
-    return event.id, event.source, subject.owner, str(subject), seq, timestamp, life
+    return event.id, event.source, subject.owner, str(subject), seq, timestamp, ttl
 
 
 def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
@@ -208,10 +214,10 @@ def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
 # Bursts of all subjects, newest first: read hour by hour. The buckets of an hour are merged, with a few rows of each
 # in memory.
 
-_PAGE = statement("read_recent_bursts")
-AHEAD = timedelta(hours=1)
-"""A burst may open slightly in the future, by another machine's clock or to follow its predecessor."""
-LAST = (1 << 63) - 1
+_SELECT_PAGE = load_statement("read_recent_bursts")
+MAX_OPENING_LEAD = timedelta(hours=1)
+"""How far in the future a burst may open: by another machine's clock, or because it follows its predecessor."""
+MAX_TIME = (1 << 63) - 1
 """Greater than every time that Cassandra can store."""
 
 RecentEntry = tuple[int, str, int]
@@ -232,26 +238,26 @@ class CassandraRecentBursts:
         return bursts
 
     def _current(self, page: Sequence[RecentEntry]) -> Sequence[Burst]:
-        """Return the bursts whose opening equals the entry's. A re-stamped burst has another entry."""
-        places = [InboxPosition(from_ms(ms), BurstKey(Subject.parse(subject), seq)) for ms, subject, seq in page]
-        bursts = self._bursts.read([place.burst for place in places])
+        """Return the bursts whose opening equals the entry's. A burst with a new opening has another entry, too."""
+        positions = [InboxPosition(from_ms(ms), BurstKey(Subject.parse(subject), seq)) for ms, subject, seq in page]
+        bursts = self._bursts.read([position.burst for position in positions])
         return [
-            bursts[place.burst]
-            for place in places
-            if place.burst in bursts and bursts[place.burst].opened_at == place.opened_at
+            bursts[position.burst]
+            for position in positions
+            if position.burst in bursts and bursts[position.burst].opened_at == position.opened_at
         ]
 
     def _entries(self, moment: datetime, after: InboxPosition | None, limit: int) -> Iterator[RecentEntry]:
         now = self._clock.now()
-        first, last = to_ms(max(moment, now - RETENTION)), to_ms(now + AHEAD)
-        end = (LAST, "", 0)
+        first, last = to_ms(max(moment, now - RETENTION)), to_ms(now + MAX_OPENING_LEAD)
+        end = (MAX_TIME, "", 0)
         if after is not None:
             end = to_ms(after.opened_at), str(after.burst.subject), after.burst.seq
         for hour in range(hour_of(min(end[0], last)), hour_of(first) - 1, -1):
             yield from self._hour(hour, end, first, max(1, limit // BUCKETS))
 
     def _hour(self, hour: int, end: RecentEntry, first: int, size: int) -> Iterator[RecentEntry]:
-        pages = self._cluster.query_each(_PAGE, [(hour, bucket, *end, first, size) for bucket in range(BUCKETS)])
+        pages = self._cluster.query_each(_SELECT_PAGE, [(hour, bucket, *end, first, size) for bucket in range(BUCKETS)])
         buckets = [self._bucket(hour, bucket, page, first, size) for bucket, page in enumerate(pages)]
         yield from merge(*buckets, reverse=True)
 
@@ -262,16 +268,20 @@ class CassandraRecentBursts:
             yield from map(tuple, page)
             if len(page) < size:
                 return
-            page = self._cluster.query(_PAGE, (hour, bucket, *page[-1], first, size))
+            page = self._cluster.query(_SELECT_PAGE, (hour, bucket, *page[-1], first, size))
 
 
 # Sequence heads: each is replaced only by its next version, decided by Paxos.
 
-_LOAD = "SELECT blob FROM sequence_heads WHERE subject = ?"
-_STORED = "SELECT version, nonce FROM sequence_heads WHERE subject = ?"
-_FIRST = "INSERT INTO sequence_heads (version, nonce, published, blob, subject) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"
-_NEXT = "UPDATE sequence_heads SET version = ?, nonce = ?, published = ?, blob = ? WHERE subject = ? IF version = ?"
-_UNPUBLISHED = "SELECT subject FROM sequence_heads WHERE published = false LIMIT ?"
+_SELECT_HEAD = "SELECT blob FROM sequence_heads WHERE subject = ?"
+_SELECT_VERSION = "SELECT version, nonce FROM sequence_heads WHERE subject = ?"
+_INSERT_HEAD = (
+    "INSERT INTO sequence_heads (version, nonce, published, blob, subject) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"
+)
+_UPDATE_HEAD = (
+    "UPDATE sequence_heads SET version = ?, nonce = ?, published = ?, blob = ? WHERE subject = ? IF version = ?"
+)
+_SELECT_UNPUBLISHED = "SELECT subject FROM sequence_heads WHERE published = false LIMIT ?"
 
 
 class CassandraHeads:
@@ -279,39 +289,43 @@ class CassandraHeads:
         self._cluster = cluster
 
     def load(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
-        # Read at SERIAL: the next decision depends on it, and the read completes an interrupted swap.
-        answers = self._cluster.query_each(_LOAD, [(str(subject),) for subject in subjects], profile=SERIAL)
-        stored = {head.subject: head for head in (unpack(Head, blob) for rows in answers for (blob,) in rows)}
+        # Read at SERIAL: the next compare-and-set depends on the result, and the read completes an interrupted one.
+        results = self._cluster.query_each(_SELECT_HEAD, [(str(subject),) for subject in subjects], profile=SERIAL)
+        stored = {head.subject: head for head in (unpack(Head, blob) for rows in results for (blob,) in rows)}
         return {subject: stored.get(subject) or Head.empty(subject) for subject in subjects}
 
     def swap(self, heads: Sequence[Head]) -> Sequence[bool]:
-        swapped = self._cluster.compare_and_set_each(_swap(head) for head in heads)
-        doubtful = [head for head, won in zip(heads, swapped, strict=True) if not won]
-        answers = self._cluster.query_each(_STORED, [(str(head.subject),) for head in doubtful], profile=SERIAL)
+        applied = self._cluster.compare_and_set_each(_swap(head) for head in heads)
+        # A write may have taken effect although it was refused or its response was lost: read what is stored.
+        doubtful = [head for head, was_applied in zip(heads, applied, strict=True) if not was_applied]
+        results = self._cluster.query_each(_SELECT_VERSION, [(str(head.subject),) for head in doubtful], profile=SERIAL)
         stored = {
-            head.subject: tuple(rows[0]) if rows else (0, "") for head, rows in zip(doubtful, answers, strict=True)
+            head.subject: tuple(rows[0]) if rows else (0, "") for head, rows in zip(doubtful, results, strict=True)
         }
-        return [won or _is_ours(head, won, *stored[head.subject]) for head, won in zip(heads, swapped, strict=True)]
+        return [
+            was_applied or _is_ours(head, was_applied, *stored[head.subject])
+            for head, was_applied in zip(heads, applied, strict=True)
+        ]
 
     def unpublished(self, limit: int) -> Sequence[Subject]:
-        # A plain read of the index may miss a swap whose Paxos round was interrupted. This never hides work for good.
-        # The swap that adds work belongs to records of the log, which are read again until the swap is answered and the
-        # work is done. Each reader loads the head at SERIAL, which completes the round. If the swap that removed the
-        # work was interrupted, the head is listed in vain, and its finisher loads it at SERIAL, too.
-        return [Subject.parse(subject) for (subject,) in self._cluster.query(_UNPUBLISHED, (limit,))]
+        # A plain read of the index may miss a compare-and-set whose Paxos round was interrupted. That never hides work
+        # for good. If the interrupted write adds work, the log's records are read again until a write succeeds and the
+        # work is done. Each such reader loads the head at SERIAL, which completes the round. If the interrupted write
+        # ends the work, the head is listed in vain. The process that wants to finish it loads it at SERIAL, too.
+        return [Subject.parse(subject) for (subject,) in self._cluster.query(_SELECT_UNPUBLISHED, (limit,))]
 
 
 def _swap(head: Head) -> tuple[str, tuple[object, ...]]:
     row = (head.version, head.nonce, head.is_published, pack(head), str(head.subject))
-    return (_FIRST, row) if head.version == 1 else (_NEXT, (*row, head.version - 1))
+    return (_INSERT_HEAD, row) if head.version == 1 else (_UPDATE_HEAD, (*row, head.version - 1))
 
 
-def _is_ours(head: Head, won: bool | None, version: int, nonce: str) -> bool:
-    """Return whether a swap that was refused, or whose answer was lost, took effect, by a later read at SERIAL.
+def _is_ours(head: Head, was_applied: bool | None, version: int, nonce: str) -> bool:
+    """Return whether a write that was refused, or whose response was lost, took effect, by a later read at SERIAL.
 
-    The nonce is unique to the swap. Once the version is reached, a swap to it can no longer take effect. Before that, a
-    swap without an answer still may: then this raises StoreUnavailable.
+    The nonce is unique to the write. Once its version is reached, the write can no longer take effect. Before that it
+    still may if its response was lost: then this raises StoreUnavailable.
     """
-    if won is None and version < head.version:
+    if was_applied is None and version < head.version:
         raise StoreUnavailable(f"Unknown whether the head of {head.subject} was replaced.")
     return (version, nonce) == (head.version, head.nonce)

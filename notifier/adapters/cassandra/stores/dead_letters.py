@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
-from notifier.adapters.cassandra.schema.partitioning import KEPT
+from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME
 from notifier.adapters.cassandra.stores.coordination import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
@@ -17,13 +17,13 @@ from notifier.ports.coordination import Clock
 from notifier.ports.event_log import DeadLetter
 
 # No TTL is bound: both tables expire rows after 91 days by default.
-_PUT = "INSERT INTO dead_letters (id, stage, cause, body, at) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"
-_READ = "SELECT id, stage, cause, body, at FROM dead_letters WHERE id = ?"
-_LIST = "INSERT INTO dead_letters_by_day (day, at, id) VALUES (?, ?, ?)"
-_OF_DAY = "SELECT id FROM dead_letters_by_day WHERE day = ? LIMIT ?"
+_INSERT_LETTER = "INSERT INTO dead_letters (id, stage, cause, body, at) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"
+_SELECT_LETTER = "SELECT id, stage, cause, body, at FROM dead_letters WHERE id = ?"
+_INSERT_IN_DAY = "INSERT INTO dead_letters_by_day (day, at, id) VALUES (?, ?, ?)"
+_SELECT_IDS_OF_DAY = "SELECT id FROM dead_letters_by_day WHERE day = ? LIMIT ?"
 
-_DAY = timedelta(days=1) // timedelta(milliseconds=1)
-AHEAD = timedelta(minutes=5)
+_MS_PER_DAY = timedelta(days=1) // timedelta(milliseconds=1)
+MAX_CLOCK_SKEW = timedelta(minutes=5)
 """Tolerance for the clock of the machine that wrote the letter."""
 
 
@@ -33,21 +33,21 @@ class CassandraDeadLetters:
         self._clock = clock
 
     def put(self, letter: DeadLetter) -> None:
-        # A lost answer raises: the letter is put again and found. That also repairs a crash before the list entry,
-        # because the entry uses the time of the stored letter, whichever process wrote it.
+        # A lost response raises, and the caller puts the letter again, which finds it stored. That also completes a put
+        # that crashed before the list entry: the entry uses the time of the stored letter.
         at = to_ms(letter.at)
-        if not self._cluster.compare_and_set(_PUT, (letter.id, letter.stage, letter.cause, letter.body, at)):
-            at = self._cluster.query(_READ, (letter.id,), profile=SERIAL)[0].at
-        self._cluster.query(_LIST, (at // _DAY, at, letter.id))
+        if not self._cluster.compare_and_set(_INSERT_LETTER, (letter.id, letter.stage, letter.cause, letter.body, at)):
+            at = self._cluster.query(_SELECT_LETTER, (letter.id,), profile=SERIAL)[0].at
+        self._cluster.query(_INSERT_IN_DAY, (at // _MS_PER_DAY, at, letter.id))
 
     def list(self, limit: int) -> Sequence[DeadLetter]:
         now = self._clock.now()
         letters: list[DeadLetter] = []
-        for day in range(to_ms(now + AHEAD) // _DAY, to_ms(now - KEPT) // _DAY - 1, -1):
+        for day in range(to_ms(now + MAX_CLOCK_SKEW) // _MS_PER_DAY, to_ms(now - ROW_LIFETIME) // _MS_PER_DAY - 1, -1):
             if len(letters) >= limit:
                 break
-            ids = self._cluster.query(_OF_DAY, (day, limit - len(letters)))
-            letters += [letter_of(rows[0]) for rows in self._cluster.query_each(_READ, ids) if rows]
+            ids = self._cluster.query(_SELECT_IDS_OF_DAY, (day, limit - len(letters)))
+            letters += [letter_of(rows[0]) for rows in self._cluster.query_each(_SELECT_LETTER, ids) if rows]
         return letters
 
 
@@ -58,9 +58,9 @@ def letter_of(row: tuple[str, str, str, bytes, int]) -> DeadLetter:
 
 # Lane tallies: each is replaced only by its next version, decided by Paxos.
 
-_READ_TALLY = "SELECT blob FROM lane_tallies WHERE lane = ?"
-_FIRST = "INSERT INTO lane_tallies (version, blob, lane) VALUES (?, ?, ?) IF NOT EXISTS"
-_NEXT = "UPDATE lane_tallies SET version = ?, blob = ? WHERE lane = ? IF version = ?"
+_SELECT_TALLY = "SELECT blob FROM lane_tallies WHERE lane = ?"
+_INSERT_TALLY = "INSERT INTO lane_tallies (version, blob, lane) VALUES (?, ?, ?) IF NOT EXISTS"
+_UPDATE_TALLY = "UPDATE lane_tallies SET version = ?, blob = ? WHERE lane = ? IF version = ?"
 
 
 class CassandraLaneTallies:
@@ -68,19 +68,19 @@ class CassandraLaneTallies:
         self._cluster = cluster
 
     def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
-        # A plain read: each process polls once a second, and `swap` decides before anything is buried.
-        answers = self._cluster.query_each(_READ_TALLY, [(lane,) for lane in lanes])
+        # A plain read is enough: each process polls once a second, and `swap` decides before a record dies.
+        answers = self._cluster.query_each(_SELECT_TALLY, [(lane,) for lane in lanes])
         return {lane: _tally(lane, rows) for lane, rows in zip(lanes, answers, strict=True)}
 
     def swap(self, tally: LaneTally) -> LaneTally:
         row = (tally.version, pack(tally), tally.lane)
-        statement_and_values = (_FIRST, row) if tally.version == 1 else (_NEXT, (*row, tally.version - 1))
-        [applied] = self._cluster.compare_and_set_each([statement_and_values])
+        write = (_INSERT_TALLY, row) if tally.version == 1 else (_UPDATE_TALLY, (*row, tally.version - 1))
+        [applied] = self._cluster.compare_and_set_each([write])
         if applied:
             return tally
         stored = self._read_serial(tally.lane)
         if applied is None and stored.version < tally.version:
-            # The swap may still take effect, however late.
+            # The compare-and-set may still take effect.
             raise StoreUnavailable(f"Unknown whether the tally of {tally.lane} was replaced.")
         return stored
 
@@ -91,15 +91,22 @@ class CassandraLaneTallies:
         # Write the audit row first: a crash here leaves a row without its operation. The other order could leave a
         # resumed lane without an operator's name.
         append_to_audit(
-            self._cluster, at=now, who=operator, action="lane.resume", detail=resume_audit(lane, stored.stop, reason)
+            self._cluster,
+            at=now,
+            operator=operator,
+            action="lane.resume",
+            detail=resume_audit(lane, stored.stop, reason),
         )
-        # Only a resume changes a stopped tally, so a concurrent swap that won has resumed the same stop.
+        # Only a resume changes a stopped tally. If a concurrent `swap` was first, it has resumed the same stop.
         self.swap(resumed(stored))
         return stored.stop
 
     def _read_serial(self, lane: str) -> LaneTally:
-        """Read at SERIAL, which completes an interrupted swap, so that the next decision can rely on it."""
-        return _tally(lane, self._cluster.query(_READ_TALLY, (lane,), profile=SERIAL))
+        """Read at SERIAL.
+
+        That completes an interrupted compare-and-set, so that the next one can rely on the result.
+        """
+        return _tally(lane, self._cluster.query(_SELECT_TALLY, (lane,), profile=SERIAL))
 
 
 def _tally(lane: str, rows: list[tuple[bytes]]) -> LaneTally:

@@ -1,6 +1,6 @@
 """Stores deferred bursts in slots of their wake-up time.
 
-A scan starts at the last moment before which no due burst was left.
+A scan for due bursts starts where the last scan left none behind.
 """
 
 from collections.abc import Sequence
@@ -9,23 +9,24 @@ from typing import Any
 
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.schema.partitioning import bucket_of_subject
-from notifier.adapters.cassandra.stores.open_bursts import LATE, LISTED_FOR, OpenBursts
+from notifier.adapters.cassandra.stores.open_bursts import MAX_LISTING_DELAY_MS, TTL_MS, OpenBursts
 from notifier.codec.storage import from_ms, to_ms, to_us
 from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 
-SLOT = 900_000
-"""Slot length in milliseconds. Existing keyspaces depend on it, and on BUCKETS."""
+SLOT_MS = 900_000
+"""Slot length. It must not change, nor may BUCKETS: both are part of the partition key."""
 BUCKETS = range(4)
-TOGETHER = 16
+SLOTS_PER_QUERY = 16
 """Slots per query: 64 partitions, nearly all of them empty."""
-AT_ONCE = 1_024
-"""Minimum row limit of a scan. The next scan has to skip the tombstones of the bursts that are woken until then."""
-LONGEST = 26 * 3_600_000
-"""Longest deferral in milliseconds: alerts are valid for a day, and users are checked at quarter hours."""
-RESCANNED_EVERY = 3_600_000
-"""Interval of full scans in milliseconds. They find bursts that a stalled process deferred after their wake-up time."""
+MIN_ROWS_PER_SCAN = 1_024
+"""Rows that a scan reads at least. The next scan skips the tombstones of woken bursts: this happens once per so many
+bursts, not with each call."""
+MAX_DEFERRAL_MS = 26 * 3_600_000
+"""Longest deferral: alerts are valid for a day, and users are checked at quarter hours."""
+FULL_SCAN_INTERVAL_MS = 3_600_000
+"""Interval of full scans. They find bursts that a stalled process deferred after their wake-up time."""
 
 _INSERT = """
     INSERT INTO deferred_bursts (slot, bucket, until, subject, seq, opened_at) VALUES (?, ?, ?, ?, ?, ?)
@@ -35,8 +36,8 @@ _DELETE = """
     DELETE FROM deferred_bursts USING TIMESTAMP ?
     WHERE slot = ? AND bucket = ? AND until = ? AND subject = ? AND seq = ?
 """
-_LISTED = "SELECT subject, seq FROM deferred_bursts WHERE slot IN ? AND bucket IN ?"
-_DUE = """
+_SELECT_KEYS = "SELECT subject, seq FROM deferred_bursts WHERE slot IN ? AND bucket IN ?"
+_SELECT_DUE = """
     SELECT subject, seq, opened_at, until FROM deferred_bursts
     WHERE slot IN ? AND bucket IN ? AND until >= ? AND until <= ? LIMIT ?
 """
@@ -45,68 +46,74 @@ _DUE = """
 class CassandraDeferredBursts:
     """Deferred bursts, for the process that wakes them.
 
-    `openings` is the ledger's own list, so that the ledger finds woken bursts at once.
+    `open_bursts` is the list object of the ledger in this process, so that the ledger finds woken bursts at once.
     """
 
-    def __init__(self, cluster: Cluster, clock: Clock, openings: OpenBursts) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock, open_bursts: OpenBursts) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._openings = openings
-        self._first = 0
-        """All bursts due before this moment are woken, as far as is known; only tombstones are left."""
-        self._then = 0
-        """Value of `_first` once all bursts in `_due` are woken."""
+        self._open_bursts = open_bursts
+        self._scan_start = 0
+        """Wake-up time from which on to scan. All known bursts that were due before are woken."""
+        self._next_scan_start = 0
+        """Value of `_scan_start` once all bursts in `_due` are woken."""
         self._due: Sequence[DeferredBurst] = []
         """Bursts of the last scan that are not woken yet. Waking a burst that another process has woken is harmless."""
         self._full_scan_at: int | None = None
 
     def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
-        # Write to the new list before deleting from the old one, here and below: a crash in between leaves the burst in
-        # both, and the next run repeats the step. The write timestamp is the time of the decision. A deferral decided
-        # before the wake-up time loses both writes if the burst was woken meanwhile; one decided later wins both.
+        # Write to the new list before deleting from the old one, here and below. A crash in between leaves the burst in
+        # both lists, and the next run repeats the step.
+        #
+        # The write timestamp is the time of the decision; waking a burst uses the wake-up time. If a burst is woken
+        # before these writes arrive, the higher timestamp decides about both lists. A deferral decided before the
+        # wake-up time has no effect; a deferral decided later defers the burst again.
         self._cluster.query_each(
             _INSERT, [(*_deferred_row(deferred), to_ms(deferred.opened_at), to_us(now)) for deferred in to_defer]
         )
-        self._openings.drop([(to_ms(deferred.opened_at), deferred.burst) for deferred in to_defer], now)
+        self._open_bursts.drop([(to_ms(deferred.opened_at), deferred.burst) for deferred in to_defer], now)
 
     def wake_due(self, now: datetime, limit: int) -> Sequence[BurstKey]:
         if len(self._due) < limit:
-            self._scan(to_ms(now), max(limit, AT_ONCE))
+            self._scan(to_ms(now), max(limit, MIN_ROWS_PER_SCAN))
         due = self._due[:limit]
-        self._openings.reopen(due)
+        self._open_bursts.reopen(due)
         self._cluster.query_each(_DELETE, [(to_us(deferred.until), *_deferred_row(deferred)) for deferred in due])
         if not (remaining := self._due[limit:]):
-            self._first = self._then
+            self._scan_start = self._next_scan_start
         self._due = remaining
         return list(dict.fromkeys(deferred.burst for deferred in due))
 
     def count(self) -> int:
         now = to_ms(self._clock.now())
-        rows = self._query_slots(_LISTED, now - LONGEST, now + LONGEST)
+        rows = self._query_slots(_SELECT_KEYS, now - MAX_DEFERRAL_MS, now + MAX_DEFERRAL_MS)
         return len({(subject, seq) for subject, seq in rows})
 
-    def _scan(self, now: int, most: int) -> None:
+    def _scan(self, now: int, limit: int) -> None:
         is_full_scan = (
-            self._full_scan_at is None or not self._full_scan_at <= now < self._full_scan_at + RESCANNED_EVERY
+            self._full_scan_at is None or not self._full_scan_at <= now < self._full_scan_at + FULL_SCAN_INTERVAL_MS
         )
-        first = max(min(self._first, now - LONGEST) if is_full_scan else self._first, now - LISTED_FOR)
-        rows = self._query_slots(_DUE, first, now, first, now, most)
+        start = min(self._scan_start, now - MAX_DEFERRAL_MS) if is_full_scan else self._scan_start
+        start = max(start, now - TTL_MS)
+        rows = self._query_slots(_SELECT_DUE, start, now, start, now, limit)
         self._due = [_deferred_burst(row) for row in sorted(rows, key=lambda row: (row.until, row.subject, row.seq))]
-        self._then, self._full_scan_at = (
-            (first if len(rows) >= most else now - LATE),
-            now if is_full_scan else self._full_scan_at,
-        )
+        # After a scan that reached its row limit, more bursts may be due.
+        self._next_scan_start = start if len(rows) >= limit else now - MAX_LISTING_DELAY_MS
+        if is_full_scan:
+            self._full_scan_at = now
 
     def _query_slots(self, statement: str, first: int, last: int, *more: object) -> list[Any]:
-        """Query all slots between two moments."""
-        slots = range(first // SLOT, last // SLOT + 1)
-        asks = [([*slots[n : n + TOGETHER]], [*BUCKETS], *more) for n in range(0, len(slots), TOGETHER)]
-        return [row for rows in self._cluster.query_each(statement, asks) for row in rows]
+        """Query all slots between two wake-up times. `more` are the further values of the statement."""
+        slots = range(first // SLOT_MS, last // SLOT_MS + 1)
+        queries = [
+            ([*slots[n : n + SLOTS_PER_QUERY]], [*BUCKETS], *more) for n in range(0, len(slots), SLOTS_PER_QUERY)
+        ]
+        return [row for rows in self._cluster.query_each(statement, queries) for row in rows]
 
 
 def _deferred_row(deferred: DeferredBurst) -> tuple[int, int, int, str, int]:
     until, subject = to_ms(deferred.until), deferred.burst.subject
-    return until // SLOT, bucket_of_subject(subject) % len(BUCKETS), until, str(subject), deferred.burst.seq
+    return until // SLOT_MS, bucket_of_subject(subject) % len(BUCKETS), until, str(subject), deferred.burst.seq
 
 
 def _deferred_burst(row: Any) -> DeferredBurst:

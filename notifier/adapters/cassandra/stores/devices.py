@@ -1,6 +1,6 @@
-"""Stores devices: the holder of each device, and the devices of each member.
+"""Stores devices: the ownership rows of each device, and the devices of each member.
 
-Of concurrent registrations of one device, at least one sees the other.
+Of two concurrent registrations of a device, the later reader sees both, and removes the device from the loser.
 """
 
 from collections import defaultdict
@@ -27,34 +27,34 @@ from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import DEVICE_KEPT_FOR, Device, DeviceId, DeviceOwnership, DeviceUpdate
 from notifier.ports.coordination import Clock
 
-UPDATES_AT_ONCE = 512
-"""Device changes that are settled together: about 200 KB of rows."""
-BLOCKS = 8
+UPDATES_PER_BATCH = 512
+"""Device updates that are written together: about 200 KB of rows."""
+BLOCKS_PER_READ = 8
 """Blocks whose devices are in memory at a time: 3 MB as the node sends them."""
-IDS_AT_ONCE = 100
+MEMBERS_PER_QUERY = 100
 """Members of a partition per query. A node warns about many more."""
 
-_MICROSECONDS = 1_000
+_MICROSECONDS_PER_MS = 1_000
 """Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
 _PLATFORMS = [str(platform) for platform in Platform]
 
-_CLAIM = (
+_INSERT_OWNERSHIP = (
     "INSERT INTO device_owners (device, member, platform, is_removed) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
 )
-_CLAIMS = """
+_SELECT_OWNERSHIPS = """
     SELECT device, member, platform, is_removed, WRITETIME(is_removed) AS written_at FROM device_owners
     WHERE device = ?
 """
-_DELETE_CLAIM = "DELETE FROM device_owners USING TIMESTAMP ? WHERE device = ? AND member = ?"
+_DELETE_OWNERSHIP = "DELETE FROM device_owners USING TIMESTAMP ? WHERE device = ? AND member = ?"
 _PUT_DEVICE = """
     INSERT INTO devices (block, platform, member, device, registration) VALUES (?, ?, ?, ?, ?)
     USING TIMESTAMP ? AND TTL ?
 """
 _DELETE_DEVICE = "DELETE FROM devices USING TIMESTAMP ? WHERE block = ? AND platform = ? AND member = ? AND device = ?"
-_REGISTRATIONS = "SELECT member, registration, WRITETIME(registration) AS written_at FROM devices"
-_OF_SOME = f"{_REGISTRATIONS} WHERE block = ? AND platform IN ? AND member IN ?"
-_OF_RANGE = f"{_REGISTRATIONS} WHERE block = ? AND platform = ? AND member >= ? AND member <= ?"
-_PEOPLE = "SELECT member FROM devices WHERE block = ?"
+_SELECT_DEVICES = "SELECT member, registration, WRITETIME(registration) AS written_at FROM devices"
+_SELECT_OF_MEMBERS = f"{_SELECT_DEVICES} WHERE block = ? AND platform IN ? AND member IN ?"
+_SELECT_OF_MEMBER_RANGE = f"{_SELECT_DEVICES} WHERE block = ? AND platform = ? AND member >= ? AND member <= ?"
+_SELECT_MEMBERS = "SELECT member FROM devices WHERE block = ?"
 
 
 class CassandraDevices:
@@ -63,128 +63,130 @@ class CassandraDevices:
         self._clock = clock
 
     def write(self, updates: Collection[DeviceUpdate]) -> None:
-        for batch in batches((change for change in updates if self._ttl(change) > 0), UPDATES_AT_ONCE):
-            self._resolve(batch)
+        for batch in batches((update for update in updates if self._ttl(update) > 0), UPDATES_PER_BATCH):
+            self._apply(batch)
 
-    def _resolve(self, updates: Sequence[DeviceUpdate]) -> None:
-        # All writers write their claims first, and then read the claims of the others. The last reader sees all claims,
-        # and removes the device from the losers. The rank is the write timestamp, so the order of the writes doesn't
-        # matter. After a crash the record is still in the log, and its consumer repeats everything.
-        self._cluster.query_each(_CLAIM, [self._claim(change) for change in updates])
-        claims = self._claims({change.id for change in updates})
-        current = {id: max(holdings, key=_rank) for id, holdings in claims.items() if holdings}
+    def _apply(self, updates: Sequence[DeviceUpdate]) -> None:
+        # Each writer first writes its own ownership row, and then reads those of all members. The last reader sees all
+        # rows, and removes the device from the losers. The rank is the write timestamp, so the order of the writes
+        # doesn't matter. After a crash the record is still in the log, and its consumer repeats everything.
+        self._cluster.query_each(_INSERT_OWNERSHIP, [self._ownership_row(update) for update in updates])
+        ownerships = self._read_ownerships({update.id for update in updates})
+        current = {id: max(rows, key=_rank) for id, rows in ownerships.items() if rows}
         # Remove the losers' rows before the winner's row is written.
-        self._cluster.query_all([(_DELETE_DEVICE, row) for row in _removed_rows(updates, claims, current)])
+        self._cluster.query_all([(_DELETE_DEVICE, row) for row in _removed_rows(updates, ownerships, current)])
         self._cluster.query_all(
             [
-                (_PUT_DEVICE, self._device_row(change))
-                for change in updates
-                if isinstance(change, Device) and _is_current(change, current)
+                (_PUT_DEVICE, self._device_row(update))
+                for update in updates
+                if isinstance(update, Device) and _is_current(update, current)
             ]
         )
-        # A losing claim is deleted once its row is removed. Otherwise each former holder of a device would be removed
-        # again whenever the device is registered.
-        self._cluster.query_all([(_DELETE_CLAIM, row) for row in _superseded_rows(claims, current)])
+        # Delete a loser's ownership row after its device row. If the ownership row stayed, each later registration
+        # would remove the device from that member again.
+        self._cluster.query_all([(_DELETE_OWNERSHIP, row) for row in _superseded_rows(ownerships, current)])
 
     def read_current(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, DeviceOwnership]:
-        return {id: max(holdings, key=_rank) for id, holdings in self._claims(ids).items() if holdings}
+        return {id: max(rows, key=_rank) for id, rows in self._read_ownerships(ids).items() if rows}
 
-    def _claims(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, Sequence[DeviceOwnership]]:
-        answers = zip(ids, self._cluster.query_each(_CLAIMS, [(id,) for id in ids]), strict=True)
-        return {id: _holdings(rows) for id, rows in answers}
+    def _read_ownerships(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, Sequence[DeviceOwnership]]:
+        results = self._cluster.query_each(_SELECT_OWNERSHIPS, [(id,) for id in ids])
+        return {id: _ownerships(rows) for id, rows in zip(ids, results, strict=True)}
 
     def by_member(self, members: Collection[Member]) -> Mapping[Member, Sequence[Device]]:
         devices = defaultdict[Member, list[Device]](list)
         queries = [
             (block, _PLATFORMS, group)
-            for block, named in _by_block(members).items()
-            for group in batches(named, IDS_AT_ONCE)
+            for block, block_members in _by_block(members).items()
+            for group in batches(block_members, MEMBERS_PER_QUERY)
         ]
-        for device in _devices(chain(*self._cluster.query_each(_OF_SOME, queries))):
+        for device in _devices(chain(*self._cluster.query_each(_SELECT_OF_MEMBERS, queries))):
             devices[device.member].append(device)
         return {member: sorted(group, key=lambda item: (item.platform, item.id)) for member, group in devices.items()}
 
     def iter_devices(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
-        for batch in batches(spans(people, shard), BLOCKS):
+        for batch in batches(spans(people, shard), BLOCKS_PER_READ):
             queries = [(block_of(first), str(platform), first, last) for first, last in batch]
-            for rows in self._cluster.query_each(_OF_RANGE, queries):
+            for rows in self._cluster.query_each(_SELECT_OF_MEMBER_RANGE, queries):
                 yield from _devices(row for row in rows if contains(people, row.member))
 
     def members_with_device(self, shard: int) -> Bits:
-        places = set[int]()
-        for blocks in batches(range(shard * SHARD_BLOCKS, (shard + 1) * SHARD_BLOCKS), BLOCKS):
-            for rows in self._cluster.query_each(_PEOPLE, [(block,) for block in blocks]):
-                places.update(row.member % SHARD_MEMBERS for row in rows)
-        return from_offsets(places) if places else no_members()
+        offsets = set[int]()
+        for blocks in batches(range(shard * SHARD_BLOCKS, (shard + 1) * SHARD_BLOCKS), BLOCKS_PER_READ):
+            for rows in self._cluster.query_each(_SELECT_MEMBERS, [(block,) for block in blocks]):
+                offsets.update(row.member % SHARD_MEMBERS for row in rows)
+        return from_offsets(offsets) if offsets else no_members()
 
     def _ttl(self, update: DeviceUpdate) -> int:
         return seconds_until(update.rank[0] + DEVICE_KEPT_FOR, self._clock.now())
 
-    def _claim(self, update: DeviceUpdate) -> Row:
+    def _ownership_row(self, update: DeviceUpdate) -> Row:
         _, is_removal, member = update.rank
-        return update.id, member, str(update.platform), is_removal, _timestamp(update), self._ttl(update)
+        return update.id, member, str(update.platform), is_removal, _write_timestamp(update), self._ttl(update)
 
     def _device_row(self, device: Device) -> Row:
-        place = block_of(device.member), str(device.platform), device.member, device.id
-        return *place, pack_registration(device), _timestamp(device), self._ttl(device)
+        key = block_of(device.member), str(device.platform), device.member, device.id
+        return *key, pack_registration(device), _write_timestamp(device), self._ttl(device)
 
 
 def _removed_rows(
     updates: Iterable[DeviceUpdate],
-    claims: Mapping[DeviceId, Collection[DeviceOwnership]],
+    ownerships: Mapping[DeviceId, Collection[DeviceOwnership]],
     current: Mapping[DeviceId, DeviceOwnership],
 ) -> Iterator[Row]:
-    """Yield deletions for members that claim or claimed a device but don't hold it."""
-    claimed = {(update.id, update.member): update.platform for update in updates}
-    claimed |= {(id, claim.member): claim.platform for id, holdings in claims.items() for claim in holdings}
-    for (id, member), platform in claimed.items():
-        if (holder := current.get(id)) and (holder.is_removed or holder.member != member):
-            yield _deletion_timestamp(holder, member), block_of(member), str(platform), member, id
+    """Yield the device rows to delete: those of members that registered a device and don't own it now."""
+    platforms = {(update.id, update.member): update.platform for update in updates}
+    platforms |= {(id, ownership.member): ownership.platform for id, rows in ownerships.items() for ownership in rows}
+    for (id, member), platform in platforms.items():
+        owner = current.get(id)
+        if owner and (owner.is_removed or owner.member != member):
+            yield _deletion_timestamp(owner, member), block_of(member), str(platform), member, id
 
 
 def _superseded_rows(
-    claims: Mapping[DeviceId, Collection[DeviceOwnership]], current: Mapping[DeviceId, DeviceOwnership]
+    ownerships: Mapping[DeviceId, Collection[DeviceOwnership]], current: Mapping[DeviceId, DeviceOwnership]
 ) -> Iterator[Row]:
-    for id, holdings in claims.items():
-        for claim in holdings:
-            if claim.member != current[id].member:
-                yield _timestamp(claim), id, claim.member
+    """Yield the ownership rows to delete: those of members that don't own the device now."""
+    for id, rows in ownerships.items():
+        for ownership in rows:
+            if ownership.member != current[id].member:
+                yield _write_timestamp(ownership), id, ownership.member
 
 
 def _is_current(update: DeviceUpdate, current: Mapping[DeviceId, DeviceOwnership]) -> bool:
-    """Return whether the change is current. Of two changes by one member only the later is."""
+    """Return whether the update decides who owns the device. Of two updates by one member only the later does."""
     return update.id in current and update.rank == current[update.id].rank
 
 
-def _holdings(rows: Iterable[Any]) -> Sequence[DeviceOwnership]:
+def _ownerships(rows: Iterable[Any]) -> Sequence[DeviceOwnership]:
     return [
         DeviceOwnership(
             member=Member(row.member),
             platform=Platform(row.platform),
-            at=from_ms(row.written_at // _MICROSECONDS),
+            at=from_ms(row.written_at // _MICROSECONDS_PER_MS),
             is_removed=row.is_removed,
         )
         for row in rows
     ]
 
 
-def _rank(holding: DeviceOwnership) -> Any:
-    return holding.rank
+def _rank(ownership: DeviceOwnership) -> Any:
+    return ownership.rank
 
 
-def _timestamp(ranked: DeviceUpdate | DeviceOwnership) -> int:
+def _write_timestamp(ranked: DeviceUpdate | DeviceOwnership) -> int:
     at, is_removal, _ = ranked.rank
-    return to_ms(at) * _MICROSECONDS + is_removal
+    return to_ms(at) * _MICROSECONDS_PER_MS + is_removal
 
 
-def _deletion_timestamp(holder: DeviceOwnership, member: Member) -> int:
-    """Return the write timestamp of a deletion.
+def _deletion_timestamp(owner: DeviceOwnership, member: Member) -> int:
+    """Return the write timestamp of the deletion of a member's device row.
 
-    It covers everything that the member wrote before, and nothing that ranks higher. Of two registrations at one moment
-    the member with the higher number holds the device.
+    The deletion must hide all rows that rank below the owner's update, and none that ranks above. At one time a removal
+    ranks above a registration, and then the higher member ranks above the lower one.
     """
-    timestamp = to_ms(holder.at) * _MICROSECONDS
-    return timestamp + 1 if holder.is_removed else timestamp - (member > holder.member)
+    timestamp = to_ms(owner.at) * _MICROSECONDS_PER_MS
+    return timestamp + 1 if owner.is_removed else timestamp - (member > owner.member)
 
 
 def _by_block(members: Iterable[Member]) -> Mapping[int, Sequence[Member]]:
@@ -195,4 +197,7 @@ def _by_block(members: Iterable[Member]) -> Mapping[int, Sequence[Member]]:
 
 
 def _devices(rows: Iterable[Any]) -> Iterator[Device]:
-    return (unpack_registration(Member(row.member), row.registration, row.written_at // _MICROSECONDS) for row in rows)
+    return (
+        unpack_registration(Member(row.member), row.registration, row.written_at // _MICROSECONDS_PER_MS)
+        for row in rows
+    )

@@ -15,18 +15,20 @@ from notifier.ports.audience import Pair
 
 # The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins,
 # which is the later `visible_from`.
-_WRITE = "INSERT INTO follows (block, slot, subject, visible_from) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
-_WRITE_OF_SUBJECT = """
+_WRITE_FOLLOW = "INSERT INTO follows (block, slot, subject, visible_from) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
+_WRITE_FOLLOW_BY_SUBJECT = """
     INSERT INTO follows_by_subject (subject, shard, block, slot, visible_from) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
 """
 _PUT_BLOCK = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
-_SETTLE_BLOCK = f"{_PUT_BLOCK} IF NOT EXISTS"
-_PUT_OF_SUBJECT = """
+_INSERT_BLOCK = f"{_PUT_BLOCK} IF NOT EXISTS"
+_PUT_BLOCK_BY_SUBJECT = """
     INSERT INTO follows_by_subject (subject, shard, block, slot, visible_from, members) VALUES (?, ?, ?, ?, ?, ?)
 """
-_BLOCK = "SELECT visible_from, members FROM follows WHERE block = ? AND slot = ? AND subject = ?"
-_READ_CURRENT = "SELECT block, slot, visible_from, members FROM follows WHERE block = ? AND slot IN ? AND subject = ?"
-_OF_SHARD = "SELECT block, slot, visible_from, members FROM follows_by_subject WHERE subject = ? AND shard = ?"
+_SELECT_BLOCK = "SELECT visible_from, members FROM follows WHERE block = ? AND slot = ? AND subject = ?"
+_SELECT_FOLLOWS = "SELECT block, slot, visible_from, members FROM follows WHERE block = ? AND slot IN ? AND subject = ?"
+_SELECT_FOLLOWS_OF_SHARD = (
+    "SELECT block, slot, visible_from, members FROM follows_by_subject WHERE subject = ? AND shard = ?"
+)
 
 
 class CassandraFollows:
@@ -36,86 +38,85 @@ class CassandraFollows:
     def write(self, follows: Collection[Follow]) -> None:
         # Write the subject table first, as an import does: push suppression then sees a new follow no later than the
         # inbox does. After an interruption the caller writes both again.
-        self._cluster.query_each(_WRITE_OF_SUBJECT, [_subject_columns(follow) for follow in follows])
-        self._cluster.query_each(_WRITE, [_block_columns(follow) for follow in follows])
+        self._cluster.query_each(_WRITE_FOLLOW_BY_SUBJECT, [_subject_parameters(follow) for follow in follows])
+        self._cluster.query_each(_WRITE_FOLLOW, [_block_parameters(follow) for follow in follows])
 
     def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
-        put_in_both_tables(self._cluster, (_PUT_OF_SUBJECT, _PUT_BLOCK), map(_row_pair, follows))
+        put_in_both_tables(self._cluster, (_PUT_BLOCK_BY_SUBJECT, _PUT_BLOCK), map(_row_pair, follows))
 
     def insert_blocks(self, follows: Collection[BlockFollows]) -> Mapping[BlockKey, BlockFollows]:
-        # The block table decides, and its result is written to the subject table. After an interruption the caller
-        # settles the rows again, and gets the existing ones.
-        existing = self._blocks([follow.key for follow in follows])
+        # A compare-and-set on the block table decides which row exists. That row is then written to the subject table.
+        # After an interruption the caller inserts the rows again, and gets the existing ones.
+        existing = self._read_blocks([follow.key for follow in follows])
         new = [follow for follow in follows if follow.key not in existing]
-        decided = self._cluster.compare_and_set_each((_SETTLE_BLOCK, _of_place(follow)) for follow in new)
-        lost = [follow.key for follow, won in zip(new, decided, strict=True) if not won]
-        existing |= self._blocks(lost, SERIAL)
-        if any(place not in existing for place in lost):
+        applied = self._cluster.compare_and_set_each((_INSERT_BLOCK, _block_row(follow)) for follow in new)
+        not_inserted = [follow.key for follow, was_applied in zip(new, applied, strict=True) if not was_applied]
+        existing |= self._read_blocks(not_inserted, SERIAL)
+        if any(key not in existing for key in not_inserted):
             raise StoreUnavailable("Unknown whether a row of a block was written.")
         put_in_subject_table(
-            self._cluster, _PUT_OF_SUBJECT, [_of_shard(existing.get(follow.key, follow)) for follow in follows]
+            self._cluster, _PUT_BLOCK_BY_SUBJECT, [_subject_row(existing.get(follow.key, follow)) for follow in follows]
         )
         return existing
 
-    def _blocks(self, places: Sequence[BlockKey], profile: object = PLAIN) -> dict[BlockKey, BlockFollows]:
-        questions = [(block, BLOCK_SLOT, str(subject)) for subject, block in places]
-        answers = zip(places, self._cluster.query_each(_BLOCK, questions, profile=profile), strict=True)
-        return {place: _block(place, row) for place, rows in answers for row in rows}
+    def _read_blocks(self, keys: Sequence[BlockKey], profile: object = PLAIN) -> dict[BlockKey, BlockFollows]:
+        queries = [(block, BLOCK_SLOT, str(subject)) for subject, block in keys]
+        results = zip(keys, self._cluster.query_each(_SELECT_BLOCK, queries, profile=profile), strict=True)
+        return {key: _block_follows(key, row) for key, rows in results for row in rows}
 
     def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
         by_block: defaultdict[tuple[int, Subject], list[Member]] = defaultdict(list)
         for subject, member in pairs:
             by_block[member // BLOCK_MEMBERS, subject].append(member)
-        questions = [
+        queries = [
             (block, [*sorted(member % BLOCK_MEMBERS for member in members), BLOCK_SLOT], str(subject))
             for (block, subject), members in by_block.items()
         ]
         states: dict[Pair, bool] = {}
         for ((_, subject), members), rows in zip(
-            by_block.items(), self._cluster.query_each(_READ_CURRENT, questions), strict=True
+            by_block.items(), self._cluster.query_each(_SELECT_FOLLOWS, queries), strict=True
         ):
-            stored = [_stored(row) for row in rows]
+            stored = [_follow_row(row) for row in rows]
             states |= {(subject, member): is_following(member % BLOCK_MEMBERS, stored) for member in members}
         return {pair: states[pair] for pair in pairs}
 
     def followers(self, subject: Subject, shard: int) -> Bits:
-        return followers(_stored(row) for row in self._cluster.query(_OF_SHARD, (str(subject), shard)))
+        return followers(
+            _follow_row(row) for row in self._cluster.query(_SELECT_FOLLOWS_OF_SHARD, (str(subject), shard))
+        )
 
 
-def _block_columns(follow: Follow) -> tuple[object, ...]:
+def _block_parameters(follow: Follow) -> tuple[object, ...]:
+    """Return the parameters for the block table."""
     block, slot = divmod(follow.member, BLOCK_MEMBERS)
     return block, slot, str(follow.subject), to_ms(follow.visible_from), follow.sequence
 
 
-def _subject_columns(follow: Follow) -> tuple[object, ...]:
-    block, *columns = _block_columns(follow)
-    return (
-        str(follow.subject),
-        follow.member // (BLOCK_MEMBERS * SHARD_BLOCKS),
-        block,
-        columns[0],
-        columns[2],
-        columns[3],
-    )
+def _subject_parameters(follow: Follow) -> tuple[object, ...]:
+    """Return the parameters for the subject table."""
+    block, slot, subject, visible_from, sequence = _block_parameters(follow)
+    return subject, follow.member // (BLOCK_MEMBERS * SHARD_BLOCKS), block, slot, visible_from, sequence
 
 
 def _row_pair(follow: BlockFollows) -> tuple[Row, Row]:
-    return _of_shard(follow), _of_place(follow)
+    return _subject_row(follow), _block_row(follow)
 
 
-def _of_place(follow: BlockFollows) -> Row:
+def _block_row(follow: BlockFollows) -> Row:
+    """Return the row of the block table."""
     return follow.block, BLOCK_SLOT, str(follow.subject), to_ms(follow.visible_from), follow.members
 
 
-def _of_shard(follow: BlockFollows) -> Row:
-    block, slot, subject, since, members = _of_place(follow)
-    return subject, follow.block // SHARD_BLOCKS, block, slot, since, members
+def _subject_row(follow: BlockFollows) -> Row:
+    """Return the row of the subject table."""
+    block, slot, subject, visible_from, members = _block_row(follow)
+    return subject, follow.block // SHARD_BLOCKS, block, slot, visible_from, members
 
 
-def _block(place: BlockKey, row: Any) -> BlockFollows:
-    subject, block = place
+def _block_follows(key: BlockKey, row: Any) -> BlockFollows:
+    subject, block = key
     return BlockFollows(subject=subject, block=block, visible_from=from_ms(row.visible_from), members=row.members)
 
 
-def _stored(row: Any) -> FollowRow:
+def _follow_row(row: Any) -> FollowRow:
     return FollowRow(block=row.block, slot=row.slot, visible_from=from_ms(row.visible_from), members=row.members)

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
-from notifier.adapters.cassandra.driver.statements import statement
-from notifier.adapters.cassandra.schema.partitioning import KEPT, seconds_until
+from notifier.adapters.cassandra.driver.statements import load_statement
+from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME, seconds_until
 from notifier.adapters.cassandra.stores.open_bursts import OpenBursts
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
@@ -25,24 +25,25 @@ from notifier.ports.coordination import Clock
 
 # Ledger cells: each is written once. A fact that repeats has one row with its latest occurrence.
 
-TOGETHER = 100
-"""Cells of a burst per Paxos round: about 20 kB."""
-LAST = -1
-"""The `number` of rows for repeated facts. Their real number is in `last_number`, and the higher one wins.
+CELLS_PER_ROUND = 100
+"""Maximum cells of a burst per Paxos round: about 20 kB."""
+LAST_OCCURRENCE = -1
+"""Value of `number` in the row of a repeating fact. The row has the last occurrence, with its number in `last_number`.
 
 With a row for each occurrence, a slice that waited a thousand times would need a thousand rows per read.
 """
 REPEATABLE_FACTS = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.WAITS)
-"""Repeating facts, whose latest occurrence counts. Each throttle counts, and slices end only once."""
+"""Facts of which only the last occurrence counts. Of other facts each counts (throttles), or there is only one
+(ends)."""
 
-_RECORD, _NEXT = statement("record_cell"), statement("update_cell")
-CELLS = (
+_INSERT_CELL, _UPDATE_CELL = load_statement("record_cell"), load_statement("update_cell")
+SELECT_CELLS = (
     "SELECT slice, fact, number, last_number, at, people, rows, phones, note FROM slices WHERE subject = ? AND seq = ?"
 )
 
 Query = tuple[str, Sequence[object]]
 
-parsed = lru_cache(maxsize=8_192)(Slice.parse)
+parse_slice = lru_cache(maxsize=8_192)(Slice.parse)
 """Cached, because the progress of an active burst is read many times."""
 
 
@@ -51,30 +52,38 @@ class LedgerCells:
         self._cluster = cluster
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
-        # A lost answer raises. An entry has no nonce, so its writer can't recognize its own cell, and False would deny
-        # the write. Nothing is lost: a slice that was recorded as queued but wasn't is queued again after its timeout.
-        # A finished slice is processed again, to the same rows, and then finds its end.
-        first = {_row_of(entry): n for n, entry in reversed(list(enumerate(entries)))}
-        won: set[int] = set()
-        single = sorted(set(range(len(entries))) - set(first.values()))
-        for group, together in self._record_groups(entries, sorted(first.values())):
-            # One of the cells existed already, so none was written: try them one by one.
-            (won.update if together else single.extend)(group)
-        won.update(n for n in sorted(single) if self._record_one(entries[n]))
-        return [n in won for n in range(len(entries))]
+        # A lost response raises. An entry has no nonce, so that its writer can't recognize its own cell; False would
+        # deny the write. Nothing is lost: a slice that was recorded as queued but wasn't is queued again after its
+        # timeout. A finished slice is processed again, to the same rows, and then finds that it is done.
+        first_index: dict[tuple[Slice, Fact, int], int] = {}
+        for index, entry in enumerate(entries):
+            first_index.setdefault(_cell_key(entry), index)
+        recorded: set[int] = set()
+        # Further entries of one cell are written after the first, one by one.
+        remaining = [index for index, entry in enumerate(entries) if first_index[_cell_key(entry)] != index]
+        for group, was_written in self._record_groups(entries, list(first_index.values())):
+            if was_written:
+                recorded.update(group)
+            else:
+                # One of the cells existed already, so that none was written: try them one by one.
+                remaining.extend(group)
+        recorded.update(index for index in sorted(remaining) if self._record_one(entries[index]))
+        return [index in recorded for index in range(len(entries))]
 
     def _record_one(self, entry: LedgerEntry) -> bool:
-        return any(self._cluster.compare_and_set(*query) for query in _queries(entry))
+        return any(self._cluster.compare_and_set(*query) for query in _cell_writes(entry))
 
     def _record_groups(
         self, entries: Sequence[LedgerEntry], indexes: Sequence[int]
     ) -> Sequence[tuple[Sequence[int], bool]]:
         """Write entries grouped by burst. Return each group, and whether all of it was written."""
         groups = list(_groups(entries, indexes))
-        decided = self._cluster.compare_and_set_groups([[_queries(entries[n])[0] for n in group] for group in groups])
-        if None in decided:
+        applied = self._cluster.compare_and_set_groups(
+            [[_cell_writes(entries[index])[0] for index in group] for group in groups]
+        )
+        if None in applied:
             raise StoreUnavailable("Unknown whether some ledger entries were written.")
-        return [(group, bool(rows)) for group, rows in zip(groups, decided, strict=True)]
+        return [(group, bool(was_written)) for group, was_written in zip(groups, applied, strict=True)]
 
 
 def entries(rows: Iterable[Any]) -> Iterator[LedgerEntry]:
@@ -82,34 +91,37 @@ def entries(rows: Iterable[Any]) -> Iterator[LedgerEntry]:
 
 
 def _groups(entries: Sequence[LedgerEntry], indexes: Sequence[int]) -> Iterator[Sequence[int]]:
-    accounts: dict[BurstKey, list[int]] = defaultdict(list)
-    for n in indexes:
-        accounts[entries[n].slice.burst].append(n)
-    for group in accounts.values():
-        yield from (group[start : start + TOGETHER] for start in range(0, len(group), TOGETHER))
+    by_burst: dict[BurstKey, list[int]] = defaultdict(list)
+    for index in indexes:
+        by_burst[entries[index].slice.burst].append(index)
+    for group in by_burst.values():
+        yield from (group[start : start + CELLS_PER_ROUND] for start in range(0, len(group), CELLS_PER_ROUND))
 
 
-def _row_of(entry: LedgerEntry) -> tuple[Slice, Fact, int]:
-    return entry.slice, entry.fact, LAST if entry.fact in REPEATABLE_FACTS else entry.number
+def _cell_key(entry: LedgerEntry) -> tuple[Slice, Fact, int]:
+    return entry.slice, entry.fact, LAST_OCCURRENCE if entry.fact in REPEATABLE_FACTS else entry.number
 
 
-def _queries(entry: LedgerEntry) -> Sequence[Query]:
-    """Return the statements to try in turn. The first number usually finds no row, and each other one does."""
-    burst, (_, _, n) = entry.slice.burst, _row_of(entry)
-    key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), n
+def _cell_writes(entry: LedgerEntry) -> Sequence[Query]:
+    """Return the statements to try in turn.
+
+    The first occurrence of a repeating fact usually finds no row to update, and further ones do.
+    """
+    burst, (_, _, row_number) = entry.slice.burst, _cell_key(entry)
+    key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), row_number
     values = entry.number, to_ms(entry.at), entry.people, entry.rows, entry.phones, entry.note
-    made: Query = _RECORD, (*key, *values)
-    raised: Query = _NEXT, (*values, *key, entry.number)
-    if n != LAST:
-        return [made]
-    return [made, raised] if entry.number <= 1 else [raised, made]
+    insert: Query = _INSERT_CELL, (*key, *values)
+    update: Query = _UPDATE_CELL, (*values, *key, entry.number)
+    if row_number != LAST_OCCURRENCE:
+        return [insert]
+    return [insert, update] if entry.number <= 1 else [update, insert]
 
 
 def _entry(row: Any) -> LedgerEntry:
     return LedgerEntry(
-        slice=parsed(row.slice),
+        slice=parse_slice(row.slice),
         fact=Fact(row.fact),
-        number=row.last_number if row.number == LAST else row.number,
+        number=row.last_number if row.number == LAST_OCCURRENCE else row.number,
         at=from_ms(row.at),
         people=row.people,
         rows=row.rows,
@@ -118,9 +130,9 @@ def _entry(row: Any) -> LedgerEntry:
     )
 
 
-_PLAN = "INSERT INTO plans (subject, seq, blob) VALUES (?, ?, ?) IF NOT EXISTS USING TTL ?"
-_PLANNED = "SELECT blob FROM plans WHERE subject = ? AND seq = ?"
-_CLAIMS = "SELECT slice, attempt, owner, claimed_at, until, reached FROM claims WHERE subject = ? AND seq = ?"
+_INSERT_PLAN = "INSERT INTO plans (subject, seq, blob) VALUES (?, ?, ?) IF NOT EXISTS USING TTL ?"
+_SELECT_PLAN = "SELECT blob FROM plans WHERE subject = ? AND seq = ?"
+_SELECT_CLAIMS = "SELECT slice, attempt, owner, claimed_at, until, reached FROM claims WHERE subject = ? AND seq = ?"
 
 
 class CassandraLedger:
@@ -128,51 +140,53 @@ class CassandraLedger:
         self._cluster = cluster
         self._clock = clock
         self._cells = LedgerCells(cluster)
-        self.openings = OpenBursts(cluster, clock)
+        self.open_burst_list = OpenBursts(cluster, clock)
 
     def store_plans(self, plans: Sequence[Plan]) -> None:
-        # List a burst before it is planned, so that a crash never leaves a plan that no dispatcher finds. A listed
-        # burst without a plan has no progress yet. The next finisher of the head calls this again, because the head is
-        # marked as done only after its plans. A planned burst was listed, and must not be listed again: it may have
-        # been closed since. If two processes find no plan at the same time, one lists in vain. At worst the burst was
-        # closed meanwhile; then it is found settled and closed again.
+        # List a burst before its plan is stored, so that a crash never leaves a plan that no dispatcher finds. After a
+        # crash in between, the process that finishes the head calls this again: the head is marked as published only
+        # after its plans.
+        #
+        # A burst with a plan was listed, and must not be listed again: it may have been closed since. Two processes may
+        # find no plan at the same time, and both list the burst. At worst the burst was closed in between; the
+        # dispatcher then closes it again.
         now = self._clock.now()
-        planned = self._plans([plan.burst for plan in plans])
-        new = [p for p in plans if p.burst not in planned and seconds_until(p.opened_at + KEPT, now) > 0]
-        self.openings.add(new)
-        rows = [(*_key(p.burst), pack(p), seconds_until(p.opened_at + KEPT, now)) for p in new]
-        if None in self._cluster.compare_and_set_each((_PLAN, row) for row in rows):
+        planned = self._read_plans([plan.burst for plan in plans])
+        new = [p for p in plans if p.burst not in planned and seconds_until(p.opened_at + ROW_LIFETIME, now) > 0]
+        self.open_burst_list.add(new)
+        rows = [(*_key(p.burst), pack(p), seconds_until(p.opened_at + ROW_LIFETIME, now)) for p in new]
+        if None in self._cluster.compare_and_set_each((_INSERT_PLAN, row) for row in rows):
             raise StoreUnavailable("Unknown whether a plan was written.")
 
     def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
-        return self.openings.all() if since is None else self.openings.since(since)
+        return self.open_burst_list.all() if since is None else self.open_burst_list.since(since)
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
-        # Plain reads are enough. A plan never changes, so a plan that is found is valid. A missing plan is read at
-        # SERIAL, because its write may have been interrupted. An interrupted cell becomes visible with the next write
-        # to its burst, which the process that misses it makes. Until then a slice may be processed twice, which is
-        # harmless.
-        plans = self._plans(bursts)
+        # Plain reads are enough. A plan never changes, so that a stored plan is valid. A missing plan is read at
+        # SERIAL, which completes an interrupted write. A plain read may miss a cell whose write was interrupted. A
+        # slice may then be processed twice, which is harmless, and the next write to the burst's cells completes the
+        # interrupted one.
+        plans = self._read_plans(bursts)
         if missing := [burst for burst in bursts if burst not in plans]:
-            plans |= self._plans(missing, profile=SERIAL)
+            plans |= self._read_plans(missing, profile=SERIAL)
         keys = list(plans)
-        cells = self._cluster.query_each(CELLS, map(_key, keys))
-        claims = self._cluster.query_each(_CLAIMS, map(_key, keys))
+        cells = self._cluster.query_each(SELECT_CELLS, map(_key, keys))
+        claims = self._cluster.query_each(_SELECT_CLAIMS, map(_key, keys))
         return {
-            key: burst_progress(plans[key], entries(facts), _claims(held))
-            for key, facts, held in zip(keys, cells, claims, strict=True)
+            key: burst_progress(plans[key], entries(cell_rows), _claims(claim_rows))
+            for key, cell_rows, claim_rows in zip(keys, cells, claims, strict=True)
         }
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         return self._cells.record(entries)
 
     def close(self, bursts: Collection[BurstKey]) -> None:
-        plans = self._plans(bursts).values()
-        self.openings.drop([(to_ms(plan.opened_at), plan.burst) for plan in plans], self._clock.now())
+        plans = self._read_plans(bursts).values()
+        self.open_burst_list.drop([(to_ms(plan.opened_at), plan.burst) for plan in plans], self._clock.now())
 
-    def _plans(self, bursts: Collection[BurstKey], *, profile: object = PLAIN) -> dict[BurstKey, Plan]:
-        answers = self._cluster.query_each(_PLANNED, map(_key, bursts), profile=profile)
-        return {plan.burst: plan for plan in (unpack(Plan, blob) for rows in answers for (blob,) in rows)}
+    def _read_plans(self, bursts: Collection[BurstKey], *, profile: object = PLAIN) -> dict[BurstKey, Plan]:
+        results = self._cluster.query_each(_SELECT_PLAN, map(_key, bursts), profile=profile)
+        return {plan.burst: plan for plan in (unpack(Plan, blob) for rows in results for (blob,) in rows)}
 
 
 def _key(burst: BurstKey) -> tuple[str, int]:
@@ -184,19 +198,27 @@ def _claims(rows: Iterable[Any]) -> Iterator[Claim]:
 
 
 def _claim(row: tuple[str, int, str, int, int, int]) -> Claim:
-    text, attempt, owner, at, until, reached = row
-    slice_, since, end = parsed(text), from_ms(at), from_ms(until)
-    return Claim(slice=slice_, attempt=attempt, owner=owner, claimed_at=since, until=end, checkpoint=reached)
+    slice_text, attempt, owner, claimed_at, until, reached = row
+    return Claim(
+        slice=parse_slice(slice_text),
+        attempt=attempt,
+        owner=owner,
+        claimed_at=from_ms(claimed_at),
+        until=from_ms(until),
+        checkpoint=reached,
+    )
 
 
 # Claims: one row per slice, changed by compare-and-set. Owner and attempt identify the holder.
 
-_FIRST = statement("insert_claim")
-_NEXT_CLAIM = statement("replace_claim")
-_EXTEND = statement("extend_claim")
-_STORED = "SELECT attempt, owner, claimed_at, until, reached FROM claims WHERE subject = ? AND seq = ? AND slice = ?"
+_INSERT_CLAIM = load_statement("insert_claim")
+_REPLACE_CLAIM = load_statement("replace_claim")
+_EXTEND_CLAIM = load_statement("extend_claim")
+_SELECT_CLAIM = (
+    "SELECT attempt, owner, claimed_at, until, reached FROM claims WHERE subject = ? AND seq = ? AND slice = ?"
+)
 
-Row = tuple[int, str, int, int, int]
+ClaimRow = tuple[int, str, int, int, int]
 """Attempt, owner, claimed at, until and reached."""
 
 
@@ -206,46 +228,57 @@ class CassandraClaims:
 
     def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
         claim = Claim(slice=slice_, attempt=1, owner=owner, claimed_at=now, until=until)
-        # Nearly every slice is claimed once, which needs no read.
-        if self._decide(_FIRST, claim, (*_claim_key(slice_), *_row(claim))):
+        # Insert without reading first: nearly every slice is claimed only once.
+        if self._compare_and_set(_INSERT_CLAIM, claim, (*_claim_key(slice_), *_row(claim))):
             return claim
-        stored = self._stored(slice_)
-        if stored is None or stored[3] > to_ms(now):
+        stored = self._read_claim(slice_)
+        if stored is None:
             return None
-        attempt, _, _, ends, reached = stored
+        attempt, _, _, stored_until, reached = stored
+        if stored_until > to_ms(now):
+            return None
         claim = replace(claim, attempt=attempt + 1, checkpoint=reached)
-        # Only if the row is unchanged: a release in between knows better how far the work is.
-        unchanged = attempt, ends, reached
-        return claim if self._decide(_NEXT_CLAIM, claim, (*_row(claim), *_claim_key(slice_), *unchanged)) else None
+        # Only if the row is unchanged: a release in between may have stored a later checkpoint.
+        expected = attempt, stored_until, reached
+        return (
+            claim
+            if self._compare_and_set(_REPLACE_CLAIM, claim, (*_row(claim), *_claim_key(slice_), *expected))
+            else None
+        )
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
-        longer = replace(claim, until=until)
-        return longer if self._extend(longer) else None
+        renewed = replace(claim, until=until)
+        return renewed if self._extend(renewed) else None
 
     def release(self, claim: Claim, now: datetime) -> None:
         self._extend(replace(claim, until=now))
 
     def _extend(self, claim: Claim) -> bool:
-        return self._decide(_EXTEND, claim, (*_row(claim), *_claim_key(claim.slice), claim.owner, claim.attempt))
+        return self._compare_and_set(
+            _EXTEND_CLAIM, claim, (*_row(claim), *_claim_key(claim.slice), claim.owner, claim.attempt)
+        )
 
-    def _decide(self, statement: str, claim: Claim, values: tuple[object, ...]) -> bool:
+    def _compare_and_set(self, statement: str, claim: Claim, values: tuple[object, ...]) -> bool:
         """Return whether the caller holds the claim.
 
-        After a lost answer a read at SERIAL decides. Raises StoreUnavailable if the write may still take effect; a
-        claim that no worker knows of expires.
+        After a lost response a read at SERIAL tells. Raises StoreUnavailable if the write may still take effect: then
+        no worker knows of the claim, and it expires.
         """
         [applied] = self._cluster.compare_and_set_each([(statement, values)])
         if applied is not None:
             return applied
-        stored = self._stored(claim.slice)
+        stored = self._read_claim(claim.slice)
         if stored == _row(claim):
             return True
-        if stored is None or stored[0] < claim.attempt or stored[:2] == _row(claim)[:2]:
+        if stored is None:
+            raise StoreUnavailable(f"Unknown whether {claim.slice} was claimed.")
+        attempt, owner, *_ = stored
+        if attempt < claim.attempt or (attempt, owner) == (claim.attempt, claim.owner):
             raise StoreUnavailable(f"Unknown whether {claim.slice} was claimed.")
         return False
 
-    def _stored(self, slice_: Slice) -> Row | None:
-        rows = self._cluster.query(_STORED, _claim_key(slice_), profile=SERIAL)
+    def _read_claim(self, slice_: Slice) -> ClaimRow | None:
+        rows = self._cluster.query(_SELECT_CLAIM, _claim_key(slice_), profile=SERIAL)
         return tuple(rows[0]) if rows else None
 
 
@@ -253,5 +286,5 @@ def _claim_key(slice_: Slice) -> tuple[str, int, str]:
     return str(slice_.burst.subject), slice_.burst.seq, str(slice_)
 
 
-def _row(claim: Claim) -> Row:
+def _row(claim: Claim) -> ClaimRow:
     return claim.attempt, claim.owner, to_ms(claim.claimed_at), to_ms(claim.until), claim.checkpoint

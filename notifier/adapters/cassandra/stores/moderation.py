@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
-from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partitioning import (
     BUCKETS,
     bucket_of_event,
@@ -27,15 +27,15 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.ports.coordination import Clock
 
-_PUT = statement("put_held_mention")
+_PUT_MENTION = load_statement("put_held_mention")
 PUT_EVENT = "INSERT INTO held_mentions (bucket, id, source, event) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
-_DECIDE = statement("decide_held_mention")
-COLUMNS = "SELECT id, source, author, accounts, since, event, decision FROM held_mentions WHERE bucket = ?"
-_OF = f"{COLUMNS} AND id IN ?"
-_OF_ONE = f"{COLUMNS} AND id = ? AND source = ?"
-_STATES = "SELECT since, decision FROM held_mentions WHERE bucket = ?"
+_DECIDE_MENTION = load_statement("decide_held_mention")
+SELECT_BUCKET = "SELECT id, source, author, accounts, since, event, decision FROM held_mentions WHERE bucket = ?"
+_SELECT_BY_IDS = f"{SELECT_BUCKET} AND id IN ?"
+_SELECT_BY_EVENT = f"{SELECT_BUCKET} AND id = ? AND source = ?"
+_SELECT_STATES = "SELECT since, decision FROM held_mentions WHERE bucket = ?"
 
-_MICROSECOND = timedelta(microseconds=1)
+_ONE_MICROSECOND = timedelta(microseconds=1)
 _FAR_FUTURE = datetime(2200, 1, 1, tzinfo=UTC)
 
 
@@ -47,23 +47,25 @@ class CassandraHeldMentions:
     def put(self, held_mentions: Collection[HeldMention]) -> None:
         now = self._clock.now()
         current = [held for held in held_mentions if held.since + RECORD_KEPT_FOR > now]
-        # Write the event first: a crash in between leaves an event that isn't listed as held, and the router writes it
-        # again.
-        self._cluster.query_each(PUT_EVENT, [_event(held, now) for held in current])
-        self._cluster.query_each(_PUT, [_row(held, now) for held in current])
+        # Write the event first. A crash in between leaves an event that isn't listed as held, and the router holds the
+        # mention again.
+        self._cluster.query_each(PUT_EVENT, [_event_row(held, now) for held in current])
+        self._cluster.query_each(_PUT_MENTION, [_mention_row(held, now) for held in current])
 
     def waiting(self) -> Iterator[HeldMention]:
         now = self._clock.now()
         for bucket in range(BUCKETS):  # one bucket in memory at a time
             yield from (
-                held for held in held_mentions_of(self._cluster.query(COLUMNS, (bucket,))) if held.is_waiting(now)
+                held for held in held_mentions_of(self._cluster.query(SELECT_BUCKET, (bucket,))) if held.is_waiting(now)
             )
 
     def count(self) -> int:
-        first = to_ms(self._clock.now() - MAX_DECISION_WAIT)
-        answers = self._cluster.query_each(_STATES, [(bucket,) for bucket in range(BUCKETS)])
+        expired_until = to_ms(self._clock.now() - MAX_DECISION_WAIT)
+        results = self._cluster.query_each(_SELECT_STATES, [(bucket,) for bucket in range(BUCKETS)])
         return sum(
-            row.decision is None and row.since is not None and row.since > first for rows in answers for row in rows
+            row.decision is None and row.since is not None and row.since > expired_until
+            for rows in results
+            for row in rows
         )
 
     def by_event_id(self, ids: Collection[str]) -> Sequence[HeldMention]:
@@ -72,57 +74,63 @@ class CassandraHeldMentions:
             if id:  # no event has the empty id
                 by_bucket[bucket_of_event_id(id)].append(id)
         mentions = held_mentions_of(
-            [row for rows in self._cluster.query_each(_OF, list(by_bucket.items())) for row in rows]
+            [row for rows in self._cluster.query_each(_SELECT_BY_IDS, list(by_bucket.items())) for row in rows]
         )
         return sorted(mentions, key=lambda held: (held.id.id, held.id.source))
 
     def decide(self, event: EventId, decision: ModerationDecision, operator: str, now: datetime) -> bool:
-        if not any(held.is_waiting(now) for held in self._current(event)):
+        if not any(held.is_waiting(now) for held in self._read_serial(event)):
             return False
         append_to_audit(
             self._cluster,
             at=now,
-            who=operator,
+            operator=operator,
             action=f"hold.{decision}",
             detail={"source": event.source, "id": event.id},
         )
-        # A crash here leaves an audit row that decided nothing. If two operators decide concurrently, both are in the
+        # A crash here leaves an audit row without a decision. If two operators decide concurrently, both are in the
         # audit log, and one gets False.
-        life = RECORD_KEPT_FOR // timedelta(seconds=1)
-        row = life, str(decision), bucket_of_event(event), event.id, event.source, to_ms(now - MAX_DECISION_WAIT)
-        [applied] = self._cluster.compare_and_set_each([(_DECIDE, row)])
+        ttl = RECORD_KEPT_FOR // timedelta(seconds=1)
+        row = ttl, str(decision), bucket_of_event(event), event.id, event.source, to_ms(now - MAX_DECISION_WAIT)
+        [applied] = self._cluster.compare_and_set_each([(_DECIDE_MENTION, row)])
         if applied is not None:
             return applied
-        decisions = [held.decision for held in self._current(event) if held.decision]
+        decisions = [held.decision for held in self._read_serial(event) if held.decision]
         if not decisions:
             raise StoreUnavailable("Unknown whether the held mention was decided.")
         return decisions == [decision]
 
-    def _current(self, event: EventId) -> Sequence[HeldMention]:
+    def _read_serial(self, event: EventId) -> Sequence[HeldMention]:
         return held_mentions_of(
-            self._cluster.query(_OF_ONE, (bucket_of_event(event), event.id, event.source), profile=SERIAL)
+            self._cluster.query(_SELECT_BY_EVENT, (bucket_of_event(event), event.id, event.source), profile=SERIAL)
         )
 
 
-def _event(held: HeldMention, now: datetime) -> tuple[object, ...]:
-    return *_place(held), pack(held.event), _timestamp(held), max(1, seconds_until(held.since + MAX_DECISION_WAIT, now))
+def _event_row(held: HeldMention, now: datetime) -> tuple[object, ...]:
+    return (
+        *_key(held),
+        pack(held.event),
+        _write_timestamp(held),
+        max(1, seconds_until(held.since + MAX_DECISION_WAIT, now)),
+    )
 
 
-def _row(held: HeldMention, now: datetime) -> tuple[object, ...]:
+def _mention_row(held: HeldMention, now: datetime) -> tuple[object, ...]:
     columns = held.author, pack(held.accounts), to_ms(held.since)
-    return *_place(held), *columns, _timestamp(held), seconds_until(held.since + RECORD_KEPT_FOR, now)
+    return *_key(held), *columns, _write_timestamp(held), seconds_until(held.since + RECORD_KEPT_FOR, now)
 
 
-def _place(held: HeldMention) -> tuple[object, ...]:
+def _key(held: HeldMention) -> tuple[object, ...]:
     return bucket_of_event(held.id), held.id.id, held.id.source
 
 
-def _timestamp(held: HeldMention) -> int:
-    return (_FAR_FUTURE - held.since) // _MICROSECOND
+def _write_timestamp(held: HeldMention) -> int:
+    """Return the write timestamp, which is lower the later the event was accepted: the first write wins."""
+    return (_FAR_FUTURE - held.since) // _ONE_MICROSECOND
 
 
 def held_mentions_of(rows: list[Any]) -> Sequence[HeldMention]:
-    """Return the held mentions. Rows with only an event or a decision are skipped."""
+    """Return the held mentions. Skip rows that have only an event or a decision, but no time."""
     return [_held_mention(row) for row in rows if row.since is not None]
 
 
@@ -137,14 +145,14 @@ def _held_mention(row: Any) -> HeldMention:
     )
 
 
-# Operators' verdicts on authors: a cell per user. Each verdict is written to the audit log first.
+# Operators' verdicts on authors: a row per user. Each verdict is written to the audit log first.
 
 # The write timestamp is the time of the verdict: the latest wins, regardless of arrival order.
 _PUT_VERDICT = "INSERT INTO author_verdicts (bucket, user, verdict) VALUES (?, ?, ?) USING TIMESTAMP ?"
-_READ_CURRENT = "SELECT verdict FROM author_verdicts WHERE bucket = ? AND user IN ?"
-_LISTED = "SELECT verdict FROM author_verdicts WHERE bucket = ?"
+_SELECT_VERDICTS_OF_USERS = "SELECT verdict FROM author_verdicts WHERE bucket = ? AND user IN ?"
+_SELECT_VERDICTS_OF_BUCKET = "SELECT verdict FROM author_verdicts WHERE bucket = ?"
 
-_MICROSECONDS = 1_000
+_MICROSECONDS_PER_MS = 1_000
 """Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
 
 
@@ -153,10 +161,12 @@ class CassandraReachLimits:
         self._cluster = cluster
 
     def put(self, limit: ReachLimit) -> None:
-        append_to_audit(self._cluster, at=limit.at, who=limit.operator, action="reach.say", detail=audit_fields(limit))
-        # A crash here leaves an audit row without a verdict. In the other order the author of the verdict would be
-        # unknown.
-        row = bucket_of_user(limit.user), limit.user, pack(limit), to_ms(limit.at) * _MICROSECONDS
+        append_to_audit(
+            self._cluster, at=limit.at, operator=limit.operator, action="reach.say", detail=audit_fields(limit)
+        )
+        # A crash here leaves an audit row without a verdict. In the other order a verdict could exist without its
+        # operator's name.
+        row = bucket_of_user(limit.user), limit.user, pack(limit), to_ms(limit.at) * _MICROSECONDS_PER_MS
         self._cluster.query(_PUT_VERDICT, row)
 
     def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
@@ -164,10 +174,13 @@ class CassandraReachLimits:
         for user in users:
             if user:  # no user has the empty name
                 by_bucket[bucket_of_user(user)].append(user)
-        return {record.user: record for record in self._limits(_READ_CURRENT, list(by_bucket.items()))}
+        return {limit.user: limit for limit in self._limits(_SELECT_VERDICTS_OF_USERS, list(by_bucket.items()))}
 
     def read_all(self) -> Sequence[ReachLimit]:
-        return sorted(self._limits(_LISTED, [(bucket,) for bucket in range(BUCKETS)]), key=lambda record: record.user)
+        return sorted(
+            self._limits(_SELECT_VERDICTS_OF_BUCKET, [(bucket,) for bucket in range(BUCKETS)]),
+            key=lambda limit: limit.user,
+        )
 
     def _limits(self, statement: str, parameters: Sequence[Sequence[object]]) -> Sequence[ReachLimit]:
         return [

@@ -1,6 +1,6 @@
-"""Lists open bursts, in slots of opening time.
+"""Lists open bursts in slots of opening time.
 
-A past slot is scanned from its oldest open burst on. A slot in which nothing was ever listed isn't scanned.
+A slot that is over is scanned from its oldest open burst on. A slot without listed bursts is not scanned.
 """
 
 from collections import defaultdict
@@ -18,44 +18,48 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 
-# Memory of a process about the list of open bursts, so that a full scan queries little.
+# Cache of the slots: what a process remembers of the list of open bursts, so that a full scan queries little.
 
-SLOT = 30_000
-"""Slot length in milliseconds. Each burst leaves a tombstone in its slot; a scan over 100,000 of them is rejected."""
-LISTED_FOR = 8 * 24 * 3_600_000
-"""Milliseconds: the default TTL of the tables; no TTL is bound."""
-LATE = 60_000
-"""Milliseconds. The next full scan finds every burst that is listed within this time after its opening."""
+SLOT_MS = 30_000
+"""Slot length. Each closed burst leaves a tombstone in its slot; Cassandra rejects a scan over 100,000 tombstones."""
+TTL_MS = 8 * 24 * 3_600_000
+"""Default TTL of the tables. The statements set no TTL."""
+MAX_LISTING_DELAY_MS = 60_000
+"""A burst that is listed within this time after its opening is found by the next full scan. A later one is found by a
+rescan of its hour."""
 RESCANNED_PER_SCAN = 4
-"""Hours that each full scan reads again from the start. At one scan per second all hours are read within a minute."""
+"""Hours that each full scan reads again from the start. At one scan per second, each hour is read again once a
+minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenBurstScan:
-    """State of a full scan at its beginning."""
+    """What a full scan queries, decided at its beginning."""
 
     now: int
-    """Time before the first query. Nothing is concluded about bursts that are listed later."""
+    """Time before the first query. The scan may miss bursts that are listed later."""
     rescanned_hours: Collection[int]
-    """Hours that are read without remembered state."""
+    """Hours whose slots are read and scanned from the start, regardless of the cache."""
     known_slots: Mapping[int, Collection[int]]
+    """Slots by hour, from the cache."""
     unread_hours: Collection[int]
     """Hours whose slots are to be queried."""
 
 
 @dataclass(slots=True)
 class OpenSlotCache:
-    """Known slots by hour, and the time before which nothing in a slot is open.
+    """Cache of the slots by hour, and of the time before which a slot has no open burst.
 
-    Thread-safe, for one scan at a time.
+    Thread-safe, but only one scan may run at a time.
     """
 
     scanned_at: int = 0
     """Start of the last successful scan."""
     slots: dict[int, Collection[int]] = field(default_factory=dict)
-    open_since: dict[int, int] = field(default_factory=dict)
+    scan_from: dict[int, int] = field(default_factory=dict)
+    """By slot: opening time before which the slot has no open burst."""
     rescan_order: list[int] = field(default_factory=list)
-    """Hours in the order in which they are read again. The hour that was read longest ago comes first."""
+    """Hours in the order of their rescans. The hour that was rescanned longest ago comes first."""
     _touched: set[int] = field(default_factory=set)
     _lock: Lock = field(default_factory=Lock)
 
@@ -66,28 +70,33 @@ class OpenSlotCache:
             self._forget(slots)
 
     def begin(self, now: int) -> OpenBurstScan:
-        all_hours = range(hour_of(now - LISTED_FOR), hour_of(now + LATE) + 1)
+        all_hours = range(hour_of(now - TTL_MS), hour_of(now + MAX_LISTING_DELAY_MS) + 1)
         with self._lock:
             self._touched.clear()
             self.rescan_order = [hour for hour in self.rescan_order if hour in all_hours]
             rescanned = self.rescan_order[:RESCANNED_PER_SCAN]
-            # An hour gets new slots until it is over, plus the time that writers may be late. It is known by a scan
-            # after that.
-            expired = hour_of(min(self.scanned_at, now) - LATE)
+            # An hour gets new slots until it is over, and for MAX_LISTING_DELAY_MS after that. Use the cached slots of
+            # an hour only if the last scan started later.
+            first_incomplete_hour = hour_of(min(self.scanned_at, now) - MAX_LISTING_DELAY_MS)
             known = {
-                h: slots for h, slots in self.slots.items() if h in all_hours and h < expired and h not in rescanned
+                hour: slots
+                for hour, slots in self.slots.items()
+                if hour in all_hours and hour < first_incomplete_hour and hour not in rescanned
             }
         return OpenBurstScan(now, rescanned, known, [hour for hour in all_hours if hour not in known])
 
     def scan_starts(self, scan: OpenBurstScan, hours: Mapping[int, Collection[int]]) -> Mapping[int, int]:
-        """Return the time from which on each slot is scanned. Past slots without open bursts are left out."""
+        """Return the opening time from which on each slot is scanned.
+
+        Slots that are over and have none are left out.
+        """
         with self._lock:
             starts = {
-                s: 0 if h in scan.rescanned_hours else self.open_since.get(s, 0)
-                for h, slots in hours.items()
-                for s in slots
+                slot: 0 if hour in scan.rescanned_hours else self.scan_from.get(slot, 0)
+                for hour, slots in hours.items()
+                for slot in slots
             }
-        return {slot: moment for slot, moment in starts.items() if moment < slot_end(slot)}
+        return {slot: start for slot, start in starts.items() if start < slot_end(slot)}
 
     def finish(
         self,
@@ -96,21 +105,19 @@ class OpenSlotCache:
         scanned: Collection[int],
         oldest: Mapping[int, int],
     ) -> None:
-        """Finish a successful scan. `oldest` has the oldest open burst of each scanned slot that has one."""
-        settled = scan.now - LATE
+        """Finish a successful scan. `oldest` has the opening of the oldest open burst, by slot."""
+        complete_until = scan.now - MAX_LISTING_DELAY_MS
         with self._lock:
-            self.open_since = {
-                slot: moment for slot, moment in self.open_since.items() if hour_of(slot * SLOT) in hours
-            }
-            self.open_since |= {slot: min(oldest.get(slot, slot_end(slot)), settled) for slot in scanned}
+            self.scan_from = {slot: start for slot, start in self.scan_from.items() if hour_of(slot * SLOT_MS) in hours}
+            self.scan_from |= {slot: min(oldest.get(slot, slot_end(slot)), complete_until) for slot in scanned}
             self.slots, self.scanned_at = dict(hours), scan.now
             self._reorder(scan.rescanned_hours, hours)
             self._forget(self._touched)
 
     def abort(self, scan: OpenBurstScan) -> None:
-        """Finish a failed scan.
+        """Finish a failed scan, and put its rescanned hours last.
 
-        An hour that can't be read from its start must not fail all further scans: others are next.
+        One of these hours may be unreadable, and must not fail the next scans, too.
         """
         with self._lock:
             self._reorder(scan.rescanned_hours, ())
@@ -121,49 +128,53 @@ class OpenSlotCache:
 
     def _forget(self, slots: Collection[int]) -> None:
         for slot in slots:
-            self.open_since.pop(slot, None)
-            self.slots.pop(hour_of(slot * SLOT), None)
+            self.scan_from.pop(slot, None)
+            self.slots.pop(hour_of(slot * SLOT_MS), None)
 
 
 def slot_end(slot: int) -> int:
-    return (slot + 1) * SLOT
+    return (slot + 1) * SLOT_MS
 
 
-_ADD_SLOT = "INSERT INTO open_slots (hour, slot) VALUES (?, ?)"
-_SLOTS = "SELECT hour, slot FROM open_slots WHERE hour IN ?"
-_ADD = "INSERT INTO open_bursts (slot, opened_at, subject, seq) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
-_LOOK = "SELECT opened_at, subject, seq FROM open_bursts WHERE slot IN ? AND opened_at >= ?"
-_DROP = "DELETE FROM open_bursts USING TIMESTAMP ? WHERE slot = ? AND opened_at = ? AND subject = ? AND seq = ?"
+_INSERT_SLOT = "INSERT INTO open_slots (hour, slot) VALUES (?, ?)"
+_SELECT_SLOTS = "SELECT hour, slot FROM open_slots WHERE hour IN ?"
+_INSERT_BURST = "INSERT INTO open_bursts (slot, opened_at, subject, seq) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
+_SELECT_BURSTS = "SELECT opened_at, subject, seq FROM open_bursts WHERE slot IN ? AND opened_at >= ?"
+_DELETE_BURST = "DELETE FROM open_bursts USING TIMESTAMP ? WHERE slot = ? AND opened_at = ? AND subject = ? AND seq = ?"
 
-AHEAD = timedelta(seconds=5)
-"""Tolerance for the clock of the process that opens a burst: a scan of the latest bursts still finds it."""
-TOGETHER = 64
+MAX_CLOCK_SKEW = timedelta(seconds=5)
+"""How far the clock of the process that opens a burst may be ahead of ours. A scan of the latest bursts reads so
+far."""
+PARTITIONS_PER_QUERY = 64
 """Partitions per query. Nearly all of them are empty."""
-ADDED = 4_096
-"""Slots that are known to be in `open_slots`."""
+MAX_CACHED_SLOTS = 4_096
+"""Maximum number of cached slots that are known to be in the table `open_slots`."""
 
 
 ListedBurst = tuple[int, BurstKey]
-"""Opening and key of a burst."""
+"""Opening in milliseconds, and key of a burst."""
 
 
 class OpenBursts:
     """List of the open bursts.
 
-    The write timestamp is the time of the decision, so that the later decision wins regardless of delays and clocks.
-    A woken burst is listed as of its wake-up time, which is after every decision to defer it.
+    The write timestamp is the time of the decision, so that the later decision wins regardless of delays.
 
-    A scan of everything would query 23,040 slots every second, and skip the tombstones of a week. It queries only what
-    isn't remembered. Bursts that another process lists later than `LATE` are found within a minute.
+    A woken burst is listed with its wake-up time as timestamp. It so overrides the deferral, which is decided earlier.
+    A deferral by a stalled process may be decided after the wake-up time: it wins, and a full scan finds the burst
+    again.
+
+    A scan of all slots would query 23,040 of them every second, and skip the tombstones of a week. The cache leaves few
+    of them. A burst that another process lists later than MAX_LISTING_DELAY_MS is found within a minute.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._added: set[int] = set()
-        self._remembered = OpenSlotCache()
-        self._looking = Lock()
-        self._places: Sequence[ListedBurst] = ()
+        self._listed_slots: set[int] = set()
+        self._cache = OpenSlotCache()
+        self._scan_lock = Lock()
+        self._last_scan: Sequence[ListedBurst] = ()
 
     def add(self, plans: Sequence[Plan]) -> None:
         at = to_us(self._clock.now())
@@ -172,66 +183,73 @@ class OpenBursts:
     def reopen(self, deferred_bursts: Sequence[DeferredBurst]) -> None:
         self._list([(to_ms(deferred.opened_at), deferred.burst, to_us(deferred.until)) for deferred in deferred_bursts])
 
-    def drop(self, places: Iterable[ListedBurst], at: datetime) -> None:
-        """Remove the bursts wherever they are listed. Of two planning processes one may have listed another opening."""
-        removed = set(places)
-        removed |= {place for place in self._places if place[1] in {burst for _, burst in removed}}
-        self._cluster.query_each(_DROP, [(to_us(at), *_row(*place)) for place in removed])
+    def drop(self, bursts: Iterable[ListedBurst], at: datetime) -> None:
+        """Remove the bursts under all openings that are known.
+
+        Two processes that plan one burst may have listed it under different openings.
+        """
+        removed = set(bursts)
+        removed |= {listed for listed in self._last_scan if listed[1] in {burst for _, burst in removed}}
+        self._cluster.query_each(_DELETE_BURST, [(to_us(at), *_row(*place)) for place in removed])
 
     def _list(self, rows: Sequence[tuple[int, BurstKey, int]]) -> None:
-        slots = {ms // SLOT for ms, _, _ in rows}
-        # Write the slot first: a listed empty slot is scanned in vain, but an unlisted slot would never be scanned.
+        slots = {ms // SLOT_MS for ms, _, _ in rows}
+        # Write the slot first. After a crash an empty slot is scanned in vain, but a burst in an unlisted slot would
+        # never be found.
         try:
-            self._cluster.query_each(_ADD_SLOT, [(hour_of(slot * SLOT), slot) for slot in slots - self._added])
-            self._added = slots if len(self._added) > ADDED else self._added | slots
-            self._cluster.query_each(_ADD, [(*_row(ms, burst), at) for ms, burst, at in rows])
+            self._cluster.query_each(
+                _INSERT_SLOT, [(hour_of(slot * SLOT_MS), slot) for slot in slots - self._listed_slots]
+            )
+            self._listed_slots = slots if len(self._listed_slots) > MAX_CACHED_SLOTS else self._listed_slots | slots
+            self._cluster.query_each(_INSERT_BURST, [(*_row(ms, burst), at) for ms, burst, at in rows])
         except StoreUnavailable:
-            self._added = set()  # a node that comes back may have lost writes that it had acknowledged
+            self._listed_slots = set()  # a node that was down may have lost slots that it had acknowledged
             raise
         finally:
-            self._remembered.touch(slots)
+            self._cache.touch(slots)
 
     def since(self, moment: datetime) -> Sequence[BurstKey]:
         now = self._clock.now()
-        first = max(to_ms(moment), to_ms(now) - LISTED_FOR)
-        slots = range(first // SLOT, to_ms(now + AHEAD) // SLOT + 1)
+        first_ms = max(to_ms(moment), to_ms(now) - TTL_MS)
+        slots = range(first_ms // SLOT_MS, to_ms(now + MAX_CLOCK_SKEW) // SLOT_MS + 1)
         return [key for _, key in self._open_in(dict.fromkeys(slots, to_ms(moment)))]
 
     def all(self) -> Sequence[BurstKey]:
-        with self._looking:
-            scan = self._remembered.begin(to_ms(self._clock.now()))
+        with self._scan_lock:
+            scan = self._cache.begin(to_ms(self._clock.now()))
             try:
-                hours = {**scan.known_slots, **self._read(scan.unread_hours)}
-                moments = self._remembered.scan_starts(scan, hours)
-                places = self._open_in(moments)
+                hours = {**scan.known_slots, **self._read_slots(scan.unread_hours)}
+                scan_starts = self._cache.scan_starts(scan, hours)
+                listed = self._open_in(scan_starts)
             except Exception:
-                self._remembered.abort(scan)
+                self._cache.abort(scan)
                 raise
-            self._remembered.finish(scan, hours, moments, {ms // SLOT: ms for ms, _ in reversed(places)})
-            self._places = places
-        return [key for _, key in places]
+            oldest = {ms // SLOT_MS: ms for ms, _ in reversed(listed)}
+            self._cache.finish(scan, hours, scan_starts, oldest)
+            self._last_scan = listed
+        return [key for _, key in listed]
 
-    def _read(self, hours: Collection[int]) -> Mapping[int, Collection[int]]:
+    def _read_slots(self, hours: Collection[int]) -> Mapping[int, Collection[int]]:
         """Return the slots of each hour."""
         slots: dict[int, list[int]] = {hour: [] for hour in hours}
-        asks = [(list(slots)[n : n + TOGETHER],) for n in range(0, len(slots), TOGETHER)]
-        for hour, slot in (tuple(row) for rows in self._cluster.query_each(_SLOTS, asks) for row in rows):
+        queries = [(list(slots)[n : n + PARTITIONS_PER_QUERY],) for n in range(0, len(slots), PARTITIONS_PER_QUERY)]
+        for hour, slot in (tuple(row) for rows in self._cluster.query_each(_SELECT_SLOTS, queries) for row in rows):
             slots[hour].append(slot)
         return slots
 
-    def _open_in(self, moments: Mapping[int, int]) -> Sequence[ListedBurst]:
-        """Return the open bursts of each slot, from its start time on; oldest first."""
-        by_moment = defaultdict[int, list[int]](list)
-        for slot, moment in moments.items():
-            by_moment[moment].append(slot)
-        asks = [
-            (slots[n : n + TOGETHER], first)
-            for first, slots in by_moment.items()
-            for n in range(0, len(slots), TOGETHER)
+    def _open_in(self, scan_starts: Mapping[int, int]) -> Sequence[ListedBurst]:
+        """Return the open bursts of each slot, from its scan start on; oldest first."""
+        slots_by_start = defaultdict[int, list[int]](list)
+        for slot, start in scan_starts.items():
+            slots_by_start[start].append(slot)
+        queries = [
+            (slots[n : n + PARTITIONS_PER_QUERY], start)
+            for start, slots in slots_by_start.items()
+            for n in range(0, len(slots), PARTITIONS_PER_QUERY)
         ]
-        listed = [tuple(row) for rows in self._cluster.query_each(_LOOK, asks) for row in rows]
+        listed = [tuple(row) for rows in self._cluster.query_each(_SELECT_BURSTS, queries) for row in rows]
         return [(ms, BurstKey(Subject.parse(subject), seq)) for ms, subject, seq in sorted(listed)]
 
 
 def _row(ms: int, burst: BurstKey) -> tuple[int, int, str, int]:
-    return ms // SLOT, ms, str(burst.subject), burst.seq
+    return ms // SLOT_MS, ms, str(burst.subject), burst.seq

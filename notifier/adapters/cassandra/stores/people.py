@@ -1,6 +1,6 @@
-"""Reads and writes one user's state: follows, preferences, blocks, marks and seen time.
+"""Reads and writes one user's state: follows, preferences, user blocks, marks and seen time.
 
-The state is a few ranges of the user's own block, which are queried concurrently.
+The state is a few ranges of rows in the partitions of the user's block and shard, which are queried concurrently.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,12 +9,18 @@ from typing import Any
 
 from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.driver.batching import Row
-from notifier.adapters.cassandra.schema.partitioning import KEPT, run_of, seconds_until
-from notifier.adapters.cassandra.stores.directory import ACCOUNT, CURRENT_FLAGS, RANGE_OF_ID, entry_of, id_range
+from notifier.adapters.cassandra.schema.partitioning import ROW_LIFETIME, run_of, seconds_until
+from notifier.adapters.cassandra.stores.directory import (
+    SELECT_ACCOUNT,
+    SELECT_CURRENT_FLAGS,
+    SELECT_RANGE_OF_ID,
+    entry_of,
+    id_range,
+)
 from notifier.adapters.cassandra.stores.user_preferences import (
-    OF_BOTH,
-    OF_MEMBER,
-    OF_ONE,
+    SELECT_BLOCKS,
+    SELECT_FIELDS,
+    SELECT_PREFERENCES,
     block_query_limit,
     member_account_preferences,
     subject_preferences_of,
@@ -34,38 +40,40 @@ from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.coordination import Clock
 from notifier.ports.users import InboxContext
 
-_FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN ?"
-_SEEN = "SELECT seen_at FROM seen WHERE shard = ? AND member = ?"
-_MARKS = "SELECT subject, seq, mark, also_seen FROM marks WHERE block = ? AND member = ?"
-_OPENED = "SELECT opened_at FROM bursts WHERE subject = ? AND run = ? AND seq = ?"
-# The later time has the higher write timestamp: it wins, regardless of arrival order.
+_SELECT_FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN ?"
+_SELECT_SEEN = "SELECT seen_at FROM seen WHERE shard = ? AND member = ?"
+_SELECT_MARKS = "SELECT subject, seq, mark, also_seen FROM marks WHERE block = ? AND member = ?"
+_SELECT_OPENING = "SELECT opened_at FROM bursts WHERE subject = ? AND run = ? AND seq = ?"
+# The write timestamp is the time itself: the later time wins, regardless of arrival order.
 _ADVANCE_SEEN = "INSERT INTO seen (shard, member, seen_at) VALUES (?, ?, ?) USING TIMESTAMP ?"
-_MARKED = "SELECT WRITETIME(mark) AS at FROM marks WHERE block = ? AND member = ? AND subject = ? AND seq = ?"
-_MARK = "INSERT INTO marks (block, member, subject, seq, mark) VALUES (?, ?, ?, ?, ?) USING TTL ? AND TIMESTAMP ?"
-_ALSO_SEEN = "INSERT INTO marks (block, member, subject, seq, also_seen) VALUES (?, ?, ?, ?, ?) USING TTL ?"
-# No TTL is bound: counted from any mark, the default of the table outlives the time in which its burst can be pushed.
-_MARK_OF_BURST = """
+_SELECT_MARK_TIMESTAMP = (
+    "SELECT WRITETIME(mark) AS at FROM marks WHERE block = ? AND member = ? AND subject = ? AND seq = ?"
+)
+_PUT_MARK = "INSERT INTO marks (block, member, subject, seq, mark) VALUES (?, ?, ?, ?, ?) USING TTL ? AND TIMESTAMP ?"
+_PUT_ALSO_SEEN = "INSERT INTO marks (block, member, subject, seq, also_seen) VALUES (?, ?, ?, ?, ?) USING TTL ?"
+# No TTL is bound: a row lives for the default TTL of the table, which is longer than alerts of its burst can be sent.
+_PUT_MARK_BY_BURST = """
     INSERT INTO marks_by_burst (subject, seq, shard, member, mark) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
 """
-_ALSO_SEEN_OF_BURST = "INSERT INTO marks_by_burst (subject, seq, shard, member, also_seen) VALUES (?, ?, ?, ?, ?)"
+_PUT_ALSO_SEEN_BY_BURST = "INSERT INTO marks_by_burst (subject, seq, shard, member, also_seen) VALUES (?, ?, ?, ?, ?)"
 
-_MICROSECONDS = 1_000
-"""Microseconds per millisecond. Cassandra counts write timetimestamps in microseconds."""
+_MICROSECONDS_PER_MS = 1_000
+"""Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
 
 
 class CassandraPeople:
     """State of users. Reads and writes use a quorum, so that each read sees all acknowledged writes."""
 
-    def __init__(self, reader: CassandraReader, clock: Clock, *, most_blockers: int = MAX_BLOCKERS) -> None:
+    def __init__(self, reader: CassandraReader, clock: Clock, *, max_blockers: int = MAX_BLOCKERS) -> None:
         self._reader = reader
         self._clock = clock
-        self._most_blockers = most_blockers
+        self._max_blockers = max_blockers
         self._ranges = RangeCache()
 
     async def member(self, user: UserId) -> Member | None:
         if not user:
             return None
-        return await self._member_by(user, await self._reader(ACCOUNT, (bucket_of(user), user)))
+        return await self._member_by(user, await self._reader(SELECT_ACCOUNT, (bucket_of(user), user)))
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         return (await self._viewer(user, member))[0]
@@ -73,34 +81,32 @@ class CassandraPeople:
     async def _viewer(
         self, user: UserId, member: Member, more_queries: Sequence[tuple[str, Row]] = ()
     ) -> tuple[Viewer, Sequence[Sequence[Any]]]:
-        """Return the viewer, and the answers to the additional queries."""
+        """Return the viewer, and the results of the additional queries."""
         block, slot = divmod(member, BLOCK_MEMBERS)
-        of_shard, of_block = (shard_of(member), member), (block, member)
+        shard_key, block_key = (shard_of(member), member), (block, member)
         (
             follows,
             preferences,
-            account_preference_query,
-            user_block_query,
+            account_preference_rows,
+            user_block_rows,
             seen,
             marks,
-            *answers,
+            *more_results,
         ) = await self._reader.query_all(
             [
-                (_FOLLOWS, (block, [slot, BLOCK_SLOT])),
-                (OF_MEMBER, (block, [slot, BLOCK_SLOT])),
-                (OF_ONE, of_shard),
-                (OF_BOTH, (*of_block, block_query_limit(self._most_blockers))),
-                (_SEEN, of_shard),
-                (_MARKS, of_block),
+                (_SELECT_FOLLOWS, (block, [slot, BLOCK_SLOT])),
+                (SELECT_PREFERENCES, (block, [slot, BLOCK_SLOT])),
+                (SELECT_FIELDS, shard_key),
+                (SELECT_BLOCKS, (*block_key, block_query_limit(self._max_blockers))),
+                (_SELECT_SEEN, shard_key),
+                (_SELECT_MARKS, block_key),
                 *more_queries,
             ]
         )
-        own_preferences, account_preferences, subjects = (
-            subject_preferences_of(member, preferences),
-            member_account_preferences(member, account_preference_query),
-            _follows(slot, follows),
-        )
-        blocks = await user_blocks_of(self._reader, member, user_block_query, subjects, self._most_blockers)
+        own_preferences = subject_preferences_of(member, preferences)
+        account_preferences = member_account_preferences(member, account_preference_rows)
+        subjects = _follows(slot, follows)
+        blocks = await user_blocks_of(self._reader, member, user_block_rows, subjects, self._max_blockers)
         viewer = Viewer(
             user=user,
             follows=visible_after_unblock(visible_from(subjects, own_preferences, account_preferences), blocks),
@@ -109,7 +115,7 @@ class CassandraPeople:
             marks=_marks(seen, marks),
             account_preferences=account_preferences,
         )
-        return viewer, answers
+        return viewer, more_results
 
     async def expected(self, user: UserId) -> Member | None:
         return self._ranges.member_of(user)
@@ -119,80 +125,97 @@ class CassandraPeople:
             if expected is None or not user:
                 member = await self.member(user)
             else:
-                facts, [account] = await self._facts(user, expected, [(ACCOUNT, (bucket_of(user), user))])
-                if (member := await self._member_by(user, account)) == expected:
+                # Read the facts of the expected member together with the account that confirms its number.
+                facts, [account] = await self._facts(user, expected, [(SELECT_ACCOUNT, (bucket_of(user), user))])
+                member = await self._member_by(user, account)
+                if member == expected:
                     return facts
             return None if member is None else (await self._facts(user, member))[0]
 
     async def _facts(
         self, user: UserId, member: Member, more_queries: Sequence[tuple[str, Row]] = ()
     ) -> tuple[InboxContext, Sequence[Sequence[Any]]]:
-        vip = (CURRENT_FLAGS, (str(Flag.VIP), shard_of(member), [member]))
-        viewer, [flags, *answers] = await self._viewer(user, member, [vip, *more_queries])
-        return InboxContext(member=member, viewer=viewer, vip=any(flag.is_on for flag in flags)), answers
+        vip = (SELECT_CURRENT_FLAGS, (str(Flag.VIP), shard_of(member), [member]))
+        viewer, [flags, *more_results] = await self._viewer(user, member, [vip, *more_queries])
+        return InboxContext(member=member, viewer=viewer, vip=any(flag.is_on for flag in flags)), more_results
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
-        # After an interruption less is marked as seen than was on the page. That is still true, and the caller retries.
-        at, lives = to_ms(seen_at), await self._lives(dict.fromkeys(newer))
-        await self._reader.query_each(_ALSO_SEEN_OF_BURST, [(*_by_burst(burst, member), True) for burst in lives])
+        # After an interruption fewer bursts are marked as seen than were on the page. Those were seen, and the client
+        # repeats the request.
+        at, ttls = to_ms(seen_at), await self._ttls(dict.fromkeys(newer))
         await self._reader.query_each(
-            _ALSO_SEEN, [(*_by_member(burst, member), True, ttl) for burst, ttl in lives.items()]
+            _PUT_ALSO_SEEN_BY_BURST, [(*_key_by_burst(burst, member), True) for burst in ttls]
         )
-        await self._reader(_ADVANCE_SEEN, (shard_of(member), member, at, at * _MICROSECONDS))
+        await self._reader.query_each(
+            _PUT_ALSO_SEEN, [(*_key_by_member(burst, member), True, ttl) for burst, ttl in ttls.items()]
+        )
+        await self._reader(_ADVANCE_SEEN, (shard_of(member), member, at, at * _MICROSECONDS_PER_MS))
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
-        # Write by burst first: what the inbox shows as dealt with must not alert. After an interruption a burst that
-        # the user was about to mark stays silent, and the caller, who has no answer, marks it again.
-        lives = await self._lives(dict.fromkeys(bursts))
-        timestamps = await self._timestamps(member, list(lives))
-        of_burst = [(*_by_burst(burst, member), str(mark), timestamps[burst]) for burst in lives]
-        of_member = [(*_by_member(burst, member), str(mark), ttl, timestamps[burst]) for burst, ttl in lives.items()]
-        await self._reader.query_each(_MARK_OF_BURST, of_burst)
-        await self._reader.query_each(_MARK, of_member)
+        # Write by burst first: once the inbox shows a burst as marked, no alert of it may be sent. After an
+        # interruption the burst is silent but not shown as marked. The client has no response, and marks it again.
+        ttls = await self._ttls(dict.fromkeys(bursts))
+        timestamps = await self._timestamps(member, list(ttls))
+        rows_by_burst = [(*_key_by_burst(burst, member), str(mark), timestamps[burst]) for burst in ttls]
+        rows_by_member = [
+            (*_key_by_member(burst, member), str(mark), ttl, timestamps[burst]) for burst, ttl in ttls.items()
+        ]
+        await self._reader.query_each(_PUT_MARK_BY_BURST, rows_by_burst)
+        await self._reader.query_each(_PUT_MARK, rows_by_member)
 
     async def _member_by(self, user: UserId, accounts: Sequence[Any]) -> Member | None:
-        """Return the member from the answer to ACCOUNT, which overrides the ranges."""
+        """Return the member by the result of SELECT_ACCOUNT, which overrides the ranges."""
         if accounts:
             account = entry_of(accounts[0])
             return None if account.deleted else account.member
         return await self._in_range(user)
 
     async def _in_range(self, user: UserId) -> Member | None:
-        if (known := self._ranges.member_of(user)) is not None:
-            return known
-        if (parts := split_id(user)) is None or not (rows := await self._reader(RANGE_OF_ID, parts)):
+        if (cached := self._ranges.member_of(user)) is not None:
+            return cached
+        parts = split_id(user)
+        if parts is None:
             return None
-        if (member := (range_ := id_range(rows)).member_of(parts[1])) is not None:
+        rows = await self._reader(SELECT_RANGE_OF_ID, parts)
+        if not rows:
+            return None
+        range_ = id_range(rows)
+        member = range_.member_of(parts[1])
+        if member is not None:
             self._ranges.remember(range_)
         return member
 
     async def _timestamps(self, member: Member, bursts: Sequence[BurstKey]) -> dict[BurstKey, int]:
-        """Return write timetimestamps above those of the current marks.
+        """Return write timestamps above those of the current marks.
 
         Marks may come from a clock that is ahead of this one, and the user's latest action wins.
         """
-        answers = await self._reader.query_each(_MARKED, [_by_member(burst, member) for burst in bursts])
-        before = [max((row.at or 0 for row in rows), default=0) for rows in answers]
-        now = to_ms(self._clock.now()) * _MICROSECONDS
-        return {burst: max(now, at + 1) for burst, at in zip(bursts, before, strict=True)}
+        results = await self._reader.query_each(
+            _SELECT_MARK_TIMESTAMP, [_key_by_member(burst, member) for burst in bursts]
+        )
+        current = [max((row.at or 0 for row in rows), default=0) for rows in results]
+        now = to_ms(self._clock.now()) * _MICROSECONDS_PER_MS
+        return {burst: max(now, timestamp + 1) for burst, timestamp in zip(bursts, current, strict=True)}
 
-    async def _lives(self, bursts: Iterable[BurstKey]) -> dict[BurstKey, int]:
-        """Return the remaining life of each burst in whole seconds, without expired bursts, which no user sees.
+    async def _ttls(self, bursts: Iterable[BurstKey]) -> dict[BurstKey, int]:
+        """Return the TTL of each burst's marks in seconds, without expired bursts, which no user sees.
 
-        A burst that isn't stored gets the longest life that it could have.
+        A burst that isn't stored gets the longest TTL that it could need.
         """
         keys, now = list(bursts), self._clock.now()
-        opened = await self._reader.query_each(_OPENED, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
-        ends = [expires_at(from_ms(rows[0].opened_at)) if rows else now + KEPT for rows in opened]
-        lives = {key: seconds_until(end, now) for key, end in zip(keys, ends, strict=True)}
-        return {key: ttl for key, ttl in lives.items() if ttl > 0}
+        opened = await self._reader.query_each(
+            _SELECT_OPENING, [(str(key.subject), run_of(key.seq), key.seq) for key in keys]
+        )
+        ends = [expires_at(from_ms(rows[0].opened_at)) if rows else now + ROW_LIFETIME for rows in opened]
+        ttls = {key: seconds_until(end, now) for key, end in zip(keys, ends, strict=True)}
+        return {key: ttl for key, ttl in ttls.items() if ttl > 0}
 
 
-def _by_burst(burst: BurstKey, member: Member) -> tuple[str, int, int, Member]:
+def _key_by_burst(burst: BurstKey, member: Member) -> tuple[str, int, int, Member]:
     return str(burst.subject), burst.seq, shard_of(member), member
 
 
-def _by_member(burst: BurstKey, member: Member) -> tuple[int, Member, str, int]:
+def _key_by_member(burst: BurstKey, member: Member) -> tuple[int, Member, str, int]:
     return block_of(member), member, str(burst.subject), burst.seq
 
 
@@ -205,8 +228,8 @@ def _follows(slot: int, rows: Iterable[Any]) -> Mapping[Subject, datetime]:
             own[row.subject] = row.visible_from
         elif row.members[slot // 8] >> slot % 8 & 1:
             shared[row.subject] = row.visible_from
-    since, unfollowed = shared | own, to_ms(UNFOLLOWED)
-    return {Subject.parse(subject): from_ms(at) for subject, at in since.items() if at < unfollowed}
+    visible_from_ms, unfollowed = shared | own, to_ms(UNFOLLOWED)
+    return {Subject.parse(subject): from_ms(at) for subject, at in visible_from_ms.items() if at < unfollowed}
 
 
 def _marks(seen: Collection[Any], rows: Collection[Any]) -> Marks:

@@ -1,9 +1,10 @@
 """Stores audience snapshots.
 
-Each is written under its writer's name. A run of shards then chooses, in one round, which writer's snapshots apply.
+Each writer stores its snapshots under a name of its own. A compare-and-set then chooses, for each run of shards, the
+name that applies.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import chain, groupby
 from operator import itemgetter
@@ -12,7 +13,7 @@ from uuid import uuid4
 
 from notifier.adapters.cassandra.driver.batching import Row
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.driver.statements import load_statement
 from notifier.adapters.cassandra.schema.partitioning import shard_group_of
 from notifier.codec import SnapshotFacts, pack, unpack
 from notifier.codec.storage import from_ms, to_ms
@@ -23,24 +24,24 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
 
-SHARD_RUN = 64
-"""Shards chosen in one Paxos round: as many as a worker snapshots at a time."""
+SHARDS_PER_RUN = 64
+"""Shards whose names are chosen in one Paxos round: as many as a worker snapshots at a time."""
 
-_PUT = statement("put_snapshot")
-_CHOOSE = statement("choose_snapshot")
-_CHOSEN = """
+_PUT_SNAPSHOT = load_statement("put_snapshot")
+_CHOOSE_SNAPSHOT = load_statement("choose_snapshot")
+_SELECT_CHOICES = """
     SELECT shard, snapshot_name, chosen_at FROM snapshot_choices
     WHERE subject = ? AND seq = ? AND shard_run = ? AND shard IN ?
 """
-_OF_GROUP = (
+_FROM_SHARD_GROUP = (
     "FROM audience_snapshots WHERE subject = ? AND seq = ? AND shard_group = ? AND snapshot_name = ? AND shard IN ?"
 )
-_ALL = f"SELECT shard, p0, p1, p2, push, facts {_OF_GROUP}"
-_FACTS = f"SELECT shard, facts {_OF_GROUP}"
-_TIER = {tier: f"SELECT shard, facts, {tier} AS members {_OF_GROUP}" for tier in TIERS}
-_ALERTED = {tier: f"SELECT shard, push, {tier} AS members {_OF_GROUP}" for tier in TIERS}
-_DORMANT = f"SELECT shard, push, p0, p1, p2 {_OF_GROUP}"
-_LIFE = SNAPSHOT_KEPT_FOR // timedelta(seconds=1)
+_SELECT_SNAPSHOTS = f"SELECT shard, p0, p1, p2, push, facts {_FROM_SHARD_GROUP}"
+_SELECT_FACTS = f"SELECT shard, facts {_FROM_SHARD_GROUP}"
+_SELECT_TIER = {tier: f"SELECT shard, facts, {tier} AS members {_FROM_SHARD_GROUP}" for tier in TIERS}
+_SELECT_ALERTED = {tier: f"SELECT shard, push, {tier} AS members {_FROM_SHARD_GROUP}" for tier in TIERS}
+_SELECT_DORMANT = f"SELECT shard, push, p0, p1, p2 {_FROM_SHARD_GROUP}"
+_TTL_SECONDS = SNAPSHOT_KEPT_FOR // timedelta(seconds=1)
 
 SnapshotName = str
 """Unique name under which a writer stores its snapshots."""
@@ -55,59 +56,73 @@ class CassandraAudienceSnapshots:
         return read_snapshots(self._cluster, burst, self._chosen_names(burst, shards))
 
     def read_tier(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
-        rows = _rows(self._cluster, _TIER[tier], burst, self._chosen_names(burst, shards))
-        return {row.shard: _tier(row, tier) for row in rows}
+        rows = _read_rows(self._cluster, _SELECT_TIER[tier], burst, self._chosen_names(burst, shards))
+        return {row.shard: _tier_snapshot(row, tier) for row in rows}
 
     def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
         names = self._chosen_names(burst, shards)
-        facts = {row.shard: unpack(SnapshotFacts, row.facts) for row in _rows(self._cluster, _FACTS, burst, names)}
-        # Mostly no user is to be alerted, and then no bitmap is read.
+        facts = {
+            row.shard: unpack(SnapshotFacts, row.facts)
+            for row in _read_rows(self._cluster, _SELECT_FACTS, burst, names)
+        }
+        # Read bitmaps only of shards with users to alert: mostly there are none.
         alerting = {shard: names[shard] for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)}
         if tier is Tier.DORMANT:
-            alerted = {row.shard: _dormant(row) for row in _rows(self._cluster, _DORMANT, burst, alerting)}
+            alerted = {
+                row.shard: _dormant_to_alert(row) for row in _read_rows(self._cluster, _SELECT_DORMANT, burst, alerting)
+            }
         else:
-            rows = _rows(self._cluster, _ALERTED[tier], burst, alerting)
+            rows = _read_rows(self._cluster, _SELECT_ALERTED[tier], burst, alerting)
             alerted = {row.shard: decode(row.members) & decode(row.push) for row in rows}
         return dict.fromkeys(facts.keys() - alerting.keys(), no_members()) | alerted
 
     def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
-        rows = _rows(self._cluster, _FACTS, burst, self._chosen_names(burst, shards))
+        rows = _read_rows(self._cluster, _SELECT_FACTS, burst, self._chosen_names(burst, shards))
         return {row.shard: unpack(SnapshotFacts, row.facts).counts(row.shard) for row in rows}
 
     def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
-        # Snapshots are written before their name is chosen. After an interruption they are never read, and expire.
+        # Write the snapshots before their name is chosen. After a crash in between they are never read, and expire.
         name, now = uuid4().hex, to_ms(self._clock.now())
-        self._cluster.query_each(_PUT, [_row(burst, name, snapshot) for snapshot in snapshots])
-        winners = dict(self._lost_shards(burst, [snapshot.shard for snapshot in snapshots], name, now))
-        existing = read_snapshots(self._cluster, burst, winners)
-        if winners.keys() - existing.keys():
+        self._cluster.query_each(_PUT_SNAPSHOT, [_row(burst, name, snapshot) for snapshot in snapshots])
+        chosen_elsewhere = self._choose(burst, [snapshot.shard for snapshot in snapshots], name, now)
+        existing = read_snapshots(self._cluster, burst, chosen_elsewhere)
+        if chosen_elsewhere.keys() - existing.keys():
             raise StoreUnavailable(f"Audience snapshots of {burst} can't be read yet.")
         return [existing.get(snapshot.shard, snapshot) for snapshot in snapshots]
 
     def _chosen_names(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotName]:
-        # The node counts the week by its own clock. Whether a burst may still act is decided by ours.
+        # Check the age by our own clock, too: the TTL runs on the node's clock.
         return chosen_names(self._cluster, burst, shards, self._clock.now() - SNAPSHOT_KEPT_FOR)
 
-    def _lost_shards(
-        self, burst: BurstKey, shards: Iterable[int], name: SnapshotName, now: int
-    ) -> Iterator[tuple[int, SnapshotName]]:
-        """Choose our name for the shards. Yield the shards that chose another name before, with that name.
+    def _choose(
+        self, burst: BurstKey, shards: Collection[int], name: SnapshotName, now: int
+    ) -> Mapping[int, SnapshotName]:
+        """Choose our name for the shards. Return the shards that have another name already, with that name.
 
-        Raises StoreUnavailable after a lost answer. The next attempt finds the snapshots that apply, our own or another
-        writer's. No snapshot is used before its writer knows that it applies.
+        Raises StoreUnavailable after a lost response: a writer must know which snapshots apply before it uses any. The
+        next attempt reads the chosen names.
         """
-        runs = [(run, list(group)) for run, group in groupby(sorted(shards), lambda shard: shard // SHARD_RUN)]
         key = str(burst.subject), burst.seq
-        groups = [[(*key, run, shard, name, now, _LIFE) for shard in group] for run, group in runs]
-        applied = self._cluster.compare_and_set_batches(_CHOOSE, groups)
-        if None in applied:
-            raise StoreUnavailable(f"Unknown which audience snapshots of {burst} were chosen.")
-        if remaining := [shard for (_, group), won in zip(runs, applied, strict=True) if not won for shard in group]:
-            named = chosen_names(self._cluster, burst, remaining)
-            if not named:
+        chosen_elsewhere: dict[int, SnapshotName] = {}
+        remaining = shards
+        while remaining:
+            runs = [
+                (run, list(group)) for run, group in groupby(sorted(remaining), lambda shard: shard // SHARDS_PER_RUN)
+            ]
+            groups = [[(*key, run, shard, name, now, _TTL_SECONDS) for shard in group] for run, group in runs]
+            applied = self._cluster.compare_and_set_batches(_CHOOSE_SNAPSHOT, groups)
+            if None in applied:
                 raise StoreUnavailable(f"Unknown which audience snapshots of {burst} were chosen.")
-            yield from named.items()
-            yield from self._lost_shards(burst, set(remaining) - named.keys(), name, now)
+            refused = [shard for (_, group), won in zip(runs, applied, strict=True) if not won for shard in group]
+            if not refused:
+                break
+            names = chosen_names(self._cluster, burst, refused)
+            if not names:
+                raise StoreUnavailable(f"Unknown which audience snapshots of {burst} were chosen.")
+            chosen_elsewhere |= names
+            # A run is refused as a whole if one of its shards has a name: choose again for the others.
+            remaining = set(refused) - names.keys()
+        return chosen_elsewhere
 
 
 def chosen_names(
@@ -115,13 +130,16 @@ def chosen_names(
 ) -> Mapping[int, SnapshotName]:
     """Return the chosen name of each shard.
 
-    A quorum is enough: what it shows is decided, and a reader that misses a choice loses its own.
+    A read at a quorum is enough. A chosen name never changes. A writer that misses a choice fails in its own
+    compare-and-set.
     """
-    runs = groupby(sorted(shards), lambda shard: shard // SHARD_RUN)
-    answers = cluster.query_each(_CHOSEN, [(str(burst.subject), burst.seq, run, list(group)) for run, group in runs])
+    runs = groupby(sorted(shards), lambda shard: shard // SHARDS_PER_RUN)
+    results = cluster.query_each(
+        _SELECT_CHOICES, [(str(burst.subject), burst.seq, run, list(group)) for run, group in runs]
+    )
     return {
         row.shard: row.snapshot_name
-        for rows in answers
+        for rows in results
         for row in rows
         if since is None or from_ms(row.chosen_at) > since
     }
@@ -130,15 +148,18 @@ def chosen_names(
 def read_snapshots(
     cluster: Cluster, burst: BurstKey, names: Mapping[int, SnapshotName]
 ) -> Mapping[int, AudienceSnapshot]:
-    return {row.shard: _snapshot(row) for row in _rows(cluster, _ALL, burst, names)}
+    return {row.shard: _snapshot(row) for row in _read_rows(cluster, _SELECT_SNAPSHOTS, burst, names)}
 
 
-def _rows(cluster: Cluster, read: str, burst: BurstKey, names: Mapping[int, SnapshotName]) -> Iterator[Any]:
-    """Read neighboring shards with one writer together."""
-    kept = groupby(sorted((shard_group_of(shard), name, shard) for shard, name in names.items()), itemgetter(0, 1))
+def _read_rows(cluster: Cluster, select: str, burst: BurstKey, names: Mapping[int, SnapshotName]) -> Iterator[Any]:
+    """Read the snapshots, with one query for the shards of a group that have the same name."""
+    located = sorted((shard_group_of(shard), name, shard) for shard, name in names.items())
     key = str(burst.subject), burst.seq
-    queries = [(*key, number, name, [shard for _, _, shard in group]) for (number, name), group in kept]
-    return chain.from_iterable(cluster.query_each(read, queries))
+    queries = [
+        (*key, shard_group, name, [shard for _, _, shard in group])
+        for (shard_group, name), group in groupby(located, itemgetter(0, 1))
+    ]
+    return chain.from_iterable(cluster.query_each(select, queries))
 
 
 def _row(burst: BurstKey, name: SnapshotName, snapshot: AudienceSnapshot) -> Row:
@@ -166,14 +187,14 @@ def _snapshot(row: Any) -> AudienceSnapshot:
     )
 
 
-def _tier(row: Any, tier: Tier) -> TierSnapshot:
+def _tier_snapshot(row: Any, tier: Tier) -> TierSnapshot:
     facts = unpack(SnapshotFacts, row.facts)
     return TierSnapshot(
         shard=row.shard, opened_at=facts.opened_at, members=decode(row.members), alert_count=facts.phones_of(tier)
     )
 
 
-def _dormant(row: Any) -> Bits:
+def _dormant_to_alert(row: Any) -> Bits:
     push = decode(row.push)
     if not push.any():
         return push

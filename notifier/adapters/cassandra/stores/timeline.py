@@ -7,7 +7,13 @@ from operator import attrgetter, itemgetter
 
 from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.schema.partitioning import run_of
-from notifier.adapters.cassandra.stores.inbox import NAMES, InboxRowReader, NewestBursts, RowQuery, WantedRows
+from notifier.adapters.cassandra.stores.inbox import (
+    SUBJECTS_PER_QUERY,
+    BurstQuery,
+    InboxRowReader,
+    NewestBursts,
+    WantedRows,
+)
 from notifier.codec import unpack
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRow, window_of
@@ -16,12 +22,12 @@ from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
 
-AHEAD = timedelta(minutes=1)
+MAX_CLOCK_SKEW = timedelta(minutes=1)
 """Tolerance for writers' clocks that are ahead of ours."""
-SUPERFLUOUS = 30
-"""Superfluous rows accepted per answer: they cost the client less than another query."""
+MAX_SUPERFLUOUS_ROWS = 30
+"""Rows that a query may return in vain: they cost the client less than another query."""
 
-_BURSTS = "SELECT blob FROM bursts WHERE subject IN ? AND run = ? AND seq IN ?"
+_SELECT_BURSTS = "SELECT blob FROM bursts WHERE subject IN ? AND run = ? AND seq IN ?"
 
 
 class CassandraTimeline:
@@ -44,7 +50,7 @@ class CassandraTimeline:
         if limit < 1:
             return []
         floor = 0 if since is None else to_ms(since)
-        newest = NewestBursts(self._reader, RowQuery(place=after, limit=limit, authors=authors, floor=floor))
+        newest = NewestBursts(self._reader, BurstQuery(position=after, limit=limit, authors=authors, floor=floor))
         return [unpack(Burst, blob) for *_, blob in await newest.of(subjects)]
 
     async def rows(
@@ -53,36 +59,40 @@ class CassandraTimeline:
         if limit < 1 or not subjects:
             return []
         now = self._clock.now()
-        newest, oldest = window_of(now + AHEAD), window_of(now - RETENTION)
+        newest, oldest = window_of(now + MAX_CLOCK_SKEW), window_of(now - RETENTION)
         if after is not None:
             newest = min(newest, window_of(after.opened_at))
-        names = [*dict.fromkeys(map(str, subjects))]
-        wanted = WantedRows(member=member, subjects=names, place=after, limit=limit)
+        subject_names = [*dict.fromkeys(map(str, subjects))]
+        wanted = WantedRows(member=member, subjects=subject_names, position=after, limit=limit)
         return await self._inboxes.rows(wanted, range(newest, oldest - 1, -1))
 
 
 async def bursts_of(reader: CassandraReader, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
     """Return the bursts that exist."""
     wanted = set(keys)
-    bursts = [unpack(Burst, row.blob) for rows in await reader.query_each(_BURSTS, _queries(wanted)) for row in rows]
+    bursts = [
+        unpack(Burst, row.blob) for rows in await reader.query_each(_SELECT_BURSTS, _queries_of(wanted)) for row in rows
+    ]
     return {burst.key: burst for burst in bursts if burst.key in wanted}
 
 
-def _queries(keys: Iterable[BurstKey]) -> Iterator[tuple[list[str], int, list[int]]]:
-    """Yield queries as subjects, a run and numbers. Each subject is queried for each number.
+def _queries_of(keys: Iterable[BurstKey]) -> Iterator[tuple[list[str], int, list[int]]]:
+    """Yield queries as subjects, a run and burst numbers. A query returns each number of each subject.
 
     A query covers several subjects while few of its rows are superfluous: a query costs the client 90 us, a row 2 us.
     """
-    numbers: dict[tuple[int, str], list[int]] = {}
+    numbers: dict[tuple[int, str], list[int]] = {}  # by run and subject
     for key in sorted(keys, key=attrgetter("seq")):
         numbers.setdefault((run_of(key.seq), str(key.subject)), []).append(key.seq)
-    # Subjects with equal numbers are adjacent: together they have no superfluous rows.
-    for run, group in groupby(sorted(numbers, key=lambda at: (at[0], numbers[at])), key=itemgetter(0)):
-        named, seqs, wanted = list[str](), set[int](), 0
-        for at in group:
-            both, sum_wanted = seqs.union(numbers[at]), wanted + len(numbers[at])
-            if named and (len(named) == NAMES or (len(named) + 1) * len(both) > sum_wanted + SUPERFLUOUS):
-                yield named, run, sorted(seqs)
-                named, both, sum_wanted = [], set(numbers[at]), len(numbers[at])
-            named, seqs, wanted = [*named, at[1]], both, sum_wanted
-        yield named, run, sorted(seqs)
+    # Sort subjects with equal numbers side by side: one query of all of them has no superfluous rows.
+    for run, group in groupby(sorted(numbers, key=lambda entry: (entry[0], numbers[entry])), key=itemgetter(0)):
+        subjects, seqs, wanted = list[str](), set[int](), 0
+        for entry in group:
+            _, subject = entry
+            all_seqs, all_wanted = seqs.union(numbers[entry]), wanted + len(numbers[entry])
+            returned = (len(subjects) + 1) * len(all_seqs)
+            if subjects and (len(subjects) == SUBJECTS_PER_QUERY or returned > all_wanted + MAX_SUPERFLUOUS_ROWS):
+                yield subjects, run, sorted(seqs)
+                subjects, all_seqs, all_wanted = [], set(numbers[entry]), len(numbers[entry])
+            subjects, seqs, wanted = [*subjects, subject], all_seqs, all_wanted
+        yield subjects, run, sorted(seqs)

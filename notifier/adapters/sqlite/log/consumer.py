@@ -8,26 +8,28 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.codec.storage import to_ms
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Logged, Record
 
 # Partition leases of a consumer group, in log.db. Partitions are shared evenly among the live consumers.
 
-LEASE = timedelta(seconds=5)
+LEASE_TERM = timedelta(seconds=5)
 """A consumer that hasn't polled for this long is replaced."""
 
-_LEASE_MS = LEASE // timedelta(milliseconds=1)
+_LEASE_MS = LEASE_TERM // timedelta(milliseconds=1)
 
-_JOIN = "INSERT OR REPLACE INTO consumers (consumer_group, stream, owner, until) VALUES (?, ?, ?, ?)"
-_LEAVE = "DELETE FROM consumers WHERE consumer_group = ? AND stream = ? AND (owner = ? OR until <= ?)"
-_OWNERS = "SELECT owner FROM consumers WHERE consumer_group = ? AND stream = ? ORDER BY owner"
-_LEASES = statement("read_partition_leases")
-_LEASE_PARTITION = (
+_PUT_CONSUMER = "INSERT OR REPLACE INTO consumers (consumer_group, stream, owner, until) VALUES (?, ?, ?, ?)"
+_DELETE_CONSUMERS = "DELETE FROM consumers WHERE consumer_group = ? AND stream = ? AND (owner = ? OR until <= ?)"
+_SELECT_OWNERS = "SELECT owner FROM consumers WHERE consumer_group = ? AND stream = ? ORDER BY owner"
+_SELECT_LEASES = load_statement("read_partition_leases")
+_PUT_LEASE = (
     "INSERT OR REPLACE INTO partition_leases (consumer_group, partition, owner, epoch, until) VALUES (?, ?, ?, ?, ?)"
 )
-_FREE = "UPDATE partition_leases SET until = 0 WHERE consumer_group = ? AND partition = ? AND owner = ? AND epoch = ?"
+_FREE_PARTITION = (
+    "UPDATE partition_leases SET until = 0 WHERE consumer_group = ? AND partition = ? AND owner = ? AND epoch = ?"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,61 +53,67 @@ class PartitionShare:
 
 
 def take_share(c: sqlite3.Connection, member: GroupMember, held: Mapping[str, int], now: int) -> PartitionShare:
-    """Renew the consumer's leases, free those beyond its share, and take free partitions up to it.
+    """Renew the consumer's leases, free those above its share, and take free partitions up to its share.
 
-    A partition that another consumer took meanwhile has another epoch, and is missing from the result.
+    A partition that another consumer has taken has another epoch, and is missing from the result.
     """
     until = now + _LEASE_MS
-    due = _share_size(c, member, now, until)
-    holds = _leases(c, member)
-    still_held = [p for p in held if p in holds and holds[p][:2] == (member.owner, held[p])]
-    kept = {partition: held[partition] for partition in still_held[:due]}
-    for partition in still_held[due:]:
-        c.execute(_FREE, (member.group, partition, member.owner, held[partition]))
+    share_size = _share_size(c, member, now, until)
+    leases = _leases(c, member)
+    still_held = [p for p in held if p in leases and leases[p][:2] == (member.owner, held[p])]
+    epochs = {partition: held[partition] for partition in still_held[:share_size]}
+    for partition in still_held[share_size:]:
+        c.execute(_FREE_PARTITION, (member.group, partition, member.owner, held[partition]))
     for partition in member.partitions:
-        _, epoch, ends = holds.get(partition, ("", 0, 0))
-        if len(kept) < due and partition not in kept and ends <= now:
-            kept[partition] = epoch + 1
+        _, epoch, leased_until = leases.get(partition, ("", 0, 0))
+        if len(epochs) < share_size and partition not in epochs and leased_until <= now:
+            epochs[partition] = epoch + 1
     c.executemany(
-        _LEASE_PARTITION, [(member.group, partition, member.owner, epoch, until) for partition, epoch in kept.items()]
+        _PUT_LEASE, [(member.group, partition, member.owner, epoch, until) for partition, epoch in epochs.items()]
     )
-    return PartitionShare(epochs=kept, until=until, is_complete=len(kept) == due)
+    return PartitionShare(epochs=epochs, until=until, is_complete=len(epochs) == share_size)
 
 
 def release_share(c: sqlite3.Connection, member: GroupMember, held: Mapping[str, int], now: int) -> None:
-    c.execute(_LEAVE, (member.group, member.stream, member.owner, now))
-    c.executemany(_FREE, [(member.group, partition, member.owner, epoch) for partition, epoch in held.items()])
+    c.execute(_DELETE_CONSUMERS, (member.group, member.stream, member.owner, now))
+    c.executemany(
+        _FREE_PARTITION, [(member.group, partition, member.owner, epoch) for partition, epoch in held.items()]
+    )
 
 
 def _share_size(c: sqlite3.Connection, member: GroupMember, now: int, until: int) -> int:
-    """Return the number of partitions in the consumer's share. The first consumers by name share the remainder."""
-    c.execute(_LEAVE, (member.group, member.stream, member.owner, now))
-    c.execute(_JOIN, (member.group, member.stream, member.owner, until))
-    owners = [owner for (owner,) in c.execute(_OWNERS, (member.group, member.stream))]
+    """Return the number of partitions in the consumer's share.
+
+    If the partitions can't be shared evenly, the first consumers by name have one more.
+    """
+    c.execute(_DELETE_CONSUMERS, (member.group, member.stream, member.owner, now))
+    c.execute(_PUT_CONSUMER, (member.group, member.stream, member.owner, until))
+    owners = [owner for (owner,) in c.execute(_SELECT_OWNERS, (member.group, member.stream))]
     base, remainder = divmod(len(member.partitions), len(owners))
     return base + (owners.index(member.owner) < remainder)
 
 
 def _leases(c: sqlite3.Connection, member: GroupMember) -> dict[str, tuple[str, int, int]]:
-    rows = c.execute(_LEASES, (member.group, json.dumps(list(member.partitions))))
+    rows = c.execute(_SELECT_LEASES, (member.group, json.dumps(list(member.partitions))))
     return {partition: (owner, epoch, until) for partition, owner, epoch, until in rows}
 
 
 _MS = timedelta(milliseconds=1)
 
-RENEWED_EVERY = LEASE / 3 // _MS
-RETRIED_EVERY = timedelta(milliseconds=200) // _MS
-"""Milliseconds, while other consumers still hold partitions of its share."""
+RENEWAL_INTERVAL_MS = LEASE_TERM / 3 // _MS
+RETRY_INTERVAL_MS = timedelta(milliseconds=200) // _MS
+"""Milliseconds between renewals. The second applies while other consumers hold partitions of this one's share."""
 
-FIRST_PAUSE, BUSY_PAUSE, LONGEST_PAUSE = 0.002, 0.005, 0.017
-"""Seconds between two polls: at first, within half a second of new records, and without any for longer. Each poll
-wakes a thread, 0.15 ms on a busy machine: with a constant 5 ms, three consumers of a process used a tenth of a core."""
+FIRST_PAUSE, BUSY_PAUSE, MAX_PAUSE = 0.002, 0.005, 0.017
+"""Seconds between two polls: right after new records, within half a second of them, and later. Each poll wakes a
+thread, which takes 0.15 ms on a busy machine: with a constant 5 ms, three consumers of a process used a tenth of a
+core."""
 
-_VERSION = "PRAGMA data_version"
-_RECORDS = "SELECT offset, key, value FROM records WHERE partition = ? AND offset > ? ORDER BY offset LIMIT ?"
-_COMMITTED = "SELECT offset FROM committed_offsets WHERE consumer_group = ? AND partition = ?"
-_COMMIT = statement("commit_offset")
-_LAG = statement("count_lag")
+_SELECT_FILE_VERSION = "PRAGMA data_version"
+_SELECT_RECORDS = "SELECT offset, key, value FROM records WHERE partition = ? AND offset > ? ORDER BY offset LIMIT ?"
+_SELECT_COMMITTED = "SELECT offset FROM committed_offsets WHERE consumer_group = ? AND partition = ?"
+_COMMIT_OFFSET = load_statement("commit_offset")
+_SELECT_LAG = load_statement("count_lag")
 
 
 class SqliteConsumer:
@@ -119,16 +127,17 @@ class SqliteConsumer:
         self._epochs: dict[str, int] = {}
         """Epochs of the held partitions, in the order in which they are read next."""
         self._polled: dict[str, int] = {}
-        self._until = self._renew_at = 0
+        """Offset of the last record that `poll` returned, by partition."""
+        self._leased_until = self._renew_at = 0
         self._pause = FIRST_PAUSE
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
         deadline = time.monotonic() + wait.total_seconds()
         while True:
             self._renew_share()
-            version, records = self._read(limit)
-            # Reading takes time, too: records of a lease that expired meanwhile are for another consumer to return.
-            if records and self._now() < self._until:
+            version, records = self._read_next(limit)
+            # If the lease expired during the read, another consumer may return these records.
+            if records and self._now() < self._leased_until:
                 self._polled |= {logged.partition: logged.offset for logged in records}
                 self._pause = FIRST_PAUSE
                 return records
@@ -136,8 +145,8 @@ class SqliteConsumer:
                 return ()
 
     def commit(self, positions: Mapping[str, int]) -> None:
-        # A lost partition has no epoch, or an old one: the statement then changes nothing.
-        cells = [
+        # A partition that was lost has no epoch here, or an old one: the statement then changes nothing.
+        commits = [
             {
                 "group": self._member.group,
                 "partition": partition,
@@ -148,13 +157,17 @@ class SqliteConsumer:
             for partition, offset in positions.items()
         ]
         with self._db.write() as c:
-            c.executemany(_COMMIT, cells)
+            c.executemany(_COMMIT_OFFSET, commits)
 
     def owns_polled(self) -> bool:
         names = json.dumps(list(self._epochs))
         with self._db.read() as c:
-            holders = {p: (owner, epoch) for p, owner, epoch, _ in c.execute(_LEASES, (self._member.group, names))}
-            committed = {p: _offset(c.execute(_COMMITTED, (self._member.group, p)).fetchone()) for p in self._epochs}
+            holders = {
+                p: (owner, epoch) for p, owner, epoch, _ in c.execute(_SELECT_LEASES, (self._member.group, names))
+            }
+            committed = {
+                p: _offset(c.execute(_SELECT_COMMITTED, (self._member.group, p)).fetchone()) for p in self._epochs
+            }
         if self._epochs and all(holders.get(p) == (self._member.owner, epoch) for p, epoch in self._epochs.items()):
             return True
         self._polled, self._renew_at = committed, 0
@@ -162,34 +175,37 @@ class SqliteConsumer:
 
     def lag(self) -> int:
         with self._db.read() as c:
-            return int(c.execute(_LAG, (self._member.group, json.dumps(list(self._epochs)))).fetchone()[0])
+            return int(c.execute(_SELECT_LAG, (self._member.group, json.dumps(list(self._epochs)))).fetchone()[0])
 
     def close(self) -> None:
         with self._db.write() as c:
             release_share(c, self._member, self._epochs, self._now())
         self._epochs, self._polled = {}, {}
-        self._until = self._renew_at = 0
+        self._leased_until = self._renew_at = 0
 
     def _renew_share(self) -> None:
         if (now := self._now()) < self._renew_at:
             return
         with self._db.write() as c:
-            partition_share = take_share(c, self._member, self._epochs, now)
-            gained = [p for p, epoch in partition_share.epochs.items() if self._epochs.get(p) != epoch]
-            committed = {p: _offset(c.execute(_COMMITTED, (self._member.group, p)).fetchone()) for p in gained}
-        self._polled = {p: committed[p] if p in committed else self._polled[p] for p in partition_share.epochs}
-        self._epochs, self._until = dict(partition_share.epochs), partition_share.until
-        self._renew_at = now + (RENEWED_EVERY if partition_share.is_complete else RETRIED_EVERY)
+            share = take_share(c, self._member, self._epochs, now)
+            gained = [p for p, epoch in share.epochs.items() if self._epochs.get(p) != epoch]
+            committed = {p: _offset(c.execute(_SELECT_COMMITTED, (self._member.group, p)).fetchone()) for p in gained}
+        self._polled = {p: committed[p] if p in committed else self._polled[p] for p in share.epochs}
+        self._epochs, self._leased_until = dict(share.epochs), share.until
+        self._renew_at = now + (RENEWAL_INTERVAL_MS if share.is_complete else RETRY_INTERVAL_MS)
 
-    def _read(self, limit: int) -> tuple[int, list[Logged]]:
-        """Return the version of the file and the next records. Each read begins with another partition."""
+    def _read_next(self, limit: int) -> tuple[int, list[Logged]]:
+        """Return the version of the file and the next records.
+
+        Partitions that were read move to the end of the order, so that no partition starves the others.
+        """
         records: list[Logged] = []
         with self._db.read() as c:
-            version = int(c.execute(_VERSION).fetchone()[0])
+            version = int(c.execute(_SELECT_FILE_VERSION).fetchone()[0])
             for partition in list(self._epochs):
                 self._epochs[partition] = self._epochs.pop(partition)
                 for offset, key, value in c.execute(
-                    _RECORDS, (partition, self._polled[partition], limit - len(records))
+                    _SELECT_RECORDS, (partition, self._polled[partition], limit - len(records))
                 ):
                     record = Record(stream=self._member.stream, key=key, value=value)
                     records.append(Logged(partition=partition, offset=offset, record=record))
@@ -201,14 +217,14 @@ class SqliteConsumer:
         """Wait until the file changes or the lease is due for renewal. Return False at the deadline."""
         while (remaining := deadline - time.monotonic()) > 0:
             self._sleep(min(self._pause, remaining))
-            self._pause = min(self._pause * (1.5 if self._pause < BUSY_PAUSE else 1.02), LONGEST_PAUSE)
-            if self._now() >= self._renew_at or self._version() != version:
+            self._pause = min(self._pause * (1.5 if self._pause < BUSY_PAUSE else 1.02), MAX_PAUSE)
+            if self._now() >= self._renew_at or self._file_version() != version:
                 return True
         return False
 
-    def _version(self) -> int:
+    def _file_version(self) -> int:
         with self._db.read() as c:
-            return int(c.execute(_VERSION).fetchone()[0])
+            return int(c.execute(_SELECT_FILE_VERSION).fetchone()[0])
 
     def _now(self) -> int:
         return to_ms(self._clock.now())

@@ -1,4 +1,4 @@
-"""Event log in log.db. Appends share a sync; consumers are in consumer.py."""
+"""Event log in log.db. Concurrent appends share one sync."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -7,34 +7,35 @@ from itertools import islice
 from zlib import crc32
 
 from notifier.adapters.sqlite.connection import Database, WriteCombiner
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.log.consumer import GroupMember, SqliteConsumer
 from notifier.codec.storage import to_ms
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Logged, Record
 from notifier.topics import PARTITIONS
 
-DROPPED_AT_ONCE = 1_000
+RECORDS_PER_DELETE = 1_000
 """Records per transaction. Transactions are short, because appends wait for them."""
 
-READ_AT_ONCE = 100
-"""Records in memory while waiting records are listed. A record has a few kilobytes."""
+RECORDS_PER_READ = 100
+"""Uncommitted records that are read at a time. A record has a few kilobytes."""
 
-_NEXT = "SELECT next_offset FROM next_offsets WHERE partition = ?"
-_SET_NEXT = "INSERT OR REPLACE INTO next_offsets (partition, next_offset) VALUES (?, ?)"
-_APPEND = "INSERT INTO records (partition, offset, key, value, appended_at) VALUES (?, ?, ?, ?, ?)"
-_DROP = statement("delete_records")
-_WAITING = statement("read_pending_records")
+_SELECT_NEXT_OFFSET = "SELECT next_offset FROM next_offsets WHERE partition = ?"
+_PUT_NEXT_OFFSET = "INSERT OR REPLACE INTO next_offsets (partition, next_offset) VALUES (?, ?)"
+_INSERT_RECORD = "INSERT INTO records (partition, offset, key, value, appended_at) VALUES (?, ?, ?, ?, ?)"
+_DELETE_RECORDS = load_statement("delete_records")
+_SELECT_UNCOMMITTED = load_statement("read_pending_records")
 
 
 class SqliteLog:
-    """Event log. It raises LogUnavailable if the database was opened with that error."""
+    """Event log. It raises the error that the database was created with, which should be LogUnavailable."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
         self._append = WriteCombiner(self._write)
-        # A commit or lease that a power cut undoes only repeats work. A sync for each would slow down the appends.
+        # Commits of offsets and leases need no sync, which would slow down the appends: if a power cut undoes one, work
+        # is only repeated.
         self._relaxed = db.relaxed()
 
     def append(self, records: Sequence[Record]) -> None:
@@ -46,47 +47,51 @@ class SqliteLog:
         return SqliteConsumer(self._relaxed, self._clock, member)
 
     def read_uncommitted(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
-        return islice((logged for partition in partitions(stream) for logged in self._waiting(partition, group)), limit)
+        return islice(
+            (logged for partition in partitions(stream) for logged in self._uncommitted(partition, group)), limit
+        )
 
     def drop_committed(self, before: datetime) -> int:
-        return sum(self._drop(partition, before) for stream in PARTITIONS for partition in partitions(stream))
+        return sum(
+            self._delete_committed(partition, before) for stream in PARTITIONS for partition in partitions(stream)
+        )
 
     def close(self) -> None:
         self._db.close()
         self._relaxed.close()
 
-    def _waiting(self, partition: str, group: str) -> Iterator[Logged]:
-        """Yield waiting records in short reads, so that an abandoned iteration leaves no transaction open."""
+    def _uncommitted(self, partition: str, group: str) -> Iterator[Logged]:
+        """Yield uncommitted records of a partition. Short reads leave no transaction open between records."""
         stream, last_offset = partition.rpartition("/")[0], -1
         while True:
-            place = {"group": group, "partition": partition, "after": last_offset, "limit": READ_AT_ONCE}
+            parameters = {"group": group, "partition": partition, "after": last_offset, "limit": RECORDS_PER_READ}
             with self._relaxed.read() as c:
-                rows = c.execute(_WAITING, place).fetchall()
+                rows = c.execute(_SELECT_UNCOMMITTED, parameters).fetchall()
             for last_offset, key, value in rows:
                 record = Record(stream=stream, key=key, value=value)
                 yield Logged(partition=partition, offset=last_offset, record=record)
-            if len(rows) < READ_AT_ONCE:
+            if len(rows) < RECORDS_PER_READ:
                 return
 
     def _write(self, batches: Sequence[Sequence[Record]]) -> None:
         at = to_ms(self._clock.now())
         with self._db.write() as c:
-            following: dict[str, int] = {}
+            next_offsets: dict[str, int] = {}
             rows = []
             for record in (record for batch in batches for record in batch):
                 partition = partition_of(record.stream, record.key)
-                offset = following[partition] if partition in following else _next(c, partition)
-                following[partition] = offset + 1
+                offset = next_offsets[partition] if partition in next_offsets else _next_offset(c, partition)
+                next_offsets[partition] = offset + 1
                 rows.append((partition, offset, record.key, record.value, at))
-            c.executemany(_APPEND, rows)
-            c.executemany(_SET_NEXT, following.items())
+            c.executemany(_INSERT_RECORD, rows)
+            c.executemany(_PUT_NEXT_OFFSET, next_offsets.items())
 
-    def _drop(self, partition: str, before: datetime) -> int:
-        total, dropped = 0, DROPPED_AT_ONCE
-        while dropped == DROPPED_AT_ONCE:
+    def _delete_committed(self, partition: str, before: datetime) -> int:
+        total, dropped = 0, RECORDS_PER_DELETE
+        while dropped == RECORDS_PER_DELETE:
             with self._relaxed.write() as c:
-                place = {"partition": partition, "before": to_ms(before), "limit": DROPPED_AT_ONCE}
-                dropped = c.execute(_DROP, place).rowcount
+                parameters = {"partition": partition, "before": to_ms(before), "limit": RECORDS_PER_DELETE}
+                dropped = c.execute(_DELETE_RECORDS, parameters).rowcount
             total += dropped
         return total
 
@@ -96,10 +101,10 @@ def partitions(stream: str) -> list[str]:
 
 
 def partition_of(stream: str, key: str) -> str:
-    """Return the partition of a key. It never changes, because the order of the key's records depends on it."""
+    """Return the partition of a key. This function must never change: all records of a key belong in one partition."""
     return f"{stream}/{crc32(key.encode()) % PARTITIONS[stream]}"
 
 
-def _next(c: sqlite3.Connection, partition: str) -> int:
-    row = c.execute(_NEXT, (partition,)).fetchone()
+def _next_offset(c: sqlite3.Connection, partition: str) -> int:
+    row = c.execute(_SELECT_NEXT_OFFSET, (partition,)).fetchone()
     return row[0] if row else 0

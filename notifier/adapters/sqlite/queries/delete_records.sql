@@ -1,6 +1,6 @@
--- Deletes the oldest records of a partition, up to the lowest commit of all groups that ever read it. A group that
--- holds the partition without a commit keeps all records, and so does the absence of any group. Only the oldest few
--- are checked: appends wait meanwhile, and that wait must not grow with the log.
+-- Deletes the oldest records of a partition, up to the lowest commit of all groups that ever read it. While a group has
+-- the partition without a commit, or no group has ever read it, all records are kept. Only the oldest few records are
+-- checked: appends wait for this statement, and their wait must not grow with the log.
 DELETE FROM records
 WHERE partition = :partition AND offset IN (
     SELECT offset

@@ -1,5 +1,4 @@
--- Writes a member's own follow row, unless the stored row has a higher sequence, or the same and is visible from
--- later on.
+-- Writes a member's own follow row. The higher sequence wins, and of two rows with one sequence the later visible_from.
 INSERT INTO follows (block, slot, subject, visible_from, sequence)
 VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (block, slot, subject) DO UPDATE

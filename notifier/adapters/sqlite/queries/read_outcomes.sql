@@ -1,4 +1,4 @@
--- Outcomes for the accounts that an event names. With a source of NULL: of all events with this id.
+-- Outcomes for the accounts that an event names. If the source is NULL, those of all events with this id.
 SELECT source, account, subject, seq, refusal
 FROM mention_ids
 WHERE id = :id AND (:source IS NULL OR source = :source)

@@ -1,3 +1,3 @@
--- Ledger cell, written once. A row count of 0 means that it existed.
+-- Writes a ledger cell once. A row count of 0 means that the cell existed.
 INSERT OR IGNORE INTO slices (subject, seq, slice, fact, number, at, people, rows, phones, note)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

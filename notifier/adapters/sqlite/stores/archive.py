@@ -1,6 +1,6 @@
 """Reads all files page by page.
 
-No read is long enough to delay a checkpoint of the write-ahead log.
+Long reads would delay checkpoints of the write-ahead log.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.stores.ledger import SqliteLedger
 from notifier.codec import unpack, unpack_snapshot
 from notifier.codec.storage import from_ms, to_ms
@@ -20,16 +20,18 @@ from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.ledger import StoredRow
 
-PAGE = 256
+ROWS_PER_PAGE = 256
 
-_BURSTS = "SELECT subject, seq, blob FROM bursts WHERE (subject, seq) > (?, ?) ORDER BY subject, seq LIMIT ?"
-_BURST = "SELECT blob FROM bursts WHERE subject = ? AND seq = ?"
-_PLANS = "SELECT subject, seq FROM plans WHERE (subject, seq) > (?, ?) ORDER BY subject, seq LIMIT ?"
-_SHARDS = "SELECT shard FROM audience_snapshots WHERE subject = ? AND seq = ?"
-_SNAPSHOT = "SELECT blob FROM audience_snapshots WHERE subject = ? AND seq = ? AND shard = ?"
-_NEXT_RANGE = "SELECT min(member_range) FROM inbox WHERE member_range > ?"
-_AFTER = statement("read_rows_after")
-_OF_BURST = statement("read_burst_rows")
+_SELECT_BURSTS_AFTER = (
+    "SELECT subject, seq, blob FROM bursts WHERE (subject, seq) > (?, ?) ORDER BY subject, seq LIMIT ?"
+)
+_SELECT_BURST = "SELECT blob FROM bursts WHERE subject = ? AND seq = ?"
+_SELECT_PLANS_AFTER = "SELECT subject, seq FROM plans WHERE (subject, seq) > (?, ?) ORDER BY subject, seq LIMIT ?"
+_SELECT_SHARDS = "SELECT shard FROM audience_snapshots WHERE subject = ? AND seq = ?"
+_SELECT_SNAPSHOT = "SELECT blob FROM audience_snapshots WHERE subject = ? AND seq = ? AND shard = ?"
+_SELECT_NEXT_RANGE = "SELECT min(member_range) FROM inbox WHERE member_range > ?"
+_SELECT_ROWS_AFTER = load_statement("read_rows_after")
+_SELECT_ROWS_OF_BURST = load_statement("read_burst_rows")
 
 ArchivedRow = tuple[int, int, str, int, int, str, bytes]
 
@@ -42,13 +44,13 @@ class SqliteArchive:
 
     def bursts(self) -> Iterator[Burst]:
         subject, seq = "", 0
-        while page := _all(self._core, _BURSTS, subject, seq, PAGE):
+        while page := _fetch_all(self._core, _SELECT_BURSTS_AFTER, subject, seq, ROWS_PER_PAGE):
             yield from (unpack(Burst, blob) for _, _, blob in page)
             subject, seq, _ = page[-1]
 
     def burst_progress(self) -> Iterator[BurstProgress]:
         subject, seq = "", 0
-        while page := _all(self._core, _PLANS, subject, seq, PAGE):
+        while page := _fetch_all(self._core, _SELECT_PLANS_AFTER, subject, seq, ROWS_PER_PAGE):
             keys = [BurstKey(Subject.parse(subject), seq) for subject, seq in page]
             progress = self._ledger.read(keys)
             yield from (progress[key] for key in keys if key in progress)
@@ -56,50 +58,51 @@ class SqliteArchive:
 
     def audience_snapshots(self, burst: BurstKey) -> Iterator[AudienceSnapshot]:
         key = str(burst.subject), burst.seq
-        shards = sorted(shard for inbox in self._inboxes for (shard,) in _all(inbox, _SHARDS, *key))
+        shards = sorted(shard for inbox in self._inboxes for (shard,) in _fetch_all(inbox, _SELECT_SHARDS, *key))
         for shard in shards:
-            # A snapshot that was swept meanwhile is missing.
-            for (blob,) in _all(self._inboxes[shard % len(self._inboxes)], _SNAPSHOT, *key, shard):
+            # A snapshot that was deleted since then is missing.
+            for (blob,) in _fetch_all(self._inboxes[shard % len(self._inboxes)], _SELECT_SNAPSHOT, *key, shard):
                 yield unpack_snapshot(shard, blob)
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
         rows = (_rows(inbox) if burst is None else self._rows_of(inbox, burst) for inbox in self._inboxes)
-        return map(_stored, chain.from_iterable(rows))
+        return map(_stored_row, chain.from_iterable(rows))
 
     def _rows_of(self, inbox: Database, burst: BurstKey) -> Iterator[ArchivedRow]:
-        # A slowly published burst may be re-stamped after it was planned and partly written: cover both openings.
-        moments = [progress.plan.opened_at for progress in self._ledger.read([burst]).values()]
+        # If publishing takes long, a burst gets a new opening after it was planned and partly written. Read the rows of
+        # both openings.
+        openings = [progress.plan.opened_at for progress in self._ledger.read([burst]).values()]
         key = str(burst.subject), burst.seq
-        moments += [unpack(Burst, blob).opened_at for (blob,) in _all(self._core, _BURST, *key)]
-        if not moments:
+        openings += [unpack(Burst, blob).opened_at for (blob,) in _fetch_all(self._core, _SELECT_BURST, *key)]
+        if not openings:
             return
-        first, last = min(moments), max(moments)
+        first, last = min(openings), max(openings)
         for window in range(window_of(first), window_of(last) + 1):
-            place = window, str(burst.subject), to_ms(first), to_ms(last), burst.seq
+            parameters = window, str(burst.subject), to_ms(first), to_ms(last), burst.seq
             for member_range in _ranges(inbox):
-                yield from _all(inbox, _OF_BURST, member_range, *place)
+                yield from _fetch_all(inbox, _SELECT_ROWS_OF_BURST, member_range, *parameters)
 
 
 def _rows(inbox: Database) -> Iterator[ArchivedRow]:
-    page: list[ArchivedRow] = _all(inbox, _AFTER, -1, 0, "", 0, 0, "", PAGE)
+    page: list[ArchivedRow] = _fetch_all(inbox, _SELECT_ROWS_AFTER, -1, 0, "", 0, 0, "", ROWS_PER_PAGE)
     while page:
         yield from page
-        page = _all(inbox, _AFTER, *page[-1][:6], PAGE)
+        page = _fetch_all(inbox, _SELECT_ROWS_AFTER, *page[-1][:6], ROWS_PER_PAGE)
 
 
 def _ranges(inbox: Database) -> Iterator[int]:
     """Yield the ranges. Each query jumps to the next one."""
     member_range: int | None = -1
-    while (member_range := _all(inbox, _NEXT_RANGE, member_range)[0][0]) is not None:
+    while (member_range := _fetch_all(inbox, _SELECT_NEXT_RANGE, member_range)[0][0]) is not None:
         yield member_range
 
 
-def _all(db: Database, sql: str, *parameters: object) -> list[Any]:
+def _fetch_all(db: Database, sql: str, *parameters: object) -> list[Any]:
     with db.read() as c:
         return c.execute(sql, parameters).fetchall()
 
 
-def _stored(row: ArchivedRow) -> StoredRow:
+def _stored_row(row: ArchivedRow) -> StoredRow:
     member_range, _, subject, opened_at, seq, tier, members = row
     key = BurstKey(Subject.parse(subject), seq)
     inbox_row = InboxRow(burst=key, opened_at=from_ms(opened_at), tier=Tier(tier), members=members)

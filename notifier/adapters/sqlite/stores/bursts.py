@@ -6,9 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import keys_as_json, statement
+from notifier.adapters.sqlite.files import keys_as_json, load_statement
 from notifier.adapters.sqlite.stores.burst_changes import BurstChangeWriter
-from notifier.adapters.sqlite.stores.retractions import CHANGE, PUT_KEY, change_parameters, retraction_key_rows
+from notifier.adapters.sqlite.stores.retractions import (
+    CHANGE_MENTION,
+    PUT_RETRACTION_KEY,
+    change_parameters,
+    retraction_key_rows,
+)
 from notifier.codec import pack, unpack
 from notifier.codec.storage import to_ms
 from notifier.domain.bursts.burst import Burst
@@ -19,16 +24,16 @@ from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.bursts import MentionOutcome
 from notifier.ports.inbox import InboxPosition
 
-_PUT = statement("put_burst")
-_READ = statement("read_bursts")
-_OUTCOMES = statement("read_outcomes")
-_RECENT = statement("read_recent_bursts")
+_PUT_BURST = load_statement("put_burst")
+_SELECT_BURSTS = load_statement("read_bursts")
+_SELECT_OUTCOMES = load_statement("read_outcomes")
+_SELECT_RECENT = load_statement("read_recent_bursts")
 _PUT_MENTION = "INSERT OR IGNORE INTO mentions (subject, seq, source, id, blob) VALUES (?, ?, ?, ?, ?)"
-_PUT_ID = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, seq) VALUES (?, ?, ?, ?, ?)"
-_REFUSE = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, refusal) VALUES (?, ?, ?, '', ?)"
-_KNOWN = "SELECT 1 FROM mention_ids WHERE id = ? AND source = ? AND account = ? AND subject = ?"
+_PUT_MENTION_ID = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, seq) VALUES (?, ?, ?, ?, ?)"
+_PUT_REFUSAL = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, refusal) VALUES (?, ?, ?, '', ?)"
+_SELECT_KNOWN_ID = "SELECT 1 FROM mention_ids WHERE id = ? AND source = ? AND account = ? AND subject = ?"
 
-LAST = (1 << 63) - 1
+MAX_TIME = (1 << 63) - 1
 """Greater than every time that SQLite can store."""
 
 OutcomeRow = tuple[str, str, str, int | None, str | None]
@@ -43,17 +48,17 @@ class SqliteBursts:
     def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
         # One transaction, so that no crash leaves a known mention without its burst.
         with self._db.write() as c:
-            c.executemany(_PUT, [_row(burst) for burst in bursts])
-            c.executemany(_PUT_MENTION, [_mention(sequenced) for sequenced in mentions])
-            c.executemany(PUT_KEY, [row for sequenced in mentions for row in retraction_key_rows(sequenced)])
-            c.executemany(_PUT_ID, [_mention_id(sequenced) for sequenced in mentions])
+            c.executemany(_PUT_BURST, [_burst_row(burst) for burst in bursts])
+            c.executemany(_PUT_MENTION, [_mention_row(sequenced) for sequenced in mentions])
+            c.executemany(PUT_RETRACTION_KEY, [row for sequenced in mentions for row in retraction_key_rows(sequenced)])
+            c.executemany(_PUT_MENTION_ID, [_mention_id_row(sequenced) for sequenced in mentions])
             versions = {burst.key: burst.version for burst in bursts}
-            c.executemany(CHANGE, [change_parameters(changed_mention, versions) for changed_mention in changed])
+            c.executemany(CHANGE_MENTION, [change_parameters(sequenced, versions) for sequenced in changed])
             self._changes.put(c, versions)
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         with self._db.read() as c:
-            blobs = c.execute(_READ, (keys_as_json(keys),)).fetchall()
+            blobs = c.execute(_SELECT_BURSTS, (keys_as_json(keys),)).fetchall()
         return {burst.key: burst for burst in (unpack(Burst, blob) for (blob,) in blobs)}
 
     def known_events(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
@@ -62,7 +67,7 @@ class SqliteBursts:
                 subject: {
                     e
                     for e in subject_events
-                    if c.execute(_KNOWN, (e.id, e.source, subject.owner, str(subject))).fetchone()
+                    if c.execute(_SELECT_KNOWN_ID, (e.id, e.source, subject.owner, str(subject))).fetchone()
                 }
                 for subject, subject_events in events.items()
             }
@@ -70,11 +75,11 @@ class SqliteBursts:
     def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None:
         rows = [(o.event.id, o.event.source, o.account, o.refusal) for o in outcomes]
         with self._db.write() as c:
-            c.executemany(_REFUSE, rows)
+            c.executemany(_PUT_REFUSAL, rows)
 
     def outcomes(self, source: str | None, id: str) -> Sequence[MentionOutcome]:
         with self._db.read() as c:
-            return [_outcome(id, row) for row in c.execute(_OUTCOMES, {"id": id, "source": source})]
+            return [_outcome(id, row) for row in c.execute(_SELECT_OUTCOMES, {"id": id, "source": source})]
 
 
 class SqliteRecentBursts:
@@ -82,23 +87,23 @@ class SqliteRecentBursts:
         self._db = db
 
     def opened_since(self, moment: datetime, after: InboxPosition | None, limit: int) -> Sequence[Burst]:
-        end = (to_ms(after.opened_at), str(after.burst.subject), after.burst.seq) if after else (LAST, "", 0)
+        end = (to_ms(after.opened_at), str(after.burst.subject), after.burst.seq) if after else (MAX_TIME, "", 0)
         with self._db.read() as c:
-            blobs = c.execute(_RECENT, (to_ms(moment), *end, limit)).fetchall()
+            blobs = c.execute(_SELECT_RECENT, (to_ms(moment), *end, limit)).fetchall()
         return [unpack(Burst, blob) for (blob,) in blobs]
 
 
-def _row(burst: Burst) -> tuple[str, int, int, int, str, bytes]:
+def _burst_row(burst: Burst) -> tuple[str, int, int, int, str, bytes]:
     key, restricted_to = burst.key, burst.restricted_to or ""
     return str(key.subject), key.seq, burst.version, to_ms(burst.opened_at), restricted_to, pack(burst)
 
 
-def _mention(sequenced: Sequenced) -> tuple[str, int, str, str, bytes]:
+def _mention_row(sequenced: Sequenced) -> tuple[str, int, str, str, bytes]:
     mention = sequenced.mention
     return str(mention.subject), sequenced.seq, mention.event.source, mention.event.id, pack(mention)
 
 
-def _mention_id(sequenced: Sequenced) -> tuple[str, str, str, str, int]:
+def _mention_id_row(sequenced: Sequenced) -> tuple[str, str, str, str, int]:
     event, subject = sequenced.mention.event, sequenced.mention.subject
     return event.id, event.source, subject.owner, str(subject), sequenced.seq
 
@@ -115,13 +120,13 @@ def _outcome(id: str, row: OutcomeRow) -> MentionOutcome:
 
 # Sequence heads in core.db: each is replaced only by its next version.
 
-_LOAD = "SELECT blob FROM sequence_heads WHERE subject IN (SELECT value FROM json_each(?))"
-_UNPUBLISHED = "SELECT subject FROM sequence_heads WHERE published = 0 ORDER BY subject LIMIT ?"
-_FIRST = "INSERT OR IGNORE INTO sequence_heads (version, nonce, published, blob, subject) VALUES (?, ?, ?, ?, ?)"
-_NEXT = (
+_SELECT_HEADS = "SELECT blob FROM sequence_heads WHERE subject IN (SELECT value FROM json_each(?))"
+_SELECT_UNPUBLISHED = "SELECT subject FROM sequence_heads WHERE published = 0 ORDER BY subject LIMIT ?"
+_INSERT_HEAD = "INSERT OR IGNORE INTO sequence_heads (version, nonce, published, blob, subject) VALUES (?, ?, ?, ?, ?)"
+_UPDATE_HEAD = (
     "UPDATE sequence_heads SET version = ?, nonce = ?, published = ?, blob = ? WHERE subject = ? AND version = ? - 1"
 )
-_STORED = "SELECT 1 FROM sequence_heads WHERE subject = ? AND version = ? AND nonce = ?"
+_SELECT_SAME_HEAD = "SELECT 1 FROM sequence_heads WHERE subject = ? AND version = ? AND nonce = ?"
 
 
 class SqliteHeads:
@@ -130,7 +135,7 @@ class SqliteHeads:
 
     def load(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
         with self._db.read() as c:
-            blobs = c.execute(_LOAD, (json.dumps([str(subject) for subject in subjects]),)).fetchall()
+            blobs = c.execute(_SELECT_HEADS, (json.dumps([str(subject) for subject in subjects]),)).fetchall()
         stored = {head.subject: head for head in (unpack(Head, blob) for (blob,) in blobs)}
         return {subject: stored.get(subject) or Head.empty(subject) for subject in subjects}
 
@@ -140,14 +145,14 @@ class SqliteHeads:
 
     def unpublished(self, limit: int) -> Sequence[Subject]:
         with self._db.read() as c:
-            return [Subject.parse(subject) for (subject,) in c.execute(_UNPUBLISHED, (limit,))]
+            return [Subject.parse(subject) for (subject,) in c.execute(_SELECT_UNPUBLISHED, (limit,))]
 
 
 def _swap(c: sqlite3.Connection, head: Head) -> bool:
     subject = str(head.subject)
     row = (head.version, head.nonce, head.is_published, pack(head), subject)
-    swapped = c.execute(_FIRST, row) if head.version == 1 else c.execute(_NEXT, (*row, head.version))
+    swapped = c.execute(_INSERT_HEAD, row) if head.version == 1 else c.execute(_UPDATE_HEAD, (*row, head.version))
     if swapped.rowcount == 1:
         return True
-    # Our own swap, whose answer was lost: its nonce is unique.
-    return c.execute(_STORED, (subject, head.version, head.nonce)).fetchone() is not None
+    # Our own write may be stored already, if its response was lost. Its nonce is unique.
+    return c.execute(_SELECT_SAME_HEAD, (subject, head.version, head.nonce)).fetchone() is not None

@@ -12,11 +12,11 @@ from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
 from notifier.ports.event_log import DeadLetter
 
-COLUMNS = "id, stage, cause, body, at"
-_PUT = f"INSERT OR IGNORE INTO dead_letters ({COLUMNS}) VALUES (?, ?, ?, ?, ?)"
-_LIST = f"SELECT {COLUMNS} FROM dead_letters ORDER BY at DESC, id DESC LIMIT ?"
+LETTER_COLUMNS = "id, stage, cause, body, at"
+_INSERT_LETTER = f"INSERT OR IGNORE INTO dead_letters ({LETTER_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
+_SELECT_NEWEST = f"SELECT {LETTER_COLUMNS} FROM dead_letters ORDER BY at DESC, id DESC LIMIT ?"
 
-Stored = tuple[str, str, str, bytes, int]
+LetterRow = tuple[str, str, str, bytes, int]
 
 
 class SqliteDeadLetters:
@@ -25,22 +25,22 @@ class SqliteDeadLetters:
 
     def put(self, letter: DeadLetter) -> None:
         with self._db.write() as c:
-            c.execute(_PUT, (letter.id, letter.stage, letter.cause, letter.body, to_ms(letter.at)))
+            c.execute(_INSERT_LETTER, (letter.id, letter.stage, letter.cause, letter.body, to_ms(letter.at)))
 
     def list(self, limit: int) -> Sequence[DeadLetter]:
         with self._db.read() as c:
-            return [letter_of(row) for row in c.execute(_LIST, (limit,))]
+            return [letter_of(row) for row in c.execute(_SELECT_NEWEST, (limit,))]
 
 
-def letter_of(row: Stored) -> DeadLetter:
+def letter_of(row: LetterRow) -> DeadLetter:
     id, stage, cause, body, at = row
     return DeadLetter(id=id, stage=stage, cause=cause, body=body, at=from_ms(at))
 
 
 # Lane tallies in core.db: each is replaced only by its next version.
 
-_READ = "SELECT blob FROM lane_tallies WHERE lane IN (SELECT value FROM json_each(?))"
-_PUT_TALLY = "INSERT OR REPLACE INTO lane_tallies (lane, version, blob) VALUES (?, ?, ?)"
+_SELECT_TALLIES = "SELECT blob FROM lane_tallies WHERE lane IN (SELECT value FROM json_each(?))"
+_REPLACE_TALLY = "INSERT OR REPLACE INTO lane_tallies (lane, version, blob) VALUES (?, ?, ?)"
 
 
 class SqliteLaneTallies:
@@ -49,33 +49,33 @@ class SqliteLaneTallies:
 
     def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
         with self._db.read() as c:
-            return _read(c, lanes)
+            return _read_tallies(c, lanes)
 
     def swap(self, tally: LaneTally) -> LaneTally:
         with self._db.write() as c:
-            stored = _read(c, [tally.lane])[tally.lane]
+            stored = _read_tallies(c, [tally.lane])[tally.lane]
             if stored.version != tally.version - 1:
                 return stored
-            _put(c, tally)
+            _put_tally(c, tally)
             return tally
 
     def resume(self, lane: str, operator: str, reason: str, now: datetime) -> LaneStop | None:
         with self._db.write() as c:
-            stored = _read(c, [lane])[lane]
+            stored = _read_tallies(c, [lane])[lane]
             if stored.stop is None:
                 return None
-            _put(c, resumed(stored))
+            _put_tally(c, resumed(stored))
             append_to_audit(
-                c, at=now, who=operator, action="lane.resume", detail=resume_audit(lane, stored.stop, reason)
+                c, at=now, operator=operator, action="lane.resume", detail=resume_audit(lane, stored.stop, reason)
             )
             return stored.stop
 
 
-def _read(c: sqlite3.Connection, lanes: Collection[str]) -> Mapping[str, LaneTally]:
-    rows = c.execute(_READ, (json.dumps(list(lanes)),)).fetchall()
+def _read_tallies(c: sqlite3.Connection, lanes: Collection[str]) -> Mapping[str, LaneTally]:
+    rows = c.execute(_SELECT_TALLIES, (json.dumps(list(lanes)),)).fetchall()
     stored = {tally.lane: tally for tally in (unpack(LaneTally, blob) for (blob,) in rows)}
     return {lane: stored.get(lane) or LaneTally(lane=lane) for lane in lanes}
 
 
-def _put(c: sqlite3.Connection, tally: LaneTally) -> None:
-    c.execute(_PUT_TALLY, (tally.lane, tally.version, pack(tally)))
+def _put_tally(c: sqlite3.Connection, tally: LaneTally) -> None:
+    c.execute(_REPLACE_TALLY, (tally.lane, tally.version, pack(tally)))

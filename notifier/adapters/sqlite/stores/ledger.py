@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import keys_as_json, statement
+from notifier.adapters.sqlite.files import keys_as_json, load_statement
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
@@ -21,17 +21,17 @@ from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Subject
 
-CHUNK = 256
-"""Bursts per read: about ten milliseconds, so that no long read delays a checkpoint of the write-ahead log."""
+BURSTS_PER_READ = 256
+"""Bursts per read, which takes about ten milliseconds: a long read would delay a checkpoint of the write-ahead log."""
 
-_PLANS = statement("read_plans")
-_CELLS = statement("read_slices")
-_CLAIMS = statement("read_claims")
-_RECORD = statement("record_cell")
-_PLAN = "INSERT OR IGNORE INTO plans (subject, seq, blob) VALUES (?, ?, ?)"
-_OPEN = "INSERT INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
-_OPENED = "SELECT subject, seq FROM open_bursts WHERE opened_at >= ? ORDER BY opened_at, subject, seq"
-_CLOSE = "DELETE FROM open_bursts WHERE subject = ? AND seq = ?"
+_SELECT_PLANS = load_statement("read_plans")
+_SELECT_CELLS = load_statement("read_slices")
+_SELECT_CLAIMS = load_statement("read_claims")
+_INSERT_CELL = load_statement("record_cell")
+_INSERT_PLAN = "INSERT OR IGNORE INTO plans (subject, seq, blob) VALUES (?, ?, ?)"
+_INSERT_OPEN = "INSERT INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
+_SELECT_OPEN = "SELECT subject, seq FROM open_bursts WHERE opened_at >= ? ORDER BY opened_at, subject, seq"
+_DELETE_OPEN = "DELETE FROM open_bursts WHERE subject = ? AND seq = ?"
 
 
 class SqliteLedger:
@@ -42,30 +42,30 @@ class SqliteLedger:
         with self._db.write() as c:
             for plan in plans:
                 subject, seq = str(plan.burst.subject), plan.burst.seq
-                # Listed together with its plan and never again: otherwise a repeated plan would reopen a closed burst.
-                if c.execute(_PLAN, (subject, seq, pack(plan))).rowcount == 1:
-                    c.execute(_OPEN, (subject, seq, to_ms(plan.opened_at)))
+                # List the burst only with the first write of its plan: a repeated plan must not reopen a closed burst.
+                if c.execute(_INSERT_PLAN, (subject, seq, pack(plan))).rowcount == 1:
+                    c.execute(_INSERT_OPEN, (subject, seq, to_ms(plan.opened_at)))
 
     def open_bursts(self, since: datetime | None = None) -> Sequence[BurstKey]:
         first = to_ms(since) if since else 0
         with self._db.read() as c:
-            return [BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_OPENED, (first,))]
+            return [BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_SELECT_OPEN, (first,))]
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         keys = list(bursts)
         progress: dict[BurstKey, BurstProgress] = {}
-        for start in range(0, len(keys), CHUNK):
+        for start in range(0, len(keys), BURSTS_PER_READ):
             with self._db.read() as c:
-                progress |= _progress_of(c, keys[start : start + CHUNK])
+                progress |= _progress_of(c, keys[start : start + BURSTS_PER_READ])
         return progress
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         with self._db.write() as c:
-            return [c.execute(_RECORD, _row(entry)).rowcount == 1 for entry in entries]
+            return [c.execute(_INSERT_CELL, _cell_row(entry)).rowcount == 1 for entry in entries]
 
     def close(self, bursts: Collection[BurstKey]) -> None:
         with self._db.write() as c:
-            c.executemany(_CLOSE, [(str(burst.subject), burst.seq) for burst in bursts])
+            c.executemany(_DELETE_OPEN, [(str(burst.subject), burst.seq) for burst in bursts])
 
 
 def _progress_of(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstKey, BurstProgress]:
@@ -76,15 +76,15 @@ def _progress_of(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstK
         entries[entry.slice.burst].append(entry)
     for claim in _claims(c, keys, parameter):
         claims[claim.slice.burst].append(claim)
-    plans = [unpack(Plan, blob) for (blob,) in c.execute(_PLANS, (parameter,))]
+    plans = [unpack(Plan, blob) for (blob,) in c.execute(_SELECT_PLANS, (parameter,))]
     return {plan.burst: burst_progress(plan, entries[plan.burst], claims[plan.burst]) for plan in plans}
 
 
 def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) -> Iterator[LedgerEntry]:
     bursts = {(str(key.subject), key.seq): key for key in keys}
-    for subject, seq, text, fact, number, at, people, rows, phones, note in c.execute(_CELLS, (keys_json,)):
+    for subject, seq, text, fact, number, at, people, rows, phones, note in c.execute(_SELECT_CELLS, (keys_json,)):
         yield LedgerEntry(
-            slice=_slice(bursts[subject, seq], text),
+            slice=_parse_slice(bursts[subject, seq], text),
             fact=Fact(fact),
             number=number,
             at=from_ms(at),
@@ -97,9 +97,9 @@ def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) ->
 
 def _claims(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) -> Iterator[Claim]:
     bursts = {(str(key.subject), key.seq): key for key in keys}
-    for subject, seq, text, attempt, owner, at, until, reached in c.execute(_CLAIMS, (keys_json,)):
+    for subject, seq, text, attempt, owner, at, until, reached in c.execute(_SELECT_CLAIMS, (keys_json,)):
         yield Claim(
-            slice=_slice(bursts[subject, seq], text),
+            slice=_parse_slice(bursts[subject, seq], text),
             attempt=attempt,
             owner=owner,
             claimed_at=from_ms(at),
@@ -108,28 +108,28 @@ def _claims(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) -> 
         )
 
 
-def _slice(burst: BurstKey, text: str) -> Slice:
-    return Slice(burst, *_shape(text[text.rindex("#") :].partition("/")[2]))
+def _parse_slice(burst: BurstKey, text: str) -> Slice:
+    return Slice(burst, *_parse_shape(text[text.rindex("#") :].partition("/")[2]))
 
 
 @lru_cache(maxsize=4096)  # all bursts of a celebrity are sliced in the same few ways
-def _shape(text: str) -> tuple[Step, Tier, int, int]:
+def _parse_shape(text: str) -> tuple[Step, Tier, int, int]:
     """Parse a shape such as `rows/p1/0-63`."""
     step, tier, shards = text.split("/")
     first, last = shards.split("-")
     return Step(step), Tier(tier), int(first), int(last)
 
 
-def _row(entry: LedgerEntry) -> tuple[object, ...]:
+def _cell_row(entry: LedgerEntry) -> tuple[object, ...]:
     burst = entry.slice.burst
     cell = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), entry.number
     return *cell, to_ms(entry.at), entry.people, entry.rows, entry.phones, entry.note
 
 
-# Claims in core.db: each change is one conditional statement, so that one of two workers gets the slice.
+# Claims in core.db: each change is one conditional statement, so that only one of two workers gets the slice.
 
-_CLAIM = statement("claim_slice")
-_EXTEND = statement("extend_claim")
+_CLAIM_SLICE = load_statement("claim_slice")
+_EXTEND_CLAIM = load_statement("extend_claim")
 
 
 class SqliteClaims:
@@ -139,10 +139,10 @@ class SqliteClaims:
     def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
         row = (str(slice_.burst.subject), slice_.burst.seq, str(slice_), owner, to_ms(now), to_ms(until))
         with self._db.write() as c:
-            taken = c.execute(_CLAIM, row).fetchall()
-        if not taken:
+            claimed = c.execute(_CLAIM_SLICE, row).fetchall()
+        if not claimed:
             return None
-        attempt, reached = taken[0]
+        attempt, reached = claimed[0]
         return Claim(slice=slice_, attempt=attempt, owner=owner, claimed_at=now, until=until, checkpoint=reached)
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
@@ -155,16 +155,16 @@ class SqliteClaims:
         slice_ = claim.slice
         key = (str(slice_.burst.subject), slice_.burst.seq, str(slice_), claim.owner, claim.attempt)
         with self._db.write() as c:
-            return c.execute(_EXTEND, (to_ms(until), claim.checkpoint, *key)).rowcount == 1
+            return c.execute(_EXTEND_CLAIM, (to_ms(until), claim.checkpoint, *key)).rowcount == 1
 
 
-# Deferred bursts in core.db: moved between the two lists in one transaction, so that no crash comes in between.
+# Deferred bursts in core.db: a burst moves between the lists of open and deferred bursts in one transaction.
 
-_INSERT_DEFERRED = statement("defer_burst")
-_DUE = "SELECT subject, seq, opened_at FROM deferred_bursts WHERE until <= ? ORDER BY until LIMIT ?"
-_REOPEN = "INSERT OR IGNORE INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
+_INSERT_DEFERRED = load_statement("defer_burst")
+_SELECT_DUE = "SELECT subject, seq, opened_at FROM deferred_bursts WHERE until <= ? ORDER BY until LIMIT ?"
+_INSERT_REOPENED = "INSERT OR IGNORE INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
 _DELETE_DEFERRED = "DELETE FROM deferred_bursts WHERE subject = ? AND seq = ?"
-_COUNT = "SELECT count(*) FROM deferred_bursts"
+_COUNT_DEFERRED = "SELECT count(*) FROM deferred_bursts"
 
 
 class SqliteDeferredBursts:
@@ -172,22 +172,22 @@ class SqliteDeferredBursts:
         self._db = db
 
     def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
-        rows = [(str(s.burst.subject), s.burst.seq, to_ms(s.opened_at), to_ms(s.until)) for s in to_defer]
+        rows = [(str(d.burst.subject), d.burst.seq, to_ms(d.opened_at), to_ms(d.until)) for d in to_defer]
         with self._db.write() as c:
             c.executemany(_INSERT_DEFERRED, rows)
-            c.executemany(_CLOSE, [row[:2] for row in rows])
+            c.executemany(_DELETE_OPEN, [row[:2] for row in rows])
 
     def wake_due(self, now: datetime, limit: int) -> Sequence[BurstKey]:
         due = to_ms(now), limit
         with self._db.read() as c:
-            if not c.execute(_DUE, due).fetchone():
+            if not c.execute(_SELECT_DUE, due).fetchone():
                 return []
         with self._db.write() as c:
-            rows = c.execute(_DUE, due).fetchall()
-            c.executemany(_REOPEN, rows)
+            rows = c.execute(_SELECT_DUE, due).fetchall()
+            c.executemany(_INSERT_REOPENED, rows)
             c.executemany(_DELETE_DEFERRED, [row[:2] for row in rows])
         return [BurstKey(Subject.parse(subject), seq) for subject, seq, _ in rows]
 
     def count(self) -> int:
         with self._db.read() as c:
-            return int(c.execute(_COUNT).fetchone()[0])
+            return int(c.execute(_COUNT_DEFERRED).fetchone()[0])

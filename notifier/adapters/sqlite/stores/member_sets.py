@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.stores.directory import accounts_of
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, decode, encode, from_offsets, shard_of, union_by_shard
 from notifier.domain.audience.tiers import SetKind, ShardSets
@@ -19,26 +19,26 @@ from notifier.domain.fencing import FencingToken
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.audience import ActiveSetEntry, ShardBlob
 
-BATCH = 256
-"""Bitmaps per transaction: 4 MB at most.
-
-An import of any size then needs little memory, and other writers get their turn.
-"""
+BITMAPS_PER_TRANSACTION = 256
+"""Bitmaps per transaction, at most 4 MB: an import of any size needs little memory, and other writers get their
+turn."""
 
 COUNT = np.dtype("<u4")
+"""Stored type of a shard's follower count."""
 
 _ACCOUNT_WIDE = ""
+"""Owner of the account-wide sets."""
 _KINDS = {str(kind): kind for kind in SetKind}
 
-_LIVE = statement("read_member_sets")
-_READ_ONE = "SELECT blob FROM member_sets WHERE owner = ? AND shard = ? AND kind = ?"
-_READ = """
+_SELECT_SETS_OF_SUBJECT = load_statement("read_member_sets")
+_SELECT_SET = "SELECT blob FROM member_sets WHERE owner = ? AND shard = ? AND kind = ?"
+_SELECT_SETS = """
     SELECT shard, blob FROM member_sets
     WHERE owner = ? AND kind = ? AND shard IN (SELECT value FROM json_each(?))
 """
-_COUNTS = "SELECT total, by_shard FROM follower_counts WHERE subject = ?"
-_PUT = statement("put_member_set")
-_PUT_COUNTS = statement("put_follower_counts")
+_SELECT_COUNTS = "SELECT total, by_shard FROM follower_counts WHERE subject = ?"
+_PUT_SET = load_statement("put_member_set")
+_PUT_COUNTS = load_statement("put_follower_counts")
 
 
 class SqliteMemberSets:
@@ -46,14 +46,17 @@ class SqliteMemberSets:
         self._db = db
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
-        return [self._live(subject, shard, restricted_to) for shard in shards]
+        return [self._shard_sets(subject, shard, restricted_to) for shard in shards]
 
-    def _live(self, subject: Subject, shard: int, restricted_to: UserId | None) -> ShardSets:
+    def _shard_sets(self, subject: Subject, shard: int, restricted_to: UserId | None) -> ShardSets:
         with self._db.read() as c:
             if subject.kind is Kind.SELF:
                 sets = _personal_sets(c, subject.owner, shard)
             else:
-                sets = {_KINDS[kind]: decode(blob) for kind, blob in c.execute(_LIVE, (str(subject), shard))}
+                sets = {
+                    _KINDS[kind]: decode(blob)
+                    for kind, blob in c.execute(_SELECT_SETS_OF_SUBJECT, (str(subject), shard))
+                }
             if restricted_to is None:
                 return ShardSets(sets=sets)
             followers = _read_set(c, str(Subject(Kind.MENTION, restricted_to)), shard, SetKind.FOLLOWERS)
@@ -62,50 +65,55 @@ class SqliteMemberSets:
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
         with self._db.read() as c:
             parameters = (str(owner or _ACCOUNT_WIDE), str(kind), json.dumps(list(shards)))
-            return {shard: decode(blob) for shard, blob in c.execute(_READ, parameters)}
+            return {shard: decode(blob) for shard, blob in c.execute(_SELECT_SETS, parameters)}
 
     def follower_counts(self, subject: Subject) -> FollowerCounts:
         with self._db.read() as c:
             if subject.kind is Kind.SELF:
                 return _personal_counts(_member(c, subject.owner))
-            row = c.execute(_COUNTS, (str(subject),)).fetchone()
-        return (
-            NO_FOLLOWERS
-            if row is None
-            else FollowerCounts(total=row[0], by_shard=np.frombuffer(row[1], COUNT).tolist())
-        )
+            row = c.execute(_SELECT_COUNTS, (str(subject),)).fetchone()
+        if row is None:
+            return NO_FOLLOWERS
+        total, by_shard = row
+        return FollowerCounts(total=total, by_shard=np.frombuffer(by_shard, COUNT).tolist())
 
     def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
-        at = token or 0
-        self._put(_PUT, ((str(b.owner or _ACCOUNT_WIDE), b.shard, str(b.kind), encode(b.bits), at) for b in blobs))
+        stored_token = token or 0
+        rows = ((str(b.owner or _ACCOUNT_WIDE), b.shard, str(b.kind), encode(b.bits), stored_token) for b in blobs)
+        self._put(_PUT_SET, rows)
 
     def put_follower_counts(self, counts: Mapping[Subject, FollowerCounts], token: FencingToken | None = None) -> None:
-        at = token or 0
-        self._put(
-            _PUT_COUNTS, ((str(s), h.total, np.array(h.by_shard, dtype=COUNT).tobytes(), at) for s, h in counts.items())
+        stored_token = token or 0
+        rows = (
+            (str(subject), count.total, np.array(count.by_shard, dtype=COUNT).tobytes(), stored_token)
+            for subject, count in counts.items()
         )
+        self._put(_PUT_COUNTS, rows)
 
     def _put(self, sql: str, rows: Iterable[tuple[object, ...]]) -> None:
-        for batch in batches(rows, BATCH):
+        for batch in batches(rows, BITMAPS_PER_TRANSACTION):
             with self._db.write() as c:
                 c.executemany(sql, batch)
 
 
 def _read_set(c: sqlite3.Connection, owner: str, shard: int, kind: SetKind) -> Bits:
-    row = c.execute(_READ_ONE, (owner, shard, str(kind))).fetchone()
+    row = c.execute(_SELECT_SET, (owner, shard, str(kind))).fetchone()
     return decode(row[0] if row else b"N")
 
 
 def _personal_sets(c: sqlite3.Connection, owner: UserId, shard: int) -> dict[SetKind, Bits]:
-    """Return the sets of a personal subject. Its owner follows it, and the rules for followers don't apply."""
+    """Return the sets of a subject of kind `self`. Its owner is its only follower.
+
+    Of the account-wide sets only those for alerts apply to the owner.
+    """
     member = _member(c, owner)
     if member is None or shard_of(member) != shard:
         return {}
-    own = from_offsets([member % SHARD_MEMBERS])
-    push_sets = {
+    owner_bit = from_offsets([member % SHARD_MEMBERS])
+    alert_sets = {
         kind: _read_set(c, _ACCOUNT_WIDE, shard, kind) for kind in (SetKind.PUSH, SetKind.NO_PUSH, SetKind.ASKED)
     }
-    return {SetKind.FOLLOWERS: own, **push_sets}
+    return {SetKind.FOLLOWERS: owner_bit, **alert_sets}
 
 
 def _member(c: sqlite3.Connection, user: UserId) -> Member | None:
@@ -121,13 +129,13 @@ def _personal_counts(member: Member | None) -> FollowerCounts:
 
 # Active sets in core.db: a bitmap for each set, shard and expiry hour.
 
-ACTIVE_BATCH = 256
+ENTRIES_PER_TRANSACTION = 256
 """Bitmaps per transaction, as for the member sets: 4 MB at most, so that other writers get their turn."""
 
-_OF_SHARDS = "FROM active_set_entries WHERE kind = ? AND shard IN (SELECT value FROM json_each(?))"
-_READ_CURRENT = f"SELECT shard, blob {_OF_SHARDS} AND last_hour >= ?"
-_UNTIL = f"SELECT shard, blob {_OF_SHARDS} AND last_hour = ?"
-_PUT_ACTIVE_SET = statement("put_active_set_entry")
+_FROM_SHARDS = "FROM active_set_entries WHERE kind = ? AND shard IN (SELECT value FROM json_each(?))"
+_SELECT_ACTIVE = f"SELECT shard, blob {_FROM_SHARDS} AND last_hour >= ?"
+_SELECT_EXPIRING = f"SELECT shard, blob {_FROM_SHARDS} AND last_hour = ?"
+_PUT_ACTIVE_SET = load_statement("put_active_set_entry")
 _DELETE_EXPIRED = "DELETE FROM active_set_entries WHERE last_hour < ?"
 
 
@@ -136,10 +144,10 @@ class SqliteActiveSets:
         self._db = db
 
     def read_active(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        return self._read(_READ_CURRENT, kind, hour, shards)
+        return self._read(_SELECT_ACTIVE, kind, hour, shards)
 
     def read_expiring(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        return self._read(_UNTIL, kind, hour, shards)
+        return self._read(_SELECT_EXPIRING, kind, hour, shards)
 
     def _read(self, sql: str, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         with self._db.read() as c:
@@ -148,7 +156,7 @@ class SqliteActiveSets:
 
     def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:
         for batch in batches(
-            ((str(s.kind), s.shard, s.last_hour, encode(s.bits), token or 0) for s in entries), ACTIVE_BATCH
+            ((str(e.kind), e.shard, e.last_hour, encode(e.bits), token or 0) for e in entries), ENTRIES_PER_TRANSACTION
         ):
             with self._db.write() as c:
                 c.executemany(_PUT_ACTIVE_SET, batch)

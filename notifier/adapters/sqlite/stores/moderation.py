@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.stores.inbox import append_to_audit
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
@@ -18,21 +18,23 @@ from notifier.domain.bursts.moderation import ReachLimit, Verdict, audit_fields
 from notifier.domain.ids import UserId
 from notifier.ports.coordination import Clock
 
-PAGE = 500
+ROWS_PER_PAGE = 500
 
-COLUMNS = "id, source, author, accounts, since, event, decision"
-_PUT = f"INSERT OR IGNORE INTO held_mentions ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL)"
-_TEXTS = "UPDATE held_mentions SET event = NULL WHERE since <= ? AND event IS NOT NULL"
+HELD_COLUMNS = "id, source, author, accounts, since, event, decision"
+_INSERT_MENTION = f"INSERT OR IGNORE INTO held_mentions ({HELD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL)"
+_DELETE_EXPIRED_TEXTS = "UPDATE held_mentions SET event = NULL WHERE since <= ? AND event IS NOT NULL"
 _DELETE_EXPIRED = "DELETE FROM held_mentions WHERE since <= ?"
-_WAITING = (
-    f"SELECT {COLUMNS}, rowid FROM held_mentions WHERE decision IS NULL AND since > ? AND (since, rowid) > (?, ?)"
+_SELECT_WAITING = (
+    f"SELECT {HELD_COLUMNS}, rowid FROM held_mentions WHERE decision IS NULL AND since > ? AND (since, rowid) > (?, ?)"
     " ORDER BY since, rowid LIMIT ?"
 )
-_COUNT = "SELECT count(*) FROM held_mentions WHERE decision IS NULL AND since > ?"
-_OF = f"SELECT {COLUMNS} FROM held_mentions WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id, source"
-_DECIDE = "UPDATE held_mentions SET decision = ? WHERE id = ? AND source = ? AND decision IS NULL AND since > ?"
+_COUNT_WAITING = "SELECT count(*) FROM held_mentions WHERE decision IS NULL AND since > ?"
+_SELECT_BY_IDS = (
+    f"SELECT {HELD_COLUMNS} FROM held_mentions WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id, source"
+)
+_DECIDE_MENTION = "UPDATE held_mentions SET decision = ? WHERE id = ? AND source = ? AND decision IS NULL AND since > ?"
 
-Row = tuple[str, str, str, bytes, int, bytes | None, str | None]
+HeldMentionRow = tuple[str, str, str, bytes, int, bytes | None, str | None]
 
 
 class SqliteHeldMentions:
@@ -44,44 +46,48 @@ class SqliteHeldMentions:
         """Hold the mentions. The same transaction deletes texts and rows that have expired."""
         now = self._clock.now()
         with self._db.write() as c:
-            c.executemany(_PUT, [_row(held) for held in held_mentions])
-            c.execute(_TEXTS, (to_ms(now - MAX_DECISION_WAIT),))
+            c.executemany(_INSERT_MENTION, [_parameters(held) for held in held_mentions])
+            c.execute(_DELETE_EXPIRED_TEXTS, (to_ms(now - MAX_DECISION_WAIT),))
             c.execute(_DELETE_EXPIRED, (to_ms(now - RECORD_KEPT_FOR),))
 
     def waiting(self) -> Iterator[HeldMention]:
-        first = to_ms(self._clock.now() - MAX_DECISION_WAIT)
-        since, place = first, 0
-        while page := self._page(first, since, place):
+        expired_until = to_ms(self._clock.now() - MAX_DECISION_WAIT)
+        last_since, last_rowid = expired_until, 0
+        while page := self._page(expired_until, last_since, last_rowid):
             yield from (held_mention_of(row[:7]) for row in page)
-            since, place = page[-1][4], page[-1][7]
+            last_since, last_rowid = page[-1][4], page[-1][7]
 
-    def _page(self, first: int, since: int, place: int) -> list[tuple[str, str, str, bytes, int, bytes, None, int]]:
+    def _page(
+        self, expired_until: int, last_since: int, last_rowid: int
+    ) -> list[tuple[str, str, str, bytes, int, bytes, None, int]]:
         with self._db.read() as c:
-            return c.execute(_WAITING, (first, since, place, PAGE)).fetchall()
+            return c.execute(_SELECT_WAITING, (expired_until, last_since, last_rowid, ROWS_PER_PAGE)).fetchall()
 
     def count(self) -> int:
         with self._db.read() as c:
-            return int(c.execute(_COUNT, (to_ms(self._clock.now() - MAX_DECISION_WAIT),)).fetchone()[0])
+            return int(c.execute(_COUNT_WAITING, (to_ms(self._clock.now() - MAX_DECISION_WAIT),)).fetchone()[0])
 
     def by_event_id(self, ids: Collection[str]) -> Sequence[HeldMention]:
         with self._db.read() as c:
-            return [held_mention_of(row) for row in c.execute(_OF, (json.dumps(list(ids)),))]
+            return [held_mention_of(row) for row in c.execute(_SELECT_BY_IDS, (json.dumps(list(ids)),))]
 
     def decide(self, event: EventId, decision: ModerationDecision, operator: str, now: datetime) -> bool:
         with self._db.write() as c:
-            if not c.execute(_DECIDE, (str(decision), event.id, event.source, to_ms(now - MAX_DECISION_WAIT))).rowcount:
+            if not c.execute(
+                _DECIDE_MENTION, (str(decision), event.id, event.source, to_ms(now - MAX_DECISION_WAIT))
+            ).rowcount:
                 return False
             append_to_audit(
-                c, at=now, who=operator, action=f"hold.{decision}", detail={"source": event.source, "id": event.id}
+                c, at=now, operator=operator, action=f"hold.{decision}", detail={"source": event.source, "id": event.id}
             )
             return True
 
 
-def _row(held: HeldMention) -> tuple[object, ...]:
+def _parameters(held: HeldMention) -> tuple[object, ...]:
     return held.id.id, held.id.source, held.author, pack(held.accounts), to_ms(held.since), pack(held.event)
 
 
-def held_mention_of(row: Row) -> HeldMention:
+def held_mention_of(row: HeldMentionRow) -> HeldMention:
     id, source, author, accounts, since, event, decision = row
     return HeldMention(
         id=EventId(source, id),
@@ -95,9 +101,9 @@ def held_mention_of(row: Row) -> HeldMention:
 
 # Operators' verdicts on authors, in core.db: each verdict and its audit row are one transaction.
 
-_PUT_VERDICT = statement("put_author_verdict")
-_LISTED = "SELECT user, verdict, reason, operator, at FROM author_verdicts ORDER BY user"
-_READ_CURRENT = (
+_PUT_VERDICT = load_statement("put_author_verdict")
+_SELECT_ALL_VERDICTS = "SELECT user, verdict, reason, operator, at FROM author_verdicts ORDER BY user"
+_SELECT_VERDICTS_OF_USERS = (
     "SELECT user, verdict, reason, operator, at FROM author_verdicts WHERE user IN (SELECT value FROM json_each(?))"
 )
 
@@ -109,16 +115,16 @@ class SqliteReachLimits:
     def put(self, limit: ReachLimit) -> None:
         with self._db.write() as c:
             c.execute(_PUT_VERDICT, (limit.user, str(limit.verdict), limit.reason, limit.operator, to_ms(limit.at)))
-            append_to_audit(c, at=limit.at, who=limit.operator, action="reach.say", detail=audit_fields(limit))
+            append_to_audit(c, at=limit.at, operator=limit.operator, action="reach.say", detail=audit_fields(limit))
 
     def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
         with self._db.read() as c:
-            records = [_limit(row) for row in c.execute(_READ_CURRENT, (json.dumps(list(users)),))]
-        return {record.user: record for record in records}
+            limits = [_limit(row) for row in c.execute(_SELECT_VERDICTS_OF_USERS, (json.dumps(list(users)),))]
+        return {limit.user: limit for limit in limits}
 
     def read_all(self) -> Sequence[ReachLimit]:
         with self._db.read() as c:
-            return [_limit(row) for row in c.execute(_LISTED)]
+            return [_limit(row) for row in c.execute(_SELECT_ALL_VERDICTS)]
 
 
 def _limit(row: tuple[str, str, str, str, int]) -> ReachLimit:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.async_reader import SqliteReader, SqliteWriter
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.stores.directory import accounts_of, range_of
 from notifier.adapters.sqlite.stores.user_preferences import (
     member_account_preferences,
@@ -25,15 +25,15 @@ from notifier.domain.users.user_blocks import MAX_BLOCKERS, blocked_accounts, vi
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.users import InboxContext
 
-_FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"
-_VIP = "SELECT 1 FROM account_flags WHERE flag = ? AND shard = ? AND member = ? AND is_on"
-_SEEN = "SELECT seen_at FROM seen WHERE member = ?"
-_ALSO_SEEN = "SELECT subject, seq FROM also_seen WHERE member = ?"
-_MARKS = "SELECT subject, seq, mark FROM marks WHERE member = ?"
-_ADVANCE_SEEN = statement("advance_seen")
-_ADD_ALSO_SEEN = "INSERT OR IGNORE INTO also_seen (member, subject, seq) VALUES (?, ?, ?)"
-_DELETE_ALSO_SEEN = statement("delete_also_seen")
-_MARK = "INSERT OR REPLACE INTO marks (member, subject, seq, mark) VALUES (?, ?, ?, ?)"
+_SELECT_FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"
+_SELECT_VIP = "SELECT 1 FROM account_flags WHERE flag = ? AND shard = ? AND member = ? AND is_on"
+_SELECT_SEEN = "SELECT seen_at FROM seen WHERE member = ?"
+_SELECT_ALSO_SEEN = "SELECT subject, seq FROM also_seen WHERE member = ?"
+_SELECT_MARKS = "SELECT subject, seq, mark FROM marks WHERE member = ?"
+_ADVANCE_SEEN = load_statement("advance_seen")
+_INSERT_ALSO_SEEN = "INSERT OR IGNORE INTO also_seen (member, subject, seq) VALUES (?, ?, ?)"
+_DELETE_ALSO_SEEN = load_statement("delete_also_seen")
+_PUT_MARK = "INSERT OR REPLACE INTO marks (member, subject, seq, mark) VALUES (?, ?, ?, ?)"
 
 
 class SqlitePeople:
@@ -43,10 +43,10 @@ class SqlitePeople:
         reader: SqliteReader | None = None,
         writer: SqliteWriter | None = None,
         *,
-        most_blockers: int = MAX_BLOCKERS,
+        max_blockers: int = MAX_BLOCKERS,
     ) -> None:
         self._db = db
-        self._most_blockers = most_blockers
+        self._max_blockers = max_blockers
         self._reader = reader or SqliteReader()
         self._writer = writer or SqliteWriter()
         self._ranges = RangeCache()
@@ -64,7 +64,7 @@ class SqlitePeople:
         return await self._reader(self._open, user)
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
-        await self._writer(self._see, member, seen_at, newer)
+        await self._writer(self._mark_seen, member, seen_at, newer)
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
         await self._writer(self._mark, member, bursts, mark)
@@ -78,19 +78,18 @@ class SqlitePeople:
 
     def _open(self, user: UserId) -> InboxContext | None:
         with self._db.read() as c:  # nested reads are part of the same snapshot
-            if (member := self._member(user)) is None:
+            member = self._member(user)
+            if member is None:
                 return None
-            vip = c.execute(_VIP, (Flag.VIP, shard_of(member), member)).fetchone() is not None
+            vip = c.execute(_SELECT_VIP, (Flag.VIP, shard_of(member), member)).fetchone() is not None
             return InboxContext(member=member, viewer=self._viewer(user, member), vip=vip)
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
         with self._db.read() as c:
-            follows, own_preferences, account_preferences = (
-                _follows(c, member),
-                subject_preferences_of(c, member),
-                member_account_preferences(c, member),
-            )
-            blocks = user_blocks_of(c, member, follows, self._most_blockers)
+            follows = _follows(c, member)
+            own_preferences = subject_preferences_of(c, member)
+            account_preferences = member_account_preferences(c, member)
+            blocks = user_blocks_of(c, member, follows, self._max_blockers)
             return Viewer(
                 user=user,
                 follows=visible_after_unblock(visible_from(follows, own_preferences, account_preferences), blocks),
@@ -100,15 +99,15 @@ class SqlitePeople:
                 account_preferences=account_preferences,
             )
 
-    def _see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
+    def _mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         with self._db.write() as c:
             c.execute(_ADVANCE_SEEN, (member, to_ms(seen_at)))
-            c.executemany(_ADD_ALSO_SEEN, [(member, str(burst.subject), burst.seq) for burst in newer])
+            c.executemany(_INSERT_ALSO_SEEN, [(member, str(burst.subject), burst.seq) for burst in newer])
             c.execute(_DELETE_ALSO_SEEN, {"member": member})
 
     def _mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
         with self._db.write() as c:
-            c.executemany(_MARK, [(member, str(burst.subject), burst.seq, mark) for burst in bursts])
+            c.executemany(_PUT_MARK, [(member, str(burst.subject), burst.seq, mark) for burst in bursts])
 
 
 def _follows(c: sqlite3.Connection, member: Member) -> Mapping[Subject, datetime]:
@@ -116,19 +115,21 @@ def _follows(c: sqlite3.Connection, member: Member) -> Mapping[Subject, datetime
     block, slot = divmod(member, BLOCK_MEMBERS)
     own: dict[str, int] = {}
     shared: dict[str, int] = {}
-    for row_slot, subject, at, members in c.execute(_FOLLOWS, (block, slot, BLOCK_SLOT)):
+    for row_slot, subject, at, members in c.execute(_SELECT_FOLLOWS, (block, slot, BLOCK_SLOT)):
         if row_slot == slot:
             own[subject] = at
         elif members[slot // 8] >> slot % 8 & 1:
             shared[subject] = at
-    since, unfollowed = shared | own, to_ms(UNFOLLOWED)
-    return {Subject.parse(subject): from_ms(at) for subject, at in since.items() if at < unfollowed}
+    visible_from_ms, unfollowed = shared | own, to_ms(UNFOLLOWED)
+    return {Subject.parse(subject): from_ms(at) for subject, at in visible_from_ms.items() if at < unfollowed}
 
 
 def _marks(c: sqlite3.Connection, member: Member) -> Marks:
-    seen = c.execute(_SEEN, (member,)).fetchone()
+    seen = c.execute(_SELECT_SEEN, (member,)).fetchone()
     return Marks(
         seen_at=from_ms(seen[0]) if seen else None,
-        also_seen=frozenset(BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_ALSO_SEEN, (member,))),
-        by_burst={BurstKey(Subject.parse(s), seq): Mark(mark) for s, seq, mark in c.execute(_MARKS, (member,))},
+        also_seen=frozenset(
+            BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_SELECT_ALSO_SEEN, (member,))
+        ),
+        by_burst={BurstKey(Subject.parse(s), seq): Mark(mark) for s, seq, mark in c.execute(_SELECT_MARKS, (member,))},
     )

@@ -1,6 +1,6 @@
 """Stores the send log, and reads push suppression, in core.db.
 
-A batch is recorded before it is sent. Its failures are recorded afterwards.
+A batch is recorded before it is sent. Its outcome is recorded afterwards.
 """
 
 import json
@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.adapters.sqlite.stores.user_preferences import account_fields_of
 from notifier.codec.preferences import suppressions_by_member
 from notifier.codec.push import pack_intent, pack_outcome, suppression_by_shard, unpack_window
@@ -27,23 +27,23 @@ from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.ports.coordination import Clock
 from notifier.ports.push import PushSuppression
 
-KEPT = SNAPSHOT_KEPT_FOR + timedelta(days=1)
-"""Life of a batch: a day longer than its burst can be delivered."""
-SWEPT = 2
-"""Expired batches deleted per batch written: more than expire meanwhile."""
+BATCH_KEPT_FOR = SNAPSHOT_KEPT_FOR + timedelta(days=1)
+"""How long a batch is kept: a day longer than its burst can be delivered."""
+MAX_EXPIRED_PER_BATCH = 2
+"""Expired batches deleted per batch written: more than expire in the same time."""
 
-_KEY = "subject = ? AND seq = ? AND shard = ? AND platform = ? AND tier = ? AND number = ?"
-_INTEND = """
+_WHERE_KEY = "subject = ? AND seq = ? AND shard = ? AND platform = ? AND tier = ? AND number = ?"
+_INSERT_BATCH = """
     INSERT OR IGNORE INTO send_log (subject, seq, shard, platform, tier, number, at, intent)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
-_CLOSE = f"UPDATE send_log SET outcome = ? WHERE {_KEY}"
-_READ = """
+_UPDATE_OUTCOME = f"UPDATE send_log SET outcome = ? WHERE {_WHERE_KEY}"
+_SELECT_BATCHES = """
     SELECT shard, tier, number, intent, outcome FROM send_log
     WHERE subject = ? AND seq = ? AND shard IN (SELECT value FROM json_each(?)) AND platform = ?
     ORDER BY shard, tier, number
 """
-_SWEEP = """
+_DELETE_EXPIRED = """
     DELETE FROM send_log WHERE (subject, seq, shard, platform, tier, number) IN (
         SELECT subject, seq, shard, platform, tier, number FROM send_log WHERE at <= ? LIMIT ?
     )
@@ -60,39 +60,39 @@ class SqliteSendLog:
     def read(
         self, burst: BurstKey, platform: Platform, shards: Collection[int]
     ) -> Mapping[SendLogKey, Sequence[SendWindow]]:
-        wanted = str(burst.subject), burst.seq, json.dumps(list(shards)), str(platform)
+        parameters = str(burst.subject), burst.seq, json.dumps(list(shards)), str(platform)
         with self._db.read() as c:
-            rows = c.execute(_READ, wanted).fetchall()
+            rows = c.execute(_SELECT_BATCHES, parameters).fetchall()
         windows = defaultdict[SendLogKey, list[SendWindow]](list)
         for shard, tier, number, intent, outcome in rows:
             windows[SendLogKey(burst, Tier(tier), shard, platform)].append(unpack_window(number, intent, outcome))
         return dict(windows)
 
     def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Sequence[bool]:
-        rows = [(*_key(sending, window), to_ms(window.at), pack_intent(window)) for sending, window in windows]
-        over = to_ms(self._clock.now() - KEPT)
+        rows = [(*_key(log_key, window), to_ms(window.at), pack_intent(window)) for log_key, window in windows]
+        expired_until = to_ms(self._clock.now() - BATCH_KEPT_FOR)
         with self._db.write() as c:
-            written = [c.execute(_INTEND, row).rowcount == 1 for row in rows]
-            c.execute(_SWEEP, (over, SWEPT * len(rows)))
+            written = [c.execute(_INSERT_BATCH, row).rowcount == 1 for row in rows]
+            c.execute(_DELETE_EXPIRED, (expired_until, MAX_EXPIRED_PER_BATCH * len(rows)))
         return written
 
     def close(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> None:
-        rows = [(pack_outcome(window), *_key(sending, window)) for sending, window in windows]
+        rows = [(pack_outcome(window), *_key(log_key, window)) for log_key, window in windows]
         with self._db.write() as c:
-            c.executemany(_CLOSE, rows)
+            c.executemany(_UPDATE_OUTCOME, rows)
 
 
-def _key(sending: SendLogKey, window: SendWindow) -> Key:
-    burst = sending.burst
-    return str(burst.subject), burst.seq, sending.shard, str(sending.platform), str(sending.tier), window.number
+def _key(log_key: SendLogKey, window: SendWindow) -> Key:
+    burst = log_key.burst
+    return str(burst.subject), burst.seq, log_key.shard, str(log_key.platform), str(log_key.tier), window.number
 
 
 # Push suppression from core.db: a few index ranges per shard, in one consistent snapshot.
 
-_NEVER_ALERTED = statement("read_push_suppression")
-_LATE_BLOCKS = statement("read_late_block_follows")
-_EARLY_FOLLOWS = statement("read_early_follows")
-_OWN_VOLUMES = """
+_SELECT_NEVER_ALERTED = load_statement("read_push_suppression")
+_SELECT_NEW_BLOCK_FOLLOWS = load_statement("read_late_block_follows")
+_SELECT_EARLY_FOLLOWS = load_statement("read_early_follows")
+_SELECT_OWN_VOLUMES = """
     SELECT block * 1024 + slot, volume FROM subject_preferences
     WHERE subject = :subject AND block / 128 = :shard AND slot < 1024 AND volume_at >= 0
 """
@@ -106,16 +106,16 @@ class SqlitePushSuppressions:
         self._db = db
 
     def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, PushSuppression]:
-        queries = [_parameters(burst, shard) for shard in shards]
+        shard_parameters = [_parameters(burst, shard) for shard in shards]
         with self._db.read() as c:
-            never_alerted = chain.from_iterable(_never_alerted(c, parameters) for parameters in queries)
-            suppressed = suppressions_by_member(
+            suppressed = chain.from_iterable(_never_alerted(c, parameters) for parameters in shard_parameters)
+            by_account_preference = suppressions_by_member(
                 chain.from_iterable(account_fields_of(c, shard) for shard in shards),
-                _own_volumes(c, queries),
+                _own_volumes(c, shard_parameters),
                 burst,
                 now,
             )
-            return suppression_by_shard(shards, never_alerted, suppressed)
+            return suppression_by_shard(shards, suppressed, by_account_preference)
 
 
 def _parameters(burst: Burst, shard: int) -> Parameters:
@@ -137,19 +137,24 @@ def _parameters(burst: Burst, shard: int) -> Parameters:
 
 
 def _never_alerted(c: sqlite3.Connection, values: Parameters) -> Iterator[Member]:
-    yield from (Member(member) for (member,) in c.execute(_NEVER_ALERTED, values))
-    yield from _of_late_blocks(c, values)
+    yield from (Member(member) for (member,) in c.execute(_SELECT_NEVER_ALERTED, values))
+    yield from _new_block_followers(c, values)
 
 
-def _of_late_blocks(c: sqlite3.Connection, values: Parameters) -> Collection[Member]:
-    """Return members whose whole block follows since after the opening, unless their own row says before it."""
-    late = {member for row in c.execute(_LATE_BLOCKS, values) for member in _members(*row)}
-    return late - {Member(member) for (member,) in c.execute(_EARLY_FOLLOWS, values)} if late else late
+def _new_block_followers(c: sqlite3.Connection, values: Parameters) -> Collection[Member]:
+    """Return the members of blocks that were imported after the opening.
+
+    Members with a row of their own that says that they followed before are left out.
+    """
+    members = {member for row in c.execute(_SELECT_NEW_BLOCK_FOLLOWS, values) for member in _members(*row)}
+    if not members:
+        return members
+    return members - {Member(member) for (member,) in c.execute(_SELECT_EARLY_FOLLOWS, values)}
 
 
-def _own_volumes(c: sqlite3.Connection, queries: Iterable[Parameters]) -> Mapping[Member, Volume]:
-    """Return the volumes of the subject itself, which override the account preferences."""
-    rows = chain.from_iterable(c.execute(_OWN_VOLUMES, parameters) for parameters in queries)
+def _own_volumes(c: sqlite3.Connection, shard_parameters: Iterable[Parameters]) -> Mapping[Member, Volume]:
+    """Return the volumes that members set for the subject. They override account preferences."""
+    rows = chain.from_iterable(c.execute(_SELECT_OWN_VOLUMES, parameters) for parameters in shard_parameters)
     return {Member(member): Volume(volume) for member, volume in rows}
 
 

@@ -4,11 +4,9 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import statement
-from notifier.adapters.sqlite.stores.dead_letters import COLUMNS as LETTER
-from notifier.adapters.sqlite.stores.dead_letters import Stored, letter_of
-from notifier.adapters.sqlite.stores.moderation import COLUMNS as HELD_COLUMNS
-from notifier.adapters.sqlite.stores.moderation import held_mention_of
+from notifier.adapters.sqlite.files import load_statement
+from notifier.adapters.sqlite.stores.dead_letters import LETTER_COLUMNS, LetterRow, letter_of
+from notifier.adapters.sqlite.stores.moderation import HELD_COLUMNS, held_mention_of
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
@@ -18,18 +16,18 @@ from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.event_log import DeadLetter
 from notifier.ports.retractions import MentionLocation
 
-AT_ONCE = 500
+ROWS_PER_READ = 500
 """Rows per read: no read is long enough to delay a checkpoint of the write-ahead log."""
 
-PUT_KEY = (
+PUT_RETRACTION_KEY = (
     "INSERT OR IGNORE INTO mentions_by_retraction_key (retraction_key, subject, seq, source, id) VALUES (?, ?, ?, ?, ?)"
 )
-CHANGE = statement("change_mention")
-_RETRACT = statement("put_retraction")
-_LOCATIONS = statement("read_mention_locations")
-_OF_BURST = statement("read_burst_mentions")
-_READ_CURRENT = "SELECT blob FROM retractions WHERE retraction_key = ?"
-_READ = "SELECT blob FROM mentions WHERE subject = ? AND seq = ? AND source = ? AND id = ?"
+CHANGE_MENTION = load_statement("change_mention")
+_PUT_RETRACTION = load_statement("put_retraction")
+_SELECT_LOCATIONS = load_statement("read_mention_locations")
+_SELECT_MENTIONS_OF_BURST = load_statement("read_burst_mentions")
+_SELECT_RETRACTION = "SELECT blob FROM retractions WHERE retraction_key = ?"
+_SELECT_MENTION = "SELECT blob FROM mentions WHERE subject = ? AND seq = ? AND source = ? AND id = ?"
 
 
 class SqliteRetractions:
@@ -38,11 +36,13 @@ class SqliteRetractions:
 
     def write(self, retractions: Collection[Retraction]) -> None:
         with self._db.write() as c:
-            c.executemany(_RETRACT, [(retraction.key, retraction.rank, pack(retraction)) for retraction in retractions])
+            c.executemany(
+                _PUT_RETRACTION, [(retraction.key, retraction.rank, pack(retraction)) for retraction in retractions]
+            )
 
     def read_current(self, keys: Collection[RetractionKey]) -> Mapping[RetractionKey, Retraction]:
         with self._db.read() as c:
-            rows = {key: c.execute(_READ_CURRENT, (key,)).fetchone() for key in keys}
+            rows = {key: c.execute(_SELECT_RETRACTION, (key,)).fetchone() for key in keys}
         return {key: unpack(Retraction, row[0]) for key, row in rows.items() if row}
 
     def mention_locations(
@@ -53,12 +53,12 @@ class SqliteRetractions:
 
     def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         with self._db.read() as c:
-            rows = {place: c.execute(_READ, _key(place)).fetchone() for place in locations}
-        return {place: unpack(Mention, row[0]) for place, row in rows.items() if row}
+            rows = {location: c.execute(_SELECT_MENTION, _mention_key(location)).fetchone() for location in locations}
+        return {location: unpack(Mention, row[0]) for location, row in rows.items() if row}
 
     def mentions_of_burst(self, burst: BurstKey) -> Iterator[Mention]:
         position = ("", "")
-        while rows := self._within(burst, position):
+        while rows := self._mentions_after(burst, position):
             yield from (unpack(Mention, blob) for *_, blob in rows)
             position = rows[-1][:2]
 
@@ -68,59 +68,62 @@ class SqliteRetractions:
             "burst_seq": burst.seq if burst else None,
         }
         position: tuple[str, int, str, str] = ("", 0, "", "")
-        while rows := self._rows(
-            _LOCATIONS, {**burst_filter, "retraction_key": key, "limit": AT_ONCE, **_named_parameters(position)}
+        while rows := self._read_rows(
+            _SELECT_LOCATIONS,
+            {**burst_filter, "retraction_key": key, "limit": ROWS_PER_READ, **_named_parameters(position)},
         ):
             yield from (
                 MentionLocation(BurstKey(Subject.parse(s), seq), EventId(source, id)) for s, seq, source, id in rows
             )
             position = rows[-1]
 
-    def _within(self, burst: BurstKey, after: tuple[str, str]) -> list[tuple[str, str, bytes]]:
+    def _mentions_after(self, burst: BurstKey, after: tuple[str, str]) -> list[tuple[str, str, bytes]]:
         with self._db.read() as c:
-            return c.execute(_OF_BURST, (str(burst.subject), burst.seq, *after, AT_ONCE)).fetchall()
+            return c.execute(
+                _SELECT_MENTIONS_OF_BURST, (str(burst.subject), burst.seq, *after, ROWS_PER_READ)
+            ).fetchall()
 
-    def _rows(self, query: str, values: Mapping[str, object]) -> list[tuple[str, int, str, str]]:
+    def _read_rows(self, query: str, values: Mapping[str, object]) -> list[tuple[str, int, str, str]]:
         with self._db.read() as c:
             return c.execute(query, values).fetchall()
 
 
 def change_parameters(changed: Sequenced, versions: Mapping[BurstKey, int]) -> Mapping[str, object]:
-    """Return the parameters of CHANGE, with the version of the mention's burst."""
+    """Return the parameters of CHANGE_MENTION, with the version of the mention's burst."""
     version = versions[BurstKey(changed.mention.subject, changed.seq)]
-    return {**_named_parameters(_place(changed)), "blob": pack(changed.mention), "version": version}
+    return {**_named_parameters(_location_of(changed)), "blob": pack(changed.mention), "version": version}
 
 
 def retraction_key_rows(sequenced: Sequenced) -> list[tuple[str, str, int, str, str]]:
-    """Return the rows that lead to the mention."""
-    return [(key, *_place(sequenced)) for key in index_keys(sequenced.mention)]
+    """Return a row for each retraction key that leads to the mention."""
+    return [(key, *_location_of(sequenced)) for key in index_keys(sequenced.mention)]
 
 
-def _place(sequenced: Sequenced) -> tuple[str, int, str, str]:
+def _location_of(sequenced: Sequenced) -> tuple[str, int, str, str]:
     mention = sequenced.mention
     return str(mention.subject), sequenced.seq, mention.event.source, mention.event.id
 
 
-def _key(place: MentionLocation) -> tuple[str, int, str, str]:
-    return str(place.burst.subject), place.burst.seq, place.event.source, place.event.id
+def _mention_key(location: MentionLocation) -> tuple[str, int, str, str]:
+    return str(location.burst.subject), location.burst.seq, location.event.source, location.event.id
 
 
-def _named_parameters(place: tuple[str, int, str, str]) -> dict[str, object]:
-    return dict(zip(("subject", "seq", "source", "id"), place, strict=True))
+def _named_parameters(key: tuple[str, int, str, str]) -> dict[str, object]:
+    return dict(zip(("subject", "seq", "source", "id"), key, strict=True))
 
 
 # Erasure targets in core.db: other places that hold an author's text.
 
-ERASURES_AT_ONCE = 500
+ERASURE_ROWS_PER_READ = 500
 """Rows per read: no read is long enough to delay a checkpoint of the write-ahead log."""
 
-_HELD = (
+_SELECT_HELD = (
     f"SELECT {HELD_COLUMNS}, rowid FROM held_mentions WHERE author IN (SELECT value FROM json_each(?)) AND rowid > ?"
     " AND event IS NOT NULL ORDER BY rowid LIMIT ?"
 )
-_BLANK = "UPDATE held_mentions SET event = ? WHERE id = ? AND source = ? AND event IS NOT NULL"
-_LETTERS = f"SELECT {LETTER} FROM dead_letters WHERE id > ? AND length(body) > 0 ORDER BY id LIMIT ?"
-_EMPTY = "UPDATE dead_letters SET body = x'' WHERE id = ?"
+_UPDATE_EVENT = "UPDATE held_mentions SET event = ? WHERE id = ? AND source = ? AND event IS NOT NULL"
+_SELECT_LETTERS = f"SELECT {LETTER_COLUMNS} FROM dead_letters WHERE id > ? AND length(body) > 0 ORDER BY id LIMIT ?"
+_EMPTY_BODY = "UPDATE dead_letters SET body = x'' WHERE id = ?"
 
 
 class SqliteErasureTargets:
@@ -128,33 +131,33 @@ class SqliteErasureTargets:
         self._db = db
 
     def held_mentions(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
-        parameter, place = json.dumps(list(authors)), 0
-        while rows := self._held(parameter, place):
+        authors_json, last_rowid = json.dumps(list(authors)), 0
+        while rows := self._read_held(authors_json, last_rowid):
             for held in (held_mention_of(row[:7]) for row in rows):
                 if held.event and held.event.text:
                     yield held
-            place = rows[-1][7]
+            last_rowid = rows[-1][7]
 
     def erase_held_texts(self, held_mentions: Collection[HeldMention]) -> None:
         with self._db.write() as c:
             c.executemany(
-                _BLANK, [(pack(held.without_text.event), held.id.id, held.id.source) for held in held_mentions]
+                _UPDATE_EVENT, [(pack(held.without_text.event), held.id.id, held.id.source) for held in held_mentions]
             )
 
     def dead_letters(self) -> Iterator[DeadLetter]:
         last_id = ""
-        while rows := self._letters(last_id):
+        while rows := self._read_letters(last_id):
             yield from map(letter_of, rows)
             last_id = rows[-1][0]
 
     def erase_letter_bodies(self, letters: Collection[DeadLetter]) -> None:
         with self._db.write() as c:
-            c.executemany(_EMPTY, [(letter.id,) for letter in letters])
+            c.executemany(_EMPTY_BODY, [(letter.id,) for letter in letters])
 
-    def _held(self, authors: str, after: int) -> list[tuple[str, str, str, bytes, int, bytes, str | None, int]]:
+    def _read_held(self, authors: str, after: int) -> list[tuple[str, str, str, bytes, int, bytes, str | None, int]]:
         with self._db.read() as c:
-            return c.execute(_HELD, (authors, after, ERASURES_AT_ONCE)).fetchall()
+            return c.execute(_SELECT_HELD, (authors, after, ERASURE_ROWS_PER_READ)).fetchall()
 
-    def _letters(self, after: str) -> list[Stored]:
+    def _read_letters(self, after: str) -> list[LetterRow]:
         with self._db.read() as c:
-            return c.execute(_LETTERS, (after, ERASURES_AT_ONCE)).fetchall()
+            return c.execute(_SELECT_LETTERS, (after, ERASURE_ROWS_PER_READ)).fetchall()

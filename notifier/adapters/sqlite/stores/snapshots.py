@@ -13,10 +13,12 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
 
-_OF_BURST = "FROM audience_snapshots WHERE subject = ? AND seq = ? AND shard IN (SELECT value FROM json_each(?))"
-_READ = f"SELECT shard, blob {_OF_BURST}"
-_FACTS = f"SELECT shard, facts {_OF_BURST}"
-_INSERT = (
+_FROM_SHARDS_OF_BURST = (
+    "FROM audience_snapshots WHERE subject = ? AND seq = ? AND shard IN (SELECT value FROM json_each(?))"
+)
+_SELECT_SNAPSHOTS = f"SELECT shard, blob {_FROM_SHARDS_OF_BURST}"
+_SELECT_FACTS = f"SELECT shard, facts {_FROM_SHARDS_OF_BURST}"
+_INSERT_SNAPSHOT = (
     "INSERT OR IGNORE INTO audience_snapshots (subject, seq, shard, facts, blob, taken_at) VALUES (?, ?, ?, ?, ?, ?)"
 )
 
@@ -27,21 +29,21 @@ class SqliteAudienceSnapshots:
         self._clock = clock
 
     def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, AudienceSnapshot]:
-        return {shard: unpack_snapshot(shard, blob) for shard, blob in self._blobs(burst, shards)}
+        return {shard: unpack_snapshot(shard, blob) for shard, blob in self._read_blobs(burst, shards)}
 
-    # A file returns a whole snapshot as quickly as a part of it: decoding the bitmaps takes the time.
+    # Read the whole blob: reading a part would be no faster. Only one tier's bitmap is decoded, which takes most time.
     def read_tier(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
-        return {shard: unpack_tier_snapshot(shard, blob, tier) for shard, blob in self._blobs(burst, shards)}
+        return {shard: unpack_tier_snapshot(shard, blob, tier) for shard, blob in self._read_blobs(burst, shards)}
 
     def read_alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
-        # Mostly no user is to be alerted, and then no bitmap is read.
-        facts = self._facts(burst, shards)
+        # Read bitmaps only of shards with users to alert: mostly there are none.
+        facts = self._read_facts(burst, shards)
         alerting = [shard for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)]
         alerted = {shard: snapshot.members_to_alert(tier) for shard, snapshot in self.read(burst, alerting).items()}
         return dict.fromkeys(facts, no_members()) | alerted
 
     def read_counts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
-        return {shard: facts.counts(shard) for shard, facts in self._facts(burst, shards).items()}
+        return {shard: facts.counts(shard) for shard, facts in self._read_facts(burst, shards).items()}
 
     def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
         current = {snapshot.shard: snapshot for snapshot in snapshots}
@@ -49,17 +51,22 @@ class SqliteAudienceSnapshots:
         for db, shards in self._by_file(current):
             rows = [(str(burst.subject), burst.seq, shard, *_pack(current[shard]), now) for shard in shards]
             with db.write() as c:
-                won = [c.execute(_INSERT, row).rowcount == 1 for row in rows]
-            if lost := [shard for shard, first in zip(shards, won, strict=True) if not first]:
-                current |= {shard: unpack_snapshot(shard, blob) for shard, blob in _read(db, _READ, burst, lost)}
+                inserted = [c.execute(_INSERT_SNAPSHOT, row).rowcount == 1 for row in rows]
+            existing = [shard for shard, is_inserted in zip(shards, inserted, strict=True) if not is_inserted]
+            if existing:
+                current |= {
+                    shard: unpack_snapshot(shard, blob) for shard, blob in _read(db, _SELECT_SNAPSHOTS, burst, existing)
+                }
         return [current[snapshot.shard] for snapshot in snapshots]
 
-    def _blobs(self, burst: BurstKey, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
+    def _read_blobs(self, burst: BurstKey, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
         for db, file_shards in self._by_file(shards):
-            yield from _read(db, _READ, burst, file_shards)
+            yield from _read(db, _SELECT_SNAPSHOTS, burst, file_shards)
 
-    def _facts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotFacts]:
-        rows = (row for db, file_shards in self._by_file(shards) for row in _read(db, _FACTS, burst, file_shards))
+    def _read_facts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotFacts]:
+        rows = (
+            row for db, file_shards in self._by_file(shards) for row in _read(db, _SELECT_FACTS, burst, file_shards)
+        )
         return {shard: unpack(SnapshotFacts, facts) for shard, facts in rows}
 
     def _by_file(self, shards: Iterable[int]) -> Iterable[tuple[Database, list[int]]]:

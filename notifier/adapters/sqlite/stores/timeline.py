@@ -1,6 +1,6 @@
 """Reads the timeline from core.db and the inbox files.
 
-Keys are read backwards, subject by subject, until there are enough rows.
+Rows are read backwards in the order of their key, subject by subject, until there are enough.
 """
 
 import heapq
@@ -12,7 +12,7 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.async_reader import SqliteReader
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.files import keys_as_json, statement
+from notifier.adapters.sqlite.files import keys_as_json, load_statement
 from notifier.codec import unpack
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import shard_of
@@ -22,18 +22,18 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.ports.inbox import InboxPosition
 
-LAST = (1 << 63) - 1
+MAX_INT64 = (1 << 63) - 1
 """Greater than every time and number that SQLite can store."""
 
-_READ = statement("read_bursts")
-_BEFORE = statement("read_bursts_before")
-_ROWS = statement("read_inbox_rows")
-_SUBJECTS = statement("read_newest_row_times")
-_WINDOW = "SELECT max(inbox_window) FROM inbox WHERE member_range = ? AND inbox_window <= ?"
+_SELECT_BURSTS = load_statement("read_bursts")
+_SELECT_BURSTS_BEFORE = load_statement("read_bursts_before")
+_SELECT_ROWS = load_statement("read_inbox_rows")
+_SELECT_NEWEST_ROW_TIMES = load_statement("read_newest_row_times")
+_SELECT_NEXT_WINDOW = "SELECT max(inbox_window) FROM inbox WHERE member_range = ? AND inbox_window <= ?"
 
 NewestRow = tuple[int, str, int, bytes, str]
 """Opening, subject, seq, blob and restriction of a burst; sorts as its position does."""
-Stored = tuple[int, str, int, str, bytes]
+StoredInboxRow = tuple[int, str, int, str, bytes]
 """Opening, subject, seq, tier and members of an inbox row; sorts as its position does."""
 
 
@@ -42,9 +42,9 @@ class _WantedRows:
     """The member whose rows are read, the subjects, and the position."""
 
     member: Member
-    subjects: str
+    subjects_json: str
     """JSON list."""
-    place: InboxPosition | None
+    position: InboxPosition | None
 
 
 class SqliteTimeline:
@@ -73,13 +73,13 @@ class SqliteTimeline:
 
     def _bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         with self._core.read() as c:
-            blobs = c.execute(_READ, (keys_as_json(keys),)).fetchall()
+            blobs = c.execute(_SELECT_BURSTS, (keys_as_json(keys),)).fetchall()
         return {burst.key: burst for burst in (unpack(Burst, blob) for (blob,) in blobs)}
 
     def _before(
         self,
         subjects: Collection[Subject],
-        place: InboxPosition | None,
+        position: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None,
         since: datetime | None,
@@ -87,38 +87,43 @@ class SqliteTimeline:
         admitted = None if authors is None else {"", *authors}
         floor = 0 if since is None else to_ms(since)
         with self._core.read() as c:
-            newest = _newest(
-                c, {str(subject) for subject in subjects}, place, limit, admitted=admitted, opened_since=floor
+            newest = _newest_bursts(
+                c, {str(subject) for subject in subjects}, position, limit, admitted=admitted, opened_since=floor
             )
         return [unpack(Burst, blob) for *_, blob, _ in newest]
 
     def _rows(
-        self, member: Member, subjects: Collection[Subject], place: InboxPosition | None, limit: int
+        self, member: Member, subjects: Collection[Subject], position: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
-        names, rows = json.dumps([*dict.fromkeys(map(str, subjects))]), list[InboxRow]()
-        wanted = _WantedRows(member=member, subjects=names, place=place)
+        rows = list[InboxRow]()
+        subjects_json = json.dumps([*dict.fromkeys(map(str, subjects))])
+        wanted = _WantedRows(member=member, subjects_json=subjects_json, position=position)
         with self._inboxes[shard_of(member) % len(self._inboxes)].read() as c:
-            for window in _windows(c, range_of(member), place):
+            for window in _windows(c, range_of(member), position):
                 if len(rows) >= limit:
                     break
                 rows += _newest_rows(c, wanted, window, limit - len(rows))
         return rows
 
 
-def _newest(
+def _newest_bursts(
     c: sqlite3.Connection,
     subjects: Collection[str],
-    place: InboxPosition | None,
+    position: InboxPosition | None,
     limit: int,
     *,
     admitted: Collection[str] | None,
     opened_since: int,
 ) -> Sequence[NewestRow]:
-    """Return the newest bursts of all subjects. The last of the best so far is the floor for the next subjects."""
+    """Return the newest bursts of all subjects.
+
+    `best` is a heap of the newest bursts so far. Once it is full, its oldest burst limits how far back the next
+    subjects are read.
+    """
     best: list[NewestRow] = []
     for subject in subjects:
         floor = max(opened_since, best[0][0]) if len(best) == limit and best else opened_since
-        for burst in c.execute(_BEFORE, (subject, *_limit_of(subject, place), floor)):
+        for burst in c.execute(_SELECT_BURSTS_BEFORE, (subject, *_upper_bound(subject, position), floor)):
             if admitted is not None and burst[-1] not in admitted:
                 continue
             if len(best) < limit:
@@ -130,20 +135,23 @@ def _newest(
     return sorted(best, reverse=True)
 
 
-def _limit_of(subject: str, place: InboxPosition | None) -> tuple[int, int]:
-    """Return the exclusive upper bound, as time and number, of this subject's bursts after the position."""
-    if place is None:
-        return LAST, LAST
-    at, there = to_ms(place.opened_at), str(place.burst.subject)
-    if subject == there:
-        return at, place.burst.seq
-    return (at, LAST) if subject < there else (at, 0)
+def _upper_bound(subject: str, position: InboxPosition | None) -> tuple[int, int]:
+    """Return the exclusive upper bound, as time and number, of this subject's bursts after the position.
+
+    At one time the page order is by descending subject: the bursts of a lower subject come after the position.
+    """
+    if position is None:
+        return MAX_INT64, MAX_INT64
+    at, last_subject = to_ms(position.opened_at), str(position.burst.subject)
+    if subject == last_subject:
+        return at, position.burst.seq
+    return (at, MAX_INT64) if subject < last_subject else (at, 0)
 
 
-def _windows(c: sqlite3.Connection, member_range: int, place: InboxPosition | None) -> Iterator[int]:
+def _windows(c: sqlite3.Connection, member_range: int, position: InboxPosition | None) -> Iterator[int]:
     """Yield the inbox windows, newest first. Each query jumps to the next window with rows of the range."""
-    window = LAST if place is None else window_of(place.opened_at)
-    while (window := c.execute(_WINDOW, (member_range, window)).fetchone()[0]) is not None:
+    window = MAX_INT64 if position is None else window_of(position.opened_at)
+    while (window := c.execute(_SELECT_NEXT_WINDOW, (member_range, window)).fetchone()[0]) is not None:
         yield window
         window -= 1
 
@@ -151,16 +159,16 @@ def _windows(c: sqlite3.Connection, member_range: int, place: InboxPosition | No
 def _newest_rows(c: sqlite3.Connection, wanted: _WantedRows, window: int, limit: int) -> Iterator[InboxRow]:
     """Return the newest rows of an inbox window that reach the member, over all subjects.
 
-    Subjects are read one after another, down to the last of the best rows so far. A statement for each of thousands
-    of subjects would take 0.2 s.
+    Subjects are read one after another, the subject with the newest row first. The loop ends at the first subject whose
+    newest row is older than all rows of a full page. A statement for each of thousands of subjects would take 0.2 s.
     """
-    best: list[Stored] = []
-    place, here = wanted.place, (range_of(wanted.member), window)
-    until = LAST if place is None else to_ms(place.opened_at)
-    for newest, subject in c.execute(_SUBJECTS, (wanted.subjects, *here, until)).fetchall():
+    best: list[StoredInboxRow] = []
+    position, key = wanted.position, (range_of(wanted.member), window)
+    until = MAX_INT64 if position is None else to_ms(position.opened_at)
+    for newest, subject in c.execute(_SELECT_NEWEST_ROW_TIMES, (wanted.subjects_json, *key, until)).fetchall():
         if newest is None or (len(best) == limit and newest < best[0][0]):
             break
-        for stored in c.execute(_ROWS, (*here, subject, *_limit_of(subject, place))):
+        for stored in c.execute(_SELECT_ROWS, (*key, subject, *_upper_bound(subject, position))):
             if len(best) == limit and stored < best[0]:
                 break
             if not _row(stored).contains(wanted.member):
@@ -172,7 +180,7 @@ def _newest_rows(c: sqlite3.Connection, wanted: _WantedRows, window: int, limit:
     return map(_row, sorted(best, reverse=True))
 
 
-def _row(stored: Stored) -> InboxRow:
+def _row(stored: StoredInboxRow) -> InboxRow:
     opened_at, subject, seq, tier, members = stored
     key = BurstKey(Subject.parse(subject), seq)
     return InboxRow(burst=key, opened_at=from_ms(opened_at), tier=Tier(tier), members=members)

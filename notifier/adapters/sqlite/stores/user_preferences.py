@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from notifier.adapters.sqlite.async_reader import SqliteReader, SqliteWriter
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.files import load_statement
 from notifier.codec.preferences import EncodedPreferences, decode_preferences, encode_change
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_MEMBERS, Bits
@@ -36,14 +36,16 @@ from notifier.ports.users import Pair
 
 # Account preferences in core.db: a row per field. A shard is one range of keys.
 
-_WRITE = statement("put_account_preference")
-_OF_RANGE = (
+_WRITE_FIELD = load_statement("put_account_preference")
+_SELECT_FIELDS_OF_MEMBER_RANGE = (
     "SELECT member, field, value, at FROM account_preferences WHERE member BETWEEN ? AND ? ORDER BY member, field"
 )
 
-_OF_SOME = "SELECT member, field, value, at FROM account_preferences WHERE member IN (SELECT value FROM json_each(?))"
+_SELECT_FIELDS_OF_MEMBERS = (
+    "SELECT member, field, value, at FROM account_preferences WHERE member IN (SELECT value FROM json_each(?))"
+)
 
-StoredAccountPreferences = tuple[int, str, str, int]
+StoredField = tuple[int, str, str, int]
 
 
 class SqliteAccountPreferences:
@@ -51,58 +53,65 @@ class SqliteAccountPreferences:
         self._db = db
 
     def write(self, changes: Collection[AccountPreferencesChange]) -> None:
-        rows = [(w.member, field, value, to_ms(w.at)) for w in changes for field, value in encode_change(w).items()]
+        rows = [
+            (change.member, field, value, to_ms(change.at))
+            for change in changes
+            for field, value in encode_change(change).items()
+        ]
         if rows:
             with self._db.write() as c:
-                c.executemany(_WRITE, rows)
+                c.executemany(_WRITE_FIELD, rows)
 
     def read_current(self, members: Collection[Member]) -> Mapping[Member, AccountPreferences]:
         with self._db.read() as c:
-            rows = c.execute(_OF_SOME, (json.dumps(list(members)),)).fetchall()
+            rows = c.execute(_SELECT_FIELDS_OF_MEMBERS, (json.dumps(list(members)),)).fetchall()
         return _account_preferences_of(rows)
 
     def member_sets(self, shard: int) -> Mapping[SetKind, Bits]:
         with self._db.read() as c:
-            return account_preference_sets(_account_preferences_of(_of_shard(c, shard)))
+            return account_preference_sets(_account_preferences_of(_fields_of_shard(c, shard)))
 
 
 def account_fields_of(c: sqlite3.Connection, shard: int) -> Iterator[tuple[Member, EncodedPreferences]]:
     """Yield the members of a shard that have account preferences, with the stored fields."""
-    for member, rows in groupby(_of_shard(c, shard), itemgetter(0)):
+    for member, rows in groupby(_fields_of_shard(c, shard), itemgetter(0)):
         yield Member(member), tuple((field, value) for _, field, value, _ in rows)
 
 
-def _of_shard(c: sqlite3.Connection, shard: int) -> Iterable[StoredAccountPreferences]:
-    return c.execute(_OF_RANGE, (shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS - 1))
+def _fields_of_shard(c: sqlite3.Connection, shard: int) -> Iterable[StoredField]:
+    return c.execute(_SELECT_FIELDS_OF_MEMBER_RANGE, (shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS - 1))
 
 
 def member_account_preferences(c: sqlite3.Connection, member: Member) -> AccountPreferences:
-    return _account_preferences_of(c.execute(_OF_RANGE, (member, member))).get(member, DEFAULT_ACCOUNT_PREFERENCES)
+    return _account_preferences_of(c.execute(_SELECT_FIELDS_OF_MEMBER_RANGE, (member, member))).get(
+        member, DEFAULT_ACCOUNT_PREFERENCES
+    )
 
 
-def _account_preferences_of(rows: Iterable[StoredAccountPreferences]) -> Mapping[Member, AccountPreferences]:
+def _account_preferences_of(rows: Iterable[StoredField]) -> Mapping[Member, AccountPreferences]:
     preferences: defaultdict[Member, dict[str, tuple[str, datetime]]] = defaultdict(dict)
     for member, field, value, at in rows:
         preferences[Member(member)][field] = value, from_ms(at)
     return {member: decode_preferences(fields) for member, fields in preferences.items()}
 
 
-# Subject preferences in core.db: members' own rows, and mutes of whole blocks, which they override.
+# Subject preferences in core.db: members' own rows, and mutes of whole blocks. A member's own row overrides a mute.
 
-BATCH = 4_096
+MUTES_PER_TRANSACTION = 4_096
 """Mutes per transaction, so that other writers get their turn during an import of any size."""
 
 _COLUMNS = "block, slot, subject, volume, volume_at, visible_from, visible_from_at, members"
 
-_WRITE_PREFERENCE = statement("put_subject_preference")
-_MUTE = statement("put_block_mute")
-_OF_MEMBER = f"SELECT {_COLUMNS} FROM subject_preferences WHERE block = ? AND slot IN (?, ?)"
-_OF_PAIR = f"SELECT {_COLUMNS} FROM subject_preferences WHERE block = ? AND slot = ? AND subject = ?"
-_OF_SHARD = f"SELECT {_COLUMNS} FROM subject_preferences WHERE subject = ? AND block / 128 = ?"
+_WRITE_PREFERENCE = load_statement("put_subject_preference")
+_PUT_MUTE = load_statement("put_block_mute")
+_SELECT_PREFERENCES = f"SELECT {_COLUMNS} FROM subject_preferences WHERE block = ? AND slot IN (?, ?)"
+_SELECT_PREFERENCE = f"SELECT {_COLUMNS} FROM subject_preferences WHERE block = ? AND slot = ? AND subject = ?"
+_SELECT_PREFERENCES_OF_SHARD = f"SELECT {_COLUMNS} FROM subject_preferences WHERE subject = ? AND block / 128 = ?"
 
 NOT_SET = -1
+"""Time of a field that was never set."""
 
-Stored = tuple[int, int, str, str, int, int, int, bytes | None]
+StoredPreference = tuple[int, int, str, str, int, int, int, bytes | None]
 
 
 class SqliteSubjectPreferences:
@@ -112,42 +121,42 @@ class SqliteSubjectPreferences:
     def write(self, changes: Collection[PreferenceChange]) -> None:
         if changes:
             with self._db.write() as c:
-                c.executemany(_WRITE_PREFERENCE, [_row(change) for change in changes])
+                c.executemany(_WRITE_PREFERENCE, [_preference_parameters(change) for change in changes])
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
-        for batch in batches(((m.block, BLOCK_SLOT, str(m.subject), m.members) for m in mutes), BATCH):
+        for batch in batches(((m.block, BLOCK_SLOT, str(m.subject), m.members) for m in mutes), MUTES_PER_TRANSACTION):
             with self._db.write() as c:
-                c.executemany(_MUTE, batch)
+                c.executemany(_PUT_MUTE, batch)
 
     def read_current(self, pairs: Collection[Pair]) -> Mapping[Pair, SubjectPreference]:
         preferences: dict[Pair, SubjectPreference] = {}
         with self._db.read() as c:
             for subject, member in pairs:
-                for row in c.execute(_OF_PAIR, (*divmod(member, BLOCK_MEMBERS), str(subject))):
+                for row in c.execute(_SELECT_PREFERENCE, (*divmod(member, BLOCK_MEMBERS), str(subject))):
                     preferences[subject, member] = _preference(row)
         return preferences
 
     def member_sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
         with self._db.read() as c:
-            rows = c.execute(_OF_SHARD, (str(subject), shard)).fetchall()
+            rows = c.execute(_SELECT_PREFERENCES_OF_SHARD, (str(subject), shard)).fetchall()
         return preference_sets(*_preferences_and_mutes(rows))
 
 
-def _row(change: PreferenceChange) -> tuple[object, ...]:
-    """Return the row of a change. A field that it doesn't set has a time before all others."""
+def _preference_parameters(change: PreferenceChange) -> tuple[object, ...]:
+    """Return the row of a change. A field that the change doesn't set gets a time before all others."""
     block, slot = divmod(change.member, BLOCK_MEMBERS)
-    at, volume, since = to_ms(change.at), change.volume, change.visible_from
-    of_volume = (str(Volume.DEFAULT), NOT_SET) if volume is None else (str(volume), at)
-    of_since = (to_ms(ALWAYS), NOT_SET) if since is None else (to_ms(since), at)
-    return block, slot, str(change.subject), *of_volume, *of_since
+    at, volume, visible_from = to_ms(change.at), change.volume, change.visible_from
+    volume_and_time = (str(Volume.DEFAULT), NOT_SET) if volume is None else (str(volume), at)
+    visible_from_and_time = (to_ms(ALWAYS), NOT_SET) if visible_from is None else (to_ms(visible_from), at)
+    return block, slot, str(change.subject), *volume_and_time, *visible_from_and_time
 
 
 def subject_preferences_of(c: sqlite3.Connection, member: Member) -> Mapping[Subject, SubjectPreference]:
-    rows = c.execute(_OF_MEMBER, (*divmod(member, BLOCK_MEMBERS), BLOCK_SLOT)).fetchall()
+    rows = c.execute(_SELECT_PREFERENCES, (*divmod(member, BLOCK_MEMBERS), BLOCK_SLOT)).fetchall()
     return current_preferences(member, *_preferences_and_mutes(rows))
 
 
-def _preferences_and_mutes(rows: Iterable[Stored]) -> tuple[list[SubjectPreference], list[BlockMute]]:
+def _preferences_and_mutes(rows: Iterable[StoredPreference]) -> tuple[list[SubjectPreference], list[BlockMute]]:
     own, mutes = list[SubjectPreference](), list[BlockMute]()
     for row in rows:
         block, _, subject, *_, members = row
@@ -158,7 +167,7 @@ def _preferences_and_mutes(rows: Iterable[Stored]) -> tuple[list[SubjectPreferen
     return own, mutes
 
 
-def _preference(row: Stored) -> SubjectPreference:
+def _preference(row: StoredPreference) -> SubjectPreference:
     block, slot, subject, volume, volume_at, visible_from, visible_from_at, _ = row
     return SubjectPreference(
         subject=Subject.parse(subject),
@@ -172,10 +181,8 @@ def _preference(row: Stored) -> SubjectPreference:
 class SqlitePreferences:
     def __init__(self, db: Database, reader: SqliteReader | None = None, writer: SqliteWriter | None = None) -> None:
         self._db = db
-        self._subject_preferences, self._account_preferences = (
-            SqliteSubjectPreferences(db),
-            SqliteAccountPreferences(db),
-        )
+        self._subject_preferences = SqliteSubjectPreferences(db)
+        self._account_preferences = SqliteAccountPreferences(db)
         self._reader = reader or SqliteReader()
         self._writer = writer or SqliteWriter()
 
@@ -202,16 +209,16 @@ class SqlitePreferences:
 
 # User blocks in core.db: a row for each side, both in one transaction.
 
-BLOCK_BATCH = 4_096
+BLOCKS_PER_TRANSACTION = 4_096
 """User blocks per transaction, so that other writers get their turn."""
 
-_WRITE_BLOCK = statement("put_user_block")
-_OWN = "SELECT other_account, until FROM user_blocks WHERE member = ? AND direction = 'blocks'"
-_OTHERS = """
+_WRITE_USER_BLOCK = load_statement("put_user_block")
+_SELECT_BLOCKED_BY_MEMBER = "SELECT other_account, until FROM user_blocks WHERE member = ? AND direction = 'blocks'"
+_SELECT_BLOCKERS = """
     SELECT other_account, until FROM user_blocks
     WHERE member = ? AND direction = 'blocked_by' ORDER BY other_account LIMIT ?
 """
-_BY_NAME = """
+_SELECT_BLOCKERS_BY_NAME = """
     SELECT other_account, until FROM user_blocks
     WHERE member = ? AND direction = 'blocked_by' AND other_account IN (SELECT value FROM json_each(?))
 """
@@ -222,21 +229,24 @@ class SqliteUserBlocks:
         self._db = db
 
     def write(self, blocks: Collection[UserBlock]) -> None:
-        for batch in batches(blocks, BLOCK_BATCH):
+        for batch in batches(blocks, BLOCKS_PER_TRANSACTION):
             with self._db.write() as c:
-                c.executemany(_WRITE_BLOCK, [_block_row(side) for block in batch for side in block.sides])
+                c.executemany(
+                    _WRITE_USER_BLOCK, [_user_block_parameters(side) for block in batch for side in block.sides]
+                )
 
 
-def user_blocks_of(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], most: int) -> BlockEnds:
+def user_blocks_of(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], max_blockers: int) -> BlockEnds:
     """Return the user blocks.
 
-    If more than `most` accounts block the member: the first, and those the member follows.
+    If more than `max_blockers` accounts block the member, return the first of them and those that the member follows.
     """
-    rows, blockers = c.execute(_OWN, (member,)).fetchall(), c.execute(_OTHERS, (member, most)).fetchall()
-    if len(blockers) == most:
-        blockers += c.execute(_BY_NAME, (member, json.dumps(subject_owners(follows)))).fetchall()
+    rows = c.execute(_SELECT_BLOCKED_BY_MEMBER, (member,)).fetchall()
+    blockers = c.execute(_SELECT_BLOCKERS, (member, max_blockers)).fetchall()
+    if len(blockers) == max_blockers:
+        blockers += c.execute(_SELECT_BLOCKERS_BY_NAME, (member, json.dumps(subject_owners(follows)))).fetchall()
     return block_ends((UserId(account), from_ms(until)) for account, until in (*rows, *blockers))
 
 
-def _block_row(side: UserBlockSide) -> tuple[object, ...]:
+def _user_block_parameters(side: UserBlockSide) -> tuple[object, ...]:
     return side.member, side.other_account, str(side.direction), to_ms(side.until), side.sequence

@@ -5,7 +5,13 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.cassandra.bulk.encoding import MESSAGE_BYTES, PARTITIONS, STORED_BYTES, RowBatch, messages
+from notifier.adapters.cassandra.bulk.encoding import (
+    MAX_MESSAGE_BYTES,
+    MAX_ROWS_PER_MESSAGE,
+    ROW_OVERHEAD_BYTES,
+    RowBatch,
+    messages,
+)
 from notifier.domain.audience.bitmap import Bits, all_members, from_offsets
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES, InboxRows, cut_inbox_rows
 from notifier.domain.audience.tiers import Tier
@@ -28,7 +34,7 @@ def encode(rows: InboxRows) -> list[RowBatch]:
 
 def counted_size(message: RowBatch) -> int:
     """Return the message's size as the node counts it."""
-    return message.size + STORED_BYTES * len(message)
+    return message.size + ROW_OVERHEAD_BYTES * len(message)
 
 
 @given(BITMAPS, NAMES, st.integers(0, 1_525))
@@ -48,10 +54,13 @@ def test_messages_contain_every_row_once_in_order(bits: Bits, name: str, shard: 
 def test_messages_are_as_full_as_the_limits_allow(bits: Bits, name: str) -> None:
     batches = encode(inbox_rows(bits, name))
     for message in batches:
-        assert 0 < len(message) <= PARTITIONS
-        assert counted_size(message) <= MESSAGE_BYTES
+        assert 0 < len(message) <= MAX_ROWS_PER_MESSAGE
+        assert counted_size(message) <= MAX_MESSAGE_BYTES
     for message, following in pairwise(batches):
-        assert len(message) == PARTITIONS or counted_size(message) + counted_size(following.head()) > MESSAGE_BYTES
+        assert (
+            len(message) == MAX_ROWS_PER_MESSAGE
+            or counted_size(message) + counted_size(following.first_row()) > MAX_MESSAGE_BYTES
+        )
 
 
 def test_empty_audience_needs_no_message() -> None:
@@ -59,14 +68,14 @@ def test_empty_audience_needs_no_message() -> None:
 
 
 def test_row_above_size_limit_is_sent_alone() -> None:
-    batches = encode(inbox_rows(all_members(), "n" * MESSAGE_BYTES))
+    batches = encode(inbox_rows(all_members(), "n" * MAX_MESSAGE_BYTES))
     assert [len(message) for message in batches] == [1] * SHARD_RANGES
 
 
 def test_head_contains_only_the_first_row() -> None:
     first, second = encode(inbox_rows(from_offsets(range(3, 12 * RANGE_MEMBERS, RANGE_MEMBERS))))
-    assert (len(first), len(second)) == (PARTITIONS, 2)
+    assert (len(first), len(second)) == (MAX_ROWS_PER_MESSAGE, 2)
     for message in (first, second):
-        head = message.head()
+        head = message.first_row()
         assert (list(head.values()), head.routing_key) == ([next(message.values())], message.routing_key)
         assert message.body.startswith(head.body)

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from notifier.adapters.cassandra.driver.async_reader import AT_ONCE, MAX_WAITING, CassandraReader
+from notifier.adapters.cassandra.driver.async_reader import MAX_IN_FLIGHT_PER_CALL, MAX_WAITING, CassandraReader
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.stores.inbox import NAMES, ROWS, InboxRowReader
+from notifier.adapters.cassandra.stores.inbox import MAX_ROWS_PER_QUERY, SUBJECTS_PER_QUERY, InboxRowReader
 from notifier.adapters.cassandra.stores.inbox import WantedRows as Wanted
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRow
@@ -21,7 +21,7 @@ from notifier.domain.ids import Member
 
 MEMBER, MEMBER_OFFSET = Member(5), b"\x05\x00"
 FIRST_OPENED = to_ms(datetime(2026, 1, 5, tzinfo=UTC))
-MORE_THAN_A_QUERY = ROWS // NAMES // len(TIERS) + 1
+MORE_THAN_A_QUERY = MAX_ROWS_PER_QUERY // SUBJECTS_PER_QUERY // len(TIERS) + 1
 """Fewest bursts per subject, in three tiers each, whose rows no longer fit into one query."""
 
 
@@ -105,7 +105,7 @@ def newest(cluster: FakeCluster, limit: int) -> list[tuple[int, str, int]]:
 
 def read_rows(cluster: FakeCluster, limit: int = 20) -> Sequence[InboxRow]:
     reader = CassandraReader(cast(Cluster, cluster), deadline=timedelta(minutes=1))
-    query = Wanted(member=MEMBER, subjects=[*cluster.subjects], place=None, limit=limit)
+    query = Wanted(member=MEMBER, subjects=[*cluster.subjects], position=None, limit=limit)
     return asyncio.run(InboxRowReader(reader=reader).rows(query, range(1)))
 
 
@@ -113,32 +113,32 @@ def positions(rows: Sequence[InboxRow]) -> list[tuple[int, str, int]]:
     return [(to_ms(row.opened_at), str(row.burst.subject), row.burst.seq) for row in rows]
 
 
-@pytest.mark.parametrize("subjects", [NAMES, MAX_WAITING + NAMES])
+@pytest.mark.parametrize("subjects", [SUBJECTS_PER_QUERY, MAX_WAITING + SUBJECTS_PER_QUERY])
 def test_busy_subjects_are_read_with_limited_concurrency(subjects: int) -> None:
     cluster = filled(subjects, MORE_THAN_A_QUERY)
     assert positions(read_rows(cluster)) == newest(cluster, 20)
-    assert cluster.most_in_flight <= AT_ONCE
+    assert cluster.most_in_flight <= MAX_IN_FLIGHT_PER_CALL
 
 
 def test_quiet_subjects_take_one_query_per_hundred() -> None:
-    cluster = filled(3 * NAMES, 1)
+    cluster = filled(3 * SUBJECTS_PER_QUERY, 1)
     assert positions(read_rows(cluster)) == newest(cluster, 20)
     assert len(cluster.statements) == 3
 
 
 def test_single_subject_is_read_only_as_far_as_needed() -> None:
-    cluster = filled(1, 2 * ROWS)
+    cluster = filled(1, 2 * MAX_ROWS_PER_QUERY)
     assert positions(read_rows(cluster)) == newest(cluster, 20)
-    assert cluster.rows_read < ROWS
+    assert cluster.rows_read < MAX_ROWS_PER_QUERY
 
 
-@pytest.mark.parametrize("bursts", [21, 22, 200, 2 * ROWS])
+@pytest.mark.parametrize("bursts", [21, 22, 200, 2 * MAX_ROWS_PER_QUERY])
 def test_every_row_is_read_once_wherever_pages_end(bursts: int) -> None:
     cluster = filled(1, bursts)
-    result = read_rows(cluster, limit=10 * ROWS)
+    result = read_rows(cluster, limit=10 * MAX_ROWS_PER_QUERY)
     assert len({(row.burst, row.tier) for row in result}) == len(result) == len(TIERS) * bursts
-    assert positions(result) == newest(cluster, 10 * ROWS)
+    assert positions(result) == newest(cluster, 10 * MAX_ROWS_PER_QUERY)
 
 
 def test_rows_without_the_member_are_read_to_their_end() -> None:
-    assert read_rows(filled(2, 2 * ROWS, members=b"\x06\x00")) == []
+    assert read_rows(filled(2, 2 * MAX_ROWS_PER_QUERY, members=b"\x06\x00")) == []

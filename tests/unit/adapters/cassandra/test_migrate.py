@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from notifier.adapters.cassandra.schema.migrate import FOLDER, statements
+from notifier.adapters.cassandra.schema.migrate import FOLDER, split_statements
 
 SCRIPTS = {path.name: path.read_text() for path in FOLDER.rglob("*.cql")}
 
 
 def test_every_statement_can_be_run_twice() -> None:
-    all_statements = [statement for script in SCRIPTS.values() for statement in statements(script)]
+    all_statements = [statement for script in SCRIPTS.values() for statement in split_statements(script)]
     assert len(all_statements) > 30
     assert [statement for statement in all_statements if not re.search(r"\bIF (NOT )?EXISTS\b", statement)] == []
 
@@ -29,7 +29,7 @@ def test_every_table_sets_compaction_ttl_and_gc_grace() -> None:
     tables = [
         statement
         for script in SCRIPTS.values()
-        for statement in statements(script)
+        for statement in split_statements(script)
         if statement.startswith("CREATE TABLE")
     ]
     required = ("compaction = {", "default_time_to_live = ", "gc_grace_seconds = ")
@@ -47,9 +47,9 @@ def test_every_table_sets_compaction_ttl_and_gc_grace() -> None:
     ],
 )
 def test_script_is_split_at_statement_ends(script: str, expected: list[str]) -> None:
-    assert list(statements(script)) == expected
+    assert list(split_statements(script)) == expected
 
 
 def test_truncated_script_is_rejected() -> None:
     with pytest.raises(ValueError, match="Missing semicolon after: b"):
-        list(statements("a; b"))
+        list(split_statements("a; b"))

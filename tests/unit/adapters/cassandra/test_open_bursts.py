@@ -3,11 +3,17 @@
 from dataclasses import dataclass, field
 
 from notifier.adapters.cassandra.schema.partitioning import hour_of
-from notifier.adapters.cassandra.stores.open_bursts import LATE, LISTED_FOR, RESCANNED_PER_SCAN, SLOT, OpenSlotCache
+from notifier.adapters.cassandra.stores.open_bursts import (
+    MAX_LISTING_DELAY_MS,
+    RESCANNED_PER_SCAN,
+    SLOT_MS,
+    TTL_MS,
+    OpenSlotCache,
+)
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 NOON = 1_767_614_400_000
-WITHIN = LISTED_FOR // HOUR // RESCANNED_PER_SCAN + 2
+WITHIN = TTL_MS // HOUR // RESCANNED_PER_SCAN + 2
 """Scans within which a late burst must be found, at one scan per second."""
 
 
@@ -26,24 +32,24 @@ class BurstList:
 
     def list(self, opened: int) -> None:
         self.open.add(opened)
-        self.slots.add(opened // SLOT)
+        self.slots.add(opened // SLOT_MS)
 
     def scan(self, now: int) -> set[int] | None:
         """Return the open bursts that a scan finds, or None if it fails."""
         scan = self.remembered.begin(now)
-        read = {hour: [slot for slot in self.slots if hour_of(slot * SLOT) == hour] for hour in scan.unread_hours}
+        read = {hour: [slot for slot in self.slots if hour_of(slot * SLOT_MS) == hour] for hour in scan.unread_hours}
         hours = {**scan.known_slots, **read}
         moments = self.remembered.scan_starts(scan, hours)
         self.slots_read += len(moments)
         if moments.get(self.unreadable or -1) == 0:
             self.remembered.abort(scan)
             return None
-        result = {opened for opened in self.open if opened >= moments.get(opened // SLOT, opened + 1)}
+        result = {opened for opened in self.open if opened >= moments.get(opened // SLOT_MS, opened + 1)}
         if self.listed_during_scan is not None:
             self.list(self.listed_during_scan)
-            self.remembered.touch({self.listed_during_scan // SLOT})
+            self.remembered.touch({self.listed_during_scan // SLOT_MS})
             self.listed_during_scan = None
-        self.remembered.finish(scan, hours, moments, {at // SLOT: at for at in sorted(result, reverse=True)})
+        self.remembered.finish(scan, hours, moments, {at // SLOT_MS: at for at in sorted(result, reverse=True)})
         return result
 
     def scans_until(self, opened: int, now: int) -> int:
@@ -85,7 +91,7 @@ def test_burst_listed_late_is_found_within_a_minute() -> None:
 
 def test_unreadable_slot_fails_few_scans() -> None:
     store = scanned(NOON - 5 * HOUR, NOON - 3 * HOUR)
-    store.unreadable = (NOON - 5 * HOUR) // SLOT
+    store.unreadable = (NOON - 5 * HOUR) // SLOT_MS
     scans = [store.scan(NOON + n * SECOND) for n in range(3 * WITHIN)]
     assert 1 <= sum(result is None for result in scans) <= 4
 
@@ -101,7 +107,7 @@ def test_scan_after_a_pause_finds_bursts_opened_meanwhile() -> None:
 def test_burst_listed_at_turn_of_hour_is_found_by_next_scan() -> None:
     now = NOON + MINUTE - 300  # at the last scan the hour before noon was about to end
     store = scanned(NOON - 5 * MINUTE, now=now)
-    opened = now + 600 - LATE
+    opened = now + 600 - MAX_LISTING_DELAY_MS
     store.list(opened)
     assert store.scans_until(opened, now) == 1
 
@@ -128,5 +134,5 @@ def test_ended_slots_are_read_once_a_minute_and_expired_never() -> None:
     for n in range(WITHIN):
         store.scan(NOON + n * SECOND)
     assert 180 <= store.slots_read <= 230
-    assert store.scan(NOON + 2 * LISTED_FOR) == set()
-    assert (store.remembered.open_since, set(map(len, store.remembered.slots.values()))) == ({}, {0})
+    assert store.scan(NOON + 2 * TTL_MS) == set()
+    assert (store.remembered.scan_from, set(map(len, store.remembered.slots.values()))) == ({}, {0})

@@ -5,25 +5,25 @@ from types import SimpleNamespace
 import pytest
 from cassandra.policies import RetryPolicy
 
-from notifier.adapters.cassandra.driver.session import NODES, NextNode, is_read
+from notifier.adapters.cassandra.driver.session import MAX_READ_RETRIES, NextHostRetryPolicy, is_read
 
 READ = SimpleNamespace(is_idempotent=True)
 WRITE = SimpleNamespace(is_idempotent=False)
 
 
 def test_only_reads_are_retried_on_another_node() -> None:
-    policy = NextNode()
-    for n in range(NODES):
+    policy = NextHostRetryPolicy()
+    for n in range(MAX_READ_RETRIES):
         assert policy.on_request_error(READ, 6, OSError(), n)[0] == RetryPolicy.RETRY_NEXT_HOST
         assert policy.on_unavailable(READ, 6, 2, 1, n)[0] == RetryPolicy.RETRY_NEXT_HOST
-    assert policy.on_request_error(READ, 6, OSError(), NODES)[0] == RetryPolicy.RETHROW
+    assert policy.on_request_error(READ, 6, OSError(), MAX_READ_RETRIES)[0] == RetryPolicy.RETHROW
     assert policy.on_request_error(WRITE, 6, OSError(), 0)[0] == RetryPolicy.RETHROW
     assert policy.on_unavailable(WRITE, 6, 2, 1, 0)[0] == RetryPolicy.RETHROW
 
 
 def test_timeouts_are_never_retried() -> None:
-    assert NextNode().on_read_timeout(READ, 6, 2, 1, False, 0)[0] == RetryPolicy.RETHROW
-    assert NextNode().on_write_timeout(WRITE, 6, "SIMPLE", 2, 1, 0)[0] == RetryPolicy.RETHROW
+    assert NextHostRetryPolicy().on_read_timeout(READ, 6, 2, 1, False, 0)[0] == RetryPolicy.RETHROW
+    assert NextHostRetryPolicy().on_write_timeout(WRITE, 6, "SIMPLE", 2, 1, 0)[0] == RetryPolicy.RETHROW
 
 
 @pytest.mark.parametrize(

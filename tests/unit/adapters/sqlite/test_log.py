@@ -14,7 +14,7 @@ import pytest
 
 from notifier.adapters.sqlite.connection import Database, WriteCombiner
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.log.consumer import FIRST_PAUSE, LONGEST_PAUSE, GroupMember, SqliteConsumer
+from notifier.adapters.sqlite.log.consumer import FIRST_PAUSE, MAX_PAUSE, GroupMember, SqliteConsumer
 from notifier.adapters.sqlite.log.log import SqliteLog, partitions
 from notifier.domain.errors import Full, LogUnavailable
 from notifier.ports.event_log import Logged, Record
@@ -126,7 +126,7 @@ def test_polling_slows_while_log_is_quiet(files: Files, log: SqliteLog, clock: M
     while len(slept) < 100:
         assert consumer.poll(10, timedelta(milliseconds=50)) == ()
     assert slept[0] == FIRST_PAUSE
-    assert max(slept) == LONGEST_PAUSE
+    assert max(slept) == MAX_PAUSE
     assert slept.count(FIRST_PAUSE) == 1, "each poll starts again with the shortest pause"
     log.append([record("u1")])
     assert consumer.poll(10, timedelta(milliseconds=50))
