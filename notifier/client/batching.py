@@ -9,7 +9,7 @@ from notifier.client.event import EventRefusal, MentionEvent
 MOST_EVENTS = 1_000
 MOST_BYTES = 4 * 1024 * 1024
 """Size of the body of a batch."""
-LARGEST_EVENT = 64 * 1024
+MAX_EVENT_BYTES = 64 * 1024
 
 BRACKETS = len("[]") - len(",")
 """Bytes of a batch besides its events. Each event is counted with a comma, but the last one has none."""
@@ -20,7 +20,7 @@ BATCH_TYPE = "application/cloudevents-batch+json"
 TOO_LARGE = EventRefusal(
     code="too_large",
     title="The body is larger than this service accepts.",
-    detail=f"The limit of an event is {LARGEST_EVENT} bytes.",
+    detail=f"The limit of an event is {MAX_EVENT_BYTES} bytes.",
 )
 """Same code and texts as the service's refusal. The service would close the connection amid such an event."""
 
@@ -34,7 +34,7 @@ class QueuedEvent:
 
     @property
     def too_large(self) -> bool:
-        return len(self.content) > LARGEST_EVENT
+        return len(self.content) > MAX_EVENT_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,12 @@ from notifier.domain.upstream.validation import (
     SEEN_TYPE,
     UNBLOCKED_TYPE,
     UNFOLLOWED_TYPE,
-    checked_account,
-    checked_author,
-    checked_event,
+    checked_account_change,
+    checked_author_retraction,
     checked_follow_change,
+    checked_mention_event,
     checked_sighting,
-    checked_tweet,
+    checked_tweet_retraction,
     checked_user_block,
 )
 from notifier.domain.users.user_blocks import UserBlockChange
@@ -100,7 +100,7 @@ class _Mentioned(_CloudEvent, tag=MENTIONED_TYPE):
     data: _Data
 
     def checked(self, now: datetime) -> Event:
-        return checked_event(
+        return checked_mention_event(
             source=self.source,
             id=self.id,
             tweet=self.data.tweet,
@@ -150,7 +150,7 @@ class _Changed(_CloudEvent, tag=CHANGED_TYPE):
 
     def checked(self, now: datetime) -> AccountChange:
         data = self.data
-        return checked_account(
+        return checked_account_change(
             source=self.source,
             id=self.id,
             user=data.user,
@@ -173,7 +173,7 @@ class _Deleted(_CloudEvent, tag=DELETED_TYPE):
 
     def checked(self, now: datetime) -> Retraction:
         tweet, author = self.data.tweet, self.data.author
-        return checked_tweet(
+        return checked_tweet_retraction(
             source=self.source,
             id=self.id,
             cause=RetractionCause.DELETE,
@@ -188,7 +188,7 @@ class _Edited(_CloudEvent, tag=EDITED_TYPE):
     data: _Edit
 
     def checked(self, now: datetime) -> Retraction:
-        return checked_tweet(
+        return checked_tweet_retraction(
             source=self.source,
             id=self.id,
             cause=RetractionCause.EDIT,
@@ -234,7 +234,9 @@ CloudEventStruct = (
 
 def _checked_author(raw: _Protected | _Erased, cause: RetractionCause, now: datetime) -> Retraction:
     user = raw.data.user
-    return checked_author(source=raw.source, id=raw.id, cause=cause, user=user, happened_at=raw.time, now=now)
+    return checked_author_retraction(
+        source=raw.source, id=raw.id, cause=cause, user=user, happened_at=raw.time, now=now
+    )
 
 
 def _checked_follow(raw: _Followed | _Unfollowed, action: FollowAction, now: datetime) -> GraphChange:
@@ -263,8 +265,8 @@ def _checked_block(raw: _Blocked | _Unblocked, *, blocks: bool, now: datetime) -
     )
 
 
-LARGEST_EVENT = 64 * 1024
-LARGEST_BATCH = 1_000
+MAX_EVENT_BYTES = 64 * 1024
+MAX_BATCH_EVENTS = 1_000
 
 SINGLE_TYPE = "application/cloudevents+json"
 BATCH_TYPE = "application/cloudevents-batch+json"
@@ -297,8 +299,8 @@ def read_batch(body: bytes, now: datetime) -> list[ReceivedEvent]:
         events = _BATCH.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadEvent(f"The batch is not a JSON array: {error}.") from error
-    if len(events) > LARGEST_BATCH:
-        raise TooLarge(f"The limit of a batch is {LARGEST_BATCH} events; this one has {len(events)}.")
+    if len(events) > MAX_BATCH_EVENTS:
+        raise TooLarge(f"The limit of a batch is {MAX_BATCH_EVENTS} events; this one has {len(events)}.")
     return [_read(event, now) for event in events]
 
 
@@ -314,8 +316,8 @@ def _read(body: bytes | msgspec.Raw, now: datetime) -> ReceivedEvent:
 
 
 def _decoded(body: bytes | msgspec.Raw) -> CloudEventStruct:
-    if len(body) > LARGEST_EVENT:
-        raise TooLarge(f"The limit of an event is {LARGEST_EVENT} bytes.")
+    if len(body) > MAX_EVENT_BYTES:
+        raise TooLarge(f"The limit of an event is {MAX_EVENT_BYTES} bytes.")
     try:
         return _EVENT.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -8,7 +8,7 @@ from typing import Protocol
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
-from notifier.domain.bursts.sequencer import Head, Sequenced
+from notifier.domain.bursts.sequencer import Head, SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.inbox import InboxPosition
 
@@ -24,7 +24,9 @@ class MentionOutcome:
 
 
 class Bursts(Protocol):
-    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
+    def write(
+        self, bursts: Sequence[Burst], mentions: Sequence[SequencedMention], changed: Sequence[SequencedMention] = ()
+    ) -> None:
         """Write bursts and mentions. They are durable on return.
 
         For each burst the higher version wins; a mention is written once. The bursts are readable before the event

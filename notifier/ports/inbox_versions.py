@@ -94,7 +94,7 @@ VERSION_TTL = timedelta(hours=2)
 ALL_MEMBERS = Scope("all")
 """Changes with every bulk write, that is, of imports and of block rows, which hold many members."""
 
-MOST_SCOPES = 500
+MAX_SCOPES_PER_CHANGE = 500
 """Maximum of members in one change. Larger changes mark the scope of all members: they are rare, and it is cheaper."""
 
 
@@ -104,7 +104,7 @@ def member_scope(member: Member) -> Scope:
 
 def scopes_of(members: Collection[Member]) -> Collection[Scope]:
     """Return the scopes to mark for a change of these members' facts."""
-    return [member_scope(member) for member in members] if len(members) <= MOST_SCOPES else [ALL_MEMBERS]
+    return [member_scope(member) for member in members] if len(members) <= MAX_SCOPES_PER_CHANGE else [ALL_MEMBERS]
 
 
 REMEMBERED_TTL = timedelta(minutes=5)

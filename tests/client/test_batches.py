@@ -7,7 +7,7 @@ import pytest
 
 from notifier.api.routes.events import LARGEST_BATCH_BODY
 from notifier.client import Client, EventReceipt, InvalidClientSetting, MentionEvent, ReceiptStatus
-from notifier.client.batching import LARGEST_EVENT, MOST_BYTES, MOST_EVENTS, batches
+from notifier.client.batching import MAX_EVENT_BYTES, MOST_BYTES, MOST_EVENTS, batches
 from notifier.client.event import TEXT_KEPT, TYPE
 from notifier.codec import cloudevents
 from notifier.domain.upstream.validation import MAX_TEXT_LENGTH, MENTIONED_TYPE
@@ -15,8 +15,8 @@ from tests.client.scripted_service import Pauses, Request, accepted_response, cl
 
 
 def test_limits_equal_those_of_the_service() -> None:
-    assert (MOST_EVENTS, MOST_BYTES) == (cloudevents.LARGEST_BATCH, LARGEST_BATCH_BODY)
-    assert (LARGEST_EVENT, TEXT_KEPT, TYPE) == (cloudevents.LARGEST_EVENT, MAX_TEXT_LENGTH, MENTIONED_TYPE)
+    assert (MOST_EVENTS, MOST_BYTES) == (cloudevents.MAX_BATCH_EVENTS, LARGEST_BATCH_BODY)
+    assert (MAX_EVENT_BYTES, TEXT_KEPT, TYPE) == (cloudevents.MAX_EVENT_BYTES, MAX_TEXT_LENGTH, MENTIONED_TYPE)
 
 
 def test_single_event_is_no_array() -> None:
@@ -43,7 +43,7 @@ def test_batch_has_at_most_4_mib() -> None:
 
 
 def test_too_large_event_is_refused_locally_and_the_others_are_sent() -> None:
-    large = event("large", mentions=["n" * LARGEST_EVENT])
+    large = event("large", mentions=["n" * MAX_EVENT_BYTES])
     with serving() as service, client_of(service.url, Pauses()) as client:
         receipts = client.send([event("a"), large, event("b")])
     assert [(receipt.id, receipt.status) for receipt in receipts] == [

@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from notifier.client import Client, EventReceipt, Outbox
-from notifier.client.batching import LARGEST_EVENT
+from notifier.client.batching import MAX_EVENT_BYTES
 from tests.cli.running import until
 from tests.client.scripted_service import ScriptedService, accept, event, problem, serving
 
@@ -122,7 +122,7 @@ def test_wrong_key_is_logged_and_keeps_the_events() -> None:
 def test_events_answered_before_an_error_are_removed() -> None:
     with delayed_service() as delayed, delayed.client() as client:
         outbox = Outbox(client)
-        large = event("large", mentions=["n" * LARGEST_EVENT])
+        large = event("large", mentions=["n" * MAX_EVENT_BYTES])
         assert [outbox.submit(event_) for event_ in (event("t1"), large, event("t2"))] == [True, True, True]
         delayed.service.script = [accept, problem(401, "bad_token")]
         delayed.become_available()

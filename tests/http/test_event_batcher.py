@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from notifier.api.background.event_intake import (
     BATCHES_AT_ONCE,
-    LARGEST_BATCH,
+    MAX_BATCH_EVENTS,
     EventBatcher,
     EventIntake,
     IncomingEvent,
@@ -87,7 +87,7 @@ def test_events_after_refused_ones_are_not_sent_one_by_one() -> None:
         gateway.released.set()
         results = await asyncio.gather(*tasks, return_exceptions=True)
         assert {type(result) for result in results} == {LogUnavailable}
-        assert sum(gateway.batches) <= 1 + BATCHES_AT_ONCE * LARGEST_BATCH
+        assert sum(gateway.batches) <= 1 + BATCHES_AT_ONCE * MAX_BATCH_EVENTS
 
     asyncio.run(run())
 

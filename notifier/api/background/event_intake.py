@@ -17,7 +17,7 @@ from notifier.flow.intake.gateway import Gateway, IntakeReceipt
 
 BATCHES_AT_ONCE = 2
 """Concurrent batches: the next one is prepared while one waits for the disk."""
-LARGEST_BATCH = 200
+MAX_BATCH_EVENTS = 200
 """Events per batch. The last one still waits less than a slow disk takes."""
 
 IncomingEvent = UpstreamEvent | NotifierError
@@ -49,7 +49,7 @@ class EventBatcher:
 
     async def _run(self) -> None:
         while self.waiting:
-            batch, self.waiting = self.waiting[:LARGEST_BATCH], self.waiting[LARGEST_BATCH:]
+            batch, self.waiting = self.waiting[:MAX_BATCH_EVENTS], self.waiting[MAX_BATCH_EVENTS:]
             await self._append(batch)
 
     async def _append(self, batch: Sequence[WaitingEvent]) -> None:

@@ -17,7 +17,7 @@ from notifier.domain.push.device import DeviceId
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.timing import Backoff
 
-MAX_TRIES = 3
+MAX_ALERT_ATTEMPTS = 3
 RETRY_WINDOW = timedelta(minutes=30)
 """Retry window, from the first failed attempt; afterwards the burst is in the app only.
 
@@ -193,14 +193,14 @@ def failure_of(attempt_state: AttemptState, receipt: Receipt, now: datetime, cha
 def in_doubt(attempt_state: AttemptState, now: datetime) -> FailedAttempt:
     """Count an attempt whose worker crashed. Its retry window opens when the crash is found, if not before."""
     spent, reason = _spent(attempt_state, now), "the worker that sent it crashed"
-    if spent.failures >= MAX_TRIES:
+    if spent.failures >= MAX_ALERT_ATTEMPTS:
         return FailedAttempt(state=spent, outcome=AlertOutcome.GIVEN_UP, reason=reason)
     return FailedAttempt(state=spent, outcome=AlertOutcome.UNKNOWN, at=now, reason=reason)
 
 
 def retry_or_give_up(attempt_state: AttemptState, outcome: AlertOutcome, at: datetime, reason: str) -> FailedAttempt:
     """Schedule a retry, or give up: after three attempts or half an hour the alert is in the app only."""
-    if attempt_state.failures >= MAX_TRIES or is_retry_window_over(attempt_state, at):
+    if attempt_state.failures >= MAX_ALERT_ATTEMPTS or is_retry_window_over(attempt_state, at):
         return FailedAttempt(state=attempt_state, outcome=AlertOutcome.GIVEN_UP, reason=reason)
     return FailedAttempt(state=attempt_state, outcome=outcome, at=at, reason=reason)
 

@@ -38,7 +38,7 @@ _CONTROL_IN_TEXT = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """The same without the line feed."""
 
 
-def checked_event(
+def checked_mention_event(
     *,
     source: str,
     id: str,
@@ -115,7 +115,7 @@ def checked_user_block(
     )
 
 
-def checked_account(
+def checked_account_change(
     *,
     source: str,
     id: str,
@@ -141,7 +141,7 @@ def checked_account(
     )
 
 
-def checked_tweet(
+def checked_tweet_retraction(
     *,
     source: str,
     id: str,
@@ -167,7 +167,7 @@ def checked_tweet(
     )
 
 
-def checked_author(
+def checked_author_retraction(
     *, source: str, id: str, cause: RetractionCause, user: str, happened_at: datetime, now: datetime
 ) -> Retraction:
     """Build the erasure or protection of everything that an author has written so far. Raises BadEvent."""

@@ -76,7 +76,7 @@ class AccountPreferences:
             case None:
                 return volume
             case True:
-                return [*volume, SetKind.ASKED]
+                return [*volume, SetKind.PUSH_OPT_IN]
             case False:
                 return [*volume, SetKind.NO_PUSH]
 
@@ -107,7 +107,7 @@ DEFAULT_ACCOUNT_PREFERENCES = AccountPreferences()
 
 ACCOUNT_PREFERENCE_SETS = (
     *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST),
-    *(SetKind.NO_PUSH, SetKind.ASKED),
+    *(SetKind.NO_PUSH, SetKind.PUSH_OPT_IN),
 )
 
 

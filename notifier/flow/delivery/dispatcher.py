@@ -107,7 +107,7 @@ class Dispatcher:
         self.unread.extend(self._woken(now))
         wanted = [key for key in self.ledger.open_bursts(now - RECENTLY_OPENED) if self._is_new(key)]
         if self._due("read", READ_INTERVAL, now):
-            wanted += self.backlog.moving
+            wanted += self.backlog.in_flight
         self.backlog.put(self._read(list(dict.fromkeys([*wanted, *self._next_listed()]))), now)
         if finished := list(self.backlog.finished):
             self.ledger.close(finished)

@@ -39,10 +39,10 @@ class RowWriter:
 
     def __call__(self, burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
         worth_it = self.clock.now() < burst.opened_at + slice_.terms.expires_after
-        people = rows = phones = 0
+        people = rows = alert_count = 0
         for parts in self.parts(burst, slice_.shards, slice_.tier, lease):
             people += sum(count(part.members) for part in parts)
-            phones += sum(part.alert_count for part in parts)
+            alert_count += sum(part.alert_count for part in parts)
             if worth_it:
                 rows += self._write(burst, slice_, parts, lease)
                 # After the write: a crash before this line writes the same rows again. A shard that was only
@@ -54,7 +54,7 @@ class RowWriter:
             self.metrics.delivery_latency.labels(slice_.tier).observe((now - burst.accepted_at).total_seconds())
         # Take the snapshot even if the rows are left to the pull path: the accounting counts members, not shards.
         fact = Fact.DONE if worth_it else Fact.PULLED
-        return LedgerEntry(slice=slice_, fact=fact, at=now, people=people, rows=rows, phones=phones)
+        return LedgerEntry(slice=slice_, fact=fact, at=now, people=people, rows=rows, alert_count=alert_count)
 
     def parts(
         self, burst: Burst, shards: Sequence[int], tier: Tier, lease: SliceLease

@@ -78,8 +78,8 @@ class BurstWalk:
     async def _unlisted(self, pulled: PulledPositions) -> Sequence[Burst]:
         """Return the newest bursts, as far back as the index may lack one.
 
-        A missing burst became readable after the index's last comparison, and so opened at most VISIBLE_WITHIN before
-        it. If that is too young for any list or badge to claim it, the read is skipped.
+        A missing burst became readable after the last comparison of the index. So it opened at most VISIBILITY_DEADLINE
+        before that comparison. If it is too young for any list or badge to claim it, the read is skipped.
         """
         if pulled.as_of is None or (since := pulled.as_of - VISIBILITY_DEADLINE) > self.now - MAX_UNLISTED_AGE:
             return ()

@@ -30,7 +30,7 @@ from notifier.domain.bursts.retraction import (
     retraction_keys,
     tweet_key,
 )
-from notifier.domain.bursts.sequencer import Head, Sequenced, after_retraction
+from notifier.domain.bursts.sequencer import Head, SequencedMention, after_retraction
 from notifier.domain.errors import OUTAGES
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.flow.sequencing.publisher import Publisher
@@ -130,7 +130,7 @@ class RetractionSettlement:
         remaining = [self._amended(burst, changes[key], head.version + 1) for key, burst in bursts.items()]
         if not remaining:
             return head
-        changed = [Sequenced(mention=change.after, seq=key.seq) for key in bursts for change in changes[key]]
+        changed = [SequencedMention(mention=change.after, seq=key.seq) for key in bursts for change in changes[key]]
         return after_retraction(head, remaining, changed, nonce=self.nonces.new())
 
     def _changes(self, places: Sequence[MentionLocation]) -> Mapping[BurstKey, list[MentionChange]]:

@@ -32,7 +32,7 @@ LAST = -1
 
 With a row for each occurrence, a slice that waited a thousand times would need a thousand rows per read.
 """
-REPEATABLE_FACTS = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.WAITS)
+REPEATABLE_FACTS = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.DEFERRED)
 """Repeating facts, whose latest occurrence counts. Each throttle counts, and slices end only once."""
 
 _RECORD, _NEXT = statement("record_cell"), statement("update_cell")
@@ -97,7 +97,7 @@ def _queries(entry: LedgerEntry) -> Sequence[Query]:
     """Return the statements to try in turn. The first number usually finds no row, and each other one does."""
     burst, (_, _, n) = entry.slice.burst, _row_of(entry)
     key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), n
-    values = entry.number, to_ms(entry.at), entry.people, entry.rows, entry.phones, entry.note
+    values = entry.number, to_ms(entry.at), entry.people, entry.rows, entry.alert_count, entry.note
     made: Query = _RECORD, (*key, *values)
     raised: Query = _NEXT, (*values, *key, entry.number)
     if n != LAST:
@@ -113,7 +113,7 @@ def _entry(row: Any) -> LedgerEntry:
         at=from_ms(row.at),
         people=row.people,
         rows=row.rows,
-        phones=row.phones,
+        alert_count=row.phones,
         note=row.note,
     )
 

@@ -46,7 +46,7 @@ _PUT_COUNTS = "INSERT INTO follower_counts (subject, total, by_shard) VALUES (?,
 _PUT_FENCED = f"{_PUT} USING TIMESTAMP ?"
 _PUT_COUNTS_FENCED = f"{_PUT_COUNTS} USING TIMESTAMP ?"
 
-_PHONES = [SetKind.PUSH, SetKind.NO_PUSH, SetKind.ASKED]
+_PHONES = [SetKind.PUSH, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN]
 
 Wanted = tuple[str, list[SetKind]]
 """An owner, and the kinds of its sets to read."""

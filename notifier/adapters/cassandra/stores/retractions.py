@@ -16,7 +16,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.retraction import Retraction, RetractionKey, index_keys
-from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import DeadLetter
@@ -76,14 +76,14 @@ class CassandraRetractions:
             yield from (_mention(row) for row in rows if row.blob)
 
 
-def retraction_key_rows(sequenced: Sequenced, life: int) -> list[Row]:
+def retraction_key_rows(sequenced: SequencedMention, life: int) -> list[Row]:
     """Return the rows that lead to the mention."""
     mention = sequenced.mention
     where = str(mention.subject), sequenced.seq, mention.event.source, mention.event.id, life
     return [(key, *where) for key in index_keys(mention)]
 
 
-def changed_rows(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime) -> list[Row]:
+def changed_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], now: datetime) -> list[Row]:
     """Return the rows of CHANGE, each with its burst's version, without expired ones."""
     by_key = {burst.key: burst for burst in bursts}
     opened = {burst.key: burst.opened_at for burst in bursts}
@@ -93,25 +93,25 @@ def changed_rows(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: dat
     return [_change(sequenced, by_key[_burst(sequenced)].version, life) for sequenced, life in lasting]
 
 
-def blanked_rows(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime) -> list[Row]:
+def blanked_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], now: datetime) -> list[Row]:
     """Return the rows of BLANK for retracted mentions. A blanked row stays blank."""
     retracted = [sequenced for sequenced in changed if sequenced.mention.retracted]
     return [(FINAL, *row[1:]) for row in changed_rows(retracted, bursts, now)]
 
 
-def expiry_of(sequenced: Sequenced, opened: Mapping[BurstKey, datetime]) -> datetime:
+def expiry_of(sequenced: SequencedMention, opened: Mapping[BurstKey, datetime]) -> datetime:
     """Return the expiry: a day after the burst's, counted from the acceptance of the event if that is later."""
     accepted_at = sequenced.mention.accepted_at
     return max(opened.get(_burst(sequenced), accepted_at), accepted_at) + KEPT
 
 
-def _change(changed: Sequenced, version: int, life: int) -> Row:
+def _change(changed: SequencedMention, version: int, life: int) -> Row:
     mention = changed.mention
     timestamp = to_ms(mention.accepted_at) * 1_000 + version
     return timestamp, life, pack(mention), *_key(_burst(changed), mention.event)
 
 
-def _burst(sequenced: Sequenced) -> BurstKey:
+def _burst(sequenced: SequencedMention) -> BurstKey:
     return BurstKey(sequenced.mention.subject, sequenced.seq)
 
 

@@ -13,7 +13,7 @@ from notifier.codec import pack, unpack
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.retraction import Retraction, RetractionKey, index_keys
-from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.event_log import DeadLetter
 from notifier.ports.retractions import MentionLocation
@@ -85,18 +85,18 @@ class SqliteRetractions:
             return c.execute(query, values).fetchall()
 
 
-def change_parameters(changed: Sequenced, versions: Mapping[BurstKey, int]) -> Mapping[str, object]:
+def change_parameters(changed: SequencedMention, versions: Mapping[BurstKey, int]) -> Mapping[str, object]:
     """Return the parameters of CHANGE, with the version of the mention's burst."""
     version = versions[BurstKey(changed.mention.subject, changed.seq)]
     return {**_named_parameters(_place(changed)), "blob": pack(changed.mention), "version": version}
 
 
-def retraction_key_rows(sequenced: Sequenced) -> list[tuple[str, str, int, str, str]]:
+def retraction_key_rows(sequenced: SequencedMention) -> list[tuple[str, str, int, str, str]]:
     """Return the rows that lead to the mention."""
     return [(key, *_place(sequenced)) for key in index_keys(sequenced.mention)]
 
 
-def _place(sequenced: Sequenced) -> tuple[str, int, str, str]:
+def _place(sequenced: SequencedMention) -> tuple[str, int, str, str]:
     mention = sequenced.mention
     return str(mention.subject), sequenced.seq, mention.event.source, mention.event.id
 
