@@ -32,14 +32,14 @@ def to_us(moment: datetime) -> int:
 
 T = TypeVar("T")
 
-_PACK = msgspec.msgpack.Encoder()
+_ENCODER = msgspec.msgpack.Encoder()
 
 LAST_MS = to_ms(datetime.max.replace(tzinfo=UTC))
 
 
 def pack(value: object) -> bytes:
     """Encode any domain value that contains no bitmap."""
-    return _PACK.encode(value)
+    return _ENCODER.encode(value)
 
 
 def unpack(kind: type[T], blob: bytes) -> T:
@@ -77,7 +77,7 @@ def _contains_any(blob: bytes, users: Collection[str]) -> bool:
 
 
 class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
-    """Everything in an audience snapshot but its bitmaps."""
+    """Contents of an audience snapshot without its bitmaps."""
 
     reached: tuple[int, int, int]
     dormant: int

@@ -67,7 +67,9 @@ def test_every_row_has_ttl(cluster: Cluster, clock: ManualClock) -> None:
     )
     ledger.store_plans([plan(KEY)])
     ledger.record([LedgerEntry(slice=slice_of(KEY), fact=Fact.DONE, at=START, alert_count=7)])
-    ledger.record([LedgerEntry(slice=slice_of(KEY), fact=Fact.DEFERRED, number=n, at=START, alert_count=7) for n in (1, 2)])
+    ledger.record(
+        [LedgerEntry(slice=slice_of(KEY), fact=Fact.DEFERRED, number=n, at=START, alert_count=7) for n in (1, 2)]
+    )
     deferred = DeferredBurst(burst=KEY, opened_at=START, until=START + TERM)
     CassandraDeferredBursts(cluster, clock, ledger.openings).defer([deferred], START)
     claim = claims.claim(slice_of(KEY), "one", START, START + TERM)

@@ -49,7 +49,7 @@ class DigestWalk:
 
     async def step(self) -> Sequence[Digest]:
         """Return the digests of the next days, possibly none. Raises StoreUnavailable."""
-        place = InboxPosition(self.schedule.moment(self.day), LOWEST_KEY)
+        place = InboxPosition(self.schedule.due_time(self.day), LOWEST_KEY)
         run = await self.timeline.before(self.subjects, place, DAY_READ_LIMIT, self.view.viewer.authors)
         days = [
             (day, [*bursts]) for day, bursts in groupby(run, key=lambda burst: self.schedule.day_of(burst.opened_at))
@@ -75,12 +75,12 @@ class DigestWalk:
 
     def _go_to(self, day: date) -> None:
         self.day, key = day, digest_key(self.view.viewer.user, day)
-        due = self.schedule.moment(day)
+        due = self.schedule.due_time(day)
         self.after = InboxPosition(due, BurstKey(key.subject, key.seq + 1))
         self.has_ended = expires_at(due) <= self.view.now
 
     def _place(self, day: date) -> InboxPosition:
-        return InboxPosition(self.schedule.moment(day), digest_key(self.view.viewer.user, day))
+        return InboxPosition(self.schedule.due_time(day), digest_key(self.view.viewer.user, day))
 
 
 async def digests_by(timeline: Timeline, view: InboxView, keys: Collection[BurstKey]) -> dict[BurstKey, Digest]:
@@ -115,8 +115,8 @@ async def _opened(timeline: Timeline, view: InboxView, days: Sequence[date]) -> 
     """
     schedule = DigestSchedule.of(view.viewer.account_preferences)
     until, since = (
-        InboxPosition(schedule.moment(days[0]), LOWEST_KEY),
-        schedule.moment(schedule.previous_date(days[-1])),
+        InboxPosition(schedule.due_time(days[0]), LOWEST_KEY),
+        schedule.due_time(schedule.previous_date(days[-1])),
     )
     run = await timeline.before(view.digest_subjects, until, DAY_READ_LIMIT, view.viewer.authors, since)
     by_day = {day: [*bursts] for day, bursts in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}
