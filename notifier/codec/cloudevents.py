@@ -27,12 +27,12 @@ from notifier.domain.upstream.validation import (
     SEEN_TYPE,
     UNBLOCKED_TYPE,
     UNFOLLOWED_TYPE,
-    checked_account,
-    checked_author,
-    checked_event,
+    checked_account_change,
+    checked_author_retraction,
     checked_follow_change,
+    checked_mention_event,
     checked_sighting,
-    checked_tweet,
+    checked_tweet_retraction,
     checked_user_block,
 )
 from notifier.domain.users.user_blocks import UserBlockChange
@@ -42,7 +42,7 @@ from notifier.domain.users.user_blocks import UserBlockChange
 UpstreamEvent = Event | GraphChange | UserBlockChange | AccountChange | Sighting | Retraction
 
 
-class _Data(msgspec.Struct):
+class _MentionData(msgspec.Struct):
     tweet: str
     author: str
     mentions: list[str]
@@ -50,19 +50,19 @@ class _Data(msgspec.Struct):
     protected: bool = False
 
 
-class _Pair(msgspec.Struct):
+class _FollowData(msgspec.Struct):
     follower: str
     followed: str
     sequence: int
 
 
-class _UserBlock(msgspec.Struct):
+class _UserBlockData(msgspec.Struct):
     blocker: str
     blocked: str
     sequence: int
 
 
-class _Account(msgspec.Struct):
+class _AccountData(msgspec.Struct):
     user: str
     sequence: int
     verified: bool | None = None
@@ -70,18 +70,18 @@ class _Account(msgspec.Struct):
     deleted: bool | None = None
 
 
-class _Tweet(msgspec.Struct):
+class _TweetData(msgspec.Struct):
     tweet: str
     author: str
 
 
-class _Edit(_Tweet):
+class _EditData(_TweetData):
     mentions: list[str]
     text: str
     sequence: int
 
 
-class _User(msgspec.Struct):
+class _UserData(msgspec.Struct):
     user: str
 
 
@@ -97,10 +97,10 @@ class _CloudEvent(msgspec.Struct, tag_field="type"):
 
 
 class _Mentioned(_CloudEvent, tag=MENTIONED_TYPE):
-    data: _Data
+    data: _MentionData
 
     def checked(self, now: datetime) -> Event:
-        return checked_event(
+        return checked_mention_event(
             source=self.source,
             id=self.id,
             tweet=self.data.tweet,
@@ -114,7 +114,7 @@ class _Mentioned(_CloudEvent, tag=MENTIONED_TYPE):
 
 
 class _Followed(_CloudEvent, tag=FOLLOWED_TYPE):
-    data: _Pair
+    data: _FollowData
 
     def checked(self, now: datetime) -> GraphChange:
         return _checked_follow(self, FollowAction.FOLLOW, now)
@@ -125,32 +125,32 @@ class _Approved(_Followed, tag=APPROVED_TYPE):
 
 
 class _Unfollowed(_CloudEvent, tag=UNFOLLOWED_TYPE):
-    data: _Pair
+    data: _FollowData
 
     def checked(self, now: datetime) -> GraphChange:
         return _checked_follow(self, FollowAction.UNFOLLOW, now)
 
 
 class _Blocked(_CloudEvent, tag=BLOCKED_TYPE):
-    data: _UserBlock
+    data: _UserBlockData
 
     def checked(self, now: datetime) -> UserBlockChange:
         return _checked_block(self, blocks=True, now=now)
 
 
 class _Unblocked(_CloudEvent, tag=UNBLOCKED_TYPE):
-    data: _UserBlock
+    data: _UserBlockData
 
     def checked(self, now: datetime) -> UserBlockChange:
         return _checked_block(self, blocks=False, now=now)
 
 
 class _Changed(_CloudEvent, tag=CHANGED_TYPE):
-    data: _Account
+    data: _AccountData
 
     def checked(self, now: datetime) -> AccountChange:
         data = self.data
-        return checked_account(
+        return checked_account_change(
             source=self.source,
             id=self.id,
             user=data.user,
@@ -162,18 +162,18 @@ class _Changed(_CloudEvent, tag=CHANGED_TYPE):
 
 
 class _Seen(_CloudEvent, tag=SEEN_TYPE):
-    data: _User
+    data: _UserData
 
     def checked(self, now: datetime) -> Sighting:
         return checked_sighting(source=self.source, id=self.id, user=self.data.user, happened_at=self.time, now=now)
 
 
 class _Deleted(_CloudEvent, tag=DELETED_TYPE):
-    data: _Tweet
+    data: _TweetData
 
     def checked(self, now: datetime) -> Retraction:
         tweet, author = self.data.tweet, self.data.author
-        return checked_tweet(
+        return checked_tweet_retraction(
             source=self.source,
             id=self.id,
             cause=RetractionCause.DELETE,
@@ -185,10 +185,10 @@ class _Deleted(_CloudEvent, tag=DELETED_TYPE):
 
 
 class _Edited(_CloudEvent, tag=EDITED_TYPE):
-    data: _Edit
+    data: _EditData
 
     def checked(self, now: datetime) -> Retraction:
-        return checked_tweet(
+        return checked_tweet_retraction(
             source=self.source,
             id=self.id,
             cause=RetractionCause.EDIT,
@@ -203,14 +203,14 @@ class _Edited(_CloudEvent, tag=EDITED_TYPE):
 
 
 class _Protected(_CloudEvent, tag=PROTECTED_TYPE):
-    data: _User
+    data: _UserData
 
     def checked(self, now: datetime) -> Retraction:
         return _checked_author(self, RetractionCause.PROTECT, now)
 
 
 class _Erased(_CloudEvent, tag=ERASED_TYPE):
-    data: _User
+    data: _UserData
 
     def checked(self, now: datetime) -> Retraction:
         return _checked_author(self, RetractionCause.ERASE, now)
@@ -234,7 +234,9 @@ CloudEventStruct = (
 
 def _checked_author(raw: _Protected | _Erased, cause: RetractionCause, now: datetime) -> Retraction:
     user = raw.data.user
-    return checked_author(source=raw.source, id=raw.id, cause=cause, user=user, happened_at=raw.time, now=now)
+    return checked_author_retraction(
+        source=raw.source, id=raw.id, cause=cause, user=user, happened_at=raw.time, now=now
+    )
 
 
 def _checked_follow(raw: _Followed | _Unfollowed, action: FollowAction, now: datetime) -> GraphChange:
@@ -263,8 +265,8 @@ def _checked_block(raw: _Blocked | _Unblocked, *, blocks: bool, now: datetime) -
     )
 
 
-LARGEST_EVENT = 64 * 1024
-LARGEST_BATCH = 1_000
+MAX_EVENT_BYTES = 64 * 1024
+MAX_BATCH_EVENTS = 1_000
 
 SINGLE_TYPE = "application/cloudevents+json"
 BATCH_TYPE = "application/cloudevents-batch+json"
@@ -274,7 +276,7 @@ class ReceivedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One event of a request, decoded and validated."""
 
     type: str | None
-    """CloudEvents type. An event that fails validation has one, too; None if the event cannot be decoded."""
+    """CloudEvents type, also of an event that fails validation; None if the event cannot be decoded."""
     event: UpstreamEvent | NotifierError
     """The event, or the reason for its refusal."""
 
@@ -297,25 +299,25 @@ def read_batch(body: bytes, now: datetime) -> list[ReceivedEvent]:
         events = _BATCH.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadEvent(f"The batch is not a JSON array: {error}.") from error
-    if len(events) > LARGEST_BATCH:
-        raise TooLarge(f"The limit of a batch is {LARGEST_BATCH} events; this one has {len(events)}.")
+    if len(events) > MAX_BATCH_EVENTS:
+        raise TooLarge(f"The limit of a batch is {MAX_BATCH_EVENTS} events; this one has {len(events)}.")
     return [_read(event, now) for event in events]
 
 
 def _read(body: bytes | msgspec.Raw, now: datetime) -> ReceivedEvent:
     try:
-        written = _decoded(body)
+        cloud_event = _decode(body)
     except NotifierError as error:
         return ReceivedEvent(type=None, event=error)
     try:
-        return ReceivedEvent(type=written.type, event=written.checked(now))
+        return ReceivedEvent(type=cloud_event.type, event=cloud_event.checked(now))
     except NotifierError as error:
-        return ReceivedEvent(type=written.type, event=error)
+        return ReceivedEvent(type=cloud_event.type, event=error)
 
 
-def _decoded(body: bytes | msgspec.Raw) -> CloudEventStruct:
-    if len(body) > LARGEST_EVENT:
-        raise TooLarge(f"The limit of an event is {LARGEST_EVENT} bytes.")
+def _decode(body: bytes | msgspec.Raw) -> CloudEventStruct:
+    if len(body) > MAX_EVENT_BYTES:
+        raise TooLarge(f"The limit of an event is {MAX_EVENT_BYTES} bytes.")
     try:
         return _EVENT.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

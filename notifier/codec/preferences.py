@@ -25,7 +25,7 @@ EncodedPreferences = tuple[tuple[str, str], ...]
 
 def encode_change(change: AccountPreferencesChange) -> Mapping[str, str]:
     """Encode the fields that the change sets."""
-    return {field: _text(value) for field in CHANGEABLE_FIELDS if (value := getattr(change, field)) is not None}
+    return {field: _encode_value(value) for field in CHANGEABLE_FIELDS if (value := getattr(change, field)) is not None}
 
 
 def decode_preferences(texts: Mapping[str, tuple[str, datetime]]) -> AccountPreferences:
@@ -33,8 +33,8 @@ def decode_preferences(texts: Mapping[str, tuple[str, datetime]]) -> AccountPref
 
     Fields that a newer version of this code wrote are ignored.
     """
-    known = {thing: _READ[thing](text) for thing, (text, _) in texts.items() if thing in _READ}
-    return AccountPreferences(at=max((at for _, at in texts.values()), default=ALWAYS), **known)
+    values = {field: _DECODERS[field](text) for field, (text, _) in texts.items() if field in _DECODERS}
+    return AccountPreferences(at=max((at for _, at in texts.values()), default=ALWAYS), **values)
 
 
 def suppressions_by_member(
@@ -43,20 +43,21 @@ def suppressions_by_member(
     """Yield members whose account preferences suppress push alerts for the burst, with the reason.
 
     `own` has the members' volumes for the burst's subject. Each combination of preferences is evaluated once: even
-    across many shards only a few differ.
+    the members of many shards have only a few different ones.
     """
     reasons: dict[tuple[EncodedPreferences, Volume], AlertSuppressed | AlertDeferred | None] = {}
     for member, fields in preferences:
-        case = fields, own.get(member, Volume.DEFAULT)
-        if case not in reasons:
-            reasons[case] = suppression_of(
-                decode_preferences({field: (text, ALWAYS) for field, text in fields}), case[1], burst, now
+        own_volume = own.get(member, Volume.DEFAULT)
+        combination = fields, own_volume
+        if combination not in reasons:
+            reasons[combination] = suppression_of(
+                decode_preferences({field: (text, ALWAYS) for field, text in fields}), own_volume, burst, now
             )
-        if (reason := reasons[case]) is not None:
+        if (reason := reasons[combination]) is not None:
             yield member, reason
 
 
-def _text(value: object) -> str:
+def _encode_value(value: object) -> str:
     match value:
         case bool():
             return "on" if value else "off"
@@ -68,21 +69,21 @@ def _text(value: object) -> str:
             return str(value)
 
 
-def _hours(text: str) -> QuietHours:
+def _decode_quiet_hours(text: str) -> QuietHours:
     start, _, end = text.partition("-")
     return QuietHours(start=time.fromisoformat(start), end=time.fromisoformat(end))
 
 
-def _moment(text: str) -> datetime:
+def _decode_time(text: str) -> datetime:
     return from_ms(int(text))
 
 
-_READ: Mapping[str, Callable[[str], Any]] = {
+_DECODERS: Mapping[str, Callable[[str], Any]] = {
     "volume": Volume,
-    "visible_from": _moment,
-    "default_from": _moment,
+    "visible_from": _decode_time,
+    "default_from": _decode_time,
     "push": "on".__eq__,
-    "quiet": _hours,
+    "quiet": _decode_quiet_hours,
     "zone": str,
     "digest_hour": int,
     "mentions": MentionsAllowed,

@@ -93,15 +93,15 @@ def unpack_registration(member: Member, registration: bytes, at: int) -> Device:
 
 
 def pack_device_record(record: DeviceRecord) -> bytes:
-    change = None if record.update is None else _packed_update(record.update)
-    return pack(_Record(change, record.is_known_holder, record.rebuild_shard))
+    update = None if record.update is None else _packed_update(record.update)
+    return pack(_Record(update, record.is_known_holder, record.rebuild_shard))
 
 
 def unpack_device_record(blob: bytes) -> DeviceRecord:
-    """Raises Poison."""
+    """Decode a record of the device stream. Raises Poison."""
     record = unpack(_Record, blob)
-    change = None if record.update is None else _unpacked_update(record.update)
-    return DeviceRecord(update=change, is_known_holder=record.is_known_holder, rebuild_shard=record.rebuild_shard)
+    update = None if record.update is None else _unpacked_update(record.update)
+    return DeviceRecord(update=update, is_known_holder=record.is_known_holder, rebuild_shard=record.rebuild_shard)
 
 
 def _packed_update(update: DeviceUpdate) -> _Update:
@@ -123,7 +123,7 @@ def _unpacked_update(update: _Update) -> DeviceUpdate:
 def _device(member: Member, registration: _Registration, at: int) -> Device:
     return Device(
         member=member,
-        address=_address(registration.address),
+        address=_unpacked_address(registration.address),
         locale=registration.locale,
         time_zone=registration.time_zone,
         registered_at=from_ms(at),
@@ -131,10 +131,10 @@ def _device(member: Member, registration: _Registration, at: int) -> Device:
 
 
 def _registration(device: Device) -> _Registration:
-    return _Registration(_packed(device.address), device.locale, device.time_zone)
+    return _Registration(_packed_address(device.address), device.locale, device.time_zone)
 
 
-def _packed(address: Address) -> _Apple | _FirebaseToken | _FirebaseInstallation | _Web:
+def _packed_address(address: Address) -> _Apple | _FirebaseToken | _FirebaseInstallation | _Web:
     match address:
         case AppleToken():
             return _Apple(address.token, address.topic, address.environment)
@@ -146,7 +146,7 @@ def _packed(address: Address) -> _Apple | _FirebaseToken | _FirebaseInstallation
             return _Web(address.endpoint, address.key, address.secret)
 
 
-def _address(packed: _Apple | _FirebaseToken | _FirebaseInstallation | _Web) -> Address:
+def _unpacked_address(packed: _Apple | _FirebaseToken | _FirebaseInstallation | _Web) -> Address:
     match packed:
         case _Apple():
             return AppleToken(token=packed.token, topic=packed.topic, environment=packed.environment)
@@ -196,7 +196,9 @@ def pack_history(history: AlertHistory) -> bytes:
 
 def unpack_history(blob: bytes) -> AlertHistory:
     try:
-        return [_sent_alert(blob[at : at + _SENT_ALERT.size]) for at in range(0, len(blob), _SENT_ALERT.size)]
+        return [
+            _sent_alert(blob[offset : offset + _SENT_ALERT.size]) for offset in range(0, len(blob), _SENT_ALERT.size)
+        ]
     except (error, OverflowError) as cause:
         raise Poison(f"Invalid history of alerts: {cause}.") from cause
 
@@ -208,10 +210,10 @@ def _sent_alert(packed: bytes) -> SentAlert:
     return SentAlert(at=from_ms(at), cause=CountedAlert(burst=burst, tweet=tweet))
 
 
-# Batches of the send log: the intent is written before sending, the outcome (what was not accepted) afterwards.
+# Windows of the send log: the intent is written before sending, the outcome (failed attempts) afterwards.
 
 
-class _Attempts(msgspec.Struct, array_like=True):
+class _AttemptState(msgspec.Struct, array_like=True):
     device: DeviceId
     member: Member
     first_at: datetime
@@ -220,7 +222,7 @@ class _Attempts(msgspec.Struct, array_like=True):
 
 
 class _Failure(msgspec.Struct, array_like=True):
-    state: _Attempts
+    state: _AttemptState
     outcome: AlertOutcome
     at: datetime | None
     reason: str
@@ -231,7 +233,7 @@ class _Intent(msgspec.Struct, array_like=True):
     members: bytes
     summaries: tuple[tuple[OlderBursts, bytes], ...]
     silent: dict[SilentReason, bytes]
-    retries: tuple[_Attempts, ...]
+    retries: tuple[_AttemptState, ...]
 
 
 class _Outcome(msgspec.Struct, array_like=True):
@@ -244,26 +246,26 @@ def pack_intent(window: SendWindow) -> bytes:
             at=window.at,
             members=encode(window.members),
             summaries=tuple((olders, encode(bits)) for olders, bits in window.summaries.items()),
-            silent={why: encode(bits) for why, bits in window.silent.items()},
+            silent={reason: encode(bits) for reason, bits in window.silent.items()},
             retries=tuple(map(_packed_attempts, window.retries)),
         )
     )
 
 
 def pack_outcome(window: SendWindow) -> bytes:
-    """Encode the outcome of a batch that was sent. It is also written if every alert was accepted."""
+    """Encode the outcome of a window that was sent. It is also written if every alert was accepted."""
     return pack(_Outcome(tuple(map(_packed_failure, window.failures or ()))))
 
 
-def unpack_window(n: int, intent: bytes, outcome: bytes | None) -> SendWindow:
-    """Decode one batch; `outcome` is None while it is being sent. Raises Poison."""
+def unpack_window(number: int, intent: bytes, outcome: bytes | None) -> SendWindow:
+    """Decode one window; `outcome` is None while it is open. Raises Poison."""
     unpacked = unpack(_Intent, intent)
     return SendWindow(
-        number=n,
+        number=number,
         at=unpacked.at,
         members=decode(unpacked.members),
         summaries={olders: decode(blob) for olders, blob in unpacked.summaries},
-        silent={why: decode(blob) for why, blob in unpacked.silent.items()},
+        silent={reason: decode(blob) for reason, blob in unpacked.silent.items()},
         retries=tuple(map(_unpacked_attempts, unpacked.retries)),
         failures=None if outcome is None else tuple(map(_unpacked_failure, unpack(_Outcome, outcome).failures)),
     )
@@ -273,11 +275,11 @@ def _packed_failure(failure: FailedAttempt) -> _Failure:
     return _Failure(_packed_attempts(failure.state), failure.outcome, failure.at, failure.reason)
 
 
-def _packed_attempts(attempts: AttemptState) -> _Attempts:
-    return _Attempts(attempts.device, attempts.member, attempts.first_at, attempts.failures, attempts.covered_bursts)
+def _packed_attempts(state: AttemptState) -> _AttemptState:
+    return _AttemptState(state.device, state.member, state.first_at, state.failures, state.covered_bursts)
 
 
-def _unpacked_attempts(packed: _Attempts) -> AttemptState:
+def _unpacked_attempts(packed: _AttemptState) -> AttemptState:
     return AttemptState(
         device=packed.device,
         member=packed.member,
@@ -303,26 +305,26 @@ def suppression_by_shard(
 ) -> Mapping[int, PushSuppression]:
     """Return the push suppression of each shard.
 
-    `never` has members who never get an alert for the burst. `said` has members suppressed by account preferences.
-    Permanent suppression wins over quiet hours.
+    `never` has members who never get an alert for the burst. `suppressed` has members that account preferences hold
+    back. A member who is never alerted does not count as being in quiet hours.
     """
-    out: Mapping[int, set[int]] = {shard: set() for shard in shards}
-    asleep: Mapping[int, dict[int, datetime]] = {shard: {} for shard in shards}
+    never_by_shard: Mapping[int, set[int]] = {shard: set() for shard in shards}
+    quiet_by_shard: Mapping[int, dict[int, datetime]] = {shard: {} for shard in shards}
     for member in never:
-        out[shard_of(member)].add(member % SHARD_MEMBERS)
-    for member, why in suppressed:
-        match why:
+        never_by_shard[shard_of(member)].add(member % SHARD_MEMBERS)
+    for member, reason in suppressed:
+        match reason:
             case AlertSuppressed():
-                out[shard_of(member)].add(member % SHARD_MEMBERS)
+                never_by_shard[shard_of(member)].add(member % SHARD_MEMBERS)
             case AlertDeferred(until=until):
-                asleep[shard_of(member)][member % SHARD_MEMBERS] = until
-    return {shard: _suppression(out[shard], asleep[shard]) for shard in shards}
+                quiet_by_shard[shard_of(member)][member % SHARD_MEMBERS] = until
+    return {shard: _suppression(never_by_shard[shard], quiet_by_shard[shard]) for shard in shards}
 
 
 def _suppression(never: Collection[int], quiet: Mapping[int, datetime]) -> PushSuppression:
-    only_asleep = {offset: until for offset, until in quiet.items() if offset not in never}
+    only_quiet = {offset: until for offset, until in quiet.items() if offset not in never}
     return PushSuppression(
         never=from_offsets(never) if never else no_members(),
-        quiet=from_offsets(only_asleep) if only_asleep else no_members(),
-        recheck_at=min(only_asleep.values(), default=None),
+        quiet=from_offsets(only_quiet) if only_quiet else no_members(),
+        recheck_at=min(only_quiet.values(), default=None),
     )

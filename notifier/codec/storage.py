@@ -32,14 +32,14 @@ def to_us(moment: datetime) -> int:
 
 T = TypeVar("T")
 
-_PACK = msgspec.msgpack.Encoder()
+_ENCODER = msgspec.msgpack.Encoder()
 
 LAST_MS = to_ms(datetime.max.replace(tzinfo=UTC))
 
 
 def pack(value: object) -> bytes:
     """Encode any domain value that contains no bitmap."""
-    return _PACK.encode(value)
+    return _ENCODER.encode(value)
 
 
 def unpack(kind: type[T], blob: bytes) -> T:
@@ -77,12 +77,12 @@ def _contains_any(blob: bytes, users: Collection[str]) -> bool:
 
 
 class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
-    """Everything in an audience snapshot but its bitmaps."""
+    """Contents of an audience snapshot without its bitmaps."""
 
     reached: tuple[int, int, int]
     dormant: int
     suppressed: dict[str, int]
-    phones: tuple[int, int, int]
+    alert_counts: tuple[int, int, int]
     """Number of members to alert once each tier's rows are written."""
     opened_ms: Annotated[int, msgspec.Meta(ge=0, le=LAST_MS)]
     """Opening time of the burst, which is part of the key of the shard's rows."""
@@ -90,19 +90,19 @@ class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
     @classmethod
     def of_snapshot(cls, snapshot: AudienceSnapshot) -> "SnapshotFacts":
         p0, p1, p2 = (snapshot.reached_count(tier) for tier in TIERS)
-        phones = (snapshot.alert_count(Tier.P0), snapshot.alert_count(Tier.P1), snapshot.alert_count(Tier.P2))
-        return cls((p0, p1, p2), snapshot.dormant, dict(snapshot.suppressed), phones, to_ms(snapshot.opened_at))
+        alert_counts = (snapshot.alert_count(Tier.P0), snapshot.alert_count(Tier.P1), snapshot.alert_count(Tier.P2))
+        return cls((p0, p1, p2), snapshot.dormant, dict(snapshot.suppressed), alert_counts, to_ms(snapshot.opened_at))
 
     @property
     def opened_at(self) -> datetime:
         return from_ms(self.opened_ms)
 
-    def phones_of(self, tier: Tier) -> int:
-        return self.phones[TIERS.index(tier)]
+    def alert_count(self, tier: Tier) -> int:
+        return self.alert_counts[TIERS.index(tier)]
 
     def may_alert(self, tier: Tier) -> bool:
         """Return whether any member of the tier may be alerted. P2's number includes dormant members."""
-        return self.phones_of(Tier.P2 if tier is Tier.DORMANT else tier) > 0
+        return self.alert_count(Tier.P2 if tier is Tier.DORMANT else tier) > 0
 
     def counts(self, shard: int) -> SnapshotCounts:
         return SnapshotCounts(
@@ -146,5 +146,5 @@ def unpack_tier_snapshot(shard: int, blob: bytes, tier: Tier) -> TierSnapshot:
     packed = unpack(_PackedSnapshot, blob)
     members = decode_bits(packed.tiers[TIERS.index(tier)])
     return TierSnapshot(
-        shard=shard, opened_at=packed.facts.opened_at, members=members, alert_count=packed.facts.phones_of(tier)
+        shard=shard, opened_at=packed.facts.opened_at, members=members, alert_count=packed.facts.alert_count(tier)
     )

@@ -24,7 +24,7 @@ Member = NewType("Member", int)
 """Internal number of a user: dense, never reused."""
 
 
-LONGEST_SEQ = 18
+MAX_SEQ_DIGITS = 18
 """Most digits of a sequence number. Every store can keep such an integer."""
 
 
@@ -92,7 +92,7 @@ class BurstKey:
     @classmethod
     def parse(cls, text: str) -> Self:
         subject, hash_sign, seq = text.rpartition("#")
-        if not hash_sign or not (seq.isascii() and seq.isdecimal() and len(seq) <= LONGEST_SEQ):
+        if not hash_sign or not (seq.isascii() and seq.isdecimal() and len(seq) <= MAX_SEQ_DIGITS):
             raise BadSubject(text)
         return cls(Subject.parse(subject), int(seq))
 
@@ -104,7 +104,7 @@ class Policy:
     collapse: timedelta
     """Shortest collapse window. Mentions within it share one burst."""
     budget_capacity: int
-    """Fan-outs that may follow each other immediately. At 0 only the window limits them.
+    """Fan-outs that may follow each other immediately. At 0 only the collapse window limits them.
 
     Public and restricted fan-outs have separate budgets of this size.
     """
@@ -123,7 +123,8 @@ class Policy:
     def collapse_for(self, followers: int, collapse_override: timedelta | None) -> timedelta:
         """Return the shortest collapse window of a subject of this size.
 
-        `wish` overrides the policy. Zero (no collapsing) is accepted only up to `collapse_off_limit` followers.
+        `collapse_override` replaces the policy's window. Zero (no collapsing) counts only up to `collapse_off_limit`
+        followers.
         """
         if collapse_override is None or (collapse_override == timedelta(0) and followers > self.collapse_off_limit):
             return self.collapse

@@ -8,7 +8,7 @@ LATE_AFTER = timedelta(minutes=15)
 
 
 PUSH_LIFETIME = timedelta(hours=24)
-"""Longest time after opening at which a burst is still pushed. Covers a night, or a provider outage of a day.
+"""Longest time after opening at which a burst is still pushed: long enough for a night, or a provider outage of a day.
 
 It applies to every push pool.
 """

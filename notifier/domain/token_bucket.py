@@ -24,7 +24,7 @@ class TokenBucket:
     """State of a bucket at one time."""
 
     tokens: float
-    """Below zero when the same tokens were spent twice, for example by two processes."""
+    """The number is negative when the same tokens were spent twice, for example by two processes."""
     at: datetime
     """The time up to which earned tokens are included."""
 
@@ -35,12 +35,12 @@ class TokenBucket:
     def refilled(self, limit: BucketLimit, now: datetime) -> Self:
         """Add the tokens earned until now.
 
-        The latest of several clocks counts: a clock that is behind earns nothing and costs nothing.
+        With several clocks the one that is ahead counts: a clock that is behind earns nothing and costs nothing.
         """
         return self.topped_up(self.elapsed(now) / limit.refill, limit.capacity, now)
 
     def topped_up(self, earned: float, capacity: float, now: datetime) -> Self:
-        """Add tokens up to the capacity. For callers whose rate is not constant."""
+        """Add tokens up to the capacity. Callers whose rate is not constant use this method."""
         return replace(self, tokens=min(float(capacity), self.tokens + earned), at=max(self.at, now))
 
     def elapsed(self, now: datetime) -> timedelta:
@@ -50,7 +50,7 @@ class TokenBucket:
     def rewound(self, now: datetime) -> Self:
         """Follow a clock that was set back, so that tokens are earned again from now on.
 
-        Only for an owner with a single clock: two clocks that disagree would both earn tokens for the same time.
+        Use it only for a bucket with a single clock: two clocks that disagree would both earn tokens for the same time.
         """
         return self if now >= self.at else replace(self, at=now)
 
@@ -58,7 +58,7 @@ class TokenBucket:
         return replace(self, tokens=self.tokens - count)
 
     def lowered(self, tokens: float) -> Self:
-        """Hold at most this many tokens."""
+        """Return the bucket with at most this many tokens."""
         return replace(self, tokens=min(self.tokens, tokens))
 
     @property
@@ -113,5 +113,5 @@ class RequestAllowance:
 
 
 def whole_seconds(span: timedelta) -> int:
-    """Return the span in whole seconds, rounded up: a client that waits this long has waited long enough."""
+    """Return the span in whole seconds, rounded up, so that a client that waits for them has waited long enough."""
     return ceil(span.total_seconds())

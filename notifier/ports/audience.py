@@ -15,8 +15,8 @@ from notifier.domain.ids import Member, Subject, UserId
 ACTIVITY_KEPT_FOR = timedelta(hours=8)
 """How long the activity of an hour can be read. A roll-up that is down for longer loses the hours in between.
 
-An hour takes 25 MB if all of 200 million users are active in every hour. It can take up to 49 MB, because of the way
-the server grows strings.
+The bitmap of an hour with all of 200 million users takes 25 MB. It can take up to 49 MB, because of the way the server
+grows strings.
 """
 
 
@@ -40,7 +40,7 @@ class ActiveHours(Protocol):
         ...
 
     def record_roll_up(self, at: datetime, ttl: timedelta) -> None:
-        """Record that the sets contain all activity reported before `at`. Expires after `lasting`."""
+        """Record that the sets contain all activity reported before `at`. The record expires after `ttl`."""
         ...
 
     def last_roll_up(self) -> datetime | None:
@@ -67,7 +67,7 @@ class ActiveSets(Protocol):
     """
 
     def read_active(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """Return by shard all members of the set in this hour, whatever hour their entries expire in."""
+        """Return by shard the members of the set in this hour: those with entries that expire in it or later."""
         ...
 
     def read_expiring(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
@@ -105,7 +105,7 @@ class Follows(Protocol):
     def insert_blocks(self, follows: Collection[BlockFollows]) -> Mapping[BlockKey, BlockFollows]:
         """Store each row if its subject and block have none yet; return the existing rows, which are kept.
 
-        If two callers write the same place concurrently, both see the same row.
+        If two callers write a row of the same subject and block concurrently, both see the same row.
         """
         ...
 
@@ -114,7 +114,7 @@ class Follows(Protocol):
         ...
 
     def followers(self, subject: Subject, shard: int) -> Bits:
-        """Return all followers in the shard, according to the same rows."""
+        """Return all followers in the shard, according to the rows of members and blocks."""
         ...
 
 

@@ -8,14 +8,14 @@ from typing import Protocol
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
-from notifier.domain.bursts.sequencer import Head, Sequenced
+from notifier.domain.bursts.sequencer import Head, SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.inbox import InboxPosition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionOutcome:
-    """Result for one account named by an event: a burst per subject, a refusal, or one of each."""
+    """Result for one account that an event names: a burst, a refusal, or both. There is one result per subject."""
 
     event: EventId
     account: UserId
@@ -24,19 +24,21 @@ class MentionOutcome:
 
 
 class Bursts(Protocol):
-    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
+    def write(
+        self, bursts: Sequence[Burst], mentions: Sequence[SequencedMention], changed: Sequence[SequencedMention] = ()
+    ) -> None:
         """Write bursts and mentions. They are durable on return.
 
-        For each burst the higher version wins; a mention is written once. The bursts are readable before the event
-        IDs of the mentions are known. `changed` replaces mentions written earlier, unless a burst of a higher version
-        has changed them. Blocking. Raises StoreUnavailable or Full.
+        For each burst the higher version wins; a mention is written once. The bursts are readable before
+        `known_events` returns the events of the mentions. `changed` replaces mentions written earlier, unless a burst
+        of a higher version has changed them. Blocking. Raises StoreUnavailable or Full.
         """
         ...
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]: ...
 
     def known_events(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
-        """Return the events of each subject that already have a burst in it. This is the authoritative dedupe."""
+        """Return the events of each subject that already have a burst in it. Deduplication relies on this answer."""
         ...
 
     def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None:
@@ -59,7 +61,7 @@ class RecentBursts(Protocol):
 
 class Heads(Protocol):
     def load(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
-        """Return the latest committed head of each subject; a new head for a subject without one."""
+        """Return the latest committed head of each subject; an empty head for a subject without one."""
         ...
 
     def swap(self, heads: Sequence[Head]) -> Sequence[bool]:

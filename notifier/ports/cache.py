@@ -49,7 +49,7 @@ class Backpressure(Protocol):
     """Backpressure level that the monitor reports to the dispatcher. Blocking. Raises CacheUnavailable."""
 
     def set_level(self, level: float, ttl: timedelta) -> None:
-        """Set the level: 0 is none, 1 stops P2. It expires after `lasting`, so a dead monitor blocks nothing."""
+        """Set the level: 0 is none, 1 stops P2. It expires after `ttl`, so a dead monitor blocks nothing."""
         ...
 
     def level(self) -> float:
@@ -61,7 +61,7 @@ class BacklogReport(Protocol):
     """Pending work in the ledger, as reported by the dispatcher. Blocking. Raises CacheUnavailable."""
 
     def publish(self, backlogs: Mapping[Pool, PoolBacklog], ttl: timedelta) -> None:
-        """Store the backlog of each pool. It expires after `lasting`."""
+        """Store the backlog of each pool. It expires after `ttl`."""
         ...
 
     def read(self) -> Mapping[Pool, PoolBacklog]:

@@ -36,7 +36,7 @@ class Directory(Protocol):
         ...
 
     def assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
-        """Return the permanent member number of each user, and assign one to users without. The empty ID gets none.
+        """Return the permanent member number of each user, and assign one to users without. The empty ID has no number.
 
         Idempotent: after an interruption, or with concurrent calls, every caller gets the same numbers. A number may
         be left unused; it is in no set.
@@ -54,13 +54,14 @@ class Directory(Protocol):
     def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
         """Write the entries, replacing existing ones.
 
-        Each number must be the user's own, leased by the caller, or above all assigned and leased numbers; the call
-        leases the latter. Raises NumberTaken if a number belongs to another user, or the user has another number.
+        Each number must be the user's own, leased by the caller, or above all assigned and leased numbers. The call
+        leases numbers of the last kind itself. Raises NumberTaken if a number belongs to another user, or the user has
+        another number.
         """
         ...
 
     def enrol_range(self, ids: IdRange) -> None:
-        """Write one entry for the range, whatever its size. Single accounts in it override the entry.
+        """Write one entry for the range, whatever its size. Entries of single accounts override it.
 
         Call this before any ID of the range has a number. The numbers obey the same rules as in `enrol`. Raises
         NumberTaken if the range overlaps with another one.
@@ -83,9 +84,9 @@ class AccountFlags(Protocol):
         ...
 
     def read_current(self, keys: Collection[FlagKey]) -> Mapping[FlagKey, FlagRow]:
-        """Return the current flags, without places that have none."""
+        """Return the current flags; flags that were never stored are missing."""
         ...
 
     def members(self, flag: Flag, shard: int) -> Bits:
-        """Return all members of the shard with the flag set, according to the same rows."""
+        """Return all members of the shard with the flag set, according to the current rows."""
         ...

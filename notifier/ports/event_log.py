@@ -35,7 +35,7 @@ class Consumer(Protocol):
     """One member of a consumer group. It holds partitions by lease while it polls. Blocking; not thread-safe."""
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
-        """Return at most `limit` records that follow the last polled ones, in order within a partition.
+        """Return at most `limit` records that follow the records polled last, in order within a partition.
 
         Wait up to `wait` for the first record. A partition taken over from another consumer starts after the group's
         committed offset. Raises LogUnavailable.
@@ -84,8 +84,8 @@ class EventLog(Protocol):
     def read_uncommitted(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         """Yield at most `limit` records that the group has not committed, oldest first within a partition.
 
-        Fewer than `limit` records means that these are all. Records are read lazily, with a few in memory at a time; a
-        record that is committed meanwhile may be missing. The call joins no group and moves no offset. Raises
+        If it yields fewer than `limit` records, there are no others. Records are read lazily, with a few in memory at a
+        time; a record that is committed meanwhile may be missing. The call joins no group and moves no offset. Raises
         LogUnavailable, also during iteration.
         """
         ...
@@ -104,7 +104,7 @@ class EventLog(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
     id: str
-    """Identifies the source position, so that a second failure of the same record is the same letter."""
+    """Identifies the position of the record in its source. A second failure of the record gives the same letter."""
     stage: str
     cause: str
     body: bytes
@@ -143,7 +143,8 @@ class LaneTallies(Protocol):
     def swap(self, tally: LaneTally) -> LaneTally:
         """Store the tally if the stored version is exactly one lower; return the tally stored afterwards.
 
-        The caller has won if it gets its own tally back. A swap whose answer was lost may be repeated, and wins again.
+        The caller has won if it gets its own tally back. If the answer is lost, the caller may repeat the call, and
+        wins again if it had won.
         """
         ...
 

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class SourceBatch(Protocol):
-    """A batch of rows of a source, in order. Rejected rows count in `read` but are not contained."""
+    """A batch of rows of a source, in order. Rejected rows count in `rows_read` but are not contained."""
 
     @property
     def rows_read(self) -> int:
@@ -57,7 +57,7 @@ class NumberedFollowEdges:
 class EdgeSort(Protocol):
     """Durable external sort of follow edges, used by one importer at a time. Blocking.
 
-    Raises Full, and Environment if another importer has it.
+    Raises Full, and Environment if another importer uses it.
     """
 
     def rows_read(self) -> int:
@@ -69,11 +69,14 @@ class EdgeSort(Protocol):
         ...
 
     def remaining_chunks(self) -> Iterator[tuple[Keys, int]]:
-        """Yield all keys not yet taken, each once, in chunks that never split a block, with the mark for `take`."""
+        """Yield all keys that are not done, each once, in chunks that never split a block, with a mark.
+
+        `mark_done` takes the mark of the last chunk that was written.
+        """
         ...
 
     def remaining_count(self) -> int:
-        """Return the number of keys not yet taken. A key in several runs counts once per run."""
+        """Return the number of keys that are not done. A key in several runs counts once per run."""
         ...
 
     def mark_done(self, mark: int) -> None:

@@ -17,8 +17,9 @@ class InboxStore(Protocol):
     def write(self, rows: Sequence[InboxRows], on_progress: Callable[[], None] = lambda: None) -> None:
         """Write the rows. They are durable on return. Idempotent: the same rows again change nothing.
 
-        The write uses short transactions, so that an urgent tier never waits long behind bulk. `going` is called
-        between them and may raise. Raises StoreUnavailable or Full. After any error some rows may have been written.
+        The write uses short transactions, so that an urgent tier never waits long behind bulk. `on_progress` is called
+        between transactions and may raise. Raises StoreUnavailable or Full. After any error some rows may have been
+        written.
         """
         ...
 
@@ -54,13 +55,13 @@ class Timeline(Protocol):
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
     ) -> Sequence[Burst]:
-        """Return the newest bursts of these subjects after `place`, newest first, without gaps.
+        """Return the newest bursts of these subjects after the position `after`, newest first, without gaps.
 
         Without `authors`, all bursts count. With `authors`, public bursts and bursts restricted to the followers of
         one of the authors count; all others are skipped as if they did not exist. With `since`, only bursts that
-        opened at or after it count, and the cost grows with their number.
+        opened at or after this time count, and the cost grows with their number.
 
-        Fewer than `limit` results means that no more exist within the retention. Only this method makes a page
+        If it returns fewer than `limit` bursts, there are no others within the retention. Only this method makes a page
         complete.
         """
         ...
@@ -68,7 +69,7 @@ class Timeline(Protocol):
     async def rows(
         self, member: Member, subjects: Collection[Subject], after: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
-        """Return the newest rows of these subjects after `place` that address the member, newest first.
+        """Return the newest rows of these subjects that contain the member, after the position `after`, newest first.
 
         The cost depends on the number of subjects and of their bursts, not on other members in the same partition.
         A missing row proves nothing.

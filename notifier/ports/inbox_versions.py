@@ -11,7 +11,7 @@ from notifier.domain.users.visibility import Viewer
 from notifier.ports.inbox import InboxPosition
 
 MAX_CHANGED_BURSTS = 5_000
-"""Maximum of changed bursts in one answer. Reading more costs more than filling a cache again."""
+"""Most changed bursts in one answer. Reading more costs more than filling a cache again."""
 FEED_CLOCK_SKEW = timedelta(seconds=3)
 """Maximum difference between the clocks of a writer and a reader of the feed, in either direction."""
 
@@ -42,7 +42,7 @@ class BurstChanges(Protocol):
     """
 
     async def begin(self) -> FeedPosition:
-        """Return the end of the feed. Everything in the cache must have been read after this call returned.
+        """Return the end of the feed. The caller must read everything that it caches after this call returned.
 
         The first call of `after` may repeat bursts that were written up to a few seconds before.
         """
@@ -52,8 +52,8 @@ class BurstChanges(Protocol):
         """Return the changes since the position.
 
         Each write that returned before this call began is in this answer or an earlier one, if the clocks differ by no
-        more than FEED_CLOCK_SKEW. None if the position is too old or more than MAX_CHANGED_BURSTS bursts changed: then
-        the caller clears its cache and begins again. After an error the same position may be used again.
+        more than FEED_CLOCK_SKEW. Return None if the position is too old, or more than MAX_CHANGED_BURSTS bursts
+        changed: the caller then clears its cache and begins again. After an error the same position may be used again.
         """
         ...
 
@@ -92,10 +92,10 @@ VERSION_TTL = timedelta(hours=2)
 
 
 ALL_MEMBERS = Scope("all")
-"""Changes with every bulk write, that is, of imports and of block rows, which hold many members."""
+"""Scope that changes with every bulk write: imports and writes of block rows, which hold many members."""
 
-MOST_SCOPES = 500
-"""Maximum of members in one change. Larger changes mark the scope of all members: they are rare, and it is cheaper."""
+MAX_SCOPES_PER_CHANGE = 500
+"""Most members in one change. Larger changes are rare and mark ALL_MEMBERS, which is cheaper."""
 
 
 def member_scope(member: Member) -> Scope:
@@ -104,7 +104,7 @@ def member_scope(member: Member) -> Scope:
 
 def scopes_of(members: Collection[Member]) -> Collection[Scope]:
     """Return the scopes to mark for a change of these members' facts."""
-    return [member_scope(member) for member in members] if len(members) <= MOST_SCOPES else [ALL_MEMBERS]
+    return [member_scope(member) for member in members] if len(members) <= MAX_SCOPES_PER_CHANGE else [ALL_MEMBERS]
 
 
 REMEMBERED_TTL = timedelta(minutes=5)
@@ -119,7 +119,7 @@ class RememberedPage:
     count: int
     """Number of items on the page."""
     bursts: bytes
-    """The items' bursts, newest first, packed. A process that sends the rendered page needs none of them."""
+    """The items' bursts, newest first, packed. A process that sends the rendered page does not need them."""
     newest: datetime | None
     """Opening time of the newest item."""
     next: InboxPosition | None
@@ -131,7 +131,7 @@ class RememberedPage:
     The page contains everything announced before it, and everything durable half a second before it.
     """
     valid_until: datetime
-    """After this time the page may change through the passage of time alone."""
+    """Time after which the page may change even without a write, for example because a burst expires."""
     rendered: bytes = b""
     """The page as the API rendered it."""
     renderer_id: bytes = b""
@@ -161,7 +161,7 @@ class VersionLookup:
     """Answer to one lookup, valid at one moment after it was sent."""
 
     versions: Mapping[Scope, str] = field(default_factory=dict)
-    """Versions of unchanging scopes. A missing scope has no version to compare."""
+    """Versions of the scopes that no writer is changing. A missing scope has no version to compare."""
     changing: Collection[Scope] = ()
     """Scopes that a writer is changing now: facts read from them must not be cached."""
     published: Sequence[Burst] | None = None
@@ -199,8 +199,8 @@ class InboxVersions(Protocol):
 
     Raises CacheUnavailable.
 
-    A version says nothing about the facts themselves. It proves that no change began between two lookups that return
-    the same version. So facts that were read after the first lookup are still current at the second.
+    A version says nothing about the facts themselves. Two lookups that return the same version prove that no change
+    began between them. So facts that were read after the first lookup are still current at the second.
     """
 
     async def look_up(
@@ -208,7 +208,7 @@ class InboxVersions(Protocol):
     ) -> VersionLookup:
         """Return versions, published bursts and remembered viewers in one round trip.
 
-        Without a position the stream begins now.
+        Without a position the lookup returns no bursts, and the position for the next one is the end of the stream.
         """
         ...
 

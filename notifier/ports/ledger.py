@@ -37,9 +37,10 @@ class Ledger(Protocol):
         ...
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
-        """Write each cell (slice, fact, n) unless it exists; return for each entry whether it was written now.
+        """Write each cell (slice, fact, number) unless it exists; return for each entry whether it was written now.
 
-        For repeated facts (dispatched, attempt, waits) a cell may count as existing once a cell with a higher `n` does.
+        For repeated facts (dispatched, attempt, deferred) a cell may count as existing once a cell with a higher number
+        exists.
         """
         ...
 
@@ -51,21 +52,20 @@ class Ledger(Protocol):
 class DeferredBursts(Protocol):
     """List of deferred bursts: bursts without any work to do before a known time.
 
-    An unfinished burst is on this list or on the list of open bursts. For a while it may be on both, which is harmless,
-    but it is never on neither, even if a process crashes or stalls. Durable. Blocking. Raises StoreUnavailable, and
-    Full for writes.
+    An unfinished burst is always on this list or on the list of open bursts, even if a process crashes or stalls. For a
+    while it may be on both, which is harmless. Durable. Blocking. Raises StoreUnavailable, and Full for writes.
     """
 
     def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
         """Move the bursts from the open list to this list.
 
-        `now` is the time of the decision, before any of the bursts wakes. A decision loses against any newer one. If
-        a burst is deferred twice, the earlier wake-up time wins.
+        `now` is the time of the decision, before any of the bursts wakes. A newer decision about a burst, to defer or
+        to wake it, overrides an older one. If a burst is deferred twice, the earlier wake-up time wins.
         """
         ...
 
     def wake_due(self, now: datetime, limit: int) -> Sequence[BurstKey]:
-        """Move at most `most` bursts whose wake-up time has passed back to the open list, and return them."""
+        """Move at most `limit` bursts whose wake-up time has passed back to the open list, and return them."""
         ...
 
     def count(self) -> int:
@@ -77,18 +77,18 @@ class Claims(Protocol):
     """Leases on slices: one row per slice, changed by compare-and-set. Blocking. Raises StoreUnavailable or Full."""
 
     def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
-        """Claim the slice until `until`, resuming at the last holder's checkpoint; None while another claim holds."""
+        """Claim the slice until `until`, resuming at the last holder's checkpoint; None while another holds it."""
         ...
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
-        """Renew the claim and store its checkpoint; None if another worker holds the slice by now.
+        """Renew the claim and store its checkpoint; None if another worker holds the slice now.
 
         After None the caller must stop working on the slice.
         """
         ...
 
     def release(self, claim: Claim, now: datetime) -> None:
-        """Release the slice with the claim's checkpoint. Does nothing if another worker holds the slice by now."""
+        """Release the slice with the claim's checkpoint. Does nothing if another worker holds the slice now."""
         ...
 
 

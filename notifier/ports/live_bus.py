@@ -14,7 +14,7 @@ CAUGHT_UP_INTERVAL = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class MissedUpdates:
-    """Bursts may have grown before this message without a message of their own."""
+    """Message that some bursts may have grown earlier without a message about them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +45,9 @@ class LiveReader(Protocol):
     def listen(self) -> AsyncGenerator[LiveMessage | None, None]:
         """Yield every message published from now on, in order, without end.
 
-        None is the caught-up signal: everything published before it has been yielded. The first one comes when the
-        subscription starts, then one follows every second (CAUGHT_UP_INTERVAL). Raises CacheUnavailable as soon as a
-        message may have been lost; treat a new subscription as starting with a gap.
+        None is the caught-up signal: everything published before it has been yielded. The first signal comes when the
+        subscription starts, and another one every second (CAUGHT_UP_INTERVAL). Raises CacheUnavailable as soon as a
+        message may have been lost; a new subscription may have missed messages before it began.
         """
         ...
 

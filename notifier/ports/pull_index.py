@@ -10,21 +10,22 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.inbox import InboxPosition
 
 MAX_COMPARISON_AGE = timedelta(seconds=3)
-"""Maximum age of the last comparison with the store. An older index proves nothing.
+"""Maximum age of the last comparison with the store. After that the index proves nothing.
 
-Announcements may have been missed, because the cache stalled or a writer crashed. The reconcilers compare every second.
+It may lack announcements, because the cache stalled or a writer crashed. The reconciler compares every second.
 """
 
 
 class PullIndex(Protocol):
     """Disposable. Blocking. Raises CacheUnavailable; the caller continues, because the store alone completes a page.
 
-    The store knows what is missing, so no process has to remember it. A process that has announced everything in the
-    store at some moment calls `compared`. Without that call, repeated regularly, the index proves nothing.
+    The store has every burst, so no process has to remember a failed announcement. A process that has announced
+    everything in the store at some time calls `record_comparison`. Without this call, repeated regularly, the index
+    proves nothing.
     """
 
     def announce(self, bursts: Sequence[Burst]) -> None:
-        """Add or update entries. A list with a gap before a new entry starts over with it.
+        """Add or update entries. A list that may lack older entries starts over with the new entry.
 
         If this fails on a cache that still answers, the index proves nothing until it is compared again.
         """
@@ -41,16 +42,16 @@ class PullIndex(Protocol):
         """Add the bursts, all opened since `since` and readable at `as_of`, and declare the index complete.
 
         Pages come newest first, with one in memory at a time; announcements continue between pages, and bursts
-        announced meanwhile stay. Raises CacheUnavailable, also if anything was lost since generation();
-        the rebuild must then start over. The index as a whole is not complete before the rebuild ends.
+        announced meanwhile stay. The index is not complete before the rebuild ends. Raises CacheUnavailable, also if
+        anything was lost since `generation`: the rebuild must then start over.
         """
         ...
 
     def record_comparison(self, since: datetime, as_of: datetime) -> None:
         """Record that every burst readable at `as_of` has been announced; lists older than `since` may be dropped.
 
-        The last call wins, even if its time is earlier. A time in the future, after the clock was set back, proves
-        nothing until it is reached. Raises CacheUnavailable, also if anything was lost since generation().
+        The last call wins, even if its time is earlier. After the clock was set back, `as_of` may be in the future:
+        until then the index proves nothing. Raises CacheUnavailable, also if anything was lost since `generation`.
         """
         ...
 

@@ -25,21 +25,21 @@ class PushSuppression:
     quiet: Bits = field(default_factory=no_members)
     """Other members, currently in quiet hours."""
     recheck_at: datetime | None = None
-    """When to check again: when the first of those quiet hours ends, or at the quarter hour after that."""
+    """When to check again: when the first member's quiet hours end, or at the quarter hour after that."""
 
 
 class PushSuppressions(Protocol):
     """Push suppression since the audience snapshot, read in ranges and never user by user. Blocking."""
 
     def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, PushSuppression]:
-        """Return by shard the followers, and former followers, of the subject that must not be alerted now.
+        """Return by shard the followers, and former followers, of the subject who must not be alerted now.
 
-        Members with deleted accounts are included. A member in quiet hours that is suppressed for another reason, too,
-        counts as never alerted.
+        Members with deleted accounts are included. A member in quiet hours who is also suppressed for another reason
+        counts as never alerted. The result says nothing about members who never followed: no snapshot contains them.
 
-        Other members are not covered: a snapshot never contains them. The call reads the current state of all shards
-        together. Its cost grows with the members that have a relevant fact, not with the number of shards. Such facts
-        are a mark, a block of the opener or the subject's account, a later follow, a mute, and account preferences.
+        The call reads the current state of all shards together. Its cost grows with the members that have a relevant
+        fact, not with the number of shards. Such facts are a mark, a block of the opener or the subject's account, a
+        later follow, a mute, and account preferences.
 
         Raises StoreUnavailable: without an answer no alert may be sent.
         """
@@ -61,7 +61,7 @@ class SendLog(Protocol):
     def write_ahead(self, windows: Sequence[tuple[SendLogKey, SendWindow]]) -> Sequence[bool]:
         """Write each window before it is sent (write-ahead), unless its send log has one with this number.
 
-        Return for each whether it was written. One that was not belongs to another worker: the caller has lost the
+        Return for each window whether it was written. If one was not, another worker wrote it: the caller has lost the
         claim.
         """
         ...
@@ -92,7 +92,7 @@ class ProviderRates(Protocol):
     def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
         """Report how many alerts the provider refused for its quota, and whether it answered slowly.
 
-        If neither happened, no request is made.
+        If no alert was refused and no answer was slow, the call makes no request.
         """
         ...
 
@@ -114,7 +114,7 @@ class InboxLatencyReport(Protocol):
     """Inbox latency, reported by API processes to push workers. Blocking. Raises CacheUnavailable."""
 
     def publish(self, process: str, p99: timedelta, ttl: timedelta) -> None:
-        """Report the latency of inbox pages. The last report of each process counts, and expires after `lasting`."""
+        """Report the latency of inbox pages. The last report of each process counts, and expires after `ttl`."""
         ...
 
     def worst(self) -> timedelta | None:
@@ -129,7 +129,7 @@ class CircuitReport(Protocol):
     """
 
     def publish(self, line: str, circuit: OpenCircuit, ttl: timedelta) -> None:
-        """Report an open circuit. For each circuit the last report wins; it expires after `lasting`."""
+        """Report an open circuit. For each circuit the last report wins; it expires after `ttl`."""
         ...
 
     def read(self) -> Mapping[str, OpenCircuit]:
@@ -179,7 +179,7 @@ class NoReply:
 
     reason: str
     may_have_arrived: bool
-    """Whether the request may have reached a server that acts on it. False: it is certain that none did."""
+    """Whether a server may have received the request and act on it. False if it is certain that none did."""
 
 
 class Transport(Protocol):
@@ -204,15 +204,15 @@ class Devices(Protocol):
     """Durable and idempotent. Blocking. Every method raises StoreUnavailable, and Full for writes.
 
     A device has at most one holder: the member of its highest-ranking record, or none if that record is a removal.
-    Registrations expire KEPT after their time.
+    Registrations expire DEVICE_KEPT_FOR after their time.
     """
 
     def write(self, updates: Collection[DeviceUpdate]) -> None:
         """Store registrations and removals, in any order and concurrently with other writers of the same devices.
 
         After return, every later read shows that members with a lower-ranking registration have lost the device. After
-        an interruption that holds for some devices. No member gains a device before all known earlier holders have
-        lost it.
+        an interruption this is true for some of the devices. No member gains a device before all known earlier holders
+        have lost it.
         """
         ...
 
@@ -232,5 +232,5 @@ class Devices(Protocol):
         ...
 
     def members_with_device(self, shard: int) -> Bits:
-        """Return all members of the shard that hold a device, according to the same rows."""
+        """Return all members of the shard that hold a device, according to the current records."""
         ...

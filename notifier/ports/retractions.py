@@ -27,8 +27,8 @@ class Retractions(Protocol):
     Every method raises StoreUnavailable, and Full for writes.
 
     A retraction key leads to mentions. `Bursts.write` registers each mention under all of its keys before it returns.
-    One process writes a retraction and then follows its keys; another writes a mention and then reads the current
-    retractions. At least one of the two always sees the other's write.
+    One process writes a retraction and then reads the mentions under its keys. Another process writes a mention and
+    then reads the current retractions. At least one of the two always sees the other's write.
     """
 
     def write(self, retractions: Collection[Retraction]) -> None:
@@ -49,7 +49,7 @@ class Retractions(Protocol):
         ...
 
     def read(self, locations: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
-        """Return the mentions as stored there, including retracted ones."""
+        """Return the mentions stored at these locations, including retracted ones."""
         ...
 
     def mentions_of_burst(self, burst: BurstKey) -> Iterator[Mention]:
@@ -94,22 +94,22 @@ class HeldMentions(Protocol):
         ...
 
     def waiting(self) -> Iterator[HeldMention]:
-        """Yield the undecided ones, unordered. They are read lazily; one decided meanwhile may be missing."""
+        """Yield the undecided mentions, unordered. They are read lazily; one decided meanwhile may be missing."""
         ...
 
     def count(self) -> int:
-        """Return how many are undecided."""
+        """Return the number of undecided mentions."""
         ...
 
     def by_event_id(self, ids: Collection[str]) -> Sequence[HeldMention]:
-        """Return those of every event with one of these IDs, from any source, ordered by ID and source.
+        """Return the held mentions of every event with one of these IDs, from any source, ordered by ID and source.
 
-        Decided and expired ones are included. One lookup, for routers.
+        Decided and expired mentions are included. The call is one lookup, for routers.
         """
         ...
 
     def decide(self, event: EventId, decision: ModerationDecision, operator: str, now: datetime) -> bool:
-        """Decide a waiting mention once, and write `who` to the audit log in the same step.
+        """Decide a waiting mention once, and write the decision and the operator to the audit log in the same step.
 
         Return False if the mention is not waiting.
         """
@@ -127,7 +127,7 @@ class ReachLimits(Protocol):
         ...
 
     def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
-        """Return the current limits; users without any are missing. One lookup, for routers."""
+        """Return the current limits in one lookup; users without a limit are missing."""
         ...
 
     def read_all(self) -> Sequence[ReachLimit]:

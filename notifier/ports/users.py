@@ -34,7 +34,7 @@ class People(Protocol):
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         """Return everything that decides what the user sees. The user's own writes are visible immediately.
 
-        If more than MOST_BLOCKERS users block this user, the result has the first of them by name, and all those that
+        If more than MAX_BLOCKERS users block this user, the result has the first of them by name, and all those that
         the user follows.
         """
         ...
@@ -42,15 +42,16 @@ class People(Protocol):
     async def expected(self, user: UserId) -> Member | None:
         """Return the member number according to the user's ID range, if this process has cached the range.
 
-        The call reads nothing and proves nothing: the account may be deleted or may have another number. `open`
-        verifies it.
+        The call reads no store and proves nothing: the account may be deleted or may have another number. `open`
+        verifies the number.
         """
         ...
 
     async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
         """Return `member` and `viewer` in one call; None if the user does not exist or was deleted.
 
-        The result does not depend on `expected`. If `expected` is right, the account is read in parallel with the rest.
+        The result does not depend on `expected`. A right guess only saves time: the account is read in parallel with
+        the rest.
         """
         ...
 
@@ -98,7 +99,7 @@ class SubjectPreferences(Protocol):
     def member_sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
         """Return the members that muted the subject or set its volume, by set kind, empty sets included.
 
-        The sets follow from the same rows.
+        The sets are computed from the stored changes and mutes.
         """
         ...
 
@@ -120,7 +121,7 @@ class AccountPreferencesStore(Protocol):
     def member_sets(self, shard: int) -> Mapping[SetKind, Bits]:
         """Return the shard's members with a lower account-wide volume or a push setting, by set kind.
 
-        Empty sets are included. The sets follow from the same rows.
+        Empty sets are included. The sets are computed from the stored changes.
         """
         ...
 

@@ -240,7 +240,7 @@ def test_opted_in_user_without_alert_had_no_device() -> None:
 def test_waiting_alert_is_explained_with_time_and_rule() -> None:
     in_quiet_hours = alerting_of(case(overall=NIGHT))
     later_end = alerting_of(case(overall=AccountPreferences(quiet=QuietHours(start=time(11), end=time(14, 1)))))
-    provider_wait = alerting_of(case(entries=[entry(PUSH_SLICE, Fact.WAITS, n=1, at=LATER)]))
+    provider_wait = alerting_of(case(entries=[entry(PUSH_SLICE, Fact.DEFERRED, n=1, at=LATER)]))
     assert (in_quiet_hours.state, in_quiet_hours.rule, in_quiet_hours.until) == (
         AlertState.WAITING,
         ExplainRule.QUIET_HOURS,
@@ -255,7 +255,7 @@ def test_waiting_alert_is_explained_with_time_and_rule() -> None:
 
 
 def test_dormant_members_wait_for_their_own_slices() -> None:
-    waits = entry(slice_of(Tier.DORMANT, step=Step.FCM), Fact.WAITS, n=1, at=LATER)
+    waits = entry(slice_of(Tier.DORMANT, step=Step.FCM), Fact.DEFERRED, n=1, at=LATER)
     assert alerting_of(case(snapshot=snapshot(tier=None), entries=[waits])).until == LATER
     assert alerting_of(case(snapshot=snapshot(tier=Tier.P2), entries=[waits])).state is AlertState.PENDING
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.inbox_versions import MAX_CHANGED_BURSTS, FeedPosition
 from tests.contracts.feed_follower import Follower
@@ -58,11 +58,11 @@ def test_late_older_version_does_not_hide_newer(store: Store) -> None:
 
 
 def test_burst_is_returned_when_its_mentions_change(store: Store) -> None:
-    store.bursts.write([burst()], [Sequenced(mention=mention(), seq=1)])
+    store.bursts.write([burst()], [SequencedMention(mention=mention(), seq=1)])
     follower = Follower(store.changes)
     follower.read()
     changed = replace(burst(version=2), count=0)
-    store.bursts.write([changed], [], [Sequenced(mention=replace(mention(), text=""), seq=1)])
+    store.bursts.write([changed], [], [SequencedMention(mention=replace(mention(), text=""), seq=1)])
     assert follower.read() == [changed]
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
-from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.inbox.burst_walk import position_of
 from notifier.ports.bursts import MentionOutcome
@@ -38,7 +38,7 @@ def test_higher_burst_version_wins(store: Store) -> None:
 
 
 def test_event_is_known_only_in_its_subject(store: Store) -> None:
-    store.bursts.write([burst()], [Sequenced(mention=mention(event=EVENT), seq=1)])
+    store.bursts.write([burst()], [SequencedMention(mention=mention(event=EVENT), seq=1)])
     queries = {NOVA: [EVENT, OTHER, EventId("elsewhere", EVENT.id)], ORION: [EVENT], OWN: [EVENT]}
     assert store.bursts.known_events(queries) == {NOVA: {EVENT}, ORION: set(), OWN: set()}
     assert store.bursts.known_events({}) == {}
@@ -47,22 +47,22 @@ def test_event_is_known_only_in_its_subject(store: Store) -> None:
 def test_each_event_is_known_by_source_and_id(store: Store) -> None:
     """More events than one statement takes, from several sources that use the same ids."""
     events = [EventId(f"source{n % 3}", f"e{n // 3}") for n in range(150)]
-    store.bursts.write([burst()], [Sequenced(mention=mention(event=event), seq=1) for event in events[::2]])
+    store.bursts.write([burst()], [SequencedMention(mention=mention(event=event), seq=1) for event in events[::2]])
     assert store.bursts.known_events({NOVA: events}) == {NOVA: set(events[::2])}
     assert [outcome.event for outcome in store.bursts.outcomes(None, "e1")] == sorted({*events[3:6]} & {*events[::2]})
 
 
 def test_mention_keeps_its_first_burst(store: Store) -> None:
     for seq in (1, 2):
-        store.bursts.write([burst(seq=seq)], [Sequenced(mention=mention(event=EVENT), seq=seq)])
+        store.bursts.write([burst(seq=seq)], [SequencedMention(mention=mention(event=EVENT), seq=seq)])
     assert [outcome.burst for outcome in store.bursts.outcomes(EVENT.source, EVENT.id)] == [BurstKey(NOVA, 1)]
 
 
 def test_event_has_outcome_for_every_account(store: Store) -> None:
     refused = MentionOutcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=MentionRefusal.NOT_WANTED)
     sequenced = [
-        Sequenced(mention=mention(NOVA, event=EVENT), seq=1),
-        Sequenced(mention=mention(OWN, event=EVENT), seq=4),
+        SequencedMention(mention=mention(NOVA, event=EVENT), seq=1),
+        SequencedMention(mention=mention(OWN, event=EVENT), seq=4),
     ]
     store.bursts.write([], sequenced)
     store.bursts.record_refusals([refused])

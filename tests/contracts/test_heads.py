@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from notifier.domain.bursts.sequencer import Head, Sequenced
+from notifier.domain.bursts.sequencer import Head, SequencedMention
 from notifier.domain.token_bucket import TokenBucket
 from tests.contracts.flow_stores import Store, reopened
 from tests.support.contract_examples import NOVA, ORION, burst, mention
@@ -18,7 +18,7 @@ FIRST = Head(
     budget=TokenBucket(tokens=5.5, at=START),
     applied={"mentions.celebrity/3": 7},
     outbox=(burst(),),
-    sequenced=(Sequenced(mention=mention(), seq=1),),
+    sequenced=(SequencedMention(mention=mention(), seq=1),),
 )
 
 

@@ -88,21 +88,23 @@ def test_ledger_entry_is_returned_as_written(store: Store) -> None:
     assert standings[parked.slice].parked_by == {"lease-1"}
 
 
-@pytest.mark.parametrize("phones", [None, 0, 7])
-def test_entry_keeps_number_of_push_recipients(store: Store, phones: int | None) -> None:
+@pytest.mark.parametrize("alert_count", [None, 0, 7])
+def test_entry_keeps_number_of_push_recipients(store: Store, alert_count: int | None) -> None:
     store.ledger.store_plans([plan(KEY)])
-    done = replace(entry(slice_of(KEY, Tier.P0), Fact.DONE), phones=phones)
+    done = replace(entry(slice_of(KEY, Tier.P0), Fact.DONE), alert_count=alert_count)
     store.ledger.record([done])
     with reopened(store) as other_process:
         standings = other_process.ledger.read([KEY])[KEY].slice_states
     assert standings[done.slice].final_entry == done
-    assert (slice_of(KEY, Tier.P0, step=Step.WEB) in standings) == (phones != 0)
+    assert (slice_of(KEY, Tier.P0, step=Step.WEB) in standings) == (alert_count != 0)
 
 
 def test_deferral_is_returned_with_time_and_number(store: Store) -> None:
     store.ledger.store_plans([plan(KEY)])
     push_slice = slice_of(KEY, Tier.P0, step=Step.APNS)
-    store.ledger.record([replace(entry(push_slice, Fact.WAITS, n), at=START + n * timedelta(hours=1)) for n in (1, 2)])
+    store.ledger.record(
+        [replace(entry(push_slice, Fact.DEFERRED, n), at=START + n * timedelta(hours=1)) for n in (1, 2)]
+    )
     with reopened(store) as other_process:
         state = other_process.ledger.read([KEY])[KEY].slice_states[push_slice]
     assert (state.times_deferred, state.deferred_until) == (2, START + timedelta(hours=2))
@@ -112,7 +114,7 @@ def test_last_repeated_fact_counts_but_every_throttle_is_kept(store: Store) -> N
     store.ledger.store_plans([plan(KEY), plan(BurstKey(NOVA, 2))])
     repeated, other_slice = slice_of(KEY, Tier.P2), slice_of(BurstKey(NOVA, 2), Tier.P2)
     for n in range(1, 12):
-        entries = [entry(repeated, fact, n) for fact in (Fact.DISPATCHED, Fact.ATTEMPT, Fact.WAITS)]
+        entries = [entry(repeated, fact, n) for fact in (Fact.DISPATCHED, Fact.ATTEMPT, Fact.DEFERRED)]
         store.ledger.record(
             [*(replace(entry_, at=START + timedelta(hours=n)) for entry_ in entries), entry(other_slice, n=n % 3)]
         )

@@ -13,7 +13,7 @@ from notifier.domain.bursts.retraction import (
     erasure_key,
     tweet_key,
 )
-from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.retractions import MentionLocation
 from tests.contracts.flow_stores import Store, reopened
@@ -36,11 +36,11 @@ def event(n: int) -> EventId:
     return EventId("tweets", f"e{n}")
 
 
-def sequenced(n: int, *, seq: int = 1, subject: Subject = NOVA, tweet: str = "t1") -> Sequenced:
-    return Sequenced(mention=replace(mention(subject, event=event(n)), tweet=tweet), seq=seq)
+def sequenced(n: int, *, seq: int = 1, subject: Subject = NOVA, tweet: str = "t1") -> SequencedMention:
+    return SequencedMention(mention=replace(mention(subject, event=event(n)), tweet=tweet), seq=seq)
 
 
-def retracted(mention_: Sequenced) -> Sequenced:
+def retracted(mention_: SequencedMention) -> SequencedMention:
     return replace(mention_, mention=replace(mention_.mention, retracted=True, text=""))
 
 

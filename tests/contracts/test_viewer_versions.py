@@ -5,7 +5,7 @@ import asyncio
 from notifier.domain.ids import Member
 from notifier.ports.inbox_versions import (
     ALL_MEMBERS,
-    MOST_SCOPES,
+    MAX_SCOPES_PER_CHANGE,
     InboxVersions,
     Scope,
     VersionLookup,
@@ -106,9 +106,9 @@ def test_reader_changes_scopes_as_writers_do(versions: Versions) -> None:
 
 
 def test_many_members_become_one_scope() -> None:
-    members_ = [Member(number) for number in range(MOST_SCOPES)]
+    members_ = [Member(number) for number in range(MAX_SCOPES_PER_CHANGE)]
     assert scopes_of(members_) == [member_scope(member) for member in members_]
-    assert scopes_of([*members_, Member(MOST_SCOPES)]) == [ALL_MEMBERS]
+    assert scopes_of([*members_, Member(MAX_SCOPES_PER_CHANGE)]) == [ALL_MEMBERS]
 
 
 def test_empty_scope_list_is_accepted(versions: Versions) -> None:

@@ -9,7 +9,7 @@ from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Device, DeviceId, FirebaseToken
 from notifier.domain.push.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from notifier.domain.push.send_log import MAX_TRIES, AlertOutcome
+from notifier.domain.push.send_log import MAX_ALERT_ATTEMPTS, AlertOutcome
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.alert_counts import SOON, alert_count, alert_counts, alert_outcomes, phone
 from tests.support.in_memory_system import Stage
@@ -45,7 +45,7 @@ def test_alert_is_given_up_after_three_tries() -> None:
     stage.mention("nova")
     stage.deliver(rounds=150)
     assert alert_count(stage, "lee") == 0
-    assert alert_outcomes(stage, "lee") == [AlertOutcome.RETRY] * (MAX_TRIES - 1) + [AlertOutcome.GIVEN_UP]
+    assert alert_outcomes(stage, "lee") == [AlertOutcome.RETRY] * (MAX_ALERT_ATTEMPTS - 1) + [AlertOutcome.GIVEN_UP]
 
 
 def test_alert_with_too_late_a_retry_time_is_given_up() -> None:

@@ -11,7 +11,7 @@ import pytest
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import UserId
 from notifier.domain.push.receipt import RetryAt
-from notifier.domain.push.send_log import MAX_TRIES, AlertOutcome, SendLogKey, SendWindow
+from notifier.domain.push.send_log import MAX_ALERT_ATTEMPTS, AlertOutcome, SendLogKey, SendWindow
 from notifier.domain.users.account_preferences import AccountPreferencesPatch
 from notifier.domain.users.quiet_hours import QuietHours
 from notifier.ports.push import SendLog
@@ -107,7 +107,7 @@ def test_batch_that_kills_every_worker_is_sent_at_most_three_times() -> None:
         with suppress(Killed):
             stage.work(Pool.FCM, by=build_slice_worker(stage.system(send_log=killing_port)))
     stage.deliver(rounds=60)
-    assert set(alert_counts(stage).values()) <= set(range(1, MAX_TRIES + 1))
+    assert set(alert_counts(stage).values()) <= set(range(1, MAX_ALERT_ATTEMPTS + 1))
 
 
 def test_worker_killed_while_giving_up_sends_no_alert() -> None:

@@ -113,7 +113,7 @@ def waiting(plan: Plan, until: datetime, now: datetime) -> Iterator[LedgerEntry]
             yield LedgerEntry(slice=slice_, fact=Fact.DONE, at=now)
         else:
             yield LedgerEntry(slice=slice_, fact=Fact.DISPATCHED, number=1, at=now)
-            yield LedgerEntry(slice=slice_, fact=Fact.WAITS, number=1, at=until)
+            yield LedgerEntry(slice=slice_, fact=Fact.DEFERRED, number=1, at=until)
 
 
 def test_simultaneously_resumed_bursts_are_read_in_small_batches() -> None:
@@ -131,7 +131,7 @@ def test_simultaneously_resumed_bursts_are_read_in_small_batches() -> None:
         dispatcher()
         clock.advance(timedelta(milliseconds=20))
     assert len(dispatcher.backlog.progress) == 400
-    moving = len(dispatcher.backlog.moving)
+    moving = len(dispatcher.backlog.in_flight)
     assert 0 < moving < 100
     assert max(counted.read_sizes) <= MAX_WOKEN_PER_ROUND + moving
     assert sum(counted.read_sizes) <= 400 + 3 * moving

@@ -9,7 +9,7 @@ from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Receipt, Unknown
-from notifier.domain.push.send_log import MAX_TRIES, AlertOutcome
+from notifier.domain.push.send_log import MAX_ALERT_ATTEMPTS, AlertOutcome
 from notifier.ports.push import Provider
 from tests.flow.quiet_hours import KIM, alert_sizes, member, use_providers, with_apple
 from tests.support.in_memory_system import Stage
@@ -56,7 +56,7 @@ def test_provider_outage_of_an_hour_delays_only_its_own_alerts() -> None:
         assert member(stage) in stage.reached()
         assert run_sync(stage.tab().badge(KIM)).count == n
         _run_until(stage, opened + EVERY)
-    assert 0 < google.attempts[member(stage)] <= MAX_TRIES * MENTIONS
+    assert 0 < google.attempts[member(stage)] <= MAX_ALERT_ATTEMPTS * MENTIONS
     assert alert_sizes(stage) == []
     assert [_last_outcome(stage, burst) for burst in stage.bursts()] == [AlertOutcome.GIVEN_UP] * MENTIONS
     assert stage.state.ledger.unsettled() == []

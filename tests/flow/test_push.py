@@ -187,7 +187,7 @@ class LateWrites:
         return getattr(self.ledger, method)
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
-        waits = [entry for entry in entries if entry.fact is Fact.WAITS and entry.number == 1]
+        waits = [entry for entry in entries if entry.fact is Fact.DEFERRED and entry.number == 1]
         self.ledger.record([replace(entry, at=entry.at + timedelta(hours=8)) for entry in waits])
         return self.ledger.record(entries)
 
@@ -216,7 +216,7 @@ def test_worker_that_lost_its_lease_records_no_wait() -> None:
         clock.advance(slice_.terms.claim)
         now = clock.now()
         assert stage.state.claims.claim(slice_, "other", now, now + slice_.terms.claim) is not None
-        return LedgerEntry(slice=slice_, fact=Fact.WAITS, number=0, at=now + timedelta(hours=8))
+        return LedgerEntry(slice=slice_, fact=Fact.DEFERRED, number=0, at=now + timedelta(hours=8))
 
     work = build_slice_worker(stage.system())
     outcome = replace(work, handlers={**work.handlers, Step.FCM: stall_past_lease})(slice_)

@@ -12,7 +12,7 @@ from notifier.domain.ids import Member, Platform
 from notifier.domain.push.circuit_breaker import BreakerSettings, Open
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
-from notifier.domain.push.send_log import MAX_TRIES, RETRY_WINDOW, AlertOutcome
+from notifier.domain.push.send_log import MAX_ALERT_ATTEMPTS, RETRY_WINDOW, AlertOutcome
 from notifier.flow.delivery.slice_worker import SliceWorker
 from notifier.flow.push.circuit_breakers import CircuitBreakers
 from notifier.wiring.delivery import build_slice_worker
@@ -112,7 +112,7 @@ def test_alert_is_given_up_after_all_tries() -> None:
     rounds(stage, work, 120)
     assert (times(stage, kims), counted(stage, work, "retry"), counted(stage, work, "given_up")) == (
         0,
-        MAX_TRIES - 1,
+        MAX_ALERT_ATTEMPTS - 1,
         1,
     )
 

@@ -231,11 +231,11 @@ def test_unchanged_preferences_are_not_logged(edge: Edge) -> None:
 
 
 def test_push_true_asks_for_alerts_until_push_false(edge: Edge) -> None:
-    assert in_set(edge, SetKind.ASKED) == []
+    assert in_set(edge, SetKind.PUSH_OPT_IN) == []
     assert patch(edge, {"push": True}).json() == preferences(edge) == {**DEFAULTS, "asked": True}
-    assert in_set(edge, SetKind.ASKED) == [1]
+    assert in_set(edge, SetKind.PUSH_OPT_IN) == [1]
     assert patch(edge, {"push": False}).json() == {**DEFAULTS, "push": False}
-    assert (in_set(edge, SetKind.ASKED), in_set(edge, SetKind.NO_PUSH)) == ([], [1])
+    assert (in_set(edge, SetKind.PUSH_OPT_IN), in_set(edge, SetKind.NO_PUSH)) == ([], [1])
 
 
 def test_outage_copy_is_dropped_when_the_volume_hides_it(edge: Edge) -> None:

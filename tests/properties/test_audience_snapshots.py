@@ -28,7 +28,7 @@ MOMENTS = st.integers(0, 2**45).map(lambda ms: datetime(1970, 1, 1, tzinfo=UTC) 
 """Whole milliseconds, as opening times are."""
 
 PUSH_SETS: st.SearchStrategy[MemberSets] = st.fixed_dictionaries(
-    {SetKind.PUSH: MEMBERS, SetKind.NO_PUSH: MEMBERS, SetKind.ASKED: MEMBERS}
+    {SetKind.PUSH: MEMBERS, SetKind.NO_PUSH: MEMBERS, SetKind.PUSH_OPT_IN: MEMBERS}
 )
 
 
@@ -132,7 +132,7 @@ def test_alerts_go_to_pushed_tiers_and_users_who_asked(
     for tier in Tier:
         expected = {person for person, rule in by_rule.items() if rule is tier} & alertable
         assert places(snapshot.members_to_alert(tier)) == (
-            expected if tier in pushed_tiers else expected & push_sets[SetKind.ASKED]
+            expected if tier in pushed_tiers else expected & push_sets[SetKind.PUSH_OPT_IN]
         )
     assert [snapshot.alert_count(tier) for tier in (Tier.P0, Tier.P1)] == [
         count(snapshot.members_to_alert(tier)) for tier in (Tier.P0, Tier.P1)

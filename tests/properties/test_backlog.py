@@ -89,7 +89,7 @@ def test_backlog_equals_a_fresh_one_after_any_changes(
         latest[entry.slice.burst] = latest[entry.slice.burst].with_entry(entry)
     fresh.put((progress for key, progress in latest.items() if key not in dropped), NOON)
     assert backlog.pool_backlogs() == fresh.pool_backlogs()
-    assert (backlog.progress, backlog.moving, backlog.finished) == (fresh.progress, fresh.moving, fresh.finished)
+    assert (backlog.progress, backlog.in_flight, backlog.finished) == (fresh.progress, fresh.in_flight, fresh.finished)
     assert _lines(backlog) == _lines(fresh)
     assert (backlog.queues_by_burst, backlog.wake_queue, backlog.wake_times) == (
         fresh.queues_by_burst,
@@ -97,8 +97,8 @@ def test_backlog_equals_a_fresh_one_after_any_changes(
         fresh.wake_times,
     )
     assert backlog.evictable.keys() == fresh.evictable.keys()
-    assert {pool: set(keys) for pool, keys in backlog.unmarked.items()} == {
-        pool: set(keys) for pool, keys in fresh.unmarked.items()
+    assert {pool: set(keys) for pool, keys in backlog.to_park.items()} == {
+        pool: set(keys) for pool, keys in fresh.to_park.items()
     }
 
 
@@ -129,7 +129,7 @@ def waiting_progress(draw: st.DrawFn) -> BurstProgress:
     plan_, entries = draw(plans(most_shards=2)), list[LedgerEntry]()
     for slice_ in plan_.slices():
         done = LedgerEntry(slice=slice_, fact=Fact.DONE, at=NOON)
-        waits = LedgerEntry(slice=slice_, fact=Fact.WAITS, number=1, at=NOON + draw(SECONDS))
+        waits = LedgerEntry(slice=slice_, fact=Fact.DEFERRED, number=1, at=NOON + draw(SECONDS))
         is_rows = slice_.step is Step.ROWS  # rows never wait
         waiting = [waits] if not is_rows and draw(st.integers(0, 9)) else []
         entries += [done] if draw(st.integers(0, 30 if is_rows else 3)) else waiting

@@ -9,7 +9,7 @@ from notifier.codec import pack, read_batch, read_event, unpack, unpack_snapshot
 from notifier.domain.bursts.mention import Event
 from notifier.domain.bursts.sequencer import Head, advance
 from notifier.domain.errors import NotifierError, Poison
-from notifier.domain.upstream.validation import checked_event
+from notifier.domain.upstream.validation import checked_mention_event
 from tests.support.examples import NOON, OF_NOVA, mention, numbered
 
 STORED = pack(advance(Head.empty(OF_NOVA), numbered(mention()), known=(), now=NOON, nonce="n"))
@@ -49,7 +49,7 @@ def test_random_bytes_of_a_client_are_refused(body: bytes, batch: bool) -> None:
 def test_every_accepted_event_can_be_stored(
     name: str, author: str, mentioned: list[str], text: str, protected: bool
 ) -> None:
-    event = checked_event(
+    event = checked_mention_event(
         source=name,
         id=name,
         tweet=name,

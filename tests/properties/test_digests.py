@@ -52,7 +52,7 @@ LEE_SELF = Subject(Kind.SELF, LEE)
 def test_every_time_belongs_to_exactly_one_digest_date(zone: str, hour: int, first_day: date, seconds: int) -> None:
     schedule = DigestSchedule.of(AccountPreferences(zone=zone, digest_hour=hour))
     days = [day for n in range(-3, 10) if schedule.due(day := first_day + n * DAY)]
-    dues = [schedule.moment(day) for day in days]
+    dues = [schedule.due_time(day) for day in days]
     assert all(earlier < later for earlier, later in pairwise(dues))
     assert all(schedule.previous_date(later) == earlier for earlier, later in pairwise(days))
     time = datetime.combine(first_day, datetime.min.time(), UTC) + timedelta(seconds=seconds)
@@ -193,12 +193,12 @@ def test_every_burst_is_listed_once_and_the_badge_counts_the_list(
     ]
     volumes = {subject: preferences.overall if own is Volume.DEFAULT else own for subject, own in own_volumes.items()}
     digested_bursts = [burst_ for burst_ in seen if volumes[burst_.key.subject] is Volume.DIGEST]
-    due = [burst_.key for burst_ in digested_bursts if schedule.moment(schedule.day_of(burst_.opened_at)) <= now]
+    due = [burst_.key for burst_ in digested_bursts if schedule.due_time(schedule.day_of(burst_.opened_at)) <= now]
     assert Counter(inside) == Counter(due)
     assert Counter(listed_keys) == Counter(burst_.key for burst_ in seen if burst_ not in digested_bursts)
     for digest in digests:
         assert all(schedule.day_of(burst_.opened_at) == date_of(digest.key) for burst_ in digest.newest)
-        assert digest.opened_at == schedule.moment(schedule.day_of(digest.newest[0].opened_at)) <= now
+        assert digest.opened_at == schedule.due_time(schedule.day_of(digest.newest[0].opened_at)) <= now
         assert digest.count == sum(burst_.count for burst_ in digest.newest) == sum(n for _, n in digest.accounts)
     tab = replace(stage.tab(), observers=[openings])
     page, badge = run_sync(tab.open(LEE, limit=limit))

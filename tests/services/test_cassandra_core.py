@@ -15,7 +15,7 @@ from notifier.adapters.cassandra import (
 )
 from notifier.adapters.cassandra.schema.partitioning import BUCKETS
 from notifier.domain.bursts.burst import RETENTION, Burst
-from notifier.domain.bursts.sequencer import Head, Sequenced
+from notifier.domain.bursts.sequencer import Head, SequencedMention
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.inbox.burst_walk import position_of
@@ -161,7 +161,7 @@ def test_one_of_sixteen_workers_gets_the_slice(cluster: Cluster) -> None:
 
 
 def test_mention_is_known_only_when_its_burst_is_readable(cluster: Cluster, clock: ManualClock) -> None:
-    bursts, sequenced = CassandraBursts(cluster, clock), [Sequenced(mention=mention(), seq=1)]
+    bursts, sequenced = CassandraBursts(cluster, clock), [SequencedMention(mention=mention(), seq=1)]
     for table in ("burst_runs (", "bursts_by_hour (", "mentions (", "bursts ("):
         with pytest.raises(StoreUnavailable):
             CassandraBursts(LossyCluster(cluster, LOST[0], done=False, at=f"INTO {table}"), clock).write(
@@ -199,7 +199,7 @@ def test_only_moved_or_unplaced_burst_is_placed_again(cluster: Cluster, clock: M
 def test_event_keeps_its_lowest_burst_in_any_write_order(cluster: Cluster, clock: ManualClock) -> None:
     bursts = CassandraBursts(cluster, clock)
     for seq in (2, 1, 3):
-        bursts.write([burst(seq=seq)], [Sequenced(mention=mention(), seq=seq)])
+        bursts.write([burst(seq=seq)], [SequencedMention(mention=mention(), seq=seq)])
     assert [outcome.burst for outcome in bursts.outcomes(None, EVENT.id)] == [KEY]
 
 
@@ -238,7 +238,9 @@ def test_burst_older_than_retention_is_not_written(cluster: Cluster, clock: Manu
 
 
 def test_mentions_are_spread_over_all_partitions(cluster: Cluster, clock: ManualClock) -> None:
-    mentions = [Sequenced(mention=replace(mention(), event=replace(EVENT, id=f"e{n}")), seq=1) for n in range(200)]
+    mentions = [
+        SequencedMention(mention=replace(mention(), event=replace(EVENT, id=f"e{n}")), seq=1) for n in range(200)
+    ]
     CassandraBursts(cluster, clock).write([burst()], mentions)
     rows = cluster.execute("SELECT bucket, id FROM mentions")
     assert len(rows) == 200

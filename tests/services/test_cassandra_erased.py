@@ -5,7 +5,7 @@ from dataclasses import replace
 from notifier.adapters.cassandra import CassandraBursts, CassandraRetractions, Cluster
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import tweet_key
-from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.bursts.sequencer import SequencedMention
 from tests.support.contract_examples import NOVA, burst, mention
 from tests.support.fakes.clock import ManualClock
 from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, shared_cluster
@@ -23,7 +23,9 @@ def cells(cluster: Cluster) -> list[bytes]:
 def test_retracted_text_is_in_no_cell_after_a_late_write(cluster: Cluster, clock: ManualClock) -> None:
     bursts = CassandraBursts(cluster, clock)
     retracted, kept = (
-        Sequenced(mention=replace(mention(NOVA, event=EventId("tweets", name)), text=f"the words of {name}"), seq=1)
+        SequencedMention(
+            mention=replace(mention(NOVA, event=EventId("tweets", name)), text=f"the words of {name}"), seq=1
+        )
         for name in ("bob", "eve")
     )
     bursts.write([burst()], [retracted, kept])

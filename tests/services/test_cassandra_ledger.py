@@ -232,7 +232,7 @@ class CountingRows(Cluster):
         return results
 
 
-def repeated(n: int, fact: Fact = Fact.WAITS) -> LedgerEntry:
+def repeated(n: int, fact: Fact = Fact.DEFERRED) -> LedgerEntry:
     return LedgerEntry(
         slice=slice_of(KEY, Tier.P0, step=Step.APNS), fact=fact, number=n, at=START + timedelta(minutes=n)
     )

@@ -21,7 +21,7 @@ from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind, Tier
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, RECORD_KEPT_FOR, HeldMention, ModerationDecision
 from notifier.domain.bursts.moderation import MentionRefusal
-from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.delivery.backlog import DeferredBurst
 from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.throttle import Throttle
@@ -61,13 +61,15 @@ WITHOUT_CELLS = {"bursts_by_hour", "open_bursts", "dead_letters_by_day"}
 
 def test_every_row_has_ttl(cluster: Cluster, clock: ManualClock) -> None:
     bursts, ledger, claims = CassandraBursts(cluster, clock), CassandraLedger(cluster, clock), CassandraClaims(cluster)
-    bursts.write([burst()], [Sequenced(mention=mention(), seq=1)])
+    bursts.write([burst()], [SequencedMention(mention=mention(), seq=1)])
     bursts.record_refusals(
         [MentionOutcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=MentionRefusal.DENIED)]
     )
     ledger.store_plans([plan(KEY)])
-    ledger.record([LedgerEntry(slice=slice_of(KEY), fact=Fact.DONE, at=START, phones=7)])
-    ledger.record([LedgerEntry(slice=slice_of(KEY), fact=Fact.WAITS, number=n, at=START, phones=7) for n in (1, 2)])
+    ledger.record([LedgerEntry(slice=slice_of(KEY), fact=Fact.DONE, at=START, alert_count=7)])
+    ledger.record(
+        [LedgerEntry(slice=slice_of(KEY), fact=Fact.DEFERRED, number=n, at=START, alert_count=7) for n in (1, 2)]
+    )
     deferred = DeferredBurst(burst=KEY, opened_at=START, until=START + TERM)
     CassandraDeferredBursts(cluster, clock, ledger.open_burst_list).defer([deferred], START)
     claim = claims.claim(slice_of(KEY), "one", START, START + TERM)
@@ -98,7 +100,7 @@ def test_every_row_has_ttl(cluster: Cluster, clock: ManualClock) -> None:
 
 def test_dependent_rows_live_a_day_longer_than_burst(cluster: Cluster, clock: ManualClock) -> None:
     clock.advance(timedelta(days=30))
-    CassandraBursts(cluster, clock).write([burst()], [Sequenced(mention=mention(), seq=1)])
+    CassandraBursts(cluster, clock).write([burst()], [SequencedMention(mention=mention(), seq=1)])
     CassandraLedger(cluster, clock).store_plans([plan(KEY)])
     for table, column, days in (("bursts", "blob", 60), ("mentions", "blob", 61), ("mention_ids", "seq", 61)):
         [[ttl]] = cluster.execute(f"SELECT TTL({column}) FROM {table}")

@@ -153,9 +153,9 @@ def entry(
     at: datetime = NOON,
     people: int = 0,
     note: str = "",
-    phones: int | None = None,
+    alert_count: int | None = None,
 ) -> LedgerEntry:
-    return LedgerEntry(slice=of, fact=fact, number=n, at=at, people=people, note=note, phones=phones)
+    return LedgerEntry(slice=of, fact=fact, number=n, at=at, people=people, note=note, alert_count=alert_count)
 
 
 def claim(of: Slice, *, at: datetime, until: datetime) -> Claim:

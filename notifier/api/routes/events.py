@@ -18,7 +18,7 @@ from notifier.api.problems import Problem, problem_body, problem_responses
 from notifier.api.schemas.openapi import EventsOperation
 from notifier.api.schemas.preview import PreviewsBody, previews
 from notifier.codec import ReceivedEvent, read_batch, read_event
-from notifier.codec.cloudevents import BATCH_TYPE, LARGEST_EVENT, SINGLE_TYPE
+from notifier.codec.cloudevents import BATCH_TYPE, MAX_EVENT_BYTES, SINGLE_TYPE
 from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event
 from notifier.domain.errors import BadEvent, NotifierError, NotSupported, Refused, TooLarge, WrongType
@@ -47,7 +47,7 @@ NO_DRY_RUN, DRY_RUN = "false", "true"
 MAX_PREVIEWED_ACCOUNTS = 3
 """Accounts per dry run. An account with 200 million followers takes about ten seconds of one core."""
 
-MAX_BYTES = {SINGLE_TYPE: LARGEST_EVENT, "application/json": LARGEST_EVENT, BATCH_TYPE: MAX_BATCH_BYTES}
+MAX_BYTES = {SINGLE_TYPE: MAX_EVENT_BYTES, "application/json": MAX_EVENT_BYTES, BATCH_TYPE: MAX_BATCH_BYTES}
 """Maximum body size in bytes, by content type."""
 REQUIRED_SCOPE: Mapping[str, Scope] = {
     MENTIONED_TYPE: Scope.EVENTS,

@@ -21,7 +21,7 @@ from litestar.openapi.spec import (
 )
 
 from notifier.api.schemas.events import EVENT, EXAMPLES, SCHEMA_PREFIX, event_schemas
-from notifier.codec.cloudevents import BATCH_TYPE, LARGEST_BATCH, SINGLE_TYPE
+from notifier.codec.cloudevents import BATCH_TYPE, MAX_BATCH_EVENTS, SINGLE_TYPE
 
 PERSON, SERVICE = "person", "service"
 
@@ -68,7 +68,7 @@ def describe(routes: Sequence[Any], dependencies: Mapping[str, Provide], version
 
 
 _EVENT = Reference(ref=SCHEMA_PREFIX + EVENT)
-_EVENTS = Schema(type=OpenAPIType.ARRAY, items=_EVENT, min_items=1, max_items=LARGEST_BATCH)
+_EVENTS = Schema(type=OpenAPIType.ARRAY, items=_EVENT, min_items=1, max_items=MAX_BATCH_EVENTS)
 _EXAMPLE_PER_TYPE = {type: Example(value=example) for type, example in EXAMPLES.items()}
 _BATCH_EXAMPLE = {"batch": Example(value=[*EXAMPLES.values()])}
 

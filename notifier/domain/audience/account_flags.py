@@ -64,9 +64,9 @@ class AccountRecord:
     rebuild_shards: tuple[int, ...] = ()
     """Shards whose VIP bitmap is to be rebuilt from the flag rows."""
     imported: bool = False
-    """The rebuild follows an import. Otherwise it repairs an error, and differences count as drift."""
+    """True if the rebuild follows an import. A rebuild without an import is a repair: differences count as drift."""
 
 
 def members_with_flag(rows: Iterable[FlagRow]) -> Bits:
-    """Return the members for which the flag is set. `found` holds rows of one flag in one shard."""
+    """Return the members for which the flag is set. `rows` are those of one flag in one shard."""
     return from_offsets([row.member % SHARD_MEMBERS for row in rows if row.is_set])

@@ -20,13 +20,12 @@ FOREVER = (1 << 31) - 1
 """Expiry hour of imported activity without a time. It is never reached, and every store can keep it."""
 
 MAX_RECORDING_DELAY = timedelta(minutes=5)
-"""Longest delay with which activity is recorded. It takes seconds; the remainder allows for clock differences."""
+"""Longest delay with which activity is recorded. Recording takes seconds; the rest allows for clock differences."""
 
 MISSED_ROUNDS = 3
 """Missed roll-up rounds after which the published sets count as a snapshot."""
 
 _HOURS_PER_DAY = 24
-"""Hours."""
 
 
 class ActiveSetFreshness(StrEnum):
@@ -48,9 +47,9 @@ class Sighting:
     at: datetime
 
     def is_recent(self, now: datetime) -> bool:
-        """Return whether to count the sighting, in the current hour because past hours are closed.
+        """Return whether the sighting still counts: it is less than a day old.
 
-        A sighting older than a day no longer counts.
+        A sighting that counts is recorded in the current hour, because past hours are closed.
         """
         return self.at > now - ACTIVE_DAYS[SetKind.ACTIVE_24H] * timedelta(days=1)
 
@@ -64,14 +63,14 @@ def hours_to_read(now: datetime, last: int | None, kept_for: timedelta) -> range
 
     Without a last roll-up these are all hours kept. The range is never empty, and a clock set back skips no hour.
     """
-    oldest, since = hour_of(now - kept_for), hour_of(now - MAX_RECORDING_DELAY)
-    return range(oldest if last is None else max(oldest, min(last, since)), hour_of(now) + 1)
+    oldest, last_complete = hour_of(now - kept_for), hour_of(now - MAX_RECORDING_DELAY)
+    return range(oldest if last is None else max(oldest, min(last, last_complete)), hour_of(now) + 1)
 
 
 def expiry_hour(kind: SetKind, hour: int) -> int:
     """Return the last hour in which a member who was active in `hour` belongs to the set.
 
-    Entries of the longer sets expire at the end of a day, so a shard has at most 25, 8 and 31 bitmaps.
+    Entries of the 7-day and 30-day sets expire at the end of a day. So a shard has at most 25, 8 and 31 bitmaps.
     A member stays at least as long as the set's name says, and less than an hour (or a day) longer.
     """
     if kind is SetKind.ACTIVE_24H:
@@ -89,7 +88,7 @@ def may_have_expired(kind: SetKind, last: int | None, hour: int) -> bool:
 def earliest_expiry_hour(kind: SetKind, hour: int, reach_days: int) -> int:
     """Return the earliest expiry hour that makes a member part of the set in `hour`.
 
-    For the set of P2 it is later if the reach is shorter than 30 days.
+    P2 reads the 30-day set. With a shorter reach only entries with a later expiry hour count.
     """
     return hour + (ACTIVE_DAYS[kind] - reach_days) * _HOURS_PER_DAY if kind is SetKind.ACTIVE_30D else hour
 

@@ -9,27 +9,28 @@ import numpy.typing as npt
 from notifier.domain.errors import Poison
 from notifier.domain.ids import Member
 
-WORD = np.dtype("<u8")
+_WORD_TYPE = np.dtype("<u8")
 
 SHARD_MEMBERS = 1 << 17
 BLOCK_MEMBERS = 1 << 10
 SHARD_BLOCKS = SHARD_MEMBERS // BLOCK_MEMBERS
-WORDS = SHARD_MEMBERS // 64
+SHARD_WORDS = SHARD_MEMBERS // 64
 SHARD_BYTES = SHARD_MEMBERS // 8
 BLOCK_BYTES = BLOCK_MEMBERS // 8
 BLOCK_SLOT = BLOCK_MEMBERS
 """Slot of the row for a whole block. It sorts after the slots of the members."""
 
-LISTED_BELOW = SHARD_MEMBERS // 32
+MIN_DENSE_MEMBERS = SHARD_MEMBERS // 32
 """Bitmaps with fewer members are encoded as a list of offsets.
 
-A list is smaller below 6 % but takes 0.1 ms to build, five times as long. Below 3 % that pays off.
+With fewer than 6 % of the members a list is smaller than a bitmap, but takes 0.1 ms to build, five times as long.
+Below 3 % the smaller size is worth the time.
 """
 
-FEW_WORDS = WORDS // 4
+MAX_SPARSE_WORDS = SHARD_WORDS // 4
 """With at most this many nonzero words, `offsets` unpacks only these. That halves the time for a single member."""
 
-FEW_MEMBERS = 512
+MAX_SINGLE_BITS = 512
 """Up to this many members, setting single bits is faster than packing one flag per member of the shard."""
 
 CHECKSUM_BYTES = 4
@@ -38,10 +39,12 @@ Bits = npt.NDArray[np.uint64]
 """One bit for each of a shard's 131,072 members, lowest member first."""
 
 _HALF = SHARD_MEMBERS // 2
+"""Offsets below this one fit into two bytes. Those of the upper half are stored minus _HALF."""
 _OFFSET = np.dtype("<u2")
-_LOW_BYTES = 4
+_LOW_COUNT_BYTES = 4
+"""Bytes of the count of offsets in the lower half."""
 
-_NO_MEMBERS = np.zeros(WORDS, dtype=WORD)
+_NO_MEMBERS = np.zeros(SHARD_WORDS, dtype=_WORD_TYPE)
 _NO_MEMBERS.setflags(write=False)
 
 
@@ -50,7 +53,7 @@ def no_members() -> Bits:
 
 
 def all_members() -> Bits:
-    return np.full(WORDS, np.uint64(0xFFFF_FFFF_FFFF_FFFF), dtype=WORD)
+    return np.full(SHARD_WORDS, np.uint64(0xFFFF_FFFF_FFFF_FFFF), dtype=_WORD_TYPE)
 
 
 def count(bits: Bits) -> int:
@@ -68,7 +71,7 @@ def block_of(member: Member) -> int:
 def offsets(bits: Bits) -> npt.NDArray[np.int64]:
     """Return the offsets of the members within the shard, ascending."""
     nonzero = np.flatnonzero(bits != 0)
-    if len(nonzero) > FEW_WORDS:
+    if len(nonzero) > MAX_SPARSE_WORDS:
         return _set_bits(bits)
     packed = _set_bits(bits[nonzero])
     return nonzero[packed // 64] * 64 + packed % 64
@@ -85,32 +88,32 @@ def members(bits: Bits, shard: int) -> list[Member]:
 def spans(bits: Bits, shard: int) -> Iterator[tuple[Member, Member]]:
     """Yield the first and the last member in each block that has members."""
     for block in np.flatnonzero(bits.reshape(SHARD_BLOCKS, -1).any(axis=1)):
-        places = np.flatnonzero(
+        slots = np.flatnonzero(
             np.unpackbits(bits.view(np.uint8)[block * BLOCK_BYTES :][:BLOCK_BYTES], bitorder="little")
         )
         base = shard * SHARD_MEMBERS + int(block) * BLOCK_MEMBERS
-        yield Member(base + int(places[0])), Member(base + int(places[-1]))
+        yield Member(base + int(slots[0])), Member(base + int(slots[-1]))
 
 
 def from_flags(flags: npt.NDArray[np.bool_]) -> Bits:
     """Build a bitmap from one flag per member, for all members of the shard or the first ones."""
     packed = np.zeros(SHARD_BYTES, dtype=np.uint8)
-    head = np.packbits(flags, bitorder="little")
-    packed[: len(head)] = head
-    return packed.view(WORD)
+    flag_bytes = np.packbits(flags, bitorder="little")
+    packed[: len(flag_bytes)] = flag_bytes
+    return packed.view(_WORD_TYPE)
 
 
 def from_bytes(body: bytes | bytearray) -> Bits:
     """Wrap the bytes of a whole shard: its blocks, concatenated."""
-    return np.frombuffer(body, dtype=WORD, count=WORDS)
+    return np.frombuffer(body, dtype=_WORD_TYPE, count=SHARD_WORDS)
 
 
 def from_offsets(member_offsets: Iterable[int]) -> Bits:
     array = member_offsets if isinstance(member_offsets, np.ndarray) else np.fromiter(member_offsets, dtype=np.int64)
-    if len(array) <= FEW_MEMBERS:
+    if len(array) <= MAX_SINGLE_BITS:
         body = np.zeros(SHARD_BYTES, dtype=np.uint8)
         np.bitwise_or.at(body, array >> 3, np.left_shift(1, array & 7).astype(np.uint8))
-        return body.view(WORD)
+        return body.view(_WORD_TYPE)
     flags = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
     flags[array] = True
     return from_flags(flags)
@@ -120,12 +123,12 @@ def with_members(bits: Bits, values: Mapping[int, bool]) -> Bits:
     """Return a copy in which each of these offsets has the given value."""
     flags = np.unpackbits(bits.view(np.uint8), bitorder="little")
     flags[list(values)] = list(values.values())
-    return np.packbits(flags, bitorder="little").view(WORD)
+    return np.packbits(flags, bitorder="little").view(_WORD_TYPE)
 
 
 def contains(bits: Bits, member: Member) -> bool:
-    place = member % SHARD_MEMBERS
-    return bool((int(bits[place // 64]) >> (place % 64)) & 1)
+    offset = member % SHARD_MEMBERS
+    return bool((int(bits[offset // 64]) >> (offset % 64)) & 1)
 
 
 def union_by_shard(bitmaps: Iterable[tuple[int, Bits]]) -> dict[int, Bits]:
@@ -143,7 +146,7 @@ def is_equal(first: Bits, second: Bits) -> bool:
 def encode(bits: Bits) -> bytes:
     """Encode a bitmap as one letter for the form, the body, and a CRC-32 of the body.
 
-    N: no members. A: all members. Neither has a body or checksum.
+    N: no members. A: all members. These two forms have no body and no checksum.
     D (dense): one bit per member.
     L (list): two bytes per offset. Offsets in the lower half of the shard come first, preceded by their count in
     four bytes.
@@ -153,11 +156,12 @@ def encode(bits: Bits) -> bytes:
         return b"N"
     if n == SHARD_MEMBERS:
         return b"A"
-    if n < LISTED_BELOW:
-        places = offsets(bits)
-        low = int(np.searchsorted(places, _HALF))
+    if n < MIN_DENSE_MEMBERS:
+        member_offsets = offsets(bits)
+        low_count = int(np.searchsorted(member_offsets, _HALF))
         # The cast to two bytes stores each offset modulo _HALF.
-        return _with_checksum(b"L", low.to_bytes(_LOW_BYTES, "little") + places.astype(_OFFSET).tobytes())
+        body = low_count.to_bytes(_LOW_COUNT_BYTES, "little") + member_offsets.astype(_OFFSET).tobytes()
+        return _with_checksum(b"L", body)
     return _with_checksum(b"D", bits.tobytes())
 
 
@@ -169,7 +173,7 @@ def decode(blob: bytes) -> Bits:
         case b"A" if len(blob) == 1:
             return all_members()
         case b"D" if len(blob) == SHARD_BYTES + 1 + CHECKSUM_BYTES:
-            return np.frombuffer(_verified_body(blob), dtype=WORD)
+            return np.frombuffer(_verified_body(blob), dtype=_WORD_TYPE)
         case b"L":
             return from_offsets(_decode_list(_verified_body(blob)))
         case _:
@@ -181,16 +185,16 @@ def _with_checksum(form: bytes, body: bytes) -> bytes:
 
 
 def _verified_body(blob: bytes) -> memoryview:
-    body, total = memoryview(blob)[1:-CHECKSUM_BYTES], blob[-CHECKSUM_BYTES:]
-    if len(blob) <= CHECKSUM_BYTES or crc32(body).to_bytes(CHECKSUM_BYTES, "little") != total:
+    body, checksum = memoryview(blob)[1:-CHECKSUM_BYTES], blob[-CHECKSUM_BYTES:]
+    if len(blob) <= CHECKSUM_BYTES or crc32(body).to_bytes(CHECKSUM_BYTES, "little") != checksum:
         raise Poison(f"A bitmap of {len(blob)} bytes has a wrong checksum.")
     return body
 
 
 def _decode_list(body: memoryview) -> npt.NDArray[np.int64]:
-    low, places = int.from_bytes(body[:_LOW_BYTES], "little"), body[_LOW_BYTES:]
-    if len(body) < _LOW_BYTES or len(places) % _OFFSET.itemsize or low > len(places) // _OFFSET.itemsize:
-        raise Poison(f"A list of {len(body)} bytes claims {low} places in the lower half.")
-    array = np.frombuffer(places, dtype=_OFFSET).astype(np.int64)
-    array[low:] += _HALF
+    low_count, packed = int.from_bytes(body[:_LOW_COUNT_BYTES], "little"), body[_LOW_COUNT_BYTES:]
+    if len(body) < _LOW_COUNT_BYTES or len(packed) % _OFFSET.itemsize or low_count > len(packed) // _OFFSET.itemsize:
+        raise Poison(f"A list of {len(body)} bytes claims {low_count} offsets in the lower half.")
+    array = np.frombuffer(packed, dtype=_OFFSET).astype(np.int64)
+    array[low_count:] += _HALF
     return array

@@ -20,14 +20,14 @@ Ids = npt.NDArray[np.int64]
 
 HALF_KEY_BITS = 32
 MAX_MEMBERS = 1 << HALF_KEY_BITS
-"""Members that fit into half a key."""
+"""Number of different members that half a key can hold."""
 ALL_ACCOUNTS = Member(MAX_MEMBERS - 1)
 """Placeholder for "all accounts" in a key. It is the last member number, so no user has it in practice."""
 
 MIN_BLOCK_FOLLOWERS = 8
 """Minimum followers in a block for a shared block row. Below that, one row per follower is smaller."""
 BLOCKS_PER_CHUNK = 1 << 14
-"""Blocks per chunk: 16 MB of flags."""
+"""Blocks of followers that are cut at once: 16 MB of flags."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +55,9 @@ def edge_keys(followed: Iterable[Member], followers: Iterable[Member]) -> Keys:
 
 
 def edge_keys_of_arrays(followed: Keys, followers: Keys) -> Keys:
-    """Like `keyed`, for members in arrays."""
-    distinct = followed != followers
-    keys = followed[distinct] << np.uint64(HALF_KEY_BITS) | followers[distinct]
+    """Like `edge_keys`, for members in arrays."""
+    is_kept = followed != followers
+    keys = followed[is_kept] << np.uint64(HALF_KEY_BITS) | followers[is_kept]
     keys.sort()
     return _without_duplicates(keys)
 
@@ -76,9 +76,9 @@ class ResolvedIds:
 
     def resolve_range(self, ids: IdRange) -> None:
         """Resolve the ids that are in the range."""
-        inside = self._is_unresolved & (self.ids >= ids.first) & (self.ids <= ids.last)
-        self.members[inside] = (self.ids[inside] - ids.first + ids.member).astype(np.uint64)
-        self._is_unresolved &= ~inside
+        in_range = self._is_unresolved & (self.ids >= ids.first) & (self.ids <= ids.last)
+        self.members[in_range] = (self.ids[in_range] - ids.first + ids.member).astype(np.uint64)
+        self._is_unresolved &= ~in_range
 
     def unresolved(self) -> Sequence[int]:
         """Return the unresolved ids, distinct and ascending."""
@@ -86,7 +86,7 @@ class ResolvedIds:
         return ids
 
     def resolve_rest(self, members: Mapping[int, Member]) -> None:
-        """Resolve all missing ids. `members` must contain each of them."""
+        """Resolve all ids that are unresolved. `members` must contain each of them."""
         self.members[self._is_unresolved] = [members[id] for id in self.ids[self._is_unresolved].tolist()]
         self._is_unresolved[:] = False
 
@@ -99,10 +99,10 @@ def rebuild_keys(pairs: Iterable[tuple[Member, int]]) -> Keys:
 
 
 def shards_by_account(keys: Keys) -> Iterator[Mapping[Member, Sequence[int]]]:
-    """Unpack the keys of `touched`: yield the shards of each account, a bounded number of keys at a time."""
+    """Unpack the keys of `rebuild_keys`: yield the shards of each account, a bounded number of keys at a time."""
     for first in range(0, len(keys), BLOCKS_PER_CHUNK):
         groups = groupby(keys[first : first + BLOCKS_PER_CHUNK].tolist(), lambda key: key >> HALF_KEY_BITS)
-        yield {Member(account): [key & (MAX_MEMBERS - 1) for key in places] for account, places in groups}
+        yield {Member(account): [key & (MAX_MEMBERS - 1) for key in account_keys] for account, account_keys in groups}
 
 
 def merge_runs(runs: Sequence[Keys]) -> Keys:
@@ -113,7 +113,10 @@ def merge_runs(runs: Sequence[Keys]) -> Keys:
 
 
 def _without_duplicates(keys: Keys) -> Keys:
-    """Remove duplicates from sorted keys. `np.unique` would hash them all, four times as slow as sorting."""
+    """Remove duplicates from sorted keys.
+
+    `np.unique` would hash all keys, which takes four times as long as sorting them.
+    """
     return keys[np.flatnonzero(np.diff(keys, prepend=~keys[:1]))]
 
 
@@ -128,18 +131,20 @@ def cut_follow_rows(keys: Keys) -> Iterator[FollowRowChunk]:
 
 
 def _follow_row_chunk(keys: Keys, starts: npt.NDArray[np.int64]) -> FollowRowChunk:
+    """Make the rows of the keys. Each start is the index of the first key of a followed member's block."""
     counts = np.diff(starts, append=len(keys))
-    place = np.repeat(np.arange(len(starts)), counts)
-    large = counts >= MIN_BLOCK_FOLLOWERS
-    flags = np.zeros((int(large.sum()), BLOCK_MEMBERS), dtype=np.bool_)
-    rank = np.cumsum(large) - 1
-    shared = large[place]
-    flags[rank[place[shared]], (keys[shared] % np.uint64(BLOCK_MEMBERS)).astype(np.int64)] = True
+    group_of_key = np.repeat(np.arange(len(starts)), counts)
+    is_large = counts >= MIN_BLOCK_FOLLOWERS
+    flags = np.zeros((int(is_large.sum()), BLOCK_MEMBERS), dtype=np.bool_)
+    row_of_group = np.cumsum(is_large) - 1
+    is_shared = is_large[group_of_key]
+    slots = (keys[is_shared] % np.uint64(BLOCK_MEMBERS)).astype(np.int64)
+    flags[row_of_group[group_of_key[is_shared]], slots] = True
     bitmaps = np.packbits(flags, axis=1, bitorder="little").tobytes()
-    firsts = keys[starts[large]]
-    blocks = ((firsts & np.uint64(MAX_MEMBERS - 1)) // np.uint64(BLOCK_MEMBERS)).tolist()
-    followed_members = (firsts >> np.uint64(HALF_KEY_BITS)).tolist()
-    single = keys[~shared]
+    first_keys = keys[starts[is_large]]
+    blocks = ((first_keys & np.uint64(MAX_MEMBERS - 1)) // np.uint64(BLOCK_MEMBERS)).tolist()
+    followed_members = (first_keys >> np.uint64(HALF_KEY_BITS)).tolist()
+    single_keys = keys[~is_shared]
     return FollowRowChunk(
         block_rows=[
             (Member(followed), block, bitmaps[n * BLOCK_BYTES : (n + 1) * BLOCK_BYTES])
@@ -148,18 +153,18 @@ def _follow_row_chunk(keys: Keys, starts: npt.NDArray[np.int64]) -> FollowRowChu
         member_rows=[
             (Member(followed), Member(follower))
             for followed, follower in zip(
-                (single >> np.uint64(HALF_KEY_BITS)).tolist(),
-                (single & np.uint64(MAX_MEMBERS - 1)).tolist(),
+                (single_keys >> np.uint64(HALF_KEY_BITS)).tolist(),
+                (single_keys & np.uint64(MAX_MEMBERS - 1)).tolist(),
                 strict=True,
             )
         ],
     )
 
 
-def merge_limit(heads: Sequence[Keys]) -> int:
-    """Return the exclusive key limit up to which sorted runs can be merged now, given the next keys of each run.
+def merge_limit(next_keys: Sequence[Keys]) -> int:
+    """Return the key below which sorted runs can be merged now. `next_keys` are the next keys of each run.
 
-    The limit is the start of a block. Each head has more keys than a block has members, so some keys are always below.
+    The limit is the start of a block. Each run gives more keys than a block has members, so some keys are below it.
     """
-    whole = BLOCK_MEMBERS - 1
-    return min((int(head[-1]) & ~whole for head in heads), default=1 << 2 * HALF_KEY_BITS)
+    slot_mask = BLOCK_MEMBERS - 1
+    return min((int(keys[-1]) & ~slot_mask for keys in next_keys), default=1 << 2 * HALF_KEY_BITS)

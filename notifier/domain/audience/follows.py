@@ -49,9 +49,9 @@ class BlockFollows:
 
     def members_missing_in(self, stored: "BlockFollows") -> list[Member]:
         """Return the members that the stored row of the same subject and block lacks."""
-        more = int.from_bytes(self.members, "little") & ~int.from_bytes(stored.members, "little")
+        missing = int.from_bytes(self.members, "little") & ~int.from_bytes(stored.members, "little")
         first = self.block * BLOCK_MEMBERS
-        return [Member(first + slot) for slot in range(BLOCK_MEMBERS) if more >> slot & 1] if more else []
+        return [Member(first + slot) for slot in range(BLOCK_MEMBERS) if missing >> slot & 1] if missing else []
 
 
 BlockKey = tuple[Subject, int]
@@ -60,10 +60,11 @@ BlockKey = tuple[Subject, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowRow:
-    """A stored row: one member's own, or one for all members in the bitmap of a block."""
+    """A stored row: one member's own row, or the row of a block for all members in its bitmap."""
 
     block: int
     slot: int
+    """Number of the member within the block; BLOCK_SLOT in the row of a block."""
     visible_from: datetime
     members: bytes | None
     """The block's bitmap, or None for a member's own row."""
@@ -76,22 +77,22 @@ class FollowRow:
 
 def followers(rows: Iterable[FollowRow]) -> Bits:
     """Return the followers of one subject in one shard. Member rows override block rows."""
-    shared, own = bytearray(SHARD_BYTES), dict[int, bool]()
+    in_blocks, is_follower = bytearray(SHARD_BYTES), dict[int, bool]()
     for row in rows:
         if row.members is None:
-            own[row.offset] = row.visible_from < UNFOLLOWED
+            is_follower[row.offset] = row.visible_from < UNFOLLOWED
         else:
-            first = row.block % SHARD_BLOCKS * BLOCK_BYTES
-            shared[first : first + BLOCK_BYTES] = row.members
-    return with_members(from_bytes(shared), own)
+            first_byte = row.block % SHARD_BLOCKS * BLOCK_BYTES
+            in_blocks[first_byte : first_byte + BLOCK_BYTES] = row.members
+    return with_members(from_bytes(in_blocks), is_follower)
 
 
 def is_following(slot: int, rows: Iterable[FollowRow]) -> bool:
     """Return whether the member in this slot follows. `rows` are those of one subject in its block."""
-    shared = False
+    in_block_row = False
     for row in rows:
         if row.members is None and row.slot == slot:
             return row.visible_from < UNFOLLOWED
         if row.members is not None:
-            shared = bool(row.members[slot // 8] >> slot % 8 & 1)
-    return shared
+            in_block_row = bool(row.members[slot // 8] >> slot % 8 & 1)
+    return in_block_row

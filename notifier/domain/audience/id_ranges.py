@@ -13,7 +13,7 @@ from notifier.domain.ids import Member, UserId
 
 HIGHEST_NUMBER = 2**63 - 1
 """Highest number in an external id that every store can keep."""
-_DIGITS, _LONGEST = "0123456789", len(str(HIGHEST_NUMBER))
+_DIGITS, _MAX_DIGITS = "0123456789", len(str(HIGHEST_NUMBER))
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -24,7 +24,7 @@ MAX_CACHED_RANGES = 64
 DIRECTORY_BUCKETS = 4_096
 """Number of directory buckets (fixed for the lifetime of the keyspace).
 
-With a billion users each bucket holds about 250,000 ids, some 15 MB. A batch of a million ids has 244 per bucket,
+With a billion users each bucket holds about 250,000 ids, some 15 MB. A batch of a million ids has 244 ids per bucket,
 which are read or written together.
 """
 
@@ -65,12 +65,12 @@ class IdRange:
         return f"{self.prefix}{self.first}..{self.prefix}{self.last} at {self.member}"
 
     def member_of(self, number: int) -> Member | None:
-        place = number - self.first
-        return Member(self.member + place) if 0 <= place < self.count else None
+        index = number - self.first
+        return Member(self.member + index) if 0 <= index < self.count else None
 
     def user_of(self, member: Member) -> UserId | None:
-        place = member - self.member
-        return UserId(f"{self.prefix}{self.first + place}") if 0 <= place < self.count else None
+        index = member - self.member
+        return UserId(f"{self.prefix}{self.first + index}") if 0 <= index < self.count else None
 
 
 RangesByNumber = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
@@ -78,14 +78,14 @@ RangesByNumber = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
 
 
 def split_id(user: UserId) -> tuple[str, int] | None:
-    """Split an id into prefix and number, as a range would write it. For `u07` these are `u0` and 7.
+    """Split an id into prefix and number. A leading zero belongs to the prefix: `u07` gives `u0` and 7.
 
-    None if the id ends in no number, or in one above HIGHEST_NUMBER.
+    Return None if the id ends in no number, or in a number above HIGHEST_NUMBER.
     """
     tail = user[len(user.rstrip(_DIGITS)) :]
     if not tail:
         return None
-    number = int(tail[-_LONGEST:])
+    number = int(tail[-_MAX_DIGITS:])
     return (user.removesuffix(str(number)), number) if number <= HIGHEST_NUMBER else None
 
 
@@ -96,11 +96,11 @@ class RangeCache:
         self._ranges: deque[IdRange] = deque(maxlen=MAX_CACHED_RANGES)
 
     def member_of(self, user: UserId) -> Member | None:
-        """Return the member that a cached range gives. The account may be deleted, or have an entry of its own."""
+        """Return the member according to a cached range. The account may be deleted, or have an entry of its own."""
         if (parts := split_id(user)) is None:
             return None
         prefix, number = parts
-        members = (known.member_of(number) for known in tuple(self._ranges) if known.prefix == prefix)
+        members = (range_.member_of(number) for range_ in tuple(self._ranges) if range_.prefix == prefix)
         return next((member for member in members if member is not None), None)
 
     def remember(self, range_: IdRange) -> None:
@@ -128,7 +128,7 @@ RangesByMember = Callable[[Sequence[Member]], Sequence[IdRange | None]]
 
 
 def users_in_ranges(members: Iterable[Member], ranges_by_member: RangesByMember) -> dict[Member, UserId]:
-    """Map members back to users. Costs one query per shard, and one more per range that starts within a shard."""
+    """Map members back to users. A shard costs one query, and one more for each range that starts within it."""
     remaining = _by_shard(members)
     mapped: dict[Member, UserId] = {}
     while remaining:
@@ -168,7 +168,7 @@ def _by_prefix(users: Iterable[UserId]) -> dict[str, list[tuple[int, UserId]]]:
 
 
 def consecutive_runs(users: Iterable[UserId], min_count: int) -> Iterable[tuple[str, int, int]]:
-    """Yield prefix, first number and count of each run of consecutive ids with at least `least` ids."""
+    """Yield prefix, first number and count of each run of consecutive ids with at least `min_count` ids."""
     for prefix, ids in _by_prefix(users).items():
         first = 0
         for n, (number, _) in enumerate(ids, 1):
@@ -182,9 +182,9 @@ def consecutive_runs(users: Iterable[UserId], min_count: int) -> Iterable[tuple[
 def require_unique_numbers(
     wanted: Mapping[UserId, Member], current_members: Mapping[UserId, Member], current_users: Mapping[Member, UserId]
 ) -> None:
-    """Raises NumberTaken if a user would get a second number, or two users the same one.
+    """Raises NumberTaken if a user would get a second number, or two users would get the same number.
 
-    `known` and `named` are the current entries.
+    `current_members` and `current_users` are the current entries, by user and by member.
     """
     for user, member in wanted.items():
         if current_members.get(user, member) != member:

@@ -59,12 +59,12 @@ class InboxRow:
     members: bytes
 
     def contains(self, member: Member) -> bool:
-        place, members = member % RANGE_MEMBERS, self.members
+        offset, members = member % RANGE_MEMBERS, self.members
         if len(members) == RANGE_BYTES:
-            return bool(members[place // 8] >> (place % 8) & 1)
-        wanted, index = place.to_bytes(2, "little"), -1
-        # A match at an odd position spans two offsets and means nothing.
-        while (index := members.find(wanted, index + 1)) % 2:
+            return bool(members[offset // 8] >> (offset % 8) & 1)
+        encoded_offset, index = offset.to_bytes(2, "little"), -1
+        # A match at an odd index spans two offsets and means nothing. "Not found" (-1) is odd as well.
+        while (index := members.find(encoded_offset, index + 1)) % 2:
             if index < 0:
                 return False
         return True
@@ -76,22 +76,22 @@ class InboxRow:
             return np.flatnonzero(np.unpackbits(bits, bitorder="little"))
         if len(self.members) % 2 or not 0 < len(self.members) < RANGE_BYTES:
             raise Poison(f"An inbox row has a list of members with the invalid length of {len(self.members)} bytes.")
-        places = np.frombuffer(self.members, dtype=_OFFSET).astype(np.int64)
-        if places.max() >= RANGE_MEMBERS:
-            raise Poison(f"An inbox row has the place {places.max()}, outside its range.")
-        return places
+        listed = np.frombuffer(self.members, dtype=_OFFSET).astype(np.int64)
+        if listed.max() >= RANGE_MEMBERS:
+            raise Poison(f"An inbox row has the offset {listed.max()}, outside its range.")
+        return listed
 
 
 def cut_inbox_rows(bits: Bits, *, burst: BurstKey, opened_at: datetime, tier: Tier, shard: int) -> InboxRows:
     """Cut the bitmap into rows. The same bitmap always gives byte-identical rows."""
     by_range = bits.reshape(SHARD_RANGES, -1)
-    reached = np.bitwise_count(by_range).sum(axis=1, dtype=np.int64)
-    ranges = np.flatnonzero(reached)
-    is_list = reached[ranges] < MIN_BITMAP_MEMBERS
-    listed, mapped = ranges[is_list], ranges[~is_list]
-    places = offsets(by_range[listed].reshape(-1)) % RANGE_MEMBERS
-    lists = iter(_slices(places.astype(_OFFSET).tobytes(), (reached[listed] * _OFFSET.itemsize).tolist()))
-    bitmaps = iter(_slices(by_range[mapped].tobytes(), [RANGE_BYTES] * len(mapped)))
+    counts = np.bitwise_count(by_range).sum(axis=1, dtype=np.int64)
+    ranges = np.flatnonzero(counts)
+    is_list = counts[ranges] < MIN_BITMAP_MEMBERS
+    list_ranges, bitmap_ranges = ranges[is_list], ranges[~is_list]
+    listed = offsets(by_range[list_ranges].reshape(-1)) % RANGE_MEMBERS
+    lists = iter(_split(listed.astype(_OFFSET).tobytes(), (counts[list_ranges] * _OFFSET.itemsize).tolist()))
+    bitmaps = iter(_split(by_range[bitmap_ranges].tobytes(), [RANGE_BYTES] * len(bitmap_ranges)))
     return InboxRows(
         burst=burst,
         opened_at=opened_at,
@@ -99,7 +99,7 @@ def cut_inbox_rows(bits: Bits, *, burst: BurstKey, opened_at: datetime, tier: Ti
         shard=shard,
         ranges=(ranges + shard * SHARD_RANGES).tolist(),
         members=[next(lists if is_listed else bitmaps) for is_listed in is_list.tolist()],
-        deliveries=int(reached.sum()),
+        deliveries=int(counts.sum()),
     )
 
 
@@ -112,5 +112,6 @@ def window_of(opened_at: datetime) -> int:
     return int(opened_at.timestamp() // INBOX_WINDOW.total_seconds())
 
 
-def _slices(body: bytes, lengths: Sequence[int]) -> Sequence[bytes]:
+def _split(body: bytes, lengths: Sequence[int]) -> Sequence[bytes]:
+    """Split the bytes into consecutive parts of these lengths."""
     return [body[begin:end] for begin, end in pairwise(accumulate(lengths, initial=0))]

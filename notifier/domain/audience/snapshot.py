@@ -25,12 +25,16 @@ class AudienceSnapshot:
     opened_at: datetime
     """Opening time of the burst as read when the snapshot was taken. It is part of the key of every row of the shard.
 
-    A burst that is published slowly may get a later opening time while its slices run. Retries must keep their keys.
+    A burst that is published slowly may get a later opening time while its slices run. The rows of a retry must have
+    the same keys as before, so they use this time.
     """
     tiers: Mapping[Tier, Bits]
     """Members of P0, P1 and P2, disjoint."""
     to_alert: Bits
-    """Members to alert, dormant ones included: with a device, and in an alerted tier or with alerts requested."""
+    """Members to alert, dormant ones included.
+
+    They have a device, and are in an alerted tier or asked for alerts.
+    """
     dormant: int
     """Number of dormant members."""
     suppressed: Mapping[str, int]
@@ -114,8 +118,8 @@ def take_snapshot(
 
 def _members_to_alert(audience: Audience, live: ShardSets, pushed: Collection[Tier]) -> Bits:
     push_enabled, push_requested, alerted = live.push_enabled, live.push_requested, no_members()
-    for tier, people in audience.tiers.items():
-        alerted = alerted | people & (push_enabled if tier in pushed else push_requested)
+    for tier, members in audience.tiers.items():
+        alerted = alerted | members & (push_enabled if tier in pushed else push_requested)
     return alerted
 
 
@@ -126,10 +130,10 @@ def _audience(burst: Burst, live: ShardSets, rule: TierRule) -> Audience:
     """
     if burst.key.subject.kind is Kind.SELF:
         none = no_members()
-        own: Bits = live[SetKind.FOLLOWERS]
+        owner: Bits = live[SetKind.FOLLOWERS]
         if burst.restricted_to is not None:
-            # Fail closed: if the author's followers weren't read, no member is known to be one.
-            own = none if live.mentioner_followers is None else own & live.mentioner_followers
-        return Audience(tiers={Tier.P0: own, Tier.P1: none, Tier.P2: none, Tier.DORMANT: none}, suppressed={})
-    standard = burst.lane is Lane.STANDARD
-    return divide(live, first_of_day=burst.first_of_day, rows_for_dormant=standard, rule=rule)
+            # Fail closed: without the author's followers the owner is not known to follow the author.
+            owner = none if live.mentioner_followers is None else owner & live.mentioner_followers
+        return Audience(tiers={Tier.P0: owner, Tier.P1: none, Tier.P2: none, Tier.DORMANT: none}, suppressed={})
+    is_standard = burst.lane is Lane.STANDARD
+    return divide(live, first_of_day=burst.first_of_day, rows_for_dormant=is_standard, rule=rule)

@@ -34,8 +34,8 @@ class SetKind(StrEnum):
     OVERALL_FIRST = "overall_first"
     OVERALL_DIGEST = "overall_digest"
     NO_PUSH = "no_push"
-    ASKED = "asked"
-    """Members who explicitly asked for alerts. All others merely did not switch them off."""
+    PUSH_OPT_IN = "asked"
+    """Members who explicitly asked for alerts. Members in neither this set nor NO_PUSH made no choice."""
     VIP = "vip"
     ACTIVE_24H = "active24h"
     ACTIVE_7D = "active7d"
@@ -46,7 +46,7 @@ class SetKind(StrEnum):
 SUBJECT_SETS = (SetKind.FOLLOWERS, SetKind.MUTED, SetKind.OFF, SetKind.FIRST, SetKind.DIGEST, SetKind.ALL)
 ACCOUNT_WIDE_SETS = (
     *(SetKind.VIP, SetKind.ACTIVE_24H, SetKind.ACTIVE_7D, SetKind.ACTIVE_30D, SetKind.PUSH),
-    *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST, SetKind.NO_PUSH, SetKind.ASKED),
+    *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST, SetKind.NO_PUSH, SetKind.PUSH_OPT_IN),
 )
 
 SUPPRESSING_SETS = (
@@ -67,7 +67,7 @@ class ShardSets:
 
     sets: Mapping[SetKind, Bits]
     mentioner_followers: Bits | None = None
-    """Followers of the mentioner of a restricted burst, the only users who may see it. None for public bursts."""
+    """Followers of the mentioner of a restricted burst. Only they may see the burst. None for public bursts."""
 
     def __getitem__(self, kind: SetKind) -> Bits:
         return self.sets.get(kind, no_members())
@@ -81,15 +81,15 @@ class ShardSets:
     @property
     def push_requested(self) -> Bits:
         """Return members with a device who explicitly asked for alerts."""
-        bits: Bits = self.push_enabled & self[SetKind.ASKED] if SetKind.ASKED in self.sets else no_members()
+        bits: Bits = self.push_enabled & self[SetKind.PUSH_OPT_IN] if SetKind.PUSH_OPT_IN in self.sets else no_members()
         return bits
 
     def suppressed_by(self, kind: SetKind) -> Bits:
         """Return the members suppressed by this set for this subject."""
         bits = self[kind]
         if kind in _DEFAULT_VOLUMES:
-            for own in _OWN_VOLUMES:
-                bits = bits & ~self[own] if own in self.sets else bits
+            for own_volume in _OWN_VOLUMES:
+                bits = bits & ~self[own_volume] if own_volume in self.sets else bits
         return bits
 
     @property
@@ -112,8 +112,8 @@ class Audience:
 class TierRule(Protocol):
     """Assign the members of a shard to tiers.
 
-    A rule is a pure function of the sets and does not change them. It may return any members: those outside the
-    audience get nothing, members of several tiers join the first, and all others are dormant.
+    A rule is a pure function of the sets and does not change them. It may return any members. Members outside the
+    audience get nothing. A member of several tiers joins the first, and a member of none is dormant.
     """
 
     def __call__(self, live: ShardSets, /) -> Mapping[Tier, Bits]: ...
@@ -134,11 +134,11 @@ def divide(live: ShardSets, *, first_of_day: bool, rows_for_dormant: bool, rule:
     In the standard lane every follower gets a row, so P2 includes dormant members.
     """
     audience, suppressed = _suppress(live, first_of_day)
-    named = rule(live)
-    p0: Bits = audience & named.get(Tier.P0, no_members())
-    p1: Bits = audience & named.get(Tier.P1, no_members()) & ~p0
+    by_rule = rule(live)
+    p0: Bits = audience & by_rule.get(Tier.P0, no_members())
+    p1: Bits = audience & by_rule.get(Tier.P1, no_members()) & ~p0
     remaining: Bits = audience & ~(p0 | p1)
-    p2: Bits = remaining if rows_for_dormant else remaining & named.get(Tier.P2, no_members())
+    p2: Bits = remaining if rows_for_dormant else remaining & by_rule.get(Tier.P2, no_members())
     dormant: Bits = remaining & ~p2
     return Audience(tiers={Tier.P0: p0, Tier.P1: p1, Tier.P2: p2, Tier.DORMANT: dormant}, suppressed=suppressed)
 

@@ -22,7 +22,7 @@ class Burst:
 
     key: BurstKey
     version: int
-    """Version of the head that wrote it. The highest version wins."""
+    """Version of the sequence head that wrote the burst. The highest version wins."""
     opened_at: datetime
     accepted_at: datetime
     """When the first mention was accepted. Delivery latency is measured from here."""
@@ -37,7 +37,7 @@ class Burst:
     tweet: str
     text: str
     pull_only: bool = False
-    """Visible like any other burst, but not fanned out: the budget was empty when it opened."""
+    """The burst is visible like any other, but not fanned out: the budget was empty when it opened."""
     silent: bool = False
     """The tweet that opened it was retracted. No more alerts are sent."""
 
@@ -79,9 +79,9 @@ class Burst:
 
     @property
     def is_retracted(self) -> bool:
-        """Return whether no mentions are left. The burst keeps its place and mentioners.
+        """Return whether no mentions are left.
 
-        They are needed to notify clients that may have shown it.
+        The burst keeps its opening time and mentioners. They are needed to notify clients that may have shown it.
         """
         return self.count == 0
 
@@ -96,23 +96,23 @@ class Burst:
         if not self.silent:
             return self
         before = replace(self, count=max(1, self.count), restricted_to=None if self.is_narrowed else self.restricted_to)
-        # It may have contained other mentioners that the viewer does not block.
-        had_more = not (self.is_retracted or self.restricted_to)
-        return replace(before, more_mentioners=before.more_mentioners or had_more)
+        # Earlier mentioners may be gone from the list. The viewer may not block them, and so may have seen the burst.
+        may_have_had_more = not (self.is_retracted or self.restricted_to)
+        return replace(before, more_mentioners=before.more_mentioners or may_have_had_more)
 
     @property
     def opener(self) -> UserId:
         return self.mentioners[0]
 
     def joined_by(self, mention: Mention, version: int) -> Self:
-        known = mention.author in self.mentioners
-        room = len(self.mentioners) < MAX_MENTIONERS
+        is_listed = mention.author in self.mentioners
+        has_room = len(self.mentioners) < MAX_MENTIONERS
         return replace(
             self,
             version=version,
             count=self.count + 1,
-            mentioners=self.mentioners if known or not room else (*self.mentioners, mention.author),
-            more_mentioners=self.more_mentioners or not (known or room),
+            mentioners=self.mentioners if is_listed or not has_room else (*self.mentioners, mention.author),
+            more_mentioners=self.more_mentioners or not (is_listed or has_room),
         )
 
 

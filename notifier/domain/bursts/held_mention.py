@@ -11,10 +11,10 @@ from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.ids import UserId
 
 MAX_DECISION_WAIT = timedelta(days=30)
-"""Longest wait for a decision. Then the mention is dropped: it is too old to notify anyone."""
+"""Longest wait for a decision. After that the mention is dropped: it is too old to notify anyone."""
 RECORD_KEPT_FOR = RETENTION + timedelta(days=1)
 """How long the record is kept: clients may query the event's status, or send the event again, for that long."""
-KEY_BYTES = 8
+KEY_DIGEST_BYTES = 8
 
 
 class ModerationDecision(StrEnum):
@@ -41,8 +41,8 @@ class HeldMention:
 
     @property
     def key(self) -> str:
-        """Return a short id for operators. Senders choose event ids: they may be long, or used by two senders."""
-        return blake2b(f"{self.id.source}\0{self.id.id}".encode(), digest_size=KEY_BYTES).hexdigest()
+        """Return a short id for operators. Senders choose event ids, which may be long or in use by two senders."""
+        return blake2b(f"{self.id.source}\0{self.id.id}".encode(), digest_size=KEY_DIGEST_BYTES).hexdigest()
 
     @property
     def without_text(self) -> "HeldMention":
@@ -53,9 +53,9 @@ class HeldMention:
         return self.decision is None and now < self.since + MAX_DECISION_WAIT
 
     def withholds(self, *, released: bool) -> bool:
-        """Return whether the event, sent again, is still withheld from these accounts.
+        """Return whether the event is withheld from these accounts when it arrives again.
 
-        It is if it was dropped, or if it waits for a decision or expired and this is not its release.
+        A dropped event always is. An undecided one, waiting or expired, is unless this arrival is its release.
         """
         return self.decision is ModerationDecision.DROPPED or (self.decision is None and not released)
 

@@ -36,10 +36,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival(Event):
-    """An event as read from the log. Fields added here are not part of the upstream event or its digest."""
+    """An event as read from the log. The fields added here are not part of the upstream event or of its digest."""
 
     released: bool = False
-    """It was held, and an operator released it."""
+    """The event was held, and an operator released it."""
 
     @classmethod
     def released_at(cls, event: Event, now: datetime) -> Self:
@@ -73,7 +73,7 @@ class Mention:
     happened_at: datetime
     accepted_at: datetime
     retracted: bool = False
-    """It no longer counts, and its text is deleted."""
+    """The mention no longer counts, and its text is deleted."""
 
     @classmethod
     def from_event(cls, event: Event, subject: Subject, verdict: Verdict, *, lane: Lane, followers: int) -> Self:

@@ -85,11 +85,10 @@ def validated_limit(limit: ReachLimit, current: ReachLimit | None) -> ReachLimit
 
     Raises BadReach if the reason is empty or too long.
     """
-    reason = limit.reason
-    if not reason.strip():
+    if not limit.reason.strip():
         raise BadReach("The reason is empty.")
-    if len(reason) > MAX_REASON_LENGTH:
-        raise BadReach(f"The reason has {len(reason)} characters; the limit is {MAX_REASON_LENGTH}.")
+    if len(limit.reason) > MAX_REASON_LENGTH:
+        raise BadReach(f"The reason has {len(limit.reason)} characters; the limit is {MAX_REASON_LENGTH}.")
     return limit if current is None else replace(limit, at=max(limit.at, current.at + _TICK))
 
 
@@ -102,20 +101,22 @@ class Mentioner:
     verified: bool = False
     deleted: bool = False
     within_cap: bool = True
+    """Whether the author is below AUTHOR_LIMIT."""
 
 
 VerdictRule = Callable[[Mentioner], Verdict]
 """A pure function from author to verdict.
 
-It is called with `within_cap` first, and only mentions that pass are counted against the cap. It must not hold authors
-without an operator verdict: only for authors with one the router checks whether the event was held before.
+The router calls it with `within_cap=True` first. Only mentions that are not refused then consume a token of the cap.
+A rule must not hold authors without an operator verdict: for them the router does not check whether the event was held
+before.
 """
 
 
 def by_operator_verdict(mentioner: Mentioner) -> Verdict:
     """Default rule: the operator's verdict, but rows without alerts over the cap.
 
-    The cap keeps one author from alerting 200 million followers with every @.
+    Without the cap one author could alert 200 million followers with every mention.
     """
     if mentioner.operator_verdict is Verdict.ALL and not mentioner.within_cap:
         return Verdict.ROW

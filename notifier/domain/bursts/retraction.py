@@ -22,7 +22,10 @@ RetractionKey = NewType("RetractionKey", str)
 
 class RetractionCause(StrEnum):
     EDIT = "edit"
-    """The tweet has a new text. Accounts no longer mentioned are removed; newly mentioned ones are not notified."""
+    """The tweet has a new text.
+
+    Its mentions of accounts that the new text no longer names are retracted. Newly named accounts are not notified.
+    """
     DELETE = "delete"
     PROTECT = "protect"
     """Earlier tweets of the author become visible to the author's followers only."""
@@ -31,7 +34,7 @@ class RetractionCause(StrEnum):
 
 
 MAX_LOG_WAIT = timedelta(days=1)
-"""Longest time of a mention in the log. A burst may open this long after its mention was accepted."""
+"""Longest time that a mention waits in the log. A burst may open this long after its mention was accepted."""
 
 _FINAL_RANK = 1 << 60
 """Added to the rank of a deletion: higher than the sequence number of any edit."""
@@ -45,7 +48,7 @@ class Retraction:
     cause: RetractionCause
     author: UserId
     tweet: str = ""
-    """Empty if it affects everything that the author has written up to `at`."""
+    """Id of the tweet. Empty if the retraction affects everything that the author has written up to `at`."""
     at: datetime
     sequence: int = 0
     """Sequence number of a tweet's edits. The highest wins regardless of arrival order."""
@@ -69,7 +72,7 @@ class Retraction:
         return self.sequence + _FINAL_RANK if self.cause is RetractionCause.DELETE else self.sequence
 
     def index_keys(self, now: datetime) -> Collection[RetractionKey]:
-        """Return the index keys of mentions that it may affect, the latest first."""
+        """Return the index keys of mentions that the retraction may affect, the latest first."""
         if self.tweet:
             return [self.key]
         return day_keys(self.author, now - RETENTION - MAX_LOG_WAIT, now + MAX_CLOCK_SKEW)[::-1]
@@ -126,7 +129,7 @@ def apply_retractions(mention: Mention, retractions: Mapping[RetractionKey, Retr
 
 
 def belongs_to(mention: Mention, burst: Burst) -> bool:
-    """Return whether a mention with the burst's number counts as part of it.
+    """Return whether a mention that was sequenced into the burst still counts as part of it.
 
     A protected mention is not part of a public burst.
     """
@@ -148,7 +151,7 @@ class MentionChange:
     def is_entering(self, burst: Burst) -> bool:
         """Return whether the change makes the mention part of the burst.
 
-        This happens to another mention by the same author, if the burst was narrowed to the author's followers.
+        This happens if the burst was narrowed to the author's followers and another mention by the author is protected.
         """
         return not belongs_to(self.before, burst) and belongs_to(self.after, burst)
 
@@ -156,39 +159,42 @@ class MentionChange:
 def amended(
     burst: Burst, changes: Collection[MentionChange], remaining: Mapping[UserId, Mention], *, version: int
 ) -> Burst:
-    """Return the burst after the changes. `rest` has one remaining mention of every author that may become listed.
+    """Return the burst after the changes. `remaining` has a remaining mention of each author that may become listed.
 
-    Key, opening time and audience are unchanged. The listed mentioners are those that remain. If none remains, or the
-    shown tweet is retracted, an author from `rest` that was not stored by name may take the place.
-    A listed mentioner without an entry in `rest` is about to be removed by another retraction.
+    Key, opening time and audience are unchanged. Mentioners stay listed while they have mentions in the burst. If none
+    stays, or the shown tweet is retracted, an unlisted author from `remaining` may become the first mentioner.
+    A listed mentioner without an entry in `remaining` is about to be removed by another retraction.
     """
     leaving = [change for change in changes if change.is_leaving(burst)]
     count = burst.count - len(leaving) + sum(change.is_entering(burst) for change in changes)
     leaving_authors = {change.before.author for change in leaving}
-    names = [name for name in burst.mentioners if name not in leaving_authors or name in remaining] or list(remaining)[
-        :1
-    ]
-    if count <= 0 or not names:
-        return _emptied(burst, [change.after for change in leaving], version)
-    after = replace(burst, version=version, count=count, mentioners=tuple(names))
+    staying = [author for author in burst.mentioners if author not in leaving_authors or author in remaining]
+    mentioners = staying or list(remaining)[:1]
+    if count <= 0 or not mentioners:
+        return _without_public_mentions(burst, [change.after for change in leaving], version)
+    after = replace(burst, version=version, count=count, mentioners=tuple(mentioners))
     if all(change.before.tweet != burst.tweet for change in leaving):
         return next((replace(after, text=c.after.text) for c in changes if c.after.tweet == burst.tweet), after)
-    first = next((name for name in (*names, *remaining) if name in remaining), None)
-    if first is None:
-        return _emptied(burst, [change.after for change in leaving], version)
-    following = (name for name in names if name != first)
-    return _shown_by(replace(after, silent=True, mentioners=(first, *following)), remaining[first])
+    opener = next((author for author in (*mentioners, *remaining) if author in remaining), None)
+    if opener is None:
+        return _without_public_mentions(burst, [change.after for change in leaving], version)
+    others = (author for author in mentioners if author != opener)
+    return _with_shown_tweet(replace(after, silent=True, mentioners=(opener, *others)), remaining[opener])
 
 
-def _emptied(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:
-    """Return a burst without public mentions. If protected ones remain, it is restricted to one author's followers."""
-    private = sorted((mention for mention in leaving if not mention.retracted), key=attrgetter("accepted_at"))
-    own = [mention for mention in private if mention.author == private[0].author]
-    after = replace(burst, version=version, silent=True, count=len(own), more_mentioners=False)
-    if not own:
+def _without_public_mentions(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:
+    """Return the burst after its last public mention has left.
+
+    If protected mentions remain, the burst is restricted to the followers of the author of the first of them.
+    """
+    protected = sorted((mention for mention in leaving if not mention.retracted), key=attrgetter("accepted_at"))
+    by_first_author = [mention for mention in protected if mention.author == protected[0].author]
+    after = replace(burst, version=version, silent=True, count=len(by_first_author), more_mentioners=False)
+    if not by_first_author:
         return replace(after, text="")
-    return _shown_by(replace(after, restricted_to=own[0].author, mentioners=(own[0].author,)), own[0])
+    first = by_first_author[0]
+    return _with_shown_tweet(replace(after, restricted_to=first.author, mentioners=(first.author,)), first)
 
 
-def _shown_by(burst: Burst, mention: Mention) -> Burst:
+def _with_shown_tweet(burst: Burst, mention: Mention) -> Burst:
     return replace(burst, tweet=mention.tweet, text=mention.text)

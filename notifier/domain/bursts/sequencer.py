@@ -16,7 +16,10 @@ from notifier.domain.ids import POLICIES, BurstKey, Policy, Subject
 from notifier.domain.token_bucket import BucketLimit, TokenBucket
 
 VISIBILITY_DEADLINE = timedelta(seconds=1)
-"""A burst not published within this time gets a new opening time. Otherwise an earlier `seen` could hide it."""
+"""A burst that is not published within this time gets a new opening time.
+
+With the old time, a page that was opened in the meantime would count the burst as seen.
+"""
 
 REFUSED_VERDICTS = (Verdict.HOLD, Verdict.DENY)
 """Verdicts that the router refuses. Releasing a held mention sends its event again."""
@@ -24,15 +27,16 @@ REFUSED_VERDICTS = (Verdict.HOLD, Verdict.DENY)
 MAX_CLOCK_SKEW = timedelta(seconds=5)
 """Largest difference between the clocks of two processes.
 
-A burst opens no earlier than its mention was accepted by the clock of the gateway. With the time of a slow clock it
-could open in a period that a page has already covered.
+A burst opens no earlier than the gateway accepted its mention, but at most this far ahead of our clock. If our clock
+is slow, our time could be in a period that a page has already covered.
 """
 
-TICK = timedelta(milliseconds=1)
+MIN_OPENING_GAP = timedelta(milliseconds=1)
+"""Least time between the openings of two bursts of a subject, so that their order is the order of their numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sequenced:
+class SequencedMention:
     """A mention with the number of its burst."""
 
     mention: Mention
@@ -40,7 +44,7 @@ class Sequenced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DayFirst:
+class FirstBurstOfDay:
     """The first public burst of a UTC day, for users with the volume `first`."""
 
     seq: int
@@ -57,9 +61,9 @@ class Head:
     """Identifies the writer of this version. Resolves a compare-and-set whose answer was lost."""
     seq: int = 0
     open: Burst | None = None
-    """The shared burst that the next public mention may join."""
-    first: DayFirst | None = None
-    """First burst of the latest day while it is public. None before the first one, or after its retraction."""
+    """The public burst that the next public mention may join."""
+    first: FirstBurstOfDay | None = None
+    """First public burst of the latest day. None before any burst, or after that burst was retracted or narrowed."""
     last_opened_at: datetime | None = None
     budget: TokenBucket | None = None
     """Token bucket of public fan-outs."""
@@ -69,9 +73,9 @@ class Head:
     """The last applied offset of every log partition that carried this subject."""
     outbox: tuple[Burst, ...] = ()
     """Bursts created or changed by the last change, in order."""
-    sequenced: tuple[Sequenced, ...] = ()
+    sequenced: tuple[SequencedMention, ...] = ()
     """Mentions numbered by the last change."""
-    changed: tuple[Sequenced, ...] = ()
+    changed: tuple[SequencedMention, ...] = ()
     """Mentions numbered earlier that the last change modified, in their new state."""
     announced: int = 0
     """Bursts up to this number were published by an earlier change. They have a plan and keep their opening time."""
@@ -104,9 +108,9 @@ def advance(
     collapse: timedelta | None = None,
     refill: timedelta | None = None,
 ) -> Head:
-    """Return the head after these records of its subject, given in log order; the same head if nothing is new.
+    """Return the head after these records of its subject, given in log order; the same head if no record is new.
 
-    Records applied or known before change only the offset, so redelivery is idempotent.
+    Records up to an applied offset are skipped. Events in `known` advance only the offset, so redelivery is idempotent.
     """
     assert head.is_published, "publish the decided bursts before deciding again"
     after = replace(head, version=head.version + 1, nonce=nonce)
@@ -123,36 +127,39 @@ def advance(
     return head if after.applied == head.applied else after
 
 
-def with_late_bursts_restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str) -> Head:
-    """Return the head with new opening times for unwritten bursts that are late (see VISIBLE_WITHIN).
+def with_late_bursts_retimed(head: Head, *, written: Collection[int], now: datetime, nonce: str) -> Head:
+    """Return the head with new opening times for unwritten bursts that are past VISIBILITY_DEADLINE.
 
     Unwritten bursts after the first late one get new times too, so that times stay in the order of the numbers.
     """
-    movable = [b for b in head.outbox if b.key.seq > head.announced and b.key.seq not in written]
-    late = [b.key.seq for b in movable if now > b.opened_at + VISIBILITY_DEADLINE]
+    unwritten = [b for b in head.outbox if b.key.seq > head.announced and b.key.seq not in written]
+    late = [b.key.seq for b in unwritten if now > b.opened_at + VISIBILITY_DEADLINE]
     if not late:
         return head
     version = head.version + 1
-    outbox = _moved(head.outbox, {b.key.seq for b in movable if b.key.seq >= late[0]}, now=now, version=version)
-    firsts = [_day_first(burst) for burst in outbox if burst.first_of_day]
+    outbox = _with_new_opening_times(
+        head.outbox, {b.key.seq for b in unwritten if b.key.seq >= late[0]}, now=now, version=version
+    )
+    firsts = [_as_first_of_day(burst) for burst in outbox if burst.first_of_day]
     latest = max(burst.opened_at for burst in outbox)
-    renewed = {burst.key: burst for burst in outbox}
+    by_key = {burst.key: burst for burst in outbox}
     return replace(
         head,
         version=version,
         nonce=nonce,
         outbox=outbox,
-        open=renewed.get(head.open.key, head.open) if head.open else None,
+        open=by_key.get(head.open.key, head.open) if head.open else None,
         first=firsts[-1] if firsts else head.first,
         last_opened_at=max(latest, head.last_opened_at or latest),
     )
 
 
-def after_retraction(head: Head, bursts: Sequence[Burst], changed: Sequence[Sequenced], *, nonce: str) -> Head:
+def after_retraction(head: Head, bursts: Sequence[Burst], changed: Sequence[SequencedMention], *, nonce: str) -> Head:
     """Return the head after a retraction. `bursts` is what remains of the affected bursts, in the next version.
 
-    No mention joins a burst that is no longer public: it was announced already, and new mentions must be announced.
-    Such a burst is no longer the first of its day. The next public burst to open is, even if a later one is open now.
+    New mentions must be announced, so no mention joins a burst that is no longer public: it was announced already.
+    Such a burst is no longer the first of its day. The next public burst to open becomes the first, not a burst that
+    is open already.
     """
     assert head.is_published, "publish the decided bursts before deciding again"
     after = replace(head, version=head.version + 1, nonce=nonce, outbox=tuple(bursts), changed=tuple(changed))
@@ -182,106 +189,117 @@ def _sequence(
         return _open_restricted(head, mention, budget=_refilled(head.restricted_budget, policy, mention, now), now=now)
     budget = _refilled(head.budget, policy, mention, now)
     current = head.open
-    if current is None or (has_budget(budget) and _silenced(current, mention)):
-        return _open(head, mention, budget=budget, now=now)
-    if is_window_over(budget, opened_at=current.opened_at, collapse=collapse, now=now):
-        return _open(head, mention, budget=budget, now=now)
-    return _with(head, current.joined_by(mention, head.version), mention, budget=budget, shared=True)
+    if current is None or (has_budget(budget) and _needs_alerting_burst(current, mention)):
+        return _open_public(head, mention, budget=budget, now=now)
+    if opens_new_burst(budget, opened_at=current.opened_at, collapse=collapse, now=now):
+        return _open_public(head, mention, budget=budget, now=now)
+    return _with_mention(head, current.joined_by(mention, head.version), mention, budget=budget, is_public=True)
 
 
-def _silenced(burst: Burst, mention: Mention) -> bool:
+def _needs_alerting_burst(burst: Burst, mention: Mention) -> bool:
     """Return whether the open burst sends no alerts but the mention may.
 
-    Then it opens a new burst, so that a mentioner over the cap does not suppress alerts for all others.
+    Such a mention opens a new burst. So a mentioner over the cap does not suppress the alerts of other mentioners.
     """
     return burst.verdict is not Verdict.ALL and mention.verdict is Verdict.ALL
 
 
-def _open(head: Head, mention: Mention, *, budget: TokenBucket | None, now: datetime) -> Head:
-    """Open a public burst; pull-only if the budget is empty. Otherwise each retracted tweet would buy a fan-out."""
-    burst = _next(head, mention, now=now, pull_only=not has_budget(budget))
-    return _with(_at(head, burst), burst, mention, budget=_paid(budget, burst), shared=True)
+def _open_public(head: Head, mention: Mention, *, budget: TokenBucket | None, now: datetime) -> Head:
+    """Open a public burst. It is pull-only if the budget is empty.
+
+    A retraction closes the open burst, whatever is left of its window. Without this limit each retracted tweet would
+    allow one more fan-out.
+    """
+    burst = _next_burst(head, mention, now=now, pull_only=not has_budget(budget))
+    opened = _with_opening(head, burst)
+    return _with_mention(opened, burst, mention, budget=_charged(budget, burst), is_public=True)
 
 
 def _open_restricted(head: Head, mention: Mention, *, budget: TokenBucket | None, now: datetime) -> Head:
     """Open a restricted burst, one per mention. It is pull-only if the restricted budget is empty.
 
-    `pull_only` is stored in the burst and so in the outbox. The publisher decides nothing.
+    `pull_only` is stored in the burst and so in the outbox: the publisher does not decide it.
     """
-    burst = _next(head, mention, now=now, pull_only=not has_budget(budget))
-    head = replace(_at(head, burst), restricted_budget=_paid(budget, burst) or head.restricted_budget)
-    return _with(head, burst, mention, budget=head.budget, shared=False)
+    burst = _next_burst(head, mention, now=now, pull_only=not has_budget(budget))
+    charged = _charged(budget, burst)
+    head = replace(_with_opening(head, burst), restricted_budget=charged or head.restricted_budget)
+    return _with_mention(head, burst, mention, budget=head.budget, is_public=False)
 
 
-def _paid(budget: TokenBucket | None, burst: Burst) -> TokenBucket | None:
+def _charged(budget: TokenBucket | None, burst: Burst) -> TokenBucket | None:
     return budget.spent() if budget and not burst.pull_only else budget
 
 
-def _next(head: Head, mention: Mention, *, now: datetime, pull_only: bool = False) -> Burst:
+def _next_burst(head: Head, mention: Mention, *, now: datetime, pull_only: bool = False) -> Burst:
     opened_at = max(now, min(mention.accepted_at, now + MAX_CLOCK_SKEW))
     if head.last_opened_at is not None:
-        opened_at = max(opened_at, head.last_opened_at + TICK)
+        opened_at = max(opened_at, head.last_opened_at + MIN_OPENING_GAP)
     return Burst.opened_by(
         mention,
         key=BurstKey(head.subject, head.seq + 1),
         version=head.version,
         opened_at=opened_at,
-        first_of_day=_first_of_day(head, mention, opened_at),
+        first_of_day=_is_first_of_day(head, mention, opened_at),
         pull_only=pull_only,
     )
 
 
-def _at(head: Head, burst: Burst) -> Head:
-    first = _day_first(burst) if burst.first_of_day else head.first
+def _with_opening(head: Head, burst: Burst) -> Head:
+    first = _as_first_of_day(burst) if burst.first_of_day else head.first
     return replace(head, seq=burst.key.seq, last_opened_at=burst.opened_at, first=first)
 
 
-def _day_first(burst: Burst) -> DayFirst:
-    return DayFirst(seq=burst.key.seq, day=burst.opened_at.date())
+def _as_first_of_day(burst: Burst) -> FirstBurstOfDay:
+    return FirstBurstOfDay(seq=burst.key.seq, day=burst.opened_at.date())
 
 
-def _first_of_day(head: Head, mention: Mention, opened_at: datetime) -> bool:
+def _is_first_of_day(head: Head, mention: Mention, opened_at: datetime) -> bool:
     """Return whether the mention opens the first public burst of a day.
 
-    A restricted burst never is: users who can't see it would miss the first of the day.
+    A restricted burst never counts as the first: users who can't see it would miss the first of the day.
     """
     return not mention.protected and (head.first is None or head.first.day < opened_at.date())
 
 
-def _moved(outbox: Sequence[Burst], seqs: Collection[int], *, now: datetime, version: int) -> tuple[Burst, ...]:
+def _with_new_opening_times(
+    outbox: Sequence[Burst], seqs: Collection[int], *, now: datetime, version: int
+) -> tuple[Burst, ...]:
     # Opening times of a subject are distinct, also from bursts that were written after a late one.
-    stamp = max([now, *(burst.opened_at + TICK for burst in outbox if burst.key.seq not in seqs)])
-    moved: list[Burst] = []
+    opened_at = max([now, *(burst.opened_at + MIN_OPENING_GAP for burst in outbox if burst.key.seq not in seqs)])
+    bursts: list[Burst] = []
     for burst in outbox:
         if burst.key.seq in seqs:
-            first = _still_first(burst, stamp, moved)
-            moved.append(replace(burst, opened_at=stamp, version=version, first_of_day=first))
-            stamp += TICK
+            is_first = _is_first_after_move(burst, opened_at, bursts)
+            bursts.append(replace(burst, opened_at=opened_at, version=version, first_of_day=is_first))
+            opened_at += MIN_OPENING_GAP
         else:
-            moved.append(burst)
-    return tuple(moved)
+            bursts.append(burst)
+    return tuple(bursts)
 
 
-def _still_first(burst: Burst, stamp: datetime, before: Sequence[Burst]) -> bool:
-    """Return whether a moved burst is the first of its day. Past midnight a public one is, unless an earlier one is."""
-    firsts = [b.opened_at.date() for b in before if b.first_of_day]
-    new_day = burst.restricted_to is None and stamp.date() > burst.opened_at.date()
-    return (burst.first_of_day or new_day) and stamp.date() not in firsts
+def _is_first_after_move(burst: Burst, opened_at: datetime, earlier: Sequence[Burst]) -> bool:
+    """Return whether the burst is the first of its day at its new opening time.
+
+    A public burst that moves past midnight becomes the first of the new day, unless an earlier burst already is.
+    """
+    days_with_first = [b.opened_at.date() for b in earlier if b.first_of_day]
+    is_new_day = burst.restricted_to is None and opened_at.date() > burst.opened_at.date()
+    return (burst.first_of_day or is_new_day) and opened_at.date() not in days_with_first
 
 
-def _with(head: Head, burst: Burst, mention: Mention, *, budget: TokenBucket | None, shared: bool) -> Head:
+def _with_mention(head: Head, burst: Burst, mention: Mention, *, budget: TokenBucket | None, is_public: bool) -> Head:
     outbox = {b.key: b for b in head.outbox} | {burst.key: burst}
     return replace(
         head,
-        open=burst if shared else head.open,
+        open=burst if is_public else head.open,
         budget=budget or head.budget,
         outbox=tuple(outbox.values()),
-        sequenced=(*head.sequenced, Sequenced(mention=mention, seq=burst.key.seq)),
+        sequenced=(*head.sequenced, SequencedMention(mention=mention, seq=burst.key.seq)),
     )
 
 
 def _refilled(budget: TokenBucket | None, policy: Policy, mention: Mention, now: datetime) -> TokenBucket | None:
-    """Return the refilled bucket; None for a small subject. The head keeps its old bucket in case it grows again."""
+    """Return the refilled bucket; None for a small subject, whose head keeps its old bucket in case it grows again."""
     if not policy.needs_budget(mention.followers):
         return None
     limit = fanout_limit(policy)
@@ -296,13 +314,16 @@ def fanout_limit(policy: Policy) -> BucketLimit:
     return BucketLimit(capacity=policy.budget_capacity, refill=policy.budget_refill)
 
 
-def is_window_over(budget: TokenBucket | None, *, opened_at: datetime, collapse: timedelta, now: datetime) -> bool:
-    """Return whether the next mention opens a new burst: its window has passed, and it has budget for a fan-out."""
+def opens_new_burst(budget: TokenBucket | None, *, opened_at: datetime, collapse: timedelta, now: datetime) -> bool:
+    """Return whether the next mention opens a new burst.
+
+    It does if the collapse window has passed and the budget has a token. With a window of zero it always does.
+    """
     if collapse == timedelta(0):
         return True
     return now >= opened_at + collapse and has_budget(budget)
 
 
 def has_budget(budget: TokenBucket | None) -> bool:
-    """Return whether one more fan-out is affordable. A subject without a budget is bounded by its window alone."""
+    """Return whether one more fan-out is affordable. Only the collapse window limits a subject without a budget."""
     return budget is None or budget.has_token

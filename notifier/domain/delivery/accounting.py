@@ -43,32 +43,32 @@ def recipient_totals(
     """
     by_shard = {tally.shard: tally for tally in tallies}
     ended = {State.DONE: 0, State.PULLED: 0, State.DEAD: 0}
-    waiting = {State.PARKED: 0, State.IN_FLIGHT: 0}
+    unfinished = {State.PARKED: 0, State.IN_FLIGHT: 0}
     for state in progress.slice_states.values():
         slice_ = state.slice
         if slice_.step is not Step.ROWS:
             continue
-        people = _people(by_shard, slice_)
+        people = _snapshot_recipients(by_shard, slice_)
         if state.final_entry:
-            dead = state.final_entry.fact is Fact.DEAD
-            ended[State(str(state.final_entry.fact))] += people if dead else state.final_entry.people
+            is_dead = state.final_entry.fact is Fact.DEAD
+            ended[State(str(state.final_entry.fact))] += people if is_dead else state.final_entry.people
             continue
-        parked = state.state(now, throttles=throttles) is State.PARKED
-        waiting[State.PARKED if parked else State.IN_FLIGHT] += people
+        is_parked = state.state(now, throttles=throttles) is State.PARKED
+        unfinished[State.PARKED if is_parked else State.IN_FLIGHT] += people
     return RecipientTotals(
         expected=sum(tally.expected for tally in by_shard.values()),
         delivered=ended[State.DONE],
         suppressed=sum(tally.suppressed for tally in by_shard.values()),
-        parked=waiting[State.PARKED],
+        parked=unfinished[State.PARKED],
         pulled=ended[State.PULLED],
         dead=ended[State.DEAD],
-        in_flight=waiting[State.IN_FLIGHT],
+        in_flight=unfinished[State.IN_FLIGHT],
         expired=now >= progress.plan.opened_at + SNAPSHOT_KEPT_FOR,
     )
 
 
-def _people(tallies: dict[int, SnapshotCounts], slice_: Slice) -> int:
-    return sum(tallies[shard].reached[slice_.tier] for shard in slice_.shards if shard in tallies)
+def _snapshot_recipients(counts: dict[int, SnapshotCounts], slice_: Slice) -> int:
+    return sum(counts[shard].reached[slice_.tier] for shard in slice_.shards if shard in counts)
 
 
 # Progress of a burst: the state of its shards in each tier, and the recent delivery rate.
@@ -96,7 +96,7 @@ class TierProgress:
     ended: int
     """Finished slices."""
     seconds: float | None
-    """From the acceptance of the first mention to the end of the last slice; None while work is left."""
+    """Time from the acceptance of the first mention to the end of the last slice; None while work is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ def tier_progress(progress: BurstProgress, *, throttles: Collection[str], now: d
 
 
 def delivery_rate(all_progress: Iterable[BurstProgress], *, now: datetime, over: timedelta) -> DeliveryRate:
-    """Return the delivery rate of the last `over`. It depends only on ledger facts, not on earlier calls."""
+    """Return the delivery rate during the last `over`. It depends only on ledger facts, not on earlier calls."""
     recent = [
         state.final_entry
         for progress in all_progress
@@ -127,27 +127,27 @@ def delivery_rate(all_progress: Iterable[BurstProgress], *, now: datetime, over:
 
 def _tier_progress(progress: BurstProgress, tier: Tier, throttles: Collection[str], now: datetime) -> TierProgress:
     of_tier = (s for s in progress.slice_states.values() if s.slice.tier is tier and s.slice.step is Step.ROWS)
-    rows = sorted(of_tier, key=lambda state: state.slice.first)
-    ended = [state.final_entry for state in rows if state.final_entry]
-    last = max((entry.at for entry in ended), default=None) if len(ended) == len(rows) else None
+    slice_states = sorted(of_tier, key=lambda state: state.slice.first)
+    ended = [state.final_entry for state in slice_states if state.final_entry]
+    last_end = max((entry.at for entry in ended), default=None) if len(ended) == len(slice_states) else None
     return TierProgress(
         tier=tier,
-        spans=_merged(span for state in rows for span in _spans(state, throttles, now)),
+        spans=_merged(span for state in slice_states for span in _spans(state, throttles, now)),
         people=sum(entry.people for entry in ended if State(str(entry.fact)) is State.DONE),
-        slices=len(rows),
+        slices=len(slice_states),
         ended=len(ended),
-        seconds=(last - progress.plan.accepted_at).total_seconds() if last else None,
+        seconds=(last_end - progress.plan.accepted_at).total_seconds() if last_end else None,
     )
 
 
 def _spans(slice_state: SliceState, throttles: Collection[str], now: datetime) -> Iterator[ShardSpan]:
-    """Yield the spans of a slice. The claim of an unfinished slice has the checkpoint: shards below it are done."""
+    """Yield the spans of a slice. Shards below the checkpoint in the claim of an unfinished slice are done."""
     slice_, state = slice_state.slice, slice_state.state(now, throttles=throttles)
-    reached = slice_state.claim.checkpoint if slice_state.claim and not slice_state.final_entry else slice_.first
-    if reached > slice_.first:
-        yield ShardSpan(first=slice_.first, last=min(reached, slice_.last + 1) - 1, state=State.DONE)
-    if max(reached, slice_.first) <= slice_.last:
-        yield ShardSpan(first=max(reached, slice_.first), last=slice_.last, state=state)
+    checkpoint = slice_state.claim.checkpoint if slice_state.claim and not slice_state.final_entry else slice_.first
+    if checkpoint > slice_.first:
+        yield ShardSpan(first=slice_.first, last=min(checkpoint, slice_.last + 1) - 1, state=State.DONE)
+    if max(checkpoint, slice_.first) <= slice_.last:
+        yield ShardSpan(first=max(checkpoint, slice_.first), last=slice_.last, state=state)
 
 
 def _merged(spans: Iterable[ShardSpan]) -> Sequence[ShardSpan]:

@@ -14,10 +14,10 @@ from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Step
 from notifier.domain.ids import BurstKey
 from notifier.domain.timing import LATE_AFTER
 
-# Deferred bursts: nothing to do before a certain time, because their last members are in quiet hours.
+# Deferred bursts: they have nothing to do before a certain time, because their last members are in quiet hours.
 
 MIN_DEFERRAL = timedelta(minutes=1)
-"""Bursts that resume sooner stay in memory; evicting and reloading them would cost more."""
+"""Bursts that wake sooner stay in memory; evicting and reloading them would cost more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ PUSH_POOLS = frozenset(map(Pool, PUSH_STEPS))
 
 QueuePosition = tuple[datetime, BurstKey]
 QueueKey = tuple[Pool, Tier]
-"""A queue of waiting bursts. Rows have a pool per tier. Push has a pool per provider, with one line for each tier."""
+"""A queue of waiting bursts. Rows have a pool per tier. Push has a pool per provider, with one queue for each tier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,44 +46,50 @@ class PoolBacklog:
     slices: int
     """Unfinished slices that may start or have started."""
     oldest_opened_at: datetime | None
-    """Opening time of the oldest burst among them; None if none is left, or a throttle holds the pool."""
+    """Opening time of the oldest burst of these slices; None without slices, or if a throttle holds the pool."""
     deferred: int = 0
-    """Additional slices that wait for a later time, without those of deferred bursts."""
+    """Further slices that wait for a later time, without those of deferred bursts."""
 
 
 @dataclass(slots=True)
 class Backlog:
     """In-memory index of all open bursts.
 
-    A burst is moving while a slice of it may be in a queue or at a worker, and resting otherwise. Pool credits limit
-    the moving ones. Resting bursts wait in lines, oldest first, and a round needs no more of a line than its pool has
-    credits. Of late alerts it needs the newest, which cover the others. Slices that wait for a later time are in no
-    line until then.
+    A burst is in flight while one of its slices may be queued or at a worker, and waiting otherwise. Pool credits limit
+    the bursts in flight. Waiting bursts are in queues, oldest first, and a round needs no more bursts of a queue than
+    its pool has credits. Of late alerts a round needs the newest, which cover the others. Slices that wait for a later
+    time are in no queue until then.
     """
 
     progress: dict[BurstKey, BurstProgress] = field(default_factory=dict)
     unfinished: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
-    """Unfinished slices by burst, without push slices whose rows are unfinished, and without waiting slices."""
+    """Slices that could run now or are running, by burst and pool.
+
+    Excludes push slices whose rows are unfinished, and slices that wait for a later time.
+    """
     unfinished_total: Counter[Pool] = field(default_factory=Counter)
-    """Sum of `left`."""
+    """Sum of `unfinished`."""
     deferred_slices: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
-    """Slices that wait for a later time, by burst."""
+    """Slices that wait for a later time, by burst and pool."""
     deferred_total: Counter[Pool] = field(default_factory=Counter)
-    """Sum of `later`."""
-    moving: dict[BurstKey, None] = field(default_factory=dict)
-    """An ordered set, like the other dicts of None, so that a round decides the same in every process."""
+    """Sum of `deferred_slices`."""
+    in_flight: dict[BurstKey, None] = field(default_factory=dict)
+    """Bursts in flight.
+
+    Like the other dicts of None this is an ordered set, so that a round decides the same in every process.
+    """
     finished: dict[BurstKey, None] = field(default_factory=dict)
     wake_queue: list[QueuePosition] = field(default_factory=list)
-    """Bursts with waiting slices, ordered by their earliest wake-up time. They may also be moving or in lines."""
+    """Bursts with deferred slices, ordered by their earliest wake-up time. They may also be in flight or in queues."""
     wake_times: dict[BurstKey, datetime] = field(default_factory=dict)
     """Earliest wake-up time by burst."""
     evictable: dict[BurstKey, None] = field(default_factory=dict)
-    """Bursts in `asleep` without other work, now or soon. They can be evicted until they wake."""
+    """Bursts in `wake_times` without other work, now or soon. They can be evicted until they wake."""
     queues: dict[QueueKey, list[QueuePosition]] = field(default_factory=lambda: defaultdict(list))
     queues_by_burst: dict[BurstKey, Sequence[QueueKey]] = field(default_factory=dict)
-    """Lines that contain each resting burst."""
-    unmarked: dict[Pool, dict[BurstKey, None]] = field(default_factory=lambda: {pool: {} for pool in Pool})
-    """Bursts in lines with a slice not yet marked as parked by the throttle that holds the pool."""
+    """Queues that contain each waiting burst."""
+    to_park: dict[Pool, dict[BurstKey, None]] = field(default_factory=lambda: {pool: {} for pool in Pool})
+    """Waiting bursts with a slice that is not yet marked as parked by the throttle that holds the pool."""
     throttled_by: dict[Pool, str] = field(default_factory=dict)
     """Throttle that holds each held pool."""
 
@@ -103,13 +109,13 @@ class Backlog:
                     self.evictable[key] = None
             if progress.is_finished:
                 self.finished[key] = None
-            elif any(_is_moving(state, now) for state in progress.slice_states.values()):
-                self.moving[key] = None
+            elif any(_is_in_flight(state, now) for state in progress.slice_states.values()):
+                self.in_flight[key] = None
             else:
                 self._enqueue(progress, now)
 
     def wake(self, now: datetime) -> None:
-        """Move bursts back into the lines once their wake-up time has passed."""
+        """Move bursts back into the queues once their wake-up time has passed."""
         due = bisect_right(self.wake_queue, now, key=itemgetter(0))
         self.put([self.progress[key] for _, key in self.wake_queue[:due]], now)
 
@@ -132,36 +138,41 @@ class Backlog:
         for key in keys:
             if (progress := self.progress.pop(key, None)) is None:
                 continue
-            self.moving.pop(key, None)
+            self.in_flight.pop(key, None)
             self.finished.pop(key, None)
             self.unfinished_total -= self.unfinished.pop(key)
             if (until := self.wake_times.pop(key, None)) is not None:
                 _remove_position(self.wake_queue, (until, key))
                 self.evictable.pop(key, None)
                 self.deferred_total -= self.deferred_slices.pop(key)
-            for line in self.queues_by_burst.pop(key, ()):
-                _remove_position(self.queues[line], (progress.plan.opened_at, key))
-                self.unmarked[line[0]].pop(key, None)
+            for queue_key in self.queues_by_burst.pop(key, ()):
+                pool, _ = queue_key
+                _remove_position(self.queues[queue_key], (progress.plan.opened_at, key))
+                self.to_park[pool].pop(key, None)
 
     def clear(self) -> None:
         self.drop(list(self.progress))
 
     def set_throttles(self, throttles: Mapping[Pool, str]) -> None:
-        """Set the throttle that holds each held pool. After a change all slices in its lines must be marked again."""
+        """Set the throttle that holds each held pool. After a change all slices in its queues must be marked again."""
         changed = [pool for pool in Pool if throttles.get(pool) != self.throttled_by.get(pool)]
         self.throttled_by = dict(throttles)
         for pool in changed:
-            resting = (self.progress[key] for _, key in self._positions_of(pool))
-            self.unmarked[pool] = {a.plan.burst: None for a in resting if self._unmarked(a, pool)}
+            waiting = (self.progress[key] for _, key in self._positions_of(pool))
+            self.to_park[pool] = {
+                progress.plan.burst: None for progress in waiting if self._has_unparked_slices(progress, pool)
+            }
 
     def candidates(self, max_slices: Mapping[Pool, int], now: datetime) -> Sequence[BurstProgress]:
-        """Return enough bursts to decide a round in which each pool starts at most `most` slices."""
-        chosen = dict.fromkeys(self.moving)
-        for (pool, _), line in self.queues.items():
-            first = bisect_left(line, now - LATE_AFTER, key=itemgetter(0)) if pool in PUSH_POOLS else 0
-            chosen |= dict.fromkeys(key for _, key in line[max(0, first - max_slices[pool]) : first + max_slices[pool]])
-        for unmarked in self.unmarked.values():
-            chosen |= dict.fromkeys(islice(unmarked, MAX_PARKED_PER_ROUND))
+        """Return enough bursts to decide a round in which each pool starts at most `max_slices` slices."""
+        chosen = dict.fromkeys(self.in_flight)
+        for (pool, _), queue in self.queues.items():
+            # Push pools need the newest of the late bursts, which are before `start`, and the oldest of the others.
+            start = bisect_left(queue, now - LATE_AFTER, key=itemgetter(0)) if pool in PUSH_POOLS else 0
+            nearest = queue[max(0, start - max_slices[pool]) : start + max_slices[pool]]
+            chosen |= dict.fromkeys(key for _, key in nearest)
+        for to_park in self.to_park.values():
+            chosen |= dict.fromkeys(islice(to_park, MAX_PARKED_PER_ROUND))
         return [self.progress[key] for key in chosen]
 
     def pool_backlogs(self) -> Mapping[Pool, PoolBacklog]:
@@ -178,27 +189,30 @@ class Backlog:
         if pool in self.throttled_by:
             return None
         oldest = [
-            opened_at for (line_pool, _), line in self.queues.items() if line_pool is pool for opened_at, _ in line[:1]
+            opened_at
+            for (queue_pool, _), queue in self.queues.items()
+            if queue_pool is pool
+            for opened_at, _ in queue[:1]
         ]
-        oldest += [self.progress[key].plan.opened_at for key in self.moving if self.unfinished[key][pool]]
+        oldest += [self.progress[key].plan.opened_at for key in self.in_flight if self.unfinished[key][pool]]
         return min(oldest, default=None)
 
     def _positions_of(self, pool: Pool) -> Iterator[QueuePosition]:
-        for (line_pool, _), line in self.queues.items():
-            if line_pool is pool:
-                yield from line
+        for (queue_pool, _), queue in self.queues.items():
+            if queue_pool is pool:
+                yield from queue
 
     def _enqueue(self, progress: BurstProgress, now: datetime) -> None:
         key = progress.plan.burst
-        awake = (state.slice for state in progress.slice_states.values() if progress.is_active(state, now))
-        self.queues_by_burst[key] = list(dict.fromkeys((slice_.pool, slice_.tier) for slice_ in awake))
-        for line in self.queues_by_burst[key]:
-            insort(self.queues[line], (progress.plan.opened_at, key))
+        active = (state.slice for state in progress.slice_states.values() if progress.is_active(state, now))
+        self.queues_by_burst[key] = list(dict.fromkeys((slice_.pool, slice_.tier) for slice_ in active))
+        for queue_key in self.queues_by_burst[key]:
+            insort(self.queues[queue_key], (progress.plan.opened_at, key))
         for pool in self.unfinished[key]:
-            if self._unmarked(progress, pool):
-                self.unmarked[pool][key] = None
+            if self._has_unparked_slices(progress, pool):
+                self.to_park[pool][key] = None
 
-    def _unmarked(self, progress: BurstProgress, pool: Pool) -> bool:
+    def _has_unparked_slices(self, progress: BurstProgress, pool: Pool) -> bool:
         throttle = self.throttled_by.get(pool)
         return throttle is not None and any(
             throttle not in state.parked_by
@@ -207,8 +221,11 @@ class Backlog:
         )
 
 
-def _is_moving(state: SliceState, now: datetime) -> bool:
-    """Return whether the slice may be in a queue or at a worker. Not if it has waited since it was queued last."""
+def _is_in_flight(state: SliceState, now: datetime) -> bool:
+    """Return whether the slice may be queued or at a worker.
+
+    It is not if it was deferred after it was last queued. A slice whose task or claim timed out still counts.
+    """
     return state.busy_until() is not None and not state.final_entry and not state.is_deferred(now)
 
 

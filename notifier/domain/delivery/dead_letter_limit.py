@@ -22,8 +22,8 @@ class DeadLetterLimit:
     """How many records of a lane may die. 0 switches a limit off."""
 
     in_a_row: int = 50
-    """Most consecutive deaths. The gateway validates events, so a healthy system has none; a deployment that fails on
-    everything is stopped within its first batch of 400."""
+    """Most consecutive deaths. The gateway validates events, so a healthy system has no deaths. A deployment that fails
+    on everything is stopped within its first batch of 400."""
     in_window: int = 100
     """Most deaths among the last `window` records, by default 1 %. A deployment that fails on one kind of event seldom
     fails many times in a row."""
@@ -46,7 +46,7 @@ class Death:
     """A record that was moved to the dead letters."""
 
     record: str
-    """Id of the dead letter. A batch that is repeated after a crash counts its deaths once."""
+    """Id of the dead letter. It recognizes the deaths of a batch that is repeated after a crash."""
     position: int
     """Value of `LaneTally.seen` when it died."""
 
@@ -62,7 +62,7 @@ class LaneStop:
     limit: int
     """Deaths that were allowed."""
     record: str
-    """The record that was not buried. It is tried first after a resume."""
+    """The record that was not moved to the dead letters. It is tried first after a resume."""
     cause: str
 
     @property
@@ -82,14 +82,17 @@ class LaneTally:
     seen: int = 0
     """Records counted. Successes are added late and may be counted again after an outage; deaths are exact."""
     in_a_row: int = 0
-    """The newest `in_a_row` of `deaths` followed each other."""
+    """Number of consecutive deaths up to now. They are the newest of `deaths`."""
     deaths: tuple[Death, ...] = ()
-    """Oldest first: those of the window, and those in a row."""
+    """Deaths in the window and consecutive deaths, oldest first."""
     stop: LaneStop | None = None
 
 
 def count_successes(tally: LaneTally, limit: DeadLetterLimit, successes: int) -> LaneTally:
-    """Return the tally after so many records were handled. Ends the row; deaths leave the window."""
+    """Return the tally after this many records were handled.
+
+    No death is in a row any more, and the oldest deaths leave the window.
+    """
     if successes == 0 or tally.stop is not None:
         return tally
     return _trimmed(replace(tally, seen=tally.seen + successes, in_a_row=0), limit)
@@ -100,8 +103,9 @@ def count_death(
 ) -> LaneTally:
     """Return the tally with the death counted, or with a stop if the limit doesn't allow one more.
 
-    The record may be buried only if the tally that comes back has no stop, and only after it is stored. A record that
-    the current row has already is counted once. Without a limit nothing is counted.
+    The caller may move the record to the dead letters only if the returned tally has no stop, and only after storing
+    the tally. A record that is already among the consecutive deaths is not counted again. Without a limit no death is
+    counted.
     """
     if tally.stop is not None or not limit.is_enabled or _is_in_row(tally, record):
         return tally
@@ -116,7 +120,7 @@ def count_death(
     stop = LaneStop(
         at=at, stopped_by=stopped_by, kind=kind, limit=allowed, record=record, cause=cause[:MAX_CAUSE_LENGTH]
     )
-    # Not `counted`: the record isn't buried, and the counts must match the dead letters.
+    # Not `counted`: the record doesn't become a dead letter, and the counts must match the dead letters.
     return replace(tally, stop=stop)
 
 
@@ -131,17 +135,19 @@ def resumed(tally: LaneTally) -> LaneTally:
 
 def resume_audit(lane: str, stop: LaneStop, reason: str) -> Mapping[str, object]:
     """Return the audit fields of a resume. The stored row no longer has the stop afterwards."""
-    of_stop = {"stopped_at": stop.at.isoformat(), "stopped_by": stop.stopped_by, "cause": stop.cause}
-    return {"lane": lane, "reason": reason, **of_stop}
+    stop_fields = {"stopped_at": stop.at.isoformat(), "stopped_by": stop.stopped_by, "cause": stop.cause}
+    return {"lane": lane, "reason": reason, **stop_fields}
 
 
 def _is_in_row(tally: LaneTally, record: str) -> bool:
-    row = tally.deaths[_start_of_row(tally) :]
-    return any(death.record == record for death in row)
+    return any(death.record == record for death in tally.deaths[_start_of_row(tally) :])
 
 
 def _start_of_row(tally: LaneTally) -> int:
-    """Index in `deaths`. Without a limit on the row its oldest deaths may be forgotten already."""
+    """Return the index in `deaths` of the first consecutive death.
+
+    Without a limit on consecutive deaths the oldest of them may be forgotten already.
+    """
     return max(0, len(tally.deaths) - tally.in_a_row)
 
 
@@ -154,11 +160,11 @@ def _exceeded(tally: LaneTally, limit: DeadLetterLimit) -> LimitKind | None:
 
 
 def _trimmed(tally: LaneTally, limit: DeadLetterLimit) -> LaneTally:
-    """Forget deaths that no limit asks for, so that the tally stays small."""
-    row = _start_of_row(tally) if limit.in_a_row > 0 else len(tally.deaths)
+    """Forget deaths that no limit needs, so that the tally stays small."""
+    start_of_row = _start_of_row(tally) if limit.in_a_row > 0 else len(tally.deaths)
     kept = tuple(
         death
-        for number, death in enumerate(tally.deaths)
-        if number >= row or (limit.in_window > 0 and death.position > tally.seen - limit.window)
+        for index, death in enumerate(tally.deaths)
+        if index >= start_of_row or (limit.in_window > 0 and death.position > tally.seen - limit.window)
     )
     return tally if len(kept) == len(tally.deaths) else replace(tally, deaths=kept)

@@ -14,13 +14,12 @@ from notifier.domain.delivery.accounting import tier_progress
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.throttle import TierLimit
 
-KEY_BYTES = 24
-"""Bytes per row besides subject and members: range, opening time, number, tier. Excludes overhead of the store."""
+ROW_KEY_BYTES = 24
+"""Bytes of a row's key without its subject: range, opening time, number, tier. Excludes the overhead of the store."""
 
 MIN_REFERENCE_RECIPIENTS = 1_000
 """Minimum recipients in a tier for a burst to be used as a speed reference."""
-CLOCK_RESOLUTION = 0.001
-"""Clock resolution in seconds."""
+CLOCK_RESOLUTION_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +55,14 @@ class Forecast:
             self._add(snapshot, tier)
 
     def _add(self, snapshot: AudienceSnapshot, tier: Tier) -> None:
-        burst, part = self.burst, snapshot.for_tier(tier)
-        rows = cut_inbox_rows(part.members, burst=burst.key, opened_at=part.opened_at, tier=tier, shard=snapshot.shard)
+        tier_snapshot = snapshot.for_tier(tier)
+        rows = cut_inbox_rows(
+            tier_snapshot.members,
+            burst=self.burst.key,
+            opened_at=tier_snapshot.opened_at,
+            tier=tier,
+            shard=snapshot.shard,
+        )
         counts = {"people": rows.deliveries, "rows": rows.row_count, "bytes": sum(map(len, rows.members))}
         counts["alerted"] = count(snapshot.members_to_alert(tier))
         for name, n in counts.items():
@@ -66,27 +71,28 @@ class Forecast:
     def tier_forecast(self, tier: Tier, speed: float | None, allowed: TierLimit) -> TierForecast:
         """Return the forecast of a tier at `speed` recipients per second, within the limit of a throttle."""
         people, rows = self._counts[tier, "people"], self._counts[tier, "rows"]
-        key = KEY_BYTES + len(str(self.burst.key.subject).encode())
+        key_bytes = ROW_KEY_BYTES + len(str(self.burst.key.subject).encode())
         return TierForecast(
             people=people,
             alerted=self._counts[tier, "alerted"],
             rows=rows,
-            bytes=rows * key + self._counts[tier, "bytes"],
+            bytes=rows * key_bytes + self._counts[tier, "bytes"],
             seconds=_seconds(people, speed, allowed),
             held_by=allowed.throttle_id,
         )
 
 
 def speeds_by_tier(all_progress: Iterable[BurstProgress]) -> Mapping[Tier, float]:
-    """Return recipients per second by tier, from the fastest of these bursts with at least MANY recipients.
+    """Return recipients per second by tier, from the fastest burst with at least MIN_REFERENCE_RECIPIENTS.
 
-    Smaller bursts mostly wait. Time counts from the acceptance of the mention, so all waits are included.
+    Smaller bursts spend most of their time waiting. Time counts from the acceptance of the mention, waits included.
     """
     fastest = dict[Tier, float]()
     for progress in all_progress:
         for tier in tier_progress(progress, throttles=(), now=progress.plan.opened_at):
             if tier.people >= MIN_REFERENCE_RECIPIENTS and tier.seconds is not None:
-                fastest[tier.tier] = max(fastest.get(tier.tier, 0.0), tier.people / max(tier.seconds, CLOCK_RESOLUTION))
+                speed = tier.people / max(tier.seconds, CLOCK_RESOLUTION_SECONDS)
+                fastest[tier.tier] = max(fastest.get(tier.tier, 0.0), speed)
     return fastest
 
 

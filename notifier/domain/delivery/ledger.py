@@ -18,15 +18,15 @@ class Fact(StrEnum):
     DISPATCHED = "dispatched"
     """Queued for the n-th time."""
     ATTEMPT = "attempt"
-    """Failed for the n-th time for a reason of its own."""
-    WAITS = "waits"
+    """Failed for the n-th time, and not because of an outage."""
+    DEFERRED = "waits"
     """Deferred for the n-th time: members are in quiet hours, or a provider asked for a later retry."""
     PARKED = "parked"
     """Held by a throttle."""
     PULLED = "pulled"
     """Left to the pull path: the audience snapshot is taken and counted, but no rows are written."""
     DEAD = "dead"
-    """Failed too often; in the dead letters."""
+    """Failed too often, and moved to the dead letters."""
     DONE = "done"
 
 
@@ -41,15 +41,16 @@ class LedgerEntry:
     slice: Slice
     fact: Fact
     number: int = 0
+    """Number of the dispatch, failure or deferral; 0 for facts that occur once."""
     at: datetime
-    """Time of the fact; for WAITS the wake-up time."""
+    """Time of the fact; for DEFERRED the wake-up time."""
     people: int = 0
     """Recipients according to the audience snapshots; for push slices, members that were sent an alert."""
     rows: int = 0
-    phones: int | None = None
+    alert_count: int | None = None
     """For finished rows: members to alert according to the audience snapshots; None if not counted."""
     note: str = ""
-    """The throttle that parked it, or the cause of death."""
+    """The throttle that parked the slice, or the cause of its death."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +59,12 @@ class Claim:
 
     slice: Slice
     attempt: int
-    """Fencing token: rises with every claim. The worker with the highest attempt holds the slice."""
+    """Number of the claim, and its fencing token. The worker with the highest attempt holds the slice."""
     owner: str
     claimed_at: datetime
     until: datetime
     checkpoint: int = 0
-    """Checkpoint: shards below this one are done. The next claim resumes here, so a slow slice still finishes."""
+    """Shards below this one are done. The next claim resumes here, so a slow slice still finishes."""
 
 
 class State(StrEnum):
@@ -98,7 +99,7 @@ class SliceState:
                 return self
             case Fact.ATTEMPT:
                 return replace(self, attempts=max(self.attempts, entry.number))
-            case Fact.WAITS:
+            case Fact.DEFERRED:
                 return (
                     replace(self, times_deferred=entry.number, deferred_until=entry.at)
                     if entry.number > self.times_deferred
@@ -107,8 +108,8 @@ class SliceState:
             case Fact.PARKED:
                 return replace(self, parked_by=self.parked_by | {entry.note})
             case Fact.PULLED | Fact.DEAD | Fact.DONE:
-                higher = self.final_entry is None or fact_rank(entry.fact) > fact_rank(self.final_entry.fact)
-                return replace(self, final_entry=entry) if higher else self
+                is_higher = self.final_entry is None or fact_rank(entry.fact) > fact_rank(self.final_entry.fact)
+                return replace(self, final_entry=entry) if is_higher else self
 
     def is_deferred(self, now: datetime) -> bool:
         return self.final_entry is None and self.deferred_until is not None and now < self.deferred_until
@@ -116,16 +117,16 @@ class SliceState:
     def busy_until(self) -> datetime | None:
         """Return when the slice may be queued again; None if it was never queued, or has been deferred since.
 
-        A claim made after the last dispatch confirms it. Without one the dispatch may have been lost, but a worker with
-        an older claim may still be running.
+        A claim made after the last dispatch proves that a worker got it. Without such a claim the task may be lost, but
+        a worker with an older claim may still be running.
         """
         if self.dispatched_at is None or (self.deferred_until is not None and self.dispatched_at < self.deferred_until):
             return None
         lost_at = self.dispatched_at + self.slice.terms.requeue_after
         if self.claim is None:
             return lost_at
-        answered = self.claim.claimed_at >= self.dispatched_at
-        return self.claim.until if answered else max(lost_at, self.claim.until)
+        is_confirmed = self.claim.claimed_at >= self.dispatched_at
+        return self.claim.until if is_confirmed else max(lost_at, self.claim.until)
 
     def is_in_flight(self, now: datetime) -> bool:
         until = self.busy_until()
@@ -159,7 +160,7 @@ class BurstProgress:
 
     def with_entry(self, entry: LedgerEntry) -> "BurstProgress":
         slice_states = {**self.slice_states, entry.slice: self.slice_states[entry.slice].with_entry(entry)}
-        if entry.phones == 0:
+        if entry.alert_count == 0:
             for slice_ in _push_slices_of(entry.slice):
                 slice_states.pop(slice_, None)
         return replace(self, slice_states=slice_states)
@@ -167,14 +168,17 @@ class BurstProgress:
     def are_rows_finished(self, slice_: Slice) -> bool:
         """Return whether the rows behind a push slice are finished.
 
-        Alerts follow rows: the rows of the same members are durable, or left to the pull path, which finds the burst as
-        reliably.
+        Alerts are sent after rows: those of the same members must be durable, or left to the pull path, which shows the
+        burst as reliably.
         """
         rows = self.slice_states.get(slice_.rows)
         return rows is not None and rows.final_entry is not None
 
     def is_active(self, slice_state: SliceState, now: datetime) -> bool:
-        """Return whether the slice may be worked on, or is. Push slices wait for rows, deferred ones for their time."""
+        """Return whether a worker may work on the slice now.
+
+        Push slices must wait for their rows, and deferred slices for their wake-up time.
+        """
         if slice_state.final_entry or slice_state.is_deferred(now):
             return False
         return slice_state.slice.step is Step.ROWS or self.are_rows_finished(slice_state.slice)
@@ -191,12 +195,16 @@ class BurstProgress:
 def burst_progress(plan: Plan, entries: Iterable[LedgerEntry], claims: Iterable[Claim]) -> BurstProgress:
     """Derive the progress of a burst from its ledger entries and claims.
 
-    Leaves out push slices without any member to alert according to the audience snapshots. That is true for most
-    bursts, in most ranges.
+    Leaves out push slices that have no member to alert according to the audience snapshots. Most bursts have many such
+    slices.
     """
     entries = list(entries)
-    silent = {entry.slice for entry in entries if entry.phones == 0}
-    slices = (slice_ for slice_ in plan.slices() if slice_.step is Step.ROWS or not silent or slice_.rows not in silent)
+    without_alerts = {entry.slice for entry in entries if entry.alert_count == 0}
+    slices = (
+        slice_
+        for slice_ in plan.slices()
+        if slice_.step is Step.ROWS or not without_alerts or slice_.rows not in without_alerts
+    )
     slice_states = {slice_: SliceState(slice=slice_) for slice_ in slices}
     for entry in entries:
         if entry.slice in slice_states:

@@ -15,8 +15,8 @@ from notifier.domain.ids import BurstKey, Kind, Lane, Platform
 PUSHED_TIERS = (Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT)
 """Tiers with push slices, in the order in which they are alerted.
 
-Dormant members, and those of P2 unless it is configured to be alerted, get alerts only if they asked for them.
-The audience snapshots have these members.
+Dormant members get alerts only if they asked for them. So do members of P2, unless P2 is configured to be alerted.
+The audience snapshots contain these members.
 """
 
 EXPECTED_SHARE = {Tier.P0: 0.001, Tier.P1: 0.05, Tier.P2: 0.20}
@@ -42,10 +42,10 @@ NO_FOLLOWERS = FollowerCounts(total=0, by_shard=())
 
 
 def with_shard_counts(current: FollowerCounts, by_shard: Mapping[int, int]) -> FollowerCounts:
-    """Return the head with updated counts. The shards may be new."""
-    known = dict(enumerate(current.by_shard)) | dict(by_shard)
-    end = max((shard + 1 for shard, n in known.items() if n), default=0)
-    counts = tuple(known.get(shard, 0) for shard in range(end))
+    """Return the follower counts with those of some shards replaced. The shards may be new."""
+    updated = dict(enumerate(current.by_shard)) | dict(by_shard)
+    end = max((shard + 1 for shard, n in updated.items() if n), default=0)
+    counts = tuple(updated.get(shard, 0) for shard in range(end))
     return FollowerCounts(total=sum(counts), by_shard=counts)
 
 
@@ -69,21 +69,23 @@ class Plan:
 
     @property
     def shards(self) -> int:
-        return _shards(self.ranges)
+        """Return the number of shards with followers."""
+        return _shard_count(self.ranges)
 
     def slices(self) -> Iterator[Slice]:
         """Yield every slice of the burst, in the order in which they should start."""
         for tier in self.widths:
-            yield from self._of(Step.ROWS, tier)
+            yield from self._tier_slices(Step.ROWS, tier)
         for tier in self.pushed:
             for platform in self.platforms:
-                yield from self._of(Step.for_platform(platform), tier)
+                yield from self._tier_slices(Step.for_platform(platform), tier)
 
-    def _of(self, step: Step, tier: Tier) -> Iterator[Slice]:
+    def _tier_slices(self, step: Step, tier: Tier) -> Iterator[Slice]:
         width = self.widths[Tier.P2 if tier is Tier.DORMANT else tier]
-        return _in_order([Slice(self.burst, step, tier, first, last) for first, last in self._chunks(width)], tier)
+        slices = [Slice(self.burst, step, tier, first, last) for first, last in self._slice_bounds(width)]
+        return _in_order(slices, tier)
 
-    def _chunks(self, width: int) -> Iterator[tuple[int, int]]:
+    def _slice_bounds(self, width: int) -> Iterator[tuple[int, int]]:
         for first, last in self.ranges:
             for start in range(first, last + 1, width):
                 yield start, min(start + width - 1, last)
@@ -91,7 +93,7 @@ class Plan:
 
 def make_plan(burst: Burst, followers: FollowerCounts, platforms: Collection[Platform] = tuple(Platform)) -> Plan:
     ranges = tuple(_shard_runs(followers.by_shard))
-    mean = max(1.0, followers.total / (_shards(ranges) or 1))
+    followers_per_shard = max(1.0, followers.total / (_shard_count(ranges) or 1))
     tiers = (Tier.P0,) if burst.key.subject.kind is Kind.SELF else TIERS
     return Plan(
         burst=burst.key,
@@ -100,13 +102,13 @@ def make_plan(burst: Burst, followers: FollowerCounts, platforms: Collection[Pla
         lane=burst.lane,
         followers=followers.total,
         ranges=ranges,
-        widths={tier: _width(tier, mean) for tier in tiers},
-        pushed=tuple(_pushed(burst)),
+        widths={tier: _width(tier, followers_per_shard) for tier in tiers},
+        pushed=tuple(_pushed_tiers(burst)),
         platforms=tuple(platforms),
     )
 
 
-def _pushed(burst: Burst) -> Sequence[Tier]:
+def _pushed_tiers(burst: Burst) -> Sequence[Tier]:
     if burst.verdict is not Verdict.ALL:
         return ()
     if burst.key.subject.kind is Kind.SELF:
@@ -115,7 +117,7 @@ def _pushed(burst: Burst) -> Sequence[Tier]:
 
 
 def intersection(first: FollowerCounts, second: FollowerCounts) -> FollowerCounts:
-    """Return the largest possible intersection of two sets. Restricted bursts are planned with it."""
+    """Return the counts of the largest possible intersection of two sets. Restricted bursts are planned with them."""
     counts = tuple(min(pair) for pair in zip(first.by_shard, second.by_shard, strict=False))
     return FollowerCounts(total=sum(counts), by_shard=counts)
 
@@ -128,7 +130,8 @@ def expected_share(lane: Lane, tier: Tier) -> float:
 def _in_order(slices: list[Slice], tier: Tier) -> Iterator[Slice]:
     """Order the slices of a tier: P0 from the front, P1 from the back, all others from the middle.
 
-    So concurrent tiers share the work of taking audience snapshots. In the same order, both would compute every shard.
+    So concurrent tiers share the work of taking audience snapshots. In the same order, each tier would compute every
+    shard.
     """
     match tier:
         case Tier.P0:
@@ -140,13 +143,13 @@ def _in_order(slices: list[Slice], tier: Tier) -> Iterator[Slice]:
             return chain(slices[middle:], reversed(slices[:middle]))
 
 
-def _width(tier: Tier, followers_a_shard: float) -> int:
+def _width(tier: Tier, followers_per_shard: float) -> int:
     return min(
-        MAX_SHARDS_PER_SLICE[tier], ceil(DELIVERIES_PER_SLICE[tier] / (followers_a_shard * EXPECTED_SHARE[tier]))
+        MAX_SHARDS_PER_SLICE[tier], ceil(DELIVERIES_PER_SLICE[tier] / (followers_per_shard * EXPECTED_SHARE[tier]))
     )
 
 
-def _shards(ranges: Sequence[tuple[int, int]]) -> int:
+def _shard_count(ranges: Sequence[tuple[int, int]]) -> int:
     return sum(last - first + 1 for first, last in ranges)
 
 

@@ -24,10 +24,10 @@ class Credit:
     """Slices reserved for P0. Narrow slices could otherwise use up all slices, with hardly any shards."""
 
     def scaled(self, share: float) -> "Credit":
-        slices, shards, reserved, kept = (
+        slices, shards, reserved_shards, reserved_slices = (
             int(value * share) for value in (self.slices, self.shards, self.reserved_shards, self.reserved_slices)
         )
-        return Credit(slices, shards, reserved, kept)
+        return Credit(slices, shards, reserved_shards, reserved_slices)
 
 
 POOL_CREDITS = {
@@ -35,7 +35,7 @@ POOL_CREDITS = {
     Pool.P1: Credit(slices=32, shards=192),
     Pool.P2: Credit(slices=16, shards=192),
 } | {
-    # VIP alerts pass others in the queue, so credit must remain for them however many others there are.
+    # VIP alerts pass all others in the queue, so some credit is reserved for them however many others there are.
     Pool(step): Credit(slices=32, shards=384, reserved_shards=320, reserved_slices=16)
     for step in PUSH_STEPS
 }
@@ -43,7 +43,7 @@ POOL_CREDITS = {
 MAX_YIELD_TIME = {Pool.P1: timedelta(seconds=2), Pool.P2: timedelta(seconds=30)}
 """Longest time after its opening that a burst's rows wait for those of a higher tier."""
 P0_LATE_AFTER = timedelta(seconds=0.3)
-"""Age of a burst at which unfinished P0 rows are late. At rest they are done by then; their target is one second."""
+"""Age of a burst at which unfinished P0 rows are late. On an idle system they are done by then; the target is 1 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,19 +73,19 @@ class _PoolCredit:
         return self.people is None or self.people > 0
 
     def may_start(self, slice_: Slice) -> bool:
-        """Return whether slices and deliveries are left for it, regardless of its width."""
+        """Return whether slices and deliveries are left for the slice, regardless of its width."""
         return self.slices > (0 if slice_.tier is Tier.P0 else self.reserved_slices) and self.has_people
 
     def try_reserve(self, slice_: Slice) -> bool:
-        """Spend credit on the slice and return True, or return False.
+        """Spend credit on the slice and return True; return False if too little is left.
 
-        If only its width is too much, no later slice of this round gets the remaining shards.
+        If only the width of the slice is too much, no later slice of this round gets the remaining shards.
         """
         if not self.may_start(slice_):
             return False
         # The first slice always fits: one wider than the whole credit must not wait forever.
-        room = self.shards if slice_.tier is Tier.P0 else self.shards - self.reserved_shards
-        if room < slice_.width and self.running:
+        free_shards = self.shards if slice_.tier is Tier.P0 else self.shards - self.reserved_shards
+        if free_shards < slice_.width and self.running:
             # Keep the remaining shards for the wide slice, or narrow ones would starve it.
             self.shards = 0
             return False
@@ -93,7 +93,7 @@ class _PoolCredit:
         return True
 
     def try_reserve_expired(self, slice_: Slice) -> bool:
-        """Spend credit on an expired slice, whatever its width. It only takes and counts the audience snapshot."""
+        """Spend credit on an expired slice, whatever its width: only its audience snapshots are taken and counted."""
         if self.slices <= 0:
             return False
         self.spend(slice_)
@@ -126,22 +126,22 @@ def decide(
     `people_left` is the number of deliveries that the rate of each throttled tier has accumulated.
     """
     all_progress = list(all_progress)
-    left = {pool: _pool_credit(credits[pool]) for pool in Pool}
-    for tier, allowed in limits.items():
-        if allowed.rate is not None:
-            left[Pool(tier)].people = people_left.get(tier, 0.0)
+    remaining = {pool: _pool_credit(credits[pool]) for pool in Pool}
+    for tier, tier_limit in limits.items():
+        if tier_limit.rate is not None:
+            remaining[Pool(tier)].people = people_left.get(tier, 0.0)
     waiting: dict[Pool, list[tuple[BurstProgress, SliceState]]] = {pool: [] for pool in Pool}
     for progress in all_progress:
         for state in progress.slice_states.values():
-            _classify(progress, state, now, left, waiting)
-    ways = yielding_bursts(all_progress, now, limits)
+            _classify(progress, state, now, remaining, waiting)
+    yielding = yielding_bursts(all_progress, now, limits)
     queue, park = [], []
     for pool, candidates in waiting.items():
-        for progress, state in _fair_order(candidates, left[pool], now):
-            slice_, gives_way = state.slice, state.slice.burst in ways.get(pool, ())
-            if not gives_way and _try_start(progress, slice_, left[pool], now):
+        for progress, state in _fair_order(candidates, remaining[pool], now):
+            slice_, must_yield = state.slice, state.slice.burst in yielding.get(pool, ())
+            if not must_yield and _try_start(progress, slice_, remaining[pool], now):
                 queue.append(slice_)
-            elif throttle := _blocking_throttle(progress, state, left[pool], limits, now, gives_way=gives_way):
+            elif throttle := _blocking_throttle(progress, state, remaining[pool], limits, now, must_yield=must_yield):
                 park.append((slice_, throttle))
     return DispatchDecision(queue=tuple(queue), park=tuple(park))
 
@@ -163,13 +163,13 @@ def _blocking_throttle(
     limits: Mapping[Tier, TierLimit],
     now: datetime,
     *,
-    gives_way: bool,
+    must_yield: bool,
 ) -> str | None:
     """Return the throttle to record for a slice that can't start, or None.
 
-    A slice that gives way is not held by a throttle with deliveries left: it would wait without the throttle, too.
+    A slice that must yield is not held by a throttle with deliveries left: it would wait without the throttle, too.
     """
-    if is_expired(progress, state.slice, now) or (gives_way and credit.has_people):
+    if is_expired(progress, state.slice, now) or (must_yield and credit.has_people):
         return None
     throttle = _throttle_on(state.slice, limits)
     return None if throttle in state.parked_by else throttle
@@ -178,7 +178,7 @@ def _blocking_throttle(
 def is_expired(progress: BurstProgress, slice_: Slice, now: datetime) -> bool:
     """Return whether the slice is left to the pull path.
 
-    For such a slice only the audience snapshot is taken and counted. Throttles neither hold nor charge it.
+    For such a slice only the audience snapshots are taken and counted. Throttles neither hold nor charge it.
     """
     return now >= progress.expires_at(slice_)
 
@@ -188,29 +188,34 @@ def yielding_bursts(
 ) -> Mapping[Pool, Collection[BurstKey]]:
     """Return the bursts whose P1 rows wait, and those whose P2 rows wait.
 
-    Run concurrently, they would take half of the store from a higher tier. P1 and P2 wait while P0 of any burst is
-    late, except for large bursts. P2 also waits until all P1 slices of its own burst are queued, so that workers never
-    idle in between. No tier waits for one that a throttle holds.
+    Concurrent P1 and P2 rows would take half of the store's capacity from a higher tier. P1 and P2 of all bursts wait
+    while the P0 rows of any burst are late; those of large bursts are not considered. P2 also waits until all P1 slices
+    of its own burst are queued or running, so that workers never idle in between. No tier waits for a tier that a
+    throttle holds.
     """
-    held = {tier for tier, allowed in limits.items() if allowed.rate is not None}
-    late = Tier.P0 not in held and any(_p0_late(progress, now) for progress in all_progress)
+    held = {tier for tier, tier_limit in limits.items() if tier_limit.rate is not None}
+    is_p0_late = Tier.P0 not in held and any(_has_late_p0(progress, now) for progress in all_progress)
 
-    def young(pool: Pool) -> Iterator[BurstProgress]:
-        return (a for a in all_progress if a.plan.opened_at <= now < a.plan.opened_at + MAX_YIELD_TIME[pool])
+    def may_yield(pool: Pool) -> Iterator[BurstProgress]:
+        return (
+            progress
+            for progress in all_progress
+            if progress.plan.opened_at <= now < progress.plan.opened_at + MAX_YIELD_TIME[pool]
+        )
 
-    def behind_p1(progress: BurstProgress) -> bool:
-        return Tier.P1 not in held and _p1_waits(progress, now)
+    def waits_for_p1(progress: BurstProgress) -> bool:
+        return Tier.P1 not in held and _has_waiting_p1(progress, now)
 
     return {
-        Pool.P1: {progress.plan.burst for progress in young(Pool.P1) if late},
-        Pool.P2: {progress.plan.burst for progress in young(Pool.P2) if late or behind_p1(progress)},
+        Pool.P1: {progress.plan.burst for progress in may_yield(Pool.P1) if is_p0_late},
+        Pool.P2: {progress.plan.burst for progress in may_yield(Pool.P2) if is_p0_late or waits_for_p1(progress)},
     }
 
 
-def _p0_late(progress: BurstProgress, now: datetime) -> bool:
+def _has_late_p0(progress: BurstProgress, now: datetime) -> bool:
     """Return whether P0 rows of the burst are late.
 
-    Always False for a burst with more shards than one P0 slice may have: its P1 starts at the other end meanwhile.
+    Always False for a large burst, with more shards than one P0 slice may have: its P1 starts at the other end.
     """
     opened = progress.plan.opened_at
     if (
@@ -221,7 +226,7 @@ def _p0_late(progress: BurstProgress, now: datetime) -> bool:
     return any(state.slice.pool is Pool.P0 and not state.final_entry for state in progress.slice_states.values())
 
 
-def _p1_waits(progress: BurstProgress, now: datetime) -> bool:
+def _has_waiting_p1(progress: BurstProgress, now: datetime) -> bool:
     return any(
         state.slice.pool is Pool.P1 and not state.final_entry and not state.is_in_flight(now)
         for state in progress.slice_states.values()
@@ -231,8 +236,8 @@ def _p1_waits(progress: BurstProgress, now: datetime) -> bool:
 def expected_people(progress: BurstProgress, slice_: Slice) -> float:
     """Estimate the deliveries of a slice.
 
-    From the finished slices of its burst and tier, without dead ones, which have no counts. Without any, from the
-    expected share of the tier.
+    The estimate uses the finished slices of the same burst and tier, without dead ones, which have no counts. If there
+    are none, it uses the expected share of the tier.
     """
     ended = [
         (state.final_entry.people, state.slice.width)
@@ -255,14 +260,15 @@ def _classify(
     progress: BurstProgress,
     state: SliceState,
     now: datetime,
-    left: Mapping[Pool, _PoolCredit],
+    remaining: Mapping[Pool, _PoolCredit],
     waiting: Mapping[Pool, list[tuple[BurstProgress, SliceState]]],
 ) -> None:
+    """Charge a slice in flight to its pool's credit, or add it to the waiting slices if it may start."""
     slice_ = state.slice
     if not progress.is_active(state, now):
         return
     if state.is_in_flight(now):
-        left[slice_.pool].spend(slice_)
+        remaining[slice_.pool].spend(slice_)
     else:
         waiting[slice_.pool].append((progress, state))
 
@@ -272,7 +278,8 @@ def _fair_order(
 ) -> Iterable[tuple[BurstProgress, SliceState]]:
     """Order candidates fairly: bursts take turns, older ones first. A small burst never waits for all of a large one.
 
-    Late alerts come after those in time, newest first: the newest covers older ones, which wait for it.
+    Late alerts come after alerts in time, and the newest of them first. The newest alert covers older ones, which wait
+    for it.
     """
     turns: dict[object, int] = dict(credit.running)
     keyed = []
@@ -280,8 +287,8 @@ def _fair_order(
         turn = turns[state.slice.burst] = turns.get(state.slice.burst, 0) + 1
         # P0 alerts come first, regardless of the burst. Rows have a pool per tier.
         rank = PUSHED_TIERS.index(state.slice.tier)
-        late = is_late_push(progress, state.slice, now)
-        keyed.append(((rank, late, turn, -order if late else order), progress, state))
+        is_late = is_late_push(progress, state.slice, now)
+        keyed.append(((rank, is_late, turn, -order if is_late else order), progress, state))
     return [(progress, state) for _, progress, state in sorted(keyed, key=lambda k: k[0])]
 
 
@@ -290,5 +297,5 @@ def _opening_order(progress: BurstProgress) -> tuple[datetime, BurstKey]:
 
 
 def _throttle_on(slice_: Slice, limits: Mapping[Tier, TierLimit]) -> str | None:
-    allowed = limits.get(slice_.tier) if slice_.step is Step.ROWS else None
-    return allowed.throttle_id if allowed and allowed.rate is not None else None
+    tier_limit = limits.get(slice_.tier) if slice_.step is Step.ROWS else None
+    return tier_limit.throttle_id if tier_limit and tier_limit.rate is not None else None

@@ -31,7 +31,6 @@ class Step(StrEnum):
 
 
 PUSH_STEPS = (Step.APNS, Step.FCM, Step.WEB)
-"""Push steps."""
 
 
 class Pool(StrEnum):
@@ -50,9 +49,9 @@ class PoolTerms:
     """Time limits for slices of a pool."""
 
     claim: timedelta
-    """Lease of a worker; renewed when a third of it has passed."""
+    """Length of a worker's lease, which is renewed when a third of it has passed."""
     requeue_after: timedelta
-    """A slice that was queued but not claimed for this long is queued again."""
+    """Time after which a slice that was queued but not claimed is queued again."""
     expires_after: timedelta
     """Age of the burst at which a slice is left to the pull path."""
 
@@ -60,13 +59,16 @@ class PoolTerms:
 TIME_SHARE = timedelta(seconds=60)
 """A worker that can't finish a slice in this time hands it back with a checkpoint."""
 PUSH_TIME_SHARE = timedelta(seconds=1)
-"""The same for push slices other than P0's. VIP alerts pass all waiting slices, so they wait only for running ones."""
+"""The same for push slices of tiers other than P0.
+
+Alerts of P0 (VIPs) pass all waiting slices, so they only wait for running ones.
+"""
 
 _PUSH_TERMS = PoolTerms(claim=timedelta(seconds=30), requeue_after=timedelta(seconds=10), expires_after=PUSH_LIFETIME)
 """Limits of push pools.
 
-The lease is longer than the timeouts for a connection and an answer, since a worker can't renew it while it waits for
-a provider. Alerts that waited through quiet hours are still sent, as one summary.
+The lease is longer than the timeouts for a connection and an answer together, because a worker can't renew its lease
+while it waits for a provider. Alerts that waited through quiet hours are still sent, as one summary.
 """
 
 POOL_TERMS = {
@@ -109,7 +111,7 @@ class Slice:
 
     @property
     def has_priority(self) -> bool:
-        """Return whether it goes before all others of its pool, as push slices of P0 do. Rows have a pool per tier."""
+        """Return whether the slice goes before all others of its pool: push slices of P0 do."""
         return self.step is not Step.ROWS and self.tier is Tier.P0
 
     @property

@@ -96,12 +96,19 @@ class Readings:
 
 
 SLOW_STORE = timedelta(milliseconds=50)
-"""Ten times the latency at rest. P2 slows down from here."""
+"""Latency from which P2 slows down: ten times that of an idle store."""
 STUCK_STORE = timedelta(milliseconds=500)
+"""Latency at which P2 stops."""
 LONG_QUEUE, FULL_QUEUE = 64, 96
-"""P0 and P1 together have credits for 96 slices. A queue with two thirds of them isn't being drained."""
-LATE_AFTER = {Pool.P0: timedelta(seconds=5), Pool.P1: timedelta(seconds=10)}
-"""Slightly more than the largest burst takes alone on a small machine. At three times as much P2 stops."""
+"""Queued slices from which P2 slows down, and at which it stops.
+
+P0 and P1 together have credits for 96 slices. If two thirds of these are queued, the queue isn't being drained.
+"""
+LATE_BACKLOG_AGES = {Pool.P0: timedelta(seconds=5), Pool.P1: timedelta(seconds=10)}
+"""Backlog age from which P2 slows down, by pool. At three times as much P2 stops.
+
+It is slightly more than the largest burst takes alone on a small machine.
+"""
 
 
 def backpressure(readings: Readings) -> float:
@@ -110,8 +117,8 @@ def backpressure(readings: Readings) -> float:
         (readings.store_latency - SLOW_STORE) / (STUCK_STORE - SLOW_STORE),
         (readings.queued - LONG_QUEUE) / (FULL_QUEUE - LONG_QUEUE),
         *(
-            (readings.backlog_ages[pool] / late - 1) / 2
-            for pool, late in LATE_AFTER.items()
+            (readings.backlog_ages[pool] / late_age - 1) / 2
+            for pool, late_age in LATE_BACKLOG_AGES.items()
             if pool in readings.backlog_ages
         ),
     ]

@@ -9,7 +9,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.translations import ENGLISH, PHRASES_BY_LANGUAGE, language_of
 
 ALERT_TTL = timedelta(hours=6)
-"""Lifetime of an alert, as long as P2 rows are worth writing. A device turned on later finds the burst in the inbox."""
+"""Lifetime of an alert, as long as P2 rows are worth writing. On a device turned on later the inbox shows the burst."""
 TEST_ALERT_TTL = timedelta(minutes=10)
 """Lifetime of a test alert. The tester has the device at hand."""
 
@@ -46,7 +46,7 @@ class Alert:
     collapse_id: str
     """An alert replaces an earlier one with the same collapse id on the device.
 
-    An ordinary alert replaces only its own repeats; a summary replaces the previous one of its subject.
+    An ordinary alert replaces only its own repeats. A summary replaces the previous summary of its subject.
     32 characters: APNs accepts 64 bytes, Web Push 32 characters.
     """
     content: MentionAlert | SummaryAlert | TestAlert
@@ -69,22 +69,22 @@ class Alert:
 
     def text_in(self, locale: str) -> str:
         phrases = PHRASES_BY_LANGUAGE[language_of(locale)]
-        you = self.subject.kind is Kind.SELF
+        is_own = self.subject.kind is Kind.SELF
         account = f"@{self.subject.owner}"
         match self.content:
             case MentionAlert(opener=opener):
-                return (phrases.mention_you if you else phrases.mention).format(who=opener, whom=account)
+                return (phrases.mention_you if is_own else phrases.mention).format(who=opener, whom=account)
             case SummaryAlert(count=count):
-                return (phrases.away_you if you else phrases.away).format(count=count, whom=account)
+                return (phrases.away_you if is_own else phrases.away).format(count=count, whom=account)
             case TestAlert(text=text):
                 return text
 
 
 def burst_alert(burst: Burst, *, urgent: bool = True) -> Alert:
-    # Do not hash the burst's key: so few numbers can be guessed, and they would reveal the count of restricted bursts.
-    # Opening time and opener's tweet never change once a burst has slices, and all recipients see them anyway. If one
-    # tweet opens two bursts, because its event was sent again hours later, their opening seconds differ.
-    # Within one second, the alerts would look the same.
+    # Do not hash the burst's key: a client could try all numbers, and so learn the count of restricted bursts. The
+    # opening time and the opener's tweet never change once a burst has slices, and all recipients see them anyway. One
+    # tweet opens two bursts if its event is sent again hours later, and then the opening seconds differ. Two bursts
+    # that a tweet opens within one second would have alerts that look the same.
     digest = _digest(_opening(burst))
     return Alert(
         burst=burst.key,
@@ -111,7 +111,7 @@ def summary_alert(newest: Burst, count: int) -> Alert:
 def with_renewed_ttl(alert: Alert, now: datetime) -> Alert:
     """Return the alert with its lifetime counted from now.
 
-    After a night the original lifetime is over, and a device that is offline at this moment would never show it.
+    After a night the original lifetime is over, and a device that is offline at this moment would never show the alert.
     """
     return replace(alert, expires_at=now.replace(microsecond=0) + ALERT_TTL)
 

@@ -16,31 +16,31 @@ from notifier.domain.push.send_log import OlderBursts, SendWindow
 from notifier.domain.timing import Backoff
 
 NEWER_DUE_WITHIN = timedelta(minutes=2)
-"""An older burst waits for a newer one whose turn comes within this time."""
-RECHECKS = Backoff(first=timedelta(seconds=1), longest=NEWER_DUE_WITHIN / 2)
-"""Pauses between two looks at a newer burst. Each is a cell in the ledger."""
+"""An older burst waits for a newer burst whose slices are due within this time."""
+RECHECK_BACKOFF = Backoff(first=timedelta(seconds=1), longest=NEWER_DUE_WITHIN / 2)
+"""Waits between two checks of a newer burst. Each wait is a cell in the ledger."""
 
 ShardsByTier = Mapping[Tier, Collection[int]]
 """Shards for which slices of each tier exist."""
 
 
 def sends_alerts(burst: Burst) -> bool:
-    """Whether the burst was ever to send alerts. This never changes; a retraction is checked separately."""
+    """Return whether alerts were planned when the burst opened. A retraction does not change that."""
     return burst.verdict is Verdict.ALL and not burst.pull_only
 
 
 def recheck_after(times_deferred: int) -> timedelta:
-    return RECHECKS.delay(times_deferred)
+    return RECHECK_BACKOFF.delay(times_deferred)
 
 
 def due_soon(progress: BurstProgress, platform: Platform, now: datetime) -> ShardsByTier:
-    """Return the shards of slices that have a turn now or soon."""
+    """Return the shards of slices that are due now or soon."""
     slices = _push_slices(progress, platform)
     return _by_tier(state for state in slices if progress.is_active(state, now + NEWER_DUE_WITHIN))
 
 
 def unfinished(progress: BurstProgress, platform: Platform) -> ShardsByTier:
-    """Return the shards of slices that still owe alerts, dead slices included: no other alert covers theirs."""
+    """Return the shards of slices with alerts to send. Dead slices count: no other alert covers theirs."""
     slices = _push_slices(progress, platform)
     return _by_tier(state for state in slices if state.final_entry is None or state.final_entry.fact is Fact.DEAD)
 
@@ -56,31 +56,34 @@ def alerted_in(snapshot: AudienceSnapshot, shards: ShardsByTier) -> Bits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateAudience:
-    """Members of one shard that get a late burst. Updated while sibling bursts are examined, newest first."""
+    """Members of one shard who get a late burst's alert.
+
+    It is updated while other bursts of the subject (sibling bursts) are examined, newest first.
+    """
 
     remaining: Bits
-    """Members who get this burst's own alert, as far as is known."""
+    """Members who get this burst's own alert, according to the siblings examined so far."""
     collapsed: Bits = field(default_factory=no_members)
     """Members who learned of this burst from a newer burst's alert."""
     deferred: Bits = field(default_factory=no_members)
     """Members that a newer burst may be about to alert. It is not known yet whether it does."""
     covers: Mapping[OlderBursts, Bits]
-    """The remaining members by the older bursts that their alert covers; () for none."""
+    """The remaining members, by the older bursts that their alert covers (an empty tuple if it covers none)."""
     covered_elsewhere: tuple[tuple[OlderBursts, Bits], ...] = ()
-    """Older bursts that alerts of sibling bursts covered, and for which members."""
+    """Older bursts that alerts of sibling bursts covered, with the members who got these alerts."""
 
     @classmethod
     def of_members(cls, members: Bits) -> "LateAudience":
         return cls(remaining=members, covers={(): members})
 
     def with_sibling_windows(self, windows: Sequence[SendWindow]) -> "LateAudience":
-        """Take in what the alerts of a sibling burst covered."""
+        """Add the older bursts that a sibling burst's alerts covered."""
         covered = [(olders, bits & self.remaining) for window in windows for olders, bits in window.summaries.items()]
         new = tuple((olders, bits) for olders, bits in covered if bits.any())
         return replace(self, covered_elsewhere=self.covered_elsewhere + new) if new else self
 
     def already_covered(self, seq: int) -> Bits:
-        """Return the members that got a sibling burst's alert covering the burst with this number."""
+        """Return the members who got a sibling burst's alert that covered the burst with this number."""
         members = no_members()
         for olders, bits in self.covered_elsewhere:
             if seq in olders:
@@ -94,7 +97,7 @@ class LateAudience:
         return replace(self._without(members), deferred=self.deferred | (self.remaining & members))
 
     def cover(self, seq: int, members: Bits) -> "LateAudience":
-        """Let the alert cover an older burst for these members. Call it from the newest older burst to the oldest."""
+        """Let the alert cover an older burst for these members. Call it for the older bursts from newest to oldest."""
         covers = dict[OlderBursts, Bits]()
         for olders, bits in self.covers.items():
             covered, uncovered = bits & members, bits & ~members

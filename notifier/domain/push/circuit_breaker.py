@@ -1,6 +1,6 @@
 """Circuit breaker: decides whether and when a failing service is called again.
 
-    Closed ── failures in a row, or misconfiguration ──► Open ── a rest ──► HalfOpen ── successes in a row ──► Closed
+    Closed ── failures in a row, or misconfiguration ──► Open ── a wait ──► HalfOpen ── successes in a row ──► Closed
                                                           ▲                    │
                                                           └──── any failure ───┘
 
@@ -13,20 +13,20 @@ from datetime import datetime, timedelta
 
 
 def provider_of(line: str) -> str:
-    """Return the provider of a line, without the environment or push service that may follow it."""
+    """Return the provider's name in a line, without the environment or push service that may follow it."""
     return line.partition(" ")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerSettings:
     failures: int = 5
-    """Failures in a row until it opens. Few, because each one is a late alert of one member."""
+    """Failures in a row until the breaker opens. The number is small: each failure is a late alert of one member."""
     open_for: timedelta = timedelta(seconds=30)
-    """How long it stays open, and how long it waits for a call that never reports a result."""
+    """How long the breaker stays open, and how long it waits for a call that never reports a result."""
     max_open_for: timedelta = timedelta(minutes=10)
-    """Limit for a rest that the service asked for: a wrong clock must not stop alerts for good."""
+    """Limit for a wait that the service asked for: a wrong clock must not stop alerts for good."""
     successes: int = 3
-    """Successes in a row until it closes. Meanwhile only as many calls are let through as are missing."""
+    """Successes in a row until a half-open breaker closes. It lets through only as many calls as it still needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Open:
     since: datetime
     reason: str
     until: datetime | None = None
-    """When the service asked to be called again."""
+    """Time at which the service asked to be called again; None if it named none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +48,9 @@ class HalfOpen:
     since: datetime
     """When the first of the current trial calls was let through."""
     reason: str
-    """Why it had opened."""
+    """Why the breaker opened."""
     trial_calls: int = 1
-    """Calls let through without a result yet."""
+    """Calls that were let through and have no result yet."""
     successes: int = 0
 
 
@@ -69,12 +69,12 @@ class Failed:
 
     reason: str
     until: datetime | None = None
-    """The service asked not to be called before."""
+    """Time before which the service asked not to be called; None if it named none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misconfigured:
-    """The service refuses us whatever we send. One such answer opens the breaker: all others would be the same."""
+    """The service refuses all our calls. One such answer opens the breaker, because all others would be the same."""
 
     reason: str
 
@@ -83,12 +83,15 @@ LineResult = Succeeded | Failed | Misconfigured
 
 
 def allow(breaker: Breaker, settings: BreakerSettings, now: datetime) -> tuple[Breaker, bool]:
-    """Return whether one more call may go through. Its result must be recorded, or it is waited for during one rest."""
+    """Return the next breaker, and whether one more call may go through.
+
+    The caller must record the result of the call. Without a result a half-open breaker waits `open_for` for it.
+    """
     match breaker:
         case Closed():
             return breaker, True
-        case HalfOpen(trial_calls=trying, successes=successes) if trying + successes < settings.successes:
-            return replace(breaker, trial_calls=trying + 1), True
+        case HalfOpen(trial_calls=trial_calls, successes=successes) if trial_calls + successes < settings.successes:
+            return replace(breaker, trial_calls=trial_calls + 1), True
         case _ if _is_open_now(breaker, settings, now):
             return breaker, False
         case Open(reason=reason):
@@ -103,8 +106,8 @@ def record(breaker: Breaker, settings: BreakerSettings, result: LineResult, now:
             return CLOSED
         case Closed(failures=failures), Failed() if failures + 1 < settings.failures:
             return Closed(failures=failures + 1)
-        case HalfOpen(trial_calls=trying, successes=successes), Succeeded() if successes + 1 < settings.successes:
-            return replace(breaker, trial_calls=max(0, trying - 1), successes=successes + 1)
+        case HalfOpen(trial_calls=trial_calls, successes=successes), Succeeded() if successes + 1 < settings.successes:
+            return replace(breaker, trial_calls=max(0, trial_calls - 1), successes=successes + 1)
         case HalfOpen(), Succeeded():
             return CLOSED
         case ((Closed() | HalfOpen()), Failed(reason=reason, until=until)):
@@ -112,7 +115,7 @@ def record(breaker: Breaker, settings: BreakerSettings, result: LineResult, now:
         case ((Closed() | HalfOpen()), Misconfigured(reason=reason)):
             return Open(since=now, reason=reason)
         case _:
-            # Open: the result of a call from before. It shows nothing new, and must not postpone the next trial.
+            # The breaker is open: this is the result of an earlier call. It must not postpone the next trial.
             return breaker
 
 
@@ -125,7 +128,7 @@ class OpenCircuit:
 
 
 def open_circuit(breaker: Breaker, settings: BreakerSettings, now: datetime) -> OpenCircuit | None:
-    """Return until when the circuit is open; None if a trial call is under way or allowed."""
+    """Return the open circuit with its end; None if calls pass, or a trial call is under way or allowed."""
     if isinstance(breaker, Open) and _is_open_now(breaker, settings, now):
         return OpenCircuit(until=_open_until(breaker, settings), reason=breaker.reason)
     return None
@@ -136,8 +139,8 @@ def remaining_calls(breaker: Breaker, settings: BreakerSettings, now: datetime) 
     match breaker:
         case Closed():
             return None
-        case HalfOpen(trial_calls=trying, successes=successes) if trying + successes < settings.successes:
-            return settings.successes - trying - successes
+        case HalfOpen(trial_calls=trial_calls, successes=successes) if trial_calls + successes < settings.successes:
+            return settings.successes - trial_calls - successes
         case _ if _is_open_now(breaker, settings, now):
             return 0
         case Open():
@@ -147,18 +150,18 @@ def remaining_calls(breaker: Breaker, settings: BreakerSettings, now: datetime) 
 
 
 def retry_at(breaker: Breaker, settings: BreakerSettings, now: datetime) -> datetime:
-    """Return when a call may go through; `now` if one may at once."""
+    """Return when the next call may go through; `now` if it may at once."""
     if isinstance(breaker, Closed) or remaining_calls(breaker, settings, now) != 0:
         return now
     return _open_until(breaker, settings)
 
 
 def _open_until(breaker: Open | HalfOpen, settings: BreakerSettings) -> datetime:
-    rested = breaker.since + settings.open_for
-    asked_for = breaker.until if isinstance(breaker, Open) else None
-    return rested if asked_for is None else max(rested, min(asked_for, breaker.since + settings.max_open_for))
+    earliest = breaker.since + settings.open_for
+    requested = breaker.until if isinstance(breaker, Open) else None
+    return earliest if requested is None else max(earliest, min(requested, breaker.since + settings.max_open_for))
 
 
 def _is_open_now(breaker: Open | HalfOpen, settings: BreakerSettings, now: datetime) -> bool:
-    """A clock that moved backwards ends the rest, too."""
+    """Return whether the wait is still running. A clock that moved backwards ends it, too."""
     return breaker.since <= now < _open_until(breaker, settings)

@@ -10,13 +10,13 @@ from typing import NewType
 from notifier.domain.ids import Member, Platform
 
 DeviceId = NewType("DeviceId", str)
-"""Hash of an address. It is the same device for any user and however often it is registered."""
+"""Hash of an address: it is the same for every user and every registration of the address."""
 
 MAX_DEVICES = 20
-"""Most devices per user. One more drops the least recently registered one."""
+"""Most devices per user. Registering one more drops the least recently registered device."""
 
 DEVICE_KEPT_FOR = timedelta(days=270)
-"""Lifetime after the last registration. Apps register at each start, and Google expires tokens unused for so long."""
+"""Lifetime after the last registration. Apps register at each start. Google expires tokens after the same time."""
 
 _TICK = timedelta(milliseconds=1)
 """Finest time resolution that every store keeps."""
@@ -70,7 +70,7 @@ class Device:
     locale: str = "en"
     time_zone: str = "UTC"
     registered_at: datetime
-    """Time of the latest registration. Earlier reports of a provider about the address no longer apply."""
+    """Time of the latest registration. A provider's earlier reports about the address no longer apply."""
 
     @property
     def id(self) -> DeviceId:
@@ -94,7 +94,7 @@ class DeviceRemoval:
     member: Member
     """The last holder."""
     at: datetime
-    """Only a later registration overrides it; one at the same time does not."""
+    """Time of the removal. Only a later registration overrides it; a registration at the same time does not."""
 
     @property
     def rank(self) -> "DeviceRank":
@@ -113,6 +113,7 @@ class DeviceOwnership:
     """Current state of a device, without its address."""
 
     member: Member
+    """The holder, or the last holder of a removed device."""
     platform: Platform
     at: datetime
     is_removed: bool = False
@@ -127,8 +128,8 @@ def next_update_time(now: datetime, current: DeviceOwnership | None) -> datetime
 
     It is later than the current state, even if that was written by a clock that is ahead.
     """
-    moment = now.replace(microsecond=now.microsecond // 1000 * 1000)
-    return moment if current is None else max(moment, current.at + _TICK)
+    at = now.replace(microsecond=now.microsecond // 1000 * 1000)
+    return at if current is None else max(at, current.at + _TICK)
 
 
 def removal_of(device: Device) -> DeviceRemoval:
@@ -147,16 +148,16 @@ def removal_by_provider(device: Device, at: datetime | None, now: datetime) -> D
     `device` is the registration that the alert was sent to; `at` is when the provider lost it, if known. A time in the
     future counts as now, so a provider's clock that is ahead can't drop later registrations.
     """
-    since = device.registered_at if at is None else min(at, now)
-    if since < device.registered_at:
+    gone_at = device.registered_at if at is None else min(at, now)
+    if gone_at < device.registered_at:
         return None
-    return DeviceRemoval(id=device.id, platform=device.platform, member=device.member, at=since)
+    return DeviceRemoval(id=device.id, platform=device.platform, member=device.member, at=gone_at)
 
 
 def surplus_removals(devices: Collection[Device]) -> Sequence[DeviceRemoval]:
     """Return tombstones for one user's devices beyond the limit, the least recently registered ones."""
-    newest = sorted(devices, key=lambda device: (device.registered_at, device.id), reverse=True)
-    return [removal_of(device) for device in newest[MAX_DEVICES:]]
+    newest_first = sorted(devices, key=lambda device: (device.registered_at, device.id), reverse=True)
+    return [removal_of(device) for device in newest_first[MAX_DEVICES:]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

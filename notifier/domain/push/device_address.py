@@ -21,8 +21,8 @@ from notifier.domain.users.quiet_hours import is_known_zone
 # Web Push endpoints: the URL that a browser created for its alerts.
 #
 # A client can register any URL, and this service would call it from inside its own network (SSRF). So a URL is accepted
-# only in the form that browsers write, at the host of a known push service. That the host resolves to a public address
-# is checked when a connection is made (`adapters/push/webpush/guard.py`).
+# only in the form that browsers write, at the host of a known push service. For each connection
+# `adapters/push/webpush/ssrf_guard.py` checks that the host resolves to a public address.
 
 KNOWN_HOSTS = (
     "fcm.googleapis.com",  # Chrome, Edge on Android, Opera, Samsung Internet, Brave
@@ -30,20 +30,22 @@ KNOWN_HOSTS = (
     "updates.push.services.mozilla.com",  # Firefox
     "*.notify.windows.com",  # Edge on Windows
 )
-LOOPBACK = ("localhost", "127.0.0.1")
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1")
 """Hosts of a fake push service on this machine."""
 MAX_ENDPOINT_LENGTH = 2048
-"""Most characters of an endpoint. Those of Windows have about 700."""
-HTTPS = 443
+"""Most characters of an endpoint. Endpoints of Windows have about 700."""
+HTTPS_PORT = 443
 
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST = rf"(?:{_LABEL}\.)+[a-z](?:[a-z0-9-]{{0,61}}[a-z0-9])?"
-# As serialized by the URL standard: lowercase, other alphabets as xn--, no user, fragment or backslash.
+# Forms of a URL as the URL standard serializes it: lowercase, other alphabets as xn--, no user, fragment or backslash.
 # The last label must not start with a digit, so that no spelling of an IP address matches.
 _PATH = r"/[!$%&'()*+,\-./0-9:;=?@A-Z_a-z~]*"
-_REMOTE = re.compile(rf"https://({_HOST})(?::443)?({_PATH})", re.ASCII)
-_LOCAL = re.compile(rf"(https?)://({'|'.join(map(re.escape, LOOPBACK))})(?::([1-9]\d{{0,4}}))?({_PATH})", re.ASCII)
-_PATTERN = re.compile(rf"(?:\*\.)?{_HOST}", re.ASCII)
+_REMOTE_URL = re.compile(rf"https://({_HOST})(?::443)?({_PATH})", re.ASCII)
+_LOOPBACK_URL = re.compile(
+    rf"(https?)://({'|'.join(map(re.escape, LOOPBACK_HOSTS))})(?::([1-9]\d{{0,4}}))?({_PATH})", re.ASCII
+)
+_HOST_PATTERN = re.compile(rf"(?:\*\.)?{_HOST}", re.ASCII)
 
 
 class UnknownService(ValueError):
@@ -63,7 +65,7 @@ class Endpoint:
     @property
     def origin(self) -> str:
         """Return the origin (RFC 6454) without a default port: the audience of a VAPID token."""
-        default_port = HTTPS if self.scheme == "https" else 80
+        default_port = HTTPS_PORT if self.scheme == "https" else 80
         return f"{self.scheme}://{self.host}" + ("" if self.port == default_port else f":{self.port}")
 
     @property
@@ -84,7 +86,7 @@ class PushServices:
 
     def __post_init__(self) -> None:
         for host in self.hosts:
-            if not _PATTERN.fullmatch(host) or host in LOOPBACK:
+            if not _HOST_PATTERN.fullmatch(host) or host in LOOPBACK_HOSTS:
                 raise BadSetting(
                     f"{host!r} is not the name of a push service; use a host name with a dot, or *. and "
                     "such a host name."
@@ -99,18 +101,22 @@ class PushServices:
         """
         if len(url) > MAX_ENDPOINT_LENGTH:
             raise ValueError(f"it has more than {MAX_ENDPOINT_LENGTH} characters")
-        if self.loopback and (local := _LOCAL.fullmatch(url)) and (endpoint := _loopback_endpoint(*local.groups())):
+        if (
+            self.loopback
+            and (local := _LOOPBACK_URL.fullmatch(url))
+            and (endpoint := _loopback_endpoint(*local.groups()))
+        ):
             return endpoint
-        if not (remote := _REMOTE.fullmatch(url)):
+        if not (remote := _REMOTE_URL.fullmatch(url)):
             raise ValueError("it must be an https:// URL as browsers write it, of a host on port 443")
         host, path = remote.groups()
         if not any(_covers(pattern, host) for pattern in self.hosts):
             raise UnknownService("its host is not a known push service")
-        return Endpoint(scheme="https", host=host, port=HTTPS, path=path)
+        return Endpoint(scheme="https", host=host, port=HTTPS_PORT, path=path)
 
 
 def _loopback_endpoint(scheme: str, host: str, port: str | None, path: str) -> Endpoint | None:
-    number = int(port or (HTTPS if scheme == "https" else 80))
+    number = int(port or (HTTPS_PORT if scheme == "https" else 80))
     return Endpoint(scheme=scheme, host=host, port=number, path=path) if number < 65536 else None
 
 
@@ -135,14 +141,15 @@ _BASE64 = re.compile(r"[A-Za-z0-9_-]+={0,2}")
 
 KNOWN_SERVICES = PushServices()
 
+# Parameters of the curve P-256: y² = x³ - 3x + b, modulo the prime.
 _PRIME = 2**256 - 2**224 + 2**192 + 2**96 - 1
 _B = 0x5AC635D8_AA3A93E7_B3EBBD55_769886BC_651D06B0_CC53B0F6_3BCE3C3E_27D2604B
 
 
 def apple_token(token: str, topic: str, environment: str, *, topics: Collection[str] = ()) -> AppleToken:
     """Validate an APNs token. Raises BadDevice, or ForeignDevice for a topic that is not in `topics` (empty: any)."""
-    small = token.lower()
-    if not _APPLE.fullmatch(small):
+    lowercase = token.lower()
+    if not _APPLE.fullmatch(lowercase):
         _refuse("An APNs token has 64 to 200 hexadecimal digits, an even number.")
     if len(topic) > MAX_TOPIC_LENGTH or not _TOPIC.fullmatch(topic):
         _refuse("topic must be the bundle id of the app, such as com.example.app.")
@@ -150,7 +157,7 @@ def apple_token(token: str, topic: str, environment: str, *, topics: Collection[
         _refuse(f"Unknown environment: {environment[:40]!r}; use one of {', '.join(ApnsEnvironment)}.")
     if topics and topic not in topics:
         raise ForeignDevice("No alerts are sent to the app in topic.")
-    return AppleToken(token=small, topic=topic, environment=ApnsEnvironment(environment))
+    return AppleToken(token=lowercase, topic=topic, environment=ApnsEnvironment(environment))
 
 
 def firebase_token(token: str) -> FirebaseToken:
@@ -172,11 +179,11 @@ def web_subscription(
 
     Does not resolve the host: the address is checked when a connection is made.
     """
-    point = _bytes(key, KEY_BYTES, "p256dh")
-    if not _on_curve(point):
+    point = _decode_base64(key, KEY_BYTES, "p256dh")
+    if not _is_on_curve(point):
         _refuse("p256dh is not a point on P-256.")
     return WebSubscription(
-        endpoint=_endpoint(endpoint, services), key=point, secret=_bytes(secret, SECRET_BYTES, "auth")
+        endpoint=_valid_endpoint(endpoint, services), key=point, secret=_decode_base64(secret, SECRET_BYTES, "auth")
     )
 
 
@@ -194,7 +201,7 @@ def time_zone(name: str) -> str:
     return name
 
 
-def _endpoint(url: str, services: PushServices) -> str:
+def _valid_endpoint(url: str, services: PushServices) -> str:
     try:
         services.endpoint(url)
     except UnknownService as error:
@@ -204,19 +211,19 @@ def _endpoint(url: str, services: PushServices) -> str:
     return url
 
 
-def _bytes(text: str, size: int, name: str) -> bytes:
+def _decode_base64(text: str, size: int, name: str) -> bytes:
     decoded = b""
     if len(text) <= 2 * size and _BASE64.fullmatch(text):
-        bare = text.rstrip("=")
+        unpadded = text.rstrip("=")
         with suppress(NotBase64):
-            decoded = urlsafe_b64decode(bare + "=" * (-len(bare) % 4))
+            decoded = urlsafe_b64decode(unpadded + "=" * (-len(unpadded) % 4))
     if len(decoded) != size:
         _refuse(f"{name} must be {size} bytes as base64url.")
     return decoded
 
 
-def _on_curve(point: bytes) -> bool:
-    """Return whether the point is on P-256. Otherwise the encryption of every alert would fail."""
+def _is_on_curve(point: bytes) -> bool:
+    """Return whether the point is on P-256. With any other point the encryption of every alert would fail."""
     x, y = int.from_bytes(point[1:33]), int.from_bytes(point[33:])
     return point[0] == 4 and max(x, y) < _PRIME and (y * y - (x * x - 3) * x - _B) % _PRIME == 0
 

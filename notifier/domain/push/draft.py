@@ -34,7 +34,7 @@ _TOO_LATE = "the retry window of half an hour closed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendAttempt:
-    """One device to send to, with what is known of earlier attempts."""
+    """One device to send to, with the state of earlier attempts."""
 
     device: Device
     state: AttemptState
@@ -49,7 +49,7 @@ class Draft:
     attempts: Sequence[SendAttempt]
     """Sorted by member. The devices of one member are never split between two drafts."""
     is_in_doubt: bool = False
-    """The window is in the send log, from a worker that died before closing it. Nothing of it is sent."""
+    """The window is in the send log already, from a worker that died before closing it. Nothing of it is sent now."""
 
     @property
     def members(self) -> Sequence[Member]:
@@ -57,7 +57,7 @@ class Draft:
 
     @property
     def is_first_alert(self) -> bool:
-        """Return whether it alerts members for the first time. Only then the frequency caps apply."""
+        """Return whether the draft alerts members for the first time. The frequency caps apply only to such drafts."""
         return not self.is_in_doubt and bool(self.window.members.any())
 
     @property
@@ -68,8 +68,8 @@ class Draft:
     def capped(self, rulings: Mapping[Member, Ruling]) -> "Draft":
         """Return the draft with members over a cap marked silent. They stay in the window and get nothing."""
         silent = dict[SilentReason, Bits]()
-        for over, cap_reason in _CAP_REASONS.items():
-            if capped := [member for member, ruling in rulings.items() if ruling is over]:
+        for cap, cap_reason in _CAP_REASONS.items():
+            if capped := [member for member, ruling in rulings.items() if ruling is cap]:
                 silent[cap_reason] = member_bits(capped)
         if not silent:
             return self
@@ -81,23 +81,26 @@ class Draft:
         )
 
     def cut(self, max_attempts: int) -> "Draft":
-        """Return at most this many attempts, or those of one member. A written window stays as it is."""
+        """Return the draft with at most this many attempts, but at least those of its first member.
+
+        A window that is already written stays as it is.
+        """
         if self.is_in_doubt or len(self.attempts) <= max_attempts:
             return self
-        last = self.attempts[max(0, max_attempts - 1)].state.member
-        attempts = [attempt for attempt in self.attempts if attempt.state.member <= last]
+        last_member = self.attempts[max(0, max_attempts - 1)].state.member
+        attempts = [attempt for attempt in self.attempts if attempt.state.member <= last_member]
         kept = {attempt.device.id for attempt in attempts}
         retries = tuple(attempt_state for attempt_state in self.window.retries if attempt_state.device in kept)
-        mask = from_offsets(range(last % SHARD_MEMBERS + 1))
+        mask = from_offsets(range(last_member % SHARD_MEMBERS + 1))
         return replace(self, window=replace(_masked(self.window, mask), retries=retries), attempts=attempts)
 
     def without(self, members: Collection[Member]) -> "Draft":
-        """Return the draft without these members. They are in no window, so their alert is still to come."""
+        """Return the draft without these members. They get their alert later, because no window has them."""
         if not members:
             return self
         attempts = [attempt for attempt in self.attempts if attempt.state.member not in members]
-        out = {attempt.device.id for attempt in self.attempts if attempt.state.member in members}
-        retries = tuple(attempt_state for attempt_state in self.window.retries if attempt_state.device not in out)
+        removed = {attempt.device.id for attempt in self.attempts if attempt.state.member in members}
+        retries = tuple(attempt_state for attempt_state in self.window.retries if attempt_state.device not in removed)
         return replace(
             self, window=replace(_masked(self.window, ~member_bits(members)), retries=retries), attempts=attempts
         )
@@ -110,9 +113,9 @@ class Draft:
         attempted = {attempt.device.id for attempt in self.attempts}
         for attempt_state in self.window.retries:
             if attempt_state.device not in attempted:
-                over = is_retry_window_over(attempt_state, self.window.at)
+                is_over = is_retry_window_over(attempt_state, self.window.at)
                 outcome, reason = (
-                    (AlertOutcome.GIVEN_UP, _TOO_LATE) if over else (AlertOutcome.SUPPRESSED, _NO_LONGER_ALLOWED)
+                    (AlertOutcome.GIVEN_UP, _TOO_LATE) if is_over else (AlertOutcome.SUPPRESSED, _NO_LONGER_ALLOWED)
                 )
                 yield FailedAttempt(state=attempt_state, outcome=outcome, reason=reason)
 
@@ -123,22 +126,22 @@ def in_doubt_draft(
     """Close a window that a crash left open. `devices` are those of its members who may still get the alert.
 
     Any of the alerts may have arrived, so each device counts one attempt without an answer and is retried later.
-    Sending again here would ignore quiet hours, and would repeat the alerts forever if every worker crashes here.
+    Sending again here would ignore quiet hours. It would also repeat the alerts forever if each worker crashes here.
     """
-    tries = [*window.retries, *(_first_try(burst, device, window) for device in devices)]
-    missed = tuple(in_doubt(attempt_state, now) for attempt_state in tries)
-    return Draft(log_key=state.log_key, window=replace(window, failures=missed), attempts=(), is_in_doubt=True)
+    attempts = [*window.retries, *(_first_attempt(burst, device, window) for device in devices)]
+    failures = tuple(in_doubt(attempt_state, now) for attempt_state in attempts)
+    return Draft(log_key=state.log_key, window=replace(window, failures=failures), attempts=(), is_in_doubt=True)
 
 
 def first_alert_draft(state: ShardState, burst: Burst, devices: Sequence[Device], number: int, now: datetime) -> Draft:
     """Put the members with these devices into a window. Members already covered by a newer alert get nothing."""
-    people = member_bits({device.member for device in devices})
-    collapsed = people & state.collapsed
+    members = member_bits({device.member for device in devices})
+    collapsed = members & state.collapsed
     silent = {SilentReason.COLLAPSED: collapsed} if collapsed.any() else {}
-    window = SendWindow(number=number, at=now, members=people, silent=silent)
+    window = SendWindow(number=number, at=now, members=members, silent=silent)
     window = replace(window, summaries=restricted_to(state.covers, window.alerted))
     attempts = [
-        SendAttempt(device=device, state=_first_try(burst, device, window))
+        SendAttempt(device=device, state=_first_attempt(burst, device, window))
         for device in devices
         if not contains(collapsed, device.member)
     ]
@@ -161,18 +164,19 @@ def count_attempts(drafts: Iterable[Draft]) -> int:
 
 
 def member_bits(members: Iterable[Member]) -> Bits:
-    places = [member % SHARD_MEMBERS for member in members]
-    return from_offsets(places) if places else no_members()
+    offsets = [member % SHARD_MEMBERS for member in members]
+    return from_offsets(offsets) if offsets else no_members()
 
 
-def restricted_to(covers: Mapping[OlderBursts, Bits], people: Bits) -> Mapping[OlderBursts, Bits]:
-    parts = {olders: bits & people for olders, bits in covers.items()}
-    return {olders: bits for olders, bits in parts.items() if bits.any()}
+def restricted_to(covers: Mapping[OlderBursts, Bits], members: Bits) -> Mapping[OlderBursts, Bits]:
+    """Return the sets restricted to these members, without empty ones."""
+    restricted = {olders: bits & members for olders, bits in covers.items()}
+    return {olders: bits for olders, bits in restricted.items() if bits.any()}
 
 
-def _first_try(burst: Burst, device: Device, window: SendWindow) -> AttemptState:
-    covered = 1 + len(window.covered_by_alert(device.member)) if is_late(burst, window.at) else 0
-    return AttemptState(device=device.id, member=device.member, first_at=window.at, covered_bursts=covered)
+def _first_attempt(burst: Burst, device: Device, window: SendWindow) -> AttemptState:
+    covered_bursts = 1 + len(window.covered_by_alert(device.member)) if is_late(burst, window.at) else 0
+    return AttemptState(device=device.id, member=device.member, first_at=window.at, covered_bursts=covered_bursts)
 
 
 def _masked(window: SendWindow, mask: Bits) -> SendWindow:
@@ -180,5 +184,5 @@ def _masked(window: SendWindow, mask: Bits) -> SendWindow:
         window,
         members=window.members & mask,
         summaries=restricted_to(window.summaries, mask),
-        silent={why: bits & mask for why, bits in window.silent.items()},
+        silent={reason: bits & mask for reason, bits in window.silent.items()},
     )

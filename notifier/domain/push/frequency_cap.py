@@ -11,8 +11,11 @@ from notifier.domain.ids import BurstKey
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 CLOCK_TOLERANCE = HOUR
-"""Tolerated difference between the clocks of two workers. Alerts up to this far in the future count; those that have
-just expired are kept; anything further ahead is dropped."""
+"""Tolerated difference between the clocks of two workers.
+
+Alerts up to this far in the future count, and alerts that expired at most this long ago are kept. Alerts further ahead
+are dropped.
+"""
 HISTORY_KEPT_FOR = DAY + CLOCK_TOLERANCE
 MIN_REMEMBERED_ALERTS = 100
 """History kept for members without caps: enough to recognise any retry."""
@@ -27,7 +30,7 @@ class CapLimits:
 
     @property
     def remembered(self) -> int:
-        """Twice a day's alerts: within the tolerated clock difference there may be as many again."""
+        """Return the size of the history: two days' alerts, because of the tolerated clock difference."""
         return max(MIN_REMEMBERED_ALERTS, 2 * self.hourly, 2 * self.daily)
 
 
@@ -88,7 +91,7 @@ def ruling_on(history: AlertHistory, cause: CountedAlert, now: datetime, caps: C
 
 
 def with_alert(history: AlertHistory, cause: CountedAlert, now: datetime, caps: CapLimits) -> AlertHistory:
-    """Return the history with one more alert. Drops alerts that have expired on every clock."""
+    """Return the history with one more alert, and without alerts that have expired on every clock."""
     kept = [alert for alert in history if now - HISTORY_KEPT_FOR < alert.at <= now + CLOCK_TOLERANCE]
     return sorted([*kept, SentAlert(at=now, cause=cause)], key=lambda alert: alert.at)[-caps.remembered :]
 

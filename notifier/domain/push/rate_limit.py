@@ -1,8 +1,8 @@
 """Provider rate limit: alerts per second to one provider, shared by all workers.
 
-A token bucket that fills at the rate that the provider accepts, and holds what one second earns. The rate ramps up
-slowly, is cut when the provider refuses alerts or slows down, and recovers by itself. A pace is a value: each draw
-returns the next one.
+It is a token bucket that fills at the rate that the provider accepts, and holds the tokens of one second. The rate
+ramps up slowly, is cut when the provider refuses alerts or slows down, and recovers by itself. A `ProviderRate` is a
+value: each draw returns the next one.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from notifier.domain.ids import Platform
 from notifier.domain.token_bucket import TokenBucket
 
 RAMP_FLOOR = 0.05
-"""Share of the limit at the start of the ramp. With Google's 10,000 a second a thousand VIPs take two seconds."""
+"""Share of the limit at the start of the ramp. At Google's 10,000 alerts per second, 1,000 VIPs then take 2 seconds."""
 URGENT_RESERVE = 0.25
 """Share of the bucket that is reserved for urgent alerts."""
 MIN_URGENT_SLOWDOWN = 0.5
@@ -25,7 +25,7 @@ MIN_SHARE = 0.01
 RECOVERY_PER_SECOND = 0.05
 """Share of the limit regained per second: ten seconds after one refusal the rate is back."""
 MIN_CUT_INTERVAL = timedelta(seconds=1)
-"""Shortest time between two cuts. All alerts in flight are refused together, and count as one signal."""
+"""Shortest time between two cuts. A provider refuses all alerts in flight together, which counts as one signal."""
 
 _SECOND = timedelta(seconds=1)
 
@@ -45,12 +45,12 @@ class ProviderLimit:
     def per_second(self) -> float:
         """Return the rate that keeps any minute within the limit.
 
-        A minute may spend what one second has saved, what 60 seconds earn, and one alert on credit.
+        One minute may spend a full bucket (one second's tokens), the tokens of 60 seconds, and one alert on credit.
         """
         return (self.per_minute - 1) / 61
 
-    def shared(self, among: int) -> "ProviderLimit":
-        return replace(self, per_minute=self.per_minute // among)
+    def shared(self, workers: int) -> "ProviderLimit":
+        return replace(self, per_minute=self.per_minute // workers)
 
 
 PROVIDER_LIMITS: Mapping[Platform, ProviderLimit] = {
@@ -68,7 +68,7 @@ class ProviderRate:
     """State of one provider's rate limit."""
 
     bucket: TokenBucket
-    """Holds what one second earns. Below zero after a draw on credit."""
+    """Holds the tokens of one second. The number is negative after a draw on credit."""
     since: datetime
     """Start of the ramp."""
     share: float = 1.0
@@ -86,7 +86,7 @@ def draw(
     urgent: bool,
     slowdown_factor: float = 1.0,
 ) -> tuple[ProviderRate, int]:
-    """Return the pace after the draw, and how many alerts may be sent.
+    """Return the rate after the draw, and how many alerts may be sent.
 
     `slowdown_factor` is that of the inbox, from 0 to 1: at 0.5 each alert costs two tokens. If any tokens are
     available, at least one alert is granted, on credit if necessary. So a small share is slow, but never zero.
@@ -103,7 +103,7 @@ def draw(
 def report_results(
     rate: ProviderRate | None, limit: ProviderLimit, now: datetime, *, refused: int, slow: bool
 ) -> ProviderRate:
-    """Return the pace after a batch of results.
+    """Return the rate after a batch of results.
 
     `refused` is the number of alerts that the provider refused for quota; `slow` is whether its answers were slow.
     """
@@ -111,33 +111,33 @@ def report_results(
     factor = REFUSAL_FACTOR if refused else SLOWNESS_FACTOR if slow else 1.0
     if factor == 1.0 or (rate.cut_at is not None and rate.bucket.at < rate.cut_at + MIN_CUT_INTERVAL):
         return rate
-    slower = replace(rate, share=max(MIN_SHARE, rate.share * factor), cut_at=rate.bucket.at)
-    return replace(slower, bucket=slower.bucket.lowered(alerts_per_second(slower, limit)))
+    cut = replace(rate, share=max(MIN_SHARE, rate.share * factor), cut_at=rate.bucket.at)
+    return replace(cut, bucket=cut.bucket.lowered(alerts_per_second(cut, limit)))
 
 
 def alerts_per_second(rate: ProviderRate, limit: ProviderLimit) -> float:
     """Return the current rate per second, which is also the capacity of the bucket."""
-    risen = RAMP_FLOOR + (1 - RAMP_FLOOR) * ((rate.bucket.at - rate.since) / limit.ramp)
-    return limit.per_second * rate.share * max(RAMP_FLOOR, min(1.0, risen))
+    ramp_share = RAMP_FLOOR + (1 - RAMP_FLOOR) * ((rate.bucket.at - rate.since) / limit.ramp)
+    return limit.per_second * rate.share * max(RAMP_FLOOR, min(1.0, ramp_share))
 
 
 def _brought_up_to(rate: ProviderRate | None, limit: ProviderLimit, now: datetime) -> ProviderRate:
-    """Bring the pace up to date.
+    """Bring the rate up to date.
 
-    A clock that is slightly behind changes nothing. One that differs by more than `idle` restarts the ramp and adds no
-    tokens. So clocks that disagree reduce the rate, and never raise it.
+    A clock that is slightly behind changes nothing. A clock that differs by more than `idle` restarts the ramp and adds
+    no tokens. So clocks that disagree reduce the rate, and never raise it.
     """
     if rate is None:
         return _starting_rate(limit, now, inf)
     bucket = rate.bucket
     if not bucket.at - limit.idle <= now <= bucket.at + limit.idle:
         return _starting_rate(limit, now, bucket.tokens)
-    passed = bucket.elapsed(now) / _SECOND
+    seconds = bucket.elapsed(now) / _SECOND
     # The rate at the end of the elapsed time applies to all of it.
-    share = min(1.0, rate.share + RECOVERY_PER_SECOND * passed)
-    later = replace(rate, bucket=replace(bucket, at=max(bucket.at, now)), share=share)
-    per_second = alerts_per_second(later, limit)
-    return replace(later, bucket=bucket.topped_up(per_second * passed, per_second, now))
+    share = min(1.0, rate.share + RECOVERY_PER_SECOND * seconds)
+    current = replace(rate, bucket=replace(bucket, at=max(bucket.at, now)), share=share)
+    per_second = alerts_per_second(current, limit)
+    return replace(current, bucket=bucket.topped_up(per_second * seconds, per_second, now))
 
 
 def _starting_rate(limit: ProviderLimit, now: datetime, tokens: float) -> ProviderRate:
@@ -148,10 +148,10 @@ def _starting_rate(limit: ProviderLimit, now: datetime, tokens: float) -> Provid
 # Slowdown: alerts make users open the inbox, so a slow inbox reduces the alert rate.
 
 SLOW_INBOX = timedelta(milliseconds=50)
-"""99th percentile of an inbox page above which alerts slow down: a few times the latency at rest."""
+"""99th percentile of the page latency above which alerts slow down: a few times that of an idle system."""
 STUCK_INBOX = 4 * SLOW_INBOX
 MIN_SLOWDOWN = 0.05
-"""Never throttle to zero, or users who are browsing anyway would block all other users' alerts."""
+"""Lowest slowdown factor. Zero would let users who are browsing anyway block all other users' alerts."""
 
 
 def slowdown(inbox_latency: timedelta | None, backpressure: float) -> float:

@@ -25,12 +25,12 @@ class RetryAt:
     at: datetime
     reason: str
     is_device_only: bool = False
-    """Concerns this device only: the provider works, and the rate for other devices is unchanged."""
+    """True if only this device is concerned: the provider works, and the rate for other devices is unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadError:
-    """Never accepted for any device: the payload is wrong."""
+    """The payload is wrong: the provider never accepts it for any device."""
 
     reason: str
 
@@ -41,12 +41,12 @@ class ConfigError:
 
     reason: str
     device_group: str = ""
-    """Name of the group of devices concerned, shown after the provider's name. Empty if all are."""
+    """Name of the devices concerned, shown after the provider's name; empty if all devices are concerned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """Sent without an answer, so it may have arrived. It is sent again with the same id."""
+    """No answer came, so the alert may have arrived. It is sent again with the same id."""
 
     reason: str
 

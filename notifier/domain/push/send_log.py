@@ -1,8 +1,8 @@
-"""Send log: alerts sent for one burst to devices of one shard, by window.
+"""Send log: alerts sent for one burst to devices of one shard, in batches called send windows.
 
-A window is written before it is sent and closed afterwards. So a crash leaves in doubt only the windows that are open:
-their devices are tried again, with the same ids. A member is in one window only; later windows name single devices that
-are tried again.
+A window is written before it is sent and closed afterwards. So a crash leaves only open windows in doubt, and their
+devices are tried again with the same ids. The first attempts of a member are in one window; retries of single devices
+are in later windows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,15 +17,14 @@ from notifier.domain.push.device import DeviceId
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.timing import Backoff
 
-MAX_TRIES = 3
+MAX_ALERT_ATTEMPTS = 3
 RETRY_WINDOW = timedelta(minutes=30)
-"""Retry window, from the first failed attempt; afterwards the burst is in the app only.
+"""Retry window, from the first failed attempt. After it closes, only the app shows the burst.
 
-An attempt that does not count waits as long as its slice does.
+An attempt that does not count as failed is repeated until its slice expires.
 """
 BACKOFF = Backoff(first=timedelta(seconds=10), longest=timedelta(minutes=10), jitter=1.0)
-"""FCM asks for 10 seconds after a 500 or 503, and no provider asks for more. Three attempts fit into the half hour in
-which an alert is worth one."""
+"""FCM asks for 10 seconds after a 500 or 503, and no provider asks for more. Three attempts fit into RETRY_WINDOW."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,7 +45,7 @@ class SilentReason(StrEnum):
     SAME_TWEET = "same_tweet"
     """The member already got an alert for this tweet, as a follower of another account."""
     COLLAPSED = "collapsed"
-    """The alert of a newer burst of the subject covers this one. It was sent before."""
+    """The alert of a newer burst of the subject was sent before, and covers this burst."""
 
 
 OlderBursts = tuple[int, ...]
@@ -64,7 +63,7 @@ class AttemptState:
     failures: int = 0
     """Failed attempts."""
     covered_bursts: int = 0
-    """Bursts that a late alert covers, its own included; 0 if the alert is in time."""
+    """Bursts that a late alert covers, its own burst included; 0 if the alert is in time."""
 
 
 class AlertOutcome(StrEnum):
@@ -74,12 +73,12 @@ class AlertOutcome(StrEnum):
     HELD = "held"
     """Not sent: the circuit breaker of its provider or push service was open."""
     UNKNOWN = "unknown"
-    """It may have arrived. Sent again with the same ids."""
+    """The alert may have arrived. It is sent again with the same ids."""
     DROPPED = "dropped"
     REFUSED = "refused"
     GIVEN_UP = "given_up"
     SUPPRESSED = "suppressed"
-    """Not sent again: alerts of the member are suppressed by now, or the device belongs to another member."""
+    """Not sent again: the member's alerts are now suppressed, or the device now belongs to another member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +98,9 @@ class SendWindow:
 
     number: int
     at: datetime
-    """When it was written. Nothing of it was sent earlier."""
+    """When the window was written. Nothing of it was sent earlier."""
     members: Bits = field(default_factory=no_members)
-    """Members who are in a window for the first time."""
+    """Members whose first attempts are in this window."""
     summaries: Mapping[OlderBursts, Bits] = field(default_factory=dict)
     """Members whose alert is a summary, by the older bursts that it covers. Each member is in one set at most."""
     silent: Mapping[SilentReason, Bits] = field(default_factory=dict)
@@ -144,46 +143,49 @@ NOTHING_SENT = SendProgress()
 
 def send_progress(windows: Sequence[SendWindow]) -> SendProgress:
     """Combine the windows of one send log, given in their order."""
-    intended, alerted = no_members(), no_members()
-    waiting: dict[DeviceId, FailedAttempt] = {}
+    in_windows, alerted = no_members(), no_members()
+    pending_retries: dict[DeviceId, FailedAttempt] = {}
     for window in windows:
-        intended, alerted = intended | window.members, alerted | window.alerted
+        in_windows, alerted = in_windows | window.members, alerted | window.alerted
         for attempt_state in window.retries:
-            waiting.pop(attempt_state.device, None)
+            pending_retries.pop(attempt_state.device, None)
         for failure in window.failures or ():
             if failure.at is not None:
-                waiting[failure.state.device] = failure
+                pending_retries[failure.state.device] = failure
     return SendProgress(
-        in_windows=intended,
+        in_windows=in_windows,
         alerted=alerted,
         open_windows=tuple(window for window in windows if window.failures is None),
-        pending_retries=waiting,
+        pending_retries=pending_retries,
         next_window=max((window.number + 1 for window in windows), default=0),
     )
 
 
 def failure_of(attempt_state: AttemptState, receipt: Receipt, now: datetime, chance: float) -> FailedAttempt | None:
-    """Return what to record for a receipt; None if the alert was accepted. `tried` is the state before this attempt."""
-    spent = _spent(attempt_state, now)
+    """Return what to record for a receipt; None if the alert was accepted.
+
+    `attempt_state` is the state before this attempt.
+    """
+    failed = _with_failure(attempt_state, now)
     match receipt:
         case Accepted():
             return None
         case DropToken(reason=reason):
-            return FailedAttempt(state=spent, outcome=AlertOutcome.DROPPED, reason=reason)
+            return FailedAttempt(state=failed, outcome=AlertOutcome.DROPPED, reason=reason)
         case PayloadError(reason=reason):
-            return FailedAttempt(state=spent, outcome=AlertOutcome.REFUSED, reason=reason)
+            return FailedAttempt(state=failed, outcome=AlertOutcome.REFUSED, reason=reason)
         case RetryAt(at=at, reason=reason):
             return retry_or_give_up(
-                spent, AlertOutcome.RETRY, max(at, now + BACKOFF.delay(attempt_state.failures, chance)), reason
+                failed, AlertOutcome.RETRY, max(at, now + BACKOFF.delay(attempt_state.failures, chance)), reason
             )
         case Unknown(reason=reason):
             return retry_or_give_up(
-                spent, AlertOutcome.UNKNOWN, now + BACKOFF.delay(attempt_state.failures, chance), reason
+                failed, AlertOutcome.UNKNOWN, now + BACKOFF.delay(attempt_state.failures, chance), reason
             )
-        case ConfigError(reason=reason, device_group=part) if part:
-            # The provider works for other devices, so no breaker opens: count the attempt, or it would never end.
+        case ConfigError(reason=reason, device_group=device_group) if device_group:
+            # The provider works for other devices, so no breaker opens. Without counting, the retries would never end.
             return retry_or_give_up(
-                spent, AlertOutcome.RETRY, now + BACKOFF.delay(attempt_state.failures, chance), reason
+                failed, AlertOutcome.RETRY, now + BACKOFF.delay(attempt_state.failures, chance), reason
             )
         case ConfigError(reason=reason):
             # Our own configuration is at fault: this counts as no attempt, and the breaker decides about the next one.
@@ -192,15 +194,15 @@ def failure_of(attempt_state: AttemptState, receipt: Receipt, now: datetime, cha
 
 def in_doubt(attempt_state: AttemptState, now: datetime) -> FailedAttempt:
     """Count an attempt whose worker crashed. Its retry window opens when the crash is found, if not before."""
-    spent, reason = _spent(attempt_state, now), "the worker that sent it crashed"
-    if spent.failures >= MAX_TRIES:
-        return FailedAttempt(state=spent, outcome=AlertOutcome.GIVEN_UP, reason=reason)
-    return FailedAttempt(state=spent, outcome=AlertOutcome.UNKNOWN, at=now, reason=reason)
+    failed, reason = _with_failure(attempt_state, now), "the worker that sent it crashed"
+    if failed.failures >= MAX_ALERT_ATTEMPTS:
+        return FailedAttempt(state=failed, outcome=AlertOutcome.GIVEN_UP, reason=reason)
+    return FailedAttempt(state=failed, outcome=AlertOutcome.UNKNOWN, at=now, reason=reason)
 
 
 def retry_or_give_up(attempt_state: AttemptState, outcome: AlertOutcome, at: datetime, reason: str) -> FailedAttempt:
-    """Schedule a retry, or give up: after three attempts or half an hour the alert is in the app only."""
-    if attempt_state.failures >= MAX_TRIES or is_retry_window_over(attempt_state, at):
+    """Schedule a retry, or give up: after three attempts or half an hour only the app shows the burst."""
+    if attempt_state.failures >= MAX_ALERT_ATTEMPTS or is_retry_window_over(attempt_state, at):
         return FailedAttempt(state=attempt_state, outcome=AlertOutcome.GIVEN_UP, reason=reason)
     return FailedAttempt(state=attempt_state, outcome=outcome, at=at, reason=reason)
 
@@ -208,12 +210,13 @@ def retry_or_give_up(attempt_state: AttemptState, outcome: AlertOutcome, at: dat
 def is_retry_window_over(attempt_state: AttemptState, at: datetime) -> bool:
     """Return whether the retry window has closed at `at`.
 
-    It opens at the first failed attempt. Attempts never sent, or refused because of our configuration, do not count.
+    It opens at the first failed attempt. Attempts that were never sent do not count, and neither do those refused
+    because of our configuration.
     """
     return attempt_state.failures > 0 and at > attempt_state.first_at + RETRY_WINDOW
 
 
-def _spent(attempt_state: AttemptState, now: datetime) -> AttemptState:
+def _with_failure(attempt_state: AttemptState, now: datetime) -> AttemptState:
     return replace(
         attempt_state,
         failures=attempt_state.failures + 1,

@@ -31,9 +31,9 @@ class ShardState:
     suppressed: Bits = field(default_factory=no_members)
     """Members who get no alert for this burst, now or later. Set by suppress."""
     quiet: Bits = field(default_factory=no_members)
-    """Other members, in quiet hours now. Set by suppress."""
+    """Members who are not suppressed but in quiet hours now. Set by suppress."""
     quiet_until: datetime | None = None
-    """When to look at the quiet members again. Set by suppress."""
+    """When to check the quiet members again. Set by suppress."""
     collapsed: Bits = field(default_factory=no_members)
     """Members who learned of this burst from a newer burst's alert. Set by catch up."""
     deferred: Bits = field(default_factory=no_members)
@@ -47,13 +47,13 @@ class ShardState:
 
     @property
     def unsent(self) -> Bits:
-        """Members in no window yet, who may get the alert now or after their quiet hours."""
+        """Return the members in no window yet who may get the alert, now or after their quiet hours."""
         not_in_window: Bits = self.alerted & ~self.progress.in_windows
         return not_in_window & ~self.suppressed
 
     @property
     def ready(self) -> Bits:
-        """Members to put into a window now."""
+        """Return the members to put into a window now."""
         bits: Bits = self.unsent & ~self.quiet & ~self.deferred
         return bits
 
@@ -64,33 +64,33 @@ class ShardState:
     def due_retries(self, now: datetime) -> Sequence[AttemptState]:
         """Return the attempts whose time has come, by member.
 
-        A retry in quiet hours waits, unless its half hour is over: then it is closed without being sent.
+        A retry in quiet hours waits. If its retry window is over, it is returned to be closed without being sent.
         """
         due = [
-            missed.state
-            for missed in self.progress.pending_retries.values()
-            if missed.at is not None and missed.at <= now
+            failure.state
+            for failure in self.progress.pending_retries.values()
+            if failure.at is not None and failure.at <= now
         ]
-        awake = [
+        to_handle = [
             attempt_state
             for attempt_state in due
             if is_retry_window_over(attempt_state, now) or not contains(self.quiet, attempt_state.member)
         ]
-        return sorted(awake, key=attrgetter("member"))
+        return sorted(to_handle, key=attrgetter("member"))
 
     def may_retry(self, attempt_state: AttemptState, now: datetime) -> bool:
         return not contains(self.suppressed, attempt_state.member) and not is_retry_window_over(attempt_state, now)
 
     def wake_times(self, now: datetime) -> Iterator[datetime]:
-        """Yield the times at which this shard has more to do than it has now."""
-        waiting = self.progress.pending_retries.values()
-        yield from (missed.at for missed in waiting if missed.at is not None and missed.at > now)
+        """Yield the later times at which this shard has more work: retries, and the end of quiet hours."""
+        pending = self.progress.pending_retries.values()
+        yield from (failure.at for failure in pending if failure.at is not None and failure.at > now)
         if self.quiet_until is not None and self._waits_for_quiet_hours():
             yield self.quiet_until
 
     def _waits_for_quiet_hours(self) -> bool:
         return bool((self.unsent & self.quiet).any()) or any(
-            self._is_quiet(missed.state.member) for missed in self.progress.pending_retries.values()
+            self._is_quiet(failure.state.member) for failure in self.progress.pending_retries.values()
         )
 
     def _is_quiet(self, member: Member) -> bool:

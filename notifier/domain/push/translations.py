@@ -19,8 +19,11 @@ class Phrases:
 
     mention: str
     mention_you: str
+    """A mention of the recipient."""
     away: str
+    """A summary of late alerts."""
     away_you: str
+    """A summary of mentions of the recipient."""
 
 
 PHRASES_BY_LANGUAGE: Mapping[str, Phrases] = {
@@ -145,18 +148,18 @@ _NON_JOINER = "\u200c"
 
 def graphemes(text: str) -> Iterator[str]:
     """Yield the graphemes of the text, in order."""
-    begun, flags = 0, 0
-    for place in range(1, len(text)):
-        flags = flags + 1 if ord(text[place - 1]) in _REGIONAL else 0
-        if not _belongs(text[place], text[place - 1], flags):
-            yield text[begun:place]
-            begun = place
+    start, indicators = 0, 0
+    for index in range(1, len(text)):
+        indicators = indicators + 1 if ord(text[index - 1]) in _REGIONAL else 0
+        if not _extends(text[index], text[index - 1], indicators):
+            yield text[start:index]
+            start = index
     if text:
-        yield text[begun:]
+        yield text[start:]
 
 
 def shortened(text: str, max_size: int, size: Callable[[str], int]) -> str:
-    """Return the text, cut to a size of at most `most` including an ellipsis. Empty if not even the ellipsis fits.
+    """Return the text, cut to a size of at most `max_size` including an ellipsis; empty if no ellipsis fits.
 
     `size` may count bytes; the size of a text must be the sum of the sizes of its parts.
     """
@@ -173,10 +176,10 @@ def shortened(text: str, max_size: int, size: Callable[[str], int]) -> str:
     return text[:kept].rstrip() + ELLIPSIS
 
 
-def _belongs(char: str, before: str, flags: int) -> bool:
-    """Return whether `char` and the character before belong together.
+def _extends(char: str, before: str, indicators: int) -> bool:
+    """Return whether `char` belongs to the same grapheme as the character before.
 
-    `flags` is the number of consecutive regional indicators that end with `before`.
+    `indicators` is the number of consecutive regional indicators that end with `before`.
     """
     code = ord(char)
     if code < 0x300:  # most text: none of these characters extends another
@@ -190,6 +193,6 @@ def _belongs(char: str, before: str, flags: int) -> bool:
         or code in _SKIN_TONES
         or code in _TAGS
         or code in _HANGUL_VOWELS_AND_TAILS
-        or (code in _REGIONAL and flags % 2 == 1)
+        or (code in _REGIONAL and indicators % 2 == 1)
         or (unicodedata.combining(before) == _VIRAMA and unicodedata.category(char) == "Lo")
     )

@@ -41,7 +41,7 @@ class GraphChange:
 
 
 SHARDS_PER_RECORD = 4
-"""Most shards per rebuild record: 6 ms of indexer time, so that a full batch of them ends within its lease."""
+"""Most shards per rebuild record: 6 ms of indexer time, so that a full batch of records ends within its lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,10 @@ class Rebuild:
     followed: UserId
     shards: tuple[int, ...]
     has_imported_follows: bool = False
-    """An import added follow rows. Without `imported` or `wanted` it is a repair, and differences count as drift."""
+    """An import added follow rows.
+
+    If neither this nor `has_imported_preferences` is set, the rebuild is a repair, and differences count as drift.
+    """
     has_imported_preferences: bool = False
     """An import added preference rows."""
 
@@ -68,20 +71,19 @@ def rebuild_requests(
     has_imported_preferences: bool = False,
 ) -> list[Rebuild]:
     """Split any number of shards into rebuild requests."""
-    runs = shard_groups(shards)
     return [
         Rebuild(
             followed=followed,
-            shards=run,
+            shards=group,
             has_imported_follows=has_imported_follows,
             has_imported_preferences=has_imported_preferences,
         )
-        for run in runs
+        for group in shard_groups(shards)
     ]
 
 
 def shard_groups(shards: Iterable[int]) -> list[tuple[int, ...]]:
-    """Split the shards into groups of at most SHARDS_AT_ONCE."""
+    """Split the shards into groups of at most SHARDS_PER_RECORD."""
     ordered = sorted(shards)
     return [tuple(ordered[n : n + SHARDS_PER_RECORD]) for n in range(0, len(ordered), SHARDS_PER_RECORD)]
 

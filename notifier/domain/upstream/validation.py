@@ -29,16 +29,16 @@ MAX_TEXT_LENGTH = 1_000
 """Most characters of a text. Longer texts are cut, because only the beginning is shown."""
 MAX_MENTIONED = 100
 HIGHEST_SEQUENCE = 2**53 - 1
-"""Highest sequence number of a pair or account: the largest integer that every JSON implementation keeps exactly."""
+"""Highest sequence number: the largest integer that every JSON implementation keeps exactly."""
 UPSTREAM_CLOCK_SKEW = timedelta(minutes=5)
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Control characters: the Unicode categories Cc and Cs, which never change."""
+"""Control characters (Unicode category Cc) and lone surrogates (Cs). Both categories never change."""
 _CONTROL_IN_TEXT = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""The same without the line feed."""
+"""The characters of _CONTROL without the line feed."""
 
 
-def checked_event(
+def checked_mention_event(
     *,
     source: str,
     id: str,
@@ -115,7 +115,7 @@ def checked_user_block(
     )
 
 
-def checked_account(
+def checked_account_change(
     *,
     source: str,
     id: str,
@@ -129,19 +129,19 @@ def checked_account(
 
     None leaves a flag unchanged; at least one must be set.
     """
-    known = {flag: on for flag, on in flags.items() if on is not None}
-    if not known:
+    set_flags = {flag: on for flag, on in flags.items() if on is not None}
+    if not set_flags:
         raise BadEvent(f"data must set at least one of {', '.join(flags)}.")
     _checked_time(happened_at, now)
     return AccountChange(
         id=EventId(_name("source", source), _name("id", id)),
         user=UserId(_name("data.user", user)),
         sequence=_sequence(sequence),
-        flags=known,
+        flags=set_flags,
     )
 
 
-def checked_tweet(
+def checked_tweet_retraction(
     *,
     source: str,
     id: str,
@@ -167,7 +167,7 @@ def checked_tweet(
     )
 
 
-def checked_author(
+def checked_author_retraction(
     *, source: str, id: str, cause: RetractionCause, user: str, happened_at: datetime, now: datetime
 ) -> Retraction:
     """Build the erasure or protection of everything that an author has written so far. Raises BadEvent."""
@@ -225,7 +225,7 @@ def _without_control_characters(text: str) -> str:
 
 def _within_retention(happened_at: datetime, now: datetime) -> datetime:
     if _checked_time(happened_at, now) <= now - RETENTION:
-        raise BadEvent("time is more than 90 days ago.")
+        raise BadEvent(f"time is more than {RETENTION.days} days ago.")
     return happened_at
 
 

@@ -62,7 +62,7 @@ class AccountPreferences:
     """IANA time zone of the quiet hours and the digest hour."""
     digest_hour: int = DIGEST_HOUR
     mentions: MentionsAllowed = MentionsAllowed.ALL
-    """Authors whose mentions of the member reach its followers. The router checks it; it is in no bitmap."""
+    """Authors whose mentions of the member reach its followers. The router checks this; no bitmap contains it."""
 
     def apply(self, change: AccountPreferencesChange) -> "AccountPreferences":
         values = {name: value for name in CHANGEABLE_FIELDS if (value := getattr(change, name)) is not None}
@@ -76,7 +76,7 @@ class AccountPreferences:
             case None:
                 return volume
             case True:
-                return [*volume, SetKind.ASKED]
+                return [*volume, SetKind.PUSH_OPT_IN]
             case False:
                 return [*volume, SetKind.NO_PUSH]
 
@@ -92,14 +92,14 @@ class AccountPreferences:
     def alert_time_after_quiet(self, burst: Burst, now: datetime) -> datetime | None:
         """Return when to send an alert that quiet hours hold back now; None outside quiet hours.
 
-        This is the next quarter hour after they end. If new quiet hours have begun by then, or the alert has expired,
-        it is the end of the quiet hours itself.
+        The alert is sent at the next quarter hour after the quiet hours end. If by then new quiet hours have begun, or
+        the alert has expired, it is sent when the quiet hours end.
         """
-        wakes = self.quiet_until(now)
-        if wakes is None:
+        quiet_end = self.quiet_until(now)
+        if quiet_end is None:
             return None
-        at = next_quarter_hour(wakes)
-        return wakes if at >= burst.opened_at + PUSH_LIFETIME or self.quiet_until(at) else at
+        at = next_quarter_hour(quiet_end)
+        return quiet_end if at >= burst.opened_at + PUSH_LIFETIME or self.quiet_until(at) else at
 
 
 DEFAULT_ACCOUNT_PREFERENCES = AccountPreferences()
@@ -107,7 +107,7 @@ DEFAULT_ACCOUNT_PREFERENCES = AccountPreferences()
 
 ACCOUNT_PREFERENCE_SETS = (
     *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST),
-    *(SetKind.NO_PUSH, SetKind.ASKED),
+    *(SetKind.NO_PUSH, SetKind.PUSH_OPT_IN),
 )
 
 
@@ -127,14 +127,14 @@ class AccountPreferencesPatch:
 
         The change is newer than the current preferences, even if those were written by a clock that is ahead.
         """
-        left_off = before.volume is Volume.OFF and self.volume not in {None, Volume.OFF}
-        digests = Volume.DIGEST in {before.volume, self.volume}
-        hides_opened = digests and self.volume is not None and hides_past(before.volume, self.volume)
+        ends_off = before.volume is Volume.OFF and self.volume not in {None, Volume.OFF}
+        concerns_digest = Volume.DIGEST in {before.volume, self.volume}
+        hides_opened = concerns_digest and self.volume is not None and hides_past(before.volume, self.volume)
         return AccountPreferencesChange(
             member=member,
             at=max(now, before.at + _TICK),
             volume=self.volume,
-            visible_from=now if left_off else None,
+            visible_from=now if ends_off else None,
             default_from=now if hides_opened else None,
             push=self.push,
             quiet=self.quiet,
@@ -147,15 +147,19 @@ class AccountPreferencesPatch:
 def visible_from(
     follows: Mapping[Subject, datetime], own: Mapping[Subject, SubjectPreference], preferences: AccountPreferences
 ) -> Mapping[Subject, datetime]:
-    """Return `visible_from` of all followed subjects: the latest of follow, subject and account preferences."""
-    default = _shown_from(preferences, None)
+    """Return `visible_from` of all followed subjects: the latest time of follow, subject and account preferences.
+
+    `own` has the user's preferences for single subjects.
+    """
+    default = _preferred_from(preferences, None)
     return {
-        subject: max(since, _shown_from(preferences, own[subject]) if subject in own else default)
+        subject: max(since, _preferred_from(preferences, own[subject]) if subject in own else default)
         for subject, since in follows.items()
     }
 
 
-def _shown_from(preferences: AccountPreferences, own: SubjectPreference | None) -> datetime:
+def _preferred_from(preferences: AccountPreferences, own: SubjectPreference | None) -> datetime:
+    """Return `visible_from` of a subject according to account preferences and the subject's own preference."""
     if own is None or own.volume is Volume.DEFAULT:
         since = max(preferences.visible_from, preferences.default_from)
         return since if own is None else max(since, own.visible_from)
@@ -198,7 +202,8 @@ def account_preference_sets(preferences: Mapping[Member, AccountPreferences]) ->
     """Return the account-wide sets of one shard from the current preferences of its members."""
     return {
         kind: with_members(
-            no_members(), {member % SHARD_MEMBERS: kind in prefs.member_sets for member, prefs in preferences.items()}
+            no_members(),
+            {member % SHARD_MEMBERS: kind in current.member_sets for member, current in preferences.items()},
         )
         for kind in ACCOUNT_PREFERENCE_SETS
     }

@@ -15,7 +15,10 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import HiddenReason, Mark, Viewer, hidden_reason
 
 MAX_COUNTED_BURSTS = 64
-"""Most bursts that a digest counts, the newest of its day: as many as one read returns. `more` is set beyond that."""
+"""Most bursts that a digest counts, the newest of its day: as many as one read returns.
+
+`more` is set if there were others.
+"""
 MAX_LISTED_BURSTS = 16
 """Most bursts that a digest contains in full, about one or two screens."""
 
@@ -39,13 +42,13 @@ class DigestSchedule:
 
         If the hour occurs twice, the first counts. If the clock skips the hour, the digest is late by the gap.
         """
-        midnight = self._moment(day, 0)
-        return self._moment(day, self.hour) if midnight.astimezone(self.time_zone).date() == day else None
+        midnight = self._utc_time(day, 0)
+        return self._utc_time(day, self.hour) if midnight.astimezone(self.time_zone).date() == day else None
 
-    def day_of(self, moment: datetime) -> date:
-        """Return the date of the digest that contains what opened at this moment: the first due later."""
-        day = moment.astimezone(self.time_zone).date() - _DAY
-        while (due := self.due(day)) is None or due <= moment:
+    def day_of(self, opened_at: datetime) -> date:
+        """Return the date of the digest that contains bursts opened at this time: the first digest due later."""
+        day = opened_at.astimezone(self.time_zone).date() - _DAY
+        while (due := self.due(day)) is None or due <= opened_at:
             day += _DAY
         return day
 
@@ -60,23 +63,26 @@ class DigestSchedule:
         """Return the date of the latest digest that is due."""
         return self.previous_date(self.day_of(now))
 
-    def next_due(self, moment: datetime) -> datetime:
-        """Return when the next digest after this moment is due."""
-        return self.moment(self.day_of(moment))
+    def next_due(self, after: datetime) -> datetime:
+        """Return when the next digest after this time is due."""
+        return self.due_time(self.day_of(after))
 
-    def moment(self, day: date) -> datetime:
+    def due_time(self, day: date) -> datetime:
         """Return when the digest of this date is due. The date must exist in the time zone."""
         due = self.due(day)
         assert due is not None
         return due
 
-    def _moment(self, day: date, hour: int) -> datetime:
+    def _utc_time(self, day: date, hour: int) -> datetime:
         return datetime.combine(day, time(hour), self.time_zone).astimezone(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """Summary of one day of bursts for its viewer. It is listed at its due time, and its marks are keyed by date."""
+    """Summary of one day of bursts for one viewer.
+
+    The inbox lists it at its due time. The date is the number in its key, under which marks are stored.
+    """
 
     key: BurstKey
     opened_at: datetime
@@ -93,7 +99,7 @@ class Digest:
         return self.opened_at
 
     def is_visible(self, viewer: Viewer, now: datetime) -> bool:
-        """Return whether marks and age leave the digest visible. Its bursts were checked when they were gathered."""
+        """Return whether marks and age leave the digest visible. `digest_of` has checked its bursts."""
         return expires_at(self.opened_at) > now and viewer.marks.by_burst.get(self.key) is not Mark.HIDDEN
 
 
@@ -109,7 +115,7 @@ def is_in_digest(burst: Burst, viewer: Viewer, now: datetime) -> bool:
 def digest_of(viewer: Viewer, day: date, opened: Sequence[Burst], now: datetime) -> Digest | None:
     """Return the viewer's digest of the day; None if it would be empty.
 
-    `opened` are the day's bursts, newest first, up to GATHERED + 1.
+    `opened` are the day's bursts, newest first, at most MAX_COUNTED_BURSTS + 1 of them.
     """
     bursts = [burst for burst in opened[:MAX_COUNTED_BURSTS] if is_in_digest(burst, viewer, now)]
     if not bursts:
@@ -119,7 +125,7 @@ def digest_of(viewer: Viewer, day: date, opened: Sequence[Burst], now: datetime)
         counts[burst.key.subject.owner] += burst.count
     return Digest(
         key=digest_key(viewer.user, day),
-        opened_at=DigestSchedule.of(viewer.account_preferences).moment(day),
+        opened_at=DigestSchedule.of(viewer.account_preferences).due_time(day),
         count=counts.total(),
         accounts=tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
         newest=tuple(islice(bursts, MAX_LISTED_BURSTS)),

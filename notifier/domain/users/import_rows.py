@@ -79,8 +79,8 @@ def as_if_changed_now(
 ) -> PreferenceChange:
     """Return the change with the `visible_from` that it would have if the user made it now.
 
-    So a digest repeats nothing that was listed, and bursts from a digest are not listed later. The change is returned
-    as it is if the user has already changed preferences for the account, or an earlier import set a volume.
+    So a digest repeats no burst that was listed, and the inbox lists no burst that was in a digest. The change is
+    returned unchanged if the user has changed preferences for the account before, or an earlier import set a volume.
     """
     if change.volume is None or before.at > ALWAYS or before.volume is not Volume.DEFAULT:
         return change

@@ -24,8 +24,8 @@ WAKE_GRID = timedelta(minutes=15)
 """Deferred slices wake on quarter hours.
 
 In each shard some member's quiet hours end nearly every minute, and a whole slice would be queued for that member.
-Most quiet hours end on a quarter hour, and time zones differ by quarters, so most users do not wait longer. All others
-get an alert that is a night old up to 15 minutes later. No user is skipped: see
+Most quiet hours end on a quarter hour, and time zones differ by quarters of an hour, so most users do not wait longer.
+Other users wait up to 15 minutes longer for an alert that is a night old. No user is skipped: see
 `AccountPreferences.alert_time_after_quiet`.
 """
 
@@ -43,8 +43,8 @@ def time_zone_of(zone: str) -> tzinfo:
 def is_quiet(zone: str, hours: QuietHours, now: datetime) -> bool:
     """Return whether `now` is within quiet hours.
 
-    Clock changes never split or shorten quiet hours: an ambiguous start means its first moment, an ambiguous end its
-    last. A zone that is no longer known counts as UTC.
+    Clock changes never split or shorten quiet hours. If the start occurs twice, the first one counts; if the end occurs
+    twice, the last one counts. A zone that is no longer known counts as UTC.
     """
     return quiet_until(zone, hours, now) is not None
 
@@ -55,28 +55,28 @@ def quiet_until(zone: str, hours: QuietHours, now: datetime) -> datetime | None:
         return None
     local_zone, until = time_zone_of(zone), now
     today = now.astimezone(local_zone).date()
-    # Tomorrow's quiet hours may begin before today's end, if they leave out less of a day than the clock change.
+    # Tomorrow's quiet hours may begin before today's end: the clock change may be longer than the time between them.
     for day in (today - _DAY, today, today + _DAY):
         begins, ends = _quiet_span(local_zone, hours, day)
         until = ends if begins <= until < ends else until
     return until if until > now else None
 
 
-def next_quarter_hour(wakes: datetime) -> datetime:
+def next_quarter_hour(quiet_end: datetime) -> datetime:
     """Round the end of quiet hours up to the next quarter hour."""
-    return wakes + (_MIDNIGHT - wakes) % WAKE_GRID
+    return quiet_end + (_MIDNIGHT - quiet_end) % WAKE_GRID
 
 
 def _quiet_span(zone: tzinfo, hours: QuietHours, day: date) -> tuple[datetime, datetime]:
     """Return start and end of the quiet hours that begin on this day."""
-    ends = day if hours.start < hours.end else day + _DAY
-    return min(_moments(zone, day, hours.start)), max(_moments(zone, ends, hours.end))
+    end_day = day if hours.start < hours.end else day + _DAY
+    return min(_utc_times(zone, day, hours.start)), max(_utc_times(zone, end_day, hours.end))
 
 
-def _moments(zone: tzinfo, day: date, at: time) -> tuple[datetime, datetime]:
-    """Return the moments at which the local clock shows this time.
+def _utc_times(zone: tzinfo, day: date, at: time) -> tuple[datetime, datetime]:
+    """Return the UTC times at which the local clock shows this time.
 
-    They differ if the time occurs twice, or is skipped: then they surround the gap.
+    The two are different if the time occurs twice. If the local clock skips the time, they surround the gap.
     """
     local = datetime.combine(day, at, zone)
     return local.astimezone(UTC), local.replace(fold=1).astimezone(UTC)

@@ -57,13 +57,13 @@ def suppresses_alert(volume: Volume, visible_from: datetime, burst: Burst) -> bo
 
 
 SILENT_VOLUMES = frozenset({Volume.DIGEST, Volume.OFF})
-"""Volumes that list no bursts individually. A user who changes to another volume sees bursts that open afterwards."""
+"""Volumes that list no bursts individually. After a change to another volume, bursts that open later are listed."""
 
 
 def hides_past(before: Volume, after: Volume) -> bool:
     """Return whether the change hides everything that opened so far.
 
-    Silenced bursts never reappear, and a digest never repeats what was already listed.
+    Silenced bursts never reappear, and a digest never repeats bursts that were listed.
     """
     return before is not after and (
         after is Volume.DIGEST or (before in SILENT_VOLUMES and after not in SILENT_VOLUMES)
@@ -144,33 +144,33 @@ class PreferencePatch:
     ) -> PreferenceChange:
         """Return the change that this request makes to the current preference.
 
-        The change is newer than the current preference, even if that was written by a clock that is ahead. `overall`
-        and `default_from` are the account-wide volume, and since when it shows subjects without their own volume.
+        The change is newer than the current preference, even if that was written by a clock that is ahead.
+        `account_volume` and `default_from` are those of the account preferences.
         """
         return PreferenceChange(
             subject=before.subject,
             member=before.member,
             at=max(now, before.at + _TICK),
             volume=self.volume,
-            visible_from=self._since(before, now, account_volume, default_from),
+            visible_from=self._new_visible_from(before, now, account_volume, default_from),
         )
 
-    def _since(
+    def _new_visible_from(
         self, before: SubjectPreference, now: datetime, account_volume: Volume, default_from: datetime
     ) -> datetime | None:
         """Return the new `visible_from`, or None if it is unchanged."""
         if self.muted_until is not None and self.muted_until > now:
             return self.muted_until
-        unmuted = self.muted_until is not None and before.is_muted(now)
+        ends_mute = self.muted_until is not None and before.is_muted(now)
         volume = before.volume if self.volume is None else self.volume
         hides_opened = hides_past(
             effective_volume(account_volume, before.volume), effective_volume(account_volume, volume)
         )
-        if unmuted or (hides_opened and not before.is_muted(now)):
+        if ends_mute or (hides_opened and not before.is_muted(now)):
             return now
-        # The first volume of its own must not bring back what the account-wide volume had hidden.
-        first = before.volume is Volume.DEFAULT and volume is not Volume.DEFAULT
-        return default_from if first and default_from > before.visible_from else None
+        # The subject's first volume of its own must not bring back bursts that the account-wide volume had hidden.
+        is_first_volume = before.volume is Volume.DEFAULT and volume is not Volume.DEFAULT
+        return default_from if is_first_volume and default_from > before.visible_from else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,12 +191,12 @@ def current_preferences(
     member: Member, own: Iterable[SubjectPreference], mutes: Iterable[BlockMute]
 ) -> Mapping[Subject, SubjectPreference]:
     """Return one member's current preferences by subject. Own preferences override block mutes."""
-    shared = {
+    from_blocks = {
         mute.subject: SubjectPreference(subject=mute.subject, member=member, at=ALWAYS, visible_from=NEVER)
         for mute in mutes
         if mute.contains(member)
     }
-    return shared | {preference.subject: preference for preference in own}
+    return from_blocks | {preference.subject: preference for preference in own}
 
 
 def own_volumes(preferences: Mapping[Subject, SubjectPreference]) -> Mapping[Subject, Volume]:
@@ -210,14 +210,14 @@ def own_volumes(preferences: Mapping[Subject, SubjectPreference]) -> Mapping[Sub
 
 def preference_sets(own: Collection[SubjectPreference], mutes: Iterable[BlockMute]) -> Mapping[SetKind, Bits]:
     """Return the preference sets of one subject in one shard. Own preferences override block mutes."""
-    shared = bytearray(SHARD_BYTES)
+    muted_in_blocks = bytearray(SHARD_BYTES)
     for mute in mutes:
-        first = mute.block % SHARD_BLOCKS * BLOCK_BYTES
-        shared[first : first + BLOCK_BYTES] = mute.members
-    before = {SetKind.MUTED: from_bytes(shared)}
+        first_byte = mute.block % SHARD_BLOCKS * BLOCK_BYTES
+        muted_in_blocks[first_byte : first_byte + BLOCK_BYTES] = mute.members
+    from_blocks = {SetKind.MUTED: from_bytes(muted_in_blocks)}
     return {
         kind: with_members(
-            before.get(kind, no_members()),
+            from_blocks.get(kind, no_members()),
             {preference.member % SHARD_MEMBERS: kind in preference.member_sets for preference in own},
         )
         for kind in SUBJECT_PREFERENCE_SETS

@@ -10,12 +10,12 @@ from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 
 BlockEnds = Mapping[UserId, datetime]
-"""One user's blocks: the other account, and when both see each other again (NEVER while blocked)."""
+"""One user's blocks: by the other account, the time from which both see each other again (NEVER while blocked)."""
 
 MAX_BLOCKERS = 10_000
-"""Most blockers that one request reads: 20 ms in SQLite. An account blocked by a million would otherwise wait seconds.
+"""Most blockers that one request reads: 20 ms in SQLite. Reading a million blockers would take seconds.
 
-Beyond the limit only the first blockers by name count, and accounts that the user follows.
+If there are more, only the first by name count, and those that the user follows.
 """
 
 

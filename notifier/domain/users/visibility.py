@@ -16,8 +16,8 @@ from notifier.domain.users.subject_preferences import NEVER, Volume, effective_v
 SETTLE_DELAY = timedelta(seconds=5)
 """The `as_of` of a page is this far behind its `now`.
 
-Twice the time in which a burst becomes visible, plus three seconds for clock errors: a coordinator that is behind,
-or a page server that is ahead.
+It is twice the time in which a burst becomes visible, plus three seconds for clock errors. The coordinator's clock may
+be behind, or that of the server of the page ahead.
 """
 
 
@@ -26,12 +26,12 @@ class Mark(StrEnum):
     UNREAD = "unread"
     HIDDEN = "hidden"
     NONE = "none"
-    """A mark was set and removed again. Like no mark, but the user has handled the burst, so no alert is sent."""
+    """A mark was set and removed again. It counts as no mark in lists, but suppresses the alert as any mark does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenToken:
-    """Issued by the server with each page. Clients can mark as seen only what a page has shown."""
+    """Token that the server issues with each page. With it a client can mark as seen only what a page has shown."""
 
     viewer: UserId
     as_of: datetime
@@ -51,8 +51,8 @@ class Marks:
     by_burst: Mapping[BurstKey, Mark] = field(default_factory=dict)
 
     def is_unseen(self, burst: BurstKey, opened_at: datetime) -> bool:
-        later = self.seen_at is None or opened_at > self.seen_at
-        return later and not (self.also_seen and burst in self.also_seen)
+        is_later = self.seen_at is None or opened_at > self.seen_at
+        return is_later and not (self.also_seen and burst in self.also_seen)
 
     def with_seen(self, token: SeenToken) -> "Marks":
         seen_at = token.as_of if self.seen_at is None else max(self.seen_at, token.as_of)
@@ -100,7 +100,7 @@ class Viewer:
 
     @property
     def digest_subjects(self) -> Collection[Subject]:
-        """Return the subjects of `heard` that are shown in the digest only."""
+        """Return the subjects of `listed_subjects` that are shown in the digest only."""
         if self.account_preferences.volume is not Volume.DIGEST and Volume.DIGEST not in self.volume.values():
             return []
         return [subject for subject in self.listed_subjects if self.effective_volume(subject) is Volume.DIGEST]
@@ -119,7 +119,7 @@ class Viewer:
 class HiddenReason(StrEnum):
     """Reason why a user doesn't see a burst, in the order of the checks.
 
-    Blocks are checked twice: those of the account before mutes, those of the mentioners later.
+    Blocks are checked twice: a block of the mentioned account before mutes, blocks of all mentioners after RESTRICTED.
     """
 
     RETRACTED = "retracted"

@@ -39,10 +39,10 @@ class RowWriter:
 
     def __call__(self, burst: Burst, slice_: Slice, lease: SliceLease) -> LedgerEntry:
         is_on_time = self.clock.now() < burst.opened_at + slice_.terms.expires_after
-        people = rows = phones = 0
+        people = rows = alert_count = 0
         for snapshots in self.read_snapshots(burst, slice_.shards, slice_.tier, lease):
             people += sum(count(snapshot.members) for snapshot in snapshots)
-            phones += sum(snapshot.alert_count for snapshot in snapshots)
+            alert_count += sum(snapshot.alert_count for snapshot in snapshots)
             if is_on_time:
                 rows += self._write(burst, slice_, snapshots, lease)
                 # After the write: a crash before this line writes the same rows again. An expired slice sets no
@@ -54,7 +54,7 @@ class RowWriter:
             self.metrics.delivery_latency.labels(slice_.tier).observe((now - burst.accepted_at).total_seconds())
         # An expired slice has taken its snapshots, too: the accounting counts members, not shards.
         fact = Fact.DONE if is_on_time else Fact.PULLED
-        return LedgerEntry(slice=slice_, fact=fact, at=now, people=people, rows=rows, phones=phones)
+        return LedgerEntry(slice=slice_, fact=fact, at=now, people=people, rows=rows, alert_count=alert_count)
 
     def read_snapshots(
         self, burst: Burst, shards: Sequence[int], tier: Tier, lease: SliceLease

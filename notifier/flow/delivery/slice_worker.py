@@ -131,7 +131,7 @@ class SliceWorker:
 
     def _complete(self, entry: LedgerEntry, lease: SliceLease) -> SliceResult:
         # Rows are durable before the ledger entry. A crash in between writes the same rows again.
-        if entry.fact is Fact.WAITS:
+        if entry.fact is Fact.DEFERRED:
             return self._defer(entry, lease)
         self.ledger.record([entry])
         self.guards.guard_for(entry.slice.pool).record_successes(1)

@@ -188,7 +188,7 @@ def _by_day(view: InboxView, opened: Sequence[Burst]) -> Iterator[tuple[InboxPos
     """Yield each day's digest with its position; None if the day has no digest."""
     viewer, schedule = view.viewer, DigestSchedule.of(view.viewer.account_preferences)
     for day, bursts in groupby(opened, key=lambda burst: schedule.day_of(burst.opened_at)):
-        due, included = schedule.moment(day), [b for b in bursts if b.restricted_to in {None, *viewer.authors}]
+        due, included = schedule.due_time(day), [b for b in bursts if b.restricted_to in {None, *viewer.authors}]
         digest = digest_of(viewer, day, included, view.now) if due <= view.now else None
         yield InboxPosition(due, digest_key(viewer.user, day)), digest
 

@@ -75,7 +75,7 @@ class DigestWalk:
 
     def _go_to(self, day: date) -> None:
         self.day, key = day, digest_key(self.view.viewer.user, day)
-        due = self.schedule.moment(day)
+        due = self.schedule.due_time(day)
         self.after = InboxPosition(due, BurstKey(key.subject, key.seq + 1))
         self.has_ended = expires_at(due) <= self.view.now
 
@@ -115,8 +115,8 @@ async def _read_days(timeline: Timeline, view: InboxView, days: Sequence[date]) 
     """
     schedule = DigestSchedule.of(view.viewer.account_preferences)
     until, since = (
-        InboxPosition(schedule.moment(days[0]), LOWEST_KEY),
-        schedule.moment(schedule.previous_date(days[-1])),
+        InboxPosition(schedule.due_time(days[0]), LOWEST_KEY),
+        schedule.due_time(schedule.previous_date(days[-1])),
     )
     run = await timeline.before(view.digest_subjects, until, DAY_READ_LIMIT, view.viewer.authors, since)
     bursts_by_day = {day: [*bursts] for day, bursts in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}

@@ -109,7 +109,7 @@ class PushPipeline:
         if now >= burst.opened_at + slice_.terms.expires_after:
             return LedgerEntry(slice=slice_, fact=Fact.PULLED, at=now)
         if (until := self.breakers.retry_at(slice_.step.platform)) is not None:
-            return LedgerEntry(slice=slice_, fact=Fact.WAITS, at=until)
+            return LedgerEntry(slice=slice_, fact=Fact.DEFERRED, at=until)
         run, outcome = SliceRun(), BatchOutcome.CONTINUE
         for start in range(0, slice_.width, SHARDS_PER_ROUND):
             lease.renew_if_due()
@@ -117,7 +117,7 @@ class PushPipeline:
             if outcome is not BatchOutcome.CONTINUE:
                 break
         if run.wake_times and outcome is not BatchOutcome.STOP:
-            return LedgerEntry(slice=slice_, fact=Fact.WAITS, at=min(run.wake_times))
+            return LedgerEntry(slice=slice_, fact=Fact.DEFERRED, at=min(run.wake_times))
         return LedgerEntry(slice=slice_, fact=Fact.DONE, at=self.clock.now(), people=run.alerted_count)
 
     def _run_shards(

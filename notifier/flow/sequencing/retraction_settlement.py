@@ -30,7 +30,7 @@ from notifier.domain.bursts.retraction import (
     retraction_keys,
     tweet_key,
 )
-from notifier.domain.bursts.sequencer import Head, Sequenced, after_retraction
+from notifier.domain.bursts.sequencer import Head, SequencedMention, after_retraction
 from notifier.domain.errors import OUTAGES
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.flow.sequencing.publisher import Publisher
@@ -132,7 +132,7 @@ class RetractionSettlement:
         amended_bursts = [self._amended(burst, changes[key], head.version + 1) for key, burst in bursts.items()]
         if not amended_bursts:
             return head
-        changed = [Sequenced(mention=change.after, seq=key.seq) for key in bursts for change in changes[key]]
+        changed = [SequencedMention(mention=change.after, seq=key.seq) for key in bursts for change in changes[key]]
         return after_retraction(head, amended_bursts, changed, nonce=self.nonces.new())
 
     def _read_changes(self, locations: Sequence[MentionLocation]) -> Mapping[BurstKey, list[MentionChange]]:

@@ -6,7 +6,7 @@ from itertools import islice
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId, Mention
-from notifier.domain.bursts.sequencer import Head, Sequenced
+from notifier.domain.bursts.sequencer import Head, SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.bursts import MentionOutcome
 from notifier.ports.inbox import InboxPosition
@@ -27,7 +27,9 @@ class MemoryBursts:
         """The change feed; None is a lapse of viewers."""
         self._outcomes: dict[NamedAccount, MentionOutcome] = {}
 
-    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
+    def write(
+        self, bursts: Sequence[Burst], mentions: Sequence[SequencedMention], changed: Sequence[SequencedMention] = ()
+    ) -> None:
         for burst in bursts:
             stored = self.by_key.get(burst.key)
             if stored is None or stored.version < burst.version:

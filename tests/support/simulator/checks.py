@@ -155,7 +155,7 @@ def _arranged(world: World) -> Iterator[str]:
         kind: {p.member for p in people if f"overall_{p.overall}" == str(kind)} for kind in ACCOUNT_PREFERENCE_SETS
     }
     expected |= {SetKind.NO_PUSH: {p.member for p in people if not p.alerts}}
-    expected |= {SetKind.ASKED: {p.member for p in people if p.asked}}
+    expected |= {SetKind.PUSH_OPT_IN: {p.member for p in people if p.asked}}
     for kind, shard in product(expected, range(SHARDS)):
         actual = set(members(world.state.sets.read(kind, None, [shard]).get(shard, no_members()), shard))
         if actual != (expected_members := {member for member in expected[kind] if shard_of(Member(member)) == shard}):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from notifier import topics
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Record
@@ -106,7 +106,9 @@ class WatchedBursts(MemoryBursts):
         self.opened: dict[BurstKey, int] = {}
         self.hidden_at: dict[BurstKey, int] = {}
 
-    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
+    def write(
+        self, bursts: Sequence[Burst], mentions: Sequence[SequencedMention], changed: Sequence[SequencedMention] = ()
+    ) -> None:
         for burst in bursts:
             self.restricted.setdefault(burst.key, burst.restricted_to is not None)
             self.opened.setdefault(burst.key, burst.version)

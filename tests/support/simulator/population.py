@@ -263,7 +263,7 @@ class Population:
     def _write_subjects(self) -> None:
         living, known = [p for p in self.base.values() if not p.deleted], (*self.history, self.base)
         self._put(SetKind.NO_PUSH, None, [p for p in living if not p.alerts])
-        self._put(SetKind.ASKED, None, [p for p in living if p.asked])
+        self._put(SetKind.PUSH_OPT_IN, None, [p for p in living if p.asked])
         for volume in ("off", "first", "digest"):
             self._put(SetKind(f"overall_{volume}"), None, [p for p in living if p.overall == volume])
         for owner in sorted({owner for people in known for p in people.values() for owner in p.follows}):

@@ -5,14 +5,14 @@ import pytest
 from notifier.api.auth.service_keys import Keys
 from notifier.api.opaque_ids import OpaqueIds
 from notifier.domain.errors import BadCursor, BadMark, BadSeen
-from notifier.domain.ids import LONGEST_SEQ, BurstKey
+from notifier.domain.ids import MAX_SEQ_DIGITS, BurstKey
 from notifier.domain.users.visibility import SeenToken
 from notifier.ports.inbox import InboxPosition
 from tests.support.examples import ADA, BOB, NOON, OF_NOVA, SELF_NOVA
 
 OPAQUE = OpaqueIds.of(Keys(secret="s" * 32, service_key="k"))
 OTHER_KEYS = OpaqueIds.of(Keys(secret="t" * 32, service_key="k"))
-LARGEST = 10**LONGEST_SEQ - 1
+LARGEST = 10**MAX_SEQ_DIGITS - 1
 
 
 def key(seq: int) -> BurstKey:

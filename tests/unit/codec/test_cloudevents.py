@@ -9,13 +9,13 @@ from datetime import timedelta
 import pytest
 
 from notifier.codec import UpstreamEvent, read_batch, read_event
-from notifier.codec.cloudevents import LARGEST_BATCH, LARGEST_EVENT
+from notifier.codec.cloudevents import MAX_BATCH_EVENTS, MAX_EVENT_BYTES
 from notifier.domain.audience.account_flags import AccountChange, Flag
 from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
 from notifier.domain.upstream.graph_changes import FollowAction, GraphChange
-from notifier.domain.upstream.validation import checked_event, id_problem
+from notifier.domain.upstream.validation import checked_mention_event, id_problem
 from notifier.domain.users.user_blocks import UserBlockChange
 from tests.support.examples import NOON
 
@@ -88,8 +88,8 @@ def test_missing_field_is_named_in_the_error() -> None:
 
 
 def test_oversized_event_is_not_parsed() -> None:
-    assert isinstance(read(b"x" * (LARGEST_EVENT + 1)), TooLarge)
-    assert isinstance(read(b"x" * LARGEST_EVENT), BadEvent)
+    assert isinstance(read(b"x" * (MAX_EVENT_BYTES + 1)), TooLarge)
+    assert isinstance(read(b"x" * MAX_EVENT_BYTES), BadEvent)
 
 
 def change(**data: object) -> dict[str, object]:
@@ -227,7 +227,7 @@ def test_invalid_account_change_is_refused_with_the_reason(body: object, named: 
 
 
 def test_invalid_event_does_not_affect_its_batch() -> None:
-    body = json.dumps([raw(id="a"), raw(id=""), 5, raw(id="b"), raw(data={"text": "x" * LARGEST_EVENT})]).encode()
+    body = json.dumps([raw(id="a"), raw(id=""), 5, raw(id="b"), raw(data={"text": "x" * MAX_EVENT_BYTES})]).encode()
     parsed = read_batch(body, NOON)
     assert [type(entry.event) for entry in parsed] == [Event, BadEvent, BadEvent, Event, TooLarge]
 
@@ -240,9 +240,9 @@ def test_invalid_batch_is_refused_as_a_whole(body: bytes) -> None:
 
 def test_batch_size_is_limited() -> None:
     assert read_batch(b"[]", NOON) == []
-    assert len(read_batch(b"[" + b"0," * (LARGEST_BATCH - 1) + b"0]", NOON)) == LARGEST_BATCH
+    assert len(read_batch(b"[" + b"0," * (MAX_BATCH_EVENTS - 1) + b"0]", NOON)) == MAX_BATCH_EVENTS
     with pytest.raises(TooLarge):
-        read_batch(b"[" + b"0," * LARGEST_BATCH + b"0]", NOON)
+        read_batch(b"[" + b"0," * MAX_BATCH_EVENTS + b"0]", NOON)
 
 
 def test_type_of_an_otherwise_invalid_event_is_known() -> None:
@@ -267,7 +267,7 @@ def test_control_characters_are_refused_in_names_and_removed_from_text() -> None
     characters = [chr(n) for n in range(sys.maxunicode + 1)]
     control = {c for c in characters if unicodedata.category(c) in ("Cc", "Cs")}
     assert {c for c in characters if id_problem(c)} == control
-    event = checked_event(
+    event = checked_mention_event(
         source="s",
         id="1",
         tweet="t",

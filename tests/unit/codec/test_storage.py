@@ -16,12 +16,12 @@ from notifier.domain.bursts.mention import Event, Mention
 from notifier.domain.bursts.sequencer import Head, advance
 from notifier.domain.delivery.plan import FollowerCounts, Plan, make_plan
 from notifier.domain.errors import Poison
-from notifier.domain.upstream.validation import checked_event
+from notifier.domain.upstream.validation import checked_mention_event
 from tests.support.examples import EVE, NOON, OF_NOVA, SELF_NOVA, burst, mention, numbered
 
 PARIS = ZoneInfo("Europe/Paris")
 
-EVENT = checked_event(
+EVENT = checked_mention_event(
     source="tweets",
     id="e1",
     tweet="t1",

@@ -45,7 +45,7 @@ from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.bursts.burst import RETENTION, Burst, expires_at
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
-from notifier.domain.bursts.sequencer import Head, Sequenced
+from notifier.domain.bursts.sequencer import Head, SequencedMention
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.bursts import MentionOutcome
@@ -85,7 +85,9 @@ class CassandraBursts:
         self._clock = clock
         self._written_openings: dict[BurstKey, datetime] = {}
 
-    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
+    def write(
+        self, bursts: Sequence[Burst], mentions: Sequence[SequencedMention], changed: Sequence[SequencedMention] = ()
+    ) -> None:
         now = self._clock.now()
         kept = [(b, ttl) for b in bursts if (ttl := seconds_until(expires_at(b.opened_at), now)) > 0]
         openings = {burst.key: burst.opened_at for burst in bursts}
@@ -188,13 +190,13 @@ def _burst_row(burst: Burst, ttl: TtlSeconds) -> tuple[object, ...]:
     return *row, burst.version, ttl
 
 
-def _mention_row(sequenced: Sequenced, ttl: TtlSeconds) -> tuple[object, ...]:
+def _mention_row(sequenced: SequencedMention, ttl: TtlSeconds) -> tuple[object, ...]:
     mention = sequenced.mention
     event = mention.event
     return str(mention.subject), sequenced.seq, bucket_of_event(event), event.source, event.id, pack(mention), ttl
 
 
-def _mention_id_row(sequenced: Sequenced, ttl: TtlSeconds) -> tuple[object, ...]:
+def _mention_id_row(sequenced: SequencedMention, ttl: TtlSeconds) -> tuple[object, ...]:
     mention, seq = sequenced.mention, sequenced.seq
     event, subject = mention.event, mention.subject
     timestamp = to_ms(mention.happened_at) * 1_000 - seq

@@ -32,7 +32,7 @@ LAST_OCCURRENCE = -1
 
 With a row for each occurrence, a slice that waited a thousand times would need a thousand rows per read.
 """
-REPEATABLE_FACTS = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.WAITS)
+REPEATABLE_FACTS = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.DEFERRED)
 """Facts of which only the last occurrence counts. Of other facts each counts (throttles), or there is only one
 (ends)."""
 
@@ -109,7 +109,7 @@ def _cell_writes(entry: LedgerEntry) -> Sequence[Query]:
     """
     burst, (_, _, row_number) = entry.slice.burst, _cell_key(entry)
     key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), row_number
-    values = entry.number, to_ms(entry.at), entry.people, entry.rows, entry.phones, entry.note
+    values = entry.number, to_ms(entry.at), entry.people, entry.rows, entry.alert_count, entry.note
     insert: Query = _INSERT_CELL, (*key, *values)
     update: Query = _UPDATE_CELL, (*values, *key, entry.number)
     if row_number != LAST_OCCURRENCE:
@@ -125,7 +125,7 @@ def _entry(row: Any) -> LedgerEntry:
         at=from_ms(row.at),
         people=row.people,
         rows=row.rows,
-        phones=row.phones,
+        alert_count=row.phones,
         note=row.note,
     )
 

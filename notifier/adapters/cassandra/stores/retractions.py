@@ -22,7 +22,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.retraction import Retraction, RetractionKey, index_keys
-from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import DeadLetter
@@ -96,14 +96,14 @@ class CassandraRetractions:
             yield from (_mention(row) for row in rows if row.blob)
 
 
-def retraction_key_rows(sequenced: Sequenced, ttl: int) -> list[Row]:
+def retraction_key_rows(sequenced: SequencedMention, ttl: int) -> list[Row]:
     """Return a row for each retraction key that leads to the mention."""
     mention = sequenced.mention
     location = str(mention.subject), sequenced.seq, mention.event.source, mention.event.id
     return [(key, *location, ttl) for key in index_keys(mention)]
 
 
-def changed_rows(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime) -> list[Row]:
+def changed_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], now: datetime) -> list[Row]:
     """Return the parameters of CHANGE_MENTION for the changed mentions that have not expired."""
     by_key = {burst.key: burst for burst in bursts}
     openings = {burst.key: burst.opened_at for burst in bursts}
@@ -113,25 +113,25 @@ def changed_rows(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: dat
     return [_change_parameters(sequenced, by_key[_burst_key(sequenced)].version, ttl) for sequenced, ttl in kept]
 
 
-def blanked_rows(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime) -> list[Row]:
+def blanked_rows(changed: Sequence[SequencedMention], bursts: Sequence[Burst], now: datetime) -> list[Row]:
     """Return the parameters of BLANK_MENTION for the retracted mentions. A blanked row stays blank."""
     retracted = [sequenced for sequenced in changed if sequenced.mention.retracted]
     return [(MAX_WRITE_TIMESTAMP, *row[1:]) for row in changed_rows(retracted, bursts, now)]
 
 
-def expiry_of(sequenced: Sequenced, openings: Mapping[BurstKey, datetime]) -> datetime:
+def expiry_of(sequenced: SequencedMention, openings: Mapping[BurstKey, datetime]) -> datetime:
     """Return the expiry: ROW_LIFETIME after the burst's opening, or after the event's acceptance if that is later."""
     accepted_at = sequenced.mention.accepted_at
     return max(openings.get(_burst_key(sequenced), accepted_at), accepted_at) + ROW_LIFETIME
 
 
-def _change_parameters(changed: Sequenced, version: int, ttl: int) -> Row:
+def _change_parameters(changed: SequencedMention, version: int, ttl: int) -> Row:
     mention = changed.mention
     timestamp = to_ms(mention.accepted_at) * 1_000 + version
     return timestamp, ttl, pack(mention), *_mention_key(_burst_key(changed), mention.event)
 
 
-def _burst_key(sequenced: Sequenced) -> BurstKey:
+def _burst_key(sequenced: SequencedMention) -> BurstKey:
     return BurstKey(sequenced.mention.subject, sequenced.seq)
 
 

@@ -190,7 +190,7 @@ def _snapshot(row: Any) -> AudienceSnapshot:
 def _tier_snapshot(row: Any, tier: Tier) -> TierSnapshot:
     facts = unpack(SnapshotFacts, row.facts)
     return TierSnapshot(
-        shard=row.shard, opened_at=facts.opened_at, members=decode(row.members), alert_count=facts.phones_of(tier)
+        shard=row.shard, opened_at=facts.opened_at, members=decode(row.members), alert_count=facts.alert_count(tier)
     )
 
 

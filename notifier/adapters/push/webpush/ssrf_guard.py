@@ -7,7 +7,7 @@ this resolver returned. So a name cannot change its meaning between the check an
 from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-from notifier.domain.push.device_address import LOOPBACK, PushServices
+from notifier.domain.push.device_address import LOOPBACK_HOSTS, PushServices
 
 Resolver = Callable[[str, int], Sequence[str]]
 """Function from host and port to IP addresses. Raises OSError."""
@@ -39,7 +39,7 @@ def guarded(resolve: Resolver, services: PushServices) -> Resolver:
     """
 
     def addresses(host: str, port: int) -> Sequence[str]:
-        is_loopback_name = services.loopback and host in LOOPBACK
+        is_loopback_name = services.loopback and host in LOOPBACK_HOSTS
         resolved = tuple(resolve(host, port))
         if not resolved:
             raise OSError(f"{host} has no address")

@@ -19,7 +19,7 @@ from notifier.codec.storage import to_ms
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
-from notifier.domain.bursts.sequencer import Head, Sequenced
+from notifier.domain.bursts.sequencer import Head, SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.bursts import MentionOutcome
 from notifier.ports.inbox import InboxPosition
@@ -45,7 +45,9 @@ class SqliteBursts:
         self._db = db
         self._changes = BurstChangeWriter()
 
-    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
+    def write(
+        self, bursts: Sequence[Burst], mentions: Sequence[SequencedMention], changed: Sequence[SequencedMention] = ()
+    ) -> None:
         # One transaction, so that no crash leaves a known mention without its burst.
         with self._db.write() as c:
             c.executemany(_PUT_BURST, [_burst_row(burst) for burst in bursts])
@@ -98,12 +100,12 @@ def _burst_row(burst: Burst) -> tuple[str, int, int, int, str, bytes]:
     return str(key.subject), key.seq, burst.version, to_ms(burst.opened_at), restricted_to, pack(burst)
 
 
-def _mention_row(sequenced: Sequenced) -> tuple[str, int, str, str, bytes]:
+def _mention_row(sequenced: SequencedMention) -> tuple[str, int, str, str, bytes]:
     mention = sequenced.mention
     return str(mention.subject), sequenced.seq, mention.event.source, mention.event.id, pack(mention)
 
 
-def _mention_id_row(sequenced: Sequenced) -> tuple[str, str, str, str, int]:
+def _mention_id_row(sequenced: SequencedMention) -> tuple[str, str, str, str, int]:
     event, subject = sequenced.mention.event, sequenced.mention.subject
     return event.id, event.source, subject.owner, str(subject), sequenced.seq
 

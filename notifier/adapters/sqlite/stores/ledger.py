@@ -90,7 +90,7 @@ def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], keys_json: str) ->
             at=from_ms(at),
             people=people,
             rows=rows,
-            phones=phones,
+            alert_count=phones,
             note=note,
         )
 
@@ -123,7 +123,7 @@ def _parse_shape(text: str) -> tuple[Step, Tier, int, int]:
 def _cell_row(entry: LedgerEntry) -> tuple[object, ...]:
     burst = entry.slice.burst
     cell = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), entry.number
-    return *cell, to_ms(entry.at), entry.people, entry.rows, entry.phones, entry.note
+    return *cell, to_ms(entry.at), entry.people, entry.rows, entry.alert_count, entry.note
 
 
 # Claims in core.db: each change is one conditional statement, so that only one of two workers gets the slice.

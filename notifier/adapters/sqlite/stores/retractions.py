@@ -11,7 +11,7 @@ from notifier.codec import pack, unpack
 from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.retraction import Retraction, RetractionKey, index_keys
-from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.bursts.sequencer import SequencedMention
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.event_log import DeadLetter
 from notifier.ports.retractions import MentionLocation
@@ -88,18 +88,18 @@ class SqliteRetractions:
             return c.execute(query, values).fetchall()
 
 
-def change_parameters(changed: Sequenced, versions: Mapping[BurstKey, int]) -> Mapping[str, object]:
+def change_parameters(changed: SequencedMention, versions: Mapping[BurstKey, int]) -> Mapping[str, object]:
     """Return the parameters of CHANGE_MENTION, with the version of the mention's burst."""
     version = versions[BurstKey(changed.mention.subject, changed.seq)]
     return {**_named_parameters(_location_of(changed)), "blob": pack(changed.mention), "version": version}
 
 
-def retraction_key_rows(sequenced: Sequenced) -> list[tuple[str, str, int, str, str]]:
+def retraction_key_rows(sequenced: SequencedMention) -> list[tuple[str, str, int, str, str]]:
     """Return a row for each retraction key that leads to the mention."""
     return [(key, *_location_of(sequenced)) for key in index_keys(sequenced.mention)]
 
 
-def _location_of(sequenced: Sequenced) -> tuple[str, int, str, str]:
+def _location_of(sequenced: SequencedMention) -> tuple[str, int, str, str]:
     mention = sequenced.mention
     return str(mention.subject), sequenced.seq, mention.event.source, mention.event.id
 

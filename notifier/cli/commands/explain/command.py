@@ -148,7 +148,7 @@ def _digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | None:
         return None
     schedule = DigestSchedule.of(viewer.account_preferences)
     day = schedule.day_of(burst.opened_at)
-    return {"item": str(digest_key(viewer.user, day)), "due_at": stamp(schedule.moment(day))}
+    return {"item": str(digest_key(viewer.user, day)), "due_at": stamp(schedule.due_time(day))}
 
 
 def _snapshot_facts(snapshot: AudienceSnapshot | None, member: Member) -> Facts | None:

@@ -7,7 +7,7 @@ import pytest
 
 from notifier.domain.audience.bitmap import (
     CHECKSUM_BYTES,
-    LISTED_BELOW,
+    MIN_DENSE_MEMBERS,
     SHARD_MEMBERS,
     all_members,
     block_of,
@@ -40,8 +40,8 @@ TOO_SHORT = with_checksum(b"D", b"123")
     [
         (0, b"N"),
         (1, b"L"),
-        (LISTED_BELOW - 1, b"L"),
-        (LISTED_BELOW, b"D"),
+        (MIN_DENSE_MEMBERS - 1, b"L"),
+        (MIN_DENSE_MEMBERS, b"D"),
         (SHARD_MEMBERS - 1, b"D"),
         (SHARD_MEMBERS, b"A"),
     ],
@@ -68,7 +68,7 @@ def test_invalid_blob_is_poison(blob: bytes) -> None:
         decode(blob)
 
 
-@pytest.mark.parametrize("n", [1, LISTED_BELOW - 1, LISTED_BELOW, SHARD_MEMBERS - 1])
+@pytest.mark.parametrize("n", [1, MIN_DENSE_MEMBERS - 1, MIN_DENSE_MEMBERS, SHARD_MEMBERS - 1])
 @pytest.mark.parametrize("at", [1, 20, -CHECKSUM_BYTES - 1, -1])
 def test_flipped_bit_is_detected(n: int, at: int) -> None:
     blob = bytearray(encode(from_offsets(range(n))))

@@ -129,7 +129,7 @@ def test_row_of_invalid_length_is_poison(length: int) -> None:
 
 @pytest.mark.parametrize("place", [RANGE_MEMBERS, 0xFFFF])
 def test_row_that_names_a_place_outside_the_range_is_poison(place: int) -> None:
-    with pytest.raises(Poison, match=f"has the place {place}"):
+    with pytest.raises(Poison, match=f"has the offset {place}"):
         row(list_of(3, place)).offsets()
 
 

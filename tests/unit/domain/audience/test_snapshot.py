@@ -32,7 +32,7 @@ def test_snapshot_records_tiers_devices_and_counts() -> None:
 
 
 def test_pushed_tiers_and_members_who_asked_are_alerted() -> None:
-    asked = SETS | {SetKind.ASKED: from_offsets([6, 8, 50]), SetKind.NO_PUSH: from_offsets([4])}
+    asked = SETS | {SetKind.PUSH_OPT_IN: from_offsets([6, 8, 50]), SetKind.NO_PUSH: from_offsets([4])}
     snapshot = take_snapshot(burst(first_of_day=False), 0, ShardSets(sets=asked))
     alerted = {tier: [int(m) for m in members(snapshot.members_to_alert(tier), 0)] for tier in Tier}
     assert alerted == {Tier.P0: [2], Tier.P1: [], Tier.P2: [6], Tier.DORMANT: [50]}

@@ -11,7 +11,7 @@ from notifier.domain.upstream.validation import (
     MAX_MENTIONED,
     MAX_TEXT_LENGTH,
     UPSTREAM_CLOCK_SKEW,
-    checked_event,
+    checked_mention_event,
 )
 from tests.support.examples import NOON, SECOND
 
@@ -24,7 +24,7 @@ def event(
     text: str = "hello",
     happened_at: datetime = NOON,
 ) -> Event:
-    return checked_event(
+    return checked_mention_event(
         source="tweets",
         id=id,
         tweet="t1",

@@ -10,12 +10,12 @@ from notifier.domain.bursts.mention import Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.bursts.sequencer import (
     MAX_CLOCK_SKEW,
-    TICK,
+    MIN_OPENING_GAP,
     VISIBILITY_DEADLINE,
     Head,
     advance,
     after_publishing,
-    with_late_bursts_restamped,
+    with_late_bursts_retimed,
 )
 from notifier.domain.ids import POLICIES, UserId
 from tests.support.examples import (
@@ -37,7 +37,7 @@ from tests.support.examples import (
 FRESH = Head.empty(OF_NOVA)
 OFF = timedelta(0)
 SMALL = 1_000
-LATE = NOON + VISIBILITY_DEADLINE + TICK
+LATE = NOON + VISIBILITY_DEADLINE + MIN_OPENING_GAP
 MIDNIGHT = datetime(2026, 1, 6, tzinfo=UTC)
 
 
@@ -59,7 +59,7 @@ def test_first_mention_opens_a_burst() -> None:
 
 def test_mention_joins_within_the_window_and_then_opens_another() -> None:
     head = advanced(FRESH, mention(1), mention(2, author=BOB))
-    head = advanced(head, mention(3), now=NOON + MINUTE - TICK)
+    head = advanced(head, mention(3), now=NOON + MINUTE - MIN_OPENING_GAP)
     assert (head.seq, opened(head).count, opened(head).mentioners) == (1, 3, (ADA, BOB))
     assert advanced(head, mention(4), now=NOON + MINUTE).seq == 2
 
@@ -119,7 +119,7 @@ def test_unpublished_head_cannot_be_advanced() -> None:
 
 def test_each_mention_is_a_burst_with_its_own_time_without_collapsing() -> None:
     after = decided(*(mention(n, followers=SMALL) for n in range(5)), collapse=OFF)
-    assert [burst.opened_at for burst in after.outbox] == [NOON + n * TICK for n in range(5)]
+    assert [burst.opened_at for burst in after.outbox] == [NOON + n * MIN_OPENING_GAP for n in range(5)]
 
 
 def test_large_subject_collapses_even_if_turned_off() -> None:
@@ -203,43 +203,46 @@ def test_first_public_burst_of_each_day_is_its_first() -> None:
 
 def test_burst_opens_after_the_last_one_when_the_clock_goes_back() -> None:
     head = advanced(FRESH, mention(1, followers=SMALL), collapse=OFF)
-    assert opened(advanced(head, mention(2, followers=SMALL), now=NOON - HOUR, collapse=OFF)).opened_at == NOON + TICK
+    assert (
+        opened(advanced(head, mention(2, followers=SMALL), now=NOON - HOUR, collapse=OFF)).opened_at
+        == NOON + MIN_OPENING_GAP
+    )
 
 
 def test_burst_that_is_not_late_is_not_restamped() -> None:
     head = decided(mention())
-    assert with_late_bursts_restamped(head, written=(), now=NOON + VISIBILITY_DEADLINE, nonce="r") is head
+    assert with_late_bursts_retimed(head, written=(), now=NOON + VISIBILITY_DEADLINE, nonce="r") is head
 
 
 def test_late_burst_opens_when_it_is_restamped() -> None:
-    head = with_late_bursts_restamped(decided(mention()), written=(), now=LATE, nonce="r")
+    head = with_late_bursts_retimed(decided(mention()), written=(), now=LATE, nonce="r")
     assert (opened(head).opened_at, head.last_opened_at, head.version, head.nonce) == (LATE, LATE, 2, "r")
     assert head.outbox == (opened(head),)
 
 
 def test_written_or_announced_burst_keeps_its_time() -> None:
     unwritten = decided(mention())
-    assert with_late_bursts_restamped(unwritten, written=[1], now=LATE, nonce="r") is unwritten
+    assert with_late_bursts_retimed(unwritten, written=[1], now=LATE, nonce="r") is unwritten
     grown = decided(mention(2), head=replace(advanced(FRESH, mention(1)), applied={}))
-    assert with_late_bursts_restamped(grown, written=(), now=LATE, nonce="r") is grown
+    assert with_late_bursts_retimed(grown, written=(), now=LATE, nonce="r") is grown
 
 
 def test_bursts_after_a_late_one_are_restamped_too() -> None:
     head = decided(*(mention(n, followers=SMALL) for n in range(3)), collapse=OFF)
-    after = with_late_bursts_restamped(head, written=(), now=LATE, nonce="r")
-    assert [burst.opened_at for burst in after.outbox] == [LATE, LATE + TICK, LATE + 2 * TICK]
+    after = with_late_bursts_retimed(head, written=(), now=LATE, nonce="r")
+    assert [burst.opened_at for burst in after.outbox] == [LATE, LATE + MIN_OPENING_GAP, LATE + 2 * MIN_OPENING_GAP]
 
 
 def test_restamped_burst_never_has_the_time_of_a_written_one() -> None:
     head = decided(*(mention(n, followers=SMALL) for n in range(3)), collapse=OFF)
     slow = tuple(replace(b, opened_at=LATE) if b.key.seq == 3 else b for b in head.outbox)
-    after = with_late_bursts_restamped(replace(head, outbox=slow), written=[3], now=LATE, nonce="r")
-    assert [burst.opened_at for burst in after.outbox] == [LATE + TICK, LATE + 2 * TICK, LATE]
-    assert after.last_opened_at == LATE + 2 * TICK
+    after = with_late_bursts_retimed(replace(head, outbox=slow), written=[3], now=LATE, nonce="r")
+    assert [burst.opened_at for burst in after.outbox] == [LATE + MIN_OPENING_GAP, LATE + 2 * MIN_OPENING_GAP, LATE]
+    assert after.last_opened_at == LATE + 2 * MIN_OPENING_GAP
 
 
 def test_next_burst_opens_after_a_restamped_one() -> None:
-    head = after_publishing(with_late_bursts_restamped(decided(mention(1)), written=(), now=LATE, nonce="r"), nonce="p")
+    head = after_publishing(with_late_bursts_retimed(decided(mention(1)), written=(), now=LATE, nonce="r"), nonce="p")
     assert opened(advanced(head, mention(2), now=NOON + MINUTE)).key.seq == 1
     assert opened(advanced(head, mention(2), now=LATE + MINUTE)).opened_at == LATE + MINUTE
 
@@ -247,9 +250,9 @@ def test_next_burst_opens_after_a_restamped_one() -> None:
 def test_burst_restamped_past_midnight_is_first_of_the_new_day() -> None:
     head = advanced(FRESH, mention(1, followers=SMALL), now=MIDNIGHT - HOUR, collapse=OFF)
     records = numbered(*(mention(n, followers=SMALL) for n in (2, 3)), first=1)
-    head = advance(head, records, known=(), now=MIDNIGHT - TICK, nonce="n", collapse=OFF)
+    head = advance(head, records, known=(), now=MIDNIGHT - MIN_OPENING_GAP, nonce="n", collapse=OFF)
     assert [burst.first_of_day for burst in head.outbox] == [False, True]
-    after = with_late_bursts_restamped(head, written=(), now=MIDNIGHT + 2 * SECOND, nonce="r")
+    after = with_late_bursts_retimed(head, written=(), now=MIDNIGHT + 2 * SECOND, nonce="r")
     assert [burst.first_of_day for burst in after.outbox] == [True, False]
 
 

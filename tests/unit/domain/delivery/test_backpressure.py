@@ -8,7 +8,7 @@ import pytest
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.delivery.throttle import (
     FULL_QUEUE,
-    LATE_AFTER,
+    LATE_BACKLOG_AGES,
     LONG_QUEUE,
     SLOW_STORE,
     STUCK_STORE,
@@ -24,14 +24,14 @@ CALM = SLOW_STORE / 10
     ("latency", "queued", "delays", "taken"),
     [
         (CALM, 0, NO_DELAYS, 0.0),
-        (SLOW_STORE, LONG_QUEUE, LATE_AFTER, 0.0),
+        (SLOW_STORE, LONG_QUEUE, LATE_BACKLOG_AGES, 0.0),
         ((SLOW_STORE + STUCK_STORE) / 2, 0, NO_DELAYS, 0.5),
         (STUCK_STORE, 0, NO_DELAYS, 1.0),
-        (100 * STUCK_STORE, 100 * LONG_QUEUE, {Pool.P1: 100 * LATE_AFTER[Pool.P1]}, 1.0),
+        (100 * STUCK_STORE, 100 * LONG_QUEUE, {Pool.P1: 100 * LATE_BACKLOG_AGES[Pool.P1]}, 1.0),
         (CALM, (LONG_QUEUE + FULL_QUEUE) // 2, NO_DELAYS, 0.5),
         (CALM, FULL_QUEUE, NO_DELAYS, 1.0),
-        (CALM, 0, {Pool.P0: 2 * LATE_AFTER[Pool.P0]}, 0.5),
-        (CALM, 0, {Pool.P1: 3 * LATE_AFTER[Pool.P1], Pool.P0: CALM}, 1.0),
+        (CALM, 0, {Pool.P0: 2 * LATE_BACKLOG_AGES[Pool.P0]}, 0.5),
+        (CALM, 0, {Pool.P1: 3 * LATE_BACKLOG_AGES[Pool.P1], Pool.P0: CALM}, 1.0),
         (CALM, 0, {Pool.P2: timedelta(hours=5), Pool.FCM: timedelta(hours=5)}, 0.0),
     ],
 )

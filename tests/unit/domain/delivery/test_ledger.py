@@ -119,7 +119,7 @@ def alert_tiers(*facts: LedgerEntry, pushed: tuple[Tier, ...] = (Tier.P1, Tier.P
 
 
 @pytest.mark.parametrize(
-    ("tier", "phones", "remaining"),
+    ("tier", "alert_count", "remaining"),
     [
         (Tier.P1, 0, {Tier.P2, Tier.DORMANT}),
         (Tier.P2, 0, {Tier.P1}),
@@ -128,9 +128,9 @@ def alert_tiers(*facts: LedgerEntry, pushed: tuple[Tier, ...] = (Tier.P1, Tier.P
     ],
 )
 def test_alert_slices_are_dropped_when_rows_report_no_devices(
-    tier: Tier, phones: int | None, remaining: set[Tier]
+    tier: Tier, alert_count: int | None, remaining: set[Tier]
 ) -> None:
-    done = entry(slice_of(tier), Fact.DONE, phones=phones)
+    done = entry(slice_of(tier), Fact.DONE, alert_count=alert_count)
     assert alert_tiers(done) == remaining
     progress = burst_progress(plan_of(shards=1, pushed=(Tier.P1, Tier.P2, Tier.DORMANT)), (), ())
     assert {
@@ -151,14 +151,14 @@ def waiting_state(*facts: LedgerEntry, now: datetime) -> SliceState:
 
 def test_deferred_slice_may_be_queued_at_its_wake_time() -> None:
     queued = entry(P1_ALERTS, Fact.DISPATCHED, n=1)
-    until = entry(P1_ALERTS, Fact.WAITS, n=1, at=NOON + HOUR)
+    until = entry(P1_ALERTS, Fact.DEFERRED, n=1, at=NOON + HOUR)
     slice_ = waiting_state(queued, until, now=NOON + SECOND)
     assert (slice_.state(NOON + SECOND, throttles=()), slice_.is_in_flight(NOON + SECOND)) == (State.WAITING, False)
     assert waiting_state(queued, until, now=NOON + HOUR).busy_until() is None
 
 
 def test_last_deferral_counts_and_later_dispatch_is_in_flight() -> None:
-    waits = [entry(P1_ALERTS, Fact.WAITS, n=n, at=NOON + at) for n, at in ((2, HOUR), (1, 9 * HOUR))]
+    waits = [entry(P1_ALERTS, Fact.DEFERRED, n=n, at=NOON + at) for n, at in ((2, HOUR), (1, 9 * HOUR))]
     redispatched = entry(P1_ALERTS, Fact.DISPATCHED, n=2, at=NOON + HOUR)
     slice_ = waiting_state(*waits, redispatched, now=NOON + HOUR)
     assert (slice_.times_deferred, slice_.is_in_flight(NOON + HOUR)) == (2, True)

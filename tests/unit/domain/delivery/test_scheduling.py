@@ -212,7 +212,7 @@ def test_alerts_of_many_narrow_bursts_leave_reserved_credit_for_p0() -> None:
 def test_deferred_slice_uses_no_credit_until_its_wake_time() -> None:
     plan = plan_of(shards=1, pushed=(Tier.P0,))
     alerts = slice_of(Tier.P0, step=Step.FCM)
-    waits = [entry(alerts, Fact.DISPATCHED, n=1), entry(alerts, Fact.WAITS, n=1, at=NOON + HOUR)]
+    waits = [entry(alerts, Fact.DISPATCHED, n=1), entry(alerts, Fact.DEFERRED, n=1, at=NOON + HOUR)]
     deferred = progress(
         plan, *(entry(slice_, Fact.DONE) for slice_ in plan.slices() if slice_.step is Step.ROWS), *waits
     )

@@ -66,7 +66,7 @@ def test_slice_is_due_from_the_end_of_its_rows_to_its_own_end() -> None:
 
 
 def test_deferred_slice_is_due_shortly_before_its_wake_time() -> None:
-    waits = entry(FCM, Fact.WAITS, n=1, at=NOON + HOUR)
+    waits = entry(FCM, Fact.DEFERRED, n=1, at=NOON + HOUR)
     at = NOON + HOUR - NEWER_DUE_WITHIN
     assert due_soon(progress(rows_done(FCM), waits), Platform.FCM, at - SECOND) == {}
     assert due_soon(progress(rows_done(FCM), waits), Platform.FCM, at) == {Tier.P1: {2}}

@@ -9,7 +9,7 @@ from notifier.domain.ids import Member
 from notifier.domain.push.device import DeviceId
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import (
-    MAX_TRIES,
+    MAX_ALERT_ATTEMPTS,
     RETRY_WINDOW,
     AlertOutcome,
     AttemptState,
@@ -63,4 +63,7 @@ def test_retry_window_of_attempt_in_doubt_opens_once() -> None:
     retried = in_doubt(replace(NEW, failures=1), LATE)
     assert retried.state.first_at == NOON
     assert is_retry_window_over(retried.state, LATE)
-    assert in_doubt(replace(NEW, failures=MAX_TRIES - 1), NOON + timedelta(minutes=1)).outcome is AlertOutcome.GIVEN_UP
+    assert (
+        in_doubt(replace(NEW, failures=MAX_ALERT_ATTEMPTS - 1), NOON + timedelta(minutes=1)).outcome
+        is AlertOutcome.GIVEN_UP
+    )

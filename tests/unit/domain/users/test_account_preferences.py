@@ -139,7 +139,7 @@ def test_removed_own_volume_restores_the_account_volume() -> None:
         (AccountPreferences(volume=OFF), [SetKind.OVERALL_OFF]),
         (AccountPreferences(volume=FIRST, push=False), [SetKind.OVERALL_FIRST, SetKind.NO_PUSH]),
         (AccountPreferences(volume=DIGEST), [SetKind.OVERALL_DIGEST]),
-        (AccountPreferences(push=True), [SetKind.ASKED]),
+        (AccountPreferences(push=True), [SetKind.PUSH_OPT_IN]),
         (AccountPreferences(quiet=NIGHT), []),
     ],
 )
@@ -165,8 +165,8 @@ def test_alerts_are_on_by_default_without_being_asked_for() -> None:
         False,
     ]
     asked = changed(DEFAULT_ACCOUNT_PREFERENCES, AccountPreferencesPatch(push=True))
-    assert SetKind.ASKED in asked.member_sets
-    assert SetKind.ASKED in changed(asked, AccountPreferencesPatch(quiet=NIGHT)).member_sets
+    assert SetKind.PUSH_OPT_IN in asked.member_sets
+    assert SetKind.PUSH_OPT_IN in changed(asked, AccountPreferencesPatch(quiet=NIGHT)).member_sets
     assert [*changed(asked, AccountPreferencesPatch(push=False)).member_sets] == [SetKind.NO_PUSH]
 
 
