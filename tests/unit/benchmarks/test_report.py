@@ -1,5 +1,6 @@
 """Generated part of docs/benchmarks.md: missed limits are marked, and other text is kept."""
 
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -22,7 +23,7 @@ def run(*checks: dict[str, Any], **sides: dict[str, Any]) -> Run:
     return Run(
         command="python -m benchmarks fanout",
         commit="0123456789ab",
-        date="2026-01-31",
+        date="2026-11-30",
         machine={"cores": "2", "load before": "0.1"},
         envelope={"checks": [*checks], "ours": {}, "baseline": {}, "peers": {}} | sides,
     )
@@ -40,16 +41,20 @@ FANOUT = run(
 ALTERNATIVE = "Share of its limit that each figure uses: missed: fanout_ratio{5%}, storm_fanouts"
 
 GOLDEN = """\
+| command | date | commit | load before | limits | |
+|---|---|---|---:|---|---|
+| `python -m benchmarks fanout` | 2026-11-30 | 0123456789ab | 0.1 | 1 of 3 limits kept. **Some were missed.** |  |
+
 ### `python -m benchmarks fanout`
 
-2026-01-31, commit 0123456789ab. 1 of 3 limits kept. **Some were missed.**
+2026-11-30, commit 0123456789ab. 1 of 3 limits kept. **Some were missed.**
 
 - cores: 2
 - load before: 0.1
 
 ![{ALTERNATIVE}](pictures/bench-fanout-limits.svg)
 
-| figure | | value | limit | ours: min / median / max | compared with: min / median / max | n |
+| figure | result | value | limit | ours: min / median / max | compared with: min / median / max | n |
 |---|---|---:|---:|---|---|---:|
 | `plan_200m_s` | kept | 0.123 s | ≤ 1 | 0.1 / 0.12 / 0.123 s |  | 5 |
 | `fanout_ratio{5%}` | **missed** | 0.71 ratio | ≥ 0.8 | 1 / 1.5 / 2 s | 0.5 / 1,234 / 2,000 s | 3 |
@@ -67,6 +72,17 @@ GOLDEN = """\
 
 def test_page_lists_every_figure_with_its_verdict() -> None:
     assert results({"fanout": FANOUT}) == GOLDEN
+
+
+def test_run_with_earlier_row_layout_is_stale() -> None:
+    old = replace(FANOUT, date="2026-11-25")
+    assert "| **stale** |" in results({"fanout": old})
+    assert "**Stale:** measured with an earlier layout" in results({"fanout": old})
+    assert "stale" not in results({"push": old})
+
+
+def test_run_without_limits_says_so() -> None:
+    assert "2026-11-30, commit 0123456789ab. No limits.\n" in results({"log": run(check("log_per_s", value=1.0))})
 
 
 def test_text_around_generated_part_is_kept_on_every_write() -> None:
