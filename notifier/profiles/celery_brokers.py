@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from notifier.adapters.celery import on_redis
+from notifier.adapters.celery import redis_broker_urls
 from notifier.config import Settings, variable
 from notifier.config.field import split_url
 from notifier.domain.delivery.slice import Pool
@@ -36,4 +36,4 @@ def _databases(redis_url: str) -> Mapping[Pool, str]:
             f"Celery does not support {variable('redis_url')} with {scheme}://. Give each pool its own "
             f"redis://, rediss://, amqp:// or amqps:// URL: {needed}."
         )
-    return on_redis(redis_url)
+    return redis_broker_urls(redis_url)

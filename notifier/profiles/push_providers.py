@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from random import random
 
-from notifier.adapters.http2 import Http2Limits, Http2Transport, addresses
+from notifier.adapters.http2 import Http2Limits, Http2Transport, resolve_addresses
 from notifier.adapters.push import AccessTokens, ApnsSender, AppleKey, FcmSender, ProviderTokens, ServiceAccount
 from notifier.adapters.push import fakes as development
 from notifier.adapters.push.apns.sender import ORIGINS
@@ -24,10 +24,10 @@ from notifier.ports.push import Provider, Transport
 
 CONNECTIONS: Mapping[Platform, Http2Limits] = {
     # Limits of one process. Apple allows many streams; another connection is opened only if requests wait for one.
-    Platform.APNS: Http2Limits(connections=6),
+    Platform.APNS: Http2Limits(max_connections=6),
     # Google allows 100 streams per connection. At 50 ms eight connections carry 16,000 alerts a second, more than one
     # core sends.
-    Platform.FCM: Http2Limits(connections=8),
+    Platform.FCM: Http2Limits(max_connections=8),
     Platform.WEB: Http2Limits(),
 }
 CREDENTIALS: Mapping[Platform, str] = {
@@ -175,11 +175,13 @@ class _ProviderFactory:
     def _transport(self, *origins: str, opened: ExitStack) -> Transport:
         """Create a transport. It uses plain HTTP if an origin does, which is valid for loopback hosts only."""
         clear = any(origin.startswith("http:") for origin in origins)
-        return _close_with(Http2Transport(limits=self.limits, clear=clear), opened)
+        return _close_with(Http2Transport(limits=self.limits, allow_plaintext=clear), opened)
 
     def _guarded(self, services: PushServices, opened: ExitStack) -> Transport:
-        resolver = guarded(addresses, services)
-        return _close_with(Http2Transport(limits=self.limits, clear=services.loopback, resolver=resolver), opened)
+        resolver = guarded(resolve_addresses, services)
+        return _close_with(
+            Http2Transport(limits=self.limits, allow_plaintext=services.loopback, resolver=resolver), opened
+        )
 
 
 def _require_library() -> None:
