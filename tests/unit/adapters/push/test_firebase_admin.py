@@ -24,7 +24,7 @@ DEVICES = [android(number) for number in range(40)]
 
 @pytest.fixture
 def firebase() -> ByFirebaseAdmin:
-    return by_firebase_admin(at_once=16)
+    return by_firebase_admin(max_concurrent=16)
 
 
 def token_requests(firebase: ByFirebaseAdmin) -> int:
