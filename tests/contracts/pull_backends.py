@@ -39,7 +39,7 @@ class Backend:
         self.rebuilt(bursts, since)
 
     def rebuilt(self, bursts: Sequence[Burst], since: datetime = BEFORE, *, page: int = 1_000) -> None:
-        newest = sorted(bursts, part_key=lambda burst: (burst.opened_at, burst.key), reverse=True)
+        newest = sorted(bursts, key=lambda burst: (burst.opened_at, burst.key), reverse=True)
         pages = [newest[at : at + page] for at in range(0, len(newest), page)]
         self.index.record_rebuild(pages, since, self.clock.now())
 
@@ -87,7 +87,7 @@ def _named(name: str, request: pytest.FixtureRequest) -> Backend:
 def burst(seq: int, subject: Subject = NOVA, *, opened_at: datetime | None = None) -> Burst:
     stamp = opened_at or NOON + timedelta(minutes=seq)
     return Burst(
-        part_key=BurstKey(subject, seq),
+        key=BurstKey(subject, seq),
         version=1,
         opened_at=stamp,
         accepted_at=stamp,

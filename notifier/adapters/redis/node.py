@@ -11,7 +11,7 @@ import redis.asyncio
 from redis.backoff import NoBackoff
 from redis.exceptions import MaxConnectionsError, RedisError
 from redis.maint_notifications import MaintNotificationsConfig
-from redis.retry_class import Retry
+from redis.retry import Retry
 
 from notifier.adapters.redis.kept_connection import PersistentConnection, SharedConnection
 from notifier.adapters.redis.keys import GarbageCount
@@ -127,7 +127,7 @@ def timeout_options() -> dict[str, Any]:
 
 
 def timeout_options_async() -> dict[str, Any]:
-    return _timeout_options(redis.asyncio.retry_class.Retry)
+    return _timeout_options(redis.asyncio.retry.Retry)
 
 
 def _timeout_options(retry_class: type[Any]) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def test_redirect_is_not_followed(firebase: ByFirebaseAdmin) -> None:
 
 
 def test_missing_response_times_out() -> None:
-    firebase = by_firebase_admin(connection=new_line(answer=timedelta(seconds=0.3)))
+    firebase = by_firebase_admin(connection=new_line(response_timeout=timedelta(seconds=0.3)))
     assert sent(firebase.sender, ALERT, DEVICES[0]) == [Accepted()]
     firebase.line.stall()
     assert sent(firebase.sender, ALERT, DEVICES[0]) == [Unknown(reason="no response in time")]

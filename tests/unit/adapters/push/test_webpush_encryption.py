@@ -27,7 +27,7 @@ SENDER = private("yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw")
 BROWSER = private("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94")
 KEY = plain("BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4")
 SECRET = plain("BTBZMqHH6r4Tts7J_aSIgg")
-SALT_BYTES = plain("DGv6ra1nlYgDCS1FRnbzlw")
+SALT = plain("DGv6ra1nlYgDCS1FRnbzlw")
 MESSAGE = plain(
     "DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27ml",
     "mlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A_yl95bQpu6cVPT",
@@ -36,7 +36,7 @@ MESSAGE = plain(
 
 
 def encrypted_for_browser(content: bytes, length: int, *, key: bytes = KEY, secret: bytes = SECRET) -> bytes:
-    return encrypt(content, length=length, key=key, secret=secret, pair=MessageKeyPair.of(SENDER), salt=SALT_BYTES)
+    return encrypt(content, length=length, key=key, secret=secret, pair=MessageKeyPair.of(SENDER), salt=SALT)
 
 
 def test_encryption_reproduces_the_rfc_example() -> None:
@@ -108,5 +108,5 @@ def test_generated_key_pairs_are_unique_and_usable() -> None:
     pair = MessageKeyPair.new()
     assert len(pair.public) == 65
     assert MessageKeyPair.new().public != pair.public
-    message = encrypt(PLAINTEXT, length=64, key=KEY, secret=SECRET, pair=pair, salt=SALT_BYTES)
+    message = encrypt(PLAINTEXT, length=64, key=KEY, secret=SECRET, pair=pair, salt=SALT)
     assert decrypted(message, BROWSER, SECRET) == PLAINTEXT

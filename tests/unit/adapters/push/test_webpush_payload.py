@@ -28,7 +28,7 @@ LANGUAGES = st.sampled_from(sorted(PHRASES_BY_LANGUAGE))
 
 
 def content_for(opener: str, language: str = "en") -> Content:
-    return build_content(replace(ALERT, build_content=MentionAlert(opener=UserId(opener))), language)
+    return build_content(replace(ALERT, content=MentionAlert(opener=UserId(opener))), language)
 
 
 def title_for(opener: str) -> str:
