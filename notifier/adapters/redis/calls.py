@@ -73,12 +73,12 @@ def discard(key: str, garbage: Mapping[str, bytes] | None = None) -> ScriptCall:
 
     `garbage` is the value of each field; a string has the field ''. A key that was repaired in the meantime is kept.
     """
-    stored = [
-        item
-        for name, stored in (garbage or {}).items()
-        for item in (name, sha1(stored, usedforsecurity=False).hexdigest())
+    digests = [
+        argument
+        for field, value in (garbage or {}).items()
+        for argument in (field, sha1(value, usedforsecurity=False).hexdigest())
     ]
-    return ScriptCall(DISCARD_SCRIPT, key, (KEY_TYPES[kind_of(key)], *stored), send_text=True)
+    return ScriptCall(DISCARD_SCRIPT, key, (KEY_TYPES[kind_of(key)], *digests), send_text=True)
 
 
 def run_calls(client: RedisClient, calls: Sequence[Call]) -> list[Any]:

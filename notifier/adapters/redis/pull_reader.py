@@ -136,19 +136,18 @@ class RedisPullReader:
     ) -> tuple[Mapping[int, Sequence[Subject]], Mapping[int, Fields] | None]:
         """Return the subjects and the fields of each part; None instead of the fields if any contains garbage."""
         parts = by_part(subjects)
-        fields = {part: [AS_OF, SINCE, *map(str, members)] for part, members in parts.items()}
-        answers = await run_calls_async(
-            self._client, [Command("hmget", part_key(part), (fields_read,)) for part, fields_read in fields.items()]
-        )
+        names = {part: [AS_OF, SINCE, *map(str, members)] for part, members in parts.items()}
+        commands = [Command("hmget", part_key(part), (part_names,)) for part, part_names in names.items()]
+        answers = await run_calls_async(self._client, commands)
         stored = {
-            part: dict(zip(fields[part], answer, strict=True)) for part, answer in zip(parts, answers, strict=True)
+            part: dict(zip(names[part], answer, strict=True)) for part, answer in zip(parts, answers, strict=True)
         }
-        fields_by_part = {part: unwrap_fields(part_key(part), answer) for part, answer in stored.items()}
-        if garbled := [discard(part_key(part), garbage) for part, (_, garbage) in fields_by_part.items() if garbage]:
+        unwrapped = {part: unwrap_fields(part_key(part), answer) for part, answer in stored.items()}
+        if discards := [discard(part_key(part), garbage) for part, (_, garbage) in unwrapped.items() if garbage]:
             # A part with garbage proves nothing. Delete it, so that the next rebuild fills it again.
-            await run_calls_async(self._client, garbled)
+            await run_calls_async(self._client, discards)
             return parts, None
-        return parts, {part: stored for part, (stored, _) in fields_by_part.items()}
+        return parts, {part: values for part, (values, _) in unwrapped.items()}
 
     async def read_newest(self, subjects: Collection[Subject]) -> PulledPositions:
         parts, fields_by_part = await self._read(subjects)
@@ -173,10 +172,10 @@ def _subject_list(subject: Subject, stored: StoredSubjectList | float) -> Subjec
     since = stored.since if isinstance(stored, StoredSubjectList) else stored
     if isinf(since):
         return None
-    opening_times = enumerate(stored.opening_times, start=stored.first) if isinstance(stored, StoredSubjectList) else ()
-    positions = [
-        (from_ms(opened_at_ms), BurstKey(subject, seq)) for seq, opened_at_ms in opening_times if opened_at_ms >= since
-    ]
+    numbered_times = (
+        enumerate(stored.opening_times, start=stored.first) if isinstance(stored, StoredSubjectList) else ()
+    )
+    positions = [(from_ms(time), BurstKey(subject, seq)) for seq, time in numbered_times if time >= since]
     return SubjectList(complete_since=from_ms(since), positions=positions[::-1])
 
 
