@@ -15,15 +15,15 @@ from celery.worker.request import Request
 
 from notifier.domain.delivery.slice import Pool
 from workers.runner import POOLS, Handler, Runner
-from workers.watchdog import SILENT_FOR, Watchdog, make_gc_rare
+from workers.watchdog import MAX_SILENCE, Watchdog, make_gc_rare
 
 
 class AcknowledgedRequest(Request):  # type: ignore[misc]  # Celery has no types
     """A task request that raises when its acknowledgement fails, so that the worker reconnects.
 
-    Celery's own request only logs the failure and still counts the task as unacknowledged. With a prefetch of one the
-    worker then receives nothing more: it stays idle and disconnected. A broker that died between a task and its
-    acknowledgement caused this in three of ten trials.
+    Celery's own request only logs the failure, and its task keeps counting as unacknowledged. With a prefetch of one
+    the worker then receives no more tasks: it stays idle and disconnected. In three of ten trials, a broker that died
+    between a task and its acknowledgement caused this.
     """
 
     acknowledged: bool
@@ -48,9 +48,9 @@ BEAT_INTERVAL = 1.0
 
 
 HandlerFactory = Callable[[Callable[[], None], Callable[[], bool]], Handler]
-"""Builds a handler from two functions: one to call while a slice makes progress, and one that reports a shutdown.
+"""Builds a handler from two functions, `beat` and `is_stopping`.
 
-The handler hands its slice back when the second returns True.
+The handler calls `beat` while its slice makes progress, and hands the slice back once `is_stopping` returns True.
 """
 
 
@@ -61,21 +61,21 @@ def run(
     ready: Callable[[], None] = lambda: None,
     beat: Callable[[], None] = lambda: None,
     *,
-    silent_for: float = SILENT_FOR,
+    max_silence: float = MAX_SILENCE,
 ) -> None:
     """Consume the queue of the pool until SIGTERM or SIGINT, then return once the handler has returned.
 
-    Tasks that were prefetched by then are requeued. The handler is built here, and nothing forks afterwards, so its
-    sessions belong to this process. The host waits without limit for a broker that goes away or comes back empty.
-    Call it in the main thread, once per process.
+    Prefetched tasks are then requeued. The handler is built here, and nothing forks afterwards, so its sessions belong
+    to this process. If the broker goes away or comes back empty, the host waits for it without limit. Call it in the
+    main thread, once per process.
 
     `ready` is called when the consumer is connected to its queue. `beat` is called every second while the host
-    consumes or reconnects. During a slice the handler must call it: the process exits after `silent_for` seconds
+    consumes or reconnects. During a slice the handler must call it: the process exits after `max_silence` seconds
     without a call.
     """
     os.nice(POOLS[pool].niceness)
-    watch = Watchdog(beat, silent_for)
-    runner = Runner(handler_factory(watch.beat, _is_stopping))
+    watchdog = Watchdog(beat, max_silence)
+    runner = Runner(handler_factory(watchdog.beat, _is_stopping))
 
     def work(slice_: str) -> None:
         # Celery still delivers prefetched tasks while the worker stops.
@@ -83,52 +83,52 @@ def run(
             raise Reject(requeue=True)
         runner(slice_)  # The outcome is not returned to Celery: it is in the ledger.
 
-    app.task(work, name=app.main, Request=AcknowledgedRequest)
-    app.amqp.Connection = _with_heartbeat(app.amqp.Connection, watch.beat)
+    app.task(work, worker_name=app.main, Request=AcknowledgedRequest)
+    app.amqp.Connection = _with_heartbeat(app.amqp.Connection, watchdog.beat)
     # Tasks run in this process and thread, where Celery's own time limits don't apply. A child process would only add
     # a pipe, 44 MB of memory and another way to lose a task.
-    name = f"{pool}.{os.getpid()}@notifier"
+    worker_name = f"{pool}.{os.getpid()}@notifier"
     # Workers don't need to know each other, and mingling alone would make every start a second longer.
     standalone_options = {"without_mingle": True, "without_gossip": True, "without_heartbeat": True}
-    host = WorkController(
+    worker = WorkController(
         app=app,
         consumer_cls=PlainConsumer,
         pool_cls="solo",
         concurrency=1,
-        hostname=name,
+        hostname=worker_name,
         ready_callback=lambda _: ready(),
         **standalone_options,
     )
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _stop)
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, _stop)
     # Runs in the consumer's loop. Timers that are set before the first connection survive every reconnect.
-    host.timer.call_repeatedly(BEAT_INTERVAL, watch.beat)
-    watch.start()
+    worker.timer.call_repeatedly(BEAT_INTERVAL, watchdog.beat)
+    watchdog.start()
     make_gc_rare()
     log.info("pool %s started", pool)
-    host.start()
+    worker.start()
     log.info("pool %s stopped", pool)
 
 
-def _with_heartbeat(connection: Any, beat: Callable[[], None]) -> Any:
+def _with_heartbeat(connection_class: Any, beat: Callable[[], None]) -> Any:
     """Return a connection class that touches the heartbeat after every failed attempt to connect.
 
     Without a broker the worker's loop, and so its timer, does not run.
     """
 
-    class Beating(connection):  # type: ignore[misc]  # Celery and kombu have no types
+    class HeartbeatConnection(connection_class):  # type: ignore[misc]  # Celery and kombu have no types
         def _ensure_connection(self, *args: Any, callback: Callable[[], None] | None = None, **options: Any) -> Any:
-            def tried() -> None:
+            def after_attempt() -> None:
                 beat()
                 if callback:
                     callback()
 
-            return super()._ensure_connection(*args, callback=tried, **options)
+            return super()._ensure_connection(*args, callback=after_attempt, **options)
 
-    return Beating
+    return HeartbeatConnection
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
+def _stop(signal_number: int, frame: FrameType | None) -> None:
     # Celery checks this between two tasks. The handler checks it too, and hands back the slice in progress.
     state.should_stop = 0
 

@@ -8,33 +8,33 @@ from notifier.domain.delivery.slice import Dead, Pool, Retry, Slice, SliceResult
 from notifier.domain.errors import OUTAGES, BadSubject, Poison
 
 Handler = Callable[[Slice], SliceResult]
-"""Records a failure of the slice in the ledger before it returns. A failure that it raises is not recorded."""
+"""Works on a slice. It records a failure in the ledger before it returns; a failure that it raises is not recorded."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Calls the handler. Independent of the queue that delivers the slices."""
+    """Calls the handler, independently of the queue that delivers the slices."""
 
     handler: Handler
 
-    def __call__(self, text: str) -> SliceResult:
+    def __call__(self, name: str) -> SliceResult:
         """Run the slice with this name and return its outcome. Never raises.
 
         The queue needs no result, because the dispatcher queues slices again that the ledger shows as unfinished.
         """
         try:
-            slice_ = Slice.parse(text)
+            slice_ = Slice.parse(name)
         except BadSubject as error:
             # Nothing to record: the ledger contains no slice with this name.
-            log.error("invalid slice name: %r", text)
+            log.error("invalid slice name: %r", name)
             return Dead(cause=str(error))
-        outcome = self._handled(slice_)
+        outcome = self._run_handler(slice_)
         log.debug("%s: %s", slice_, outcome)
         return outcome
 
-    def _handled(self, slice_: Slice) -> SliceResult:
+    def _run_handler(self, slice_: Slice) -> SliceResult:
         try:
             return self.handler(slice_)
         except OUTAGES as outage:
@@ -43,7 +43,8 @@ class Runner:
             log.error("%s: %s", slice_, poison)
             return Dead(cause=str(poison))
         except Exception as error:
-            # The slice is queued again after its claim expires. It can't spin, because every claim lasts for its term.
+            # The slice is queued again once its claim expires. The length of a claim therefore limits the rate of
+            # retries.
             log.exception("handler of %s failed", slice_)
             return Retry(reason=f"{type(error).__name__}: {error}")
 

@@ -10,8 +10,8 @@ import threading
 import time
 from collections.abc import Callable
 
-YOUNG, MIDDLE, OLD = 20_000, 50, 100
-"""Thresholds of the garbage collector: new objects per young collection, then collections per older generation.
+GC_YOUNG, GC_MIDDLE, GC_OLD = 20_000, 50, 100
+"""Thresholds of the garbage collector: objects per young collection, young per middle, middle per old collection.
 
 With Python's default of 700, a worker that wrote rows to Cassandra spent a third of its time scanning messages that
 were still in flight.
@@ -22,35 +22,35 @@ def make_gc_rare() -> None:
     """Make garbage collections rare, and exclude from them all objects that exist now, such as modules."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG, MIDDLE, OLD)
+    gc.set_threshold(GC_YOUNG, GC_MIDDLE, GC_OLD)
 
 
 # Parent death: a child process ends with its parent, even if the parent is killed.
 
 PR_SET_PDEATHSIG = 1
 PARENT_CHECK_INTERVAL = 0.25
-"""Seconds. Where the kernel sends no signal, a child may be an orphan for this long."""
-GRACE = 2.0
+"""Seconds. Where the kernel sends no signal (not Linux), a child may be an orphan for this long."""
+GRACE_SECONDS = 2.0
 """Seconds to finish work in progress. Then the process is killed, and its slice is queued again."""
 
 
 def end_with_parent(parent: int) -> None:
     """End this process when its parent ends: first with SIGTERM, then after a grace period with SIGKILL.
 
-    A child calls this first, in its main thread. It must have been started by the parent's main thread, because the
-    kernel reports the end of a thread and not of a process.
+    A child calls this first, in its main thread. The parent must start the child from its own main thread, because the
+    kernel reports the end of the thread that forked, not of its process.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     # Start polling after the system call: it detects a parent that died before the call.
-    threading.Thread(target=_watch, args=(parent,), name="parent", daemon=True).start()
+    threading.Thread(target=_watch_parent, args=(parent,), name="parent", daemon=True).start()
 
 
-def _watch(parent: int) -> None:
+def _watch_parent(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(PARENT_CHECK_INTERVAL)
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(GRACE)
+    time.sleep(GRACE_SECONDS)
     # SIGTERM did not end the process. If it leads its process group, kill its children as well.
     if os.getpgid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)
@@ -61,7 +61,7 @@ def _watch(parent: int) -> None:
 
 log = logging.getLogger(__name__)
 
-SILENT_FOR = 90.0
+MAX_SILENCE = 90.0
 """Seconds. This hard limit is for workers that run without `up`.
 
 A slow slice is handed back after 60 seconds (the soft limit). `up` kills a role without a heartbeat for 60 seconds and
@@ -80,14 +80,15 @@ EXIT_CODE = 70
 
 
 class Watchdog:
-    """Ends this process when nothing has called `beat` for `silent_for` seconds.
+    """Ends this process when nothing has called `beat` for `max_silence` seconds.
 
-    It is a Python thread. Only `up` detects code that never releases the interpreter lock.
+    The watchdog is a Python thread: it can't run while some code holds the interpreter lock. `up` detects that from
+    outside.
     """
 
-    def __init__(self, beat: Callable[[], None], silent_for: float = SILENT_FOR) -> None:
+    def __init__(self, beat: Callable[[], None], max_silence: float = MAX_SILENCE) -> None:
         self._beat = beat
-        self._silent_for = silent_for
+        self._silent_for = max_silence
         self._last_beat_at = 0.0
 
     def beat(self) -> None:
@@ -96,9 +97,9 @@ class Watchdog:
 
     def start(self) -> None:
         self._last_beat_at = time.monotonic()
-        threading.Thread(target=self._watch, name="watch", daemon=True).start()
+        threading.Thread(target=self._run, name="watch", daemon=True).start()
 
-    def _watch(self) -> None:
+    def _run(self) -> None:
         checked_at = time.monotonic()
         while True:
             time.sleep(CHECK_INTERVAL)

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.fanout.suite import Parts
 from benchmarks.rounds import Figure, Spread, median_at_most
 from notifier.adapters.redis import RedisActivity, connect, connect_async
-from notifier.adapters.redis.activity import NEIGHBOURS
+from notifier.adapters.redis.activity import SHARDS_PER_KEY
 from notifier.adapters.system_clock import SystemClock
 from notifier.adapters.valkey import ValkeyServer
 from notifier.api.background.activity_recorder import BATCH_SECONDS, ActivityRecorder
@@ -44,7 +44,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         count = OPENINGS_QUICK if quick else OPENINGS
         tell(f"{count:,} inbox opens")
         times = [asyncio.run(_openings(server.url(), count, seed)) for seed in range(ROUNDS_QUICK if quick else ROUNDS)]
-        tell(f"all {NEIGHBOURS * SHARD_MEMBERS:,} users of one string open within an hour")
+        tell(f"all {SHARDS_PER_KEY * SHARD_MEMBERS:,} users of one string open within an hour")
         filled = asyncio.run(_filled(server.url()))
         return [
             median_at_most("activity_cpu_us_per_open", times, CPU_US, unit="us", detail=f"{count:,} opens per round"),
@@ -76,7 +76,7 @@ async def _filled(url: str) -> float:
     """Return the MB that the server uses for the members of one string, filled in batches of opens."""
     with connect(url) as server:
         before = int(server.info("memory")["used_memory"])
-        order = np.random.default_rng(1).permutation(NEIGHBOURS * SHARD_MEMBERS)
+        order = np.random.default_rng(1).permutation(SHARDS_PER_KEY * SHARD_MEMBERS)
         async with connect_async(url) as client:
             activity, hour = RedisActivity(client), hour_of(SystemClock().now()) + 1
             for members in np.array_split(order, len(order) // AT_ONCE):
@@ -92,11 +92,11 @@ def _opened(member: Member) -> OpenedInbox:
 
 
 def _memory(of_one: float) -> Figure:
-    whole = of_one * HOURS * PEOPLE / (NEIGHBOURS * SHARD_MEMBERS)
+    whole = of_one * HOURS * PEOPLE / (SHARDS_PER_KEY * SHARD_MEMBERS)
     detail = (
-        f"all {PEOPLE:,} users open in each of {HOURS} hours, from {NEIGHBOURS * SHARD_MEMBERS:,} users in one hour"
+        f"all {PEOPLE:,} users open in each of {HOURS} hours, from {SHARDS_PER_KEY * SHARD_MEMBERS:,} users in one hour"
     )
-    finding = at_most("activity_redis_mb", whole, REDIS_MB, unit="MB", n=NEIGHBOURS, detail=detail)
+    finding = at_most("activity_redis_mb", whole, REDIS_MB, unit="MB", n=SHARDS_PER_KEY, detail=detail)
     return Figure(finding=finding, ours=Spread.of([whole], "MB"))
 
 

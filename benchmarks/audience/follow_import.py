@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from benchmarks.fanout.suite import Parts
 from benchmarks.rounds import Cost, Figure, Spread, cost, ratio, unjudged
 from notifier import topics
-from notifier.adapters.imports.datasets import EDGES
-from notifier.adapters.imports.source import SpilledEdges, form_of, opened
+from notifier.adapters.imports.datasets import FOLLOWS
+from notifier.adapters.imports.source import SpilledEdges, form_of, open_source
 from notifier.adapters.sqlite.files import Files
 from notifier.codec.storage import to_ms
 from notifier.config import Settings
@@ -192,8 +192,8 @@ def _imported(system: System, folder: Path, file: Path) -> None:
     p = system.ports
     followers = FollowerImport(directory=p.directory, follows=p.follows, log=p.log, since=ALWAYS)
     work = Import(kind=followers, edges=SpilledEdges(folder))
-    with opened(file, form_of(file.name), EDGES, _unexpected, AT_ONCE) as source:
-        work.read(source.after(0))
+    with open_source(file, form_of(file.name), FOLLOWS, _unexpected, AT_ONCE) as source:
+        work.read(source.rows_after(0))
     work.write()
     reader = pump(system, topics.FOLLOWS)
     with closing(reader.consumer):

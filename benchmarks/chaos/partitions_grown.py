@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from benchmarks.chaos.stage import Stage
 from notifier import topics
-from notifier.adapters.kafka import migrate, plan
+from notifier.adapters.kafka import load_topics, migrate
 from notifier.codec import unpack
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.domain.bursts.mention import Mention
@@ -25,7 +25,7 @@ READ_WITHIN = 60.0
 
 
 def run(stage: Stage, *, quick: bool) -> Finding:
-    topic = next(topic for topic in plan() if topic.stream == STREAM)
+    topic = next(topic for topic in load_topics() if topic.stream == STREAM)
     stage.send(24)  # every partition has a reader that has committed
     wrong = stage.wrong()
     with stage.storming(MENTIONS, LASTING):

@@ -4,7 +4,7 @@ import socket
 from urllib.parse import urlsplit
 
 from notifier.adapters.http2 import frames
-from notifier.adapters.http2.hpack import NO_TABLE, encoded
+from notifier.adapters.http2.hpack import TABLE_SIZE_ZERO, encode_fields
 from notifier.ports.push import Post
 
 AT_ONCE = 1_000
@@ -22,7 +22,7 @@ class LeanestSender:
         self._reader = frames.FrameReader()
         self._next, self._open = 1, 0
         own = [(":method", "POST"), (":scheme", place.scheme), (":authority", place.netloc), (":path", post.path)]
-        self._block, self._body = encoded([*own, *post.headers]), post.body
+        self._block, self._body = encode_fields([*own, *post.headers]), post.body
         begin = frames.settings([(frames.TABLE_SIZE, 0)]) + frames.window_update(0, WIDE)
         self._link.sendall(frames.PREFACE + begin + frames.frame(frames.SETTINGS, frames.ACK, 0))
         self._send(1, first=True)
@@ -45,7 +45,7 @@ class LeanestSender:
     def _send(self, many: int, *, first: bool = False) -> None:
         out = bytearray()
         for _ in range(many):
-            block = NO_TABLE + self._block if first else self._block
+            block = TABLE_SIZE_ZERO + self._block if first else self._block
             out += frames.frame(frames.HEADERS, frames.END_HEADERS, self._next, block)
             out += frames.frame(frames.DATA, frames.END_STREAM, self._next, self._body)
             self._next += 2

@@ -77,7 +77,7 @@ def _rounds(
 ) -> list[SendRound]:
     its, mine = (many // QUICK if quick else many for many in (rival.many, rival.ours_many))
     targets, shown, rounds = devices(rival.address, place, mine), alert(), list[SendRound]()
-    with closing(Http2Transport(limits=LIMITS, authorities=place.authority)) as transport:
+    with closing(Http2Transport(limits=LIMITS, ca_file=place.authority)) as transport:
         sender = rival.sender(place, transport)
         for number in range(1 + (ROUNDS_QUICK if quick else ROUNDS)):
             tell(f"round {number}: ours, then {rival.name}" if number else "warm-up")

@@ -32,7 +32,7 @@ class ArrivalCount:
 def parting(*, cuts: bool) -> Figure:
     arrived = ArrivalCount()
     conduct = Http2Behaviour(goaway_after=GOAWAY_AFTER, cut_after=GOAWAY_AFTER if cuts else None, latency=LATENCY)
-    with serving(arrived, conduct) as server, closing(Http2Transport(clear=True)) as transport:
+    with serving(arrived, conduct) as server, closing(Http2Transport(allow_plaintext=True)) as transport:
         answers = {post.path: answer for post, answer in transport.exchange(posts(server.origin, DEVICES))}
     name = "goaway_cut" if cuts else "goaway_graceful"
     finding = agreement(name, wrong(answers, arrived.paths, cuts=cuts), n=len(answers))

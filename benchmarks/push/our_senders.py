@@ -28,7 +28,7 @@ TOPIC, SUBJECT = "com.example.app", "mailto:ops@example.org"
 BROWSERS = 64
 """Pairs of keys that the subscriptions share in turns. No sender caches parsed keys, and each takes time to
 generate."""
-LIMITS = Http2Limits(connections=6)
+LIMITS = Http2Limits(max_connections=6)
 
 clock = SystemClock()
 

@@ -128,7 +128,7 @@ def redirected(alert_: Alert, port: int) -> Iterator[str]:
     def elsewhere(post: Post) -> Reply:
         return Reply(status=307, headers={"location": f"http://127.0.0.1:{port}/internal"})
 
-    with serving(elsewhere) as server, closing(Http2Transport(clear=True)) as transport:
+    with serving(elsewhere) as server, closing(Http2Transport(allow_plaintext=True)) as transport:
         [(_, receipt)] = _sender(transport, services).send(alert_, [_device(server.origin)])
     if isinstance(receipt, Accepted):
         yield "a redirect was accepted as a response"

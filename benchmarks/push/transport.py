@@ -25,7 +25,7 @@ SENDS, SENDS_QUICK = 100_000, 40_000
 ROUNDS, ROUNDS_QUICK = 5, 3
 WARM = 10_000
 """Sends that are not counted, which open the connections."""
-CONNECTIONS = Http2Limits(connections=6)
+CONNECTIONS = Http2Limits(max_connections=6)
 """50,000 sends a second at 50 ms are 2,500 in flight, and a connection takes 1,000."""
 AWAY = timedelta(milliseconds=50)
 AWAY_RATIO = 0.8
@@ -39,7 +39,10 @@ GROWTH_MB = 4.0
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     many, rounds = (SENDS_QUICK, ROUNDS_QUICK) if quick else (SENDS, ROUNDS)
-    with server_process(accepts) as server, closing(Http2Transport(limits=CONNECTIONS, clear=True)) as transport:
+    with (
+        server_process(accepts) as server,
+        closing(Http2Transport(limits=CONNECTIONS, allow_plaintext=True)) as transport,
+    ):
         tell(f"{rounds} rounds of {many:,} sends: ours, the leanest sender, and ours with latency, in turns")
         costs = _costs(server, transport, many, rounds)
         tell(f"{LONG_QUICK if quick else LONG:,} sends in sequence")
@@ -75,7 +78,7 @@ def _secure(folder: Path, many: int, rounds: int) -> Figure:
     authority = Authority.made(folder, "authority")
     with (
         server_process(accepts, certificate=authority.server()) as server,
-        closing(Http2Transport(authorities=authority.file)) as transport,
+        closing(Http2Transport(ca_file=authority.file)) as transport,
     ):
         _sent(transport, posts(server.origin, WARM))
         costs = [cost(lambda: _sent(transport, posts(server.origin, many))) for _ in range(rounds)]

@@ -1,6 +1,6 @@
 """Directory that caches numbers in both directions.
 
-Numbers never change, so that a cached number is never stale.
+Numbers never change, so a cached number is never stale.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -11,7 +11,7 @@ from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Directory, DirectoryEntry
 
 CACHED_NUMBERS = 131_072
-"""Most recent entries per direction, besides up to as many older ones: about 60 MB at most."""
+"""Entries of each of the two generations, per direction: about 60 MB at most."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -29,10 +29,10 @@ class CachedDirectory:
         return self._directory.accounts(users)
 
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
-        return self._users.of(members)
+        return self._users.get(members)
 
     def assign_numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
-        return self._numbers.of(users)
+        return self._numbers.get(users)
 
     def lease(self, count: int) -> Member:
         return self._directory.lease(count)
@@ -51,9 +51,12 @@ class CachedDirectory:
 
 
 class TwoGenerationCache(Generic[K, V]):
-    """Cache in two generations. A full new generation becomes the old one, and entries unused since then are dropped.
+    """Cache in two generations.
 
-    Thread-safe: a concurrent call only queries again what it doesn't find.
+    When the new generation is full, it becomes the old one, and the former old one is dropped. A read copies an entry
+    of the old generation to the new one, so only unused entries are lost.
+
+    Thread-safe: at worst, concurrent calls load the same key twice.
     """
 
     def __init__(self, load: Callable[[Collection[K]], Mapping[K, V]], size: int) -> None:
@@ -62,19 +65,19 @@ class TwoGenerationCache(Generic[K, V]):
         self._new: dict[K, V] = {}
         self._old: dict[K, V] = {}
 
-    def of(self, keys: Collection[K]) -> Mapping[K, V]:
+    def get(self, keys: Collection[K]) -> Mapping[K, V]:
         new, old = self._new, self._old
-        recent = {key: new[key] for key in keys if key in new}
-        if len(recent) == len(keys):
-            return recent
-        older = {key: old[key] for key in keys if key in old}
-        missing = [key for key in keys if key not in recent and key not in older]
+        from_new = {key: new[key] for key in keys if key in new}
+        if len(from_new) == len(keys):
+            return from_new
+        from_old = {key: old[key] for key in keys if key in old}
+        missing = [key for key in keys if key not in from_new and key not in from_old]
         loaded = self._load(missing) if missing else {}
-        self._keep({**older, **loaded})
-        return {**recent, **older, **loaded}
+        self._keep({**from_old, **loaded})
+        return {**from_new, **from_old, **loaded}
 
-    def _keep(self, answers: Mapping[K, V]) -> None:
-        if len(self._new) + len(answers) > self._size:
+    def _keep(self, entries: Mapping[K, V]) -> None:
+        if len(self._new) + len(entries) > self._size:
             self._old, self._new = self._new, {}
-        # If one answer exceeds the whole size, keep its last entries.
-        self._new.update(list(answers.items())[-self._size :])
+        # If one load exceeds the whole size, keep its last entries.
+        self._new.update(list(entries.items())[-self._size :])

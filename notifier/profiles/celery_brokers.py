@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from notifier.adapters.celery import on_redis
+from notifier.adapters.celery import redis_broker_urls
 from notifier.config import Settings, variable
 from notifier.config.field import split_url
 from notifier.domain.delivery.slice import Pool
@@ -15,8 +15,8 @@ def brokers(settings: Settings, redis_url: str) -> Mapping[Pool, str]:
 
     Raises BadSetting if a pool needs a database and the Redis is not a single server.
     """
-    own = {pool: checked_redis_url(url) for pool in Pool if (url := getattr(settings.brokers, _setting(pool)))}
-    return own if len(own) == len(Pool) else {**_databases(redis_url), **own}
+    configured = {pool: checked_redis_url(url) for pool in Pool if (url := getattr(settings.brokers, _setting(pool)))}
+    return configured if len(configured) == len(Pool) else {**_databases(redis_url), **configured}
 
 
 def _setting(pool: Pool) -> str:
@@ -31,9 +31,9 @@ def _databases(redis_url: str) -> Mapping[Pool, str]:
     """
     scheme = split_url(redis_url).scheme
     if scheme not in {"redis", "rediss"}:
-        needed = ", ".join(variable("brokers", _setting(pool)) for pool in Pool)
+        variables = ", ".join(variable("brokers", _setting(pool)) for pool in Pool)
         raise BadSetting(
             f"Celery does not support {variable('redis_url')} with {scheme}://. Give each pool its own "
-            f"redis://, rediss://, amqp:// or amqps:// URL: {needed}."
+            f"redis://, rediss://, amqp:// or amqps:// URL: {variables}."
         )
-    return on_redis(redis_url)
+    return redis_broker_urls(redis_url)

@@ -48,7 +48,7 @@ from notifier.adapters.cassandra import (
     pending,
     require,
 )
-from notifier.adapters.cassandra.driver import warmup as beforehand
+from notifier.adapters.cassandra.driver import warmup
 from notifier.adapters.celery import CeleryQueue, application, check_connection
 from notifier.adapters.directory_cache import CachedDirectory
 from notifier.adapters.kafka import KafkaLog
@@ -80,7 +80,7 @@ from notifier.domain.errors import OUTAGES, StoreUnavailable
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
-from notifier.profiles import health as judging
+from notifier.profiles import health
 from notifier.profiles.celery_brokers import brokers
 from notifier.profiles.cluster_connections import cassandra_access, kafka_access, redis_url
 from notifier.profiles.data_folder import REDIS_TIMEOUT, locked, require_redis, require_writable
@@ -106,8 +106,10 @@ class ClusterProfile:
 
     def migrate(self, phase: str | None = None) -> int:
         kafka.check_access(self._kafka)
-        steps = sum(migrate(self._cluster, one_phase) for one_phase in Phase if phase in (None, one_phase))
-        return steps + (kafka.migrate(self._kafka) if phase != Phase.POST else 0)
+        step_count = sum(
+            migrate(self._cluster, migration_phase) for migration_phase in Phase if phase in (None, migration_phase)
+        )
+        return step_count + (kafka.migrate(self._kafka) if phase != Phase.POST else 0)
 
     def prepare(self) -> None:
         with suppress(StoreUnavailable):  # an outage: roles start anyway and serve what they can
@@ -118,7 +120,7 @@ class ClusterProfile:
 
     def warm(self) -> None:
         with suppress(*OUTAGES):
-            beforehand.prepare(self._cluster)
+            warmup.prepare(self._cluster)
 
     @contextmanager
     def services(self, on_locked: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
@@ -135,28 +137,28 @@ class ClusterProfile:
     def inspect(self) -> Iterator[Inspection]:
         nodes, urls = cassandra_access(self._settings), brokers(self._settings, self.redis_url())
         inspections: dict[str, EngineInspection] = {
-            "cassandra": lambda: list(judging.inspect_cassandra(cassandra.cassandra_status(nodes), nodes)),
-            "kafka": lambda: list(judging.inspect_kafka(kafka.cluster_status(self._kafka))),
+            "cassandra": lambda: list(health.inspect_cassandra(cassandra.cassandra_status(nodes), nodes)),
+            "kafka": lambda: list(health.inspect_kafka(kafka.cluster_status(self._kafka))),
             "redis": self._redis_inspection(self.redis_url(), "redis", queues=self.redis_url() in urls.values()),
         }
         # Inspect each server once, even if several pools have their databases on it.
-        seen: set[str] = set()
+        seen_servers: set[str] = set()
         for pool, url in urls.items():
-            if (server := split_url(url).netloc) not in seen:
+            if (server := split_url(url).netloc) not in seen_servers:
                 inspections[f"broker {pool}"] = self._broker_inspection(url, pool)
-            seen.add(server)
+            seen_servers.add(server)
         return run_inspections(inspections)
 
     def _broker_inspection(self, url: str, pool: Pool) -> EngineInspection:
-        def probe() -> Sequence[Inspection]:
+        def probe_connection() -> Sequence[Inspection]:
             check_connection(url, pool)
             return []
 
         is_redis = split_url(url).scheme in ("redis", "rediss")
-        return self._redis_inspection(url, f"broker {pool}", queues=True) if is_redis else probe
+        return self._redis_inspection(url, f"broker {pool}", queues=True) if is_redis else probe_connection
 
     def _redis_inspection(self, url: str, name: str, *, queues: bool) -> EngineInspection:
-        return lambda: list(judging.inspect_redis(name, redis.server_status(url), queues=queues))
+        return lambda: list(health.inspect_redis(name, redis.server_status(url), queues=queues))
 
     def redis_url(self) -> str:
         return redis_url(self._settings)
@@ -165,7 +167,8 @@ class ClusterProfile:
         return {}
 
     def processes(self) -> Mapping[Pool, int]:
-        # While one process waits for the store, the other divides audiences. One alone leaves 1/6 of two cores idle.
+        # While one process waits for the store, the other divides audiences. A single process leaves 1/6 of two cores
+        # idle.
         return {Pool.P0: 2, Pool.P1: 2}
 
     def ports(self, metrics: Metrics | None = None) -> Ports:

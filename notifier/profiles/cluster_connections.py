@@ -3,7 +3,7 @@
 from notifier.adapters import cassandra, kafka
 from notifier.config import Settings, variable
 from notifier.domain.errors import BadSetting
-from notifier.profiles.data_folder import checked_redis_url, instance
+from notifier.profiles.data_folder import checked_redis_url, instance_name
 
 
 def kafka_access(settings: Settings) -> kafka.Access:
@@ -12,7 +12,7 @@ def kafka_access(settings: Settings) -> kafka.Access:
     return kafka.Access(
         servers=_required(section.servers, "kafka", "servers"),
         prefix=section.prefix,
-        instance=instance(settings),
+        instance=instance_name(settings),
         security=kafka.security(
             user=section.user, password=section.password, mechanism=section.mechanism, ca=section.ca
         ),

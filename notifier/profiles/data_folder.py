@@ -54,19 +54,19 @@ REDIS_TIMEOUT = 5.0
 """Seconds to wait for a configured Redis at startup. A Redis that starts at the same time as `up` needs one or two."""
 
 
-def instance(settings: Settings) -> str:
+def instance_name(settings: Settings) -> str:
     """Return the installation's name. The default is made of host and data folder, so it survives a restart."""
     folder = crc32(str(settings.data.absolute()).encode())
     return settings.instance or f"{gethostname()}-{folder:08x}"
 
 
-def require_redis(url: str, within: float) -> None:
-    """Wait up to `within` seconds for Redis to answer. Raises CacheUnavailable.
+def require_redis(url: str, timeout: float) -> None:
+    """Wait up to `timeout` seconds for Redis to answer. Raises CacheUnavailable.
 
     Call it at startup only. Then a silent Redis mostly means a wrong address; later it is an outage, and tolerated.
     """
     try:
-        await_answer(checked_redis_url(url), within)
+        await_answer(checked_redis_url(url), timeout)
     except CacheUnavailable as error:
         raise CacheUnavailable(f"{PREFIX}REDIS_URL is {without_password(url)!r}. {error.detail}") from error
 

@@ -3,13 +3,13 @@
 Separate from `profile.py`, because reading Parquet imports a library that starts a thread: no role may import it.
 """
 
-from notifier.adapters.imports.datasets import ACCOUNTS, EDGES, PREFERENCES, VIPS
+from notifier.adapters.imports.datasets import ACCOUNTS, FOLLOWS, PREFERENCES, VIPS
 from notifier.adapters.imports.layout import Ignore, Layout
-from notifier.adapters.imports.source import Source, SpilledEdges, form_of, opened
+from notifier.adapters.imports.source import Source, SpilledEdges, form_of, open_source
 
 __all__ = [
     "ACCOUNTS",
-    "EDGES",
+    "FOLLOWS",
     "PREFERENCES",
     "VIPS",
     "Ignore",
@@ -17,5 +17,5 @@ __all__ = [
     "Source",
     "SpilledEdges",
     "form_of",
-    "opened",
+    "open_source",
 ]

@@ -32,8 +32,8 @@ class Profile(Protocol):
     def migrate(self, phase: str | None = None) -> int:
         """Migrate the store to the schema of this code and return the number of applied steps. Raises SchemaNewer.
 
-        Without a phase all steps run. Phase `pre` only adds, and runs while old code still serves. Phase `post`
-        removes, and runs once no old code is left.
+        Without a phase all steps run. The steps of phase `pre` only add, and may run while old code still serves. Those
+        of phase `post` remove, and may only run once no old code is left.
         """
         ...
 
@@ -45,13 +45,13 @@ class Profile(Protocol):
         ...
 
     def warm(self) -> None:
-        """Warm up a role: prepare now what its first work would wait for. Outages are ignored."""
+        """Warm up a role: prepare what its first work would otherwise wait for. Outages are ignored."""
         ...
 
     def services(self, on_locked: Callable[[], None] = lambda: None) -> AbstractContextManager[Mapping[str, str]]:
         """Lock the data folder and run the profile's own services until the block ends. For the main process only.
 
-        `alone` is called after the lock is taken and before any service starts. If it raises, no service starts.
+        `on_locked` is called after the lock is taken and before any service starts. If it raises, no service starts.
         Yields the environment that child processes need to find the services. Raises DataLocked or NoValkey, and
         CacheUnavailable if a configured Redis does not answer.
         """
@@ -66,7 +66,7 @@ class Profile(Protocol):
         ...
 
     def require_log(self) -> None:
-        """Check a role's access to the log. An outage passes; raises Environment if access can never succeed."""
+        """Check a role's access to the log. Raises Environment if a setting must change; an outage is no error."""
         ...
 
     def redis_url(self) -> str:

@@ -7,9 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from random import random
 
-from notifier.adapters.http2 import Http2Limits, Http2Transport, addresses
-from notifier.adapters.push import AccessTokens, ApnsSender, AppleKey, FcmSender, ProviderTokens, ServiceAccount
-from notifier.adapters.push import fakes as development
+from notifier.adapters.http2 import Http2Limits, Http2Transport, resolve_addresses
+from notifier.adapters.push import AccessTokens, ApnsSender, AppleKey, FcmSender, ProviderTokens, ServiceAccount, fakes
 from notifier.adapters.push.apns.sender import ORIGINS
 from notifier.adapters.push.fakes import LazyProvider, ReroutingTransport, UnconfiguredProvider
 from notifier.adapters.push.fcm.sender import ORIGIN
@@ -22,15 +21,15 @@ from notifier.domain.push.device_address import PushServices
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Provider, Transport
 
-CONNECTIONS: Mapping[Platform, Http2Limits] = {
-    # Limits of one process. Apple allows many streams; another connection is opened only if requests wait for one.
-    Platform.APNS: Http2Limits(connections=6),
+HTTP2_LIMITS: Mapping[Platform, Http2Limits] = {
+    # Limits of one process. Apple allows many streams per connection, so further connections are rarely opened.
+    Platform.APNS: Http2Limits(max_connections=6),
     # Google allows 100 streams per connection. At 50 ms eight connections carry 16,000 alerts a second, more than one
     # core sends.
-    Platform.FCM: Http2Limits(connections=8),
+    Platform.FCM: Http2Limits(max_connections=8),
     Platform.WEB: Http2Limits(),
 }
-CREDENTIALS: Mapping[Platform, str] = {
+CREDENTIAL_SETTINGS: Mapping[Platform, str] = {
     Platform.APNS: variable("push", "apns", "key"),
     Platform.FCM: variable("push", "fcm", "account"),
     Platform.WEB: variable("push", "web", "key"),
@@ -38,17 +37,17 @@ CREDENTIALS: Mapping[Platform, str] = {
 
 
 def providers(
-    settings: Settings, clock: Clock, closing: ExitStack, limits: Mapping[Platform, Http2Limits] = CONNECTIONS
+    settings: Settings, clock: Clock, closing: ExitStack, limits: Mapping[Platform, Http2Limits] = HTTP2_LIMITS
 ) -> Mapping[Platform, Provider]:
-    """Return one provider per platform. Files are read and connections opened at the first alert."""
+    """Return one provider per platform. Key files are read and connections opened at the first alert."""
     providers: dict[Platform, Provider] = {}
     for platform in Platform:
         factory = _ProviderFactory(push=settings.push, platform=platform, clock=clock, limits=limits[platform])
         if factory.problem:
             providers[platform] = UnconfiguredProvider(reason=factory.problem)
         else:
-            providers[platform] = late = LazyProvider(make=factory)
-            closing.callback(late.close)
+            providers[platform] = provider = LazyProvider(make=factory)
+            closing.callback(provider.close)
     return providers
 
 
@@ -61,10 +60,10 @@ def credentials(push: PushSettings, platform: Platform) -> str:
     """Read the platform's credentials and return a description of their owner. Raises BadSetting."""
     match platform:
         case Platform.APNS:
-            key = _apple(push)
+            key = _apple_key(push)
             return f"key {key.key_id} of team {key.team_id}"
         case Platform.FCM:
-            return f"{_google(push).email}, project {_google(push).project}"
+            return f"{_service_account(push).email}, project {_service_account(push).project}"
         case Platform.WEB:
             return f"key with the public half {_vapid(push).public}"
 
@@ -93,93 +92,104 @@ class _ProviderFactory:
     @property
     def problem(self) -> str:
         """Reason why the platform has no provider; empty if it has one."""
-        own, setting = self.push.settings_for(self.platform), CREDENTIALS[self.platform]
-        if self.push.is_real(self.platform) or (self.push.is_faked(self.platform) and own.fake):
+        platform_settings, setting = self.push.settings_for(self.platform), CREDENTIAL_SETTINGS[self.platform]
+        if self.push.is_real(self.platform) or (self.push.is_faked(self.platform) and platform_settings.fake):
             return ""
-        runs = f"no fake of {self.platform} is running; `notifier up` starts one"
-        if own.configured:
-            return f"{runs}."
-        missing = f"no credentials: {setting} is not set"
-        return f"{missing}, and {runs}." if self.push.is_faked(self.platform) else f"{missing}."
+        no_fake = f"no fake of {self.platform} is running; `notifier up` starts one"
+        if platform_settings.configured:
+            return f"{no_fake}."
+        no_credentials = f"no credentials: {setting} is not set"
+        return f"{no_credentials}, and {no_fake}." if self.push.is_faked(self.platform) else f"{no_credentials}."
 
-    def __call__(self, opened: ExitStack) -> Provider:
+    def __call__(self, resources: ExitStack) -> Provider:
         """Raises BadSetting."""
-        return self._real(opened) if self.push.is_real(self.platform) else self._faked(opened)
+        return self._real(resources) if self.push.is_real(self.platform) else self._faked(resources)
 
-    def _real(self, opened: ExitStack) -> Provider:
+    def _real(self, resources: ExitStack) -> Provider:
         push = self.push
         match self.platform:
             case Platform.APNS:
-                own = {ApnsEnvironment.PRODUCTION: push.apns.production, ApnsEnvironment.SANDBOX: push.apns.sandbox}
-                return self._apns(_apple(push), {env: own[env] or ORIGINS[env] for env in ApnsEnvironment}, opened)
+                origins = {ApnsEnvironment.PRODUCTION: push.apns.production, ApnsEnvironment.SANDBOX: push.apns.sandbox}
+                return self._apns(
+                    _apple_key(push), {env: origins[env] or ORIGINS[env] for env in ApnsEnvironment}, resources
+                )
             case Platform.FCM if push.fcm.is_by_google:
-                return self._by_google(_read(push.fcm.account, "fcm", "account"), push.fcm.origin or ORIGIN, opened)
+                return self._fcm_by_firebase_admin(
+                    _read_file(push.fcm.account, "fcm", "account"), push.fcm.origin or ORIGIN, resources
+                )
             case Platform.FCM:
-                return self._fcm(_google(push), push.fcm.origin or ORIGIN, opened)
+                return self._fcm(_service_account(push), push.fcm.origin or ORIGIN, resources)
             case Platform.WEB:
                 services = push.web.services
-                return self._web(_vapid(push), services, self._guarded(services, opened), opened)
+                return self._web(_vapid(push), services, self._guarded_transport(services, resources), resources)
 
-    def _faked(self, opened: ExitStack) -> Provider:
+    def _faked(self, resources: ExitStack) -> Provider:
         """Create the same sender as for the real provider, but with public test credentials."""
         fake = self.push.settings_for(self.platform).fake
         match self.platform:
             case Platform.APNS:
                 # Ignore the configured topics: the app of the test devices is not among them.
                 return self._apns(
-                    development.fake_apple_key(), dict.fromkeys(ApnsEnvironment, fake), opened, named=False
+                    fakes.fake_apple_key(), dict.fromkeys(ApnsEnvironment, fake), resources, is_topic_checked=False
                 )
             case Platform.FCM if self.push.fcm.is_by_google:
-                return self._by_google(
-                    development.fake_service_account_file(fake + development.TOKEN_PATH), fake, opened
+                return self._fcm_by_firebase_admin(
+                    fakes.fake_service_account_file(fake + fakes.TOKEN_PATH), fake, resources
                 )
             case Platform.FCM:
-                return self._fcm(development.fake_service_account(fake), fake, opened)
+                return self._fcm(fakes.fake_service_account(fake), fake, resources)
             case Platform.WEB:
                 services = replace(self.push.web.services, loopback=True, production=False)
-                near = ReroutingTransport(transport=self._guarded(services, opened), origin=fake)
-                return self._web(development.fake_vapid(), services, near, opened)
+                rerouted = ReroutingTransport(transport=self._guarded_transport(services, resources), origin=fake)
+                return self._web(fakes.fake_vapid(), services, rerouted, resources)
 
     def _apns(
-        self, key: AppleKey, origins: Mapping[ApnsEnvironment, str], opened: ExitStack, *, named: bool = True
+        self,
+        key: AppleKey,
+        origins: Mapping[ApnsEnvironment, str],
+        resources: ExitStack,
+        *,
+        is_topic_checked: bool = True,
     ) -> Provider:
         return ApnsSender(
-            transport=self._transport(*origins.values(), opened=opened),
+            transport=self._transport(*origins.values(), resources=resources),
             tokens=ProviderTokens(key),
             clock=self.clock,
             chance=random,
-            topics=self.push.apns.named_topics if named else frozenset(),
+            topics=self.push.apns.named_topics if is_topic_checked else frozenset(),
             origins=origins,
         )
 
-    def _fcm(self, account: ServiceAccount, origin: str, opened: ExitStack) -> Provider:
-        transport = self._transport(origin, account.token_origin, opened=opened)
+    def _fcm(self, account: ServiceAccount, origin: str, resources: ExitStack) -> Provider:
+        transport = self._transport(origin, account.token_origin, resources=resources)
         tokens = AccessTokens(account=account, transport=transport, clock=self.clock, chance=random)
         return FcmSender(tokens=tokens, origin=origin)
 
-    def _by_google(self, account: bytes, origin: str, opened: ExitStack) -> Provider:
+    def _fcm_by_firebase_admin(self, account: bytes, origin: str, resources: ExitStack) -> Provider:
         """Raises BadSetting."""
         _require_library()
         from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdminTransport
 
         tokens = FirebaseAdminTransport.open(account, clock=self.clock, chance=random, origin=origin)
-        opened.callback(tokens.close)
+        resources.callback(tokens.close)
         return FcmSender(tokens=tokens, origin=origin)
 
-    def _web(self, vapid: Vapid, services: PushServices, transport: Transport, opened: ExitStack) -> Provider:
-        pairs = opened.enter_context(closing(MessageKeyPairs()))
+    def _web(self, vapid: Vapid, services: PushServices, transport: Transport, resources: ExitStack) -> Provider:
+        pairs = resources.enter_context(closing(MessageKeyPairs()))
         return WebPushSender(
             transport=transport, vapid=vapid, services=services, clock=self.clock, chance=random, pair=pairs
         )
 
-    def _transport(self, *origins: str, opened: ExitStack) -> Transport:
+    def _transport(self, *origins: str, resources: ExitStack) -> Transport:
         """Create a transport. It uses plain HTTP if an origin does, which is valid for loopback hosts only."""
-        clear = any(origin.startswith("http:") for origin in origins)
-        return _close_with(Http2Transport(limits=self.limits, clear=clear), opened)
+        allow_plaintext = any(origin.startswith("http:") for origin in origins)
+        return _close_with(Http2Transport(limits=self.limits, allow_plaintext=allow_plaintext), resources)
 
-    def _guarded(self, services: PushServices, opened: ExitStack) -> Transport:
-        resolver = guarded(addresses, services)
-        return _close_with(Http2Transport(limits=self.limits, clear=services.loopback, resolver=resolver), opened)
+    def _guarded_transport(self, services: PushServices, resources: ExitStack) -> Transport:
+        resolver = guarded(resolve_addresses, services)
+        return _close_with(
+            Http2Transport(limits=self.limits, allow_plaintext=services.loopback, resolver=resolver), resources
+        )
 
 
 def _require_library() -> None:
@@ -189,24 +199,24 @@ def _require_library() -> None:
         raise BadSetting(f"{name} needs an extra: pip install 'notifier[firebase-admin]'.")
 
 
-def _close_with(transport: Http2Transport, opened: ExitStack) -> Transport:
-    opened.callback(transport.close)
+def _close_with(transport: Http2Transport, resources: ExitStack) -> Transport:
+    resources.callback(transport.close)
     return transport
 
 
-def _apple(push: PushSettings) -> AppleKey:
-    return AppleKey.read(_read(push.apns.key, "apns", "key"), key_id=push.apns.key_id, team_id=push.apns.team_id)
+def _apple_key(push: PushSettings) -> AppleKey:
+    return AppleKey.read(_read_file(push.apns.key, "apns", "key"), key_id=push.apns.key_id, team_id=push.apns.team_id)
 
 
-def _google(push: PushSettings) -> ServiceAccount:
-    return ServiceAccount.read(_read(push.fcm.account, "fcm", "account"))
+def _service_account(push: PushSettings) -> ServiceAccount:
+    return ServiceAccount.read(_read_file(push.fcm.account, "fcm", "account"))
 
 
 def _vapid(push: PushSettings) -> Vapid:
-    return Vapid.read(_read(push.web.key, "web", "key"), subject=push.web.subject)
+    return Vapid.read(_read_file(push.web.key, "web", "key"), subject=push.web.subject)
 
 
-def _read(file: str, section: str, name: str) -> bytes:
+def _read_file(file: str, section: str, name: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except (OSError, ValueError) as error:

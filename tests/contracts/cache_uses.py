@@ -28,7 +28,7 @@ from notifier.adapters.redis import (
     connect,
     connect_async,
 )
-from notifier.adapters.redis.activity import NEIGHBOURS
+from notifier.adapters.redis.activity import SHARDS_PER_KEY
 from notifier.adapters.redis.connect import AsyncClient, RedisClient
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.bursts.mention import EventId
@@ -54,7 +54,7 @@ ONE_A_DAY = BucketLimit(capacity=1, refill=24 * TTL)
 TEN_A_DAY = BucketLimit(capacity=10, refill=24 * TTL)
 SCOPE = member_scope(Member(5))
 ONE, TWO = EventId("tweets", "1"), EventId("tweets", "2")
-MEMBERS = [Member(5), Member(NEIGHBOURS * SHARD_MEMBERS + 7)]
+MEMBERS = [Member(5), Member(SHARDS_PER_KEY * SHARD_MEMBERS + 7)]
 BURSTS = [burst(5, ADA), burst(4), burst(3), burst(2, Subject.parse("mention:zed"))]
 """Newest first, in the order in which a rebuild reads them."""
 
@@ -111,7 +111,7 @@ class Caches:
             },
             reads={
                 "first shard": lambda: read(0),
-                "far shard": lambda: read(NEIGHBOURS),
+                "far shard": lambda: read(SHARDS_PER_KEY),
                 "last roll-up": hours.last_roll_up,
             },
         )

@@ -3,7 +3,7 @@
 from contextlib import closing
 from pathlib import Path
 
-from notifier.adapters.http2 import Http2Limits, Http2Transport, Resolver, addresses
+from notifier.adapters.http2 import Http2Limits, Http2Transport, Resolver, resolve_addresses
 from notifier.ports.push import NoReply, Post, Reply
 from tests.contracts.transports import PATIENT
 
@@ -20,9 +20,9 @@ def exchange_one(
     clear: bool = True,
     limits: Http2Limits = PATIENT,
     authorities: Path | None = None,
-    resolver: Resolver = addresses,
+    resolver: Resolver = resolve_addresses,
 ) -> Reply | NoReply:
-    transport = Http2Transport(limits=limits, clear=clear, authorities=authorities, resolver=resolver)
+    transport = Http2Transport(limits=limits, allow_plaintext=clear, ca_file=authorities, resolver=resolver)
     with closing(transport):
         [(_, response)] = transport.exchange([post(origin, path, value)])
         return response

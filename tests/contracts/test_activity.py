@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from notifier.adapters.redis import RedisActiveHours, RedisActivity
-from notifier.adapters.redis.activity import NEIGHBOURS
+from notifier.adapters.redis.activity import SHARDS_PER_KEY
 from notifier.adapters.redis.connect import connect, connect_async
 from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, members
 from notifier.domain.errors import CacheUnavailable
@@ -69,9 +69,9 @@ def test_unused_cache_has_no_active_members(activity: Backend) -> None:
 
 
 def test_adjacent_shards_are_kept_apart(activity: Backend) -> None:
-    shards = [0, NEIGHBOURS - 1, NEIGHBOURS, 5 * NEIGHBOURS + 3]
+    shards = [0, SHARDS_PER_KEY - 1, SHARDS_PER_KEY, 5 * SHARDS_PER_KEY + 3]
     activity.touch(*(shard * SHARD_MEMBERS + shard for shard in shards))
-    assert activity.read(*range(6 * NEIGHBOURS)) == {shard: [shard * SHARD_MEMBERS + shard] for shard in shards}
+    assert activity.read(*range(6 * SHARDS_PER_KEY)) == {shard: [shard * SHARD_MEMBERS + shard] for shard in shards}
 
 
 def test_touched_member_is_in_bitmap_of_its_hour_and_shard(activity: Backend) -> None:
@@ -96,12 +96,12 @@ def test_alternating_touches_lose_no_members(activity: Backend) -> None:
 
 def test_both_ports_keep_each_others_members(activity: Backend) -> None:
     for member in range(0, 64, 2):
-        activity.touch(member, SHARD_MEMBERS * NEIGHBOURS + member)
+        activity.touch(member, SHARD_MEMBERS * SHARDS_PER_KEY + member)
         activity.hours.touch([Member(member + 1)], HOUR)
         activity.hours.touch([Member(member), Member(member)], HOUR)
-    assert activity.read(0, NEIGHBOURS) == {
+    assert activity.read(0, SHARDS_PER_KEY) == {
         0: list(range(64)),
-        NEIGHBOURS: [SHARD_MEMBERS * NEIGHBOURS + member for member in range(0, 64, 2)],
+        SHARDS_PER_KEY: [SHARD_MEMBERS * SHARDS_PER_KEY + member for member in range(0, 64, 2)],
     }
 
 
@@ -128,31 +128,31 @@ def test_last_roll_up_is_newest_recorded(activity: Backend) -> None:
 
 def test_every_hour_key_has_ttl(valkey: Valkey) -> None:
     touch_with_own_loop(valkey.patient)([Member(7)], HOUR)
-    RedisActiveHours(valkey.client).touch([Member(NEIGHBOURS * SHARD_MEMBERS + 7)], HOUR)
+    RedisActiveHours(valkey.client).touch([Member(SHARDS_PER_KEY * SHARD_MEMBERS + 7)], HOUR)
     keys = list(valkey.client.scan_iter())
     assert len(keys) == 2
     assert all(0 < valkey.client.ttl(key) <= ACTIVITY_KEPT_FOR.total_seconds() for key in keys)
 
 
 def test_garbled_hour_is_empty_until_it_is_touched_again(valkey: Valkey) -> None:
-    valkey.client.set(f"activity:{HOUR}:0", b"\x01" + bytes(NEIGHBOURS * SHARD_BYTES + 1_000) + b"\x01")
+    valkey.client.set(f"activity:{HOUR}:0", b"\x01" + bytes(SHARDS_PER_KEY * SHARD_BYTES + 1_000) + b"\x01")
     valkey.client.set("activity:rolled-up", b"yesterday")
     hours = RedisActiveHours(valkey.client)
-    assert hours.read(HOUR, range(NEIGHBOURS)) == {}
+    assert hours.read(HOUR, range(SHARDS_PER_KEY)) == {}
     assert hours.last_roll_up() is None
     valkey.client.set(f"activity:{HOUR}:0", b"\xff" * SHARD_BYTES)
     hours.touch([Member(7)], HOUR)
-    assert [members(bits, 0) for bits in hours.read(HOUR, range(NEIGHBOURS)).values()] == [[7]]
+    assert [members(bits, 0) for bits in hours.read(HOUR, range(SHARDS_PER_KEY)).values()] == [[7]]
 
 
 def test_hourly_activity_of_200_million_members_takes_half_a_gigabyte(valkey: Valkey) -> None:
     """Touch members of one Redis string in any order; there are 96 such strings."""
-    touch, stride = touch_with_own_loop(valkey.patient), NEIGHBOURS << 6
+    touch, stride = touch_with_own_loop(valkey.patient), SHARDS_PER_KEY << 6
     for first in range(0, stride, 16):
         touch([Member(first + stride * offset) for offset in range(1 << 11)], HOUR)
     used = valkey.client.memory_usage(f"activity:{HOUR}:0")
     assert isinstance(used, int)
-    assert used * 1_526 / NEIGHBOURS * (ACTIVITY_KEPT_FOR / timedelta(hours=1) + 1) <= 500_000_000
+    assert used * 1_526 / SHARDS_PER_KEY * (ACTIVITY_KEPT_FOR / timedelta(hours=1) + 1) <= 500_000_000
 
 
 def test_touch_and_read_fail_without_server() -> None:

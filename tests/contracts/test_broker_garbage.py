@@ -8,9 +8,9 @@ from typing import TypeVar
 import pytest
 from redis import Redis
 
-from notifier.adapters.celery.app import on_redis, queue_names
-from notifier.adapters.celery.queue import OPEN_FOR, CeleryQueue
-from notifier.adapters.celery.transport import MUTEX, BrokerKeys
+from notifier.adapters.celery.app import queue_names, redis_broker_urls
+from notifier.adapters.celery.queue import OPEN_SECONDS, CeleryQueue
+from notifier.adapters.celery.transport import MUTEX_KEY, BrokerKeys
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
 from notifier.metrics import Metrics
@@ -45,7 +45,7 @@ class Broker:
 
 @pytest.fixture(params=Pool)
 def broker(valkey: Valkey, request: pytest.FixtureRequest) -> Iterator[Broker]:
-    urls, metrics = on_redis(valkey.url), Metrics()
+    urls, metrics = redis_broker_urls(valkey.url), Metrics()
     queue = CeleryQueue(urls, metrics)
     with Redis.from_url(urls[request.param]) as database:
         yield Broker(request.param, urls[request.param], queue, database, metrics)
@@ -54,7 +54,7 @@ def broker(valkey: Valkey, request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 def retry(call: Callable[[], T]) -> T:
     """Retry as the dispatcher does in later rounds."""
-    deadline = monotonic() + 10 * OPEN_FOR
+    deadline = monotonic() + 10 * OPEN_SECONDS
     while True:
         try:
             return call()
@@ -80,7 +80,7 @@ def test_queue_of_wrong_type_is_replaced_on_first_access(broker: Broker) -> None
 
 
 def test_keys_of_held_tasks_keep_type_and_ttl(broker: Broker) -> None:
-    keys = BrokerKeys.of(queue_names(broker.pool), broker.metrics.cache_garbage)
+    keys = BrokerKeys.for_queues(queue_names(broker.pool), broker.metrics.cache_garbage)
     for name, expected_type in keys.types.items():
         for description, garble in replacements(broker.database, name):
             before = broker.garbage_count()
@@ -88,7 +88,7 @@ def test_keys_of_held_tasks_keep_type_and_ttl(broker: Broker) -> None:
             keys.tidy(broker.database)
             type_ = broker.database.type(name)
             # A mutex without a TTL is garbage, too.
-            kept = description.partition(":")[0] == expected_type and name != MUTEX
+            kept = description.partition(":")[0] == expected_type and name != MUTEX_KEY
             assert (type_, broker.garbage_count() - before) == (
                 (expected_type.encode(), 0) if kept else (b"none", 1)
             ), (name, description)
@@ -96,6 +96,6 @@ def test_keys_of_held_tasks_keep_type_and_ttl(broker: Broker) -> None:
 
 
 def test_mutex_with_ttl_is_kept(broker: Broker) -> None:
-    broker.database.set(MUTEX, "a worker", ex=300)
-    BrokerKeys.of(queue_names(broker.pool), None).tidy(broker.database)
-    assert broker.database.get(MUTEX) == b"a worker"
+    broker.database.set(MUTEX_KEY, "a worker", ex=300)
+    BrokerKeys.for_queues(queue_names(broker.pool), None).tidy(broker.database)
+    assert broker.database.get(MUTEX_KEY) == b"a worker"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from notifier.adapters import redis
-from notifier.adapters.redis.keys import TYPES, KeyKind, kind_of
+from notifier.adapters.redis.keys import KEY_TYPES, KeyKind, kind_of
 from tests.contracts.cache_use import Use
 from tests.contracts.cache_uses import Caches, caches_on
 from tests.contracts.garbage import Garble, corruptions, replacements
@@ -92,8 +92,8 @@ def test_every_key_has_a_kind_and_every_kind_occurs(caches: Caches) -> None:
         use.repair()
     client: Any = caches.client
     types = {key: client.type(key).decode() for key in keys(caches.server)}
-    assert types == {key: TYPES[kind_of(key)] for key in types}
-    assert {kind_of(key) for key in types} == TYPES.keys() == set(KeyKind) - {KeyKind.LIVE}
+    assert types == {key: KEY_TYPES[kind_of(key)] for key in types}
+    assert {kind_of(key) for key in types} == KEY_TYPES.keys() == set(KeyKind) - {KeyKind.LIVE}
 
 
 @pytest.mark.timeout(300)
@@ -152,7 +152,7 @@ def test_garbage_is_counted_by_key_kind(caches: Caches, name: str) -> None:
     use.repair()
     for key in distinct_keys(server):
         for description, garble in replacements(server.client, key):
-            if description == TYPES[kind_of(key)]:  # a hash of unknown fields looks as if our own were absent
+            if description == KEY_TYPES[kind_of(key)]:  # a hash of unknown fields looks as if our own were absent
                 continue
             use.repair()
             before = caches.garbage_count(kind_of(key))

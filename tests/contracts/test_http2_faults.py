@@ -59,14 +59,16 @@ def test_provider_without_settings_gets_one_request_at_a_time() -> None:
 
 
 def test_provider_without_limit_gets_our_own_limit() -> None:
-    with faulty(Http2Behaviour(streams=None, latency=timedelta(milliseconds=5)), replace(PATIENT, streams=50)) as wire:
+    with faulty(
+        Http2Behaviour(streams=None, latency=timedelta(milliseconds=5)), replace(PATIENT, max_streams=50)
+    ) as wire:
         assert len(accepted(answers(wire, wire.posts(400)))) == 400
         assert wire.server.counts.most_streams == 50
 
 
 def test_changed_stream_limit_applies_in_both_directions() -> None:
     conduct = Http2Behaviour(streams=100, latency=timedelta(milliseconds=1))
-    with faulty(conduct, replace(PATIENT, connections=1)) as wire:
+    with faulty(conduct, replace(PATIENT, max_connections=1)) as wire:
         exchange = iter(wire.transport.exchange(wire.posts(900)))
         assert count_accepted(exchange, 200) == 200
         wire.server.behave(replace(conduct, streams=1))
@@ -86,11 +88,11 @@ def count_accepted(exchange: Iterator[tuple[Post, Reply | NoReply]], limit: int)
 
 
 def test_connections_are_opened_only_as_needed() -> None:
-    limits = replace(PATIENT, connections=3, crowded_after=timedelta(milliseconds=10))
+    limits = replace(PATIENT, max_connections=3, max_stream_wait=timedelta(milliseconds=10))
     with faulty(Http2Behaviour(streams=1, latency=timedelta(milliseconds=20)), limits) as wire:
         assert len(accepted(answers(wire, wire.posts(30)))) == 30
         assert wire.server.counts.connections == 3
-    with faulty(Http2Behaviour(), replace(PATIENT, connections=3)) as wire:
+    with faulty(Http2Behaviour(), replace(PATIENT, max_connections=3)) as wire:
         assert len(accepted(answers(wire, wire.posts(30)))) == 30
         assert wire.server.counts.connections == 1
 
@@ -169,7 +171,7 @@ def test_dead_connection_is_closed_before_answer_timeout() -> None:
 
 
 def test_connection_that_died_while_idle_is_not_used() -> None:
-    with faulty(Http2Behaviour(), replace(SOON, idle=timedelta(0))) as wire:
+    with faulty(Http2Behaviour(), replace(SOON, ping_after_idle=timedelta(0))) as wire:
         assert len(accepted(answers(wire, wire.posts(10)))) == 10
         wire.server.behave(Http2Behaviour(ignores_pings=True))
         assert len(accepted(answers(wire, [wire.post(number) for number in range(10, 20)]))) == 10
@@ -177,7 +179,7 @@ def test_connection_that_died_while_idle_is_not_used() -> None:
 
 
 def test_live_connection_is_reused_after_idle_period() -> None:
-    with faulty(Http2Behaviour(), replace(SOON, idle=timedelta(0))) as wire:
+    with faulty(Http2Behaviour(), replace(SOON, ping_after_idle=timedelta(0))) as wire:
         for _ in range(3):
             assert len(accepted(answers(wire, wire.posts(10)))) == 10
         assert wire.server.counts.connections == 1
@@ -201,7 +203,9 @@ def test_provider_that_always_disconnects_is_avoided_for_a_while() -> None:
 
 
 def test_suspect_post_uses_a_separate_connection() -> None:
-    with faulty(Http2Behaviour(streams=1, latency=timedelta(milliseconds=5)), replace(PATIENT, connections=1)) as wire:
+    with faulty(
+        Http2Behaviour(streams=1, latency=timedelta(milliseconds=5)), replace(PATIENT, max_connections=1)
+    ) as wire:
         posts = [wire.post(number, suspect=number % 2 == 0) for number in range(40)]
         assert len(accepted(answers(wire, posts))) == 40
         assert wire.server.counts.connections == 2
@@ -242,7 +246,9 @@ def test_concurrent_exchanges_are_rejected() -> None:
 @pytest.mark.parametrize("secure", [False, True], ids=["clear", "tls"])
 def test_random_faults_report_each_post_once_and_repeat_none(seed: int, secure: bool, tmp_path: Path) -> None:
     rng, authority = Random(seed), Authority.made(tmp_path, "authority") if secure else None
-    with faulty(random_conduct(rng), replace(SOON, streams=rng.choice([3, 50, 1_000])), authority=authority) as wire:
+    with faulty(
+        random_conduct(rng), replace(SOON, max_streams=rng.choice([3, 50, 1_000])), authority=authority
+    ) as wire:
         answers_by_path: Answers = {}
         for post, answer in wire.transport.exchange(wire.posts(1_500)):
             assert post.path not in answers_by_path

@@ -39,7 +39,7 @@ def test_refused_connection_is_not_retried_for_every_post() -> None:
 
     with (
         closed_port() as port_,
-        closing(Http2Transport(limits=SOON, clear=True, resolver=recording_resolver)) as transport,
+        closing(Http2Transport(limits=SOON, allow_plaintext=True, resolver=recording_resolver)) as transport,
     ):
         posts = [post(f"http://push.example:{port_}") for _ in range(5_000)]
         answers = [*transport.exchange(posts)]
@@ -50,7 +50,9 @@ def test_refused_connection_is_not_retried_for_every_post() -> None:
 
 def test_provider_is_reached_again_after_it_returns() -> None:
     handler = RecordingHandler()
-    with closing(Http2Transport(limits=replace(SOON, barred_for=timedelta(0)), clear=True)) as transport:
+    with closing(
+        Http2Transport(limits=replace(SOON, pause_after_failure=timedelta(0)), allow_plaintext=True)
+    ) as transport:
         with closed_port() as free_port:
             origin = f"http://127.0.0.1:{free_port}"
             assert [answer for _, answer in transport.exchange([post(origin)])] == [not_sent("connection refused")]
@@ -86,7 +88,10 @@ def test_slow_resolver_does_not_block_other_origins() -> None:
         return ["127.0.0.1"]
 
     limits = replace(SOON, open_timeout=timedelta(seconds=0.3))
-    with serving(handler) as server, closing(Http2Transport(limits=limits, clear=True, resolver=slow)) as transport:
+    with (
+        serving(handler) as server,
+        closing(Http2Transport(limits=limits, allow_plaintext=True, resolver=slow)) as transport,
+    ):
         started = time.monotonic()
         answers = {
             request.origin: answer
@@ -184,9 +189,9 @@ def test_invalid_header_is_rejected(value: str) -> None:
 def test_idle_connections_give_way_to_other_origins() -> None:
     handler = RecordingHandler()
     with serving(handler) as server:
-        limits = replace(SOON, total_connections=4)
+        limits = replace(SOON, max_total_connections=4)
         resolver: Resolver = lambda host, port: ["127.0.0.1"]  # noqa: E731
-        with closing(Http2Transport(limits=limits, clear=True, resolver=resolver)) as transport:
+        with closing(Http2Transport(limits=limits, allow_plaintext=True, resolver=resolver)) as transport:
             origins = [f"http://push{number}.example:{port(server.origin)}" for number in range(40)]
             answers = [answer for _, answer in transport.exchange(map(post, origins))]
         assert answers == [Reply(status=200)] * 40

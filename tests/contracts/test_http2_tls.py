@@ -69,7 +69,7 @@ def test_unreadable_authority_is_a_bad_setting(tmp_path: Path) -> None:
     (tmp_path / "empty.pem").touch()
     for file in (tmp_path / "none.pem", tmp_path / "empty.pem"):
         with pytest.raises(BadSetting, match=file.name):
-            Http2Transport(authorities=file)
+            Http2Transport(ca_file=file)
 
 
 def test_server_without_tls_or_http2_receives_no_post(tmp_path: Path) -> None:

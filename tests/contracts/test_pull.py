@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from notifier.adapters.redis.pull_reader import KEPT
+from notifier.adapters.redis.pull_reader import MAX_LIST_LENGTH
 from notifier.domain.ids import BurstKey
 from notifier.ports.pull_index import PulledPositions
 from tests.contracts.pull_backends import ADA, BEFORE, BO, FOR_EVER, NOON, NOVA, SUBJECTS, Backend, backend, burst, seqs
@@ -82,9 +82,9 @@ def test_restamped_burst_moves_forward_but_late_repeat_not_back(backend: Backend
 
 def test_full_list_drops_oldest_and_moves_horizon(backend: Backend) -> None:
     backend.rebuild([])
-    backend.index.announce([burst(seq) for seq in range(1, KEPT + 3)])
+    backend.index.announce([burst(seq) for seq in range(1, MAX_LIST_LENGTH + 3)])
     pulled = backend.look([NOVA])
-    assert seqs(pulled) == list(range(KEPT + 2, 2, -1))
+    assert seqs(pulled) == list(range(MAX_LIST_LENGTH + 2, 2, -1))
     assert pulled.complete_since is not None
     assert burst(2).opened_at < pulled.complete_since <= burst(3).opened_at
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.redis.pull_reader import AS_OF, EPOCH, SINCE, key, part_of
+from notifier.adapters.redis.pull_reader import AS_OF, EPOCH, SINCE, part_key, part_of
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Subject
 from tests.contracts.garbage import STRINGS
@@ -30,7 +30,7 @@ class GarbledIndexModel(IndexModel):
     valkey: Valkey = field(kw_only=True)
 
     def garble(self, subject: Subject, name: str, garbage: bytes) -> None:
-        self.valkey.client.hset(key(part_of(subject)), str(subject) if name == LIST else name, garbage)
+        self.valkey.client.hset(part_key(part_of(subject)), str(subject) if name == LIST else name, garbage)
 
     def reconcile(self) -> None:
         """Run one round of the reconciler."""
@@ -80,7 +80,7 @@ def test_list_of_another_subject_counts_as_garbage(valkey: Valkey) -> None:
         subject for subject in map(Subject.parse, map("mention:u{}".format, range(999))) if same_part(subject)
     ][:1]
     backend.rebuild([burst(4), burst(7, other_subject)])
-    name = key(part_of(NOVA))
+    name = part_key(part_of(NOVA))
     valkey.client.hset(name, str(NOVA), valkey.client.hget(name, str(other_subject)) or b"")
     assert backend.look([NOVA]).complete_since is None
 
@@ -92,7 +92,7 @@ def same_part(subject: Subject) -> bool:
 def test_garbage_in_list_ends_generation_when_read(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
-    valkey.client.hset(key(part_of(NOVA)), str(NOVA), b"garbage")
+    valkey.client.hset(part_key(part_of(NOVA)), str(NOVA), b"garbage")
     assert backend.look([NOVA]).complete_since is None
     assert backend.index.generation() is None
     backend.rebuilt([burst(4)])
@@ -102,7 +102,7 @@ def test_garbage_in_list_ends_generation_when_read(valkey: Valkey) -> None:
 def test_announcement_that_meets_garbage_is_not_lost(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
-    valkey.client.hset(key(part_of(NOVA)), str(NOVA), b"garbage")
+    valkey.client.hset(part_key(part_of(NOVA)), str(NOVA), b"garbage")
     backend.index.announce([burst(5)])
     assert backend.look([NOVA]).complete_since is None
     assert backend.index.generation() is None
@@ -116,7 +116,7 @@ def test_garbage_between_pages_aborts_rebuild(valkey: Valkey) -> None:
 
     def pages() -> object:
         yield [burst(5)]
-        valkey.client.hset(key(part_of(NOVA)), str(NOVA), b"garbage")
+        valkey.client.hset(part_key(part_of(NOVA)), str(NOVA), b"garbage")
         yield [burst(4)]
 
     with pytest.raises(CacheUnavailable):
@@ -129,7 +129,7 @@ def test_garbage_between_pages_aborts_rebuild(valkey: Valkey) -> None:
 def test_new_generation_replaces_garbage_epoch(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
-    valkey.client.hset(key(0), EPOCH, b"\xff")
+    valkey.client.hset(part_key(0), EPOCH, b"\xff")
     assert backend.index.generation() is None
     backend.rebuilt([burst(4)])
     backend.index.record_comparison(BEFORE, NOON + timedelta(0))

@@ -12,8 +12,8 @@ import pytest
 from notifier.adapters.redis.cache import RedisBackpressure, RedisRecentEvents, RedisTokenBuckets
 from notifier.adapters.redis.connect import TIMEOUT, RedisBreaker, connect
 from notifier.adapters.redis.live_bus import RedisLiveBus
-from notifier.adapters.redis.pull_index import SWEPT_EVERY, RedisPullIndex
-from notifier.adapters.redis.pull_reader import PARTS, key
+from notifier.adapters.redis.pull_index import COMPARISONS_PER_SWEEP, RedisPullIndex
+from notifier.adapters.redis.pull_reader import PART_COUNT, part_key
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
@@ -216,10 +216,10 @@ def test_expired_lists_are_swept_without_rebuild(valkey: Valkey) -> None:
     backend.rebuild([burst(4), burst(4, ADA)])
     since = NOON + timedelta(hours=1)
     backend.index.announce([burst(5, ADA, opened_at=since)])
-    for _ in range(SWEPT_EVERY * PARTS):
+    for _ in range(COMPARISONS_PER_SWEEP * PART_COUNT):
         backend.index.record_comparison(since, since)
     backend.clock.advance(timedelta(hours=1))
     assert backend.look([NOVA]) == PulledPositions(positions=(), complete_since=since, as_of=since)
     assert backend.look([ADA]).complete_since == BEFORE
     assert seqs(backend.look(SUBJECTS)) == [5]
-    assert sum(valkey.client.hexists(key(part), str(NOVA)) for part in range(PARTS)) == 0
+    assert sum(valkey.client.hexists(part_key(part), str(NOVA)) for part in range(PART_COUNT)) == 0

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from notifier.adapters.celery.app import ANSWER_TIMEOUT, application, on_redis, queue_names
-from notifier.adapters.celery.queue import OPEN_FOR, SLOW_FAILURE, BrokerBreaker, CeleryQueue
-from notifier.adapters.celery.transport import TASK
+from notifier.adapters.celery.app import PRODUCER_TIMEOUT, application, queue_names, redis_broker_urls
+from notifier.adapters.celery.queue import MIN_TIMEOUT_SECONDS, OPEN_SECONDS, BrokerBreaker, CeleryQueue
+from notifier.adapters.celery.transport import TASK_NAME
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Slice, Step
 from notifier.domain.errors import QueueUnavailable
@@ -48,7 +48,7 @@ class Broker:
 
 def on_valkey(valkey: Valkey) -> Broker:
     assert valkey.server.pid
-    return Broker(brokers=on_redis(valkey.url), pid=valkey.server.pid, wipe=valkey.wipe)
+    return Broker(brokers=redis_broker_urls(valkey.url), pid=valkey.server.pid, wipe=valkey.wipe)
 
 
 def on_rabbit(rabbit: Rabbit) -> Broker:
@@ -87,7 +87,7 @@ def take(url: str, pool: Pool) -> str | None:
         message = response and channel.message_to_python(response)
     if message is None:
         return None
-    assert message.headers["task"] == TASK
+    assert message.headers["task"] == TASK_NAME
     [[slice_id], _, _] = message.payload
     assert message.headers["id"] == slice_id
     return str(slice_id)
@@ -160,12 +160,12 @@ def test_emptied_queue_keeps_working(backend: Backend) -> None:
 
 
 def test_pools_on_one_redis_use_separate_databases() -> None:
-    urls = set(on_redis("redis://:secret@host:6379/0").values())
+    urls = set(redis_broker_urls("redis://:secret@host:6379/0").values())
     assert urls == {f"redis://:secret@host:6379/{db}" for db in range(1, 7)}
 
 
 @pytest.mark.parametrize(
-    "brokers", [on_redis("redis://127.0.0.1:1/0"), dict.fromkeys(Pool, "amqp://a:b@127.0.0.1:1//")]
+    "brokers", [redis_broker_urls("redis://127.0.0.1:1/0"), dict.fromkeys(Pool, "amqp://a:b@127.0.0.1:1//")]
 )
 def test_queue_fails_at_once_without_broker(brokers: Mapping[Pool, str]) -> None:
     queue = CeleryQueue(brokers)
@@ -193,8 +193,8 @@ def test_hung_broker_costs_a_process_only_one_timeout(broker: Broker) -> None:
         waited = time.monotonic() - started
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert ANSWER_TIMEOUT / 2 < waited < 2 * ANSWER_TIMEOUT
-    deadline = time.monotonic() + 5 * OPEN_FOR
+    assert PRODUCER_TIMEOUT / 2 < waited < 2 * PRODUCER_TIMEOUT
+    deadline = time.monotonic() + 5 * OPEN_SECONDS
     while (depth := depth_of(queue, Pool.P0)) is None:
         assert time.monotonic() < deadline, "the broker works again but is not asked"
         time.sleep(0.01)
@@ -252,14 +252,14 @@ def test_breaker_opens_after_timeout_but_not_after_quick_refusal() -> None:
 
     for _ in range(3):
         fail_call(0.0)
-    fail_call(SLOW_FAILURE)
+    fail_call(MIN_TIMEOUT_SECONDS)
     with pytest.raises(QueueUnavailable):
         breaker.require_closed()
-    now[0] += OPEN_FOR
-    fail_call(SLOW_FAILURE)  # one call probes the broker
+    now[0] += OPEN_SECONDS
+    fail_call(MIN_TIMEOUT_SECONDS)  # one call probes the broker
     with pytest.raises(QueueUnavailable):
         breaker.require_closed()
-    now[0] += OPEN_FOR
+    now[0] += OPEN_SECONDS
     breaker.require_closed()
     with pytest.raises(QueueUnavailable):
         breaker.require_closed()  # while that probe waits

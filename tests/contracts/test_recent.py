@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from notifier.adapters.redis.cache import EVENTS_KEPT, RedisRecentEvents
+from notifier.adapters.redis.cache import RECENT_EVENTS_TTL, RedisRecentEvents
 from notifier.adapters.redis.connect import connect
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
@@ -83,7 +83,7 @@ def test_event_is_forgotten_after_a_day() -> None:
     clock = ManualClock()
     fake = MemoryRecentEvents(clock)
     fake.remember({ONE: "a"})
-    clock.advance(EVENTS_KEPT - timedelta(seconds=1))
+    clock.advance(RECENT_EVENTS_TTL - timedelta(seconds=1))
     assert fake.was_accepted("tweets", "1")
     clock.advance(timedelta(seconds=1))
     assert fake.digests([ONE]) == {}
@@ -93,7 +93,7 @@ def test_every_key_has_ttl(valkey: Valkey) -> None:
     RedisRecentEvents(valkey.client).remember({ONE: "a", TWO: "b"})
     ttls = [valkey.client.ttl(key) for key in valkey.client.scan_iter()]
     assert len(ttls) == 4
-    assert all(EVENTS_KEPT.total_seconds() - 60 < ttl <= EVENTS_KEPT.total_seconds() for ttl in ttls)
+    assert all(RECENT_EVENTS_TTL.total_seconds() - 60 < ttl <= RECENT_EVENTS_TTL.total_seconds() for ttl in ttls)
 
 
 def test_recent_events_fail_without_server() -> None:

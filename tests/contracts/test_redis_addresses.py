@@ -11,7 +11,7 @@ import pytest
 
 from notifier.adapters.redis import RedisActivity, RedisBackpressure, RedisRecentEvents, RedisTokenBuckets
 from notifier.adapters.redis.address import multi_host_address
-from notifier.adapters.redis.cluster import KEYLESS, slot_of
+from notifier.adapters.redis.cluster import KEYLESS_COMMAND_SLOTS, slot_of
 from notifier.adapters.redis.connect import TIMEOUT, connect, connect_async, server_status
 from notifier.adapters.redis.keys import unwrap
 from notifier.devkit.engines.engine import free_port
@@ -55,7 +55,7 @@ def test_command_has_slot_of_its_keys_and_messages_share_one() -> None:
     assert (
         slot_of("publish", ["live.bursts", b""])
         == slot_of("publish", ["live.missed-updates", b""])
-        == KEYLESS["publish"]
+        == KEYLESS_COMMAND_SLOTS["publish"]
     )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from notifier.adapters.redis.connect import READERS, AsyncClient, connect_async
+from notifier.adapters.redis.connect import MAX_CONNECTIONS, AsyncClient, connect_async
 from notifier.domain.errors import CacheUnavailable
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 
@@ -23,7 +23,7 @@ def test_exhausted_pool_does_not_open_circuit_breaker(valkey: Valkey) -> None:
     async def exhaust_pool() -> list[str]:
         async with connect_async(valkey.url) as client:
             pool: Any = client.connection_pool
-            connections = [await pool.get_connection() for _ in range(READERS)]
+            connections = [await pool.get_connection() for _ in range(MAX_CONNECTIONS)]
             refused = await write_key(client)
             await pool.release(connections.pop())
             answered = await write_key(client)
@@ -31,7 +31,10 @@ def test_exhausted_pool_does_not_open_circuit_breaker(valkey: Valkey) -> None:
                 await pool.release(connection)
             return [refused, answered]
 
-    assert asyncio.run(exhaust_pool()) == [f"MaxConnectionsError: {READERS} connections are in use.", "answered"]
+    assert asyncio.run(exhaust_pool()) == [
+        f"MaxConnectionsError: {MAX_CONNECTIONS} connections are in use.",
+        "answered",
+    ]
 
 
 def test_missing_server_opens_circuit_breaker() -> None:

@@ -17,8 +17,8 @@ SOON = Http2Limits(
     answer_timeout=timedelta(seconds=0.4),
     ping_after=timedelta(seconds=0.1),
     pong_timeout=timedelta(seconds=0.1),
-    barred_for=timedelta(seconds=0.2),
-    crowded_after=timedelta(seconds=1),
+    pause_after_failure=timedelta(seconds=0.2),
+    max_stream_wait=timedelta(seconds=1),
 )
 """Timeouts short enough to wait for in a test."""
 PATIENT = replace(SOON, answer_timeout=timedelta(seconds=20), pong_timeout=timedelta(seconds=20))
@@ -66,14 +66,14 @@ def memory_wire(folder: Path) -> Iterator[Wire]:
 @contextmanager
 def clear_text_wire(folder: Path) -> Iterator[Wire]:
     handler = RecordingHandler()
-    with serving(handler) as server, closing(Http2Transport(limits=PLAIN, clear=True)) as transport:
+    with serving(handler) as server, closing(Http2Transport(limits=PLAIN, allow_plaintext=True)) as transport:
         yield Wire(transport=transport, origin=server.origin, handler=handler)
 
 
 @contextmanager
 def tls_wire(folder: Path) -> Iterator[Wire]:
     handler, authority = RecordingHandler(), Authority.made(folder, "authority")
-    transport = Http2Transport(limits=PLAIN, authorities=authority.file)
+    transport = Http2Transport(limits=PLAIN, ca_file=authority.file)
     with serving(handler, certificate=authority.server()) as server, closing(transport):
         yield Wire(transport=transport, origin=server.origin, handler=handler)
 
@@ -97,6 +97,6 @@ def faulty(
     """Connect our transport to a server with the given behavior; with an authority it uses TLS."""
     handler = RecordingHandler(answer) if answer else RecordingHandler()
     file, certificate = (authority.file, authority.server()) if authority else (None, None)
-    transport = Http2Transport(limits=limits, clear=True, authorities=file)
+    transport = Http2Transport(limits=limits, allow_plaintext=True, ca_file=file)
     with closing(transport), serving(handler, conduct, certificate=certificate) as server:
         yield Faulty(transport=transport, origin=server.origin, handler=handler, server=server)

@@ -15,7 +15,7 @@ from notifier.domain.delivery.slice import Done, Pool, Slice, SliceResult
 from notifier.domain.errors import StoreUnavailable
 from tests.flow.celery_host import GATE
 from workers.host import run
-from workers.watchdog import SILENT_FOR, end_with_parent
+from workers.watchdog import MAX_SILENCE, end_with_parent
 
 assert numpy
 
@@ -62,7 +62,7 @@ def main() -> None:
         lambda _, stopping: handler(Path(file), kind, stopping),
         application(url, Pool(pool)),
         beat=beat,
-        silent_for=WATCHED_FOR if kind == "watched" else SILENT_FOR,
+        max_silence=WATCHED_FOR if kind == "watched" else MAX_SILENCE,
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from notifier.adapters.celery.app import on_redis
+from notifier.adapters.celery.app import redis_broker_urls
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
@@ -35,7 +35,7 @@ def server(tmp_path: Path) -> Iterator[ValkeyServer]:
 
 @pytest.fixture
 def host(server: ValkeyServer, tmp_path: Path) -> Iterator[Host]:
-    with hosting(on_redis(server.url()), tmp_path) as host:
+    with hosting(redis_broker_urls(server.url()), tmp_path) as host:
         yield host
 
 
@@ -99,7 +99,7 @@ def test_host_survives_a_failure_and_stops_after_its_current_slice(host: Host) -
 
 
 def test_p0_alerts_overtake_queued_p1_alerts(server: ValkeyServer, tmp_path: Path) -> None:
-    with hosting(on_redis(server.url()), tmp_path, Pool.FCM) as host, host.working("gated"):
+    with hosting(redis_broker_urls(server.url()), tmp_path, Pool.FCM) as host, host.working("gated"):
         host.wait_for("ready")
         require_p0_first(host)
 

@@ -12,13 +12,13 @@ import pytest
 from kafka.coordinator.consumer import ConsumerCoordinator
 
 from notifier.adapters.kafka.partition_growth import SETTLE_TIME
-from notifier.adapters.kafka.topics import migrate, plan
+from notifier.adapters.kafka.topics import load_topics, migrate
 from notifier.ports.event_log import Logged, Record
 from tests.contracts.logs import InKafka, in_kafka
 from tests.contracts.reading import ALL, KEYS, STREAM, append, commit, keys, poll
 from tests.services.waiting import until
 
-[TOPIC] = [topic for topic in plan() if topic.stream == STREAM]
+[TOPIC] = [topic for topic in load_topics() if topic.stream == STREAM]
 NEW_WITHIN = 30.0
 """Seconds from a topic's growth until its new partitions are read; 12 on an otherwise idle machine."""
 SLOW_PLAN, SLOW_PLANS = 1.5, 0.3

@@ -16,7 +16,7 @@ from kafka.errors import NotLeaderForPartitionError
 from kafka.protocol.producer import ProduceRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from notifier.adapters.kafka import Access, KafkaLog, admin_client, migrate, plan
+from notifier.adapters.kafka import Access, KafkaLog, admin_client, load_topics, migrate
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Consumer, Logged
 from tests.contracts.consumer_processes import start_consumer
@@ -24,7 +24,7 @@ from tests.contracts.logs import InKafka, in_kafka
 from tests.contracts.reading import ALL, KEYS, STREAM, append, commit, finish, is_empty, keys, poll
 from tests.services.waiting import until
 
-[TOPIC] = [topic for topic in plan() if topic.stream == STREAM]
+[TOPIC] = [topic for topic in load_topics() if topic.stream == STREAM]
 NEW_WITHIN = 30.0
 """Seconds from a topic's growth until its new partitions are read; 12 on an otherwise idle machine."""
 FOREIGN_RECORDS = [(None, b"v"), (b"\xff\xfe", b"v"), (b"k", None)]

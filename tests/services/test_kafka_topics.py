@@ -10,14 +10,14 @@ from uuid import uuid4
 
 import pytest
 
-from notifier.adapters.kafka import Access, KafkaLog, admin_client, migrate, pending, plan
+from notifier.adapters.kafka import Access, KafkaLog, admin_client, load_topics, migrate, pending
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 from notifier.topics import GROUPS, MENTIONS, PARTITIONS
 from tests.services.waiting import until
 
-CREATED = [f"create {topic.stream}" for topic in plan()]
-LARGER = [replace(topic, partitions=8) for topic in plan()]
+CREATED = [f"create {topic.stream}" for topic in load_topics()]
+LARGER = [replace(topic, partitions=8) for topic in load_topics()]
 
 
 @pytest.fixture
@@ -33,8 +33,8 @@ def replica_counts(access: Access, stream: str = MENTIONS) -> Sequence[int]:
 
 
 def test_every_stream_has_its_topic_and_partitions() -> None:
-    assert {topic.stream: topic.partitions for topic in plan()} == PARTITIONS
-    assert all(1 <= topic.insync < topic.replicas <= 3 for topic in plan())
+    assert {topic.stream: topic.partitions for topic in load_topics()} == PARTITIONS
+    assert all(1 <= topic.insync < topic.replicas <= 3 for topic in load_topics())
 
 
 def test_missing_topics_are_created_once_within_broker_count(access: Access) -> None:

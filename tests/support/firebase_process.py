@@ -79,7 +79,7 @@ def new_line(**options: timedelta) -> Line:
     return line_
 
 
-def by_firebase_admin(at_once: int = 1, connection: Line | None = None) -> ByFirebaseAdmin:
+def by_firebase_admin(max_concurrent: int = 1, connection: Line | None = None) -> ByFirebaseAdmin:
     connection, clock = connection or line(), ManualClock(NOON)
     # The library uses the system clock for tokens, so the fake Google must, too.
     provider_clock = ManualClock(SystemClock().now())
@@ -91,7 +91,7 @@ def by_firebase_admin(at_once: int = 1, connection: Line | None = None) -> ByFir
         return wire.override(post) or fake.answer(post)
 
     connection.asked = asked
-    tokens = replace(connection.admin, clock=clock, at_once=at_once)
+    tokens = replace(connection.admin, clock=clock, max_concurrent=max_concurrent)
     return ByFirebaseAdmin(
         clock=clock,
         provider_clock=provider_clock,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from notifier.adapters.redis.cluster import SLOTS
+from notifier.adapters.redis.cluster import SLOT_COUNT
 from notifier.adapters.valkey import valkey_binary
 from notifier.devkit.engines.engine import Engine, free_port
 from notifier.devkit.engines.valkey import HOST, server
@@ -35,7 +35,7 @@ def nodes(folder: Path, *, password: str) -> Sequence[Engine]:
 
 def slots(number: int) -> tuple[int, int]:
     """Return the first and the last slot of a node."""
-    return SLOTS * number // NODES, SLOTS * (number + 1) // NODES - 1
+    return SLOT_COUNT * number // NODES, SLOT_COUNT * (number + 1) // NODES - 1
 
 
 def replica(folder: Path, *, of: Engine, password: str) -> Engine:

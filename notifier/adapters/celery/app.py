@@ -13,7 +13,7 @@ from kombu.connection import Connection
 from kombu.entity import Queue
 from kombu.transport import redis
 
-from notifier.adapters.celery.transport import OPTION, TASK, BrokerKeys, TidyTransport
+from notifier.adapters.celery.transport import KEYS_OPTION, TASK_NAME, BrokerKeys, TidyTransport
 from notifier.config.field import split_url
 from notifier.domain.delivery.scheduling import POOL_CREDITS
 from notifier.domain.delivery.slice import PUSH_STEPS, TIME_SHARE, Pool, Slice
@@ -28,28 +28,28 @@ Database 0 is for all other data.
 VISIBILITY_TIMEOUT = 5 * TIME_SHARE
 """Time after which Redis redelivers a held task.
 
-No slice is held longer than HAND_BACK_AFTER, so the task belongs to a dead worker, and the ledger queued it again long
-ago. Redelivery only cleans up; the duplicate finds nothing to do.
+A worker hands a slice back after TIME_SHARE. A task that is held for longer belongs to a dead worker, and its slice was
+queued again from the ledger long ago. Redelivery only cleans up: the duplicate task finds nothing to do.
 """
 
-ANSWER_TIMEOUT = 1.0
-"""Timeout of queueing in seconds. Unsent tasks are queued again from the ledger."""
+PRODUCER_TIMEOUT = 1.0
+"""Seconds to wait for the broker when a task is sent. Unsent tasks are queued again from the ledger."""
 
-HEARTBEAT = 2 * TIME_SHARE
+HEARTBEAT_TIMEOUT = 2 * TIME_SHARE
 """Time without a heartbeat after which RabbitMQ considers a worker dead.
 
 A worker sends no heartbeat while it works, so a shorter time would disconnect it during a long slice. A dead process
 is detected at once by its socket.
 """
 
-QUORUM = {"x-queue-type": "quorum"}
-"""Arguments of a quorum queue. A task that it confirmed is on the disks of a majority of its nodes."""
+QUORUM_ARGUMENTS = {"x-queue-type": "quorum"}
+"""Arguments of a quorum queue. A task that the queue confirmed is on the disks of a majority of its nodes."""
 
 MAX_PRIORITY_TASKS = max(POOL_CREDITS[Pool(step)].reserved_slices for step in PUSH_STEPS)
-"""P0 tasks that a push worker may prefetch: the whole credit that is reserved for them beside bulk slices."""
+"""P0 tasks that a push worker may prefetch: the whole credit that the dispatcher reserves for P0 slices."""
 
-WORKER_ANSWER_WITHIN = 5.0
-"""Timeout of a worker's connection in seconds. A worker that times out too early only loses its connection."""
+WORKER_TIMEOUT = 5.0
+"""Seconds to wait for the broker in a worker. A timeout that is too early only costs the worker its connection."""
 
 
 class PatientConnection(Connection):
@@ -59,17 +59,17 @@ class PatientConnection(Connection):
     """
 
     def get_transport_cls(self) -> Any:
-        original: Callable[..., Any] = super().get_transport_cls
-        transport = original()
-        return TidyTransport if transport is redis.Transport else transport
+        get_transport_class: Callable[..., Any] = super().get_transport_cls
+        transport_class = get_transport_class()
+        return TidyTransport if transport_class is redis.Transport else transport_class
 
     def _ensure_connection(self, errback: Any = None, max_retries: Any = None, *_: Any, **options: Any) -> Any:
-        pace = {"interval_start": 0.1, "interval_step": 0.2, "interval_max": 1.0}
+        retry_intervals = {"interval_start": 0.1, "interval_step": 0.2, "interval_max": 1.0}
         connect: Callable[..., Any] = super()._ensure_connection
-        return connect(errback, max_retries, **{**options, **pace})
+        return connect(errback, max_retries, **{**options, **retry_intervals})
 
 
-def on_redis(url: str) -> Mapping[Pool, str]:
+def redis_broker_urls(url: str) -> Mapping[Pool, str]:
     """Return the broker URLs of all pools on one Redis server, one database each."""
     parts = split_url(url)
     return {pool: urlunsplit(parts._replace(path=f"/{number}")) for pool, number in DATABASES.items()}
@@ -78,9 +78,9 @@ def on_redis(url: str) -> Mapping[Pool, str]:
 class PriorityQueue(Queue):
     """RabbitMQ queue whose tasks overtake those of the worker's other queues.
 
-    RabbitMQ has no order between queues, and its quorum queues have none within. But messages arrive in the order in
-    which they are sent. A worker prefetches all tasks of this queue, and one task at a time of the others. So tasks of
-    this queue are already on their way before the next one of another queue is sent.
+    RabbitMQ delivers its queues in no particular order, and a quorum queue has no priorities. But messages arrive in
+    the order in which RabbitMQ sends them. A worker prefetches all tasks of this queue, and one task at a time of the
+    others. So RabbitMQ has sent the tasks of this queue before it sends the next task of another queue.
     """
 
     def consume(self, *args: Any, **options: Any) -> Any:
@@ -102,20 +102,18 @@ def queue_names(pool: Pool) -> tuple[str, ...]:
     return (f"notifier.p0.{pool}", name) if pool in map(Pool, PUSH_STEPS) else (name,)
 
 
-def queue_name_of(slice_: Slice) -> str:
+def queue_name_for(slice_: Slice) -> str:
     return queue_names(slice_.pool)[0 if slice_.has_priority else -1]
 
 
-def application(
-    broker: str, pool: Pool, *, answer_within: float = WORKER_ANSWER_WITHIN, metrics: Metrics | None = None
-) -> Celery:
+def application(broker: str, pool: Pool, *, timeout: float = WORKER_TIMEOUT, metrics: Metrics | None = None) -> Celery:
     """Create the application of a pool on its broker, without connecting.
 
-    Producers and workers use the same settings, so they cannot disagree. With metrics, the application counts the
-    garbage that it discards from the broker.
+    Producers and workers use the same settings, so they cannot disagree. With `metrics`, the application counts the
+    garbage that it deletes from the broker.
     """
     # Named after its only task, so that the host can take the task name from the application.
-    app = Celery(TASK, set_as_current=False)
+    app = Celery(TASK_NAME, set_as_current=False)
     app.amqp.Connection = PatientConnection
     queues = _queues(broker, pool)
     name = queues[-1].name
@@ -146,14 +144,14 @@ def application(
         # RabbitMQ quorum queues only allow a prefetch per consumer; a global prefetch would end the connection.
         worker_detect_quorum_queues=not is_redis(broker),
         task_publish_retry=False,
-        broker_heartbeat=HEARTBEAT.total_seconds(),
-        broker_connection_timeout=ANSWER_TIMEOUT,
+        broker_heartbeat=HEARTBEAT_TIMEOUT.total_seconds(),
+        broker_connection_timeout=PRODUCER_TIMEOUT,
         broker_connection_retry=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_pool_limit=1,
         broker_transport_options=_transport_options(
-            broker, answer_within, BrokerKeys.of(queue_names(pool), metrics.cache_garbage if metrics else None)
+            broker, timeout, BrokerKeys.for_queues(queue_names(pool), metrics.cache_garbage if metrics else None)
         ),
     )
     return app
@@ -163,32 +161,32 @@ def is_redis(broker: str) -> bool:
     return split_url(broker).scheme in {"redis", "rediss"}
 
 
-def declaration(broker: str) -> dict[str, Any]:
-    """Return the arguments of a queue declaration.
+def declaration_options(broker: str) -> dict[str, Any]:
+    """Return the options of a queue declaration.
 
     Workers declare the same queues, and RabbitMQ refuses a declaration with other arguments.
     """
-    return {"durable": True, "auto_delete": False, "arguments": None if is_redis(broker) else QUORUM}
+    return {"durable": True, "auto_delete": False, "arguments": None if is_redis(broker) else QUORUM_ARGUMENTS}
 
 
 def _queues(broker: str, pool: Pool) -> list[Queue]:
     """Return the queues of a pool, the one with priority first. They use the default exchange."""
-    *priority_queue, name = queue_names(pool)
-    bulk: Callable[..., Queue] = Queue
-    priority: Callable[..., Queue] = Queue if is_redis(broker) else PriorityQueue
-    arguments = None if is_redis(broker) else QUORUM
-    queues = [priority(queue, routing_key=queue, queue_arguments=arguments) for queue in priority_queue]
-    return [*queues, bulk(name, routing_key=name, queue_arguments=arguments)]
+    *priority_names, name = queue_names(pool)
+    bulk_queue_class: Callable[..., Queue] = Queue
+    priority_queue_class: Callable[..., Queue] = Queue if is_redis(broker) else PriorityQueue
+    arguments = None if is_redis(broker) else QUORUM_ARGUMENTS
+    queues = [priority_queue_class(queue, routing_key=queue, queue_arguments=arguments) for queue in priority_names]
+    return [*queues, bulk_queue_class(name, routing_key=name, queue_arguments=arguments)]
 
 
-def _transport_options(broker: str, answer_within: float, keys: BrokerKeys) -> dict[str, Any]:
+def _transport_options(broker: str, timeout: float, keys: BrokerKeys) -> dict[str, Any]:
     if not is_redis(broker):
-        return {"read_timeout": answer_within, "write_timeout": answer_within}
+        return {"read_timeout": timeout, "write_timeout": timeout}
     return {
-        OPTION: keys,
+        KEYS_OPTION: keys,
         "visibility_timeout": VISIBILITY_TIMEOUT.total_seconds(),
-        "socket_timeout": answer_within,
-        "socket_connect_timeout": ANSWER_TIMEOUT,
+        "socket_timeout": timeout,
+        "socket_connect_timeout": PRODUCER_TIMEOUT,
         "socket_keepalive": True,
         "health_check_interval": 10,
         # No kombu priorities: each pop would check four lists. Priority tasks have their own queue, which is polled

@@ -18,31 +18,31 @@ class ConfirmingPublisher:
 
     def __init__(self, producer: Producer) -> None:
         self._channel = producer.channel
-        self._published = 0
-        self._waiting: set[int] = set()
-        self._refused = False
+        self._published_count = 0
+        self._unconfirmed: set[int] = set()
+        self._is_refused = False
         self._channel.confirm_select()
         self._channel.events["basic_ack"].add(self._on_ack)
         self._channel.events["basic_nack"].add(self._on_nack)
 
-    def send(self, count: int, publish: Callable[[], None], within: float) -> None:
+    def send(self, count: int, publish: Callable[[], None], timeout: float) -> None:
         """Call `publish`, and return when a majority of the queue's nodes has its `count` tasks.
 
-        Raises OperationalError if a task is refused, and OSError if the confirms take longer than `within` seconds.
+        Raises OperationalError if a task is refused, and OSError if the confirms take longer than `timeout` seconds.
         """
         # RabbitMQ numbers the messages of a channel from 1. Note the numbers before publishing: the first confirms
         # arrive while the last tasks are sent.
-        self._waiting.update(range(self._published + 1, self._published + count + 1))
-        self._published += count
+        self._unconfirmed.update(range(self._published_count + 1, self._published_count + count + 1))
+        self._published_count += count
         publish()
-        deadline = monotonic() + within
-        while self._waiting and not self._refused:
+        deadline = monotonic() + timeout
+        while self._unconfirmed and not self._is_refused:
             self._channel.connection.drain_events(timeout=max(0.001, deadline - monotonic()))
-        if self._refused:
+        if self._is_refused:
             raise OperationalError("The broker rejected a task.")
 
     def _on_ack(self, tag: int, multiple: bool) -> None:
-        self._waiting -= {number for number in self._waiting if number <= tag} if multiple else {tag}
+        self._unconfirmed -= {number for number in self._unconfirmed if number <= tag} if multiple else {tag}
 
     def _on_nack(self, tag: int, multiple: bool) -> None:
-        self._refused = True
+        self._is_refused = True

@@ -9,9 +9,16 @@ from typing import Any, TypeVar
 from celery import Celery
 from kombu.exceptions import KombuError
 
-from notifier.adapters.celery.app import ANSWER_TIMEOUT, application, declaration, is_redis, queue_name_of, queue_names
+from notifier.adapters.celery.app import (
+    PRODUCER_TIMEOUT,
+    application,
+    declaration_options,
+    is_redis,
+    queue_name_for,
+    queue_names,
+)
 from notifier.adapters.celery.publisher_confirms import ConfirmingPublisher
-from notifier.adapters.celery.transport import TASK
+from notifier.adapters.celery.transport import TASK_NAME
 from notifier.config.field import split_url
 from notifier.domain.delivery.slice import Pool, Slice
 from notifier.domain.errors import QueueUnavailable
@@ -19,17 +26,18 @@ from notifier.metrics import Metrics
 
 # Circuit breaker for a broker that hangs: after a timeout, calls fail at once for a while.
 
-OPEN_FOR = 1.0
+OPEN_SECONDS = 1.0
 """Seconds that the circuit stays open after a timeout.
 
-A thread spends at most half of its time waiting, for any number of slices, pools and calls. A recovered broker is
-detected within this time.
+So a thread waits for the broker during at most half of its time, however many slices, pools and calls there are. A
+recovered broker is detected within this time.
 """
 
-SLOW_FAILURE = 0.25
-"""Seconds from which on a failure counts as a timeout.
+MIN_TIMEOUT_SECONDS = 0.25
+"""A call that fails after this many seconds or more counts as a timeout.
 
-An unreachable broker fails within a millisecond. It is tried again at once, because it may return before a rest ends.
+An unreachable broker fails within a millisecond. Such a failure leaves the circuit closed, so that the next call
+reaches a broker that has come back.
 """
 
 
@@ -38,31 +46,30 @@ class BrokerBreaker:
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         self._now = now
-        self._silent = False
-        self._asks_again_at = 0.0
+        self._is_open = False
+        self._retry_at = 0.0
         self._lock = Lock()
 
     def require_closed(self) -> float:
         """Return the start time of the call. Raises QueueUnavailable while the circuit is open."""
         with self._lock:
             now = self._now()
-            if self._silent:
-                if now < self._asks_again_at:
+            if self._is_open:
+                if now < self._retry_at:
                     raise QueueUnavailable("The broker did not answer a moment ago; the next attempt is pending.")
-                self._asks_again_at = (
-                    now + OPEN_FOR
-                )  # this is the trial call: other calls fail until its result is known
+                # This is the trial call: other calls fail until its result is known.
+                self._retry_at = now + OPEN_SECONDS
             return now
 
-    def on_failure(self, began: float) -> None:
+    def on_failure(self, started_at: float) -> None:
         with self._lock:
             now = self._now()
-            self._silent = now - began >= SLOW_FAILURE
-            self._asks_again_at = now + OPEN_FOR
+            self._is_open = now - started_at >= MIN_TIMEOUT_SECONDS
+            self._retry_at = now + OPEN_SECONDS
 
     def on_success(self) -> None:
         with self._lock:
-            self._silent = False
+            self._is_open = False
 
 
 T = TypeVar("T")
@@ -72,11 +79,11 @@ Producer = Any
 
 
 class CeleryQueue:
-    """Thread-safe queue. Connects on first use, and again on the first use after an error."""
+    """Thread-safe queue that connects on first use, and again on the first use after an error."""
 
     def __init__(self, brokers: Mapping[Pool, str], metrics: Metrics | None = None) -> None:
         breakers: dict[str, BrokerBreaker] = defaultdict(BrokerBreaker)
-        self._lanes = {
+        self._pool_queues = {
             pool: (PoolQueue if is_redis(url) else ConfirmedPoolQueue)(
                 url, pool, breakers[split_url(url).netloc], metrics
             )
@@ -88,24 +95,24 @@ class CeleryQueue:
         for slice_ in slices:
             by_pool[slice_.pool].append(slice_)
         for pool, pool_slices in by_pool.items():
-            self._lanes[pool].send(pool_slices)
+            self._pool_queues[pool].send(pool_slices)
 
     def depth(self, pool: Pool) -> int:
-        return self._lanes[pool].depth()
+        return self._pool_queues[pool].depth()
 
     def close(self) -> None:
-        for queue in self._lanes.values():
+        for queue in self._pool_queues.values():
             queue.close()
 
 
 class PoolQueue:
-    """Connection to the queues of one pool."""
+    """Connection to the queues of one pool on Redis, and base of the one on RabbitMQ."""
 
     def __init__(self, broker: str, pool: Pool, breaker: BrokerBreaker, metrics: Metrics | None) -> None:
-        self._app: Celery = application(broker, pool, answer_within=ANSWER_TIMEOUT, metrics=metrics)
+        self._app: Celery = application(broker, pool, timeout=PRODUCER_TIMEOUT, metrics=metrics)
         self._breaker = breaker
         self._queues = queue_names(pool)
-        self._declaration = declaration(broker)
+        self._declaration = declaration_options(broker)
         self._connection = self._app.connection_for_write()
         self._errors = (*self._connection.connection_errors, *self._connection.channel_errors, KombuError, OSError)
         self._producer: Producer = None
@@ -121,29 +128,29 @@ class PoolQueue:
             for slice_ in slices:
                 # The task id is the slice's name, so every log line names the slice.
                 name = str(slice_)
-                queue = queue_name_of(slice_)
-                self._app.send_task(TASK, args=(name,), task_id=name, queue=queue, producer=producer, declare=[])
+                queue = queue_name_for(slice_)
+                self._app.send_task(TASK_NAME, args=(name,), task_id=name, queue=queue, producer=producer, declare=[])
 
-        self._guarded(lambda producer: self._publish(producer, len(slices), lambda: publish(producer)))
+        self._run_guarded(lambda producer: self._publish(producer, len(slices), lambda: publish(producer)))
 
     def depth(self) -> int:
-        return self._guarded(self._declare)
+        return self._run_guarded(self._declare_queues)
 
     def close(self) -> None:
         with self._lock:
-            self._drop()
+            self._disconnect()
 
-    def _guarded(self, work: Callable[[Producer], T]) -> T:
+    def _run_guarded(self, operation: Callable[[Producer], T]) -> T:
         with self._lock:
-            began = self._breaker.require_closed()
+            started_at = self._breaker.require_closed()
             try:
                 if self._producer is None:
                     self._producer = self._connect()
-                result = work(self._producer)
+                result = operation(self._producer)
             except self._errors as error:
-                self._breaker.on_failure(began)
+                self._breaker.on_failure(started_at)
                 # Part of the batch may have been queued, which the ledger tolerates. Do not reuse the connection.
-                self._drop()
+                self._disconnect()
                 raise QueueUnavailable(f"{type(error).__name__}: {error}") from error
             self._breaker.on_success()
             return result
@@ -156,11 +163,11 @@ class PoolQueue:
         with producer.batch():
             publish()
 
-    def _declare(self, producer: Producer) -> int:
+    def _declare_queues(self, producer: Producer) -> int:
         declared = (producer.channel.queue_declare(name, **self._declaration) for name in self._queues)
         return sum(int(queue.message_count) for queue in declared)
 
-    def _drop(self) -> None:
+    def _disconnect(self) -> None:
         self._producer = None
         self._connection.close()
 
@@ -168,23 +175,23 @@ class PoolQueue:
 class ConfirmedPoolQueue(PoolQueue):
     """Connection to the queues of one pool on RabbitMQ, with publisher confirms."""
 
-    _confirmed: ConfirmingPublisher
+    _publisher: ConfirmingPublisher
 
     def _connect(self) -> Producer:
         # Connect with a single attempt first: opening a channel without a connection would retry forever.
         self._connection.ensure_connection(max_retries=0, reraise_as_library_errors=False)
         producer = self._app.amqp.Producer(self._connection.channel(), auto_declare=False)
-        self._confirmed = ConfirmingPublisher(producer)
+        self._publisher = ConfirmingPublisher(producer)
         return producer
 
     def _publish(self, producer: Producer, count: int, publish: Callable[[], None]) -> None:
         # Declare the queues each time: RabbitMQ confirms and drops messages to a queue that does not exist.
-        self._declare(producer)
-        self._confirmed.send(count, publish, ANSWER_TIMEOUT)
+        self._declare_queues(producer)
+        self._publisher.send(count, publish, PRODUCER_TIMEOUT)
 
-    def _drop(self) -> None:
+    def _disconnect(self) -> None:
         self._producer = None
-        self._connection.collect()  # no orderly close: it waits for an answer, which a hung broker never sends
+        self._connection.collect()  # no orderly close: that waits for an answer, which a hung broker never sends
 
 
 # Access check for brokers other than Redis. It creates no queue.
@@ -192,7 +199,7 @@ class ConfirmedPoolQueue(PoolQueue):
 
 def check_connection(broker: str, pool: Pool) -> None:
     """Connect to the broker once. Raises QueueUnavailable."""
-    connection = application(broker, pool, answer_within=ANSWER_TIMEOUT).connection_for_read()
+    connection = application(broker, pool, timeout=PRODUCER_TIMEOUT).connection_for_read()
     try:
         connection.connect()
     except (*connection.connection_errors, KombuError, OSError) as error:

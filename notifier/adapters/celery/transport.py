@@ -1,8 +1,8 @@
 """Kombu transport for Redis that tolerates garbage in the broker's keys.
 
-Kombu trusts every key. A queue or a list of held tasks with a wrong type makes each worker fail at its first task. Such
-a queue also refuses every task as long as the key exists. This transport deletes such keys and skips messages that are
-not tasks. The ledger queues lost tasks again.
+Kombu trusts every key. If the key of a queue or of the held tasks has a wrong type, each worker fails at its first
+task. A queue whose key has a wrong type also refuses every new task. This transport deletes such keys and skips
+messages that are not tasks. Lost tasks are queued again from the ledger.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,21 +20,21 @@ from redis.exceptions import ResponseError
 Untyped = Callable[..., Any]
 """Function of kombu, which has no types."""
 
-OPTION = "broker_keys"
+KEYS_OPTION = "broker_keys"
 """Name of the transport option that holds the BrokerKeys."""
 
 HELD_TASK_KEYS: Mapping[str, str] = {"unacked": "hash", "unacked_index": "zset", "unacked_mutex": "string"}
 """Keys in which kombu records the tasks that workers hold, with their Redis types."""
 
-MUTEX = "unacked_mutex"
+MUTEX_KEY = "unacked_mutex"
 NO_TTL = -1
 """Answer of PTTL for a key that never expires."""
 
-TASK = "notifier.slice"
+TASK_NAME = "notifier.slice"
 """Name of the only Celery task."""
 
-HEADERS: Mapping[str, object] = {
-    "task": TASK,
+TASK_HEADERS: Mapping[str, object] = {
+    "task": TASK_NAME,
     "lang": "py",
     "eta": None,
     "expires": None,
@@ -44,39 +44,39 @@ HEADERS: Mapping[str, object] = {
 }
 """Headers that CeleryQueue sends with every task. With other values a worker would not simply run the task."""
 
-DELIVERY = ("exchange", "routing_key")
+DELIVERY_FIELDS = ("exchange", "routing_key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerKeys:
-    """Keys of one pool's database, by name with their Redis types."""
+    """Keys of one pool's database that hold tasks, and the Redis type that each must have."""
 
     types: Mapping[str, str]
-    garbage: Counter | None
+    garbage_counter: Counter | None
     """None in a process whose metrics are not scraped."""
 
     @classmethod
-    def of(cls, queues: tuple[str, ...], garbage: Counter | None) -> "BrokerKeys":
-        return cls(types={**HELD_TASK_KEYS, **dict.fromkeys(queues, "list")}, garbage=garbage)
+    def for_queues(cls, queues: tuple[str, ...], garbage_counter: Counter | None) -> "BrokerKeys":
+        return cls(types={**HELD_TASK_KEYS, **dict.fromkeys(queues, "list")}, garbage_counter=garbage_counter)
 
     def tidy(self, client: Any) -> None:
-        """Delete the keys of a wrong type, and a mutex without a TTL."""
+        """Delete keys of a wrong type. Delete also a mutex without a TTL, which would prevent all restores."""
         with client.pipeline(transaction=False) as pipe:
             for key in self.types:
                 pipe.type(key)
-            pipe.pttl(MUTEX)
+            pipe.pttl(MUTEX_KEY)
             *types, ttl = pipe.execute()
-        checked = zip(self.types.items(), (actual.decode() for actual in types), strict=True)
-        garbled = [key for (key, type), actual in checked if actual not in (type, "none")]
-        if ttl == NO_TTL and MUTEX not in garbled:
-            garbled.append(MUTEX)
+        keyed_types = zip(self.types.items(), (actual.decode() for actual in types), strict=True)
+        garbled = [key for (key, expected), actual in keyed_types if actual not in (expected, "none")]
+        if ttl == NO_TTL and MUTEX_KEY not in garbled:
+            garbled.append(MUTEX_KEY)
         for key in garbled:
             client.unlink(key)
-        self.count(len(garbled))
+        self.count_garbage(len(garbled))
 
-    def count(self, times: int = 1) -> None:
-        if self.garbage is not None and times:
-            self.garbage.labels("queue").inc(times)
+    def count_garbage(self, count: int = 1) -> None:
+        if self.garbage_counter is not None and count:
+            self.garbage_counter.labels("queue").inc(count)
 
 
 class TaskClient(Redis):
@@ -87,14 +87,14 @@ class TaskClient(Redis):
         self._is_task = is_task
 
     def parse_response(self, connection: Any, command_name: str, **options: Any) -> Any:
-        answer = super().parse_response(connection, command_name, **options)  # type: ignore[no-untyped-call] # redis-py's own
-        if command_name == "BRPOP" and answer and not self._is_task(answer[1]):
+        response = super().parse_response(connection, command_name, **options)  # type: ignore[no-untyped-call] # redis-py's own
+        if command_name == "BRPOP" and response and not self._is_task(response[1]):
             return None
-        return answer
+        return response
 
 
 class TidyQoS(redis.QoS):
-    """Record of held tasks. A step that fails because of a wrong type is repeated after its keys were tidied."""
+    """Record of held tasks. A step that meets a key of a wrong type is repeated after the keys are tidied."""
 
     def append(self, message: Any, delivery_tag: str) -> None:
         self._retry_after_tidying(super().append, message, delivery_tag)
@@ -114,7 +114,7 @@ class TidyQoS(redis.QoS):
         try:
             self._retry_after_tidying(super().restore_by_tag, tag, *args, **kwargs)
         except (ValueError, TypeError):  # the held message is not a task
-            self.channel.broker_keys.count()
+            self.channel.broker_keys.count_garbage()
             forget: Untyped = self._remove_from_indices
             forget(tag).execute()
 
@@ -132,14 +132,14 @@ class TidyChannel(redis.Channel):
     QoS = TidyQoS
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        original: Untyped = super().__init__
-        original(*args, **kwargs)
+        base_method: Untyped = super().__init__
+        base_method(*args, **kwargs)
         # A client opens a new channel after a failure, so this also repairs the cause of the failure.
         self.tidy()
 
     @property
     def broker_keys(self) -> BrokerKeys:
-        keys: BrokerKeys = self.connection.client.transport_options[OPTION]
+        keys: BrokerKeys = self.connection.client.transport_options[KEYS_OPTION]
         return keys
 
     def tidy(self) -> None:
@@ -147,14 +147,14 @@ class TidyChannel(redis.Channel):
             self.broker_keys.tidy(client)
 
     def _get_client(self) -> Any:
-        original: Untyped = super()._get_client
-        original()  # raises if the library is too old
+        base_method: Untyped = super()._get_client
+        base_method()  # raises if the library is too old
         return partial(TaskClient, self._is_task)
 
     def _brpop_read(self, **options: Any) -> Any:
-        original: Untyped = super()._brpop_read
+        base_method: Untyped = super()._brpop_read
         try:
-            return original(**options)
+            return base_method(**options)
         except ResponseError as error:
             if not is_wrong_type(error):
                 raise
@@ -170,7 +170,7 @@ class TidyChannel(redis.Channel):
         except Exception:  # garbage can raise any error in kombu
             valid = False
         if not valid:
-            self.broker_keys.count()
+            self.broker_keys.count_garbage()
         return valid
 
 
@@ -178,17 +178,17 @@ class TidyTransport(redis.Transport):
     Channel = TidyChannel
 
 
-def is_task(sent: Any, message: Any) -> bool:
+def is_task(raw: Any, message: Any) -> bool:
     """Return whether a message looks like a task sent by CeleryQueue. No other message may reach a worker."""
-    if (sent["content-type"], sent["content-encoding"]) != ("application/json", "utf-8"):
+    if (raw["content-type"], raw["content-encoding"]) != ("application/json", "utf-8"):
         return False
     (name,), keyword_arguments, _ = message.decode()
-    headers, properties = sent["headers"], sent["properties"]
-    delivery = (properties["delivery_info"][part] for part in DELIVERY)
+    headers, properties = raw["headers"], raw["properties"]
+    delivery = (properties["delivery_info"][field] for field in DELIVERY_FIELDS)
     return (
         keyword_arguments == {}
         and all(isinstance(text, str) for text in (name, headers["id"], properties["delivery_tag"], *delivery))
-        and all(headers[header] == value for header, value in HEADERS.items())
+        and all(headers[header] == value for header, value in TASK_HEADERS.items())
     )
 
 

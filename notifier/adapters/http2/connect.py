@@ -12,54 +12,54 @@ from threading import Thread
 
 from notifier.adapters.http2.limits import Origin
 
-# DNS look-ups run in threads: they block for an unbounded time, while answers on other connections arrive.
+# DNS look-ups run in threads: they block for an unbounded time, and meanwhile other connections receive responses.
 
 Resolver = Callable[[str, int], Sequence[str]]
 """Function from host and port to IP addresses, best first.
 
-Raises OSError if there is no address, or no allowed one. Its message is shown to operators.
+Raises OSError if the host has no address, or none that is allowed. Operators see its message.
 """
 
 
-def addresses(host: str, port: int) -> Sequence[str]:
+def resolve_addresses(host: str, port: int) -> Sequence[str]:
     """Resolve the name with the system's resolver. Raises OSError."""
-    answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [*dict.fromkeys(str(address[0]) for *_, address in answers)]
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [*dict.fromkeys(str(address[0]) for *_, address in infos)]
 
 
 class DnsLookups:
-    """DNS look-ups, each in its own short-lived thread. Connections are few, and no look-up waits for another."""
+    """DNS look-ups, each in its own short-lived thread. Look-ups are few, and none waits for another."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
-        self.woken, self._waker = socket.socketpair()
-        self.woken.setblocking(False)
-        self._waker.setblocking(False)
+        self.wakeup_socket, self._wakeup_sender = socket.socketpair()
+        self.wakeup_socket.setblocking(False)
+        self._wakeup_sender.setblocking(False)
 
     def start(self, host: str, port: int) -> "Future[Sequence[str]]":
-        """Start a look-up. `woken` becomes readable when the result is available."""
+        """Start a look-up. `wakeup_socket` becomes readable when the result is available."""
         result: Future[Sequence[str]] = Future()
         Thread(target=self._resolve, args=(result, host, port), name=f"look-up of {host}", daemon=True).start()
         return result
 
     def clear_wakeup(self) -> None:
         with suppress(BlockingIOError):
-            self.woken.recv(4096)
+            self.wakeup_socket.recv(4096)
 
     def close(self) -> None:
-        self.woken.close()
-        self._waker.close()
+        self.wakeup_socket.close()
+        self._wakeup_sender.close()
 
     def _resolve(self, result: "Future[Sequence[str]]", host: str, port: int) -> None:
         try:
             result.set_result(self._resolver(host, port))
         except BaseException as error:  # the caller handles it
             result.set_exception(error)
-        with suppress(OSError):  # a full buffer means that the reader is awake, a closed socket that there is no reader
-            self._waker.send(b"\0")
+        with suppress(OSError):  # a full buffer: the reader will wake up anyway; a closed socket: there is no reader
+            self._wakeup_sender.send(b"\0")
 
 
-SelectorEvents = int
+PollEvents = int
 """Event mask of `poll` that a socket waits for; 0 while there is no socket."""
 
 
@@ -73,21 +73,21 @@ class PendingConnection:
     A failure raises OSError with a message for operators.
     """
 
-    def __init__(self, origin: Origin, tls: ssl.SSLContext | None, lookups: DnsLookups, *, due: float) -> None:
-        self.due = due
+    def __init__(self, origin: Origin, tls: ssl.SSLContext | None, lookups: DnsLookups, *, deadline: float) -> None:
+        self.deadline = deadline
         self.socket: socket.socket | None = None
-        self.wanted_events: SelectorEvents = 0
+        self.wanted_events: PollEvents = 0
         self.ready = False
         self._origin, self._tls = origin, tls
-        self._looking: Future[Sequence[str]] = lookups.start(origin.host, origin.port)
+        self._lookup: Future[Sequence[str]] = lookups.start(origin.host, origin.port)
         self._steps = self._open()
-        self._share = due
+        self._address_deadline = deadline
 
     def step(self, now: float) -> None:
-        """Advance as far as possible without blocking; `ready` tells whether the connection is open. Raises OSError."""
+        """Advance as far as possible without blocking, and set `ready` once the connection is open. Raises OSError."""
         self._now = now
         self.wanted_events = next(self._steps, 0)
-        if now >= self.due and not self.ready:
+        if now >= self.deadline and not self.ready:
             raise TimeoutError(CONNECT_TIMED_OUT)
 
     def close(self) -> None:
@@ -95,85 +95,85 @@ class PendingConnection:
         if self.socket is not None:
             self.socket.close()
 
-    def _open(self) -> Generator[SelectorEvents, None, None]:
-        while not self._looking.done():
+    def _open(self) -> Generator[PollEvents, None, None]:
+        while not self._lookup.done():
             yield 0
-        hosts = self._resolved_hosts()
+        addresses = self._resolved_addresses()
         first_error: OSError | ValueError | None = None
-        for left in range(len(hosts), 0, -1):
-            self._share = self._now + (self.due - self._now) / left
+        for addresses_left in range(len(addresses), 0, -1):
+            self._address_deadline = self._now + (self.deadline - self._now) / addresses_left
             try:
-                yield from self._connect(hosts[-left])
+                yield from self._connect(addresses[-addresses_left])
                 yield from self._handshake()
             except (OSError, ValueError) as error:
                 first_error = first_error or error  # the first address is the best, so its error is reported
-                self._drop()
+                self._close_socket()
                 continue
             self.ready = True
             return
-        raise _with_message(first_error)
+        raise _operator_error(first_error)
 
-    def _resolved_hosts(self) -> Sequence[str]:
+    def _resolved_addresses(self) -> Sequence[str]:
         try:
-            hosts = self._looking.result()
+            addresses = self._lookup.result()
         except socket.gaierror as error:
             raise OSError(f"the host name does not resolve: {error.strerror}") from error
         except ValueError as error:
             raise OSError(INVALID_NAME) from error
-        if not hosts:
+        if not addresses:
             raise OSError("the host name does not resolve")
-        return hosts
+        return addresses
 
-    def _connect(self, address: str) -> Iterator[SelectorEvents]:
+    def _connect(self, address: str) -> Iterator[PollEvents]:
         # ip_address raises ValueError for a host name, which would block on a look-up.
         family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
-        self.socket = link = socket.socket(family, socket.SOCK_STREAM)
-        link.setblocking(False)
-        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with suppress(BlockingIOError):
-            link.connect((address, self._origin.port))
+            sock.connect((address, self._origin.port))
             return
-        while not self._writable(link):
+        while not self._is_connected(sock):
             yield POLLOUT
 
-    def _writable(self, link: socket.socket) -> bool:
+    def _is_connected(self, sock: socket.socket) -> bool:
         """Return whether the socket is connected. Raises OSError."""
-        if error := link.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+        if error := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise OSError(error, "")
         with suppress(OSError):
-            return bool(link.getpeername())
-        self._require_in_time()
+            return bool(sock.getpeername())
+        self._require_time_left()
         return False
 
-    def _handshake(self) -> Iterator[SelectorEvents]:
+    def _handshake(self) -> Iterator[PollEvents]:
         if self._tls is None or self.socket is None:
             return
-        self.socket = link = self._tls.wrap_socket(
+        self.socket = sock = self._tls.wrap_socket(
             self.socket, server_hostname=self._origin.host, do_handshake_on_connect=False
         )
         while True:
             try:
-                link.do_handshake()
+                sock.do_handshake()
                 break
             except ssl.SSLWantReadError:
                 yield POLLIN
             except ssl.SSLWantWriteError:
                 yield POLLOUT
-            self._require_in_time()
-        if link.selected_alpn_protocol() != "h2":
+            self._require_time_left()
+        if sock.selected_alpn_protocol() != "h2":
             raise OSError("the host does not support HTTP/2")
 
-    def _require_in_time(self) -> None:
-        if self._now >= self._share:
+    def _require_time_left(self) -> None:
+        if self._now >= self._address_deadline:
             raise TimeoutError(CONNECT_TIMED_OUT)
 
-    def _drop(self) -> None:
+    def _close_socket(self) -> None:
         if self.socket is not None:
             self.socket.close()
             self.socket = None
 
 
-def _with_message(error: OSError | ValueError | None) -> OSError:
+def _operator_error(error: OSError | ValueError | None) -> OSError:
     match error:
         case ssl.SSLCertVerificationError():
             return OSError(f"the certificate is not trusted: {error.verify_message}")
@@ -183,8 +183,8 @@ def _with_message(error: OSError | ValueError | None) -> OSError:
             )
         case ConnectionRefusedError():
             return OSError("connection refused")
-        case OSError(errno=int(number)):
-            return OSError(f"can't connect: {os.strerror(number)}")
+        case OSError(errno=int(code)):
+            return OSError(f"can't connect: {os.strerror(code)}")
         case OSError():
             return error
         case _:

@@ -5,45 +5,45 @@ from datetime import timedelta
 from typing import Self
 from urllib.parse import urlsplit
 
-from notifier.adapters.http2.hpack import encoded
+from notifier.adapters.http2.hpack import encode_fields
 from notifier.ports.push import Post
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Http2Limits:
-    connections: int = 2
+    max_connections: int = 2
     """Maximum connections to one origin, plus one for suspect requests.
 
-    FCM allows 100 streams per connection. At 50 ms per answer that is 2,000 requests a second; 10,000 a second take six
-    connections.
+    FCM allows 100 streams per connection. At 50 ms per response that is 2,000 requests a second; 10,000 a second take
+    six connections.
     """
-    total_connections: int = 64
+    max_total_connections: int = 64
     """Maximum connections to all origins; Web Push has many. Idle connections are closed to make room."""
-    streams: int = 1_000
+    max_streams: int = 1_000
     """Maximum streams on one connection, if the peer allows as many."""
     max_waiting: int = 256
-    """Requests accepted before a stream is free, so that one slow origin does not block the others."""
+    """Requests that may wait for a stream, over all origins. So one slow origin does not block the others."""
     answer_timeout: timedelta = timedelta(seconds=10)
     """Timeout of a request. Google asks clients to wait at least 10 s before a retry."""
     open_timeout: timedelta = timedelta(seconds=10)
     """Timeout of DNS look-up, connect and TLS handshake together."""
-    crowded_after: timedelta = timedelta(milliseconds=50)
+    max_stream_wait: timedelta = timedelta(milliseconds=50)
     """Time that a request waits for a stream before another connection is opened.
 
-    It is longer than a stream takes to become free with prompt answers, and too short for users to notice.
+    With prompt responses a stream becomes free sooner. Users do not notice so short a wait.
     """
     ping_after: timedelta = timedelta(seconds=3)
     """Time without received data, with requests in flight, after which a PING is sent."""
     pong_timeout: timedelta = timedelta(seconds=3)
     """Timeout of the PING acknowledgement."""
-    idle: timedelta = timedelta(seconds=15)
+    ping_after_idle: timedelta = timedelta(seconds=15)
     """Idle time after which a connection must answer a PING before it is used again.
 
     NAT gateways drop idle connections after minutes. The PING detects that before a request is lost.
     """
-    barred_for: timedelta = timedelta(seconds=1)
+    pause_after_failure: timedelta = timedelta(seconds=1)
     """Pause before an unreachable origin is tried again."""
-    attempts: int = 3
+    max_attempts: int = 3
     """Attempts to send a request that certainly did not arrive, before the failure is reported."""
 
 
@@ -57,7 +57,7 @@ class Origin:
     host: str
     port: int
     secure: bool
-    head: bytes
+    encoded_headers: bytes
     """Encoded headers at the beginning of every request to this origin."""
 
     @classmethod
@@ -67,12 +67,18 @@ class Origin:
         host, port = parts.hostname, parts.port or PORTS.get(parts.scheme, 0)
         if parts.scheme not in PORTS or not (host and text.isascii() and text.isprintable()):
             raise ValueError(f"not an origin: {text[:80]!r}")
-        if parts.path or parts.query or parts.fragment or "@" in parts.netloc or any(mark in host for mark in "% \\"):
+        if (
+            parts.path
+            or parts.query
+            or parts.fragment
+            or "@" in parts.netloc
+            or any(character in host for character in "% \\")
+        ):
             raise ValueError(f"not only an origin: {text[:80]!r}")
-        shown = f"[{host}]" if ":" in host else host
-        authority = shown if port == PORTS[parts.scheme] else f"{shown}:{port}"
-        head = encoded([(":method", "POST"), (":scheme", parts.scheme), (":authority", authority)])
-        return cls(host=host, port=port, secure=parts.scheme == "https", head=head)
+        bracketed_host = f"[{host}]" if ":" in host else host
+        authority = bracketed_host if port == PORTS[parts.scheme] else f"{bracketed_host}:{port}"
+        encoded_headers = encode_fields([(":method", "POST"), (":scheme", parts.scheme), (":authority", authority)])
+        return cls(host=host, port=port, secure=parts.scheme == "https", encoded_headers=encoded_headers)
 
 
 def is_valid_request(post: Post) -> bool:

@@ -11,7 +11,7 @@ from notifier.adapters.http2.socket_connection import SocketConnection
 from notifier.ports.push import NoReply
 
 MAX_FAILED_CONNECTIONS = 2
-"""Consecutive connections without an answer after which the origin is paused.
+"""Consecutive connections without a response after which the origin is paused.
 
 Apple treats a client that reconnects repeatedly as an attack.
 """
@@ -21,32 +21,40 @@ class HostPool:
     def __init__(self, origin: Origin, limits: Http2Limits, *, max_connections: int) -> None:
         self.origin = origin
         self.waiting: deque[RequestInFlight] = deque()
-        self.links: list[SocketConnection] = []
+        self.connections: list[SocketConnection] = []
         self.opening: PendingConnection | None = None
-        self.used = 0.0
-        self._limits, self._most = limits, max_connections
-        self._answered_at = 0.0
-        self._fruitless = 0
-        self._barred_until, self._barred = 0.0, ""
-        self._failed = False
+        self.last_used_at = 0.0
+        self._limits, self._max_connections = limits, max_connections
+        self._last_response_at = 0.0
+        self._failed_connections = 0
+        self._paused_until, self._pause_reason = 0.0, ""
+        self._has_failed_to_open = False
         """Whether the last connection attempt failed."""
 
     def fill(self, now: float) -> None:
-        """Start waiting requests on the first connections with room, so that the others stay idle."""
-        for link in self.links:
-            while self.waiting and link.connection.free_streams > 0:
-                link.connection.begin(self.waiting.popleft(), now)
+        """Start waiting requests on the first connections that have free streams, so that the others stay idle."""
+        for connection in self.connections:
+            while self.waiting and connection.protocol.free_streams > 0:
+                connection.protocol.start_request(self.waiting.popleft(), now)
 
     def needs_connection(self, now: float) -> bool:
         """Return whether another connection is needed.
 
-        None is needed while one is being opened, or while one has not announced its stream limit.
+        No connection is needed while another is being opened, or while a peer has not announced its stream limit.
         """
-        if not self.waiting or self.opening or len(self._open()) >= self._most or now < self._barred_until:
+        if (
+            not self.waiting
+            or self.opening
+            or len(self._usable_connections()) >= self._max_connections
+            or now < self._paused_until
+        ):
             return False
-        if not all(link.connection.settled for link in self._open()):
+        if not all(connection.protocol.knows_stream_limit for connection in self._usable_connections()):
             return False
-        return not self._open() or now - self.waiting[0].accepted_at >= self._limits.crowded_after.total_seconds()
+        return (
+            not self._usable_connections()
+            or now - self.waiting[0].accepted_at >= self._limits.max_stream_wait.total_seconds()
+        )
 
     def open(self, now: float) -> None:
         """Advance the connection that is being opened, if any."""
@@ -57,92 +65,95 @@ class HostPool:
         except OSError as error:
             opening.close()
             self.opening = None
-            self._bar(str(error), now)
+            self._pause(str(error), now)
         else:
             if opening.ready and opening.socket:
                 self.opening = None
-                self.links.append(SocketConnection(opening.socket, Http2Connection(self._limits, now)))
+                self.connections.append(SocketConnection(opening.socket, Http2Connection(self._limits, now)))
 
     def require_pings_after_idle(self, now: float) -> None:
-        for link in self.links:
-            link.connection.require_ping_after_idle(now)
+        for connection in self.connections:
+            connection.protocol.require_ping_after_idle(now)
 
     def check_timeouts(self, now: float) -> None:
-        for link in self.links:
-            link.check_timeouts(now)
+        for connection in self.connections:
+            connection.check_timeouts(now)
 
-    def finished(self, now: float) -> Iterator[FinishedRequest]:
+    def collect_finished(self, now: float) -> Iterator[FinishedRequest]:
         """Yield the finished requests, and remove closed connections.
 
         Requests that may be retried return to the front of the queue.
         """
-        for link in [*self.links]:
-            connection = link.connection
-            if connection.leaving and not connection.is_busy:
-                link.close()
-            yield from connection.done
-            connection.done.clear()
-            yield from self._requeue_unsent(link)
-            if link.over:
-                self._remove(link, now)
+        for connection in [*self.connections]:
+            protocol = connection.protocol
+            if protocol.closing_reason and not protocol.is_busy:
+                connection.close()
+            yield from protocol.finished
+            protocol.finished.clear()
+            yield from self._requeue_unsent(connection)
+            if connection.closed_reason:
+                self._remove(connection, now)
         yield from self._fail_waiting(now)
 
     def cancel_all(self) -> None:
         self.waiting.clear()
-        for link in self.links:
-            link.connection.cancel_all()
-            link.write()
-            link.connection.done.clear()
-            link.connection.again.clear()
+        for connection in self.connections:
+            connection.protocol.cancel_all()
+            connection.write()
+            connection.protocol.finished.clear()
+            connection.protocol.resendable.clear()
 
     def close(self) -> None:
         if self.opening:
             self.opening.close()
             self.opening = None
-        for link in self.links:
-            link.close()
-        self.links.clear()
+        for connection in self.connections:
+            connection.close()
+        self.connections.clear()
 
-    def is_forgettable(self, now: float) -> bool:
-        return not self.links and self.is_idle and now >= self._barred_until
+    def is_removable(self, now: float) -> bool:
+        return not self.connections and self.is_idle and now >= self._paused_until
 
     @property
     def is_idle(self) -> bool:
-        return not (self.waiting or self.opening or any(link.connection.is_busy for link in self.links))
+        return not (self.waiting or self.opening or any(connection.protocol.is_busy for connection in self.connections))
 
-    def _open(self) -> list[SocketConnection]:
+    def _usable_connections(self) -> list[SocketConnection]:
         """Return the connections that accept requests, now or later."""
-        return [link for link in self.links if not link.connection.leaving]
+        return [connection for connection in self.connections if not connection.protocol.closing_reason]
 
-    def _remove(self, link: SocketConnection, now: float) -> None:
-        self.links.remove(link)
-        self._answered_at = max(self._answered_at, link.connection.answered_at)
-        if link.connection.answered_at:
-            self._fruitless = 0
-        elif link.connection.has_begun:
-            self._fruitless += 1
-            if self._fruitless >= MAX_FAILED_CONNECTIONS:
-                self._bar(link.over, now)
+    def _remove(self, connection: SocketConnection, now: float) -> None:
+        self.connections.remove(connection)
+        self._last_response_at = max(self._last_response_at, connection.protocol.last_response_at)
+        if connection.protocol.last_response_at:
+            self._failed_connections = 0
+        elif connection.protocol.has_begun:
+            self._failed_connections += 1
+            if self._failed_connections >= MAX_FAILED_CONNECTIONS:
+                self._pause(connection.closed_reason, now)
 
-    def _bar(self, reason: str, now: float) -> None:
+    def _pause(self, reason: str, now: float) -> None:
         """Pause the origin: open no connection for a while."""
-        self._barred, self._barred_until = reason, now + self._limits.barred_for.total_seconds()
-        self._failed = True
+        self._pause_reason, self._paused_until = reason, now + self._limits.pause_after_failure.total_seconds()
+        self._has_failed_to_open = True
 
-    def _requeue_unsent(self, link: SocketConnection) -> Iterator[FinishedRequest]:
-        connection = link.connection
-        for flight in reversed(connection.again):
-            if flight.attempts >= self._limits.attempts:
-                yield flight, NoReply(reason=connection.leaving or "the stream was refused", may_have_arrived=False)
+    def _requeue_unsent(self, connection: SocketConnection) -> Iterator[FinishedRequest]:
+        protocol = connection.protocol
+        for flight in reversed(protocol.resendable):
+            if flight.attempts >= self._limits.max_attempts:
+                yield (
+                    flight,
+                    NoReply(reason=protocol.closing_reason or "the stream was refused", may_have_arrived=False),
+                )
             else:
                 self.waiting.appendleft(flight)
-        connection.again.clear()
+        protocol.resendable.clear()
 
     def _fail_waiting(self, now: float) -> Iterator[FinishedRequest]:
-        """Fail all waiting requests if no connection can be opened, or if none has answered for too long."""
-        failed, self._failed = self._failed or now < self._barred_until, False
-        if failed and not self.links and not self.opening:
-            reason = self._barred
+        """Fail all waiting requests if no connection can be opened, or if no response has arrived for too long."""
+        has_failed, self._has_failed_to_open = self._has_failed_to_open or now < self._paused_until, False
+        if has_failed and not self.connections and not self.opening:
+            reason = self._pause_reason
         elif (
             self.waiting
             and not self.opening
@@ -155,7 +166,9 @@ class HostPool:
             yield self.waiting.popleft(), NoReply(reason=reason, may_have_arrived=False)
 
     def _waiting_since(self) -> float:
-        """Return the later of two times: the last answer, and the acceptance of the oldest waiting request."""
+        """Return the later of two times: the last response, and the acceptance of the oldest waiting request."""
         return max(
-            self.waiting[0].accepted_at, self._answered_at, *(link.connection.answered_at for link in self.links)
+            self.waiting[0].accepted_at,
+            self._last_response_at,
+            *(connection.protocol.last_response_at for connection in self.connections),
         )

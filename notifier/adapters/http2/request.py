@@ -1,4 +1,4 @@
-"""State of one HTTP/2 request in flight: bytes sent and answer received."""
+"""State of one HTTP/2 request in flight: bytes sent and response received."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from notifier.adapters.http2.limits import Origin
 from notifier.ports.push import NoReply, Post, Reply
 
 UNSENT = 1 << 62
-"""End position of a request that is not queued completely: beyond the bytes of any connection."""
-MAX_BODY = 32_768
-"""Maximum body of an answer in bytes; longer bodies are cut off. Answers of push services fit in 1 KB."""
+"""`end_offset` of a request that is not queued completely: more bytes than any connection sends."""
+MAX_BODY_BYTES = 32_768
+"""Maximum body of a response; longer bodies are cut off. Responses of push services fit in 1 KB."""
 
 
 @dataclass(slots=True, eq=False)
@@ -21,7 +21,7 @@ class RequestInFlight:
     deadline: float = 0.0
     stream: int = 0
     end_offset: int = UNSENT
-    """Total bytes sent by the connection when the last byte of the request is sent.
+    """Number of bytes that the connection has sent once the last byte of this request is sent.
 
     Before that, the peer cannot process the request.
     """
@@ -40,12 +40,12 @@ class RequestInFlight:
         self.status, self.headers, self.body = 0, {}, b""
 
     def reply(self) -> Reply:
-        return Reply(status=self.status, headers=self.headers, body=self.body[:MAX_BODY])
+        return Reply(status=self.status, headers=self.headers, body=self.body[:MAX_BODY_BYTES])
 
-    def unanswered(self, reason: str, *, may_have_arrived: bool) -> Reply | NoReply:
-        """Return the reply if a success status has arrived, otherwise Silence.
+    def reply_or_failure(self, reason: str, *, may_have_arrived: bool) -> Reply | NoReply:
+        """Return the reply if a success status has arrived, otherwise NoReply.
 
-        The reply to another status may lack the body that explains it.
+        A reply with any other status is useless without its complete body, which explains it.
         """
         return self.reply() if 200 <= self.status < 300 else NoReply(reason=reason, may_have_arrived=may_have_arrived)
 
@@ -53,7 +53,7 @@ class RequestInFlight:
 FinishedRequest = tuple[RequestInFlight, Reply | NoReply]
 
 
-def parsed_response(fields: Sequence[tuple[bytes, bytes]]) -> tuple[int, dict[str, str]]:
+def parse_response(fields: Sequence[tuple[bytes, bytes]]) -> tuple[int, dict[str, str]]:
     """Return the status (0 if missing or invalid) and the headers. Repeated headers are joined by commas."""
     status, headers = 0, dict[str, str]()
     for raw, value in fields:

@@ -7,67 +7,70 @@ from notifier.adapters.http2.connection import Http2Connection
 from notifier.adapters.http2.frames import NO_ERROR, Violation, goaway
 
 READ_BYTES = 1 << 16
-READS_AT_ONCE = 16
-"""Maximum number of reads in sequence before other connections are served."""
+MAX_READS_PER_TURN = 16
+"""Maximum number of reads before other connections are served."""
 
 
 class SocketConnection:
-    def __init__(self, opened: socket.socket, connection: Http2Connection) -> None:
-        self.socket = opened
-        self.connection = connection
-        self.over = ""
+    def __init__(self, socket_: socket.socket, protocol: Http2Connection) -> None:
+        self.socket = socket_
+        self.protocol = protocol
+        self.closed_reason = ""
         """Reason for the end of the connection, for operators; empty while it is open."""
-        self.unread = True
-        """Whether there may be data that `poll` does not report: TLS buffers data, already during the handshake."""
-        self.blocked = False
+        self.may_have_unread = True
+        """Whether there may be data that `poll` does not report. TLS buffers data, even during the handshake."""
+        self.is_write_blocked = False
         """Whether there is more to write than the socket accepts."""
 
     def read(self, now: float) -> None:
-        self.unread = False
+        self.may_have_unread = False
         try:
-            for _ in range(READS_AT_ONCE):
+            for _ in range(MAX_READS_PER_TURN):
                 data = self.socket.recv(READ_BYTES)
                 if not data:
-                    self._end(self.connection.leaving or "the peer closed the connection")
+                    self._close(self.protocol.closing_reason or "the peer closed the connection")
                     return
-                self.connection.receive(data, now)
+                self.protocol.receive(data, now)
                 if len(data) < READ_BYTES and not isinstance(self.socket, ssl.SSLSocket):
                     return
-            self.unread = True
+            self.may_have_unread = True
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return
-        except Violation as broken:
-            self._end(f"HTTP/2 protocol violation: {broken}")
+        except Violation as violation:
+            self._close(f"HTTP/2 protocol violation: {violation}")
         except OSError as error:
-            self._end(self.connection.leaving or _reason(error))
+            self._close(self.protocol.closing_reason or _reason(error))
 
     def write(self) -> None:
-        """Write as much as the socket accepts. After a write error, data received earlier can still be read."""
-        out, self.blocked = self.connection.out, False
+        """Write as much as the socket accepts.
+
+        A write error keeps the socket open, so that received data can still be read.
+        """
+        out, self.is_write_blocked = self.protocol.out, False
         while out.queued:
             try:
                 out.on_sent(self.socket.send(out.queued))
             except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
-                self.blocked = True
+                self.is_write_blocked = True
                 return
             except OSError as error:
-                self.connection.leaving = self.connection.leaving or _reason(error)
+                self.protocol.closing_reason = self.protocol.closing_reason or _reason(error)
                 return
 
     def check_timeouts(self, now: float) -> None:
-        if not self.unread and not self.connection.check_timeouts(now):
-            self._end("the connection is dead: the peer answers no ping")
+        if not self.may_have_unread and not self.protocol.check_timeouts(now):
+            self._close("the connection is dead: the peer answers no ping")
 
     def close(self) -> None:
         """Close the connection. Send a GOAWAY first if the socket accepts it at once."""
-        if not self.over:
-            self.connection.out.queued += goaway(0, NO_ERROR)
+        if not self.closed_reason:
+            self.protocol.out.queued += goaway(0, NO_ERROR)
             self.write()
-            self._end("the connection was closed locally")
+            self._close("the connection was closed locally")
 
-    def _end(self, reason: str) -> None:
-        self.over = reason
-        self.connection.on_closed(reason)
+    def _close(self, reason: str) -> None:
+        self.closed_reason = reason
+        self.protocol.on_closed(reason)
         self.socket.close()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from select import POLLIN, POLLOUT, poll
 
-from notifier.adapters.http2.connect import DnsLookups, PendingConnection, Resolver, addresses
+from notifier.adapters.http2.connect import DnsLookups, PendingConnection, Resolver, resolve_addresses
 from notifier.adapters.http2.limits import Http2Limits, Origin, is_valid_request
 from notifier.adapters.http2.pool import HostPool
 from notifier.adapters.http2.request import RequestInFlight
@@ -15,18 +15,18 @@ from notifier.adapters.http2.socket_connection import SocketConnection
 from notifier.domain.errors import BadSetting
 from notifier.ports.push import NoReply, Post, Reply
 
-CHECK_EVERY = 0.05
+CHECK_INTERVAL = 0.05
 """Seconds between two checks for timeouts."""
-STARTS_AT_ONCE = 64
-"""Requests taken from the source before the sockets are served. The source may have to compute each request."""
+MAX_STARTS_PER_STEP = 64
+"""Most requests taken from the source between two polls. The source may have to compute each request."""
 
 
 class Http2Transport:
     """HTTP/2 transport with its own framing on non-blocking sockets.
 
     It knows for each request whether it was sent completely, and never resends one that may have arrived. Connections
-    stay open between two exchanges. `authorities` is a file of CA certificates to trust instead of those of the
-    system. `clear` also allows origins that begin with `http:`. The transport connects only to addresses that
+    stay open between two exchanges. `ca_file` is a file of CA certificates to trust instead of those of the
+    system. `allow_plaintext` also allows origins that begin with `http:`. The transport connects only to addresses that
     `resolver` returns; TLS verifies the name of the origin. Redirects are not followed.
     """
 
@@ -34,37 +34,37 @@ class Http2Transport:
         self,
         *,
         limits: Http2Limits = Http2Limits(),
-        authorities: Path | None = None,
-        clear: bool = False,
-        resolver: Resolver = addresses,
+        ca_file: Path | None = None,
+        allow_plaintext: bool = False,
+        resolver: Resolver = resolve_addresses,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create the transport. Raises BadSetting if the file `authorities` cannot be read."""
-        self._limits, self._clear, self._monotonic = limits, clear, monotonic
-        # With clear text allowed, TLS is rarely used: skip loading the system's authorities, which takes 0.1 s.
-        self._tls = None if clear and authorities is None else _tls(authorities)
+        """Create the transport. Raises BadSetting if the file `ca_file` cannot be read."""
+        self._limits, self._allow_plaintext, self._monotonic = limits, allow_plaintext, monotonic
+        # With plaintext allowed, TLS is rarely used: skip loading the system's CA certificates, which takes 0.1 s.
+        self._tls = None if allow_plaintext and ca_file is None else _create_tls_context(ca_file)
         self._lookups = DnsLookups(resolver)
-        self._lanes: dict[tuple[str, bool], HostPool] = {}
+        self._pools: dict[tuple[str, bool], HostPool] = {}
         self._finished: deque[tuple[Post, Reply | NoReply]] = deque()
-        self._accepted_count = 0
-        """Requests accepted and not answered yet."""
-        self._looked_at = 0.0
+        self._pending_count = 0
+        """Requests that are accepted and have no result yet."""
+        self._timeouts_checked_at = 0.0
         self._exchanging = False
 
     def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
-        """Send the requests, and yield each with its answer in the order of the answers.
+        """Send the requests, and yield each with its response in the order of the responses.
 
-        Raises RuntimeError if another exchange has not ended: each would get answers of the other.
+        Raises RuntimeError if another exchange has not ended: each would get responses of the other.
         """
         if self._exchanging:
             raise RuntimeError("This transport is already running another exchange.")
         self._exchanging = True
         try:
-            self._wake()
-            source, more = iter(posts), True
-            while more or self._accepted_count:
-                more = more and self._accept_from(source)
-                self._step(wait=not (self._finished or (more and self._free_places())))
+            self._prepare_idle_connections()
+            source, has_more = iter(posts), True
+            while has_more or self._pending_count:
+                has_more = has_more and self._accept_from(source)
+                self._step(wait=not (self._finished or (has_more and self._free_slots())))
                 while self._finished:
                     yield self._finished.popleft()
         finally:
@@ -72,139 +72,137 @@ class Http2Transport:
             self._exchanging = False
 
     def close(self) -> None:
-        for lane in self._lanes.values():
-            lane.close()
-        self._lanes.clear()
+        for pool in self._pools.values():
+            pool.close()
+        self._pools.clear()
         self._lookups.close()
 
-    def _wake(self) -> None:
+    def _prepare_idle_connections(self) -> None:
         now = self._monotonic()
-        for lane in self._lanes.values():
-            lane.require_pings_after_idle(now)
+        for pool in self._pools.values():
+            pool.require_pings_after_idle(now)
         self._step(wait=False)  # read what arrived in the meantime, so that closed connections are not used
 
     def _accept_from(self, source: Iterator[Post]) -> bool:
         """Accept requests from the source while there is room. Return False once the source is exhausted."""
         now = self._monotonic()
-        for _ in range(min(STARTS_AT_ONCE, self._free_places())):
+        for _ in range(min(MAX_STARTS_PER_STEP, self._free_slots())):
             if (post := next(source, None)) is None:
                 return False
-            self._accepted_count += 1
+            self._pending_count += 1
             self._accept(post, now)
         return True
 
-    def _free_places(self) -> int:
-        return self._limits.max_waiting - sum(len(lane.waiting) for lane in self._lanes.values())
+    def _free_slots(self) -> int:
+        return self._limits.max_waiting - sum(len(pool.waiting) for pool in self._pools.values())
 
     def _accept(self, post: Post, now: float) -> None:
-        if (lane := self._lanes.get((post.origin, post.isolated))) is None:
+        if (pool := self._pools.get((post.origin, post.isolated))) is None:
             try:
-                lane = self._lane(post)
+                pool = self._create_pool(post)
             except ValueError as error:
                 self._finish(post, NoReply(reason=str(error), may_have_arrived=False))
                 return
         if is_valid_request(post):
-            lane.used = now
-            lane.waiting.append(RequestInFlight(post=post, origin=lane.origin, accepted_at=now))
+            pool.last_used_at = now
+            pool.waiting.append(RequestInFlight(post=post, origin=pool.origin, accepted_at=now))
         else:
             self._finish(
                 post, NoReply(reason="the path or a header can't be encoded in a request", may_have_arrived=False)
             )
 
-    def _lane(self, post: Post) -> HostPool:
+    def _create_pool(self, post: Post) -> HostPool:
         origin = Origin.read(post.origin)
-        if not (origin.secure or self._clear):
+        if not (origin.secure or self._allow_plaintext):
             raise ValueError("plain-text HTTP is not allowed here")
-        lane = HostPool(origin, self._limits, max_connections=1 if post.isolated else self._limits.connections)
-        self._lanes[post.origin, post.isolated] = lane
-        return lane
+        pool = HostPool(origin, self._limits, max_connections=1 if post.isolated else self._limits.max_connections)
+        self._pools[post.origin, post.isolated] = pool
+        return pool
 
-    def _context(self) -> ssl.SSLContext:
+    def _tls_context(self) -> ssl.SSLContext:
         if self._tls is None:
-            self._tls = _tls(None)
+            self._tls = _create_tls_context(None)
         return self._tls
 
     def _step(self, *, wait: bool) -> None:
         now = self._monotonic()
-        for lane in self._lanes.values():
-            self._open(lane, now)
-            lane.fill(now)
-            for link in lane.links:
-                link.write()
-        self._poll(CHECK_EVERY if wait else 0.0)
+        for pool in self._pools.values():
+            self._open_connection(pool, now)
+            pool.fill(now)
+            for connection in pool.connections:
+                connection.write()
+        self._poll(CHECK_INTERVAL if wait else 0.0)
         self._collect()
 
-    def _open(self, lane: HostPool, now: float) -> None:
-        if lane.needs_connection(now) and self._make_room(lane):
-            tls = self._context() if lane.origin.secure else None
-            due = now + self._limits.open_timeout.total_seconds()
-            lane.opening = PendingConnection(lane.origin, tls, self._lookups, due=due)
-        if lane.opening:
-            lane.open(now)
+    def _open_connection(self, pool: HostPool, now: float) -> None:
+        if pool.needs_connection(now) and self._make_room(pool):
+            tls = self._tls_context() if pool.origin.secure else None
+            deadline = now + self._limits.open_timeout.total_seconds()
+            pool.opening = PendingConnection(pool.origin, tls, self._lookups, deadline=deadline)
+        if pool.opening:
+            pool.open(now)
 
-    def _make_room(self, wanting: HostPool) -> bool:
+    def _make_room(self, requester: HostPool) -> bool:
         """Make room for one more connection, and return whether there is room.
 
-        With too many connections, the least recently used idle pool is closed.
+        If the limit is reached, close the connections of the least recently used idle pool.
         """
-        lanes = self._lanes.values()
-        if sum(len(lane.links) + bool(lane.opening) for lane in lanes) < self._limits.total_connections:
+        pools = self._pools.values()
+        if sum(len(pool.connections) + bool(pool.opening) for pool in pools) < self._limits.max_total_connections:
             return True
-        idle = [lane for lane in lanes if lane.links and lane.is_idle and lane is not wanting]
-        if idle:
-            min(idle, key=lambda lane: lane.used).close()
-        return bool(idle)
+        idle_pools = [pool for pool in pools if pool.connections and pool.is_idle and pool is not requester]
+        if idle_pools:
+            min(idle_pools, key=lambda pool: pool.last_used_at).close()
+        return bool(idle_pools)
 
     def _poll(self, seconds: float) -> None:
         """Wait until a socket is readable or writable, and read from the readable ones."""
-        polled, links = poll(), dict[int, SocketConnection]()
-        polled.register(self._lookups.woken, POLLIN)
-        for lane in self._lanes.values():
-            if lane.opening and lane.opening.socket and lane.opening.wanted_events:
-                polled.register(lane.opening.socket, lane.opening.wanted_events)
-            for link in lane.links:
-                polled.register(link.socket, POLLIN | POLLOUT if link.blocked else POLLIN)
-                links[link.socket.fileno()] = link
-        unread = any(link.unread for link in links.values())
-        ready = dict(polled.poll(0 if unread else seconds * 1000))
+        poller, connections = poll(), dict[int, SocketConnection]()
+        poller.register(self._lookups.wakeup_socket, POLLIN)
+        for pool in self._pools.values():
+            if pool.opening and pool.opening.socket and pool.opening.wanted_events:
+                poller.register(pool.opening.socket, pool.opening.wanted_events)
+            for connection in pool.connections:
+                poller.register(connection.socket, POLLIN | POLLOUT if connection.is_write_blocked else POLLIN)
+                connections[connection.socket.fileno()] = connection
+        has_unread = any(connection.may_have_unread for connection in connections.values())
+        ready = dict(poller.poll(0 if has_unread else seconds * 1000))
         now = self._monotonic()
-        for number, link in links.items():
-            if link.unread or ready.get(number, 0) & ~POLLOUT:
-                link.read(now)
-        if self._lookups.woken.fileno() in ready:
+        for number, connection in connections.items():
+            if connection.may_have_unread or ready.get(number, 0) & ~POLLOUT:
+                connection.read(now)
+        if self._lookups.wakeup_socket.fileno() in ready:
             self._lookups.clear_wakeup()
 
     def _collect(self) -> None:
         """Collect finished requests, and check for timeouts if due."""
         now = self._monotonic()
-        if due := now - self._looked_at >= CHECK_EVERY:
-            self._looked_at = now
-        for lane in self._lanes.values():
-            if due:
-                lane.check_timeouts(now)
-            for flight, answer in lane.finished(now):
+        if is_check_due := now - self._timeouts_checked_at >= CHECK_INTERVAL:
+            self._timeouts_checked_at = now
+        for pool in self._pools.values():
+            if is_check_due:
+                pool.check_timeouts(now)
+            for flight, answer in pool.collect_finished(now):
                 self._finish(flight.post, answer)
-        if due:
-            self._lanes = {key: lane for key, lane in self._lanes.items() if not lane.is_forgettable(now)}
+        if is_check_due:
+            self._pools = {key: pool for key, pool in self._pools.items() if not pool.is_removable(now)}
 
     def _finish(self, post: Post, answer: Reply | NoReply) -> None:
-        self._accepted_count -= 1
+        self._pending_count -= 1
         self._finished.append((post, answer))
 
     def _cancel_all(self) -> None:
-        for lane in self._lanes.values():
-            lane.cancel_all()
-        self._accepted_count = 0
+        for pool in self._pools.values():
+            pool.cancel_all()
+        self._pending_count = 0
         self._finished.clear()
 
 
-def _tls(authorities: Path | None) -> ssl.SSLContext:
+def _create_tls_context(ca_file: Path | None) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=authorities)
+        context = ssl.create_default_context(cafile=ca_file)
     except OSError as error:
-        raise BadSetting(
-            f"Can't read the certificates of the providers' authorities, {authorities}: {error}"
-        ) from error
+        raise BadSetting(f"Can't read the CA certificates in {ca_file}: {error}") from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["h2"])
     return context

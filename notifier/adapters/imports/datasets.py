@@ -11,13 +11,13 @@ from notifier.adapters.imports.layout import (
     Reject,
     UnreadableRow,
     accepted_rows,
-    fault_of,
-    flag,
-    hours,
+    id_fault,
     is_plain_id,
-    moment,
-    one_of,
-    zone,
+    parse_bool,
+    parse_choice,
+    parse_quiet_hours,
+    parse_time,
+    parse_zone,
 )
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.ids import UserId
@@ -28,30 +28,32 @@ from notifier.ports.imports import FollowEdges, ImportBatch, NumberedFollowEdges
 USER = "user"
 
 
-def user(name: str, value: object) -> UserId:
-    if not is_plain_id(value) and (why := fault_of(name, value)):
-        raise InvalidValue(why)
+def parse_user(name: str, value: object) -> UserId:
+    if not is_plain_id(value) and (fault := id_fault(name, value)):
+        raise InvalidValue(fault)
     return UserId(str(value))
 
 
-def _accounts(parsed: Iterable[tuple[int, ParsedRow]], read: int, reject: Reject) -> ImportBatch[AccountRow]:
-    return ImportBatch(rows=list(accepted_rows(parsed, reject, _account)), rows_read=read)
+def _accounts(parsed: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject) -> ImportBatch[AccountRow]:
+    return ImportBatch(rows=list(accepted_rows(parsed, reject, _account)), rows_read=rows_read)
 
 
 def _account(values: Iterable[object]) -> AccountRow:
     user_id, *flags = values
-    states = {name: flag(name, value) for name, value in zip(Flag, flags, strict=True)}
-    return AccountRow(user=user(USER, user_id), flags={name: on for name, on in states.items() if on is not None})
+    states = {name: parse_bool(name, value) for name, value in zip(Flag, flags, strict=True)}
+    return AccountRow(
+        user=parse_user(USER, user_id), flags={name: state for name, state in states.items() if state is not None}
+    )
 
 
-def _vips(parsed: Iterable[tuple[int, ParsedRow]], read: int, reject: Reject) -> ImportBatch[AccountRow]:
-    return ImportBatch(rows=list(accepted_rows(parsed, reject, _vip)), rows_read=read)
+def _vips(parsed: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject) -> ImportBatch[AccountRow]:
+    return ImportBatch(rows=list(accepted_rows(parsed, reject, _vip)), rows_read=rows_read)
 
 
 def _vip(values: Iterable[object]) -> AccountRow:
-    """Read a VIP. A listed user is a VIP unless the row says no."""
+    """Convert a row. A listed user is a VIP, unless the column `vip` says no."""
     user_id, value = values
-    return AccountRow(user=user(USER, user_id), flags={Flag.VIP: flag(Flag.VIP, value) is not False})
+    return AccountRow(user=parse_user(USER, user_id), flags={Flag.VIP: parse_bool(Flag.VIP, value) is not False})
 
 
 FLAGS = tuple(map(str, Flag))
@@ -66,28 +68,28 @@ VIPS: Layout[ImportBatch[AccountRow]] = Layout(
 
 # Follows row by row: a row is taken, or rejected with a reason.
 
-COLUMNS = FOLLOWER, FOLLOWED = "follower", "followed"
+FOLLOW_COLUMNS = FOLLOWER, FOLLOWED = "follower", "followed"
 SELF_FOLLOW = "An account can't follow itself."
 
 
-def follow_rows(parsed: Iterable[tuple[int, ParsedRow]], read: int, reject: Reject) -> FollowEdges:
+def follow_rows(parsed: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject) -> FollowEdges:
     followers, followed = list[UserId](), list[UserId]()
     for number, row in parsed:
         if row is None:
             continue
         if isinstance(row, UnreadableRow):
-            reject(number, row.why)
-        elif not (is_plain_id(row[0]) and is_plain_id(row[1]) and row[0] != row[1]) and (why := _follow_fault(*row)):
-            reject(number, why)
+            reject(number, row.reason)
+        elif not (is_plain_id(row[0]) and is_plain_id(row[1]) and row[0] != row[1]) and (fault := _follow_fault(*row)):
+            reject(number, fault)
         else:
             followers.append(UserId(str(row[0])))
             followed.append(UserId(str(row[1])))
-    return FollowEdges(followers=followers, followed=followed, rows_read=read)
+    return FollowEdges(followers=followers, followed=followed, rows_read=rows_read)
 
 
 def _follow_fault(follower: object, followed: object) -> str | None:
-    is_self_follow = SELF_FOLLOW if str(follower) == str(followed) else None
-    return fault_of(FOLLOWER, follower) or fault_of(FOLLOWED, followed) or is_self_follow
+    self_follow_fault = SELF_FOLLOW if str(follower) == str(followed) else None
+    return id_fault(FOLLOWER, follower) or id_fault(FOLLOWED, followed) or self_follow_fault
 
 
 def _bulk_reader() -> BulkReader[FollowEdges | NumberedFollowEdges]:
@@ -96,8 +98,8 @@ def _bulk_reader() -> BulkReader[FollowEdges | NumberedFollowEdges]:
     return bulk_follows
 
 
-EDGES: Layout[FollowEdges | NumberedFollowEdges] = Layout(
-    row_kind="a follow", required=COLUMNS, read_batch=follow_rows, bulk_reader=_bulk_reader
+FOLLOWS: Layout[FollowEdges | NumberedFollowEdges] = Layout(
+    row_kind="a follow", required=FOLLOW_COLUMNS, read_batch=follow_rows, bulk_reader=_bulk_reader
 )
 
 
@@ -105,25 +107,25 @@ EDGES: Layout[FollowEdges | NumberedFollowEdges] = Layout(
 
 ACCOUNT, VOLUME, MUTED, PUSH, QUIET, ZONE = "account", "volume", "muted", "push", "quiet", "zone"
 
-_OF_EVERYTHING = tuple(volume for volume in Volume if volume is not Volume.DEFAULT)
+_ACCOUNT_WIDE_VOLUMES = tuple(volume for volume in Volume if volume is not Volume.DEFAULT)
 
 
-def _preferences(parsed: Iterable[tuple[int, ParsedRow]], read: int, reject: Reject) -> ImportBatch[PreferenceRow]:
-    return ImportBatch(rows=list(accepted_rows(parsed, reject, _preference)), rows_read=read)
+def _preferences(parsed: Iterable[tuple[int, ParsedRow]], rows_read: int, reject: Reject) -> ImportBatch[PreferenceRow]:
+    return ImportBatch(rows=list(accepted_rows(parsed, reject, _preference)), rows_read=rows_read)
 
 
 def _preference(values: Iterable[object]) -> PreferenceRow:
-    user_id, account, volume, muted, push, quiet, at = values
-    account_id = None if account is None or account == "" else user(ACCOUNT, account)
-    volume_name = one_of(VOLUME, volume, _OF_EVERYTHING if account_id is None else tuple(Volume))
+    user_id, account, volume, muted, push, quiet, zone_name = values
+    account_id = None if account is None or account == "" else parse_user(ACCOUNT, account)
+    volume_name = parse_choice(VOLUME, volume, _ACCOUNT_WIDE_VOLUMES if account_id is None else tuple(Volume))
     row = PreferenceRow(
-        user=user(USER, user_id),
+        user=parse_user(USER, user_id),
         account=account_id,
         volume=None if volume_name is None else Volume(volume_name),
-        visible_from=_muted(muted),
-        push=flag(PUSH, push),
-        quiet=hours(QUIET, quiet),
-        zone=zone(ZONE, at),
+        visible_from=_muted_until(muted),
+        push=parse_bool(PUSH, push),
+        quiet=parse_quiet_hours(QUIET, quiet),
+        zone=parse_zone(ZONE, zone_name),
     )
     if account_id is None and row.visible_from is not None:
         raise InvalidValue(f"{MUTED} requires an account, but the row names none.")
@@ -132,12 +134,12 @@ def _preference(values: Iterable[object]) -> PreferenceRow:
     return row
 
 
-def _muted(value: object) -> datetime | None:
-    """Return NEVER for a permanent mute, or the end of a mute. Not muted is the same as no value."""
+def _muted_until(value: object) -> datetime | None:
+    """Return the end of a mute, NEVER for a permanent one, or None without a mute."""
     try:
-        return NEVER if flag(MUTED, value) else None
+        return NEVER if parse_bool(MUTED, value) else None
     except InvalidValue:
-        return moment(MUTED, value)
+        return parse_time(MUTED, value, expected="true, or a time such as 2026-01-31T09:00:00Z")
 
 
 PREFERENCES: Layout[ImportBatch[PreferenceRow]] = Layout(

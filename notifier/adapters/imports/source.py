@@ -21,142 +21,147 @@ T = TypeVar("T")
 
 PARQUET = "parquet"
 FORMS = (*Form, PARQUET)
-PACKED = ("gz", "zst")
+COMPRESSED_ENDINGS = ("gz", "zst")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source(Generic[T]):
-    after: Callable[[int], Iterator[T]]
-    """Yields all rows but the given number of first ones. Raises BadImport if the input is invalid."""
+    rows_after: Callable[[int], Iterator[T]]
+    """Yields the rows after the given number of rows. Raises BadImport if the input is invalid."""
     size: int | None
-    """None for the standard input and pipes."""
+    """Size in bytes or rows, only for progress bars. None for the standard input and pipes."""
     position_of: Callable[[int], int]
     """Position within `size` after the given number of rows."""
 
 
 @contextmanager
-def opened(
-    file: Path | BinaryIO, form: str, layout: Layout[T], reject: Reject, at_once: int, *, ignore: Ignore = list
+def open_source(
+    file: Path | BinaryIO, form: str, layout: Layout[T], reject: Reject, batch_rows: int, *, ignore: Ignore = list
 ) -> Iterator[Source[T]]:
     """Open a source. Raises BadImport, and Environment without the import extra."""
     if form == PARQUET:
         if not isinstance(file, Path) or not file.is_file():
             raise BadImport("Parquet needs a regular file; standard input and pipes can't be used.")
-        yield _columns(file, layout, reject, at_once, ignore)
+        yield _parquet_source(file, layout, reject, batch_rows, ignore)
         return
-    make = partial(TextReader, form=Form(form), layout=layout, reject=reject, at_once=at_once, ignore=ignore)
+    make_reader = partial(
+        TextReader, form=Form(form), layout=layout, reject=reject, batch_rows=batch_rows, ignore=ignore
+    )
     if isinstance(file, Path):
-        with file.open("rb") as packed:
-            lines = make(file=decompressed(packed))
-            size = file.stat().st_size if packed.seekable() else None
-            yield Source(after=lines.after, size=size, position_of=lambda _: packed.tell() if size else 0)
+        with file.open("rb") as raw:
+            reader = make_reader(file=decompressed(raw))
+            size = file.stat().st_size if raw.seekable() else None
+            yield Source(rows_after=reader.rows_after, size=size, position_of=lambda _: raw.tell() if size else 0)
     else:
-        lines = make(file=decompressed(file))
-        yield Source(after=lines.after, size=None, position_of=lambda _: 0)
+        reader = make_reader(file=decompressed(file))
+        yield Source(rows_after=reader.rows_after, size=None, position_of=lambda _: 0)
 
 
 def form_of(name: str) -> str:
-    """Return the form by a file's name. Raises BadImport if the name has no known ending."""
+    """Return the form that a file's name implies. Raises BadImport if the name has no known ending."""
     endings = name.lower().split(".")[1:]
-    if endings and endings[-1] in PACKED:
+    if endings and endings[-1] in COMPRESSED_ENDINGS:
         endings.pop()
     if endings and endings[-1] in FORMS:
         return endings[-1]
     raise BadImport(f"The format of {name} is unknown; name it .csv, .ndjson or .parquet, or set --form.")
 
 
-def _columns(file: Path, layout: Layout[T], reject: Reject, at_once: int, ignore: Ignore) -> Source[T]:
+def _parquet_source(file: Path, layout: Layout[T], reject: Reject, batch_rows: int, ignore: Ignore) -> Source[T]:
     try:
-        from notifier.adapters.imports.parquet import ParquetReader, count
+        from notifier.adapters.imports.parquet import ParquetReader, count_rows
     except ImportError:
         raise Environment(EXTRA_NEEDED) from None
-    columns = ParquetReader(file=file, layout=layout, reject=reject, at_once=at_once, ignore=ignore)
-    return Source(after=columns.after, size=count(file), position_of=lambda read: read)
+    reader = ParquetReader(file=file, layout=layout, reject=reject, batch_rows=batch_rows, ignore=ignore)
+    return Source(rows_after=reader.rows_after, size=count_rows(file), position_of=lambda rows: rows)
 
 
-# Sorted runs of follows, a file each. The name is how far the source was read, so that the rename is the checkpoint.
+# Sorted runs of follows, each in its own file. The file is named after the number of source rows read so far. It
+# appears by an atomic rename, which therefore is the checkpoint.
 
-KEY = np.dtype("<u8")
-KEYS_IN_A_CHUNK = 1 << 22
-"""Keys that are merged at a time: 32 MB."""
-TAKEN_FILE = "taken"
-MERGED_RUNS = 64
-"""Runs of similar size that are merged into one: about a hundred are open at most, and each key is copied once or
-twice."""
-OCTAVES = MERGED_RUNS.bit_length() - 1
+KEY_TYPE = np.dtype("<u8")
+KEYS_PER_CHUNK = 1 << 22
+"""Keys that are merged at a time. They take 32 MB."""
+PROGRESS_FILE = "taken"
+RUNS_PER_MERGE = 64
+"""Number of runs of similar size that are merged into one. So at most about a hundred runs are open, and each key is
+copied once or twice."""
+SIZE_BITS_PER_GROUP = RUNS_PER_MERGE.bit_length() - 1
+"""Runs whose sizes in bytes have about the same number of bits are merged together: a group spans this many bits."""
 
 
 class SpilledEdges:
-    def __init__(self, folder: Path, chunk_keys: int = KEYS_IN_A_CHUNK, merged_runs: int = MERGED_RUNS) -> None:
+    def __init__(self, folder: Path, chunk_keys: int = KEYS_PER_CHUNK, runs_per_merge: int = RUNS_PER_MERGE) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._chunk_keys = chunk_keys
-        self._alike = merged_runs
+        self._runs_per_merge = runs_per_merge
 
     def rows_read(self) -> int:
         return max((int(path.stem) for path in self._runs()), default=0)
 
     def add(self, keys: Keys, rows_read: int) -> None:
-        self._put(f"{rows_read}.run", [keys])
+        self._write_keys(f"{rows_read}.run", [keys])
         for group in self._runs_to_merge():
-            # Replace the last of them. After a crash the others exist twice, and merging removes the duplicates.
+            # The merged run replaces the last run of the group. After a crash before the deletion of the others, their
+            # keys exist twice, and the next merge removes the duplicates.
             *obsolete, last = sorted(group, key=lambda path: int(path.stem))
-            self._put(last.name, (keys for keys, _ in self._merged(_open(group), 0)))
+            self._write_keys(last.name, (keys for keys, _ in self._merged(_open_runs(group), 0)))
             for path in obsolete:
                 path.unlink()
 
     def remaining_chunks(self) -> Iterator[tuple[Keys, int]]:
-        return self._merged(_open(self._runs()), self._taken())
+        return self._merged(_open_runs(self._runs()), self._progress())
 
     def remaining_count(self) -> int:
-        taken = self._taken()
-        return sum(len(run) - _place(run, taken) for run in _open(self._runs()))
+        progress = self._progress()
+        return sum(len(run) - _index_of(run, progress) for run in _open_runs(self._runs()))
 
     def count(self) -> int:
         """Return the number of keys. A key in several runs counts in each."""
-        return sum(map(len, _open(self._runs())))
+        return sum(map(len, _open_runs(self._runs())))
 
     def mark_done(self, mark: int) -> None:
-        self._write(TAKEN_FILE, [str(mark).encode()])
+        self._write(PROGRESS_FILE, [str(mark).encode()])
 
     def clear(self) -> None:
-        # Delete the mark first: a run without a mark is written again, but a mark without its runs would skip other
-        # runs.
-        for path in (self._folder / TAKEN_FILE, *self._runs()):
+        # Delete the progress mark first. After a crash in between, the keys of a run without a mark are processed
+        # again, which is harmless. A mark without its runs would skip keys of later runs.
+        for path in (self._folder / PROGRESS_FILE, *self._runs()):
             path.unlink(missing_ok=True)
 
     def _merged(self, runs: Sequence[Keys], after: int) -> Iterator[tuple[Keys, int]]:
         size = max(2 * BLOCK_MEMBERS, self._chunk_keys // max(1, len(runs)))
         end = 1 << 2 * HALF_KEY_BITS
         while after < end:
-            places = [_place(run, after) for run in runs]
-            heads = [run[place : place + size] for run, place in zip(runs, places, strict=True)]
-            more = [place + size < len(run) for run, place in zip(runs, places, strict=True)]
-            after = merge_limit([head for head, follow in zip(heads, more, strict=True) if follow])
-            if len(keys := merge_runs([head[: _place(head, after)] for head in heads])):
+            starts = [_index_of(run, after) for run in runs]
+            chunks = [run[start : start + size] for run, start in zip(runs, starts, strict=True)]
+            has_more = [start + size < len(run) for run, start in zip(runs, starts, strict=True)]
+            after = merge_limit([chunk for chunk, follows in zip(chunks, has_more, strict=True) if follows])
+            if len(keys := merge_runs([chunk[: _index_of(chunk, after)] for chunk in chunks])):
                 yield keys, after
 
     def _runs_to_merge(self) -> Sequence[Sequence[Path]]:
         sizes = defaultdict[int, list[Path]](list)
         for path in self._runs():
-            sizes[path.stat().st_size.bit_length() // OCTAVES].append(path)
-        return [group for group in sizes.values() if len(group) >= self._alike]
+            sizes[path.stat().st_size.bit_length() // SIZE_BITS_PER_GROUP].append(path)
+        return [group for group in sizes.values() if len(group) >= self._runs_per_merge]
 
-    def _taken(self) -> int:
-        path = self._folder / TAKEN_FILE
+    def _progress(self) -> int:
+        path = self._folder / PROGRESS_FILE
         return int(path.read_text()) if path.exists() else 0
 
     def _runs(self) -> Sequence[Path]:
         return sorted(self._folder.glob("*.run"))
 
-    def _put(self, name: str, pieces: Iterable[Keys]) -> None:
-        self._write(name, (keys.astype(KEY).tobytes() for keys in pieces))
+    def _write_keys(self, name: str, chunks: Iterable[Keys]) -> None:
+        self._write(name, (keys.astype(KEY_TYPE).tobytes() for keys in chunks))
 
-    def _write(self, name: str, pieces: Iterable[bytes]) -> None:
+    def _write(self, name: str, chunks: Iterable[bytes]) -> None:
         new = self._folder / f"{name}.new"
         try:
             with new.open("wb") as file:
-                file.writelines(pieces)
+                file.writelines(chunks)
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(self._folder / name)
@@ -170,10 +175,10 @@ class SpilledEdges:
             os.close(folder)
 
 
-def _open(paths: Iterable[Path]) -> Sequence[Keys]:
-    return [np.memmap(path, dtype=KEY, mode="r") for path in paths if path.stat().st_size]
+def _open_runs(paths: Iterable[Path]) -> Sequence[Keys]:
+    return [np.memmap(path, dtype=KEY_TYPE, mode="r") for path in paths if path.stat().st_size]
 
 
-def _place(keys: Keys, key: int) -> int:
-    """Return the position of the first key that isn't below `key`."""
-    return len(keys) if key > (1 << 2 * HALF_KEY_BITS) - 1 else int(np.searchsorted(keys, np.uint64(key)))
+def _index_of(keys: Keys, boundary: int) -> int:
+    """Return the position of the first key that isn't below `boundary`."""
+    return len(keys) if boundary > (1 << 2 * HALF_KEY_BITS) - 1 else int(np.searchsorted(keys, np.uint64(boundary)))

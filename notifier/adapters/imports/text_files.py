@@ -19,71 +19,71 @@ from notifier.domain.errors import BadImport, Environment
 
 # NDJSON: each line is an object.
 
-MOST_IGNORED = 64
-"""Names. A file with new names in each line is read all the same."""
+MAX_IGNORED_NAMES = 64
+"""Ignored names that the decoder learns. More of them are ignored too, without being reported."""
 
 
 class LineParser:
-    """Parses lines, and reports each member that isn't read once."""
+    """Parses lines, and reports each ignored member once."""
 
     def __init__(self, layout: Layout[Any], ignore: Ignore) -> None:
         self._layout, self._ignore = layout, ignore
         self._ignored = list[str]()
-        self._decode = self._decoder()
+        self._decode = self._create_decoder()
 
     def __call__(self, line: str) -> ParsedRow:
         try:
-            parsed = self._decoded(line)
+            parsed = self._decode_line(line)
         except (msgspec.MsgspecError, UnicodeError) as error:
             return UnreadableRow(f"Not valid JSON for {self._layout.row_kind}: {error}.")
         row = msgspec.structs.astuple(parsed)[: len(self._layout.columns)]
         if msgspec.UNSET not in row:
             return row
-        named = [name for name, value in zip(self._layout.columns, row, strict=True) if value is not msgspec.UNSET]
-        if self._layout.any_of and not {*named}.intersection(self._layout.any_of):
+        names = [name for name, value in zip(self._layout.columns, row, strict=True) if value is not msgspec.UNSET]
+        if self._layout.any_of and not {*names}.intersection(self._layout.any_of):
             return UnreadableRow(f"The row sets nothing; {' or '.join(self._layout.any_of)} is required.")
         return [None if value is msgspec.UNSET else value for value in row]
 
-    def _decoded(self, line: str) -> Any:
+    def _decode_line(self, line: str) -> Any:
         """Decode a line.
 
-        An unknown member creates a new decoder that skips it, so that later lines with this member are as fast as
+        For an unknown member a new decoder is created that skips it. So later lines with this member are as fast as
         others.
         """
         try:
             return self._decode(line)
         except msgspec.ValidationError:
-            if not (new := self._unknown(line)):
+            if not (unknown_names := self._unknown_names(line)):
                 raise
-        self._ignored += new
-        self._ignore(self._layout.ignored(new))
-        self._decode = self._decoder()
+        self._ignored += unknown_names
+        self._ignore(self._layout.ignored(unknown_names))
+        self._decode = self._create_decoder()
         return self._decode(line)
 
-    def _unknown(self, line: str) -> list[str]:
-        named = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-        return [name for name in named if name not in self._layout.columns and name not in self._ignored]
+    def _unknown_names(self, line: str) -> list[str]:
+        names = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+        return [name for name in names if name not in self._layout.columns and name not in self._ignored]
 
-    def _decoder(self) -> Any:
+    def _create_decoder(self) -> Any:
         ids: list[tuple[str, Any, Any]] = [
             (name, str | int | None | msgspec.UnsetType, msgspec.UNSET) for name in self._layout.required
         ]
         value_type = str | int | bool | None | msgspec.UnsetType
         optional: list[tuple[str, Any, Any]] = [(name, value_type, msgspec.UNSET) for name in self._layout.optional]
-        passed: list[tuple[str, Any, Any]] = [
+        skipped: list[tuple[str, Any, Any]] = [
             (f"ignored_{n}", msgspec.Raw, msgspec.field(default=msgspec.Raw(), name=name))
             for n, name in enumerate(self._ignored)
         ]
         row = msgspec.defstruct(
-            "Row", [*ids, *optional, *passed], forbid_unknown_fields=len(self._ignored) < MOST_IGNORED
+            "Row", [*ids, *optional, *skipped], forbid_unknown_fields=len(self._ignored) < MAX_IGNORED_NAMES
         )
         return msgspec.json.Decoder(row).decode
 
 
 T = TypeVar("T")
 
-LONGEST = 1 << 16
-"""Maximum characters of a line. A binary file has no lines."""
+MAX_LINE_LENGTH = 1 << 16
+"""Maximum characters of a line. It stops the read of a binary file, which may have no line ends."""
 
 
 class Form(StrEnum):
@@ -98,18 +98,18 @@ class TextReader(Generic[T]):
     form: Form
     layout: Layout[T]
     reject: Reject
-    at_once: int
+    batch_rows: int
     ignore: Ignore
 
-    def after(self, read: int) -> Iterator[T]:
-        """Yield all rows but the first `read`. Raises BadImport if the file is invalid."""
+    def rows_after(self, rows_read: int) -> Iterator[T]:
+        """Yield the rows after the first `rows_read`. Raises BadImport if the file is invalid."""
         text = io.TextIOWrapper(self.file, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        lines = (_csv if self.form is Form.CSV else _ndjson)(_short(text), self.layout, self.ignore)
+        lines = (_csv_rows if self.form is Form.CSV else _ndjson_rows)(_checked_lines(text), self.layout, self.ignore)
         try:
-            passed = sum(1 for _ in islice(lines, read))
-            while batch := list(islice(lines, self.at_once)):
-                passed += len(batch)
-                yield self.layout.read_batch(batch, passed, self.reject)
+            rows_done = sum(1 for _ in islice(lines, rows_read))
+            while batch := list(islice(lines, self.batch_rows)):
+                rows_done += len(batch)
+                yield self.layout.read_batch(batch, rows_done, self.reject)
         except (EOFError, BadGzipFile, zlib.error) as error:
             raise BadImport(f"The file can't be decompressed: {error}") from error
         except OSError as error:  # also raised by decompressors without an error of their own
@@ -119,43 +119,43 @@ class TextReader(Generic[T]):
                 text.detach()
 
 
-def _short(text: io.TextIOWrapper) -> Iterator[str]:
-    while line := text.readline(LONGEST):
-        if len(line) == LONGEST and not line.endswith(("\n", "\r")):
-            raise BadImport(f"A line has {LONGEST:,} or more characters.")
+def _checked_lines(text: io.TextIOWrapper) -> Iterator[str]:
+    while line := text.readline(MAX_LINE_LENGTH):
+        if len(line) == MAX_LINE_LENGTH and not line.endswith(("\n", "\r")):
+            raise BadImport(f"A line has {MAX_LINE_LENGTH:,} or more characters.")
         yield line
 
 
-def _csv(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[tuple[int, ParsedRow]]:
+def _csv_rows(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[tuple[int, ParsedRow]]:
     rows = csv.reader(text)
     try:
         header = [name.strip() for name in next(rows, [])]
-        if missing := layout.missing(header):
+        if missing := layout.missing_columns_text(header):
             raise BadImport(
                 f"The header has {', '.join(header) or 'nothing'}; {_required_columns(layout, missing)} required."
             )
         ignore(layout.ignored(header))
         # A missing column is read from an extra empty value at the end of each row.
-        places = [header.index(name) if name in header else -1 for name in layout.columns]
-        pick, wide = itemgetter(*places), max(places)
+        positions = [header.index(name) if name in header else -1 for name in layout.columns]
+        pick_columns, last_position = itemgetter(*positions), max(positions)
         for row in rows:
-            if len(row) > wide:
+            if len(row) > last_position:
                 row.append("")
-                yield rows.line_num, pick(row)
+                yield rows.line_num, pick_columns(row)
             else:
                 yield rows.line_num, UnreadableRow(f"The row has {len(row)} of {len(header)} columns.") if row else None
     except csv.Error as error:
         raise BadImport(f"Line {rows.line_num} is not valid CSV: {error}.") from error
 
 
-def _ndjson(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[tuple[int, ParsedRow]]:
-    read = LineParser(layout, ignore)
+def _ndjson_rows(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[tuple[int, ParsedRow]]:
+    parse_line = LineParser(layout, ignore)
     for number, line in enumerate(text, 1):
-        yield number, read(line) if line.strip() else None
+        yield number, parse_line(line) if line.strip() else None
 
 
 def _required_columns(layout: Layout[Any], missing: str) -> str:
-    """Return all needed columns, so that the user doesn't find them one by one."""
+    """Return all required columns, so that the user doesn't find them one by one."""
     if missing == " or ".join(layout.any_of):
         return f"{missing} is"
     return f"{' and '.join(layout.required)} {'is' if len(layout.required) == 1 else 'are'}"
@@ -165,21 +165,21 @@ def _required_columns(layout: Layout[Any], missing: str) -> str:
 
 EXTRA_NEEDED = 'Parquet and zstd need an extra: pip install "notifier[import]".'
 
-GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+GZIP_MAGIC, ZSTD_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 """First bytes of the files."""
 
 
 def decompressed(file: BinaryIO) -> BinaryIO:
-    """Return the decompressed stream by its first bytes. Other files are read as they are.
+    """Return the decompressed stream. The first bytes tell the compression; other files are read as they are.
 
     Raises Environment without the import extra, and BadImport for Parquet, which has no lines.
     """
-    begins = file.peek(4) if hasattr(file, "peek") else b""
-    if begins.startswith(GZIP):
+    first_bytes = file.peek(4) if hasattr(file, "peek") else b""
+    if first_bytes.startswith(GZIP_MAGIC):
         return cast(BinaryIO, gzip.GzipFile(fileobj=file))
-    if begins.startswith(ZSTD):
+    if first_bytes.startswith(ZSTD_MAGIC):
         return _zstd(file)
-    if begins.startswith(PARQUET):
+    if first_bytes.startswith(PARQUET_MAGIC):
         raise BadImport("The data is Parquet; use --form parquet with a regular file.")
     return file
 

@@ -4,7 +4,7 @@ from notifier.adapters.kafka import workarounds
 from notifier.adapters.kafka.connection import Access, admin_client, security, translated
 from notifier.adapters.kafka.health import ClusterStatus, TopicStatus, check_access, cluster_status, require_access
 from notifier.adapters.kafka.log import KafkaLog
-from notifier.adapters.kafka.topics import migrate, pending, plan
+from notifier.adapters.kafka.topics import load_topics, migrate, pending
 
 workarounds.pin_response_classes()  # before any thread decodes a response
 
@@ -16,9 +16,9 @@ __all__ = [
     "admin_client",
     "check_access",
     "cluster_status",
+    "load_topics",
     "migrate",
     "pending",
-    "plan",
     "require_access",
     "security",
     "translated",

@@ -30,7 +30,7 @@ from notifier.adapters.kafka.workarounds import (
 from notifier.domain.errors import BadSetting, LogUnavailable, Poison
 
 APPEND_TIMEOUT = timedelta(seconds=3)
-"""Timeout of an append. After it the tweet service gets an error and retries; its request must not hang longer."""
+"""Timeout of an append. Then the tweet service gets an error and retries, so its request hangs no longer than this."""
 METADATA_MAX_AGE = timedelta(seconds=3)
 """Every producer and consumer detects new partitions within this time."""
 LEASE = timedelta(seconds=5)
@@ -48,7 +48,8 @@ class Access:
     instance: str = ""
     """Static group instance id: a restarted process gets its own partitions back at once.
 
-    Only one process at a time may use it. If empty, the owner's name is used, which may change with each start.
+    Only one process at a time may use an id. If it is empty, the owner's name is used, which may change with each
+    start.
     """
     lease: timedelta = LEASE
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -115,7 +116,7 @@ class UnreadableBatch(LogUnavailable):
     """The client cannot decode a batch. Its next poll would never return, so it must be replaced."""
 
 
-KINDS: Mapping[type[LogUnavailable], tuple[type[KafkaError], ...]] = {
+ERROR_TYPES: Mapping[type[LogUnavailable], tuple[type[KafkaError], ...]] = {
     PartitionsLost: (
         CommitFailedError,
         IllegalGenerationError,
@@ -132,8 +133,8 @@ def translate(error: BaseException, action: str) -> LogUnavailable | Poison:
     """Return the project's error for a library error: Poison for a record that is too large, otherwise an outage."""
     if isinstance(error, TOO_LARGE):
         return Poison(f"{action}: the record is larger than the log accepts.")
-    kind = next((outage for outage, errors in KINDS.items() if isinstance(error, errors)), LogUnavailable)
-    return kind(f"{action}: {type(error).__name__}.")
+    outage_type = next((outage for outage, errors in ERROR_TYPES.items() if isinstance(error, errors)), LogUnavailable)
+    return outage_type(f"{action}: {type(error).__name__}.")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from notifier.adapters.kafka.connection import Fenced, PartitionsLost, UnreadableBatch
 from notifier.adapters.kafka.membership import (
-    IDLE_FOR,
+    IDLE_CHECK_INTERVAL,
     STALL_TIMEOUT,
     ConsumerGroup,
     GroupMembership,
@@ -22,11 +22,11 @@ from notifier.ports.event_log import Logged
 LOGGER = logging.getLogger("notifier.kafka")
 
 MAX_BUFFERED = 10_000
-"""Records buffered while the group's commits are unknown.
+"""Maximum records buffered while the group's commits are unknown.
 
 With more, the membership is replaced and the records are read again.
 """
-RELEASE_CHECK_EVERY = 0.5
+RELEASE_CHECK_INTERVAL = 0.5
 """Seconds between two checks whether a new partition may be read."""
 
 
@@ -37,17 +37,21 @@ class KafkaLogConsumer:
     """
 
     def __init__(
-        self, group: ConsumerGroup, *, idle_for: float = IDLE_FOR, monotonic: Callable[[], float] = time.monotonic
+        self,
+        group: ConsumerGroup,
+        *,
+        idle_check_interval: float = IDLE_CHECK_INTERVAL,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._group, self._monotonic = group, monotonic
-        self._watchdog = MembershipWatchdog(idle_for=idle_for)
+        self._watchdog = MembershipWatchdog(idle_check_interval=idle_check_interval)
         self._membership: GroupMembership | None = None
         self._buffer: dict[int, deque[Logged]] = {}
         """Records by partition. The first partition is served next."""
         self._committed: dict[int, int] = {}
         """Committed offset by assigned partition: the offset that is read next after a restart."""
-        self._unpositioned: set[int] = set()
-        """Assigned partitions whose commit is not known yet."""
+        self._without_offset: set[int] = set()
+        """Assigned partitions whose committed offset is not loaded yet."""
         self._growth = PartitionGrowth()
         self._incarnation = ""
         """Incarnation of the topic, part of its partition names."""
@@ -57,8 +61,9 @@ class KafkaLogConsumer:
     # Methods of the port.
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
-        # Poll even at limit 0: a member that stops polling leaves the group, and a paused partition never resumes.
-        if not self._buffer or self._unpositioned or limit == 0:
+        # Poll even at limit 0: a member that stops polling is removed from the group. Pausing its partitions is no
+        # alternative, because the library never resumes them (workarounds.py).
+        if not self._buffer or self._without_offset or limit == 0:
             self._fill_buffer(wait)
         if self._topic_was_recreated():
             self._replace("the topic was deleted and recreated")
@@ -66,60 +71,67 @@ class KafkaLogConsumer:
         try:
             self._hold_new_partitions()
         finally:
-            if self._unpositioned and self._buffered() > MAX_BUFFERED:
+            if self._without_offset and self._buffered_count() > MAX_BUFFERED:
                 self.close()
-        if self._unpositioned:
+        if self._without_offset:
             return []
-        return [with_incarnation(self._next(), self._incarnation) for _ in range(min(limit, self._buffered()))]
+        return [
+            with_incarnation(self._pop_next_record(), self._incarnation)
+            for _ in range(min(limit, self._buffered_count()))
+        ]
 
     def commit(self, positions: Mapping[str, int]) -> None:
         if self._topic_was_recreated():
             self._replace("the topic was deleted and recreated")
         # Ignore positions of a former incarnation of the topic.
         prefix = f"{self._group.stream}@{self._incarnation}/"
-        offsets = {_number(name): at + 1 for name, at in positions.items() if name.startswith(prefix)}
-        self._commit({number: at for number, at in offsets.items() if at > self._committed.get(number, at)})
+        offsets = {_partition_number(name): offset + 1 for name, offset in positions.items() if name.startswith(prefix)}
+        self._commit(
+            {number: offset for number, offset in offsets.items() if offset > self._committed.get(number, offset)}
+        )
 
     def owns_polled(self) -> bool:
         if self._topic_was_recreated():
             self._replace("the topic was deleted and recreated")
-        # Repeating the same commits changes nothing, and brokers accept it only from the current owner. Held partitions
-        # have no commit yet.
-        return self._commit({number: at for number, at in self._committed.items() if number not in self._growth.holds})
+        # Repeat the current commits: that changes nothing, and brokers accept it only from the current owner. Held
+        # partitions are left out, because they have no commit yet.
+        return self._commit(
+            {number: offset for number, offset in self._committed.items() if number not in self._growth.holds}
+        )
 
     def lag(self) -> int:
-        if self._membership is None or not (self._committed or self._unpositioned):
+        if self._membership is None or not (self._committed or self._without_offset):
             return 0
         self._load_commits()
         bounds = self._membership.bounds(self._committed)
-        if any(bounds[number][1] < at for number, at in self._committed.items()):
+        if any(bounds[number][1] < offset for number, offset in self._committed.items()):
             self.close()  # the topic was recreated, and the library has not detected it yet
             return 0
-        lag = sum(bounds[number][1] - max(bounds[number][0], at) for number, at in self._committed.items())
+        lag = sum(bounds[number][1] - max(bounds[number][0], offset) for number, offset in self._committed.items())
         self._check_for_stall(lag)
         return lag
 
     def close(self) -> None:
         membership, self._membership = self._membership, None
-        self._watchdog.closed(self._monotonic())
+        self._watchdog.on_closed(self._monotonic())
         self._forget_partitions()
         if membership is not None:
             membership.close()
 
     # Methods of AssignmentListener, called by the membership during a poll.
 
-    def assigned(self, partitions: Iterable[int]) -> None:
-        self._watchdog.assigned(self._monotonic())
-        self._unpositioned.update(partitions)
+    def on_assigned(self, partitions: Iterable[int]) -> None:
+        self._watchdog.on_assigned(self._monotonic())
+        self._without_offset.update(partitions)
 
-    def revoked(self) -> None:
-        self._watchdog.revoked(self._monotonic())
+    def on_revoked(self) -> None:
+        self._watchdog.on_revoked(self._monotonic())
         self._forget_partitions()
 
     # Group membership.
 
-    def _join(self) -> GroupMembership:
-        """Return the membership. Create a new one if there is none, or if the current one makes no progress."""
+    def _current_membership(self) -> GroupMembership:
+        """Return the current membership. Replace it if it makes no progress, and create one if there is none."""
         now = self._monotonic()
         if self._watchdog.is_fenced(now):
             raise self._fenced_error()
@@ -128,7 +140,7 @@ class KafkaLogConsumer:
         if self._membership is not None and self._is_left_out(self._membership, now):
             self._replace("it has no partitions, although some are unassigned")
         if self._membership is None:
-            self._watchdog.joining(self._monotonic())
+            self._watchdog.on_joining(self._monotonic())
             self._membership = self._group.join(self)
         return self._membership
 
@@ -138,24 +150,24 @@ class KafkaLogConsumer:
         self.close()
 
     def _is_left_out(self, membership: GroupMembership, now: float) -> bool:
-        """Return whether the member has no partitions although some have no reader.
+        """Return whether this member has no partitions although some partitions have no reader.
 
-        Without partitions it asks the brokers periodically.
+        A member without partitions asks the brokers for that periodically.
         """
-        has_partitions = bool(self._committed or self._unpositioned)
+        has_partitions = bool(self._committed or self._without_offset)
         if has_partitions or not self._watchdog.has_joined() or not self._watchdog.idle_check_is_due(now):
             return False
-        self._watchdog.idle_checked(now)
+        self._watchdog.on_idle_check(now)
         return membership.has_unassigned_partitions()
 
     def _check_for_stall(self, lag: int) -> None:
-        """Replace the membership if it reads nothing despite a lag.
+        """Replace the membership if it reads nothing for too long despite a lag.
 
-        Records of held partitions count as lag, but not as a stall.
+        While a partition is held, its records cause a lag, so no stall is assumed.
         """
         held = self._growth.holds.keys() & self._committed.keys()
         now, stalled = self._monotonic(), lag > 0 and self._last_read_was_empty and not self._buffer and not held
-        self._watchdog.progress(now, stalled=stalled)
+        self._watchdog.on_lag_checked(now, stalled=stalled)
         if self._watchdog.stall_is_over_limit(now):
             self._replace(f"it has read none of {lag} records for {STALL_TIMEOUT:g} s")
 
@@ -167,8 +179,8 @@ class KafkaLogConsumer:
         current = self._membership.topic_incarnation() if self._membership is not None else ""
         return bool(self._committed) and bool(current) and current != self._incarnation
 
-    def _fence(self) -> LogUnavailable:
-        self._watchdog.fence(self._monotonic())
+    def _on_fenced(self) -> LogUnavailable:
+        self._watchdog.on_fenced(self._monotonic())
         self.close()
         return self._fenced_error()
 
@@ -179,35 +191,35 @@ class KafkaLogConsumer:
     def _forget_partitions(self) -> None:
         self._buffer.clear()
         self._committed.clear()
-        self._unpositioned.clear()
+        self._without_offset.clear()
 
     # Reading and committing.
 
     def _fill_buffer(self, wait: timedelta) -> None:
-        records = self._read(wait)
+        records = self._poll_membership(wait)
         self._last_read_was_empty = not records
         for record in records:
-            self._buffer.setdefault(_number(record.partition), deque()).append(record)
+            self._buffer.setdefault(_partition_number(record.partition), deque()).append(record)
 
-    def _read(self, wait: timedelta) -> Sequence[Logged]:
+    def _poll_membership(self, wait: timedelta) -> Sequence[Logged]:
         try:
-            return self._join().poll(wait)
+            return self._current_membership().poll(wait)
         except Fenced as error:
-            raise self._fence() from error
+            raise self._on_fenced() from error
         except UnreadableBatch:
             self.close()
             raise
         except LogUnavailable:
             raise
         except Exception:
-            # The client has advanced past records that it did not return: read them again from the commit.
+            # The client has advanced past records that it did not return. A new membership reads them from the commit.
             self.close()
             raise
 
-    def _buffered(self) -> int:
+    def _buffered_count(self) -> int:
         return sum(map(len, self._buffer.values()))
 
-    def _next(self) -> Logged:
+    def _pop_next_record(self) -> Logged:
         """Return the next record, round-robin over partitions: the library drains one partition before the next."""
         number = next(iter(self._buffer))
         records = self._buffer.pop(number)
@@ -226,37 +238,41 @@ class KafkaLogConsumer:
             LOGGER.info("late commit of consumer %s of %s was rejected", self._group.instance_id, self._group.id)
             return False
         except Fenced as error:
-            raise self._fence() from error
-        self._committed |= {number: at for number, at in offsets.items() if number in self._committed}
+            raise self._on_fenced() from error
+        self._committed |= {number: offset for number, offset in offsets.items() if number in self._committed}
         return True
 
     def _load_commits(self) -> None:
         """Load the commits of newly assigned partitions, and detect new partitions."""
-        if self._membership is None or not self._unpositioned:
+        if self._membership is None or not self._without_offset:
             return
         commits = self._membership.commits()
         if not has_begun(commits):
-            # If another member has started in the meantime, this moves its commits back: it reads some records again.
+            # This may overwrite newer commits of a member that started in the meantime. That member then reads some
+            # records again.
             if not self._commit(dict.fromkeys(commits, 0)):
                 return
             commits = dict.fromkeys(commits, 0)
         self._incarnation = self._group.topic_incarnation()
-        bounds = self._membership.bounds(self._unpositioned)
+        bounds = self._membership.bounds(self._without_offset)
         self._growth.update(commits, self._monotonic())
         # A commit from a former incarnation of the topic may be beyond the end of the current one.
         self._committed |= {
-            number: at if (at := commits[number] or 0) <= bounds[number][1] else bounds[number][0]
-            for number in self._unpositioned
+            number: offset if (offset := commits[number] or 0) <= bounds[number][1] else bounds[number][0]
+            for number in self._without_offset
         }
-        self._unpositioned.clear()
+        self._without_offset.clear()
 
     # New partitions of a grown topic.
 
     def _hold_new_partitions(self) -> None:
-        """Release due partitions, and discard records of held ones. They are read again after the release."""
+        """Release held partitions that are due.
+
+        Discard records of the others, which are read again after their release.
+        """
         self._load_commits()
         held = self._growth.holds.keys() & self._committed.keys()
-        if held and self._monotonic() >= self._release_checked_at + RELEASE_CHECK_EVERY:
+        if held and self._monotonic() >= self._release_checked_at + RELEASE_CHECK_INTERVAL:
             self._release_checked_at = self._monotonic()
             self._release(held)
         for number in self._growth.holds.keys() & self._buffer.keys():
@@ -268,7 +284,7 @@ class KafkaLogConsumer:
         released = self._growth.release(self._membership.commits(), bounds, self._monotonic())
         for number in set(released) & set(held):
             first = bounds[number][0]
-            # Commit first: with a commit, every later owner of the partition reads it, too.
+            # Commit first: a partition with a commit is held by no later owner.
             if not self._commit({number: first}):
                 return
             self._membership.seek(number, first)
@@ -277,5 +293,5 @@ class KafkaLogConsumer:
             LOGGER.info("consumer %s reads new partition %s/%d", self._group.instance_id, self._group.stream, number)
 
 
-def _number(partition: str) -> int:
+def _partition_number(partition: str) -> int:
     return int(partition.rpartition("/")[2])

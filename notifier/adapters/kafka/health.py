@@ -12,13 +12,13 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 
 from notifier.adapters.kafka.connection import Access, admin_client, translated
-from notifier.adapters.kafka.topics import pending, plan
+from notifier.adapters.kafka.topics import load_topics, pending
 from notifier.adapters.kafka.workarounds import broker_version
 from notifier.domain.errors import Environment, LogUnavailable
 
 BROKER_TIMEOUT_MS = 2_000
 """Timeout of one broker's answer."""
-REFUSED = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError)
+ACCESS_ERRORS = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError)
 MIN_INSYNC = "min.insync.replicas"
 
 
@@ -59,7 +59,7 @@ def check_access(access: Access) -> tuple[int, ...]:
         try:
             _connect(server, access.security.get("ssl_cafile"))
             return _authenticate({**access.admin_options(), "bootstrap_servers": [server]})
-        except REFUSED as error:
+        except ACCESS_ERRORS as error:
             raise Environment(f"Kafka at {server} rejects the user, the password or the mechanism.") from error
         except ssl.SSLCertVerificationError as error:
             raise Environment(
@@ -79,7 +79,7 @@ def cluster_status(access: Access) -> ClusterStatus:
         return ClusterStatus(
             version=version,
             brokers=len(admin.describe_cluster()["brokers"]),
-            topics=dict(_topics(access, admin)),
+            topics=dict(_topic_statuses(access, admin)),
             pending=pending(access),
         )
 
@@ -92,9 +92,9 @@ def _connect(server: str, ca: str | None) -> None:
     """
     host, _, port = server.rpartition(":")
     address = host.strip("[]"), int(port)
-    with socket.create_connection(address, timeout=BROKER_TIMEOUT_MS / 1_000) as plain:
+    with socket.create_connection(address, timeout=BROKER_TIMEOUT_MS / 1_000) as connection:
         if ca is not None:
-            ssl.create_default_context(cafile=ca).wrap_socket(plain, server_hostname=address[0]).close()
+            ssl.create_default_context(cafile=ca).wrap_socket(connection, server_hostname=address[0]).close()
 
 
 def _authenticate(options: dict[str, Any]) -> tuple[int, ...]:
@@ -105,8 +105,8 @@ def _authenticate(options: dict[str, Any]) -> tuple[int, ...]:
         return broker_version(options, BROKER_TIMEOUT_MS)
 
 
-def _topics(access: Access, admin: KafkaAdminClient) -> Iterator[tuple[str, TopicStatus]]:
-    streams = {access.topic(topic.stream): topic.stream for topic in plan()}
+def _topic_statuses(access: Access, admin: KafkaAdminClient) -> Iterator[tuple[str, TopicStatus]]:
+    streams = {access.topic(topic.stream): topic.stream for topic in load_topics()}
     for topic in admin.describe_topics(list(streams)):
         if partitions := topic["partitions"]:
             yield (

@@ -71,30 +71,45 @@ class _UncommittedRecords:
                 client.close(autocommit=False)
 
     def _read(self, client: KafkaConsumer, limit: int) -> Iterator[Logged]:
-        ends = self._seek_to_commits(client)
+        end_offsets = self._seek_to_commits(client)
         # Use the metadata just received: an admin client for this request would cost half a megabyte.
         incarnation = short_id(topic_id(client, self._topic))
-        silent = 0.0
-        while ends and limit > 0:
-            began = monotonic()
+        silent_seconds = 0.0
+        while end_offsets and limit > 0:
+            polled_at = monotonic()
             batches = client.poll(timeout_ms=POLL_TIMEOUT_MS, max_records=min(limit, MAX_POLL_RECORDS))
-            silent = 0.0 if batches else silent + monotonic() - began
-            if silent > SILENCE_TIMEOUT:
+            silent_seconds = 0.0 if batches else silent_seconds + monotonic() - polled_at
+            if silent_seconds > SILENCE_TIMEOUT:
                 raise LogUnavailable("Reading the waiting records failed: no records arrive.")
-            for tp, records in batches.items():
+            for topic_partition, records in batches.items():
                 for record in records:
-                    if tp in ends and record.offset < ends[tp]:
+                    if topic_partition in end_offsets and record.offset < end_offsets[topic_partition]:
                         limit -= 1
                         yield with_incarnation(to_logged(self._stream, record), incarnation)
-            for tp in [tp for tp, end in ends.items() if client.position(tp) >= end]:
-                del ends[tp]
+            for topic_partition in [
+                topic_partition
+                for topic_partition, end_offset in end_offsets.items()
+                if client.position(topic_partition) >= end_offset
+            ]:
+                del end_offsets[topic_partition]
 
     def _seek_to_commits(self, client: KafkaConsumer) -> dict[TopicPartition, int]:
         """Seek each partition to its commit. Return the end offsets of partitions with uncommitted records."""
-        tps = [TopicPartition(self._topic, number) for number in sorted(client.partitions_for_topic(self._topic) or ())]
-        client.assign(tps)
-        ends, first = client.end_offsets(tps), client.beginning_offsets(tps)
-        starts = {tp: max(client.committed(tp, timeout_ms=POLL_TIMEOUT_MS) or 0, first[tp]) for tp in tps}
-        for tp, start in starts.items():
-            client.seek(tp, start)
-        return {tp: ends[tp] for tp in tps if starts[tp] < ends[tp]}
+        topic_partitions = [
+            TopicPartition(self._topic, number) for number in sorted(client.partitions_for_topic(self._topic) or ())
+        ]
+        client.assign(topic_partitions)
+        end_offsets, first_offsets = client.end_offsets(topic_partitions), client.beginning_offsets(topic_partitions)
+        start_offsets = {
+            topic_partition: max(
+                client.committed(topic_partition, timeout_ms=POLL_TIMEOUT_MS) or 0, first_offsets[topic_partition]
+            )
+            for topic_partition in topic_partitions
+        }
+        for topic_partition, start_offset in start_offsets.items():
+            client.seek(topic_partition, start_offset)
+        return {
+            topic_partition: end_offsets[topic_partition]
+            for topic_partition in topic_partitions
+            if start_offsets[topic_partition] < end_offsets[topic_partition]
+        }

@@ -29,23 +29,23 @@ MAX_POLL_RECORDS = 1_000
 MAX_PARTITION_BYTES = 262_144
 """Bytes fetched from one partition at a time. A poll serves partitions in sequence; larger fetches delay the others."""
 MAX_POLL_INTERVAL = timedelta(minutes=1)
-"""A member that takes longer for a batch, or waits longer for a store, loses its partitions to other members."""
+"""A member that does not poll for this long, because of a slow batch or store, loses its partitions."""
 FETCH_WAIT_MS = 250
 QUERY_TIMEOUT_MS = 2_000
 """Timeout of one query for offsets."""
 
 JOIN_TIMEOUT = 15.0
-"""Seconds, like those below. A client that has not joined by then is stuck, and never joins."""
+"""Seconds, like the constants below. A client that has not joined by then is stuck, and never joins."""
 REJOIN_TIMEOUT = MAX_POLL_INTERVAL.total_seconds() + JOIN_TIMEOUT
 """Join timeout during a rebalance, which waits for members that are processing a batch."""
-FENCED_FOR = 60.0
+FENCED_REJOIN_DELAY = 60.0
 """Pause before a member rejoins after another process has taken its instance id."""
 STALL_TIMEOUT = 30.0
 """Limit for polls without records despite a backlog."""
-IDLE_FOR = 5.0
-"""Interval at which a member without partitions checks whether some have no reader.
+IDLE_CHECK_INTERVAL = 5.0
+"""How often a member without partitions asks the brokers whether some partition has no reader.
 
-With many members, some are always idle.
+If a group has more members than partitions, some members are always idle.
 """
 
 
@@ -95,11 +95,11 @@ class GroupMembership:
 
     def poll(self, wait: timedelta) -> Sequence[Logged]:
         """Return the next records, and stay a member of the group. Raises Fenced or UnreadableBatch."""
-        least = MIN_POLL_TO_READ if self._listener.joined else MIN_POLL_TO_JOIN
+        min_wait = MIN_POLL_TO_READ if self._listener.joined else MIN_POLL_TO_JOIN
         with translated("Reading the log failed"):
             # Rewind before the read: a failure afterwards would lose the records read from other partitions.
             self._listener.rewind_retained(self._topic, QUERY_TIMEOUT_MS)
-            batches = self._consumer.poll(timeout_ms=milliseconds(max(least, wait)), max_records=MAX_POLL_RECORDS)
+            batches = self._consumer.poll(timeout_ms=milliseconds(max(min_wait, wait)), max_records=MAX_POLL_RECORDS)
         return [
             to_logged(self._group.stream, record)
             for tp, records in batches.items()
@@ -109,34 +109,39 @@ class GroupMembership:
 
     def commit(self, offsets: Mapping[int, int]) -> None:
         """Commit the offsets. Raises PartitionsLost or Fenced."""
-        commits = {tp: OffsetAndMetadata(offsets[tp.partition], "", -1) for tp in self._places(offsets)}
+        commits = {tp: OffsetAndMetadata(offsets[tp.partition], "", -1) for tp in self._topic_partitions(offsets)}
         with translated("A commit failed"):
             self._consumer.commit(commits)
 
     def commits(self) -> Commits:
-        """Return the group's commit for every partition of the topic, None without a commit."""
+        """Return the group's committed offset of every partition of the topic, None if it has none."""
         with translated("Reading the group's commits failed"):
             # A new partition may be assigned before the client's metadata contains it.
             assigned = {tp.partition for tp in self._consumer.assignment()}
             partitions = sorted(assigned | set(self._consumer.partitions_for_topic(self._topic)))
             commits = self._committed(partitions)
-            # Partitions are queried in sequence. A group that starts in the meantime commits all of them, including
-            # those that had no commit when they were queried: query those again.
-            while (added := self._committed([n for n, at in commits.items() if at is None])) and has_begun(added):
-                commits |= added
+            # Partitions are queried one by one. Meanwhile another member may start the group, and so commit every
+            # partition. Then query again the partitions that had no commit, so that none of them looks new.
+            while (
+                new_commits := self._committed([partition for partition, offset in commits.items() if offset is None])
+            ) and has_begun(new_commits):
+                commits |= new_commits
             return commits
 
     def bounds(self, partitions: Iterable[int]) -> Bounds:
         """Return the first offset and the end offset (last + 1) of each partition."""
-        tps = self._places(partitions)
+        topic_partitions = self._topic_partitions(partitions)
         with translated("Reading the partitions' offsets failed"):
-            first, end = self._consumer.beginning_offsets(tps), self._consumer.end_offsets(tps)
-        return {tp.partition: (int(first[tp]), int(end[tp])) for tp in tps}
+            first_offsets, end_offsets = (
+                self._consumer.beginning_offsets(topic_partitions),
+                self._consumer.end_offsets(topic_partitions),
+            )
+        return {tp.partition: (int(first_offsets[tp]), int(end_offsets[tp])) for tp in topic_partitions}
 
     def topic_incarnation(self) -> str:
         """Return the incarnation from the client's metadata without a request, or an empty string if it is unknown."""
-        id = topic_id(self._consumer, self._topic)
-        return short_id(id) if id else ""
+        topic_id_ = topic_id(self._consumer, self._topic)
+        return short_id(topic_id_) if topic_id_ else ""
 
     def has_unassigned_partitions(self) -> bool:
         """Return whether some partition has no reader although the group is stable."""
@@ -157,10 +162,10 @@ class GroupMembership:
         self._consumer.close(autocommit=False)
 
     def _committed(self, partitions: Iterable[int]) -> dict[int, int | None]:
-        tps = self._places(partitions)
-        return {tp.partition: self._consumer.committed(tp, timeout_ms=QUERY_TIMEOUT_MS) for tp in tps}
+        topic_partitions = self._topic_partitions(partitions)
+        return {tp.partition: self._consumer.committed(tp, timeout_ms=QUERY_TIMEOUT_MS) for tp in topic_partitions}
 
-    def _places(self, partitions: Iterable[int]) -> Sequence[TopicPartition]:
+    def _topic_partitions(self, partitions: Iterable[int]) -> Sequence[TopicPartition]:
         return [TopicPartition(self._topic, partition) for partition in partitions]
 
     def _connect(self) -> KafkaConsumer:
@@ -186,33 +191,33 @@ class GroupMembership:
 class MembershipWatchdog:
     """Decides when a consumer replaces its membership. All times are seconds of a monotonic clock."""
 
-    idle_for: float = IDLE_FOR
+    idle_check_interval: float = IDLE_CHECK_INTERVAL
     join_deadline: float = inf
     """Infinite while partitions are assigned."""
     fenced_until: float = 0.0
     idle_since: float = 0.0
     stalled_since: float = inf
 
-    def joining(self, now: float) -> None:
+    def on_joining(self, now: float) -> None:
         self.join_deadline = now + JOIN_TIMEOUT
 
-    def assigned(self, now: float) -> None:
+    def on_assigned(self, now: float) -> None:
         self.join_deadline, self.idle_since = inf, now
 
-    def revoked(self, now: float) -> None:
-        if self.join_deadline == inf:  # otherwise it has not joined yet: the library reports a revocation then, too
+    def on_revoked(self, now: float) -> None:
+        if self.join_deadline == inf:  # the library also reports a revocation before the first join
             self.join_deadline = now + REJOIN_TIMEOUT
 
-    def fence(self, now: float) -> None:
-        """Delay the next join: an immediate one would fence the process that uses the instance id now.
+    def on_fenced(self, now: float) -> None:
+        """Delay the next join: an immediate one would fence the process that now uses the instance id.
 
-        The member must rejoin later, or the partitions have no reader once that process is gone.
+        Rejoin later nevertheless: once that process is gone, the partitions would have no reader.
         """
-        self.fenced_until = now + FENCED_FOR
+        self.fenced_until = now + FENCED_REJOIN_DELAY
 
-    def closed(self, now: float) -> None:
+    def on_closed(self, now: float) -> None:
         self.stalled_since = inf
-        self.revoked(now)
+        self.on_revoked(now)
 
     def is_fenced(self, now: float) -> bool:
         return now < self.fenced_until
@@ -224,12 +229,12 @@ class MembershipWatchdog:
         return now > self.join_deadline
 
     def idle_check_is_due(self, now: float) -> bool:
-        return now >= self.idle_since + self.idle_for
+        return now >= self.idle_since + self.idle_check_interval
 
-    def idle_checked(self, now: float) -> None:
+    def on_idle_check(self, now: float) -> None:
         self.idle_since = now
 
-    def progress(self, now: float, *, stalled: bool) -> None:
+    def on_lag_checked(self, now: float, *, stalled: bool) -> None:
         """Record whether the consumer gets no records despite a backlog."""
         self.stalled_since = min(self.stalled_since, now) if stalled else inf
 

@@ -1,8 +1,8 @@
 """Decide when consumers may read the partitions added to a topic.
 
-Keys move to new partitions when their topic grows. A new partition is therefore held until the older records of its
-keys are processed. A group commits all partitions when it starts, so a partition without a commit is new, even after
-rebalances. It gets its first commit when it is released.
+When a topic grows, some keys move to new partitions. A new partition is held, which means not read, until the older
+records of its keys are processed. A group commits all partitions when it starts. So a partition without a commit is
+new, even after rebalances. It gets its first commit when it is released.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from notifier.adapters.kafka.connection import APPEND_TIMEOUT, METADATA_MAX_AGE
 
 SETTLE_TIME = METADATA_MAX_AGE.total_seconds() + APPEND_TIMEOUT.total_seconds() + 1.0
-"""Seconds until no producer sends to a key's former partition any more.
+"""Seconds after which every producer sends a moved key to its new partition.
 
 Every producer detects the new partitions (METADATA_MAX_AGE), and its earlier appends end or fail (APPEND_TIMEOUT).
 One second is a margin.
@@ -30,28 +30,30 @@ def has_begun(commits: Commits) -> bool:
 
 @dataclass(slots=True)
 class PartitionHold:
-    """Hold that keeps one new partition from being read."""
+    """Hold on one new partition, which is not read until the hold ends."""
 
-    older: int
-    """Partitions below this number existed before it."""
-    seen: float
-    ends: Mapping[int, int] | None = None
-    """End offsets of the older partitions, noted when producers had settled.
+    older_count: int
+    """Number of partitions that existed before this one was added. They have the lower numbers."""
+    seen_at: float
+    older_ends: Mapping[int, int] | None = None
+    """End offsets of the older partitions, read when no producer used them for the moved keys any more.
 
-    All records before these offsets must be committed before the release.
+    All records before these offsets must be committed before this partition is read.
     """
 
     def has_settled(self, now: float) -> bool:
-        return now >= self.seen + SETTLE_TIME
+        return now >= self.seen_at + SETTLE_TIME
 
     def is_over(self, commits: Commits, bounds: Bounds) -> bool:
         """Return whether all older partitions are committed up to their ends.
 
         An older partition whose records expired unread also counts as done.
         """
-        if self.ends is None:
+        if self.older_ends is None:
             return False
-        return all((commits.get(number) or 0) >= end or bounds[number][0] >= end for number, end in self.ends.items())
+        return all(
+            (commits.get(number) or 0) >= end or bounds[number][0] >= end for number, end in self.older_ends.items()
+        )
 
 
 @dataclass(slots=True)
@@ -61,21 +63,21 @@ class PartitionGrowth:
     holds: dict[int, PartitionHold] = field(default_factory=dict)
 
     def update(self, commits: Commits, now: float) -> None:
-        """Update the holds from the commits of a group that has begun: a partition without a commit is held."""
+        """Hold exactly the partitions without a commit. The group must have committed before (`has_begun`)."""
         new = {number for number, commit in commits.items() if commit is None}
         for number in self.holds.keys() - new:
             del self.holds[number]
         added = new - self.holds.keys()
         for number in added:
-            self.holds[number] = PartitionHold(older=min(added), seen=now)
+            self.holds[number] = PartitionHold(older_count=min(added), seen_at=now)
 
     def older_partitions(self) -> Collection[int]:
-        return range(max((hold.older for hold in self.holds.values()), default=0))
+        return range(max((hold.older_count for hold in self.holds.values()), default=0))
 
     def release(self, commits: Commits, bounds: Bounds, now: float) -> Collection[int]:
-        """Return the partitions that may be read now. The first call after producers settled only notes the ends."""
+        """Return the partitions that may be read now. The first call after SETTLE_TIME only reads the end offsets."""
         released = [number for number, hold in self.holds.items() if hold.is_over(commits, bounds)]
         for hold in self.holds.values():
-            if hold.ends is None and hold.has_settled(now):
-                hold.ends = {number: bounds[number][1] for number in range(hold.older)}
+            if hold.older_ends is None and hold.has_settled(now):
+                hold.older_ends = {number: bounds[number][1] for number in range(hold.older_count)}
         return released

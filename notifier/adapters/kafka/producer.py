@@ -14,14 +14,15 @@ from notifier.ports.event_log import Record
 
 MAX_IN_FLIGHT = 5_000
 """Limit for unacknowledged records of all threads. The library's own `buffer_memory` limits nothing."""
-CHUNK = 1_000
-"""Records that share one deadline. Events that name a hundred accounts each become tens of thousands of records."""
+RECORDS_PER_DEADLINE = 1_000
+"""An append is split, and each part has its own deadline. Events that name a hundred accounts each become tens of
+thousands of records."""
 BATCH_BYTES = 131_072
-"""Batch size in bytes. The default of 16 kB halves the number of records sent per second."""
+"""Batch size. With the default of 16 kB half as many records are sent per second."""
 CLOSE_TIMEOUT = 1.0
 """Timeout of a close in seconds."""
 
-TIMEOUT = APPEND_TIMEOUT.total_seconds()
+APPEND_SECONDS = APPEND_TIMEOUT.total_seconds()
 
 
 class LogProducer:
@@ -35,8 +36,8 @@ class LogProducer:
 
     def append(self, records: Sequence[Record]) -> None:
         """Append the records. Raises LogUnavailable, and Poison for a record that is too large."""
-        for start in range(0, len(records), CHUNK):
-            self._append(records[start : start + CHUNK])
+        for start in range(0, len(records), RECORDS_PER_DEADLINE):
+            self._append(records[start : start + RECORDS_PER_DEADLINE])
 
     def close(self) -> None:
         with self._lock:
@@ -45,7 +46,7 @@ class LogProducer:
                 self._client = None
 
     def _append(self, records: Sequence[Record]) -> None:
-        deadline = monotonic() + TIMEOUT
+        deadline = monotonic() + APPEND_SECONDS
         acknowledgements = _Acknowledgements(len(records))
         for record in records:
             if not self._in_flight.acquire(timeout=max(0.0, deadline - monotonic())):
@@ -61,20 +62,20 @@ class LogProducer:
         topic = self._access.topic(record.stream)
         try:
             with translated("Sending a record failed"):
-                future = self._connected().send(topic, value=record.value, key=record.key.encode())
+                future = self._get_client().send(topic, value=record.value, key=record.key.encode())
         except BaseException:
             self._in_flight.release()
             raise
         future.add_callback(lambda _: acknowledge(None))
         future.add_errback(acknowledge)
 
-    def _connected(self) -> KafkaProducer:
+    def _get_client(self) -> KafkaProducer:
         """Return the client. It is created on first use, because its threads would not survive a fork.
 
         A thread waits at most half of the append timeout for another thread that is creating the client. Raises
         LogUnavailable after that.
         """
-        if not self._lock.acquire(timeout=TIMEOUT / 2):
+        if not self._lock.acquire(timeout=APPEND_SECONDS / 2):
             raise LogUnavailable("Not connected to any broker yet.")
         try:
             if self._client is None:
@@ -85,8 +86,8 @@ class LogProducer:
                     metadata_max_age_ms=METADATA_MAX_AGE // timedelta(milliseconds=1),
                     batch_size=BATCH_BYTES,
                     linger_ms=1,
-                    max_block_ms=int(TIMEOUT * 500),
-                    delivery_timeout_ms=int(TIMEOUT * 1_000),
+                    max_block_ms=int(APPEND_SECONDS * 500),
+                    delivery_timeout_ms=int(APPEND_SECONDS * 1_000),
                 )
             return self._client
         finally:
@@ -96,21 +97,21 @@ class LogProducer:
 class _Acknowledgements:
     """Counts the acknowledgements of one append and keeps its first error."""
 
-    def __init__(self, records: int) -> None:
+    def __init__(self, count: int) -> None:
         self._lock = Lock()
-        self._missing = records
+        self._outstanding = count
         self._error: BaseException | None = None
-        self._decided = Event()
+        self._is_decided = Event()
 
     def add(self, error: BaseException | None) -> None:
         with self._lock:
-            self._missing -= 1
+            self._outstanding -= 1
             self._error = self._error or error
-            if error is not None or self._missing == 0:
-                self._decided.set()
+            if error is not None or self._outstanding == 0:
+                self._is_decided.set()
 
     def wait(self, deadline: float) -> None:
-        if self._missing and not self._decided.wait(max(0.001, deadline - monotonic())):
-            raise LogUnavailable(f"No acknowledgement within {TIMEOUT:g} s.")
+        if self._outstanding and not self._is_decided.wait(max(0.001, deadline - monotonic())):
+            raise LogUnavailable(f"No acknowledgement within {APPEND_SECONDS:g} s.")
         if self._error is not None:
             raise translate(self._error, "Writing a record failed") from self._error

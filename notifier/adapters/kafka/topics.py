@@ -21,15 +21,15 @@ from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Logged, Record
 from notifier.topics import GROUPS
 
-PLAN = Path(__file__).parents[2] / "migrations" / "kafka" / "topics.toml"
-"""Path of the topic plan. The source tree has a link to the migrations folder; a wheel contains the file itself."""
+TOPICS_FILE = Path(__file__).parents[2] / "migrations" / "kafka" / "topics.toml"
+"""Definition of the topics. The source tree has a link to the migrations folder; a wheel contains the file itself."""
 REQUEST_TIMEOUT_MS = 10_000
 """Request timeout of migrations. A busy controller needs some seconds to create a topic."""
-RETRY_FOR, RETRY_AFTER = 30.0, 0.2
+RETRY_SECONDS, RETRY_PAUSE = 30.0, 0.2
 """Total time and pause of retries, in seconds."""
-DONE_BY_ANOTHER = (TopicAlreadyExistsError, InvalidPartitionsError)
-"""Errors that the slower of two concurrent migrations gets."""
-INCARNATION_LETTERS = 8
+DONE_ELSEWHERE = (TopicAlreadyExistsError, InvalidPartitionsError)
+"""Errors of a step that a concurrent migration has already run."""
+INCARNATION_LENGTH = 8
 """Characters kept of the broker's topic id: enough to distinguish the few incarnations of a topic."""
 
 
@@ -48,7 +48,7 @@ class MigrationStep:
     run: Callable[[], object]
 
 
-def plan(path: Path = PLAN) -> Sequence[Topic]:
+def load_topics(path: Path = TOPICS_FILE) -> Sequence[Topic]:
     return [
         Topic(
             stream=stream,
@@ -64,7 +64,7 @@ def plan(path: Path = PLAN) -> Sequence[Topic]:
 def pending(access: Access, topics: Sequence[Topic] | None = None) -> Sequence[str]:
     """Return the names of the pending steps, in order. Raises LogUnavailable."""
     with translated("Reading the topics failed"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
-        return [step.name for step in _Migration(access, admin).steps(topics or plan())]
+        return [step.name for step in _Migration(access, admin).steps(topics or load_topics())]
 
 
 def migrate(access: Access, topics: Sequence[Topic] | None = None) -> int:
@@ -74,8 +74,8 @@ def migrate(access: Access, topics: Sequence[Topic] | None = None) -> int:
     not answer, or if a topic would grow again before its last growth is complete.
     """
     with translated("Creating the topics failed"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
-        deadline = monotonic() + RETRY_FOR
-        return sum(_run(step, deadline) for step in _Migration(access, admin).steps(topics or plan()))
+        deadline = monotonic() + RETRY_SECONDS
+        return sum(_run(step, deadline) for step in _Migration(access, admin).steps(topics or load_topics()))
 
 
 def _run(step: MigrationStep, deadline: float) -> bool:
@@ -87,12 +87,12 @@ def _run(step: MigrationStep, deadline: float) -> bool:
         try:
             step.run()
             return True
-        except DONE_BY_ANOTHER:
+        except DONE_ELSEWHERE:
             return False
         except KafkaError as error:
             if not error.retriable or monotonic() > deadline:
                 raise
-            sleep(RETRY_AFTER)
+            sleep(RETRY_PAUSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +106,22 @@ class _Migration:
         existing = {topic["name"]: topic for topic in self.admin.describe_topics(names) if topic["partitions"]}
         for topic, name in zip(topics, names, strict=True):
             if name not in existing:
-                yield self._create(topic, min(topic.replicas, brokers))
+                yield self._create_step(topic, min(topic.replicas, brokers))
             else:
-                yield from self._alter(topic, existing[name]["partitions"])
+                yield from self._alter_steps(topic, existing[name]["partitions"])
 
-    def _create(self, topic: Topic, replicas: int) -> MigrationStep:
-        new = {
+    def _create_step(self, topic: Topic, replicas: int) -> MigrationStep:
+        definition = {
             self.access.topic(topic.stream): {
                 "num_partitions": topic.partitions,
                 "replication_factor": replicas,
                 "configs": _configs(topic, replicas),
             }
         }
-        create = partial(self.admin.create_topics, new, wait_for_metadata=True)
+        create = partial(self.admin.create_topics, definition, wait_for_metadata=True)
         return MigrationStep(name=f"create {topic.stream}", run=create)
 
-    def _alter(self, topic: Topic, partitions: Sequence[Any]) -> Iterator[MigrationStep]:
+    def _alter_steps(self, topic: Topic, partitions: Sequence[Any]) -> Iterator[MigrationStep]:
         if len(partitions) < topic.partitions:
             grow = partial(self._grow, topic, len(partitions))
             yield MigrationStep(name=f"grow {topic.stream} to {topic.partitions}", run=grow)
@@ -149,11 +149,17 @@ class _Migration:
         existing partitions have no commit yet.
         """
         group, topic = self.access.group(stream, GROUPS[stream]), self.access.topic(stream)
-        tps = [TopicPartition(topic, number) for number in range(partitions)]
-        offsets = self.admin.list_group_offsets({group: tps})[group]
-        committed = [tp for tp in tps if tp in offsets and offsets[tp].offset >= 0]
+        topic_partitions = [TopicPartition(topic, number) for number in range(partitions)]
+        offsets = self.admin.list_group_offsets({group: topic_partitions})[group]
+        committed = [
+            topic_partition
+            for topic_partition in topic_partitions
+            if topic_partition in offsets and offsets[topic_partition].offset >= 0
+        ]
         if not committed:
-            self.admin.alter_group_offsets(group, {tp: OffsetAndMetadata(0, "", -1) for tp in tps})
+            self.admin.alter_group_offsets(
+                group, {topic_partition: OffsetAndMetadata(0, "", -1) for topic_partition in topic_partitions}
+            )
         elif len(committed) < partitions:
             raise LogUnavailable(
                 f"{stream} is still growing: its consumers do not read all {partitions} partitions yet."
@@ -180,14 +186,14 @@ def topic_incarnation(access: Access, stream: str) -> str:
 
 
 def short_id(topic_id: object) -> str:
-    return str(topic_id).replace("-", "")[:INCARNATION_LETTERS]
+    return str(topic_id).replace("-", "")[:INCARNATION_LENGTH]
 
 
 def to_logged(stream: str, record: Any) -> Logged:
     """Convert a record of the library, with any content from any producer.
 
-    Never raises: the client is past this record, and an error would lose the records read with it. A stage that cannot
-    process the record moves it to the dead letters.
+    Never raises: the client has already advanced past this record, so an error would lose all records of the same poll.
+    A stage that cannot process the record moves it to the dead letters.
     """
     key, value = (record.key or b"").decode(errors="replace"), record.value or b""
     name = f"{stream}/{record.partition}"

@@ -44,7 +44,7 @@ BOOTSTRAP_TIMEOUT_MS = 1_000
 
 # Race that makes a response undecodable for all clients of the process.
 
-REGISTRY = "_response_class_registry"
+REGISTRY_ATTRIBUTE = "_response_class_registry"
 
 
 def pin_response_classes() -> None:
@@ -55,12 +55,12 @@ def pin_response_classes() -> None:
     every client of the process fails to decode that response. The module's class decodes every version and is never
     collected.
     """
-    registered = getattr(ResponseClassRegistry, REGISTRY, {})
+    registered = getattr(ResponseClassRegistry, REGISTRY_ATTRIBUTE, {})
     pinned = {api_key: reference[None] for api_key, reference in registered.items()}
-    setattr(ResponseClassRegistry, REGISTRY, _FirstWins(pinned))
+    setattr(ResponseClassRegistry, REGISTRY_ATTRIBUTE, _FirstEntryWins(pinned))
 
 
-class _FirstWins(dict[int, Any]):
+class _FirstEntryWins(dict[int, Any]):
     def __setitem__(self, api_key: int, response_class: Any) -> None:
         self.setdefault(api_key, response_class)
 
@@ -229,9 +229,9 @@ def topic_id(consumer: KafkaConsumer, topic: str) -> object:
 class AssignmentListener(Protocol):
     """Callbacks that run during a poll when the partitions of a group member change."""
 
-    def assigned(self, partitions: Iterable[int]) -> None: ...
+    def on_assigned(self, partitions: Iterable[int]) -> None: ...
 
-    def revoked(self) -> None:
+    def on_revoked(self) -> None:
         """Handle the revocation of all partitions, which happens at each rebalance.
 
         A partition that is assigned again is read from its commit.
@@ -247,35 +247,36 @@ class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  
 
     def __init__(self, listener: AssignmentListener) -> None:
         self._listener = listener
-        self._before: set[int] = set()
+        self._partitions_before: set[int] = set()
         self._closed = False
         self.consumer: KafkaConsumer | None = None
         self.joined = False
         self.retained: set[int] = set()
-        """Partitions assigned both before and after a rebalance and not rewound yet (`rewind_retained`)."""
+        """Partitions assigned both before and after a rebalance that `rewind_retained` has not rewound yet."""
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        self._before |= {tp.partition for tp in revoked}
+        self._partitions_before |= {tp.partition for tp in revoked}
         self.joined = False
         if self.consumer is not None:
-            # A group leader that rebalances for a grown topic drops the reason once it has a plan. If the poll ends
-            # before the plan is confirmed, no later poll continues it: the member stops reading and sending heartbeats.
+            # When a topic has grown, the group leader starts a rebalance, and forgets why once it has an assignment. If
+            # the poll ends before the assignment is confirmed, no later poll continues the rebalance: the member stops
+            # reading and sending heartbeats. So ask for another rebalance.
             self.consumer._coordinator.request_rejoin()
         if not self._closed:
-            self._listener.revoked()
+            self._listener.on_revoked()
 
     async def on_partitions_lost(self, lost: Iterable[TopicPartition]) -> None:
-        self._before.clear()
+        self._partitions_before.clear()
         self.joined = False
         if not self._closed:
-            self._listener.revoked()
+            self._listener.on_revoked()
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         partitions = {tp.partition for tp in assigned}
         self.joined = True
-        self.retained, self._before = (self.retained | self._before) & partitions, set()
+        self.retained, self._partitions_before = (self.retained | self._partitions_before) & partitions, set()
         if not self._closed:
-            self._listener.assigned(partitions)
+            self._listener.on_assigned(partitions)
 
     def close(self) -> None:
         """Stop forwarding events: a late event would be attributed to the next membership."""

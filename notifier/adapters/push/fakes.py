@@ -24,9 +24,9 @@ from notifier.ports.push import NoReply, Post, Provider, Reply, Transport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReroutingTransport:
-    """Transport that sends all requests to the origin of a fake.
+    """Transport that sends all requests to the origin of a fake provider.
 
-    Requests are returned with the fake's origin. Their authorization still identifies the intended provider.
+    The yielded requests have the fake's origin. Their authorization still names the real provider.
     """
 
     transport: Transport
@@ -36,12 +36,12 @@ class ReroutingTransport:
         return self.transport.exchange(replace(post, origin=self.origin) for post in posts)
 
 
-# Provider without credentials: it sends nothing and drops no device; the reason names the missing setting.
+# Provider for a platform without credentials. It sends nothing and drops no device.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnconfiguredProvider:
-    """Implementation of Provider that answers every alert with a ConfigError."""
+    """Implementation of Provider that returns a ConfigError for every device. The reason names the missing setting."""
 
     reason: str
 
@@ -52,7 +52,7 @@ class UnconfiguredProvider:
 
 # Provider created by the first send of a process, so that keys and connections are not shared across a fork.
 
-Make = Callable[[ExitStack], Provider]
+ProviderFactory = Callable[[ExitStack], Provider]
 """Factory that registers its resources on the stack. Raises BadSetting."""
 
 
@@ -60,14 +60,14 @@ Make = Callable[[ExitStack], Provider]
 class LazyProvider:
     """Implementation of Provider that creates the real one on first use.
 
-    If that fails, each device gets a ConfigError, and the next alert tries again. So a corrected key file is read
-    without a restart.
+    If the creation fails, each device gets a ConfigError, and the next alert tries again. So a corrected key file is
+    read without a restart.
     """
 
-    make: Make
-    process: Callable[[], int] = os.getpid
+    make: ProviderFactory
+    current_pid: Callable[[], int] = os.getpid
     _provider: Provider | None = None
-    _created_in: int = -1
+    _created_by_pid: int = -1
     _resources: ExitStack = field(default_factory=ExitStack)
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
@@ -81,17 +81,17 @@ class LazyProvider:
 
     def close(self) -> None:
         """Close the resources that this process opened. Those of its parent stay open."""
-        if self._created_in == self.process():
+        if self._created_by_pid == self.current_pid():
             self._resources.close()
         self._provider = None
 
     def _own_provider(self) -> Provider:
-        if self._provider is None or self._created_in != self.process():
-            # A forked process has a copy of resources that its parent still uses.
-            opened = ExitStack()
-            with opened:
-                self._provider = self.make(opened)
-                self._resources, self._created_in = opened.pop_all(), self.process()
+        if self._provider is None or self._created_by_pid != self.current_pid():
+            # After a fork, this process has copies of resources that its parent still uses. It creates its own.
+            resources = ExitStack()
+            with resources:
+                self._provider = self.make(resources)
+                self._resources, self._created_by_pid = resources.pop_all(), self.current_pid()
         return self._provider
 
 

@@ -18,46 +18,46 @@ from notifier.domain.errors import BadSetting
 Kind = TypeVar("Kind")
 
 
-def private_key(text: bytes, kind: type[Kind], *, whose: str, called: str) -> Kind:
+def parse_private_key(text: bytes, kind: type[Kind], *, key_name: str, required_kind: str) -> Kind:
     """Parse a private key of one kind. Raises BadSetting.
 
-    `whose` names the key in error messages, `called` describes the required kind.
+    `key_name` names the key in error messages, `required_kind` describes the required kind.
     """
     if not text.lstrip().startswith(b"-----BEGIN"):
-        raise BadSetting(f"{whose} is not PEM: it does not begin with -----BEGIN PRIVATE KEY-----.")
-    # Drop the cause and its message: either may contain parts of the key.
+        raise BadSetting(f"{key_name} is not PEM: it does not begin with -----BEGIN PRIVATE KEY-----.")
+    # Raise without the cause: its message may contain parts of the key.
     try:
         key = load_pem_private_key(text, password=None)
     except TypeError:
-        raise BadSetting(f"{whose} is encrypted with a password; use a key without one.") from None
+        raise BadSetting(f"{key_name} is encrypted with a password; use a key without one.") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise BadSetting(f"{whose} is PEM, but not a readable private key.") from None
+        raise BadSetting(f"{key_name} is PEM, but not a readable private key.") from None
     if not isinstance(key, kind):
-        raise BadSetting(f"{whose} has the wrong kind; {called} is required.")
+        raise BadSetting(f"{key_name} has the wrong kind; {required_kind} is required.")
     return key
 
 
 _ES256 = ECDSA(SHA256(), deterministic_signing=True)
 """Deterministic signatures (RFC 6979): the same text has the same signature in every process."""
-_COORDINATE = 32
-"""Bytes of one integer of a signature. RFC 7518 concatenates two of them."""
+_INTEGER_BYTES = 32
+"""Size of one integer. RFC 7518 concatenates the two integers of a signature."""
 
 
-def es256_key(pem: bytes, *, whose: str, called: str) -> EllipticCurvePrivateKey:
+def parse_es256_key(pem: bytes, *, key_name: str, required_kind: str) -> EllipticCurvePrivateKey:
     """Parse a P-256 private key. Raises BadSetting.
 
-    `whose` names the key in error messages, `called` describes the required kind.
+    `key_name` names the key in error messages, `required_kind` describes the required kind.
     """
-    key = private_key(pem, EllipticCurvePrivateKey, whose=whose, called=called)  # type: ignore[type-abstract]  # only for isinstance
+    key = parse_private_key(pem, EllipticCurvePrivateKey, key_name=key_name, required_kind=required_kind)  # type: ignore[type-abstract]  # only for isinstance
     if not isinstance(key.curve, SECP256R1):
-        raise BadSetting(f"{whose} is on another curve; {called} is required.")
+        raise BadSetting(f"{key_name} is on another curve; {required_kind} is required.")
     return key
 
 
-def es256_token(key: EllipticCurvePrivateKey, head: Mapping[str, str], claims: Mapping[str, object]) -> str:
-    signed = f"{base64url(compact(head))}.{base64url(compact(claims))}"
-    pair = decode_dss_signature(key.sign(signed.encode(), _ES256))
-    return f"{signed}.{base64url(b''.join(number.to_bytes(_COORDINATE, 'big') for number in pair))}"
+def es256_token(key: EllipticCurvePrivateKey, header: Mapping[str, str], claims: Mapping[str, object]) -> str:
+    signed = f"{base64url(compact(header))}.{base64url(compact(claims))}"
+    integers = decode_dss_signature(key.sign(signed.encode(), _ES256))
+    return f"{signed}.{base64url(b''.join(number.to_bytes(_INTEGER_BYTES, 'big') for number in integers))}"
 
 
 def base64url(raw: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Send one alert to many devices; shared helpers for request bodies and answers."""
+"""Send one alert to many devices; shared helpers for request bodies and responses."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,12 +23,12 @@ class PushRequest(Post):
 
 
 class RequestBuilder(Protocol):
-    """Builds the requests of one alert, and interprets the answers."""
+    """Builds the requests of one alert, and interprets the responses."""
 
     def prepare(self) -> Receipt | None:
         """Prepare a round; may block to fetch a token.
 
-        A returned receipt applies to all devices: nothing can be sent.
+        If nothing can be sent, return the receipt of all devices.
         """
         ...
 
@@ -47,15 +47,15 @@ DeviceReceipt = tuple[Device, Receipt]
 
 
 def send_requests(transport: Transport, builder: RequestBuilder, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
-    """Yield each device with its receipt. Devices are consumed as the transport accepts requests.
+    """Yield each device with its receipt. Devices are read from the iterable as the transport accepts requests.
 
-    Requests that are refused because of the sender token are sent a second time with a new token.
+    A request whose sender token is refused is sent a second time with a new token.
     """
     remaining = iter(devices)
     first = RequestRound(transport=transport, builder=builder, stop_on_refusal=True)
     yield from first.send(remaining)
-    # A refused request has reached no device. The first refusal ends the round, so `refused` holds at most the requests
-    # that were in flight. They go first in the second round; a second refusal is their receipt.
+    # A refused request has reached no device. The first refusal ends the round, so `refused` has at most the devices
+    # whose requests were in flight. The second round begins with them; a second refusal is the device's receipt.
     if first.refused:
         second = RequestRound(transport=transport, builder=builder, stop_on_refusal=False)
         yield from second.send(chain(first.refused, remaining))
@@ -68,7 +68,7 @@ class RequestRound:
     transport: Transport
     builder: RequestBuilder
     stop_on_refusal: bool
-    """Whether a refused token ends the round. Otherwise the refusal is the device's receipt."""
+    """Whether a refused token ends the round. If False, the refusal is the device's receipt."""
     refused: list[Device] = field(default_factory=list, init=False)
     """Devices without a receipt, because the sender token was refused."""
     unsent: list[DeviceReceipt] = field(default_factory=list, init=False)
@@ -111,20 +111,20 @@ def compact(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def shortened_to_fit(text: str, around: Callable[[str], Mapping[str, Any]], most: int = MAX_BODY_BYTES) -> bytes:
-    """Return the body with the text, shortened so that the body has at most `most` bytes."""
-    return compact(around(shortened(text, most - len(compact(around(""))), _written)))
+def shortened_to_fit(text: str, wrap: Callable[[str], Mapping[str, Any]], max_bytes: int = MAX_BODY_BYTES) -> bytes:
+    """Return the body with the text, shortened so that the body has at most `max_bytes` bytes."""
+    return compact(wrap(shortened(text, max_bytes - len(compact(wrap(""))), _json_size)))
 
 
-def _written(text: str) -> int:
+def _json_size(text: str) -> int:
     """Return the size of the JSON string without its quotation marks. A backslash takes two bytes."""
     return len(compact(text)) - 2
 
 
-# Untrusted answers: mostly JSON from the provider, but possibly from any intermediary.
+# Untrusted responses: mostly JSON from the provider, but possibly anything from an intermediary.
 
 
-def read(body: bytes) -> Mapping[str, Any]:
+def parse_object(body: bytes) -> Mapping[str, Any]:
     """Parse a JSON object. Return an empty mapping for anything else."""
     try:
         parsed = json.loads(body)
@@ -154,8 +154,8 @@ def known_phrases(value: object, phrases: Collection[str]) -> Sequence[str]:
 Chance = Callable[[], float]
 """Source of random numbers from 0 (inclusive) to 1 (exclusive)."""
 
-LONGEST = timedelta(days=1)
-"""Limit for a requested delay. A longer one comes from a wrong clock, and the alert would be worthless by then."""
+MAX_RETRY_DELAY = timedelta(days=1)
+"""Limit for a requested delay. A longer delay comes from a wrong clock, and would make the alert worthless."""
 
 
 def soon_with_jitter(now: datetime, chance: float) -> datetime:
@@ -167,17 +167,17 @@ def retry_after_time(headers: Mapping[str, str], now: datetime) -> datetime | No
     """Return the time of the Retry-After header (seconds or a date, RFC 9110), or None if it is absent or invalid."""
     retry_after = headers.get("retry-after", "").strip()
     if retry_after.isascii() and retry_after.isdecimal():
-        return now + min(timedelta(seconds=int(retry_after[:9])), LONGEST)
+        return now + min(timedelta(seconds=int(retry_after[:9])), MAX_RETRY_DELAY)
     try:
         date = parsedate_to_datetime(retry_after)
     except ValueError:
         return None
     # A date without a time zone is in UTC.
-    return min(max(date if date.tzinfo else date.replace(tzinfo=UTC), now), now + LONGEST)
+    return min(max(date if date.tzinfo else date.replace(tzinfo=UTC), now), now + MAX_RETRY_DELAY)
 
 
-def receipt_of_silence(silence: NoReply, now: datetime, chance: float) -> Receipt:
-    """Return the receipt of a request without an answer: Unknown if it may have arrived, otherwise RetryAt."""
-    if silence.may_have_arrived:
-        return Unknown(reason=silence.reason)
-    return RetryAt(at=soon_with_jitter(now, chance), reason=silence.reason)
+def receipt_without_reply(no_reply: NoReply, now: datetime, chance: float) -> Receipt:
+    """Return the receipt of a request without a reply: Unknown if it may have arrived, otherwise RetryAt."""
+    if no_reply.may_have_arrived:
+        return Unknown(reason=no_reply.reason)
+    return RetryAt(at=soon_with_jitter(now, chance), reason=no_reply.reason)

@@ -13,17 +13,17 @@ from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, Bits, fr
 from notifier.domain.ids import Member
 from notifier.ports.audience import ACTIVITY_KEPT_FOR
 
-NEIGHBOURS = 16
-"""Adjacent shards that share one string.
+SHARDS_PER_KEY = 16
+"""Number of adjacent shards that share one key.
 
-Activity collected over a few seconds spans all shards, and each string costs the client ten microseconds.
+Activity collected over a few seconds spans all shards, and each key costs the client ten microseconds.
 """
 
-_MEMBERS = NEIGHBOURS * SHARD_MEMBERS
+_MEMBERS_PER_KEY = SHARDS_PER_KEY * SHARD_MEMBERS
 
 
-_RECORD_ACTIVITY = LuaScript.named(CHECKSUM, "record_activity")
-_READ_ACTIVITY = LuaScript.named(CHECKSUM, "read_activity")
+_RECORD_ACTIVITY = LuaScript.load(CHECKSUM, "record_activity")
+_READ_ACTIVITY = LuaScript.load(CHECKSUM, "read_activity")
 
 
 class RedisActivity:
@@ -31,7 +31,7 @@ class RedisActivity:
         self._client = client
 
     async def touch(self, members: Collection[Member], hour: int) -> None:
-        await run_calls_async(self._client, list(_touches(members, hour)))
+        await run_calls_async(self._client, list(_touch_calls(members, hour)))
 
 
 class RedisActiveHours:
@@ -40,19 +40,23 @@ class RedisActiveHours:
         self._rolled_up = RedisValue(client, KeyKind.ACTIVITY.key("rolled-up"))
 
     def touch(self, members: Collection[Member], hour: int) -> None:
-        run_calls(self._client, list(_touches(members, hour)))
+        run_calls(self._client, list(_touch_calls(members, hour)))
 
     def read(self, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        places = defaultdict[int, list[int]](list)
+        groups = defaultdict[int, list[int]](list)
         for shard in shards:
-            places[shard // NEIGHBOURS].append(shard)
+            groups[shard // SHARDS_PER_KEY].append(shard)
         calls = [
-            ScriptCall(_READ_ACTIVITY, _name(hour, place), (SHARD_BYTES, *(shard % NEIGHBOURS for shard in group)))
-            for place, group in places.items()
+            ScriptCall(
+                _READ_ACTIVITY,
+                _activity_key(hour, key_number),
+                (SHARD_BYTES, *(shard % SHARDS_PER_KEY for shard in group)),
+            )
+            for key_number, group in groups.items()
         ]
         bitmaps = (bitmap for answer in run_calls(self._client, calls) for bitmap in answer)
-        requested = (shard for group in places.values() for shard in group)
-        bits = {shard: _bits(bitmap) for shard, bitmap in zip(requested, bitmaps, strict=True)}
+        requested = (shard for group in groups.values() for shard in group)
+        bits = {shard: _unpack_bitmap(bitmap) for shard, bitmap in zip(requested, bitmaps, strict=True)}
         return {shard: bits[shard] for shard in shards if bits[shard].any()}
 
     def record_roll_up(self, at: datetime, ttl: timedelta) -> None:
@@ -63,20 +67,22 @@ class RedisActiveHours:
         return from_ms(int(value)) if value is not None else None
 
 
-def _touches(members: Collection[Member], hour: int) -> Iterator[ScriptCall]:
-    places = defaultdict[int, list[int]](list)
+def _touch_calls(members: Collection[Member], hour: int) -> Iterator[ScriptCall]:
+    groups = defaultdict[int, list[int]](list)
     for member in members:
         # Redis numbers the bits of a byte from the highest, our bitmaps from the lowest.
-        places[member // _MEMBERS].append(member % _MEMBERS ^ 7)
-    for place, offsets in places.items():
+        groups[member // _MEMBERS_PER_KEY].append(member % _MEMBERS_PER_KEY ^ 7)
+    for key_number, offsets in groups.items():
         packed = struct.pack(f"<{len(offsets)}I", *offsets)
-        yield ScriptCall(_RECORD_ACTIVITY, _name(hour, place), (packed, ACTIVITY_KEPT_FOR // timedelta(milliseconds=1)))
+        yield ScriptCall(
+            _RECORD_ACTIVITY, _activity_key(hour, key_number), (packed, ACTIVITY_KEPT_FOR // timedelta(milliseconds=1))
+        )
 
 
-def _bits(packed: bytes) -> Bits:
-    """Unpack the bitmap of one shard. Redis omits the zero bytes at its end."""
+def _unpack_bitmap(packed: bytes) -> Bits:
+    """Unpack the bitmap of one shard. The string in Redis ends at its last byte that was ever written."""
     return from_bytes(packed.ljust(SHARD_BYTES, b"\0"))
 
 
-def _name(hour: int, place: int) -> str:
-    return KeyKind.ACTIVITY.key(hour, place)
+def _activity_key(hour: int, key_number: int) -> str:
+    return KeyKind.ACTIVITY.key(hour, key_number)

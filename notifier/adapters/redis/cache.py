@@ -13,10 +13,10 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import Poison
 from notifier.domain.token_bucket import BucketLimit
 
-EVENTS_KEPT = timedelta(hours=24)
+RECENT_EVENTS_TTL = timedelta(hours=24)
 """TTL of recent events.
 
-Upstreams repeat an event within minutes. The slower deduplication of the store covers later repeats.
+Upstream services repeat an event within minutes. Later repeats are found by the store, more slowly.
 """
 
 
@@ -25,48 +25,50 @@ class RedisRecentEvents:
         self._client = client
 
     def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
-        by_key = {_recent(event): event for event in events}
+        by_key = {_event_key(event): event for event in events}
         return {by_key[key]: value.decode() for key, value in self._read(list(by_key)).items()}
 
     def remember(self, digests: Mapping[EventId, str]) -> None:
-        kept = {_recent(event): digest.encode() for event, digest in digests.items()}
-        ids = dict.fromkeys(_recent_id(event.id) for event in digests)
-        taken = self._set_absent(kept, [_set(key, b"1") for key in ids])
-        # A taken key holds another body of the event, or garbage, which the read deletes.
-        values = self._read(taken)
-        if replaced := {key: kept[key] for key in taken if key not in values}:
+        digests_by_key = {_event_key(event): digest.encode() for event, digest in digests.items()}
+        ids = dict.fromkeys(_event_id_key(event.id) for event in digests)
+        taken_keys = self._set_absent(digests_by_key, [_set_command(key, b"1") for key in ids])
+        # A taken key holds a digest of an earlier body of the event, or garbage, which the read deletes.
+        values = self._read(taken_keys)
+        if replaced := {key: digests_by_key[key] for key in taken_keys if key not in values}:
             self._set_absent(replaced, [])
 
     def was_accepted(self, source: str | None, id: str) -> bool:
-        return bool(self._read([_recent_id(id) if source is None else _recent(EventId(source, id))]))
+        return bool(self._read([_event_id_key(id) if source is None else _event_key(EventId(source, id))]))
 
     def _set_absent(self, values: Mapping[str, bytes], commands: list[Command]) -> list[str]:
         """Set the absent keys, and return the keys that already held a value and were left unchanged."""
-        new = [_set(key, value, nx=True) for key, value in values.items()]
+        new = [_set_command(key, value, nx=True) for key, value in values.items()]
         answers = run_calls(self._client, [*new, *commands])
         return [key for key, done in zip(values, answers[: len(values)], strict=True) if not done]
 
     def _read(self, keys: Collection[str]) -> Mapping[str, bytes]:
         """Return the values by key, without absent keys. Garbage is deleted."""
-        held = dict(zip(keys, run_calls(self._client, [Command("get", key) for key in keys]), strict=True))
-        values = {key: unwrap(key, packed) for key, packed in held.items() if packed is not None}
+        stored = dict(zip(keys, run_calls(self._client, [Command("get", key) for key in keys]), strict=True))
+        values = {key: unwrap(key, packed) for key, packed in stored.items() if packed is not None}
         if garbage := [key for key, value in values.items() if value is None]:
-            run_calls(self._client, [discard(key, {"": held[key]}) for key in garbage])
+            run_calls(self._client, [discard(key, {"": stored[key]}) for key in garbage])
         return {key: value for key, value in values.items() if value is not None}
 
 
 class RedisTokenBuckets:
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._script = LuaScript.named(CHECKSUM, "token_bucket")
+        self._script = LuaScript.load(CHECKSUM, "token_bucket")
 
     def take(self, name: str, limit: BucketLimit) -> bool:
-        [left] = run_calls(self._client, [self._call(name, limit, 1, debt=0)])
-        return left is not None
+        [tokens_left] = run_calls(self._client, [self._call(name, limit, 1, debt=0)])
+        return tokens_left is not None
 
     def spend(self, spent: Mapping[str, int], limit: BucketLimit) -> Mapping[str, float]:
         calls = [self._call(name, limit, count, debt=limit.capacity) for name, count in spent.items()]
-        return {name: float(left) for name, left in zip(spent, run_calls(self._client, calls), strict=True)}
+        return {
+            name: float(tokens_left) for name, tokens_left in zip(spent, run_calls(self._client, calls), strict=True)
+        }
 
     def _call(self, name: str, limit: BucketLimit, count: int, *, debt: int) -> ScriptCall:
         refill = limit.refill / timedelta(milliseconds=1)
@@ -100,14 +102,14 @@ class RedisBacklogReport:
             return {}
 
 
-def _set(key: str, value: bytes, *, nx: bool = False) -> Command:
-    return Command("set", key, (wrap(key, value),), {"nx": nx, "ex": EVENTS_KEPT})
+def _set_command(key: str, value: bytes, *, nx: bool = False) -> Command:
+    return Command("set", key, (wrap(key, value),), {"nx": nx, "ex": RECENT_EVENTS_TTL})
 
 
-def _recent(event: EventId) -> str:
+def _event_key(event: EventId) -> str:
     # Prefix the id with its length, so that no other pair of source and id has the same key.
     return KeyKind.RECENT_EVENT.key(len(event.id), event.id, event.source)
 
 
-def _recent_id(id: str) -> str:
+def _event_id_key(id: str) -> str:
     return KeyKind.RECENT_EVENT_ID.key(id)

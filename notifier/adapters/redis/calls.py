@@ -8,15 +8,15 @@ from typing import Any
 
 from redis.exceptions import NoScriptError, ResponseError
 
-from notifier.adapters.redis.keys import TYPES, GarbageCount, LuaScript, kind_of, unwrap, wrap
+from notifier.adapters.redis.keys import KEY_TYPES, GarbageCount, LuaScript, kind_of, unwrap, wrap
 from notifier.adapters.redis.node import AsyncClient, RedisClient
 
 Argument = str | bytes | int | float
 
 MAX_REPEATS = 2
-"""Repeats of a call: one if the server has forgotten the script, one for a key of the wrong type."""
+"""Maximum repeats of a call: one if the server has forgotten the script, one for a key of the wrong type."""
 
-DISCARD = LuaScript.named("discard_garbage")
+DISCARD_SCRIPT = LuaScript.load("discard_garbage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +69,23 @@ Call = Command | ScriptCall
 
 
 def discard(key: str, garbage: Mapping[str, bytes] | None = None) -> ScriptCall:
-    """Return the call that deletes a key of the wrong type, or one that still holds this garbage in a field.
+    """Return the call that deletes a key of the wrong type, or a key that still holds this garbage.
 
-    The field of a string is ''. A key that was repaired in the meantime is kept.
+    `garbage` is the value of each field; a string has the field ''. A key that was repaired in the meantime is kept.
     """
-    held = [
-        item for name, held in (garbage or {}).items() for item in (name, sha1(held, usedforsecurity=False).hexdigest())
+    digests = [
+        argument
+        for field, value in (garbage or {}).items()
+        for argument in (field, sha1(value, usedforsecurity=False).hexdigest())
     ]
-    return ScriptCall(DISCARD, key, (TYPES[kind_of(key)], *held), send_text=True)
+    return ScriptCall(DISCARD_SCRIPT, key, (KEY_TYPES[kind_of(key)], *digests), send_text=True)
 
 
 def run_calls(client: RedisClient, calls: Sequence[Call]) -> list[Any]:
     """Send the calls in one round trip and return their answers. Raises CacheUnavailable.
 
-    A key of the wrong type is garbage. One more round trip deletes it and repeats its call, so reads find it absent
-    and writes replace it. If one call fails, the others may still have taken effect.
+    A key of the wrong type is garbage. One more round trip deletes the key and repeats its call: a read finds the key
+    absent, and a write replaces it. If one call fails, the others may still have taken effect.
     """
     rounds = _rounds(calls, client.garbage)
     with client.guarded():
@@ -101,7 +103,7 @@ def run_calls(client: RedisClient, calls: Sequence[Call]) -> list[Any]:
 
 
 async def run_calls_async(client: AsyncClient, calls: Sequence[Call]) -> list[Any]:
-    """Do the same as `ask`, asynchronously. Concurrent calls to a single server share its round trips."""
+    """Do the same as `run_calls`, asynchronously. Concurrent calls to a single server share its round trips."""
     rounds = _rounds(calls, client.garbage)
     with client.guarded():
         try:
@@ -127,14 +129,20 @@ def _rounds(calls: Sequence[Call], garbage: GarbageCount) -> Generator[Sequence[
     """Yield each batch to send, receive its answers, and return the final answers to the calls."""
     sent, answers = list(calls), (yield calls) if calls else []
     for _ in range(MAX_REPEATS):
-        repeats = {index: retry for index, call in enumerate(sent) if (retry := _repair_calls(call, answers[index]))}
-        if not repeats:
+        replacements_by_index = {
+            index: replacements
+            for index, call in enumerate(sent)
+            if (replacements := _repair_calls(call, answers[index]))
+        }
+        if not replacements_by_index:
             break
-        repeated = iter((yield [call for retry in repeats.values() for call in retry]))
-        for index, retry in repeats.items():
-            for cleanup in retry[:-1]:
-                cleanup.interpret(_raised_if_error(next(repeated)), garbage)
-            sent[index], answers[index] = retry[-1], next(repeated)
+        repeated_answers = iter(
+            (yield [call for replacements in replacements_by_index.values() for call in replacements])
+        )
+        for index, replacements in replacements_by_index.items():
+            for cleanup_call in replacements[:-1]:
+                cleanup_call.interpret(_raised_if_error(next(repeated_answers)), garbage)
+            sent[index], answers[index] = replacements[-1], next(repeated_answers)
     return [call.interpret(_raised_if_error(answer), garbage) for call, answer in zip(sent, answers, strict=True)]
 
 
@@ -164,16 +172,16 @@ class RedisValue:
         self._client = client
         self._key = key
 
-    def set(self, value: bytes, lasting: timedelta) -> None:
+    def set(self, value: bytes, ttl: timedelta) -> None:
         # SET replaces a value of any type.
-        run_calls(self._client, [Command("set", self._key, (wrap(self._key, value),), {"px": lasting})])
+        run_calls(self._client, [Command("set", self._key, (wrap(self._key, value),), {"px": ttl})])
 
     def get(self) -> bytes | None:
         """Return the value, or None if it is absent or garbage. Garbage is deleted."""
-        [held] = run_calls(self._client, [Command("get", self._key)])
-        if held is None:
+        [stored] = run_calls(self._client, [Command("get", self._key)])
+        if stored is None:
             return None
-        value = unwrap(self._key, held)
+        value = unwrap(self._key, stored)
         if value is None:
-            run_calls(self._client, [discard(self._key, {"": held})])
+            run_calls(self._client, [discard(self._key, {"": stored})])
         return value

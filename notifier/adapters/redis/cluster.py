@@ -20,7 +20,7 @@ from redis.exceptions import RedisError, ResponseError
 from notifier.adapters.redis.address import Host, MultiHostAddress
 from notifier.adapters.redis.keys import GarbageCount
 from notifier.adapters.redis.node import (
-    READERS,
+    MAX_CONNECTIONS,
     TIMEOUT,
     AsyncClient,
     RedisBreaker,
@@ -30,11 +30,11 @@ from notifier.adapters.redis.node import (
     timeout_options_async,
 )
 
-SLOTS = 16384
+SLOT_COUNT = 16384
 
 SCRIPTS = {"eval", "evalsha"}
 
-KEYLESS = {"publish": 0, "ping": 0, "info": 0, "time": 0}
+KEYLESS_COMMAND_SLOTS = {"publish": 0, "ping": 0, "info": 0, "time": 0}
 """Slot used for commands without a key.
 
 All messages are published on and read from the node of slot 0: across two nodes they would lose the publisher's
@@ -45,8 +45,8 @@ Command = tuple[str, tuple[Any, ...], dict[str, Any]]
 
 
 def slot_of(command: str, args: Sequence[Any]) -> int:
-    if command in KEYLESS:
-        return KEYLESS[command]
+    if command in KEYLESS_COMMAND_SLOTS:
+        return KEYLESS_COMMAND_SLOTS[command]
     # EVALSHA digest 1 key …, EVAL script 1 key …; all other commands begin with their key, and have only one.
     key = args[2] if command in SCRIPTS else args[0]
     return key_slot(key.encode() if isinstance(key, str) else key)
@@ -56,11 +56,11 @@ class SlotMap:
     """Map from slots to the nodes that hold them."""
 
     def __init__(self, slots: Sequence[Any], asked_host: Host) -> None:
-        self._holders: list[Host | None] = [None] * SLOTS
-        for first, last, (host, port, *_), *_ in slots:
+        self._holders: list[Host | None] = [None] * SLOT_COUNT
+        for first_slot, last_slot, (host, port, *_), *_ in slots:
             # An empty host name means the node that was asked.
             holder = (host.decode() if host else asked_host[0], int(port))
-            self._holders[first : last + 1] = [holder] * (last + 1 - first)
+            self._holders[first_slot : last_slot + 1] = [holder] * (last_slot + 1 - first_slot)
 
     def holder(self, slot: int) -> Host:
         host = self._holders[slot]
@@ -83,7 +83,7 @@ class _CommandBuffer:
         self.commands: list[Command] = []
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *args, **named: self.commands.append((name, args, named))
+        return lambda *args, **options: self.commands.append((name, args, options))
 
 
 class _SlotMapHolder:
@@ -146,10 +146,10 @@ class ClusterClient(_SlotMapHolder):
         self._lock = Lock()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        def asked(*args: Any, **kwargs: Any) -> Any:
+        def send_to_holder(*args: Any, **kwargs: Any) -> Any:
             return getattr(self.node(self.slot_map().holder(slot_of(name, args))), name)(*args, **kwargs)
 
-        return asked
+        return send_to_holder
 
     def __enter__(self) -> Self:
         return self
@@ -162,7 +162,7 @@ class ClusterClient(_SlotMapHolder):
         return ClusterPipeline(self)
 
     def pubsub(self) -> Any:
-        return self.node(self.slot_map().holder(KEYLESS["publish"])).pubsub()  # type: ignore[no-untyped-call] # as below
+        return self.node(self.slot_map().holder(KEYLESS_COMMAND_SLOTS["publish"])).pubsub()  # type: ignore[no-untyped-call] # as below
 
     def close(self) -> None:
         with self._lock:
@@ -209,16 +209,18 @@ class AsyncClusterPipeline(_CommandBuffer):
         indexes_by_host = (await self._client.slot_map()).grouped_by_host(self.commands)
         answers: list[Any] = [None] * len(self.commands)
 
-        async def ask(host: Host, places: Sequence[int]) -> None:
+        async def send_to_node(host: Host, indexes: Sequence[int]) -> None:
             async with self._client.node(host).pipeline(transaction=False) as pipe:
-                for place in places:
-                    name, arguments, options = self.commands[place]
+                for index in indexes:
+                    name, arguments, options = self.commands[index]
                     getattr(pipe, name)(*arguments, **options)
-                for place, answer in zip(places, await pipe.execute(raise_on_error), strict=True):
-                    answers[place] = answer
+                for index, answer in zip(indexes, await pipe.execute(raise_on_error), strict=True):
+                    answers[index] = answer
 
         # Await all, even if one fails: a request must not continue while its connection is given to another task.
-        for error in await asyncio.gather(*(ask(*group) for group in indexes_by_host.items()), return_exceptions=True):
+        for error in await asyncio.gather(
+            *(send_to_node(*group) for group in indexes_by_host.items()), return_exceptions=True
+        ):
             if error:
                 raise error
         return answers
@@ -233,10 +235,10 @@ class AsyncClusterClient(_SlotMapHolder):
         self.shared = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        async def asked(*args: Any, **kwargs: Any) -> Any:
+        async def send_to_holder(*args: Any, **kwargs: Any) -> Any:
             return await getattr(self.node((await self.slot_map()).holder(slot_of(name, args))), name)(*args, **kwargs)
 
-        return asked
+        return send_to_holder
 
     async def __aenter__(self) -> Self:
         return self
@@ -251,7 +253,7 @@ class AsyncClusterClient(_SlotMapHolder):
     @asynccontextmanager
     async def pubsub(self) -> AsyncGenerator[Any, None]:
         with self.guarded():
-            node = self.node((await self.slot_map()).holder(KEYLESS["publish"]))
+            node = self.node((await self.slot_map()).holder(KEYLESS_COMMAND_SLOTS["publish"]))
         async with node.pubsub() as listening:
             yield listening
 
@@ -266,7 +268,7 @@ class AsyncClusterClient(_SlotMapHolder):
             if options.pop("ssl", False):
                 options["connection_class"] = redis.asyncio.SSLConnection
             self._nodes[host] = AsyncClient.from_pool(
-                RedisConnectionPool(max_connections=READERS, timeout=TIMEOUT, **options)
+                RedisConnectionPool(max_connections=MAX_CONNECTIONS, timeout=TIMEOUT, **options)
             )  # type: ignore[assignment] # a subclass's
         return self._nodes[host]
 

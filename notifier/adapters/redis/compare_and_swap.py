@@ -1,8 +1,8 @@
 """Compare-and-swap updates of Redis hash fields (cells).
 
 The update rules stay in Python, where they are tested; a Lua script would have to repeat each rule. A cell is read,
-the rule computes the next value, and a script writes it if the cell is unchanged. Otherwise the update is retried
-from the current value.
+the rule computes the next value, and a script writes it if the cell is unchanged. If it has changed, the update is
+retried with the current value.
 """
 
 from collections import defaultdict
@@ -15,8 +15,8 @@ from notifier.adapters.redis.connect import RedisClient
 from notifier.adapters.redis.keys import LuaScript, kind_of, unwrap, wrap
 from notifier.domain.errors import CacheUnavailable
 
-TRIES = 64
-"""Attempts to swap a cell. With that many concurrent writers of one cell, each has succeeded by then."""
+MAX_ATTEMPTS = 64
+"""Attempts to swap a cell. Each round of conflicts has one winner, so this suffices for 64 concurrent writers."""
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ class HashField(NamedTuple):
     field: str
 
 
-Step = Callable[[HashField, bytes], tuple[bytes | None, T]]
+UpdateRule = Callable[[HashField, bytes], tuple[bytes | None, T]]
 """Update rule. It receives a cell and its current value (empty if absent).
 
 It returns the new value (None leaves the cell unchanged) and a result for the caller.
@@ -36,24 +36,24 @@ It returns the new value (None leaves the cell unchanged) and a result for the c
 class CasHashes:
     """Hashes whose fields change by compare-and-swap. Thread-safe."""
 
-    def __init__(self, client: RedisClient, lasting: timedelta) -> None:
-        """Create the hashes with a TTL of `lasting` after their last change."""
+    def __init__(self, client: RedisClient, ttl: timedelta) -> None:
+        """Create the hashes with a TTL of `ttl` after their last change."""
         self._client = client
-        self._lasting = lasting // timedelta(milliseconds=1)
-        self._swap = LuaScript.named("compare_and_swap")
+        self._ttl_ms = ttl // timedelta(milliseconds=1)
+        self._swap_script = LuaScript.load("compare_and_swap")
 
-    def change(self, cells: Collection[HashField], step: Step[T]) -> Mapping[HashField, T]:
+    def change(self, cells: Collection[HashField], rule: UpdateRule[T]) -> Mapping[HashField, T]:
         """Apply the rule to each cell independently, and return its results.
 
-        This takes two round trips, and two more for each conflict with a concurrent change. A cell that holds garbage
-        looks empty to the rule, and is replaced by the rule's new value. Raises CacheUnavailable.
+        This takes two round trips, and two more after each conflict with a concurrent change. The rule sees a cell with
+        garbage as empty, and its new value replaces the garbage. Raises CacheUnavailable.
         """
         answers, remaining = dict[HashField, T](), cells
-        for _ in range(TRIES):
+        for _ in range(MAX_ATTEMPTS):
             current = self._read(remaining)
-            stepped = {cell: step(cell, self._value(cell, held)) for cell, held in current.items()}
-            answers |= {cell: answer for cell, (_, answer) in stepped.items()}
-            changes = {cell: wrap(cell.hash, new, cell.field) for cell, (new, _) in stepped.items() if new}
+            results = {cell: rule(cell, self._value(cell, stored)) for cell, stored in current.items()}
+            answers |= {cell: answer for cell, (_, answer) in results.items()}
+            changes = {cell: wrap(cell.hash, new, cell.field) for cell, (new, _) in results.items() if new}
             remaining = self._swap_cells({cell: (current[cell] or b"", new) for cell, new in changes.items()})
             if not remaining:
                 return answers
@@ -61,18 +61,18 @@ class CasHashes:
 
     def _read(self, cells: Collection[HashField]) -> Mapping[HashField, bytes | None]:
         fields = _by_hash(cells)
-        reading = [Command("hmget", name, ([cell.field for cell in group],)) for name, group in fields.items()]
-        answers = run_calls(self._client, reading)
+        commands = [Command("hmget", name, ([cell.field for cell in group],)) for name, group in fields.items()]
+        answers = run_calls(self._client, commands)
         return {
-            cell: held
+            cell: stored
             for group, answer in zip(fields.values(), answers, strict=True)
-            for cell, held in zip(group, answer, strict=True)
+            for cell, stored in zip(group, answer, strict=True)
         }
 
-    def _value(self, cell: HashField, held: bytes | None) -> bytes:
-        if held is None:
+    def _value(self, cell: HashField, stored: bytes | None) -> bytes:
+        if stored is None:
             return b""
-        value = unwrap(cell.hash, held, cell.field)
+        value = unwrap(cell.hash, stored, cell.field)
         if value is None:
             self._client.garbage.add(kind_of(cell.hash))
         return value or b""
@@ -85,7 +85,7 @@ class CasHashes:
         calls = []
         for name, group in fields.items():
             arguments: list[Argument] = [argument for cell in group for argument in (cell.field, *changes[cell])]
-            calls.append(ScriptCall(self._swap, name, (self._lasting, *arguments)))
+            calls.append(ScriptCall(self._swap_script, name, (self._ttl_ms, *arguments)))
         answers = run_calls(self._client, calls)
         return [
             HashField(name, field.decode()) for name, answer in zip(fields, answers, strict=True) for field in answer

@@ -12,7 +12,7 @@ from notifier.adapters.redis.address import MultiHostAddress, multi_host_address
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
 from notifier.adapters.redis.keys import GarbageCount
 from notifier.adapters.redis.node import (
-    READERS,
+    MAX_CONNECTIONS,
     TIMEOUT,
     AsyncClient,
     RedisBreaker,
@@ -25,7 +25,7 @@ from notifier.domain.errors import BadSetting, CacheUnavailable
 from notifier.metrics import Metrics
 
 __all__ = [
-    "READERS",
+    "MAX_CONNECTIONS",
     "TIMEOUT",
     "AsyncClient",
     "RedisBreaker",
@@ -35,7 +35,7 @@ __all__ = [
     "connect_async",
 ]
 
-PING_EVERY = 0.1
+PING_INTERVAL = 0.1
 """Seconds between two pings while waiting for a server to come up."""
 
 
@@ -60,18 +60,18 @@ def connect(url: str, metrics: Metrics | None = None) -> RedisClient:
             # ClusterClient supports the commands that the adapters use, so the cast is safe.
             client = cast(RedisClient, ClusterClient(address))
         case address:
-            client = _primary(address)
+            client = _primary_client(address)
     client.garbage = GarbageCount(metrics.cache_garbage if metrics else None)
     return client
 
 
-def await_answer(url: str, within: float) -> None:
+def await_answer(url: str, timeout: float) -> None:
     """Return once the server answers a ping; at least one is sent.
 
     Raises CacheUnavailable with the last cause, or BadSetting. The wait covers a server that is still loading its
     data. A wrong password is retried too; that costs no more.
     """
-    deadline, client = monotonic() + within, connect(url)
+    deadline, client = monotonic() + timeout, connect(url)
     try:
         while True:
             try:
@@ -81,7 +81,7 @@ def await_answer(url: str, within: float) -> None:
             except CacheUnavailable:
                 if monotonic() >= deadline:
                     raise
-            sleep(PING_EVERY)
+            sleep(PING_INTERVAL)
     finally:
         client.close()
 
@@ -93,7 +93,7 @@ def connect_async(url: str, metrics: Metrics | None = None) -> AsyncClient:
         case MultiHostAddress(kind="cluster") as address:
             client = cast(AsyncClient, AsyncClusterClient(address))
         case address:
-            client = _primary_async(address)
+            client = _primary_client_async(address)
     client.garbage = GarbageCount(metrics.cache_garbage if metrics else None)
     return client
 
@@ -109,13 +109,15 @@ def _single_server_client(url: str) -> RedisClient:
 
 
 def _single_server_client_async(url: str) -> AsyncClient:
-    pool = RedisConnectionPool.from_url(url, max_connections=READERS, timeout=TIMEOUT, **timeout_options_async())
+    pool = RedisConnectionPool.from_url(
+        url, max_connections=MAX_CONNECTIONS, timeout=TIMEOUT, **timeout_options_async()
+    )
     client = AsyncClient.from_pool(pool)
     assert isinstance(client, AsyncClient)
     return client
 
 
-def _primary(address: MultiHostAddress) -> RedisClient:
+def _primary_client(address: MultiHostAddress) -> RedisClient:
     """Return a client of the primary that the sentinels name.
 
     Each new connection asks a sentinel for the primary, so a connection broken by a failover finds the new one.
@@ -127,10 +129,12 @@ def _primary(address: MultiHostAddress) -> RedisClient:
     return client
 
 
-def _primary_async(address: MultiHostAddress) -> AsyncClient:
+def _primary_client_async(address: MultiHostAddress) -> AsyncClient:
     options = timeout_options_async() | address.options
     sentinel = redis.asyncio.sentinel.Sentinel(address.hosts, sentinel_kwargs={**options, "db": 0}, **options)  # type: ignore[no-untyped-call] # as above
-    pool = _SentinelConnectionPool(address.service, sentinel, max_connections=READERS, timeout=TIMEOUT, **options)  # type: ignore[no-untyped-call] # as above
+    pool = _SentinelConnectionPool(
+        address.service, sentinel, max_connections=MAX_CONNECTIONS, timeout=TIMEOUT, **options
+    )  # type: ignore[no-untyped-call] # as above
     client = AsyncClient.from_pool(pool)
     assert isinstance(client, AsyncClient)
     return client
@@ -157,11 +161,11 @@ def server_status(url: str) -> RedisServer:
         with client.guarded():
             info: Any = client.info()
             before = time.time()
-            seconds, micros = client.time()
+            seconds, microseconds = client.time()
             after = time.time()
     finally:
         client.close()
-    server_time = seconds + micros / 1_000_000
+    server_time = seconds + microseconds / 1_000_000
     return RedisServer(
         name=str(info.get("server_name", "redis")),
         version=str(info.get("valkey_version", info.get("redis_version", "0"))),

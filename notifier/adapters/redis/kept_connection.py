@@ -20,40 +20,40 @@ Command = tuple[Any, ...]
 class PersistentConnection:
     """Connection to one server, or to the primary that sentinels name."""
 
-    def __init__(self, pool: "redis.asyncio.ConnectionPool", within: float) -> None:
+    def __init__(self, pool: "redis.asyncio.ConnectionPool", timeout: float) -> None:
         self._pool = pool
-        self._within = within
+        self._timeout = timeout
         self._connection: Any = None
-        self.connections = 0
+        self.connection_count = 0
 
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
         if self._connection is not None and await _is_closed(self._connection):
-            await self.close(wait=False)
+            await self.close(wait_closed=False)
         connection = self._connection
         if connection is None:
             connection = self._connection = self._pool.make_connection()  # type: ignore[no-untyped-call] # redis-py's own
-            self.connections += 1
-        whole = False
+            self.connection_count += 1
+        is_complete = False
         try:
-            async with asyncio.timeout(self._within):
+            async with asyncio.timeout(self._timeout):
                 if not connection.is_connected:
                     await connection.connect()
                 await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
-                answers = [await _answer(connection) for _ in commands]
-            whole = True
+                answers = [await _read_answer(connection) for _ in commands]
+            is_complete = True
         except TimeoutError as error:
-            raise redis.TimeoutError(f"No answer within {self._within:g} s.") from error
+            raise redis.TimeoutError(f"No answer within {self._timeout:g} s.") from error
         finally:
-            if not whole:  # also on cancellation: a late answer must not reach the next request
-                await self.close(wait=False)
+            if not is_complete:  # also on cancellation: a late answer must not reach the next request
+                await self.close(wait_closed=False)
         return answers
 
-    async def close(self, *, wait: bool = True) -> None:
-        """With `wait` the transport is closed when it returns, TLS included: the event loop may end."""
+    async def close(self, *, wait_closed: bool = True) -> None:
+        """With `wait_closed` the transport is closed when it returns, TLS included: the event loop may end."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(RedisError):
-                await connection.disconnect(nowait=not wait)
+                await connection.disconnect(nowait=not wait_closed)
 
 
 async def _is_closed(connection: Any) -> bool:
@@ -64,7 +64,7 @@ async def _is_closed(connection: Any) -> bool:
         return True
 
 
-async def _answer(connection: Any) -> Any:
+async def _read_answer(connection: Any) -> Any:
     try:
         return await connection.read_response()
     except ResponseError as error:
@@ -83,7 +83,7 @@ class SharedConnection:
     def __init__(self, connection: PersistentConnection) -> None:
         self._connection = connection
         self._waiting: list[tuple[Sequence[Command], PendingAnswers]] = []
-        self._running: asyncio.Task[None] | None = None
+        self._exchange_task: asyncio.Task[None] | None = None
 
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
         """Return the answers, like PersistentConnection. Raises RedisError.
@@ -92,8 +92,8 @@ class SharedConnection:
         """
         answers: PendingAnswers = asyncio.get_running_loop().create_future()
         self._waiting.append((commands, answers))
-        if self._running is None:
-            self._running = asyncio.ensure_future(self._run())
+        if self._exchange_task is None:
+            self._exchange_task = asyncio.ensure_future(self._run())
         try:
             return await answers
         finally:
@@ -108,7 +108,7 @@ class SharedConnection:
                 waiting, self._waiting = self._waiting, []
                 await self._exchange(waiting)
         finally:
-            self._running = None
+            self._exchange_task = None
 
     async def _exchange(self, waiting: list[tuple[Sequence[Command], PendingAnswers]]) -> None:
         try:

@@ -49,7 +49,7 @@ class KeyKind(StrEnum):
 
 STRING, HASH, STREAM = "string", "hash", "stream"
 
-TYPES: Mapping[KeyKind, str] = {
+KEY_TYPES: Mapping[KeyKind, str] = {
     KeyKind.ACTIVITY: STRING,
     KeyKind.ALERT_HISTORY: HASH,
     KeyKind.BACKLOG: STRING,
@@ -80,40 +80,42 @@ class GarbageCount:
         # One-shot commands pass no counter: their metrics are never scraped.
         self._counter = counter
 
-    def add(self, kind: KeyKind, times: int = 1) -> None:
-        if self._counter is not None and times:
-            self._counter.labels(kind).inc(times)
+    def add(self, kind: KeyKind, count: int = 1) -> None:
+        if self._counter is not None and count:
+            self._counter.labels(kind).inc(count)
 
 
 # Checksum in front of every value. It distinguishes the values of this project from garbage.
 #
-# It covers the key and the field too, so a value copied to another place also counts as garbage. `lua/checksum.lua`
-# computes the same checksum.
+# The checksum covers the key and the field too, so a value copied to another key or field also counts as garbage.
+# `lua/checksum.lua` computes the same checksum.
 
-SIZE = 8
+CHECKSUM_LENGTH = 8
 """Hexadecimal digits of a checksum. One in four billion random values passes."""
 
 
 def checksum(key: str, value: bytes = b"", field: str = "") -> bytes:
     # SHA-1 because Lua scripts can compute it. It protects against accidents, not against attackers.
     covered = b"\0".join((key.encode(), field.encode(), value))
-    return sha1(covered, usedforsecurity=False).hexdigest()[:SIZE].encode()
+    return sha1(covered, usedforsecurity=False).hexdigest()[:CHECKSUM_LENGTH].encode()
 
 
 def wrap(key: str, value: bytes, field: str = "") -> bytes:
     return checksum(key, value, field) + value
 
 
-def unwrap(key: str, held: bytes, field: str = "") -> bytes | None:
+def unwrap(key: str, stored: bytes, field: str = "") -> bytes | None:
     """Return the value, or None for garbage."""
-    value = held[SIZE:]
-    return value if held[:SIZE] == checksum(key, value, field) else None
+    value = stored[CHECKSUM_LENGTH:]
+    return value if stored[:CHECKSUM_LENGTH] == checksum(key, value, field) else None
 
 
-def unwrap_fields(key: str, held: Mapping[str, bytes | None]) -> tuple[Mapping[str, bytes | None], Mapping[str, bytes]]:
+def unwrap_fields(
+    key: str, stored: Mapping[str, bytes | None]
+) -> tuple[Mapping[str, bytes | None], Mapping[str, bytes]]:
     """Return the values of a hash by field (None if absent), and the garbage by field."""
-    values = {field: None if packed is None else unwrap(key, packed, field) for field, packed in held.items()}
-    return values, {field: packed for field, packed in held.items() if packed is not None and values[field] is None}
+    values = {field: None if packed is None else unwrap(key, packed, field) for field, packed in stored.items()}
+    return values, {field: packed for field, packed in stored.items() if packed is not None and values[field] is None}
 
 
 # Lua scripts, read from their files.
@@ -126,14 +128,14 @@ CHECKSUM = "checksum"
 class LuaScript:
     """A script that works on one key. It returns an array: the count of garbage found and discarded, then its answer.
 
-    Sending a script twice is safe: a server without the script reports that and runs nothing.
+    A call by digest may be repeated with the text: a server without the script only reports an error.
     """
 
     text: str
     digest: str
 
     @classmethod
-    def named(cls, *names: str) -> "LuaScript":
+    def load(cls, *names: str) -> "LuaScript":
         """Read a script from its files, concatenated in this order."""
         folder = files("notifier.adapters.redis") / "lua"
         text = "".join((folder / f"{name}.lua").read_text(encoding="utf-8") for name in names)

@@ -33,7 +33,7 @@ CHANNELS: dict[str, type[LiveMessage]] = {
 _CHANNEL_OF = {kind: channel for channel, kind in CHANNELS.items()}
 
 
-def message(live_message: LiveMessage) -> tuple[str, bytes]:
+def pack_message(live_message: LiveMessage) -> tuple[str, bytes]:
     return _CHANNEL_OF[type(live_message)], pack(live_message)
 
 
@@ -47,7 +47,7 @@ class RedisLiveBus:
 
 
 def _publish(live_message: LiveMessage) -> Command:
-    channel, packed = message(live_message)
+    channel, packed = pack_message(live_message)
     return Command("publish", channel, (packed,))
 
 
@@ -62,42 +62,42 @@ class RedisLiveReader:
         async with self._client.pubsub() as pubsub:
             await self._subscribe(pubsub)
             yield None
-            now = asyncio.get_running_loop().time
-            pinged_at, answered = now(), True
+            clock = asyncio.get_running_loop().time
+            pinged_at, is_answered = clock(), True
             while True:
-                if answered and now() - pinged_at >= CAUGHT_UP_INTERVAL.total_seconds():
+                if is_answered and clock() - pinged_at >= CAUGHT_UP_INTERVAL.total_seconds():
                     await self._ping(pubsub)
-                    pinged_at, answered = now(), False
-                reply = await self._next(pubsub, TIMEOUT / 2)
+                    pinged_at, is_answered = clock(), False
+                reply = await self._next_reply(pubsub, TIMEOUT / 2)
                 if reply and reply["type"] == "message":
                     yield self._live_message(reply)
                 elif reply and reply["type"] == "pong":
                     # The server sends in order: messages published before the ping arrive before the pong.
-                    answered = True
+                    is_answered = True
                     yield None
                 elif reply:
                     raise CacheUnavailable("The connection was replaced; messages may be lost.")
-                elif not answered and now() - pinged_at > TIMEOUT:
+                elif not is_answered and clock() - pinged_at > TIMEOUT:
                     raise CacheUnavailable("Redis does not answer a ping.")
 
     async def publish_marks(self, change: MarksChanged) -> None:
         with self._client.guarded():
-            await self._client.publish(*message(change))
+            await self._client.publish(*pack_message(change))
 
     async def _subscribe(self, pubsub: PubSub) -> None:
         with self._client.guarded():
             await pubsub.subscribe(*CHANNELS)
         for _ in CHANNELS:
-            if not await self._next(pubsub, TIMEOUT):
+            if not await self._next_reply(pubsub, TIMEOUT):
                 raise CacheUnavailable("Redis does not answer a subscription.")
 
     async def _ping(self, pubsub: PubSub) -> None:
         with self._client.guarded():
             await pubsub.ping()
 
-    async def _next(self, pubsub: PubSub, within: float) -> dict[str, Any] | None:
+    async def _next_reply(self, pubsub: PubSub, timeout: float) -> dict[str, Any] | None:
         with self._client.guarded():
-            reply: dict[str, Any] | None = await pubsub.get_message(timeout=within)
+            reply: dict[str, Any] | None = await pubsub.get_message(timeout=timeout)
         return reply
 
     def _live_message(self, reply: dict[str, Any]) -> LiveMessage:

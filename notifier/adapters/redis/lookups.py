@@ -14,8 +14,8 @@ class RedisExchange(Protocol):
     """Look-ups of one event loop, used by one task at a time."""
 
     @property
-    def connections(self) -> int:
-        """Number that changes with every new connection: the server behind it may be a new primary after a failover."""
+    def connection_count(self) -> int:
+        """Number that changes with every new connection, which may lead to a new primary after a failover."""
         ...
 
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
@@ -31,37 +31,37 @@ class RedisExchange(Protocol):
 class ClusterConnections:
     """Look-ups in a cluster, over one connection to each node."""
 
-    def __init__(self, client: AsyncClusterClient, within: float) -> None:
+    def __init__(self, client: AsyncClusterClient, timeout: float) -> None:
         self._client = client
-        self._within = within
+        self._timeout = timeout
         self._nodes: dict[Host, PersistentConnection] = {}
         self._map: SlotMap | None = None
-        self._maps = 0
+        self._map_count = 0
 
     @property
-    def connections(self) -> int:
+    def connection_count(self) -> int:
         """Number that changes with every new connection or cluster map.
 
-        A node that regains slots may be asked over an old connection, so connections alone are not enough.
+        The number of connections alone is not enough: a node that gets slots back may be asked over an old connection.
         """
-        return self._maps + sum(node.connections for node in self._nodes.values())
+        return self._map_count + sum(node.connection_count for node in self._nodes.values())
 
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
-        result = await self._client.slot_map()
-        if result is not self._map:
-            self._map = result
-            self._maps += 1
-        indexes_by_host = result.grouped_by_host([(name, tuple(arguments), {}) for name, *arguments in commands])
+        slot_map = await self._client.slot_map()
+        if slot_map is not self._map:
+            self._map = slot_map
+            self._map_count += 1
+        indexes_by_host = slot_map.grouped_by_host([(name, tuple(arguments), {}) for name, *arguments in commands])
         answers: list[Any] = [None] * len(commands)
 
-        async def ask_node(host: Host, places: Sequence[int]) -> None:
-            result = await self._node(host).execute([commands[place] for place in places])
-            for place, answer in zip(places, result, strict=True):
-                answers[place] = answer
+        async def send_to_node(host: Host, indexes: Sequence[int]) -> None:
+            result = await self._node(host).execute([commands[index] for index in indexes])
+            for index, answer in zip(indexes, result, strict=True):
+                answers[index] = answer
 
         # Await all, even if one fails: only one task at a time may use a node's connection.
         for error in await asyncio.gather(
-            *(ask_node(*group) for group in indexes_by_host.items()), return_exceptions=True
+            *(send_to_node(*group) for group in indexes_by_host.items()), return_exceptions=True
         ):
             if error:
                 raise error
@@ -73,13 +73,13 @@ class ClusterConnections:
 
     def _node(self, host: Host) -> PersistentConnection:
         if host not in self._nodes:
-            self._nodes[host] = PersistentConnection(self._client.node(host).connection_pool, self._within)
+            self._nodes[host] = PersistentConnection(self._client.node(host).connection_pool, self._timeout)
         return self._nodes[host]
 
 
-def exchange(client: object, within: float) -> RedisExchange:
+def create_exchange(client: object, timeout: float) -> RedisExchange:
     """Return an exchange with the servers of an AsyncClient or AsyncClusterClient."""
     if isinstance(client, AsyncClusterClient):
-        return ClusterConnections(client, within)
+        return ClusterConnections(client, timeout)
     assert isinstance(client, AsyncClient)
-    return PersistentConnection(client.connection_pool, within)
+    return PersistentConnection(client.connection_pool, timeout)

@@ -20,31 +20,31 @@ from notifier.domain.errors import CacheUnavailable
 # Circuit breaker for a Redis server that hangs. It also translates Redis errors to CacheUnavailable.
 
 TIMEOUT = 0.5
-"""Seconds allowed to connect, and again to answer.
+"""Seconds allowed to connect, and the same time again to answer.
 
 A healthy server needs a millisecond, and every caller tolerates a failure.
 """
 
-OPEN_FOR = 1.0
+OPEN_SECONDS = 1.0
 """Seconds that the circuit stays open after a call without an answer.
 
-A hung server costs a process one timeout a second, instead of one for each event, burst and batch.
+So a hung server costs a process one timeout per second, and not one for each event, burst and batch.
 """
 
 OUTAGE_ERRORS = (redis.ConnectionError, redis.TimeoutError, OSError)
-"""Errors that mean no answer. All other errors are answers of a responsive server, and cost no time."""
+"""Errors that mean that the server did not answer. All other errors are answers, and cost no time."""
 
 
 class RedisBreaker:
     """Thread-safe circuit breaker.
 
-    After a call without an answer all calls fail at once for OPEN_FOR seconds; then one trial call is let through.
+    After a call without an answer all calls fail at once for OPEN_SECONDS seconds; then one trial call is let through.
     """
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         self._now = now
-        self._silent = False
-        self._asks_again_at = 0.0
+        self._is_open = False
+        self._retry_at = 0.0
         self._lock = Lock()
 
     @contextmanager
@@ -56,30 +56,30 @@ class RedisBreaker:
         except MaxConnectionsError as error:  # no request reached the server, so the breaker keeps its state
             raise CacheUnavailable(f"{type(error).__name__}: {error}") from error
         except OUTAGE_ERRORS as error:
-            self._open()
+            self._open_circuit()
             raise CacheUnavailable(f"{type(error).__name__}: {error}") from error
         except RedisError as error:
-            self._silent = False
+            self._is_open = False
             raise CacheUnavailable(f"{type(error).__name__}: {error}") from error
         else:
-            self._silent = False
+            self._is_open = False
 
     def _require_closed(self) -> None:
         with self._lock:
-            if not self._silent:
+            if not self._is_open:
                 return
-            if self._now() < self._asks_again_at:
+            if self._now() < self._retry_at:
                 raise CacheUnavailable("Redis did not answer a moment ago; the next attempt is pending.")
             # This is the trial call. Other calls keep failing until its result is known.
-            self._asks_again_at = self._now() + OPEN_FOR
+            self._retry_at = self._now() + OPEN_SECONDS
 
-    def _open(self) -> None:
+    def _open_circuit(self) -> None:
         with self._lock:
-            self._silent, self._asks_again_at = True, self._now() + OPEN_FOR
+            self._is_open, self._retry_at = True, self._now() + OPEN_SECONDS
 
 
-READERS = 64
-"""Connections of one reading process. Further readers wait for a free connection."""
+MAX_CONNECTIONS = 64
+"""Connections of one process that reads asynchronously. More readers wait for a free connection."""
 
 
 class RedisClient(redis.Redis):
@@ -92,15 +92,15 @@ class RedisClient(redis.Redis):
 
 
 class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
-    """Blocking connection pool whose wait timeout differs from a server timeout."""
+    """Blocking connection pool that raises another error if all connections are in use than if the server is slow."""
 
     async def get_connection(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return await super().get_connection(*args, **kwargs)  # type: ignore[no-untyped-call] # the library has no types here
         except redis.ConnectionError as error:
-            # Server timeouts, also those during connect, are of another error class.
+            # Timeouts of the server, even while connecting, have another error class.
             if isinstance(error.__cause__, TimeoutError):
-                raise MaxConnectionsError(f"{READERS} connections are in use.") from error
+                raise MaxConnectionsError(f"{MAX_CONNECTIONS} connections are in use.") from error
             raise
 
 
@@ -111,8 +111,8 @@ class AsyncClient(redis.asyncio.Redis):
         super().__init__(*args, **kwargs)
         self.guarded = RedisBreaker().guarded
         self.garbage = GarbageCount()
-        within = self.connection_pool.connection_kwargs.get("socket_timeout") or TIMEOUT
-        self.shared: SharedConnection | None = SharedConnection(PersistentConnection(self.connection_pool, within))
+        timeout = self.connection_pool.connection_kwargs.get("socket_timeout") or TIMEOUT
+        self.shared: SharedConnection | None = SharedConnection(PersistentConnection(self.connection_pool, timeout))
         """Connection for short look-ups of many concurrent requests. Clients of a cluster have none."""
 
     async def aclose(self, *args: Any, **kwargs: Any) -> None:
@@ -130,13 +130,13 @@ def timeout_options_async() -> dict[str, Any]:
     return _timeout_options(redis.asyncio.retry.Retry)
 
 
-def _timeout_options(retry: type[Any]) -> dict[str, Any]:
+def _timeout_options(retry_class: type[Any]) -> dict[str, Any]:
     return {
         "socket_timeout": TIMEOUT,
         "socket_connect_timeout": TIMEOUT,
         # Never resend: a token would be taken twice, and a dead server would cost several timeouts. The pool detects
         # a connection that broke while idle when it is taken, and replaces it.
-        "retry": retry(NoBackoff(), 0),
+        "retry": retry_class(NoBackoff(), 0),
         # With maintenance notifications the pool would no longer check idle connections.
         "maint_notifications_config": MaintNotificationsConfig(enabled=False),
     }

@@ -20,25 +20,25 @@ from notifier.ports.pull_index import MAX_COMPARISON_AGE, PulledPositions, Subje
 # Layout of the pull index in Redis: subjects are spread over parts, and each part is one hash.
 #
 # A part holds one packed list per subject, and the proof that the lists are complete. The proof has three fields: the
-# epoch, the time since when the part is complete, and the time of its last comparison with the store. A hash cannot
-# be half emptied, so any loss of the lists also loses the proof, and one HMGET reads a consistent snapshot. The
-# part's number is the hash tag, so a cluster spreads the parts over its nodes. A checksum in front of every field
-# distinguishes it from garbage.
+# epoch, the time since when the part is complete, and the time of its last comparison with the store. Lists and proof
+# are in one hash, which Redis evicts or loses as a whole: lists cannot be lost without the proof. One HMGET reads a
+# consistent snapshot of them. The part's number is the hash tag, so a cluster spreads the parts over its nodes. The
+# value of each field begins with a checksum, which distinguishes it from garbage.
 
-PARTS = 32
+PART_COUNT = 32
 """Number of parts. A reader with hundreds of follows sends at most this many commands, in one round trip."""
 
-KEPT = 64
-"""Bursts in a list.
+MAX_LIST_LENGTH = 64
+"""Bursts in a list. They take 536 bytes.
 
-They cover at least two days of a subject that spends its whole budget of 30 fan-outs a day, and take 536 bytes.
+A subject that spends its whole budget of 30 fan-outs a day needs more than two days for so many.
 """
 
 EPOCH = "epoch"
-"""Field of the nonce planted in every part before a rebuild. If it is absent or changed, data was lost since then."""
+"""Field of a nonce. It is planted in every part before a rebuild; if it is absent or changed, data was lost since."""
 
 SINCE = "since"
-"""Field of the time, in milliseconds, since when the part is complete for all subjects, with a list or without."""
+"""Field of the time, in milliseconds, since when the part is complete. It also holds for subjects without a list."""
 
 AS_OF = "as_of"
 """Field of the time, in milliseconds, of the last comparison: no burst in the store at that time was missing.
@@ -46,16 +46,16 @@ AS_OF = "as_of"
 A full server that refuses every write still deletes this field, which invalidates the part until the next comparison.
 """
 
-BEGINNING_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def key(part: int) -> str:
+def part_key(part: int) -> str:
     return KeyKind.PULL_INDEX.key(f"{{{part}}}")
 
 
 def part_of(subject: Subject) -> int:
-    return crc32(str(subject).encode()) % PARTS
+    return crc32(str(subject).encode()) % PART_COUNT
 
 
 def by_part(subjects: Iterable[Subject]) -> Mapping[int, list[Subject]]:
@@ -65,51 +65,51 @@ def by_part(subjects: Iterable[Subject]) -> Mapping[int, list[Subject]]:
     return parts
 
 
-def milliseconds(moment: datetime) -> int:
-    return (moment - BEGINNING_OF_TIME) // _MILLISECOND
+def to_ms(time: datetime) -> int:
+    return (time - EPOCH_START) // _MILLISECOND
 
 
-def moment(milliseconds: float) -> datetime:
-    return BEGINNING_OF_TIME + timedelta(milliseconds=milliseconds)
+def from_ms(ms: float) -> datetime:
+    return EPOCH_START + timedelta(milliseconds=ms)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSubjectList:
-    """List of a subject's bursts `first`, `first + 1` and so on. It is complete since `since`."""
+    """Opening times of a subject's bursts with the numbers `first`, `first + 1` and so on."""
 
     since: float
-    """Time in milliseconds, infinite while the list proves nothing."""
+    """Time since when the list is complete, in milliseconds; infinite while that is unknown."""
     first: int
-    opened: tuple[float, ...]
+    opening_times: tuple[float, ...]
 
 
-def read_list(packed: bytes) -> StoredSubjectList:
-    since, first, *opened = unpack(f"<{len(packed) // 8}d", packed)
-    return StoredSubjectList(since, int(first), tuple(opened))
+def unpack_list(packed: bytes) -> StoredSubjectList:
+    since, first, *opening_times = unpack(f"<{len(packed) // 8}d", packed)
+    return StoredSubjectList(since, int(first), tuple(opening_times))
 
 
-def fresh(as_of: bytes | None, now: datetime) -> bool:
+def is_fresh(as_of: bytes | None, now: datetime) -> bool:
     """Return whether the last comparison is recent.
 
-    A time in the future does not count: the clock was set back, so the age of the comparison is unknown.
+    A time in the future is not recent: the clock was set back, so the age of the comparison is unknown.
     """
-    return as_of is not None and milliseconds(now - MAX_COMPARISON_AGE) <= float(as_of) <= milliseconds(now)
+    return as_of is not None and to_ms(now - MAX_COMPARISON_AGE) <= float(as_of) <= to_ms(now)
 
 
 def proven_since(proof: bytes | None) -> float:
-    """Return the time since when the part proves that a subject without a list has no bursts."""
+    """Return the time since when a subject without a list certainly has no bursts, by the part's `since`."""
     return inf if proof is None else float(proof)
 
 
 MAX_PULLED = 512
-"""Positions in one answer: dozens of pages.
+"""Maximum positions in one result, enough for dozens of pages.
 
 Without a limit, a user who follows the hundreds of busiest subjects would get tens of thousands.
 """
 
 Fields = Mapping[str, bytes | None]
-ListsRead = Mapping[Subject, StoredSubjectList | float]
-"""List of each subject, or, without a list, the time since when its part is complete."""
+StoredLists = Mapping[Subject, StoredSubjectList | float]
+"""The list of each subject. A subject without a list has the time since when its part is complete."""
 
 
 class RedisPullReader:
@@ -118,15 +118,17 @@ class RedisPullReader:
         self._clock = clock
 
     async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists | None:
-        parts, read = await self._read(subjects)
-        if not read or not all(fresh(part[AS_OF], self._clock.now()) for part in read.values()):
+        parts, fields_by_part = await self._read(subjects)
+        if not fields_by_part or not all(is_fresh(part[AS_OF], self._clock.now()) for part in fields_by_part.values()):
             return None
         lists = {
-            subject: _list(subject, _list_or_proof(read[part], subject)) for part in parts for subject in parts[part]
+            subject: _subject_list(subject, _list_or_proof(fields_by_part[part], subject))
+            for part in parts
+            for subject in parts[part]
         }
         return SubjectLists(
             lists={subject: subject_list for subject, subject_list in lists.items() if subject_list is not None},
-            as_of=moment(min(float(part[AS_OF] or 0) for part in read.values())),
+            as_of=from_ms(min(float(part[AS_OF] or 0) for part in fields_by_part.values())),
         )
 
     async def _read(
@@ -134,66 +136,71 @@ class RedisPullReader:
     ) -> tuple[Mapping[int, Sequence[Subject]], Mapping[int, Fields] | None]:
         """Return the subjects and the fields of each part; None instead of the fields if any contains garbage."""
         parts = by_part(subjects)
-        fields = {part: [AS_OF, SINCE, *map(str, members)] for part, members in parts.items()}
-        answers = await run_calls_async(
-            self._client, [Command("hmget", key(part), (names,)) for part, names in fields.items()]
-        )
-        held = {part: dict(zip(fields[part], answer, strict=True)) for part, answer in zip(parts, answers, strict=True)}
-        read = {part: unwrap_fields(key(part), answer) for part, answer in held.items()}
-        if garbled := [discard(key(part), garbage) for part, (_, garbage) in read.items() if garbage]:
+        names = {part: [AS_OF, SINCE, *map(str, members)] for part, members in parts.items()}
+        commands = [Command("hmget", part_key(part), (part_names,)) for part, part_names in names.items()]
+        answers = await run_calls_async(self._client, commands)
+        stored = {
+            part: dict(zip(names[part], answer, strict=True)) for part, answer in zip(parts, answers, strict=True)
+        }
+        unwrapped = {part: unwrap_fields(part_key(part), answer) for part, answer in stored.items()}
+        if discards := [discard(part_key(part), garbage) for part, (_, garbage) in unwrapped.items() if garbage]:
             # A part with garbage proves nothing. Delete it, so that the next rebuild fills it again.
-            await run_calls_async(self._client, garbled)
+            await run_calls_async(self._client, discards)
             return parts, None
-        return parts, {part: held for part, (held, _) in read.items()}
+        return parts, {part: values for part, (values, _) in unwrapped.items()}
 
     async def read_newest(self, subjects: Collection[Subject]) -> PulledPositions:
-        parts, read = await self._read(subjects)
-        if read is None:
+        parts, fields_by_part = await self._read(subjects)
+        if fields_by_part is None:
             return PulledPositions(positions=(), complete_since=None)
         now = self._clock.now()
-        if not all(fresh(part[AS_OF], now) for part in read.values()):
+        if not all(is_fresh(part[AS_OF], now) for part in fields_by_part.values()):
             return PulledPositions(positions=(), complete_since=None)
-        pulled = _merged({subject: _list_or_proof(read[part], subject) for part in parts for subject in parts[part]})
-        compared = min((float(part[AS_OF] or 0) for part in read.values()), default=None)
-        return pulled if compared is None else replace(pulled, as_of=moment(compared))
+        merged = _merge(
+            {subject: _list_or_proof(fields_by_part[part], subject) for part in parts for subject in parts[part]}
+        )
+        compared_at_ms = min((float(part[AS_OF] or 0) for part in fields_by_part.values()), default=None)
+        return merged if compared_at_ms is None else replace(merged, as_of=from_ms(compared_at_ms))
 
 
 def _list_or_proof(part: Fields, subject: Subject) -> StoredSubjectList | float:
     packed = part[str(subject)]
-    return proven_since(part[SINCE]) if packed is None else read_list(packed)
+    return proven_since(part[SINCE]) if packed is None else unpack_list(packed)
 
 
-def _list(subject: Subject, stored: StoredSubjectList | float) -> SubjectList | None:
+def _subject_list(subject: Subject, stored: StoredSubjectList | float) -> SubjectList | None:
     since = stored.since if isinstance(stored, StoredSubjectList) else stored
     if isinf(since):
         return None
-    opened = enumerate(stored.opened, start=stored.first) if isinstance(stored, StoredSubjectList) else ()
-    places = [(moment(at), BurstKey(subject, seq)) for seq, at in opened if at >= since]
-    return SubjectList(complete_since=moment(since), positions=places[::-1])
+    numbered_times = (
+        enumerate(stored.opening_times, start=stored.first) if isinstance(stored, StoredSubjectList) else ()
+    )
+    positions = [(from_ms(time), BurstKey(subject, seq)) for seq, time in numbered_times if time >= since]
+    return SubjectList(complete_since=from_ms(since), positions=positions[::-1])
 
 
-def _merged(lists: ListsRead) -> PulledPositions:
-    """Merge the lists into one, complete since the latest `since` of all subjects. The store has older positions."""
+def _merge(lists: StoredLists) -> PulledPositions:
+    """Merge the lists into one. It is complete since the latest `since` of all subjects."""
     since = max(
         (entry.since if isinstance(entry, StoredSubjectList) else entry for entry in lists.values()), default=0.0
     )
     if isinf(since):
         return PulledPositions(positions=(), complete_since=None)
     # Sort by time only: comparing thousands of keys costs more than all other steps.
-    newest = sorted(_opened(lists, since), key=itemgetter(0), reverse=True)
+    newest = sorted(_positions_since(lists, since), key=itemgetter(0), reverse=True)
     if len(newest) > MAX_PULLED:
         since = newest[MAX_PULLED][0] + 1
-    places = [
-        InboxPosition(moment(opened), BurstKey(subject, seq))
-        for opened, subject, seq in newest[:MAX_PULLED]
-        if opened >= since
+    positions = [
+        InboxPosition(from_ms(opened_at), BurstKey(subject, seq))
+        for opened_at, subject, seq in newest[:MAX_PULLED]
+        if opened_at >= since
     ]
-    return PulledPositions(positions=tuple(sorted(places, reverse=True)), complete_since=moment(since))
+    return PulledPositions(positions=tuple(sorted(positions, reverse=True)), complete_since=from_ms(since))
 
 
-def _opened(lists: ListsRead, since: float) -> Iterator[tuple[float, Subject, int]]:
+def _positions_since(lists: StoredLists, since: float) -> Iterator[tuple[float, Subject, int]]:
     for subject, entry in lists.items():
-        if isinstance(entry, StoredSubjectList) and max(entry.opened) >= since:
-            for seq, opened in enumerate(entry.opened, start=entry.first):
-                if opened >= since:
-                    yield opened, subject, seq
+        if isinstance(entry, StoredSubjectList) and max(entry.opening_times) >= since:
+            for seq, opened_at in enumerate(entry.opening_times, start=entry.first):
+                if opened_at >= since:
+                    yield opened_at, subject, seq

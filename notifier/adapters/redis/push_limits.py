@@ -28,58 +28,60 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class RedisProviderRates:
-    def __init__(self, client: RedisClient, terms: Mapping[Platform, ProviderLimit] = PROVIDER_LIMITS) -> None:
-        self._terms = terms
+    def __init__(self, client: RedisClient, limits: Mapping[Platform, ProviderLimit] = PROVIDER_LIMITS) -> None:
+        self._limits = limits
         # A rate that was idle for this long restarts from its floor anyway.
-        self._cells = CasHashes(client, max(limit.idle for limit in terms.values()))
+        self._hashes = CasHashes(client, max(limit.idle for limit in limits.values()))
 
     def draw(self, platform: Platform, wanted: int, *, urgent: bool, slowdown: float, now: datetime) -> int:
-        def step(_: HashField, held: bytes) -> tuple[bytes, int]:
-            after, granted = draw(
-                _rate(held), self._terms[platform], now, wanted, urgent=urgent, slowdown_factor=slowdown
+        def rule(_: HashField, stored: bytes) -> tuple[bytes, int]:
+            next_rate, granted = draw(
+                _rate(stored), self._limits[platform], now, wanted, urgent=urgent, slowdown_factor=slowdown
             )
-            return pack_rate(after), granted
+            return pack_rate(next_rate), granted
 
-        return self._cells.change([_rate_cell(platform)], step)[_rate_cell(platform)]
+        return self._hashes.change([_rate_cell(platform)], rule)[_rate_cell(platform)]
 
     def report_results(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
-        def step(_: HashField, held: bytes) -> tuple[bytes, None]:
-            return pack_rate(report_results(_rate(held), self._terms[platform], now, refused=refused, slow=slow)), None
+        def rule(_: HashField, stored: bytes) -> tuple[bytes, None]:
+            return pack_rate(
+                report_results(_rate(stored), self._limits[platform], now, refused=refused, slow=slow)
+            ), None
 
         if refused or slow:
-            self._cells.change([_rate_cell(platform)], step)
+            self._hashes.change([_rate_cell(platform)], rule)
 
 
 class RedisFrequencyCaps:
     """Alert histories, one hash per block of users.
 
-    A hash expires about a day (KEPT) after the last alert to any user of the block. Until then it also keeps older
-    histories of the other users. Each alert takes 24 bytes.
+    A hash expires about a day (HISTORY_KEPT_FOR) after the last alert to any user of the block. Until then it also
+    keeps older histories of the block's other users. Each alert takes 24 bytes.
     """
 
     def __init__(self, client: RedisClient, caps: CapLimits | None = None) -> None:
         self._caps = caps or CapLimits()
-        self._cells = CasHashes(client, HISTORY_KEPT_FOR)
+        self._hashes = CasHashes(client, HISTORY_KEPT_FOR)
 
     def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
         cause = CountedAlert.of(burst, tweet)
 
-        def step(_: HashField, held: bytes) -> tuple[bytes | None, Ruling]:
-            history = _history(held)
+        def rule(_: HashField, stored: bytes) -> tuple[bytes | None, Ruling]:
+            history = _history(stored)
             ruling = ruling_on(history, cause, now, self._caps)
             if ruling is not Ruling.NEW:
                 return None, ruling
             return pack_history(with_alert(history, cause, now, self._caps)), ruling
 
         cells = {member: _history_cell(member) for member in people}
-        rulings = self._cells.change(cells.values(), step)
+        rulings = self._hashes.change(cells.values(), rule)
         return {member: rulings[cell] for member, cell in cells.items()}
 
 
 class RedisInboxLatencyReport:
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._slowest = LuaScript.named(CHECKSUM, "expiring_maximum")
+        self._slowest = LuaScript.load(CHECKSUM, "expiring_maximum")
 
     def publish(self, process: str, p99: timedelta, ttl: timedelta) -> None:
         self._run_script(process, p99 // _MILLISECOND, ttl // _MILLISECOND)
@@ -97,15 +99,15 @@ class RedisInboxLatencyReport:
 class RedisCircuitReport:
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._read_script = LuaScript.named(CHECKSUM, "expiring_values")
+        self._read_script = LuaScript.load(CHECKSUM, "expiring_values")
 
     def publish(self, line: str, circuit: OpenCircuit, ttl: timedelta) -> None:
         self._run_script(line, pack(circuit), ttl // _MILLISECOND)
 
-    def read(self) -> Mapping[str, OpenCircuit]:
+    def circuits(self) -> Mapping[str, OpenCircuit]:
         reports = self._run_script("", "", 0)
-        read = ((line.decode(), _circuit(packed)) for line, packed in zip(reports[::2], reports[1::2], strict=True))
-        return {line: left for line, left in read if left is not None}
+        circuits = ((line.decode(), _circuit(packed)) for line, packed in zip(reports[::2], reports[1::2], strict=True))
+        return {line: circuit for line, circuit in circuits if circuit is not None}
 
     def _run_script(self, *arguments: str | bytes | int) -> Sequence[bytes]:
         reports: Sequence[bytes]
@@ -120,16 +122,16 @@ def _circuit(packed: bytes) -> OpenCircuit | None:
         return None
 
 
-def _rate(held: bytes) -> ProviderRate | None:
+def _rate(stored: bytes) -> ProviderRate | None:
     try:
-        return unpack_rate(held) if held else None
+        return unpack_rate(stored) if stored else None
     except Poison:  # as above
         return None
 
 
-def _history(held: bytes) -> AlertHistory:
+def _history(stored: bytes) -> AlertHistory:
     try:
-        return unpack_history(held)
+        return unpack_history(stored)
     except Poison:  # as above
         return ()
 

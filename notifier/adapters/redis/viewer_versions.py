@@ -13,7 +13,7 @@ from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
 from notifier.adapters.redis.connect import AsyncClient, RedisClient
 from notifier.adapters.redis.kept_connection import Command
 from notifier.adapters.redis.keys import KeyKind, LuaScript
-from notifier.adapters.redis.lookups import exchange
+from notifier.adapters.redis.lookups import create_exchange
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
@@ -33,15 +33,15 @@ from notifier.ports.live_bus import MissedUpdates
 STREAM = KeyKind.BURST_STREAM.key()
 """Stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node, like the bus."""
 STREAM_LENGTH = 4_000
-"""Entries in the stream, about 4 MB. A process that falls further behind reloads from the store."""
+"""Entries kept in the stream, about 4 MB. A process that falls further behind reloads from the store."""
 MAX_STREAM_ENTRIES = 1_000
-"""Entries in one answer. A process that is further behind reloads: that costs less than applying them."""
-PARTS = 32
-"""Hash tags. In a cluster one command reaches the versions of one part."""
+"""Maximum entries that a process applies. A process that is further behind reloads, which costs less."""
+HASH_TAGS = 32
+"""Number of hash tags. In a cluster, one command reaches all versions with one hash tag."""
 
 _BURST, _MISSED, _ANCHOR = b"b", b"m", b"a"
 _MILLISECOND = timedelta(milliseconds=1)
-_CHECKSUM = 4
+_CHECKSUM_BYTES = 4
 """Size of a CRC-32 in bytes."""
 
 
@@ -52,7 +52,7 @@ def stream_entry(live_message: Burst | MissedUpdates) -> RedisCommand:
 
 
 def version_key(scope: Scope) -> str:
-    return KeyKind.VIEWER_VERSION.key(f"{{{crc32(scope.encode()) % PARTS}}}", scope)
+    return KeyKind.VIEWER_VERSION.key(f"{{{crc32(scope.encode()) % HASH_TAGS}}}", scope)
 
 
 def viewer_key(user: UserId) -> str:
@@ -64,38 +64,38 @@ class RedisViewerVersions:
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._cluster = is_cluster(client)
+        self._is_cluster = is_cluster(client)
 
     def begin(self, scopes: Collection[Scope], change: str) -> None:
-        self._send(_begin(_grouped(scopes, cluster=self._cluster), change))
+        self._send(_begin_calls(_grouped(scopes, cluster=self._is_cluster), change))
 
     def finish(self, scopes: Collection[Scope], change: str) -> None:
-        self._send(_finish(_grouped(scopes, cluster=self._cluster), change))
+        self._send(_finish_calls(_grouped(scopes, cluster=self._is_cluster), change))
 
     def _send(self, calls: Iterable[Sequence[Any]]) -> None:
         with self._client.guarded(), self._client.pipeline(transaction=False) as pipe:
             for call in calls:
                 pipe.eval(*call)
-            _count(self._client, pipe.execute())
+            _count_garbage(self._client, pipe.execute())
 
 
 class RedisInboxVersions:
     """Look-ups and changes of versions for one event loop, one look-up at a time."""
 
-    def __init__(self, client: AsyncClient, within: timedelta = LOOKUP_TIMEOUT) -> None:
+    def __init__(self, client: AsyncClient, timeout: timedelta = LOOKUP_TIMEOUT) -> None:
         self._client = client
-        self._cluster = is_cluster(client)
-        self._exchange = exchange(client, within.total_seconds())
+        self._is_cluster = is_cluster(client)
+        self._exchange = create_exchange(client, timeout.total_seconds())
 
     async def look_up(
         self, scopes: Collection[Scope], after: BurstStreamPosition | None, users: Collection[UserId] = ()
     ) -> VersionLookup:
-        groups = _grouped(scopes, cluster=self._cluster)
+        groups = _grouped(scopes, cluster=self._is_cluster)
         commands: list[Command] = [("mget", *map(version_key, group)) for group in groups]
         commands += [("get", viewer_key(user)) for user in users]
-        newest = ("xrevrange", STREAM, "+", "-", "COUNT", 1)
+        newest_entry_command = ("xrevrange", STREAM, "+", "-", "COUNT", 1)
         commands.append(
-            newest
+            newest_entry_command
             if after is None
             else ("xrange", STREAM, after.partition("/")[0], "+", "COUNT", MAX_STREAM_ENTRIES + 1)
         )
@@ -120,18 +120,22 @@ class RedisInboxVersions:
             published=bursts,
             position=position,
             remembered=remembered,
-            connection=self._exchange.connections,
+            connection=self._exchange.connection_count,
         )
 
     async def remember(self, viewer: RememberedViewer) -> None:
         with self._client.guarded():
-            key, value, lasting = viewer_key(viewer.viewer.user), _checked(pack(viewer)), REMEMBERED_TTL // _MILLISECOND
+            key, value, ttl = (
+                viewer_key(viewer.viewer.user),
+                _with_checksum(pack(viewer)),
+                REMEMBERED_TTL // _MILLISECOND,
+            )
             if self._client.shared is not None:
-                [answer] = await self._client.shared.execute([("set", key, value, "px", lasting)])
+                [answer] = await self._client.shared.execute([("set", key, value, "px", ttl)])
                 if isinstance(answer, Exception):
                     raise answer
             else:
-                await self._client.set(key, value, px=lasting)
+                await self._client.set(key, value, px=ttl)
 
     async def close(self) -> None:
         await self._exchange.close()
@@ -145,7 +149,7 @@ class RedisInboxVersions:
             if value is None:
                 continue
             try:
-                viewer = unpack(RememberedViewer, _whole(value)) if isinstance(value, bytes) else None
+                viewer = unpack(RememberedViewer, _verified_value(value)) if isinstance(value, bytes) else None
             except Poison:
                 viewer = None
             if viewer is not None and viewer.viewer.user == user:
@@ -155,45 +159,51 @@ class RedisInboxVersions:
         return viewers
 
     async def insert_versions(self, scopes: Collection[Scope], version: str) -> VersionLookup:
-        groups = _grouped(scopes, cluster=self._cluster)
-        answers = [values for _, values in await self._send(_insert(groups, version))]
+        groups = _grouped(scopes, cluster=self._is_cluster)
+        answers = [values for _, values in await self._send(_insert_calls(groups, version))]
         versions, changing = _read_versions(groups, answers)
         return VersionLookup(versions=versions, changing=changing)
 
     async def begin(self, scopes: Collection[Scope], change: str) -> None:
-        await self._send(_begin(_grouped(scopes, cluster=self._cluster), change))
+        await self._send(_begin_calls(_grouped(scopes, cluster=self._is_cluster), change))
 
     async def finish(self, scopes: Collection[Scope], change: str) -> None:
-        await self._send(_finish(_grouped(scopes, cluster=self._cluster), change))
+        await self._send(_finish_calls(_grouped(scopes, cluster=self._is_cluster), change))
 
     async def _send(self, calls: Iterable[Sequence[Any]]) -> list[Any]:
         with self._client.guarded():
             if self._client.shared is not None:
-                return _count(self._client, await self._client.shared.execute([("eval", *call) for call in calls]))
+                return _count_garbage(
+                    self._client, await self._client.shared.execute([("eval", *call) for call in calls])
+                )
             async with self._client.pipeline(transaction=False) as pipe:
                 for call in calls:
                     pipe.eval(*call)
-                return _count(self._client, await pipe.execute())
+                return _count_garbage(self._client, await pipe.execute())
 
 
-def _checked(value: bytes) -> bytes:
-    """Prefix the value with a checksum: parts of it are decoded late or sent unchanged, so garbage would pass."""
-    return crc32(value).to_bytes(_CHECKSUM, "big") + value
+def _with_checksum(value: bytes) -> bytes:
+    """Prefix the value with a checksum.
+
+    Parts of the value are decoded late or sent unchanged, so garbage could pass.
+    """
+    return crc32(value).to_bytes(_CHECKSUM_BYTES, "big") + value
 
 
-def _whole(checked: bytes) -> bytes:
+def _verified_value(checked_value: bytes) -> bytes:
     """Verify and remove the checksum. Raises Poison."""
-    value = checked[_CHECKSUM:]
-    if checked[:_CHECKSUM] != crc32(value).to_bytes(_CHECKSUM, "big"):
+    value = checked_value[_CHECKSUM_BYTES:]
+    if checked_value[:_CHECKSUM_BYTES] != crc32(value).to_bytes(_CHECKSUM_BYTES, "big"):
         raise Poison("The stored facts of a viewer are damaged.")
     return value
 
 
-# Whole scripts instead of digests: they are short, and a server that has forgotten them needs no second round trip.
-_BEGIN, _FINISH, _INSERT = (
-    LuaScript.named("begin_change"),
-    LuaScript.named("finish_change"),
-    LuaScript.named("insert_versions"),
+# The scripts are sent as text and not by digest: they are short, and a server that has forgotten them then needs no
+# second round trip.
+_BEGIN_CHANGE, _FINISH_CHANGE, _INSERT_VERSIONS = (
+    LuaScript.load("begin_change"),
+    LuaScript.load("finish_change"),
+    LuaScript.load("insert_versions"),
 )
 
 
@@ -214,23 +224,23 @@ def _grouped(scopes: Collection[Scope], *, cluster: bool) -> Sequence[Group]:
     return [*groups.values()]
 
 
-def _begin(groups: Iterable[Group], change: str) -> Iterable[Sequence[Any]]:
-    return (_call(_BEGIN, group, change, CHANGE_MARK_TTL) for group in groups)
+def _begin_calls(groups: Iterable[Group], change: str) -> Iterable[Sequence[Any]]:
+    return (_call(_BEGIN_CHANGE, group, change, CHANGE_MARK_TTL) for group in groups)
 
 
-def _finish(groups: Iterable[Group], change: str) -> Iterable[Sequence[Any]]:
-    return (_call(_FINISH, group, change, CHANGE_MARK_TTL) for group in groups)
+def _finish_calls(groups: Iterable[Group], change: str) -> Iterable[Sequence[Any]]:
+    return (_call(_FINISH_CHANGE, group, change, CHANGE_MARK_TTL) for group in groups)
 
 
-def _insert(groups: Iterable[Group], version: str) -> Iterable[Sequence[Any]]:
-    return (_call(_INSERT, group, version, VERSION_TTL) for group in groups)
+def _insert_calls(groups: Iterable[Group], version: str) -> Iterable[Sequence[Any]]:
+    return (_call(_INSERT_VERSIONS, group, version, VERSION_TTL) for group in groups)
 
 
-def _call(script: LuaScript, group: Group, name: str, lasting: timedelta) -> Sequence[Any]:
-    return script.text, len(group), *map(version_key, group), name, lasting // _MILLISECOND
+def _call(script: LuaScript, group: Group, name: str, ttl: timedelta) -> Sequence[Any]:
+    return script.text, len(group), *map(version_key, group), name, ttl // _MILLISECOND
 
 
-def _count(client: RedisClient | AsyncClient, answers: list[Any]) -> list[Any]:
+def _count_garbage(client: RedisClient | AsyncClient, answers: list[Any]) -> list[Any]:
     """Count the garbage that the scripts replaced, and return their answers. Raises the first error."""
     for answer in answers:
         if isinstance(answer, Exception):
@@ -263,14 +273,14 @@ def _read_stream(
 ) -> tuple[Sequence[Burst] | None, BurstStreamPosition | None]:
     """Return the bursts after the position, and the new position.
 
-    The bursts are None if the entry at `after` is gone, because later entries may have been trimmed or wiped, too.
-    They are also None after a gap, garbage or too many entries.
+    The bursts are None if some may be missing, or if there are too many. Some may be missing after an entry for missed
+    updates or garbage. They may also be missing if the entry at `after` is gone, because later ones may be gone too.
     """
     if not entries or _position(entries[0]) != after or len(entries) > MAX_STREAM_ENTRIES:
         return None, None
     bursts = list[Burst]()
-    for _, parts in entries[1:]:
-        fields = dict(zip(parts[::2], parts[1::2], strict=True))
+    for _, flat_fields in entries[1:]:
+        fields = dict(zip(flat_fields[::2], flat_fields[1::2], strict=True))
         try:
             if _BURST in fields:
                 bursts.append(unpack(Burst, fields[_BURST]))
@@ -286,5 +296,5 @@ def _position(entry: Sequence[Any]) -> BurstStreamPosition:
 
     The id alone is not enough: a stream wiped within the same millisecond starts with the same id.
     """
-    id, parts = entry
-    return BurstStreamPosition(f"{id.decode('latin-1')}/{crc32(b''.join(parts)):x}")
+    id, flat_fields = entry
+    return BurstStreamPosition(f"{id.decode('latin-1')}/{crc32(b''.join(flat_fields)):x}")

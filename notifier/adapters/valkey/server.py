@@ -40,7 +40,7 @@ def valkey_binary() -> Path:
 
 
 def free_port(host: str) -> int:
-    """Return a port that was free a moment ago. Another process may take it in the meantime."""
+    """Return a port that is free now. Another process may take it before the caller does."""
     with socket.socket() as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
@@ -49,39 +49,40 @@ def free_port(host: str) -> int:
 def run_command(host: str, port: int, password: str, *command_words: str, timeout: float) -> bytes:
     """Send a command and return the first 64 bytes of the answer.
 
-    Returns empty bytes without an answer in time, or if the server has another password.
+    Returns empty bytes if no answer arrives in time, or if the server has another password.
     """
     try:
-        with socket.create_connection((host, port), timeout=timeout) as link:
-            link.sendall(f"AUTH {password}\r\n".encode())
-            if link.recv(64) != b"+OK\r\n":
+        with socket.create_connection((host, port), timeout=timeout) as connection:
+            connection.sendall(f"AUTH {password}\r\n".encode())
+            if connection.recv(64) != b"+OK\r\n":
                 return b""
-            link.sendall(f"{' '.join(command_words)}\r\n".encode())
-            return link.recv(64)
+            connection.sendall(f"{' '.join(command_words)}\r\n".encode())
+            return connection.recv(64)
     except OSError:
         return b""
 
 
 HOST = "127.0.0.1"
 
-READY_WITHIN = 10.0
+READY_TIMEOUT = 10.0
 """Startup timeout in seconds. An idle machine needs 0.05 s."""
 
-POLL_EVERY = 0.02
+PING_INTERVAL = 0.02
 """Seconds between two pings while the server starts."""
 
-STOP_WITHIN = 2.0
-"""Seconds allowed for a clean stop. A frozen server is killed after that; there is no data to lose."""
+STOP_TIMEOUT = 2.0
+"""Seconds allowed for a clean stop. A frozen server is then killed, which is safe: its data is disposable."""
 
 BACKOFF = Backoff(first=timedelta(milliseconds=50), longest=timedelta(seconds=5))
 """Delay between an exit of the server and its next start."""
 
-STEADY_AFTER = 30.0
+STEADY_UPTIME = 30.0
 """Seconds of uptime after which the restart delay is reset."""
 
-# Asks Linux to kill it together with its parent (PR_SET_PDEATHSIG, SIGKILL), then executes the server. A preexec_fn
-# would run between fork and exec, where almost nothing is safe in a process with threads.
-LAUNCH = """
+# Code of the child process. It asks Linux to kill the child together with its parent (PR_SET_PDEATHSIG, SIGKILL), then
+# executes the server. A preexec_fn would run between fork and exec, where almost nothing is safe in a process with
+# threads.
+LAUNCH_CODE = """
 import ctypes, os, sys
 parent, binary = int(sys.argv[1]), sys.argv[2]
 if sys.platform == "linux":
@@ -91,9 +92,10 @@ if sys.platform == "linux":
 os.execv(binary, [binary, "-"])
 """
 
-# volatile-lru: a full server evicts keys with a TTL (remembered ids, buckets), never queues or the pull index, which
-# have none. At 500 events a second, the ids of a day would fill it within an hour, and no slice could be queued.
-CONFIG = """
+# volatile-lru: a full server evicts keys with a TTL, such as remembered event ids and token buckets. It never evicts
+# the queues or the pull index, which have no TTL. At 500 events a second, the ids of one day would otherwise fill the
+# server within an hour, and no slice could be queued.
+CONFIG_TEMPLATE = """
 bind {host}
 port {port}
 requirepass {password}
@@ -125,7 +127,7 @@ class ValkeyServer:
         self._lock = Lock()
         self._ready = Event()
         self._closing = Event()
-        self._watch: Thread | None = None
+        self._supervisor: Thread | None = None
 
     def start(self) -> None:
         """Start the server and return when it answers.
@@ -137,9 +139,9 @@ class ValkeyServer:
         stop_orphan(self._folder)
         (self._folder / "valkey.log").unlink(missing_ok=True)
         # Linux treats the thread that started a child as its parent, so that thread must live as long as this process.
-        self._watch = Thread(target=self._run, args=(binary,), name="valkey", daemon=True)
-        self._watch.start()
-        if not self._ready.wait(READY_WITHIN):
+        self._supervisor = Thread(target=self._supervise, args=(binary,), name="valkey", daemon=True)
+        self._supervisor.start()
+        if not self._ready.wait(READY_TIMEOUT):
             self.close()
             raise CacheUnavailable(f"Valkey did not start; see {self._folder / 'valkey.log'}.")
 
@@ -155,7 +157,7 @@ class ValkeyServer:
         return _url(self._password, self._port, db)
 
     def is_alive(self) -> bool:
-        return self._answers(timeout=1.0)
+        return self._is_answering(timeout=1.0)
 
     def close(self) -> None:
         """Stop the server by its process id, and return when it has exited."""
@@ -164,67 +166,67 @@ class ValkeyServer:
         if self._process:
             self._process.terminate()
             try:
-                self._process.wait(STOP_WITHIN)
+                self._process.wait(STOP_TIMEOUT)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        if self._watch:
-            self._watch.join()
-        _note(self._folder).unlink(missing_ok=True)
+        if self._supervisor:
+            self._supervisor.join()
+        _address_file(self._folder).unlink(missing_ok=True)
 
-    def _run(self, binary: Path) -> None:
-        deaths = 0
+    def _supervise(self, binary: Path) -> None:
+        consecutive_exits = 0
         while process := self._spawn(binary):
-            began = monotonic()
-            self._until_ready(process)
+            started_at = monotonic()
+            self._wait_until_ready(process)
             process.wait()
-            deaths = 1 if monotonic() - began > STEADY_AFTER else deaths + 1
-            self._closing.wait(BACKOFF.delay(deaths - 1).total_seconds())
+            consecutive_exits = 1 if monotonic() - started_at > STEADY_UPTIME else consecutive_exits + 1
+            self._closing.wait(BACKOFF.delay(consecutive_exits - 1).total_seconds())
 
     def _spawn(self, binary: Path) -> subprocess.Popen[bytes] | None:
         with self._lock:
             if self._closing.is_set():
                 return None
             if not self._ready.is_set():
-                # The address is not published before the first answer, so each attempt may use a new port. Another
-                # process may have taken the last one.
+                # Until the server answers for the first time, no client has its address, so each attempt may use a new
+                # port. Another process may have taken the previous one.
                 self._port = free_port(HOST)
-                self._write_note()
+                self._write_address_file()
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", LAUNCH, str(os.getpid()), str(binary)],
+                [sys.executable, "-I", "-S", "-c", LAUNCH_CODE, str(os.getpid()), str(binary)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C must only reach this process, which stops the server last
             )
         # Pass the configuration through a pipe: all users of the machine could read a password in the arguments.
-        self._feed(self._process)
+        self._send_config(self._process)
         return self._process
 
-    def _feed(self, process: subprocess.Popen[bytes]) -> None:
-        text = CONFIG.format(
+    def _send_config(self, process: subprocess.Popen[bytes]) -> None:
+        config = CONFIG_TEMPLATE.format(
             host=HOST, port=self._port, password=self._password, folder=self._folder, megabytes=self._megabytes
         )
         assert process.stdin
         try:
             with process.stdin as pipe:
-                pipe.write(text.encode())
+                pipe.write(config.encode())
         except BrokenPipeError:
             process.kill()
 
-    def _until_ready(self, process: subprocess.Popen[bytes]) -> None:
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
         while process.poll() is None and not self._closing.is_set():
-            if self._answers(timeout=0.2):
+            if self._is_answering(timeout=0.2):
                 return self._ready.set()
-            self._closing.wait(POLL_EVERY)
+            self._closing.wait(PING_INTERVAL)
         return None
 
-    def _answers(self, timeout: float) -> bool:
+    def _is_answering(self, timeout: float) -> bool:
         return run_command(HOST, self._port, self._password, "PING", timeout=timeout) == b"+PONG\r\n"
 
-    def _write_note(self) -> None:
-        with open(_note(self._folder), "w", opener=_private, encoding="utf-8") as note:
-            json.dump({"port": self._port, "password": self._password}, note)
+    def _write_address_file(self) -> None:
+        with open(_address_file(self._folder), "w", opener=_open_private, encoding="utf-8") as address:
+            json.dump({"port": self._port, "password": self._password}, address)
 
 
 def flush_all(folder: Path) -> bool:
@@ -233,28 +235,28 @@ def flush_all(folder: Path) -> bool:
     The server may have been started by another process. The password protects all other servers.
     """
     try:
-        note = json.loads(_note(folder).read_text(encoding="utf-8"))
+        address = json.loads(_address_file(folder).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return False
-    return run_command(HOST, note["port"], note["password"], "FLUSHALL", timeout=STOP_WITHIN) == b"+OK\r\n"
+    return run_command(HOST, address["port"], address["password"], "FLUSHALL", timeout=STOP_TIMEOUT) == b"+OK\r\n"
 
 
 def stop_orphan(folder: Path) -> None:
     """Stop the server that an earlier process left running in the folder, if any."""
     try:
-        note = json.loads(_note(folder).read_text(encoding="utf-8"))
+        address = json.loads(_address_file(folder).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return
-    run_command(HOST, note["port"], note["password"], "SHUTDOWN", "NOSAVE", timeout=STOP_WITHIN)
+    run_command(HOST, address["port"], address["password"], "SHUTDOWN", "NOSAVE", timeout=STOP_TIMEOUT)
 
 
 def _url(password: str, port: int, db: int) -> str:
     return f"redis://:{password}@{HOST}:{port}/{db}"
 
 
-def _note(folder: Path) -> Path:
+def _address_file(folder: Path) -> Path:
     return folder / "valkey.json"
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)

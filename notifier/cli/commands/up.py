@@ -231,13 +231,13 @@ class RunningService:
             (run / folder).mkdir(parents=True)
 
     def _environment(self) -> Mapping[str, str]:
-        from notifier.profiles.data_folder import instance
+        from notifier.profiles.data_folder import instance_name
 
         settings = self.settings
         own = {"DATA": str(settings.data), "PROFILE": settings.profile, "HOST": settings.host, "PORT": str(self.port)}
         own["INSECURE_DEV"] = format_value(settings.insecure_dev)
         # A pump that is started separately needs another name: two consumers with the same name evict each other.
-        own["INSTANCE"] = f"{instance(settings)}-up"
+        own["INSTANCE"] = f"{instance_name(settings)}-up"
         return {
             **{PREFIX + name: value for name, value in own.items()},
             **self.fakes.environment,

@@ -61,7 +61,7 @@ class ServerConnection(asyncio.Protocol):
         self._server = server
         self._say: list[bytes] = []
         self._asking, self._answering = RequestReceiver(self._say), ResponseSender(self._say)
-        self._reader, self._blocks = frames.FrameReader(), frames.HeaderBlocks()
+        self._reader, self._blocks = frames.FrameReader(), frames.HeaderBlockAssembler()
         self._begun = b""
         self._open: set[int] = set()
         """Streams without a complete response."""
@@ -82,7 +82,7 @@ class ServerConnection(asyncio.Protocol):
         self._server.connections.add(self)
         if not self._server.behaviour.sends_no_settings:
             self.queue_settings()
-            self._say.append(frames.window_update(0, ALL_WINDOW - frames.WINDOW))
+            self._say.append(frames.window_update(0, ALL_WINDOW - frames.DEFAULT_WINDOW))
             self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -105,7 +105,7 @@ class ServerConnection(asyncio.Protocol):
         streams, window = self._server.behaviour.streams, self._server.behaviour.window
         limit = [] if streams is None else [(frames.MAX_STREAMS, streams)]
         self._unacknowledged_settings.append(streams)
-        self._say.append(frames.settings([*limit, (frames.FIRST_WINDOW, window)]))
+        self._say.append(frames.settings([*limit, (frames.INITIAL_WINDOW_SIZE, window)]))
 
     def send_settings_now(self) -> None:
         if not (self._over or self._server.behaviour.sends_no_settings):
@@ -241,7 +241,7 @@ class ServerConnection(asyncio.Protocol):
             self._takes = self._unacknowledged_settings.popleft() if self._unacknowledged_settings else self._takes
             return
         for name, value in frames.read_settings(load):
-            if name == frames.FIRST_WINDOW:
+            if name == frames.INITIAL_WINDOW_SIZE:
                 self._answering.resize(value)
         self._say.append(frame(frames.SETTINGS, frames.ACK, 0))
 
@@ -250,7 +250,7 @@ class ServerConnection(asyncio.Protocol):
             self._say.append(frame(frames.PING, frames.ACK, 0, load[:8]))
 
     def _on_window(self, flags: int, stream: int, load: bytes) -> None:
-        self._answering.widen(stream, frames.read_number(load))
+        self._answering.widen(stream, frames.read_uint32(load))
 
 
 _HANDLERS: dict[int, Callable[[ServerConnection, int, int, bytes], None]] = {

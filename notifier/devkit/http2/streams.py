@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 from notifier.adapters.http2 import frames
 from notifier.adapters.http2.frames import Violation, frame
-from notifier.adapters.http2.hpack import NO_TABLE, Decoder, encoded
+from notifier.adapters.http2.hpack import TABLE_SIZE_ZERO, Decoder, encode_fields
 from notifier.ports.push import Post, Reply
 
 ALL_WINDOW = 1 << 24
 MOST_BODY = 1 << 20
 """Maximum bytes of a request. No provider accepts even a hundredth of it."""
-SUCCESS = encoded([(":status", "200")])
+SUCCESS = encode_fields([(":status", "200")])
 
 
 @dataclass(slots=True)
@@ -91,8 +91,8 @@ class ResponseSender:
     """Sends responses on one connection, within the client's flow-control windows."""
 
     output: list[bytes]
-    window: int = frames.WINDOW
-    first_window: int = frames.WINDOW
+    window: int = frames.DEFAULT_WINDOW
+    first_window: int = frames.DEFAULT_WINDOW
     waiting: dict[int, bytes] = field(default_factory=dict)
     """Unsent parts of bodies by stream."""
     _windows: dict[int, int] = field(default_factory=dict)
@@ -100,11 +100,11 @@ class ResponseSender:
     _has_begun: bool = False
 
     def reply(self, stream: int, reply: Reply) -> None:
-        block = SUCCESS if reply.status == 200 else encoded([(":status", str(reply.status))])
+        block = SUCCESS if reply.status == 200 else encode_fields([(":status", str(reply.status))])
         if reply.headers:
-            block += encoded(reply.headers.items())
+            block += encode_fields(reply.headers.items())
         if not self._has_begun:
-            block, self._has_begun = NO_TABLE + block, True
+            block, self._has_begun = TABLE_SIZE_ZERO + block, True
         flags = frames.END_HEADERS | (0 if reply.body else frames.END_STREAM)
         self.output.append(frame(frames.HEADERS, flags, stream, block))
         if reply.body:

@@ -35,7 +35,7 @@ def plan_burst(sets: MemberSets, burst: Burst, platforms: Collection[Platform]) 
 
 
 MAX_RESTAMPS = 5
-"""Maximum of new opening times (re-stamps) per late burst. After that, the burst is published although it is late."""
+"""Maximum of new opening times (restamps) per late burst. After that, the burst is published although it is late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class Publisher:
         return heads
 
     def _with_late_bursts_restamped(self, heads: Sequence[Head], with_plan: set[BurstKey]) -> Sequence[Head]:
-        """Return the heads with late bursts re-stamped, without heads that another coordinator has changed.
+        """Return the heads with late bursts restamped, without heads that another coordinator has changed.
 
         A late burst with a plan keeps its opening time, and is added to `with_plan`. Plans are read only for late
         bursts: earlier, the coordinator that decided a burst may still be publishing it.

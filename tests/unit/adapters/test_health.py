@@ -175,7 +175,7 @@ def test_hung_or_unavailable_engine_does_not_delay_others() -> None:
         return []
 
     inspections = {"hangs": hangs, "away": unavailable, "good": list[Inspection]}
-    results = {result.name: result for result in run_inspections(inspections, within=0.2)}
+    results = {result.name: result for result in run_inspections(inspections, timeout=0.2)}
     assert monotonic() - began < 5
     assert problems(list(results.values())) == {"hangs": "fail", "away": "fail"}
     assert "no node" in results["away"].detail

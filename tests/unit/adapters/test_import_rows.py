@@ -12,8 +12,8 @@ import pytest
 
 from notifier.adapters.imports.datasets import ACCOUNTS, PREFERENCES, VIPS
 from notifier.adapters.imports.layout import Ignore, Layout
-from notifier.adapters.imports.source import form_of, opened
-from notifier.adapters.imports.text_files import MOST_IGNORED
+from notifier.adapters.imports.source import form_of, open_source
+from notifier.adapters.imports.text_files import MAX_IGNORED_NAMES
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.errors import BadImport
 from notifier.domain.ids import UserId
@@ -31,8 +31,8 @@ def read(file: Path, layout: Layout[Any], ignore: Ignore = list) -> tuple[list[A
     def reject(line: int, reason: str) -> None:
         rejected.append((line, reason))
 
-    with opened(file, form_of(file.name), layout, reject, 3, ignore=ignore) as source:
-        return [row for batch in source.after(0) for row in batch.rows], rejected
+    with open_source(file, form_of(file.name), layout, reject, 3, ignore=ignore) as source:
+        return [row for batch in source.rows_after(0) for row in batch.rows], rejected
 
 
 def csv_of(folder: Path, text: str) -> Path:
@@ -209,7 +209,7 @@ def test_reported_ignored_fields_are_bounded(tmp_path: Path) -> None:
     ignored = list[str]()
     rows = [{"user": f"u{n}", f"m{n}": n} for n in range(200)]
     accepted, rejected = read(ndjson_of(tmp_path, rows), ACCOUNTS, ignored.extend)
-    assert (len(accepted), rejected, len(ignored)) == (200, [], MOST_IGNORED)
+    assert (len(accepted), rejected, len(ignored)) == (200, [], MAX_IGNORED_NAMES)
 
 
 def test_missing_required_column_is_named(tmp_path: Path) -> None:

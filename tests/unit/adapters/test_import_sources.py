@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.adapters.imports.datasets import EDGES
-from notifier.adapters.imports.source import form_of, opened
+from notifier.adapters.imports.datasets import FOLLOWS
+from notifier.adapters.imports.source import form_of, open_source
 from notifier.domain.errors import BadImport
 from notifier.ports.imports import NumberedFollowEdges
 
@@ -67,8 +67,8 @@ def read(
 ) -> tuple[list[Pair], Rejections, list[int]]:
     """Return the pairs, the rejections, and the position that each batch reached."""
     rejected: Rejections = []
-    with opened(file, form, EDGES, lambda line, reason: rejected.append((line, reason)), batch_size) as source:
-        batches = list(source.after(resume_at))
+    with open_source(file, form, FOLLOWS, lambda line, reason: rejected.append((line, reason)), batch_size) as source:
+        batches = list(source.rows_after(resume_at))
     pairs = [pair for batch in batches for pair in zip(*map(list, (batch.followers, batch.followed)), strict=True)]
     return [(str(a), str(b)) for a, b in pairs], rejected, [batch.rows_read for batch in batches]
 
@@ -136,12 +136,12 @@ def test_numeric_ids_are_read_and_missing_ones_rejected(tmp_path: Path) -> None:
 def test_valid_numeric_columns_are_read_as_arrays(tmp_path: Path) -> None:
     numbers = {"follower": pa.array([1, 2, 3, 4, 5], pa.uint32()), "followed": [9] * 5}
     pq.write_table(pa.table(numbers), tmp_path / "n.parquet")
-    with opened(tmp_path / "n.parquet", "parquet", EDGES, _unexpected, 3) as source:
-        first, second = source.after(0)
+    with open_source(tmp_path / "n.parquet", "parquet", FOLLOWS, _unexpected, 3) as source:
+        first, second = source.rows_after(0)
         assert isinstance(first, NumberedFollowEdges)
         assert (first.followers.tolist(), first.followed.tolist(), first.rows_read) == ([1, 2, 3], [9, 9, 9], 3)
         assert (isinstance(second, NumberedFollowEdges), second.rows_read) == (True, 5)
-        [remaining] = source.after(4)
+        [remaining] = source.rows_after(4)
         assert (remaining.followers.tolist() if isinstance(remaining, NumberedFollowEdges) else None) == [5]
 
 
@@ -232,8 +232,8 @@ def test_csv_and_ndjson_give_the_same_rows(pairs: list[Pair]) -> None:
 def test_interrupted_reader_closes_without_error(tmp_path: Path, name: str) -> None:
     """Ctrl-C can stop an import while it writes rows; the file is then closed before the reader."""
     file = write_file(tmp_path, name, FORMATS[name](PAIRS))
-    with opened(file, form_of(name), EDGES, lambda line, reason: None, 2) as source:
-        rows = source.after(0)
+    with open_source(file, form_of(name), FOLLOWS, lambda line, reason: None, 2) as source:
+        rows = source.rows_after(0)
         assert next(rows).rows_read == 2
     assert isinstance(rows, Generator)
     rows.close()

@@ -68,12 +68,12 @@ def test_each_post_has_its_own_device_and_id() -> None:
 
 @pytest.mark.parametrize("rival", RIVALS, ids=lambda rival: rival.part)
 def test_sender_reports_alerts_that_are_not_accepted(rival: Rival) -> None:
-    with serving(answers) as server, closing(Http2Transport(clear=True)) as transport:
+    with serving(answers) as server, closing(Http2Transport(allow_plaintext=True)) as transport:
         place = Place(origin=server.origin, authority=Path())
         sender, targets = rival.sender(place, transport), devices(rival.address, place, 50)
         sent(sender, alert(), targets)
         assert server.counts.processed == 50 + (rival.part == "fcm")  # one more asked for a token
-    with closing(Http2Transport(clear=True)) as transport, pytest.raises(AssertionError, match="got RetryAt"):
+    with closing(Http2Transport(allow_plaintext=True)) as transport, pytest.raises(AssertionError, match="got RetryAt"):
         sent(rival.sender(place, transport), alert(), targets)
 
 

@@ -27,7 +27,7 @@ from notifier.domain.push.alert import Alert, build_test_alert
 from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, Receipt, RetryAt, Unknown
 from notifier.ports.push import Provider
-from notifier.profiles.push_providers import CONNECTIONS, credentials, providers, require_credentials
+from notifier.profiles.push_providers import HTTP2_LIMITS, credentials, providers, require_credentials
 from tests.support.push_credentials import pem, service_account
 from tests.support.test_ca import Authority
 
@@ -58,7 +58,7 @@ class Stage:
         self.platform = platform
         behaviour = Behaviour.read(script, platform)
         self.fake: Hosted = stack.enter_context(hosted(platform, behaviour, out=out, certificate=certificate))
-        limits = Http2Limits(answer_timeout=timedelta(seconds=0.4)) if "stall" in script else CONNECTIONS[platform]
+        limits = Http2Limits(answer_timeout=timedelta(seconds=0.4)) if "stall" in script else HTTP2_LIMITS[platform]
         senders = providers(settings(platform, self.fake.origin), SystemClock(), stack, dict.fromkeys(Platform, limits))
         self.provider: Provider = senders[platform]
 

@@ -7,17 +7,17 @@ from typing import Self
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-from notifier.adapters.push.jwt import es256_key, es256_token
+from notifier.adapters.push.jwt import es256_token, parse_es256_key
 from notifier.domain.errors import BadSetting
 
-GRID = timedelta(minutes=30)
+ISSUE_INTERVAL = timedelta(minutes=30)
 """Issue times of tokens are multiples of this interval, so that all processes sign the same token.
 
 Apple accepts a token for an hour, and a new one at most every 20 minutes.
 """
-LEAST_BETWEEN = timedelta(minutes=20)
-"""Minimum time between two tokens (Apple's limit)."""
-_NAME = re.compile(r"[A-Z0-9]{10}")
+MIN_TOKEN_INTERVAL = timedelta(minutes=20)
+"""Minimum time between two tokens: Apple's limit."""
+_APPLE_ID = re.compile(r"[A-Z0-9]{10}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,16 +32,20 @@ class AppleKey:
     def read(cls, pem: bytes, *, key_id: str, team_id: str) -> Self:
         """Parse and check the key. Raises BadSetting."""
         for name, value in (("key id", key_id), ("team id", team_id)):
-            if not _NAME.fullmatch(value):
+            if not _APPLE_ID.fullmatch(value):
                 # Do not quote the value: it may be the key in the wrong setting.
                 raise BadSetting(
                     f"The {name} of APNs must be ten capital letters and digits; the configured value is not."
                 )
-        called = "an elliptic curve key on P-256, as in Apple's AuthKey_….p8,"
-        return cls(key=es256_key(pem, whose="The key of APNs", called=called), key_id=key_id, team_id=team_id)
+        required_kind = "an elliptic curve key on P-256, as in Apple's AuthKey_….p8,"
+        return cls(
+            key=parse_es256_key(pem, key_name="The key of APNs", required_kind=required_kind),
+            key_id=key_id,
+            team_id=team_id,
+        )
 
-    def token(self, issued: datetime) -> str:
-        claims = {"iss": self.team_id, "iat": int(issued.timestamp())}
+    def token(self, issued_at: datetime) -> str:
+        claims = {"iss": self.team_id, "iat": int(issued_at.timestamp())}
         return es256_token(self.key, {"alg": "ES256", "kid": self.key_id}, claims)
 
 
@@ -52,29 +56,33 @@ class ProviderTokens:
     key: AppleKey
     _signed: tuple[datetime, str] | None = None
     _renewed_at: datetime | None = None
-    """Issue time of the last token outside the grid."""
+    """Issue time of the last token that was not issued at a multiple of ISSUE_INTERVAL."""
 
     def current(self, now: datetime) -> str:
-        fresh = self._renewed_at
-        issued = fresh if fresh is not None and timedelta() <= now - fresh < GRID else _grid_time(now)
-        if self._signed is None or self._signed[0] != issued:
-            self._signed = (issued, self.key.token(issued))
+        renewed_at = self._renewed_at
+        issued_at = (
+            renewed_at
+            if renewed_at is not None and timedelta() <= now - renewed_at < ISSUE_INTERVAL
+            else _last_issue_time(now)
+        )
+        if self._signed is None or self._signed[0] != issued_at:
+            self._signed = (issued_at, self.key.token(issued_at))
         return self._signed[1]
 
-    def renew(self, refused: str, now: datetime) -> bool:
+    def renew(self, refused_token: str, now: datetime) -> bool:
         """Return whether there is a newer token to try after ExpiredProviderToken.
 
-        A local clock that is late by more than half an hour causes that answer. The new token is issued now instead of
-        on the grid, at most once in LEAST_BETWEEN.
+        Apple rejects a token as expired if this machine's clock is late by more than half an hour. The new token is
+        issued now instead of at a multiple of ISSUE_INTERVAL, at most once in MIN_TOKEN_INTERVAL.
         """
-        if self.current(now) != refused:
+        if self.current(now) != refused_token:
             return True
-        if self._renewed_at is not None and now - self._renewed_at < LEAST_BETWEEN:
+        if self._renewed_at is not None and now - self._renewed_at < MIN_TOKEN_INTERVAL:
             return False
         self._renewed_at = now.replace(microsecond=0)
-        return self.current(now) != refused
+        return self.current(now) != refused_token
 
 
-def _grid_time(now: datetime) -> datetime:
-    seconds = int(GRID.total_seconds())
-    return datetime.fromtimestamp(int(now.timestamp()) // seconds * seconds, UTC)
+def _last_issue_time(now: datetime) -> datetime:
+    interval = int(ISSUE_INTERVAL.total_seconds())
+    return datetime.fromtimestamp(int(now.timestamp()) // interval * interval, UTC)

@@ -7,23 +7,23 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from notifier.adapters.push import requests as answers
+from notifier.adapters.push import requests as responses
 from notifier.adapters.push.requests import retry_after_time, soon_with_jitter
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 
-EXPIRED = "ExpiredProviderToken"
+EXPIRED_PROVIDER_TOKEN = "ExpiredProviderToken"
 
 INVALID_TOKENS = {"BadDeviceToken", "DeviceTokenNotForTopic", "ExpiredToken", "Unregistered"}
 """Reasons for which the device token is dropped: the device is gone, or belongs to another app.
 
 A token of the other environment also gets BadDeviceToken.
 """
-OWN_LIMIT = "TooManyRequests"
+DEVICE_LIMIT = "TooManyRequests"
 """Rate limit of a single device. Other devices are not affected."""
-RETRYABLE = {"IdleTimeout", "InternalServerError", "ServiceUnavailable", "Shutdown", OWN_LIMIT}
+RETRYABLE = {"IdleTimeout", "InternalServerError", "ServiceUnavailable", "Shutdown", DEVICE_LIMIT}
 CONFIGURATION_ERRORS: Mapping[str, str] = {
-    EXPIRED: "Apple rejects even a new provider token as expired: this machine's clock is behind.",
+    EXPIRED_PROVIDER_TOKEN: "Apple rejects even a new provider token as expired: this machine's clock is behind.",
     "InvalidProviderToken": "key, key id and team id do not belong together, the key was revoked, or this machine's "
     "clock is ahead.",
     "MissingProviderToken": "a proxy between this machine and Apple removes the authorization header.",
@@ -41,45 +41,45 @@ CONFIGURATION_ERRORS: Mapping[str, str] = {
 Apple's documentation spells BadEnvironmentKey… one way, and its servers another.
 """
 
-_OUR_MISTAKES = {400, 404, 413}
-"""Statuses of invalid requests, if the reason is none of the above. A retry would be invalid again."""
-_DIGITS = 15
+_INVALID_REQUEST_STATUSES = {400, 404, 413}
+"""Statuses of invalid requests, unless the reason is one of the above. A retry would be invalid again."""
+_MAX_TIMESTAMP_DIGITS = 15
 """Maximum digits of a timestamp in milliseconds since 1970. Longer numbers are ignored."""
 
 
 def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
     """Return the receipt for a response of APNs.
 
-    Without a readable body the status decides. A status that Apple does not use comes from an intermediary, so it is
-    treated as a configuration error and no device is dropped.
+    Without a readable body, the status alone decides. A status that Apple does not use comes from an intermediary. It
+    is treated as a configuration error, so no device is dropped.
     """
     if reply.status == 200:
         return Accepted()
-    body = answers.read(reply.body)
-    reason = answers.error_code(body.get("reason")) or f"status {reply.status}"
+    body = responses.parse_object(reply.body)
+    reason = responses.error_code(body.get("reason")) or f"status {reply.status}"
     if reason in INVALID_TOKENS or reply.status == 410:
-        return DropToken(at=_since(body, now), reason=reason)
+        return DropToken(at=_invalid_since(body, now), reason=reason)
     if reason in CONFIGURATION_ERRORS or reply.status == 403:
         return ConfigError(reason=f"{reason}: {CONFIGURATION_ERRORS.get(reason, 'Apple rejects the sender.')}")
     # Apple does not document Retry-After, but the header is honored if present.
     if reason in RETRYABLE or reply.status == 429 or reply.status >= 500:
         retry_at = retry_after_time(reply.headers, now) or soon_with_jitter(now, chance)
-        return RetryAt(at=retry_at, reason=reason, is_device_only=reason == OWN_LIMIT)
-    if reply.status in _OUR_MISTAKES:
+        return RetryAt(at=retry_at, reason=reason, is_device_only=reason == DEVICE_LIMIT)
+    if reply.status in _INVALID_REQUEST_STATUSES:
         return PayloadError(reason=reason)
     return ConfigError(reason=f"{reason}: the response is not from Apple, or its API has changed.")
 
 
 def is_expired(reply: Reply) -> bool:
-    return reply.status == 403 and answers.read(reply.body).get("reason") == EXPIRED
+    return reply.status == 403 and responses.parse_object(reply.body).get("reason") == EXPIRED_PROVIDER_TOKEN
 
 
-def _since(body: Mapping[str, Any], now: datetime) -> datetime | None:
-    """Return since when the token is invalid, from the timestamp in milliseconds, but never later than now.
+def _invalid_since(body: Mapping[str, Any], now: datetime) -> datetime | None:
+    """Return the time from which on the token is invalid: the timestamp (in milliseconds), but at most now.
 
-    If Apple's clock is ahead, a device that has registered again in the meantime would otherwise be dropped.
+    If Apple's clock is ahead, a time in the future would also drop a device that registers again before it.
     """
-    stamp = body.get("timestamp")
-    if not isinstance(stamp, int) or isinstance(stamp, bool) or not 0 < stamp < 10**_DIGITS:
+    timestamp = body.get("timestamp")
+    if not isinstance(timestamp, int) or isinstance(timestamp, bool) or not 0 < timestamp < 10**_MAX_TIMESTAMP_DIGITS:
         return None
-    return min(datetime.fromtimestamp(stamp // 1000, UTC).replace(microsecond=stamp % 1000 * 1000), now)
+    return min(datetime.fromtimestamp(timestamp // 1000, UTC).replace(microsecond=timestamp % 1000 * 1000), now)

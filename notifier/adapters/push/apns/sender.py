@@ -13,7 +13,7 @@ from notifier.adapters.push.requests import (
     Chance,
     DeviceReceipt,
     PushRequest,
-    receipt_of_silence,
+    receipt_without_reply,
     send_requests,
     shortened_to_fit,
 )
@@ -26,11 +26,12 @@ from notifier.ports.push import NoReply, Reply, Transport
 
 # Suspect devices: their address may be wrong, so their requests use a separate connection.
 
-SUSPECT_FOR = timedelta(hours=1)
+SUSPECT_AGE = timedelta(hours=1)
 """Age up to which a registration is suspect.
 
 The first alert reveals an address that was wrong from the start: of the other environment, of another app, or hostile.
-Active users get an alert within this time. Apps register at each start, so a longer time would make everyone suspect.
+Active users get an alert within this time. Apps register at each start, so a longer time would make too many devices
+suspect.
 """
 MAX_SUSPECTS = 65_536
 """Number of remembered devices, some 10 MB. A forgotten device may use the wrong connection once."""
@@ -38,45 +39,46 @@ MAX_SUSPECTS = 65_536
 
 @dataclass(slots=True)
 class SuspectDevices:
-    """Suspect devices according to the answers that this process received.
+    """Suspect devices according to the responses that this process received.
 
-    The state may be lost: suspects get their alerts like all other devices.
+    The state may be lost without harm: suspects get their alerts like all other devices.
     """
 
     capacity: int = MAX_SUSPECTS
-    _accepted: "OrderedDict[DeviceId, bool]" = field(default_factory=OrderedDict)
-    """Whether the last answer accepted the device, by device id."""
+    _last_answers: "OrderedDict[DeviceId, bool]" = field(default_factory=OrderedDict)
+    """Whether the last response accepted the device, by device id."""
 
     def is_suspect(self, device: Device, now: datetime) -> bool:
-        accepted = self._last_accepted(device)
-        return now - device.registered_at < SUSPECT_FOR if accepted is None else not accepted
+        accepted = self._was_accepted(device)
+        return now - device.registered_at < SUSPECT_AGE if accepted is None else not accepted
 
     def record(self, device: Device, receipt: Receipt, now: datetime) -> None:
-        """Record the answer for a device. Devices that were never suspect are not recorded."""
+        """Record a receipt. An accepted device is only recorded if it is or was suspect."""
         match receipt:
-            case Accepted() if now - device.registered_at < SUSPECT_FOR or self._last_accepted(device) is not None:
+            case Accepted() if now - device.registered_at < SUSPECT_AGE or self._was_accepted(device) is not None:
                 self._remember(device.id, True)
             case DropToken():
                 self._remember(device.id, False)
             case _:
                 pass
 
-    def _last_accepted(self, device: Device) -> bool | None:
-        return self._accepted.get(device.id) if self._accepted else None  # skip computing the id, a hash
+    def _was_accepted(self, device: Device) -> bool | None:
+        # If nothing is recorded, skip computing the id, which is a hash.
+        return self._last_answers.get(device.id) if self._last_answers else None
 
     def _remember(self, device: DeviceId, accepted: bool) -> None:
-        self._accepted[device] = accepted
-        self._accepted.move_to_end(device)
-        if len(self._accepted) > self.capacity:
-            self._accepted.popitem(last=False)
+        self._last_answers[device] = accepted
+        self._last_answers.move_to_end(device)
+        if len(self._last_answers) > self.capacity:
+            self._last_answers.popitem(last=False)
 
 
 ORIGINS: Mapping[ApnsEnvironment, str] = {
     ApnsEnvironment.PRODUCTION: "https://api.push.apple.com:443",
     ApnsEnvironment.SANDBOX: "https://api.sandbox.push.apple.com:443",
 }
-IMMEDIATE, POWER_SAVING = "10", "5"
-MOST_COLLAPSE_BYTES = 64
+PRIORITY_IMMEDIATE, PRIORITY_POWER_SAVING = "10", "5"
+MAX_COLLAPSE_ID_BYTES = 64
 _TOKEN = re.compile(r"(?:[0-9A-Fa-f]{2}){1,100}")
 """Device token in hexadecimal, safe in a path. Apple's tokens have 32 bytes today, and may grow to 100."""
 _TOPIC = re.compile(r"[A-Za-z0-9.-]{1,155}")
@@ -157,7 +159,7 @@ class _ApnsRequests:
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
         now = self.apns.clock.now()
         if isinstance(answer, NoReply):
-            return receipt_of_silence(answer, now, self.apns.chance())
+            return receipt_without_reply(answer, now, self.apns.chance())
         receipt = receipt_of(answer, now, self.apns.chance())
         self.apns.suspects.record(request.device, receipt, now)
         return receipt
@@ -174,11 +176,11 @@ def payload(alert: Alert, language: str) -> bytes:
     A sender to millions does not know each user's badge number, and a wrong one stays on the screen.
     """
 
-    def around(text: str) -> Mapping[str, object]:
+    def wrap(text: str) -> Mapping[str, object]:
         sound = {"sound": "default"} if alert.is_urgent else {}
         return {"aps": {"alert": {"body": text}, **sound}}
 
-    return shortened_to_fit(alert.text_in(language), around)
+    return shortened_to_fit(alert.text_in(language), wrap)
 
 
 def notification_id(alert: Alert, device: DeviceId) -> str:
@@ -191,10 +193,10 @@ def notification_id(alert: Alert, device: DeviceId) -> str:
 
 
 def _headers(alert: Alert, now: datetime) -> tuple[tuple[str, str], ...]:
-    assert len(alert.collapse_id.encode()) <= MOST_COLLAPSE_BYTES
+    assert len(alert.collapse_id.encode()) <= MAX_COLLAPSE_ID_BYTES
     return (
         ("apns-push-type", "alert"),
-        ("apns-priority", IMMEDIATE if alert.is_urgent else POWER_SAVING),
+        ("apns-priority", PRIORITY_IMMEDIATE if alert.is_urgent else PRIORITY_POWER_SAVING),
         # 0: APNs tries once and stores nothing.
         ("apns-expiration", str(int(alert.expires_at.timestamp())) if now < alert.expires_at else "0"),
         ("apns-collapse-id", alert.collapse_id),

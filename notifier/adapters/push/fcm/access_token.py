@@ -1,8 +1,8 @@
 """OAuth access tokens for FCM, renewed between messages without delaying them.
 
-When half of a token's hour is over, a request for a new one is sent among the messages. Its answer is filtered out of
-theirs, and the old token stays valid in the meantime. So renewals need no thread and no pause. Only the first token,
-and one after an idle hour, delays messages.
+A token is valid for an hour. After half an hour, a request for a new token is sent among the messages, and its response
+is not passed on to the caller. The old token stays valid in the meantime. So renewals need no thread and no pause. Only
+the first token, and one after an idle hour, delays messages.
 """
 
 import re
@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.adapters.push import requests as answers
+from notifier.adapters.push import requests as responses
 from notifier.adapters.push.fcm.service_account import ServiceAccount
 from notifier.adapters.push.requests import Chance, retry_after_time, soon_with_jitter
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
 from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Post, Reply, Transport
 
-RETRY_AFTER = timedelta(minutes=1)
-"""Pause between renewal requests while the old token is valid, if no answer or no token arrives."""
+RENEWAL_RETRY_INTERVAL = timedelta(minutes=1)
+"""Pause before another renewal request if no token has arrived. Meanwhile the old token is used."""
 KNOWN_PHRASES = ("invalid jwt signature", "short-lived token", "account not found", "invalid email", "audience")
 """Phrases of Google's error messages that help to find the cause."""
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
@@ -66,7 +66,10 @@ class AccessTokens:
         return None if self._token is not None else self._failure
 
     def current(self) -> str:
-        """Return the token without a request or an expiry check. Google refuses one that expires in the meantime."""
+        """Return the token without a request or an expiry check.
+
+        Google refuses it if it has expired in the meantime.
+        """
         assert self._token is not None
         return self._token.token
 
@@ -94,29 +97,30 @@ class AccessTokens:
             yield post
 
     def _token_request(self, now: datetime) -> _TokenRequest:
-        # Set before sending: if no answer arrives because the caller stopped the exchange, the request is repeated.
-        self._next_request_at = now + RETRY_AFTER
+        # Set before sending. If the caller stops the exchange before the response, the request is repeated
+        # after the interval.
+        self._next_request_at = now + RENEWAL_RETRY_INTERVAL
         post = self.account.token_request(now)
         return _TokenRequest(origin=post.origin, path=post.path, headers=post.headers, body=post.body)
 
     def _store(self, answer: Reply | NoReply) -> None:
         now = self.clock.now()
-        token = _read_token(answer, now) if isinstance(answer, Reply) else None
+        token = _parse_token(answer, now) if isinstance(answer, Reply) else None
         if token is not None:
             self._token, self._failure = token, None
         else:
             self._failure = token_failure(answer, now, self.chance())
 
 
-def _read_token(reply: Reply, now: datetime) -> _AccessToken | None:
-    body = answers.read(reply.body)
-    token, lives = body.get("access_token"), body.get("expires_in")
+def _parse_token(reply: Reply, now: datetime) -> _AccessToken | None:
+    body = responses.parse_object(reply.body)
+    token, lifetime_seconds = body.get("access_token"), body.get("expires_in")
     if reply.status != 200 or not isinstance(token, str) or not _TOKEN.fullmatch(token):
         return None
-    if not isinstance(lives, int) or not 0 < lives < 10**6:
+    if not isinstance(lifetime_seconds, int) or not 0 < lifetime_seconds < 10**6:
         return None
-    life = timedelta(seconds=lives)
-    return _AccessToken(token=token, renew_at=now + life / 2, expires_at=now + life)
+    lifetime = timedelta(seconds=lifetime_seconds)
+    return _AccessToken(token=token, renew_at=now + lifetime / 2, expires_at=now + lifetime)
 
 
 def token_failure(answer: Reply | NoReply, now: datetime, chance: float) -> Receipt:
@@ -124,11 +128,11 @@ def token_failure(answer: Reply | NoReply, now: datetime, chance: float) -> Rece
     if isinstance(answer, NoReply):
         return RetryAt(at=soon_with_jitter(now, chance), reason=f"no access token: {answer.reason}")
     if answer.status == 429 or answer.status >= 500:
-        at = retry_after_time(answer.headers, now) or soon_with_jitter(now, chance)
-        return RetryAt(at=at, reason=f"no access token: status {answer.status}")
-    body = answers.read(answer.body)
-    error = answers.error_code(body.get("error")) or f"status {answer.status}"
-    phrases = ", ".join(answers.known_phrases(body.get("error_description"), KNOWN_PHRASES))
+        retry_at = retry_after_time(answer.headers, now) or soon_with_jitter(now, chance)
+        return RetryAt(at=retry_at, reason=f"no access token: status {answer.status}")
+    body = responses.parse_object(answer.body)
+    error = responses.error_code(body.get("error")) or f"status {answer.status}"
+    phrases = ", ".join(responses.known_phrases(body.get("error_description"), KNOWN_PHRASES))
     hint = (
         "the service account or its key is gone, or this machine's clock is wrong" if error == "invalid_grant" else ""
     )

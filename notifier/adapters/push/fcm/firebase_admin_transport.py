@@ -1,10 +1,10 @@
 """Optional FCM transport that uses Google's `firebase-admin` library.
 
 It needs the extra `pip install "notifier[firebase-admin]"`; no other module imports it. `FcmSender` writes the messages
-and interprets the answers, because the library's exceptions contain less than the answers that they are made from.
+and interprets the responses, because the library's exceptions contain less than the responses behind them.
 
-The library retries silently, pauses for minutes between its attempts, and follows redirects. It has no setting against
-that, and none for the origin, so this module changes its internals and supports only one minor version.
+The library retries silently, pauses for minutes between its attempts, and follows redirects. It has no settings to
+switch that off, and none for the origin. So this module changes its internals, and supports only one minor version.
 """
 
 import json
@@ -50,25 +50,25 @@ class TokenRefused(Exception):
 class AuthRequest:
     """Replacement for google-auth's Request that raises TokenRefused instead of allowing a retry."""
 
-    within: float
+    timeout: float
     """Timeout in seconds."""
     request: Request = field(default_factory=Request)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Response:
-        answer: Response = self.request(*args, **{"timeout": self.within, **kwargs})
+        answer: Response = self.request(*args, **{"timeout": self.timeout, **kwargs})
         if answer.status != 200:
             headers = {name.lower(): value for name, value in answer.headers.items()}
             raise TokenRefused(Reply(status=answer.status, headers=headers, body=answer.data))
         return answer
 
 
-AT_ONCE = 32
-"""Concurrent requests, each in its own thread. At 50 ms these are some 600 a second, about the limit of one core."""
-ANSWERS_WITHIN = timedelta(seconds=15)
+MAX_CONCURRENT_REQUESTS = 32
+"""Requests at a time, each in its own thread. At 50 ms they are some 600 a second, about the limit of one core."""
+RESPONSE_TIMEOUT = timedelta(seconds=15)
 """Timeout of a request. The library's default is two minutes; Google's library for Node was reduced to this value."""
 
 
-class _LastAnswer(local):
+class _LastReply(local):
     """Answer to the last request of each thread."""
 
     reply: Reply | None = None
@@ -90,13 +90,13 @@ class FirebaseAdminTransport:
     clock: Clock
     chance: Chance
     auth_request: AuthRequest
-    at_once: int = AT_ONCE
+    max_concurrent: int = MAX_CONCURRENT_REQUESTS
     refused_token: str | None = None
     """Token that Google refused, to be replaced before it expires.
 
-    The library keeps it until the replacement; without a token each thread would request one.
+    The library keeps the refused token until then: without any token each thread would request one.
     """
-    _last_answer: _LastAnswer = field(default_factory=_LastAnswer)
+    _last_reply: _LastReply = field(default_factory=_LastReply)
 
     @classmethod
     def open(
@@ -106,18 +106,18 @@ class FirebaseAdminTransport:
         clock: Clock,
         chance: Chance,
         origin: str = ORIGIN,
-        answer: timedelta = ANSWERS_WITHIN,
+        response_timeout: timedelta = RESPONSE_TIMEOUT,
     ) -> Self:
         """Create the transport from a service account file. Raises BadSetting, with the messages of ServiceAccount."""
-        within = answer.total_seconds()
+        timeout = response_timeout.total_seconds()
         service_account = ServiceAccount.read(account)
         certificate = credentials.Certificate(json.loads(account))
         # firebase-admin registers all apps of a process in one table by name, so the name must be unique.
-        app = firebase_admin.initialize_app(certificate, {"httpTimeout": within}, name=uuid4().hex)
-        transport = cls(account=service_account, app=app, clock=clock, chance=chance, auth_request=AuthRequest(within))
+        app = firebase_admin.initialize_app(certificate, {"httpTimeout": timeout}, name=uuid4().hex)
+        transport = cls(account=service_account, app=app, clock=clock, chance=chance, auth_request=AuthRequest(timeout))
         service = messaging._get_messaging_service(app)
         service._fcm_url = f"{origin}/v1/projects/{service_account.project}/messages:send"
-        service._client = _http_client.JsonHttpClient(session=transport._session(), retries=False, timeout=within)
+        service._client = _http_client.JsonHttpClient(session=transport._session(), retries=False, timeout=timeout)
         return transport
 
     def close(self) -> None:
@@ -135,8 +135,8 @@ class FirebaseAdminTransport:
         except TokenRefused as refused:
             return token_failure(refused.reply, now, chance)
         except TransportError as error:
-            return token_failure(_silence(error), now, chance)
-        except Exception:  # the library does not document its errors for an answer without a token
+            return token_failure(_no_reply(error), now, chance)
+        except Exception:  # the library does not document its errors for a response without a token
             return token_failure(Reply(status=200), now, chance)
         return None
 
@@ -147,21 +147,21 @@ class FirebaseAdminTransport:
         self.refused_token = token
 
     def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | NoReply]]:
-        with ThreadPoolExecutor(self.at_once) as threads:
+        with ThreadPoolExecutor(self.max_concurrent) as threads:
             pending: set[Future[tuple[Post, Reply | NoReply]]] = set()
             for post in posts:
-                pending.add(threads.submit(self._exchanged, post))
-                if len(pending) >= self.at_once:
+                pending.add(threads.submit(self._send_one, post))
+                if len(pending) >= self.max_concurrent:
                     done, pending = wait(pending, return_when=FIRST_COMPLETED)
                     yield from (future.result() for future in done)
             yield from (future.result() for future in as_completed(pending))
 
-    def _exchanged(self, post: Post) -> tuple[Post, Reply | NoReply]:
+    def _send_one(self, post: Post) -> tuple[Post, Reply | NoReply]:
         try:
             messaging.send(_message(post.body), app=self.app)
-        except Exception as error:  # nor its errors for an answer that is not from Google
-            return post, self._last_answer.take() or _silence(error)
-        return post, self._last_answer.take() or NoReply(
+        except Exception as error:  # the library does not document its errors for responses that are not from Google
+            return post, self._last_reply.take() or _no_reply(error)
+        return post, self._last_reply.take() or NoReply(
             reason="the library reported no response", may_have_arrived=True
         )
 
@@ -172,14 +172,14 @@ class FirebaseAdminTransport:
             credential, refresh_status_codes=(), auth_request=self.auth_request
         )
         for scheme in ("https://", "http://"):
-            session.mount(scheme, HTTPAdapter(max_retries=0, pool_maxsize=self.at_once))
+            session.mount(scheme, HTTPAdapter(max_retries=0, pool_maxsize=self.max_concurrent))
         session.max_redirects = 0
-        session.hooks["response"].append(self._record_answer)
+        session.hooks["response"].append(self._record_reply)
         return session
 
-    def _record_answer(self, response: requests.Response, **_: object) -> None:
+    def _record_reply(self, response: requests.Response, **_: object) -> None:
         headers = {name.lower(): value for name, value in response.headers.items()}
-        self._last_answer.reply = Reply(status=response.status_code, headers=headers, body=response.content)
+        self._last_reply.reply = Reply(status=response.status_code, headers=headers, body=response.content)
 
 
 def _message(body: bytes) -> messaging.Message:
@@ -203,18 +203,18 @@ def _message(body: bytes) -> messaging.Message:
 _FIELD = re.compile(r"[A-Za-z]+\.[a-z_]+\b")
 """Field name at the beginning of an error message, such as `AndroidConfig.ttl`."""
 _UNSENT = (NewConnectionError, ConnectTimeoutError, SSLCertVerificationError, TransportError, TokenRefused)
-"""Causes of errors that occur before anything of the request is sent."""
+"""Causes of errors that occur before any part of the request is sent."""
 
 
-def _silence(error: Exception) -> NoReply:
+def _no_reply(error: Exception) -> NoReply:
     if isinstance(error, ValueError):  # the library rejected the message
         name = _FIELD.match(str(error))  # drop the rest of the message: it may repeat the invalid value
         return NoReply(reason=f"firebase-admin rejects {(name[0] if name else 'it')}", may_have_arrived=False)
     causes = [*_causes(error)]
-    late = any(isinstance(cause, requests.Timeout) for cause in causes)
+    timed_out = any(isinstance(cause, requests.Timeout) for cause in causes)
     if any(isinstance(cause, _UNSENT) for cause in causes):
         return NoReply(reason="can't connect", may_have_arrived=False)
-    return NoReply(reason="no response in time" if late else "the connection failed", may_have_arrived=True)
+    return NoReply(reason="no response in time" if timed_out else "the connection failed", may_have_arrived=True)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -1,8 +1,8 @@
 """Table from FCM responses to receipts.
 
-Error codes are those of google.rpc and of FCM ("FCM error codes", as of 2026). That page does not document separate
-answers for installation ids, which were added in 2026, so they are treated like those for tokens. Of error messages
-only known phrases are kept.
+Error codes are those of google.rpc and of FCM ("FCM error codes", as of 2026). That page documents no separate errors
+for installation ids, which were added in 2026, so they are treated like errors for tokens. Of an error message only
+known phrases are kept.
 """
 
 import re
@@ -10,22 +10,22 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from notifier.adapters.push import requests as answers
+from notifier.adapters.push import requests as responses
 from notifier.adapters.push.requests import retry_after_time, soon_with_jitter
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 
-QUOTA_REFILLS = timedelta(minutes=1)
+QUOTA_RETRY_DELAY = timedelta(minutes=1)
 """Retry delay after a 429 without Retry-After."""
-TARGETS = {"message.token", "message.fid"}
+TARGET_FIELDS = {"message.token", "message.fid"}
 
 FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
 QUOTA_FAILURE = "type.googleapis.com/google.rpc.QuotaFailure"
 """Detail that tells which quota was exceeded: that of the project, or that of one device."""
-TARGETED = ("registration token", "installation id")
+TARGET_PHRASES = ("registration token", "installation id")
 """Phrases of error messages that blame the target."""
-KNOWN_MISTAKES = ("too big", "too large", "ttl", "collapse key", "unknown name", "invalid json")
+KNOWN_FAULT_PHRASES = ("too big", "too large", "ttl", "collapse key", "unknown name", "invalid json")
 """Phrases of error messages that help to find an invalid field."""
 _FIELD = re.compile(r"message(\.[a-z_]{1,40}){0,6}")
 """Path of a message field as Google writes it. Other text is dropped, because it may be content."""
@@ -42,8 +42,8 @@ CONFIGURATION_ERRORS: Mapping[str, str] = {
     "NOT_FOUND": "the project does not exist.",
 }
 """Codes caused by the sender's configuration and not by a device, with hints for the operator."""
-PARTS: Mapping[str, str] = {"THIRD_PARTY_AUTH_ERROR": "third-party"}
-"""Codes that affect only part of the devices, with the name of that part.
+DEVICE_GROUPS: Mapping[str, str] = {"THIRD_PARTY_AUTH_ERROR": "third-party"}
+"""Codes that affect only a group of devices, with the name of the group.
 
 Firebase reaches Apple devices and browsers with keys that the project has for them; Android needs none. A registered
 iPhone token must not stop all alerts.
@@ -53,54 +53,56 @@ iPhone token must not stop all alerts.
 def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
     """Return the receipt for a response of FCM.
 
-    FCM's error code takes precedence over that of google.rpc, and that over the status. A status that Google does not
-    use comes from an intermediary, and is a configuration error.
+    The first of these decides: FCM's error code, the code of google.rpc, the status. A status that Google does not use
+    comes from an intermediary, and is a configuration error.
     """
     if reply.status == 200:
         return Accepted()
-    parsed = answers.read(reply.body).get("error")
+    parsed = responses.parse_object(reply.body).get("error")
     error: Mapping[str, Any] = parsed if isinstance(parsed, dict) else {}
     code = _code(error) or f"status {reply.status}"
     if code in INVALID_TARGETS or (reply.status == 400 and _is_target_invalid(error)):
         return DropToken(reason=": ".join(filter(None, (code, INVALID_TARGETS.get(code)))))
     if code in CONFIGURATION_ERRORS or reply.status in (401, 403, 404):
         reason = f"{code}: {CONFIGURATION_ERRORS.get(code, 'Google rejects the sender.')}"
-        return ConfigError(reason=reason, device_group=PARTS.get(code, ""))
+        return ConfigError(reason=reason, device_group=DEVICE_GROUPS.get(code, ""))
     if reply.status == 429 or reply.status >= 500:
-        default = now + QUOTA_REFILLS if reply.status == 429 else soon_with_jitter(now, chance)
+        default_time = now + QUOTA_RETRY_DELAY if reply.status == 429 else soon_with_jitter(now, chance)
         is_device_quota = reply.status == 429 and _is_device_quota(error)
-        return RetryAt(at=retry_after_time(reply.headers, now) or default, reason=code, is_device_only=is_device_quota)
+        return RetryAt(
+            at=retry_after_time(reply.headers, now) or default_time, reason=code, is_device_only=is_device_quota
+        )
     if reply.status in (400, 413):
-        return PayloadError(reason=": ".join(filter(None, (code, _mistake(error)))))
+        return PayloadError(reason=": ".join(filter(None, (code, _payload_fault(error)))))
     return ConfigError(reason=f"{code}: the response is not from Google, or its API has changed.")
 
 
 def is_unauthenticated(reply: Reply) -> bool:
     """Return whether Google refused the access token, and not the project's key for another provider."""
-    error = answers.read(reply.body).get("error")
+    error = responses.parse_object(reply.body).get("error")
     return reply.status == 401 and (_code(error) if isinstance(error, dict) else "") in ("UNAUTHENTICATED", "")
 
 
 def _code(error: Mapping[str, Any]) -> str:
-    own = (answers.error_code(detail.get("errorCode")) for detail in _details(error, FCM_ERROR))
-    return next(filter(None, own), "") or answers.error_code(error.get("status"))
+    fcm_codes = (responses.error_code(detail.get("errorCode")) for detail in _details(error, FCM_ERROR))
+    return next(filter(None, fcm_codes), "") or responses.error_code(error.get("status"))
 
 
 def _is_target_invalid(error: Mapping[str, Any]) -> bool:
     """Return whether a 400 is caused by the target.
 
-    Google either names invalid fields, or, most of the time, no field and only an error message. A message that is too
-    big has no field either, so the text decides. Keeping a dead token costs a request; dropping tokens because of an
-    invalid message would cost all users their alerts.
+    If Google names invalid fields, they decide. Most of the time it only sends an error message, also if the message
+    is too big, and then its text decides. In doubt the target is kept. A dead token that is kept costs one request;
+    dropping tokens because of an invalid message would cost all users their alerts.
     """
     if fields := _fields(error):
-        return all(isinstance(field, str) and field in TARGETS for field in fields)
-    return bool(answers.known_phrases(error.get("message"), TARGETED))
+        return all(isinstance(field, str) and field in TARGET_FIELDS for field in fields)
+    return bool(responses.known_phrases(error.get("message"), TARGET_PHRASES))
 
 
-def _mistake(error: Mapping[str, Any]) -> str:
+def _payload_fault(error: Mapping[str, Any]) -> str:
     fields = [field for field in _fields(error) if isinstance(field, str) and _FIELD.fullmatch(field)]
-    return ", ".join([*fields, *answers.known_phrases(error.get("message"), KNOWN_MISTAKES)])
+    return ", ".join([*fields, *responses.known_phrases(error.get("message"), KNOWN_FAULT_PHRASES)])
 
 
 def _fields(error: Mapping[str, Any]) -> list[object]:
@@ -117,8 +119,8 @@ def _is_device_quota(error: Mapping[str, Any]) -> bool:
         violation for detail in _details(error, QUOTA_FAILURE) for violation in _dicts(detail.get("violations"))
     ]
     return bool(violations) and all(
-        answers.known_phrases(violation.get("description"), ("device",))
-        or answers.known_phrases(violation.get("subject"), ("device",))
+        responses.known_phrases(violation.get("description"), ("device",))
+        or responses.known_phrases(violation.get("subject"), ("device",))
         for violation in violations
     )
 

@@ -12,7 +12,7 @@ from notifier.adapters.push.requests import (
     Chance,
     DeviceReceipt,
     PushRequest,
-    receipt_of_silence,
+    receipt_without_reply,
     send_requests,
     shortened_to_fit,
 )
@@ -24,9 +24,9 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import NoReply, Reply, Transport
 
 ORIGIN = "https://fcm.googleapis.com:443"
-COLLAPSE_KEYS = 4
+MAX_COLLAPSE_KEYS = 4
 """Number of collapse keys that Google stores for a device. A fifth key would displace an arbitrary one."""
-_HEAD = b'{"message":{'
+_MESSAGE_START = b'{"message":{'
 """Beginning of a message; the target of each request follows."""
 
 
@@ -45,7 +45,7 @@ class TokenTransport(Transport, Protocol):
     def ensure(self) -> Receipt | None:
         """Ensure that there is a token; call before building requests.
 
-        A returned receipt applies to all requests: no token is available.
+        If no token is available, return the receipt of all requests.
         """
         ...
 
@@ -86,7 +86,7 @@ class _FcmRequests:
             origin=self.fcm.origin,
             path=f"/v1/projects/{self.fcm.tokens.account.project}/messages:send",
             headers=(("authorization", f"Bearer {bearer}"), ("content-type", "application/json")),
-            body=b"".join((_HEAD, _target(device), b",", self._body(language_of(device.locale)))),
+            body=b"".join((_MESSAGE_START, _target(device), b",", self._body(language_of(device.locale)))),
             device=device,
             bearer=bearer,
         )
@@ -100,36 +100,40 @@ class _FcmRequests:
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
         now, chance = self.fcm.tokens.clock.now(), self.fcm.tokens.chance()
         return (
-            receipt_of_silence(answer, now, chance) if isinstance(answer, NoReply) else receipt_of(answer, now, chance)
+            receipt_without_reply(answer, now, chance)
+            if isinstance(answer, NoReply)
+            else receipt_of(answer, now, chance)
         )
 
     def _body(self, language: str) -> bytes:
         if language not in self.bodies:
             body = message(self.alert, language, self.fcm.tokens.clock.now())
-            self.bodies[language] = body.removeprefix(_HEAD)
+            self.bodies[language] = body.removeprefix(_MESSAGE_START)
         return self.bodies[language]
 
 
 def message(alert: Alert, language: str, now: datetime) -> bytes:
     """Return the message without a target.
 
-    Ordinary alerts have no collapse key: Google accepts 20 collapsible messages in a row, then one in three minutes,
-    and stores only four keys. They have the alert's tag, so a resent alert replaces itself on the phone, and no other.
-    A summary may replace an earlier one that the phone has not received: it has one of four keys, by its subject.
+    Ordinary alerts have no collapse key, because Google accepts 20 collapsible messages in a row, then one in three
+    minutes. They have a tag of their own, so a resent alert replaces only itself on the phone. Summaries have one of
+    four collapse keys, by subject: a summary may replace an earlier one that the phone has not received.
     """
-    keyed = {"collapse_key": f"away-{int(alert.collapse_id, 16) % COLLAPSE_KEYS}"} if alert.is_summary else {}
+    collapse_key = (
+        {"collapse_key": f"away-{int(alert.collapse_id, 16) % MAX_COLLAPSE_KEYS}"} if alert.is_summary else {}
+    )
     android = {
         "priority": "HIGH" if alert.is_urgent else "NORMAL",
         # 0 for an expired alert: FCM tries once and stores nothing.
         "ttl": f"{max(0, int((alert.expires_at - now).total_seconds()))}s",
-        **keyed,
+        **collapse_key,
         "notification": {"tag": alert.collapse_id},
     }
 
-    def around(text: str) -> Mapping[str, object]:
+    def wrap(text: str) -> Mapping[str, object]:
         return {"message": {"notification": {"body": text}, "android": android}}
 
-    return shortened_to_fit(alert.text_in(language), around)
+    return shortened_to_fit(alert.text_in(language), wrap)
 
 
 def _target(device: Device) -> bytes:

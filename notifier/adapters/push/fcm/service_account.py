@@ -10,17 +10,17 @@ import jwt
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-from notifier.adapters.push.jwt import private_key
+from notifier.adapters.push.jwt import parse_private_key
 from notifier.domain.errors import BadSetting
 from notifier.ports.push import Post
 
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
-GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 TOKEN_LIFETIME = timedelta(hours=1)
 """Lifetime of the signed assertion that requests a token: Google's maximum."""
 _PROJECT = re.compile(r"[a-z0-9][a-z0-9.:-]{0,99}")
 """Project id, safe in a path."""
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 class _File(msgspec.Struct):
@@ -48,19 +48,19 @@ class ServiceAccount:
     @classmethod
     def read(cls, text: bytes) -> Self:
         """Parse a service account file. Raises BadSetting."""
-        file = _file(text)
+        file = _parse_file(text)
         if file.type != "service_account":
             raise BadSetting("The service account of FCM must have the type service_account.")
         if not _PROJECT.fullmatch(file.project_id):
             raise BadSetting("The service account of FCM has no valid project_id.")
-        whose = "The private_key in the service account of FCM"
+        key_name = "The private_key in the service account of FCM"
         pem = file.private_key.encode("utf-8", "replace")
-        origin, path = _place(file.token_uri)
+        origin, path = _parse_token_uri(file.token_uri)
         return cls(
             project=file.project_id,
             email=file.client_email,
             key_id=file.private_key_id,
-            key=private_key(pem, RSAPrivateKey, whose=whose, called="RSA"),  # type: ignore[type-abstract]  # only for isinstance
+            key=parse_private_key(pem, RSAPrivateKey, key_name=key_name, required_kind="RSA"),  # type: ignore[type-abstract]  # only for isinstance
             token_origin=origin,
             token_path=path,
             audience=file.token_uri,
@@ -81,11 +81,11 @@ class ServiceAccount:
             origin=self.token_origin,
             path=self.token_path,
             headers=(("content-type", "application/x-www-form-urlencoded"),),
-            body=urlencode({"grant_type": GRANT, "assertion": assertion}).encode(),
+            body=urlencode({"grant_type": GRANT_TYPE, "assertion": assertion}).encode(),
         )
 
 
-def _file(text: bytes) -> _File:
+def _parse_file(text: bytes) -> _File:
     # Drop the cause and its message: they may quote the file.
     try:
         return msgspec.json.decode(text, type=_File)
@@ -96,7 +96,7 @@ def _file(text: bytes) -> _File:
         raise BadSetting("The service account of FCM is not valid JSON.") from None
 
 
-def _place(address: str) -> tuple[str, str]:
+def _parse_token_uri(address: str) -> tuple[str, str]:
     """Return the origin and path of the token URI. Raises BadSetting.
 
     Only https is allowed, except to a loopback address: the signed assertion gives access to the project.
@@ -106,7 +106,7 @@ def _place(address: str) -> tuple[str, str]:
         port = url.port or {"https": 443, "http": 80}[url.scheme]
     except (ValueError, KeyError):
         raise BadSetting("The token_uri in the service account of FCM is not a URL.") from None
-    if not url.hostname or (url.scheme == "http" and url.hostname not in LOOPBACK):
+    if not url.hostname or (url.scheme == "http" and url.hostname not in LOOPBACK_HOSTS):
         raise BadSetting("The token_uri in the service account of FCM must be https.")
     host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
     return f"{url.scheme}://{host}:{port}", url.path or "/"

@@ -1,7 +1,7 @@
 """Web Push message encryption: RFC 8291 over aes128gcm (RFC 8188), one record.
 
-HKDF is written out as HMACs: none of its outputs is longer than a hash, so each is one HMAC of its label and a 1 byte.
-All HMACs together take some 15 µs, and the unavoidable ECDH exchange takes 47 µs.
+HKDF is written out as HMACs. None of its outputs is longer than a hash, so each is one HMAC of its label and the byte
+1. All HMACs together take some 15 µs. The ECDH exchange, which can't be avoided, takes 47 µs.
 """
 
 from dataclasses import dataclass
@@ -16,31 +16,31 @@ from notifier.adapters.push.requests import shortened_to_fit
 from notifier.adapters.push.webpush.vapid import MessageKeyPair
 from notifier.domain.push.alert import Alert
 
-RECORD = 4096
+RECORD_SIZE = 4096
 """Record size that every receiver must accept (RFC 8291, 4). A message is a single, shorter record."""
 OVERHEAD = 86 + 1 + 16
 """Bytes of a body in addition to its content: header with the sender's public key, delimiter, tag."""
-KEY, SECRET, SALT = 65, 16, 16
+KEY_BYTES, SECRET_BYTES, SALT_BYTES = 65, 16, 16
 """Sizes in bytes of the uncompressed public key, the authentication secret, and the salt of each message."""
-_LAST = b"\x02"
-"""Delimiter after the content of the last record; any number of padding zeros follows."""
+_LAST_RECORD_DELIMITER = b"\x02"
+"""Delimiter after the content of the last record. Any number of zero bytes may follow as padding."""
 
 
-def encrypted(content: bytes, *, length: int, key: bytes, secret: bytes, pair: MessageKeyPair, salt: bytes) -> bytes:
+def encrypt(content: bytes, *, length: int, key: bytes, secret: bytes, pair: MessageKeyPair, salt: bytes) -> bytes:
     """Return the encrypted body of a message, with the content padded to `length`. Raises ValueError for invalid keys.
 
-    `pair` must only be used for this message. Parsed browser keys are not cached: with millions of browsers a cached
-    key would be evicted before its next use, and parsing takes 6 µs.
+    `pair` must only be used for this message. Parsed browser keys are not cached: parsing takes 6 µs, and with millions
+    of browsers a cached key would be evicted before its next use.
     """
-    if len(key) != KEY or len(secret) != SECRET:
+    if len(key) != KEY_BYTES or len(secret) != SECRET_BYTES:
         raise ValueError("the subscription's keys have a wrong length")
     shared = pair.private.exchange(ECDH(), EllipticCurvePublicKey.from_encoded_point(SECP256R1(), key))
-    pseudorandom = _expand(_hmac(secret, shared), b"WebPush: info\0" + key + pair.public)
-    derived = _hmac(salt, pseudorandom)
-    encryption = _expand(derived, b"Content-Encoding: aes128gcm\0")[:16]
-    nonce = _expand(derived, b"Content-Encoding: nonce\0")[:12]
-    record = AESGCM(encryption).encrypt(nonce, (content + _LAST).ljust(length + 1, b"\0"), None)
-    return salt + pack(">IB", RECORD, len(pair.public)) + pair.public + record
+    input_key = _expand(_hmac(secret, shared), b"WebPush: info\0" + key + pair.public)
+    record_key = _hmac(salt, input_key)
+    encryption_key = _expand(record_key, b"Content-Encoding: aes128gcm\0")[:16]
+    nonce = _expand(record_key, b"Content-Encoding: nonce\0")[:12]
+    record = AESGCM(encryption_key).encrypt(nonce, (content + _LAST_RECORD_DELIMITER).ljust(length + 1, b"\0"), None)
+    return salt + pack(">IB", RECORD_SIZE, len(pair.public)) + pair.public + record
 
 
 def _expand(key: bytes, label: bytes) -> bytes:
@@ -53,17 +53,17 @@ def _hmac(key: bytes, message: bytes) -> bytes:
 
 # Content of an alert for the browser's service worker, padded so that its length reveals nothing.
 
-STEP = 512
+PADDING_STEP = 512
 """Contents are padded to a multiple of this many bytes.
 
 A push service or a network observer only sees that an alert is an ordinary one, and not whose name is in it.
 """
-MOST = 5 * STEP
+MAX_CONTENT_BYTES = 5 * PADDING_STEP
 """Maximum padded content in bytes.
 
-It is the largest multiple of STEP for which the body, 103 bytes longer, has at most 2,744 bytes, the limit of Firefox
-on Android. Push services must accept 4,096 (RFC 8030, 7.2). Two names of 256 characters, the maximum length, fit in any
-alphabet.
+Firefox on Android accepts bodies of at most 2,744 bytes, which are 103 bytes longer than the content. This is the
+largest multiple of the step that fits. Push services must accept 4,096 bytes (RFC 8030, 7.2). Two names of 256
+characters, the maximum length, fit in any alphabet.
 """
 
 
@@ -74,15 +74,17 @@ class Content:
     """Padded length."""
 
 
-def content(alert: Alert, language: str) -> Content:
+def build_content(alert: Alert, language: str) -> Content:
     """Return the JSON for `event.data.json()`: a title, and a tag that makes a resent alert replace itself."""
     text = shortened_to_fit(
-        alert.text_in(language), lambda title: {"title": title, "tag": alert.collapse_id, "lang": language}, most=MOST
+        alert.text_in(language),
+        lambda title: {"title": title, "tag": alert.collapse_id, "lang": language},
+        max_bytes=MAX_CONTENT_BYTES,
     )
-    return Content(text=text, length=-(-len(text) // STEP) * STEP)
+    return Content(text=text, length=-(-len(text) // PADDING_STEP) * PADDING_STEP)
 
 
-def topic(alert: Alert) -> str:
+def build_topic(alert: Alert) -> str:
     """Return the topic. A new alert replaces one with the same topic that the push service still stores.
 
     It has 32 characters, the maximum. Hexadecimal text is valid base64url, whose length Apple checks, and consists of

@@ -7,7 +7,7 @@ autopush, and observed answers of Google.
 from collections.abc import Mapping
 from datetime import datetime
 
-from notifier.adapters.push.requests import read, retry_after_time, soon_with_jitter
+from notifier.adapters.push.requests import parse_object, retry_after_time, soon_with_jitter
 from notifier.adapters.push.webpush.vapid import KeyReputation
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
@@ -17,7 +17,7 @@ BAD_TOKEN: Mapping[str, str] = {
     "BadVapidPublicKey": "badvapidpublickey",  # Apple
     "InvalidJwt": "invalid jwt",  # Google
 }
-"""Refusals that no subscription can cause: reason, and the phrase in the body."""
+"""Refusals for which the sender is to blame, whatever the subscription: reason, and the phrase in the body."""
 OTHER_KEY: Mapping[str, str] = {
     "VapidPkHashMismatch": "vapidpkhashmismatch",  # Apple
     "OtherKey": "do not correspond to the credentials",  # Google
@@ -25,17 +25,16 @@ OTHER_KEY: Mapping[str, str] = {
 """Refusals of a subscription that was created for another key."""
 NO_KEY: Mapping[str, str] = {"UnauthorizedRegistration": "unauthorizedregistration"}
 """Refusal by Google of a bad token, or of a subscription that was created without a key."""
-MOZILLA = "errno 109"
+MOZILLA_REFUSAL = "errno 109"
 """Refusal by Mozilla of a bad token, or of a subscription for another key."""
 _KNOWN_PHRASES = {**BAD_TOKEN, **OTHER_KEY, **NO_KEY}
 _RETRYABLE = {406, 408, 421, 425, 429}
 """Statuses that are retried, in addition to server errors. 406 is the rate limit of Windows."""
-WINDOWS_STATUS, OWN_LIMIT = "x-wns-notificationstatus", "channelthrottled"
+WINDOWS_STATUS_HEADER, WINDOWS_DEVICE_LIMIT = "x-wns-notificationstatus", "channelthrottled"
 """Header and value with which Windows reports the rate limit of a single browser."""
 _PERMANENT_REDIRECTS = {301, 308}
-"""Permanent redirects."""
-_MOST_READ = 4096
-"""Bytes of an answer that are searched; real answers are short."""
+_MAX_SEARCHED_BYTES = 4096
+"""Bytes of a response that are searched. Real responses are short."""
 
 
 def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: datetime, chance: float) -> Receipt:
@@ -53,19 +52,22 @@ def receipt_of(reply: Reply, origin: str, reputation: KeyReputation, now: dateti
         case status if 300 <= status < 400:
             return _redirected(status, retry_at)
         case status if status in _RETRYABLE or status >= 500:
-            # A 429 does not tell whether it is about one browser, so the rate for the whole service is reduced.
+            # A 429 does not tell whether it is about one browser. Without the header of Windows, the rate for the whole
+            # service is reduced.
             return RetryAt(
-                at=retry_at, reason=reason, is_device_only=reply.headers.get(WINDOWS_STATUS, "").lower() == OWN_LIMIT
+                at=retry_at,
+                reason=reason,
+                is_device_only=reply.headers.get(WINDOWS_STATUS_HEADER, "").lower() == WINDOWS_DEVICE_LIMIT,
             )
         case _:  # including 413
             return PayloadError(reason=reason)
 
 
 def _refused(reason: str, origin: str, reputation: KeyReputation, retry_at: datetime) -> Receipt:
-    named = reason in _KNOWN_PHRASES or reason == MOZILLA
-    if reputation.on_refused(origin, named=named) or reason in BAD_TOKEN:
+    blames_key = reason in _KNOWN_PHRASES or reason == MOZILLA_REFUSAL
+    if reputation.on_refused(origin, blames_key=blames_key) or reason in BAD_TOKEN:
         return ConfigError(reason=f"{reason}: {origin} rejects the sender; check the key, its subject and the clock.")
-    # The key is valid for other subscriptions, so this one never works: the browser must subscribe again.
+    # The key is valid for other subscriptions. So this subscription never works, and the browser must subscribe again.
     if reason in OTHER_KEY:
         return DropToken(reason=reason)
     return RetryAt(at=retry_at, reason=reason, is_device_only=True)
@@ -74,21 +76,21 @@ def _refused(reason: str, origin: str, reputation: KeyReputation, retry_at: date
 def _redirected(status: int, retry_at: datetime) -> Receipt:
     """Return the receipt of a redirect, which is never followed.
 
-    A redirect would bypass the list of push services, and Web Push has none. After a permanent redirect the device is
-    dropped, because its browser must subscribe again. A temporary redirect may be an outage of the push service, which
-    must not cost all users their subscriptions.
+    A redirect would bypass the list of allowed push services, and the Web Push standard has no redirects. After a
+    permanent redirect the device is dropped, because its browser must subscribe again. A temporary redirect may be an
+    outage of the push service, which must not cost all users their subscriptions.
     """
     reason = f"status {status}: redirects are not followed"
     return DropToken(reason=reason) if status in _PERMANENT_REDIRECTS else RetryAt(at=retry_at, reason=reason)
 
 
 def _reason(reply: Reply) -> str:
-    """Return a known reason, an error number of Mozilla, or the status. The rest of the answer is dropped."""
-    body = reply.body[:_MOST_READ]
+    """Return a known reason, an error number of Mozilla, or the status. The rest of the response is dropped."""
+    body = reply.body[:_MAX_SEARCHED_BYTES]
     lowered = body.decode("utf-8", "replace").lower()
     for reason, phrase in _KNOWN_PHRASES.items():
         if phrase in lowered:
             return reason
-    number = read(body).get("errno")
-    known = isinstance(number, int) and not isinstance(number, bool) and 0 < number < 1000
-    return f"errno {number}" if known else f"status {reply.status}"
+    number = parse_object(body).get("errno")
+    is_error_number = isinstance(number, int) and not isinstance(number, bool) and 0 < number < 1000
+    return f"errno {number}" if is_error_number else f"status {reply.status}"

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.adapters.push.requests import Chance, DeviceReceipt, PushRequest, receipt_of_silence, send_requests
-from notifier.adapters.push.webpush.encryption import SALT, Content, content, encrypted, topic
+from notifier.adapters.push.requests import Chance, DeviceReceipt, PushRequest, receipt_without_reply, send_requests
+from notifier.adapters.push.webpush.encryption import SALT_BYTES, Content, build_content, build_topic, encrypt
 from notifier.adapters.push.webpush.responses import receipt_of
 from notifier.adapters.push.webpush.vapid import KeyReputation, MessageKeyPair, Vapid
 from notifier.domain.push.alert import Alert
@@ -63,17 +63,17 @@ class _WebPushRequests:
         subscription = device.address
         if not isinstance(subscription, WebSubscription):
             raise TypeError(f"not a browser device: {type(subscription).__name__}")
-        text = self._content(language_of(device.locale))
+        content = self._content(language_of(device.locale))
         try:
-            at = self.web.services.endpoint(subscription.endpoint)
-            body = self._encrypted(text, subscription)
+            endpoint = self.web.services.endpoint(subscription.endpoint)
+            body = self._encrypted(content, subscription)
         except ValueError as error:
             return DropToken(reason=f"the subscription is unusable: {error}")
         now = self.web.clock.now()
-        authorization = self.web.vapid.authorization(at.origin, now)
+        authorization = self.web.vapid.authorization(endpoint.origin, now)
         headers = (*self.headers, ("ttl", _seconds(self.alert.expires_at - now)), ("authorization", authorization))
         return PushRequest(
-            origin=at.line, path=at.path, headers=headers, body=body, device=device, bearer=authorization
+            origin=endpoint.line, path=endpoint.path, headers=headers, body=body, device=device, bearer=authorization
         )
 
     def is_token_refused(self, request: PushRequest, answer: Reply | NoReply) -> bool:
@@ -83,18 +83,18 @@ class _WebPushRequests:
     def receipt(self, request: PushRequest, answer: Reply | NoReply) -> Receipt:
         now, chance = self.web.clock.now(), self.web.chance()
         if isinstance(answer, NoReply):
-            return receipt_of_silence(answer, now, chance)
+            return receipt_without_reply(answer, now, chance)
         return receipt_of(answer, request.origin, self.web.reputation, now, chance)
 
     def _content(self, language: str) -> Content:
         if language not in self.contents:
-            self.contents[language] = content(self.alert, language)
+            self.contents[language] = build_content(self.alert, language)
         return self.contents[language]
 
-    def _encrypted(self, text: Content, subscription: WebSubscription) -> bytes:
-        pair, salt = self.web.pair(), self.web.salt(SALT)
-        return encrypted(
-            text.text, length=text.length, key=subscription.key, secret=subscription.secret, pair=pair, salt=salt
+    def _encrypted(self, content: Content, subscription: WebSubscription) -> bytes:
+        pair, salt = self.web.pair(), self.web.salt(SALT_BYTES)
+        return encrypt(
+            content.text, length=content.length, key=subscription.key, secret=subscription.secret, pair=pair, salt=salt
         )
 
 
@@ -102,7 +102,7 @@ def _common_headers(alert: Alert) -> tuple[tuple[str, str], ...]:
     return (
         ("content-encoding", "aes128gcm"),
         ("content-type", "application/octet-stream"),
-        ("topic", topic(alert)),
+        ("topic", build_topic(alert)),
         ("urgency", IMMEDIATE if alert.is_urgent else DEFERRABLE),
     )
 

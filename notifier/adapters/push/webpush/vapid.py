@@ -12,25 +12,25 @@ from urllib.parse import urlsplit
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from notifier.adapters.push.jwt import base64url, es256_key, es256_token
+from notifier.adapters.push.jwt import base64url, es256_token, parse_es256_key
 from notifier.domain.errors import BadSetting
 from notifier.domain.push.device import MAX_DEVICES
 
-GRID = timedelta(hours=6)
-"""Tokens begin and end at multiples of this interval, so all processes send the same token and sign it once."""
+START_INTERVAL = timedelta(hours=6)
+"""Tokens begin and end at multiples of this interval. So all processes send the same token, and each signs it once."""
 TOKEN_LIFETIME = timedelta(hours=12)
-"""Lifetime of a token, from the last multiple of GRID.
+"""Lifetime of a token, from the last multiple of START_INTERVAL.
 
 A token in use is valid for another 6 to 12 hours: less than the allowed 24 hours, and valid even if this machine's
 clock is off by hours.
 """
-ORIGINS = 256
-"""Maximum number of cached tokens, one per push service. There are four services; Windows uses some dozens of names."""
+MAX_CACHED_TOKENS = 256
+"""Maximum number of cached tokens, one per origin. There are four push services; Windows uses some dozens of names."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MAIL = re.compile(r"mailto:[^\s<>@:?&#]+@([^\s<>@:?&#]+)", re.ASCII)
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z](?:[a-z0-9-]*[a-z0-9])?", re.ASCII)
-_NOWHERE = ("local", "localhost", "internal", "invalid", "test", "example")
+_UNREACHABLE_DOMAINS = ("local", "localhost", "internal", "invalid", "test", "example")
 """Top-level domains that are not reachable from elsewhere (RFC 2606, 6762): Apple answers them with BadJwtToken."""
 
 
@@ -48,8 +48,8 @@ class Vapid:
     @classmethod
     def read(cls, pem: bytes, *, subject: str) -> Self:
         """Parse the key and check the subject. Raises BadSetting."""
-        key = es256_key(pem, whose="The key of Web Push", called="an elliptic curve key on P-256")
-        if not _reachable(subject):
+        key = parse_es256_key(pem, key_name="The key of Web Push", required_kind="an elliptic curve key on P-256")
+        if not _is_reachable(subject):
             raise BadSetting(
                 "The subject of Web Push must be mailto: with a mail address, or an https:// address "
                 "on a public host. Push services use it to report problems with alerts."
@@ -59,11 +59,11 @@ class Vapid:
 
     def authorization(self, origin: str, now: datetime) -> str:
         """Return the value of the authorization header for a push service."""
-        start = now - (now - _EPOCH) % GRID
+        start = now - (now - _EPOCH) % START_INTERVAL
         cached_start, header = self._headers.get(origin, (None, ""))
         if cached_start != start:
             header = f"vapid t={self._token(origin, start + TOKEN_LIFETIME)}, k={self.public}"
-            if len(self._headers) >= ORIGINS:  # there are not so many push services: a client invents names
+            if len(self._headers) >= MAX_CACHED_TOKENS:  # there are fewer push services: a client invents names
                 self._headers.clear()
             self._headers[origin] = start, header
         return header
@@ -73,27 +73,27 @@ class Vapid:
         return es256_token(self.key, {"typ": "JWT", "alg": "ES256"}, claims)
 
 
-def _reachable(subject: str) -> bool:
-    if match := _MAIL.fullmatch(subject):
-        return _is_host(match[1])
+def _is_reachable(subject: str) -> bool:
+    if address_match := _MAIL.fullmatch(subject):
+        return _is_host(address_match[1])
     try:
         parts = urlsplit(subject)
-        plain = subject.isascii() and subject.isprintable() and not re.search(r"[\s\\<>\"]", subject)
-        return plain and parts.scheme == "https" and "@" not in parts.netloc and _is_host(parts.hostname or "")
+        is_plain = subject.isascii() and subject.isprintable() and not re.search(r"[\s\\<>\"]", subject)
+        return is_plain and parts.scheme == "https" and "@" not in parts.netloc and _is_host(parts.hostname or "")
     except ValueError:
         return False
 
 
 def _is_host(text: str) -> bool:
     host = text.lower()
-    return bool(_HOST.fullmatch(host)) and host.rpartition(".")[2] not in _NOWHERE
+    return bool(_HOST.fullmatch(host)) and host.rpartition(".")[2] not in _UNREACHABLE_DOMAINS
 
 
-# Ephemeral key pairs, one for each message: messages must not share one, because it determines their encryption keys
-# (RFC 8291).
+# Ephemeral key pairs, one for each message. Two messages must not share a pair, because the pair determines the
+# encryption keys (RFC 8291).
 #
-# Generating a pair and encoding its public key takes 27 µs of the 122 µs that a message takes. It does not depend on
-# the message, so `MessageKeyPairs` generates them in advance.
+# Generating a pair and encoding its public key takes 27 µs of the 122 µs that a message takes. A pair does not depend
+# on the message, so `MessageKeyPairs` generates pairs in advance.
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,88 +113,88 @@ class MessageKeyPair:
 
 # Key pairs generated in advance, while nothing is sent. No pair is used for two messages.
 
-PREGENERATED = 2_000
-"""Number of pairs in advance: the devices of one send batch. They take 55 ms of a core, and some 2 MB."""
-PAUSES_FOR = 0.05
-"""Seconds without a message after which pairs are generated. Doing that during a send would slow it down."""
+PREGENERATED_PAIRS = 2_000
+"""Number of pairs in advance: enough for the devices of one send batch. They take 55 ms of a core, and some 2 MB."""
+IDLE_SECONDS = 0.05
+"""Seconds without a message after which pairs are generated. Generating them during a send would slow it down."""
 
 
 class MessageKeyPairs:
     """Source of key pairs for one sending thread, with a background thread that generates them.
 
-    Closing it ends the background thread.
+    `close` ends the background thread.
     """
 
     def __init__(
         self,
-        make: Callable[[], MessageKeyPair] = MessageKeyPair.new,
+        new_pair: Callable[[], MessageKeyPair] = MessageKeyPair.new,
         *,
-        ahead: int = PREGENERATED,
-        pauses_for: float = PAUSES_FOR,
+        pregenerated: int = PREGENERATED_PAIRS,
+        idle_seconds: float = IDLE_SECONDS,
     ):
-        self._make, self._ahead, self._rests_for = make, ahead, pauses_for
-        self._made: deque[MessageKeyPair] = deque()
-        self._taken, self._closing = Event(), Event()
+        self._new_pair, self._pregenerated, self._idle_seconds = new_pair, pregenerated, idle_seconds
+        self._pairs: deque[MessageKeyPair] = deque()
+        self._was_used, self._closing = Event(), Event()
         self._thread = Thread(target=self._run, name="pairs", daemon=True)
         self._thread.start()
 
     def __call__(self) -> MessageKeyPair:
-        """Return a pair that is used only once. If none is left, generate it at once instead of waiting."""
+        """Return a pair that nothing else uses. If none is left, generate one here instead of waiting."""
         try:
-            pair = self._made.popleft()
+            pair = self._pairs.popleft()
         except IndexError:
-            pair = self._make()
-        self._taken.set()
+            pair = self._new_pair()
+        self._was_used.set()
         return pair
 
     def close(self) -> None:
         self._closing.set()
-        self._taken.set()
+        self._was_used.set()
         self._thread.join()
 
     def _run(self) -> None:
         while True:
             self._fill()
-            self._taken.wait()
-            while self._taken.is_set():
-                self._taken.clear()
-                if self._closing.wait(self._rests_for):
+            self._was_used.wait()
+            while self._was_used.is_set():
+                self._was_used.clear()
+                if self._closing.wait(self._idle_seconds):
                     return
 
     def _fill(self) -> None:
-        while len(self._made) < self._ahead and not self._taken.is_set():
-            self._made.append(self._make())
+        while len(self._pairs) < self._pregenerated and not self._was_used.is_set():
+            self._pairs.append(self._new_pair())
 
 
 # Reputation of the VAPID key: it decides whether a refusal is caused by the key or by one subscription.
 #
-# Most refusals of a token may mean either. Any client can register a subscription that was created for another key,
-# or a URL of a push service that is not a subscription. A configuration error stops all alerts, so it needs strong
-# evidence: a refusal that names a key at a service that never accepted ours, or more consecutive refusals than one
-# user has browsers.
+# Most refusals may have either cause. Any client can register a subscription that was created for another key, or a URL
+# of a push service that is not a subscription. A configuration error stops all alerts, so it needs strong evidence.
+# There are two: a refusal that names a key, from a service that never accepted ours; and more consecutive refusals than
+# one user has browsers.
 
-REPUTATION_ORIGINS = 256
-"""Maximum number of remembered origins. Invented names of push services accept nothing, so they take no space."""
+MAX_ACCEPTING_ORIGINS = 256
+"""Maximum number of remembered origins. Invented origins accept no key, so they take no space."""
 
 
 @dataclass(slots=True)
 class KeyReputation:
     """Reputation of the VAPID key in one process."""
 
-    accepted_at: set[str] = field(default_factory=set)
+    accepting_origins: set[str] = field(default_factory=set)
     """Origins that have accepted the key."""
     refusals: int = 0
     """Consecutive refusals, at any origin."""
 
     def on_accepted(self, origin: str) -> None:
         self.refusals = 0
-        if len(self.accepted_at) < REPUTATION_ORIGINS:
-            self.accepted_at.add(origin)
+        if len(self.accepting_origins) < MAX_ACCEPTING_ORIGINS:
+            self.accepting_origins.add(origin)
 
-    def on_refused(self, origin: str, *, named: bool) -> bool:
+    def on_refused(self, origin: str, *, blames_key: bool) -> bool:
         """Record a refusal, and return whether the key or token is to blame.
 
-        With `named`, the answer explicitly blames a token or its key.
+        With `blames_key`, the response explicitly blames a token or its key.
         """
         self.refusals += 1
-        return (named and origin not in self.accepted_at) or self.refusals > MAX_DEVICES
+        return (blames_key and origin not in self.accepting_origins) or self.refusals > MAX_DEVICES

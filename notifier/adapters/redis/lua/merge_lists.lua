@@ -11,7 +11,7 @@
 -- A list is packed as doubles: complete since, first seq, opening times. It claims to hold every burst of its subject
 -- that opened at or after `since`. A rebuild sends its pages newest first, and `since` is the end of the page, with a
 -- fraction of a millisecond. A page with older bursts of the subject, or settle_lists.lua at the end, moves it further back.
--- opened_at rises with seq, and a re-stamp only moves it forward, so the later of two values wins.
+-- opened_at rises with seq. A burst may be reopened at a later time, never at an earlier one, so the later value wins.
 
 local kept = tonumber(ARGV[1])
 local proven = tonumber(get('since') or nil)
@@ -46,9 +46,9 @@ end
 
 local function last(list) return list.first + #list.opened - 1 end
 
-local function merge(one, other)
-  local low, high = one, other
-  if other.first < one.first then low, high = other, one end
+local function merge(a, b)
+  local low, high = a, b
+  if b.first < a.first then low, high = b, a end
   if high.first > last(low) + 1 then
     -- Drop the low list. Because of the gap, the high list may only claim bursts newer than the low list.
     -- Round up, so that the end of a rebuild cannot move it further back (math.huge cannot be rounded).
@@ -69,7 +69,7 @@ local function rebuild(subject, given, since)
   if garbage > 0 then return end
   given.since = since
   if not list then return write(subject, given) end
-  -- The list was created without proof of earlier bursts. The given bursts are that proof.
+  -- An announcement created the list, and nothing proved that it had all earlier bursts. The given bursts prove it.
   if list.since == NOTHING then list.since = list.opened[1] end
   -- A burst between an older page and the list is missing, because it is not readable yet. It opened in between.
   if list.first > last(given) + 1 then list.since = math.floor(math.max(list.since, list.opened[1])) end
@@ -80,7 +80,7 @@ local function announce(subject, given)
   local list = read(subject)
   local opened = given.opened[1]
   if not list then
-    -- Older than the part's `since`: the subject's list was swept, and this is a late repeat.
+    -- The burst is older than the part's `since`: the subject's list was swept, and the announcement is a late repeat.
     if proven and opened < proven then return end
     given.since = not proven and NOTHING or given.first == 1 and 0 or proven
     return write(subject, given)

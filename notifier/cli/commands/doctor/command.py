@@ -141,9 +141,9 @@ def push_findings(push: PushSettings) -> Iterator[DoctorFinding]:
 
 def _finding(push: PushSettings, platform: Platform) -> DoctorFinding:
     """Return the finding for one provider. Raises BadSetting."""
-    from notifier.profiles.push_providers import CREDENTIALS, credentials
+    from notifier.profiles.push_providers import CREDENTIAL_SETTINGS, credentials
 
-    name, sends = f"push {platform}", f"set {CREDENTIALS[platform]} to send real alerts."
+    name, sends = f"push {platform}", f"set {CREDENTIAL_SETTINGS[platform]} to send real alerts."
     if push.is_real(platform):
         return _credentials_finding(push, platform, f"With {credentials(push, platform)}.")
     fake = push.settings_for(platform).fake
@@ -153,7 +153,7 @@ def _finding(push: PushSettings, platform: Platform) -> DoctorFinding:
     if push.is_faked(platform):
         runs = f"at {fake}" if fake else "of the next `notifier up`"
         return DoctorFinding(name=name, detail=f"A fake {runs} receives its alerts; {sends}")
-    remedy = f"Set {CREDENTIALS[platform]}, or use a fake."
+    remedy = f"Set {CREDENTIAL_SETTINGS[platform]}, or use a fake."
     return DoctorFinding(name=name, level=Level.WARN, detail="No credentials, and no fake.", remedy=remedy)
 
 

@@ -28,14 +28,14 @@ from notifier.ports.event_log import EventLog, Logged
 from notifier.ports.imports import FollowEdges, ImportBatch, NumberedFollowEdges, SourceBatch
 from notifier.profiles.import_sources import (
     ACCOUNTS,
-    EDGES,
+    FOLLOWS,
     PREFERENCES,
     VIPS,
     Ignore,
     Layout,
     Source,
     SpilledEdges,
-    opened,
+    open_source,
 )
 from notifier.wiring.system import build_system
 
@@ -323,7 +323,7 @@ class ImportRun(Generic[S]):
     def _read(self, work: Import[S], edges: SpilledEdges, ignore: Ignore) -> int:
         with (
             closing(Rejects(self.rejects_file)) as reject,
-            opened(self._file(), self.form, self.dataset.layout, reject, self.at_once, ignore=ignore) as source,
+            open_source(self._file(), self.form, self.dataset.layout, reject, self.at_once, ignore=ignore) as source,
             progress("reading", source.size, quiet=self.quiet, unit="rows") as advance,
         ):
             before = 0
@@ -339,7 +339,7 @@ class ImportRun(Generic[S]):
 
     def _unchanged(self, source: Source[S], read: int, reject: Rejects) -> Iterator[S]:
         seen = self.checkpoint.file_version()
-        for rows in source.after(read):
+        for rows in source.rows_after(read):
             self.checkpoint.require_same(seen)
             reject.keep()
             yield rows
@@ -355,7 +355,7 @@ class ImportRun(Generic[S]):
 def follows(since: datetime) -> ImportDataset[FollowEdges | NumberedFollowEdges]:
     return ImportDataset(
         name="followers",
-        layout=EDGES,
+        layout=FOLLOWS,
         make_import=lambda p: FollowerImport(directory=p.directory, follows=p.follows, log=p.log, since=since),
         remaining_unit="follows",
         stream=topics.FOLLOWS,

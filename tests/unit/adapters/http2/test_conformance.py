@@ -107,9 +107,9 @@ def test_client_keeps_protocol_rules(
     exchange(connection, server)  # h2 accepts larger frames only from its next chunk on
     flights = [request_of(headers, bytes(number % 251 for number in range(size))) for headers, size in posts]
     for request in flights:
-        connection.begin(request, 0.0)
+        connection.start_request(request, 0.0)
     exchange(connection, server, chunk_size)
-    responses = {request.stream: response for request, response in connection.done}
+    responses = {request.stream: response for request, response in connection.finished}
     for request, (headers, _) in zip(flights, posts, strict=True):
         body = request.post.body
         pseudo = [(":method", "POST"), (":scheme", "https"), (":authority", "push.example"), (":path", "/3/device/ab")]
@@ -124,11 +124,11 @@ def test_partly_sent_requests_are_resent_after_connection_ends() -> None:
     connection.receive(server.h2.data_to_send(), 0.0)
     flights = [request_of([], b"x" * 100) for _ in range(3)]
     for request in flights:
-        connection.begin(request, 0.0)
+        connection.start_request(request, 0.0)
     connection.out.on_sent(flights[1].end_offset - 1)  # the whole first request, and the second without its last byte
     connection.on_closed("it was cut")
-    assert connection.done == [(flights[0], NoReply(reason="it was cut", may_have_arrived=True))]
-    assert connection.again == flights[1:]
+    assert connection.finished == [(flights[0], NoReply(reason="it was cut", may_have_arrived=True))]
+    assert connection.resendable == flights[1:]
 
 
 def test_goaway_returns_requests_above_last_stream() -> None:
@@ -136,17 +136,17 @@ def test_goaway_returns_requests_above_last_stream() -> None:
     connection.receive(server.h2.data_to_send(), 0.0)
     flights = [request_of([], b"") for _ in range(4)]
     for request in flights:
-        connection.begin(request, 0.0)
+        connection.start_request(request, 0.0)
     connection.out.on_sent(len(connection.out.queued))
     server.h2.receive_data(b"")
     server.h2.close_connection(last_stream_id=3)
     connection.receive(server.h2.data_to_send(), 0.0)
-    assert connection.again == flights[2:]
+    assert connection.resendable == flights[2:]
     assert connection.free_streams == 0
     assert connection.is_busy
     connection.on_closed("it was cut")
-    assert [request for request, _ in connection.done] == flights[:2]
-    assert all(isinstance(response, NoReply) and response.may_have_arrived for _, response in connection.done)
+    assert [request for request, _ in connection.finished] == flights[:2]
+    assert all(isinstance(response, NoReply) and response.may_have_arrived for _, response in connection.finished)
 
 
 @pytest.mark.parametrize("status", ["200", "204"])
@@ -154,24 +154,24 @@ def test_accepted_status_counts_without_end_of_response(status: str) -> None:
     connection, server = Http2Connection(Http2Limits(), 0.0), H2Server()
     connection.receive(server.h2.data_to_send(), 0.0)
     request = request_of([], b"")
-    connection.begin(request, 0.0)
+    connection.start_request(request, 0.0)
     server.h2.receive_data(bytes(connection.out.queued))
     connection.out.on_sent(len(connection.out.queued))
     server.h2.send_headers(request.stream, [(":status", status)])
     connection.receive(server.h2.data_to_send(), 0.0)
     connection.on_closed("it was cut")
-    assert connection.done == [(request, Reply(status=int(status)))]
+    assert connection.finished == [(request, Reply(status=int(status)))]
 
 
 def test_interim_responses_and_trailers_are_ignored() -> None:
     connection, server = Http2Connection(Http2Limits(), 0.0), H2Server()
     connection.receive(server.h2.data_to_send(), 0.0)
     request = request_of([], b"")
-    connection.begin(request, 0.0)
+    connection.start_request(request, 0.0)
     server.h2.receive_data(bytes(connection.out.queued))
     server.h2.send_headers(request.stream, [(":status", "103")])
     server.h2.send_headers(request.stream, [(":status", "201")])
     server.h2.send_data(request.stream, b"body", pad_length=9)
     server.h2.send_headers(request.stream, [("grpc-status", "0")], end_stream=True)
     connection.receive(server.h2.data_to_send(), 0.0)
-    assert connection.done == [(request, Reply(status=201, body=b"body"))]
+    assert connection.finished == [(request, Reply(status=201, body=b"body"))]

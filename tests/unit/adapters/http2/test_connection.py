@@ -5,13 +5,13 @@ import pytest
 from notifier.adapters.http2 import frames
 from notifier.adapters.http2.connection import MAX_PENDING_ACKS, Http2Connection
 from notifier.adapters.http2.frames import Violation, frame
-from notifier.adapters.http2.hpack import encoded
+from notifier.adapters.http2.hpack import encode_fields
 from notifier.adapters.http2.limits import Http2Limits, Origin
 from notifier.adapters.http2.request import RequestInFlight
 from notifier.ports.push import NoReply, Post, Reply
 
 ORIGIN = "https://push.example"
-OK = encoded([(":status", "200")])
+OK = encode_fields([(":status", "200")])
 END_FLAGS = frames.END_HEADERS | frames.END_STREAM
 
 
@@ -29,7 +29,7 @@ def opened(
     connection.receive(frames.settings([(frames.MAX_STREAMS, streams)]), 0.0)
     flights = [new_request() for _ in range(count)]
     for request in flights:
-        connection.begin(request, 0.0)
+        connection.start_request(request, 0.0)
     connection.out.on_sent(len(connection.out.queued))
     return connection, flights
 
@@ -50,7 +50,7 @@ def opened(
         (frame(frames.HEADERS, END_FLAGS | frames.PADDED, 1, b"\xff" + OK), "padding is longer"),
         (frame(frames.HEADERS, END_FLAGS, 1, b"\xff\xff"), "can't be decoded"),
         (frame(frames.SETTINGS, 0, 0, b"odd"), "SETTINGS"),
-        (frames.settings([(frames.FIRST_WINDOW, 2**31)]), "flow-control window is too large"),
+        (frames.settings([(frames.INITIAL_WINDOW_SIZE, 2**31)]), "flow-control window is too large"),
         (frames.window_update(0, 2**31 - 1), "flow-control window is too large"),
         (frame(frames.WINDOW_UPDATE, 0, 0, b"x"), "four bytes"),
         (frame(frames.RST_STREAM, 0, 1, b"x"), "four bytes"),
@@ -63,39 +63,39 @@ def test_protocol_violation_leaves_sent_requests_unknown(data: bytes, reason: st
     with pytest.raises(Violation, match=reason):
         connection.receive(data, 1.0)
     connection.on_closed("it is left")
-    assert connection.done == [(request, NoReply(reason="it is left", may_have_arrived=True))]
+    assert connection.finished == [(request, NoReply(reason="it is left", may_have_arrived=True))]
 
 
 @pytest.mark.parametrize("data", [frame(0xB, 0, 0, b"grease"), frame(frames.PRIORITY, 0, 1, b"x" * 5)])
 def test_unknown_frames_are_ignored(data: bytes) -> None:
     connection, [request] = opened()
     connection.receive(data + frame(frames.HEADERS, END_FLAGS, 1, OK), 1.0)
-    assert connection.done == [(request, Reply(status=200))]
+    assert connection.finished == [(request, Reply(status=200))]
 
 
 @pytest.mark.parametrize(
-    "block", [b"", encoded([("x", "y")]), encoded([(":status", "abc")]), encoded([(":status", "0")])]
+    "block", [b"", encode_fields([("x", "y")]), encode_fields([(":status", "abc")]), encode_fields([(":status", "0")])]
 )
 def test_response_without_status_is_rejected(block: bytes) -> None:
     connection, [request] = opened()
     connection.receive(frame(frames.HEADERS, END_FLAGS, 1, block), 1.0)
-    assert connection.done == [(request, NoReply(reason="the response is not HTTP", may_have_arrived=True))]
+    assert connection.finished == [(request, NoReply(reason="the response is not HTTP", may_have_arrived=True))]
 
 
 def test_body_before_status_is_rejected() -> None:
     connection, [request] = opened()
     connection.receive(frame(frames.DATA, frames.END_STREAM, 1, b"x"), 1.0)
-    assert [(sent, type(response)) for sent, response in connection.done] == [(request, NoReply)]
+    assert [(sent, type(response)) for sent, response in connection.finished] == [(request, NoReply)]
 
 
 def test_late_response_to_abandoned_request_is_ignored() -> None:
     connection, flights = opened(count=2)
     assert connection.check_timeouts(10.0)
-    assert [request for request, _ in connection.done] == flights
+    assert [request for request, _ in connection.finished] == flights
     assert connection.free_streams == 100
-    connection.done.clear()
+    connection.finished.clear()
     connection.receive(frame(frames.HEADERS, frames.END_HEADERS, 1, OK) + frame(frames.DATA, 1, 1, b"late"), 11.0)
-    assert connection.done == []
+    assert connection.finished == []
 
 
 def test_silent_connection_is_pinged_once_and_then_ended() -> None:
@@ -140,29 +140,29 @@ def test_idle_connection_is_usable_only_after_its_ping_is_answered() -> None:
 def test_only_refused_streams_are_resent_after_reset(code: int, resent: bool) -> None:
     connection, [request] = opened()
     connection.receive(frames.reset(1, code), 1.0)
-    assert connection.again == ([request] if resent else [])
-    assert [isinstance(response, NoReply) and response.may_have_arrived for _, response in connection.done] == (
+    assert connection.resendable == ([request] if resent else [])
+    assert [isinstance(response, NoReply) and response.may_have_arrived for _, response in connection.finished] == (
         [] if resent else [True]
     )
 
 
 def test_partly_sent_request_is_resent_after_reset() -> None:
     connection, _ = opened(count=0)
-    connection.receive(frames.settings([(frames.FIRST_WINDOW, 10)]), 0.0)
+    connection.receive(frames.settings([(frames.INITIAL_WINDOW_SIZE, 10)]), 0.0)
     large = new_request(b"x" * 100)
-    connection.begin(large, 0.0)
+    connection.start_request(large, 0.0)
     connection.receive(frames.reset(1, frames.INTERNAL_ERROR), 1.0)
-    assert (connection.again, connection.done) == ([large], [])
+    assert (connection.resendable, connection.finished) == ([large], [])
 
 
 def test_second_goaway_may_name_an_earlier_stream() -> None:
     connection, flights = opened(count=3)
     connection.receive(frames.goaway(2**31 - 1, frames.NO_ERROR), 1.0)
-    assert (connection.again, connection.free_streams) == ([], 0)
+    assert (connection.resendable, connection.free_streams) == ([], 0)
     connection.receive(frames.goaway(3, frames.NO_ERROR), 1.0)
-    assert connection.again == flights[2:]
+    assert connection.resendable == flights[2:]
     connection.receive(frame(frames.HEADERS, END_FLAGS, 3, OK) + frame(frames.HEADERS, END_FLAGS, 1, OK), 2.0)
-    assert [request for request, _ in connection.done] == [flights[1], flights[0]]
+    assert [request for request, _ in connection.finished] == [flights[1], flights[0]]
     assert not connection.is_busy
 
 
@@ -178,7 +178,7 @@ def test_no_request_starts_while_stream_limit_is_exceeded() -> None:
 def test_receive_window_is_replenished() -> None:
     connection, _ = opened(count=0, streams=2_000)
     for number in range(600):
-        connection.begin(new_request(b""), 0.0)
+        connection.start_request(new_request(b""), 0.0)
         connection.out.on_sent(len(connection.out.queued))
         stream = 2 * number + 1
         response = frame(frames.HEADERS, frames.END_HEADERS, stream, OK) + frame(frames.DATA, 1, stream, b"x" * 16_000)
@@ -187,4 +187,4 @@ def test_receive_window_is_replenished() -> None:
             break
     [(kind, _, stream, payload)] = frames.FrameReader().feed(bytes(connection.out.queued))
     assert (kind, stream) == (frames.WINDOW_UPDATE, 0)
-    assert frames.read_number(payload) == 16_000 * (number + 1)
+    assert frames.read_uint32(payload) == 16_000 * (number + 1)

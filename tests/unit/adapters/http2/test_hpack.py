@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.adapters.http2.frames import Violation
-from notifier.adapters.http2.hpack import NO_TABLE, Decoder, decoded_without_table, encoded, field, huffman_decoded
+from notifier.adapters.http2.hpack import (
+    TABLE_SIZE_ZERO,
+    Decoder,
+    decode_huffman,
+    decode_without_table,
+    encode_field,
+    encode_fields,
+)
 
 NAMES = st.one_of(
     st.sampled_from([":status", ":path", "authorization", "content-type", "retry-after", "apns-id"]),
@@ -21,9 +28,9 @@ def as_bytes(fields: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
 
 @given(FIELDS)
 def test_encoded_headers_are_decoded_by_hpack_package(fields: list[tuple[str, str]]) -> None:
-    decoded = hpack.Decoder().decode(NO_TABLE + encoded(fields), raw=True)
+    decoded = hpack.Decoder().decode(TABLE_SIZE_ZERO + encode_fields(fields), raw=True)
     assert [(name, value) for name, value in decoded] == as_bytes(fields)
-    assert decoded_without_table(encoded(fields), tableless=False) == as_bytes(fields)
+    assert decode_without_table(encode_fields(fields), tableless=False) == as_bytes(fields)
 
 
 @given(st.lists(FIELDS, max_size=5), st.booleans(), st.sampled_from([0, 100, 4_096]))
@@ -38,7 +45,8 @@ def test_headers_encoded_by_hpack_package_are_decoded(
 
 
 @given(
-    st.one_of(st.binary(max_size=100), FIELDS.map(encoded).flatmap(lambda block: st.just(block[:-1]))), st.booleans()
+    st.one_of(st.binary(max_size=100), FIELDS.map(encode_fields).flatmap(lambda block: st.just(block[:-1]))),
+    st.booleans(),
 )
 def test_plain_decoding_agrees_with_hpack_package(block: bytes, tableless: bool) -> None:
     reference = hpack.Decoder()
@@ -47,7 +55,7 @@ def test_plain_decoding_agrees_with_hpack_package(block: bytes, tableless: bool)
         expected = [(bytes(name), bytes(value)) for name, value in reference.decode(block, raw=True)]
     except hpack.HPACKError:
         expected = None
-    result = decoded_without_table(block, tableless=tableless)
+    result = decode_without_table(block, tableless=tableless)
     assert result is None or result == expected
 
 
@@ -57,9 +65,9 @@ def test_huffman_decoding_agrees_with_hpack_package(packed: bytes) -> None:
     try:
         [(_, expected)] = hpack.Decoder().decode(block, raw=True)
     except hpack.HPACKError:
-        assert huffman_decoded(packed) is None
+        assert decode_huffman(packed) is None
     else:
-        assert huffman_decoded(packed) == expected
+        assert decode_huffman(packed) == expected
 
 
 @pytest.mark.parametrize(
@@ -78,4 +86,4 @@ def test_header_bomb_is_a_violation() -> None:
 
 @pytest.mark.parametrize("name", ["authorization", "cookie"])
 def test_secret_headers_are_never_indexed(name: str) -> None:
-    assert field(name, "bearer x")[0] & 0xF0 == 0x10
+    assert encode_field(name, "bearer x")[0] & 0xF0 == 0x10

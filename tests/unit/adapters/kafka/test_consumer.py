@@ -10,7 +10,7 @@ import pytest
 from notifier.adapters.kafka.connection import Access, Fenced, UnreadableBatch
 from notifier.adapters.kafka.consumer import KafkaLogConsumer
 from notifier.adapters.kafka.membership import (
-    FENCED_FOR,
+    FENCED_REJOIN_DELAY,
     JOIN_TIMEOUT,
     REJOIN_TIMEOUT,
     STALL_TIMEOUT,
@@ -82,10 +82,12 @@ class FakeGroup(ConsumerGroup):
 class Stage:
     """One consumer, its memberships, and the time."""
 
-    def __init__(self, *, idle_for: float = 5.0, has_unassigned: bool = False) -> None:
+    def __init__(self, *, idle_check_interval: float = 5.0, has_unassigned: bool = False) -> None:
         self.now = 1_000.0
         self.group = FakeGroup(has_unassigned=has_unassigned)
-        self.consumer = KafkaLogConsumer(self.group, idle_for=idle_for, monotonic=lambda: self.now)
+        self.consumer = KafkaLogConsumer(
+            self.group, idle_check_interval=idle_check_interval, monotonic=lambda: self.now
+        )
 
     @property
     def first(self) -> FakeMembership:
@@ -99,17 +101,17 @@ class Stage:
         return len(self.consumer.poll(limit, NO_WAIT))
 
 
-def joined(*partitions: int, idle_for: float = 5.0, has_unassigned: bool = False) -> Stage:
-    stage = Stage(idle_for=idle_for, has_unassigned=has_unassigned)
+def joined(*partitions: int, idle_check_interval: float = 5.0, has_unassigned: bool = False) -> Stage:
+    stage = Stage(idle_check_interval=idle_check_interval, has_unassigned=has_unassigned)
     stage.poll()
-    stage.first.listener.assigned(partitions)
+    stage.first.listener.on_assigned(partitions)
     return stage
 
 
 def test_membership_is_replaced_if_it_never_joins() -> None:
     stage = Stage()
     stage.poll()
-    stage.first.listener.revoked()
+    stage.first.listener.on_revoked()
     stage.now += JOIN_TIMEOUT - 1
     stage.poll()
     assert stage.closed == [False]
@@ -122,7 +124,7 @@ def test_membership_is_replaced_if_it_does_not_rejoin() -> None:
     stage = joined(0)
     stage.now += 10 * REJOIN_TIMEOUT
     stage.poll()
-    stage.first.listener.revoked()
+    stage.first.listener.on_revoked()
     stage.now += REJOIN_TIMEOUT - 1
     stage.poll()
     assert stage.closed == [False]
@@ -176,7 +178,7 @@ def test_fenced_consumer_rejoins_after_a_delay() -> None:
         with pytest.raises(LogUnavailable, match="under the name one"):
             stage.poll()
     assert stage.closed == [True]
-    stage.now += FENCED_FOR
+    stage.now += FENCED_REJOIN_DELAY
     stage.poll()
     assert stage.closed == [True, False]
 
@@ -204,20 +206,20 @@ def test_membership_is_replaced_after_an_unreadable_batch() -> None:
 
 
 def test_idle_member_rejoins_if_some_partition_has_no_reader() -> None:
-    stage = joined(idle_for=0.0, has_unassigned=True)
+    stage = joined(idle_check_interval=0.0, has_unassigned=True)
     stage.poll()
     assert stage.closed == [True, False]
 
 
 def test_idle_member_stays_if_others_read_everything() -> None:
-    stage = joined(idle_for=0.0)
+    stage = joined(idle_check_interval=0.0)
     for _ in range(3):
         stage.poll()
     assert stage.closed == [False]
 
 
 def test_idle_member_checks_unassigned_partitions_after_a_delay() -> None:
-    stage = joined(idle_for=60.0, has_unassigned=True)
+    stage = joined(idle_check_interval=60.0, has_unassigned=True)
     for _ in range(3):
         stage.poll()
     assert stage.closed == [False]

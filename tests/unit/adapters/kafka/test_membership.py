@@ -29,10 +29,10 @@ class Events:
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    def assigned(self, partitions: Iterable[int]) -> None:
+    def on_assigned(self, partitions: Iterable[int]) -> None:
         self.calls.append(f"assigned {sorted(partitions)}")
 
-    def revoked(self) -> None:
+    def on_revoked(self) -> None:
         self.calls.append("revoked")
 
 

@@ -38,7 +38,7 @@ def test_no_partition_is_released_before_the_settle_time() -> None:
     growth.update(GROWN, now=0.0)
     commits = {**GROWN, 0: 8}
     assert [list(growth.release(commits, BOUNDS, now)) for now in (0.0, 1.0, SETTLE_TIME - 0.1)] == [[], [], []]
-    assert all(hold.ends is None for hold in growth.holds.values())
+    assert all(hold.older_ends is None for hold in growth.holds.values())
 
 
 def test_expired_unread_records_do_not_delay_release() -> None:

@@ -24,7 +24,7 @@ DEVICES = [android(number) for number in range(40)]
 
 @pytest.fixture
 def firebase() -> ByFirebaseAdmin:
-    return by_firebase_admin(at_once=16)
+    return by_firebase_admin(max_concurrent=16)
 
 
 def token_requests(firebase: ByFirebaseAdmin) -> int:
@@ -98,7 +98,7 @@ def test_redirect_is_not_followed(firebase: ByFirebaseAdmin) -> None:
 
 
 def test_missing_response_times_out() -> None:
-    firebase = by_firebase_admin(connection=new_line(answer=timedelta(seconds=0.3)))
+    firebase = by_firebase_admin(connection=new_line(response_timeout=timedelta(seconds=0.3)))
     assert sent(firebase.sender, ALERT, DEVICES[0]) == [Accepted()]
     firebase.line.stall()
     assert sent(firebase.sender, ALERT, DEVICES[0]) == [Unknown(reason="no response in time")]

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.adapters.push.webpush.vapid import GRID, ORIGINS, TOKEN_LIFETIME, Vapid
+from notifier.adapters.push.webpush.vapid import MAX_CACHED_TOKENS, START_INTERVAL, TOKEN_LIFETIME, Vapid
 from notifier.domain.errors import BadSetting
 from tests.support.examples import HOUR, NOON, SECOND
 
@@ -73,8 +73,8 @@ def test_public_key_equals_key_in_the_token() -> None:
 def test_token_is_cached_until_the_next_grid_time() -> None:
     credentials = vapid()
     first = credentials.authorization(GOOGLE, NOON)
-    assert credentials.authorization(GOOGLE, NOON + GRID - SECOND) is first
-    assert credentials.authorization(GOOGLE, NOON + GRID) != first
+    assert credentials.authorization(GOOGLE, NOON + START_INTERVAL - SECOND) is first
+    assert credentials.authorization(GOOGLE, NOON + START_INTERVAL) != first
 
 
 def test_tokens_of_all_processes_are_identical() -> None:
@@ -82,7 +82,7 @@ def test_tokens_of_all_processes_are_identical() -> None:
 
 
 @pytest.mark.parametrize("hours", [-5, -2, 0, 2, 5])
-@given(st.integers(0, int(GRID.total_seconds())))
+@given(st.integers(0, int(START_INTERVAL.total_seconds())))
 def test_token_is_valid_if_our_clock_is_hours_off(hours: int, second: int) -> None:
     """Some lifetime is left at the receiver, and at most the 24 hours that are allowed."""
     now = NOON + timedelta(seconds=second)
@@ -93,9 +93,9 @@ def test_token_is_valid_if_our_clock_is_hours_off(hours: int, second: int) -> No
 
 def test_token_cache_is_bounded() -> None:
     credentials = vapid()
-    for number in range(2 * ORIGINS + 1):
+    for number in range(2 * MAX_CACHED_TOKENS + 1):
         credentials.authorization(f"https://x{number}.notify.windows.com", NOON)
-    assert len(credentials._headers) <= ORIGINS
+    assert len(credentials._headers) <= MAX_CACHED_TOKENS
     assert claims(credentials.authorization(GOOGLE, NOON))["aud"] == GOOGLE
 
 

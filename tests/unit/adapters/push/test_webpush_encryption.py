@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.push.webpush.encryption import OVERHEAD, encrypted
+from notifier.adapters.push.webpush.encryption import OVERHEAD, encrypt
 from notifier.adapters.push.webpush.vapid import MessageKeyPair
 from notifier.devkit.fake_providers.browser import decrypted
 
@@ -36,7 +36,7 @@ MESSAGE = plain(
 
 
 def encrypted_for_browser(content: bytes, length: int, *, key: bytes = KEY, secret: bytes = SECRET) -> bytes:
-    return encrypted(content, length=length, key=key, secret=secret, pair=MessageKeyPair.of(SENDER), salt=SALT)
+    return encrypt(content, length=length, key=key, secret=secret, pair=MessageKeyPair.of(SENDER), salt=SALT)
 
 
 def test_encryption_reproduces_the_rfc_example() -> None:
@@ -108,5 +108,5 @@ def test_generated_key_pairs_are_unique_and_usable() -> None:
     pair = MessageKeyPair.new()
     assert len(pair.public) == 65
     assert MessageKeyPair.new().public != pair.public
-    message = encrypted(PLAINTEXT, length=64, key=KEY, secret=SECRET, pair=pair, salt=SALT)
+    message = encrypt(PLAINTEXT, length=64, key=KEY, secret=SECRET, pair=pair, salt=SALT)
     assert decrypted(message, BROWSER, SECRET) == PLAINTEXT

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.push.webpush.encryption import MOST, OVERHEAD, STEP, Content, content, topic
+from notifier.adapters.push.webpush.encryption import (
+    MAX_CONTENT_BYTES,
+    OVERHEAD,
+    PADDING_STEP,
+    Content,
+    build_content,
+    build_topic,
+)
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.push.alert import MentionAlert, burst_alert
 from notifier.domain.push.translations import PHRASES_BY_LANGUAGE
@@ -21,7 +28,7 @@ LANGUAGES = st.sampled_from(sorted(PHRASES_BY_LANGUAGE))
 
 
 def content_for(opener: str, language: str = "en") -> Content:
-    return content(replace(ALERT, content=MentionAlert(opener=UserId(opener))), language)
+    return build_content(replace(ALERT, content=MentionAlert(opener=UserId(opener))), language)
 
 
 def title_for(opener: str) -> str:
@@ -31,26 +38,26 @@ def title_for(opener: str) -> str:
 
 
 def test_payload_contains_only_what_is_shown() -> None:
-    payload = content(ALERT, "de")
+    payload = build_content(ALERT, "de")
     assert json.loads(payload.text) == {"title": "ada hat @nova erwähnt", "tag": ALERT.collapse_id, "lang": "de"}
 
 
 def test_payload_names_only_the_opener() -> None:
-    assert b"bob" not in content(ALERT, "en").text
+    assert b"bob" not in build_content(ALERT, "en").text
 
 
 def test_ordinary_payloads_have_the_same_length() -> None:
     openers = ["a", "x" * 60, "名" * 60, '"' * 60]
     lengths = {content_for(opener, language).length for opener in openers for language in PHRASES_BY_LANGUAGE}
-    assert lengths == {STEP}
+    assert lengths == {PADDING_STEP}
 
 
 @given(st.text(max_size=1000), LANGUAGES)
 @settings(max_examples=80)
 def test_payload_fits_every_browser(opener: str, language: str) -> None:
     payload = content_for(opener, language)
-    assert len(payload.text) <= payload.length <= MOST
-    assert payload.length % STEP == 0
+    assert len(payload.text) <= payload.length <= MAX_CONTENT_BYTES
+    assert payload.length % PADDING_STEP == 0
     assert payload.length + OVERHEAD <= FIREFOX_ANDROID_LIMIT
     assert json.loads(payload.text)["tag"] == ALERT.collapse_id
 
@@ -60,7 +67,7 @@ def test_longest_valid_names_are_not_cut(character: str) -> None:
     name = UserId(256 * character)
     longest = burst_alert(replace(burst(subject=Subject(Kind.MENTION, name)), mentioners=(name,)))
     for language in PHRASES_BY_LANGUAGE:
-        assert json.loads(content(longest, language).text)["title"] == longest.text_in(language)
+        assert json.loads(build_content(longest, language).text)["title"] == longest.text_in(language)
 
 
 @pytest.mark.parametrize("character", ["a", "ж", "名", "👩‍👩‍👧‍👦", "🇩🇪", "e\u0301"])
@@ -70,7 +77,7 @@ def test_too_long_name_is_cut_between_characters(character: str) -> None:
     name = title.removesuffix("…")
     assert name == character * (len(name) // len(character))
     payload = content_for(character * 3000)
-    assert MOST - len(character.encode()) <= len(payload.text) <= payload.length == MOST
+    assert MAX_CONTENT_BYTES - len(character.encode()) <= len(payload.text) <= payload.length == MAX_CONTENT_BYTES
 
 
 def test_name_with_invalid_unicode_is_sent() -> None:
@@ -79,10 +86,10 @@ def test_name_with_invalid_unicode_is_sent() -> None:
 
 def test_topic_fits_the_strictest_push_services() -> None:
     """Mozilla takes only letters and digits, Apple only whole base64url groups, and all at most 32."""
-    assert re.fullmatch(r"[a-z0-9]{32}", topic(ALERT))
+    assert re.fullmatch(r"[a-z0-9]{32}", build_topic(ALERT))
 
 
 def test_topic_is_stable_and_does_not_reveal_the_tag() -> None:
     different = burst_alert(replace(burst(), tweet="t2"))
-    assert topic(ALERT) == topic(burst_alert(burst())) != topic(different)
-    assert ALERT.collapse_id not in topic(ALERT)
+    assert build_topic(ALERT) == build_topic(burst_alert(burst())) != build_topic(different)
+    assert ALERT.collapse_id not in build_topic(ALERT)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.responses import receipt_of
-from notifier.adapters.push.webpush.vapid import REPUTATION_ORIGINS as ORIGINS
+from notifier.adapters.push.webpush.vapid import MAX_ACCEPTING_ORIGINS as ORIGINS
 from notifier.adapters.push.webpush.vapid import KeyReputation
 from notifier.domain.push.device import MAX_DEVICES
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
@@ -179,7 +179,7 @@ def test_reputation_memory_is_bounded() -> None:
     reputation = KeyReputation()
     for number in range(2 * ORIGINS):
         reputation.on_accepted(f"https://x{number}.notify.windows.com:443")
-    assert len(reputation.accepted_at) == ORIGINS
+    assert len(reputation.accepting_origins) == ORIGINS
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,14 @@ class Client:
 def test_new_map_counts_as_a_new_connection() -> None:
     """A node that gets its slots back may lack writes that another node took in the meantime."""
 
-    async def connections() -> list[int]:
+    async def connection_count() -> list[int]:
         client = Client()
         exchange, counts = ClusterConnections(cast(AsyncClusterClient, cast(Any, client)), 1.0), list[int]()
         for renewed in (False, False, True, False):
             if renewed:
                 client.map = EmptyMap()
             await exchange.execute([])
-            counts.append(exchange.connections)
+            counts.append(exchange.connection_count)
         return counts
 
-    assert asyncio.run(connections()) == [1, 1, 2, 2]
+    assert asyncio.run(connection_count()) == [1, 1, 2, 2]

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from notifier.adapters.celery.app import on_redis
+from notifier.adapters.celery.app import redis_broker_urls
 from notifier.adapters.celery.queue import CeleryQueue
 from notifier.adapters.redis.cache import RedisBackpressure, RedisRecentEvents
 from notifier.adapters.redis.connect import connect
@@ -82,7 +82,7 @@ def test_remembered_ids_are_evicted_before_queues(tmp_path: Path) -> None:
     server = ValkeyServer(tmp_path / "small", megabytes=4)
     server.start()
     try:
-        queue = CeleryQueue(on_redis(server.url()))
+        queue = CeleryQueue(redis_broker_urls(server.url()))
         with connect(server.url()) as client:
             recent = RedisRecentEvents(client)
             batches = [[EventId("tweets", f"{batch}-{number}") for number in range(500)] for batch in range(40)]
@@ -110,7 +110,7 @@ def test_killed_server_restarts_empty_at_the_same_address(server: ValkeyServer) 
 
 
 def test_frozen_server_times_out_and_can_be_closed(server: ValkeyServer) -> None:
-    queue = CeleryQueue(on_redis(server.url()))
+    queue = CeleryQueue(redis_broker_urls(server.url()))
     queue.depth(Pool.P0)
     with connect(server.url()) as client:
         pressure = RedisBackpressure(client)

@@ -118,7 +118,7 @@ def test_full_disk_refuses_a_run_and_keeps_no_part_of_it(tmp_path: Path) -> None
 
 
 def test_runs_of_equal_size_are_merged(tmp_path: Path) -> None:
-    edges, pairs = SpilledEdges(tmp_path, merged_runs=4), [(7, n) for n in range(300)]
+    edges, pairs = SpilledEdges(tmp_path, runs_per_merge=4), [(7, n) for n in range(300)]
     for n in range(100):
         edges.add(keys_of(pairs[n::100]), n + 1)
         assert len(list(tmp_path.glob("*.run"))) <= 8
@@ -127,12 +127,12 @@ def test_runs_of_equal_size_are_merged(tmp_path: Path) -> None:
 
 
 def test_crash_while_merging_runs_duplicates_no_edge(tmp_path: Path) -> None:
-    edges = SpilledEdges(tmp_path, merged_runs=2)
+    edges = SpilledEdges(tmp_path, runs_per_merge=2)
     edges.add(keys_of([(1, 2)]), 10)
     small = (tmp_path / "10.run").read_bytes()
     edges.add(keys_of([(1, 3)]), 20)
     assert [path.name for path in tmp_path.glob("*.run")] == ["20.run"]
     (tmp_path / "10.run").write_bytes(small)
-    again = SpilledEdges(tmp_path, merged_runs=2)
+    again = SpilledEdges(tmp_path, runs_per_merge=2)
     assert again.rows_read() == 20
     assert [keys.tolist() for keys, _ in again.remaining_chunks()] == [keys_of([(1, 2), (1, 3)]).tolist()]
