@@ -110,7 +110,7 @@ class Dispatcher:
         to_read = [key for key in self.ledger.open_bursts(now - RECENTLY_OPENED) if self._is_new(key)]
         if self._start_if_due("read", READ_INTERVAL, now):
             to_read += self.backlog.in_flight
-        self.backlog.replace(self._read(list(dict.fromkeys([*to_read, *self._next_listed()]))), now)
+        self.backlog.put(self._read(list(dict.fromkeys([*to_read, *self._next_listed()]))), now)
         if finished := list(self.backlog.finished):
             self.ledger.close(finished)
             self.backlog.drop(finished)

@@ -49,7 +49,7 @@ class DigestWalk:
 
     async def step(self) -> Sequence[Digest]:
         """Return the digests of the next days, possibly none. Raises StoreUnavailable."""
-        until = InboxPosition(self.schedule.moment(self.day), LOWEST_KEY)
+        until = InboxPosition(self.schedule.due_time(self.day), LOWEST_KEY)
         run = await self.timeline.before(self.subjects, until, DAY_READ_LIMIT, self.view.viewer.authors)
         days = [
             (day, [*bursts]) for day, bursts in groupby(run, key=lambda burst: self.schedule.day_of(burst.opened_at))
@@ -80,7 +80,7 @@ class DigestWalk:
         self.has_ended = expires_at(due) <= self.view.now
 
     def _position(self, day: date) -> InboxPosition:
-        return InboxPosition(self.schedule.moment(day), digest_key(self.view.viewer.user, day))
+        return InboxPosition(self.schedule.due_time(day), digest_key(self.view.viewer.user, day))
 
 
 async def read_digests(timeline: Timeline, view: InboxView, keys: Collection[BurstKey]) -> dict[BurstKey, Digest]:
