@@ -67,7 +67,7 @@ class OneShard:
 
     def phones(self) -> Mapping[Tier, int | None]:
         ended = [status.final_entry for status in self._account().slice_states.values() if status.final_entry]
-        return {entry.slice.tier: entry.phones for entry in ended}
+        return {entry.slice.tier: entry.alert_count for entry in ended}
 
     def _account(self) -> BurstProgress:
         return self.ledger.read([self.burst.key])[self.burst.key]

@@ -74,7 +74,7 @@ def test_date_skipped_by_a_zone_has_no_digest() -> None:
 
 
 def test_burst_opened_at_the_due_time_is_in_the_next_digest() -> None:
-    due = schedule().moment(TODAY)
+    due = schedule().due_time(TODAY)
     assert schedule().day_of(due - timedelta(milliseconds=1)) == TODAY
     assert schedule().day_of(due) == date(2026, 1, 6)
     assert (schedule().latest_due_date(due), schedule().latest_due_date(due - SECOND)) == (TODAY, date(2026, 1, 4))
