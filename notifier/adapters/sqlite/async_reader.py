@@ -24,7 +24,7 @@ MAX_RESULT_DELAY = timedelta(milliseconds=5)
 
 class PendingQuery:
     def __init__(self, query: Callable[[], Any], mailbox: Mailbox) -> None:
-        self.result: asyncio.Future[Any] = mailbox.loop.create_future()
+        self.future: asyncio.Future[Any] = mailbox.loop.create_future()
         """Belongs to the event loop. Other threads only check whether it is done."""
         self.mailbox = mailbox
         self._query = query
@@ -32,7 +32,7 @@ class PendingQuery:
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        if self.result.done():  # the deadline has passed while the query was queued
+        if self.future.done():  # the deadline has passed while the query was queued
             return
         try:
             self._result = self._query()
@@ -41,16 +41,16 @@ class PendingQuery:
         self.mailbox.put(self._deliver)
 
     def _deliver(self) -> None:
-        # The traceback of an error refers to frames, and these to this object. Keep no reference to the error or the
-        # future, which would be a cycle.
-        answered, error = self.result, self._error
-        del self.result, self._error
-        if answered.done():
+        # Drop the references to the future and the error: the error's traceback refers to frames, and these to this
+        # object. That would be a cycle.
+        future, error = self.future, self._error
+        del self.future, self._error
+        if future.done():
             return
         if error is not None:
-            answered.set_exception(error)
+            future.set_exception(error)
         else:
-            answered.set_result(self._result)
+            future.set_result(self._result)
 
 
 class QueryThreads:
@@ -59,17 +59,17 @@ class QueryThreads:
     The threads don't refer to the reader, so that it can be collected, which ends them.
     """
 
-    def __init__(self, threads: int, helpers: int, helpers_start_after: timedelta, answers_per_wakeup: int) -> None:
+    def __init__(self, threads: int, helpers: int, helpers_start_after: timedelta, results_per_wakeup: int) -> None:
         """Create without starting a thread.
 
-        `answers_per_wakeup` is the number of results that a thread delivers together, while queries are queued.
+        `results_per_wakeup` is the number of results that a thread delivers together, while queries are queued.
         """
         self._queue: SimpleQueue[PendingQuery | None] = SimpleQueue()
         """None marks the end of the queue."""
         self._worker_count = threads
         self._max_threads = threads + helpers
         self._max_query_seconds = helpers_start_after.total_seconds()
-        self._results_per_wakeup = answers_per_wakeup
+        self._results_per_wakeup = results_per_wakeup
         self._lock = threading.Lock()
         self._numbers = count()
         self._threads: dict[int, threading.Thread] = {}
@@ -100,24 +100,24 @@ class QueryThreads:
         self._threads[number].start()
 
     def _run_worker(self, number: int) -> None:
-        answers = _UndeliveredResults(self._results_per_wakeup)
-        while (pending := self._next_or_wait(answers)) is not None:
-            self._run_query(number, pending, answers)
-        answers.send()
+        undelivered = _UndeliveredResults(self._results_per_wakeup)
+        while (pending := self._next_or_wait(undelivered)) is not None:
+            self._run_query(number, pending, undelivered)
+        undelivered.send()
         self.close()  # pass the end of the queue on to the other threads
 
-    def _next_or_wait(self, answers: "_UndeliveredResults") -> PendingQuery | None:
+    def _next_or_wait(self, undelivered: "_UndeliveredResults") -> PendingQuery | None:
         try:
             return self._queue.get_nowait()
         except Empty:  # no query is queued: deliver all results before waiting
-            answers.send()
+            undelivered.send()
             return self._queue.get()
 
     def _run_helper(self, number: int) -> None:
-        answers = _UndeliveredResults(self._results_per_wakeup)
+        undelivered = _UndeliveredResults(self._results_per_wakeup)
         while (pending := self._next_or_end(number)) is not None:
-            self._run_query(number, pending, answers)
-        answers.send()
+            self._run_query(number, pending, undelivered)
+        undelivered.send()
 
     def _next_or_end(self, number: int) -> PendingQuery | None:
         """Return the next query for a helper, or None to end it.
@@ -132,14 +132,14 @@ class QueryThreads:
             del self._threads[number], self._query_limits[number]
             return None
 
-    def _run_query(self, number: int, pending: PendingQuery, answers: "_UndeliveredResults") -> None:
+    def _run_query(self, number: int, pending: PendingQuery, undelivered: "_UndeliveredResults") -> None:
         now = time.monotonic()
-        if answers.oldest_at < now - MAX_RESULT_DELAY.total_seconds():
-            answers.send()
+        if undelivered.oldest_at < now - MAX_RESULT_DELAY.total_seconds():
+            undelivered.send()
         self._query_limits[number] = now + self._max_query_seconds
         pending.run()
         self._query_limits[number] = math.inf
-        answers.add(pending)
+        undelivered.add(pending)
 
 
 class _UndeliveredResults:
@@ -151,10 +151,10 @@ class _UndeliveredResults:
         self.oldest_at = math.inf
         """Time of the oldest result that is kept."""
 
-    def add(self, answered: PendingQuery) -> None:
+    def add(self, pending: PendingQuery) -> None:
         if not self._mailboxes:
             self.oldest_at = time.monotonic()
-        self._mailboxes.append(answered.mailbox)
+        self._mailboxes.append(pending.mailbox)
         if len(self._mailboxes) == self._results_per_wakeup:
             self.send()
 
@@ -175,7 +175,7 @@ HELPERS_START_AFTER = timedelta(milliseconds=200)
 """Reads take well under a millisecond; the longest without disk access take about ten. On a busy machine any thread
 may stall for 50 ms, and helpers that aren't needed slow down all threads."""
 
-ANSWERS_PER_WAKEUP = 4
+RESULTS_PER_WAKEUP = 4
 """Results per wake-up of the event loop. More would delay the first of them, and save hardly anything."""
 
 WRITERS = 2
@@ -202,9 +202,9 @@ class SqliteReader:
         deadline: timedelta = DEADLINE,
         max_waiting: int = MAX_WAITING,
         helpers_start_after: timedelta = HELPERS_START_AFTER,
-        answers_per_wakeup: int = ANSWERS_PER_WAKEUP,
+        results_per_wakeup: int = RESULTS_PER_WAKEUP,
     ) -> None:
-        self._threads = QueryThreads(threads, helpers, helpers_start_after, answers_per_wakeup)
+        self._threads = QueryThreads(threads, helpers, helpers_start_after, results_per_wakeup)
         finalize(self, self._threads.close)
         self._limit = InFlightLimit(max_calls=max_waiting, deadline=deadline)
         self._mailboxes = Mailboxes()
@@ -221,7 +221,7 @@ class SqliteReader:
         pending = PendingQuery(query, self._mailboxes.current())
         self._threads.append(pending)
         try:
-            result: T = await pending.result
+            result: T = await pending.future
             return result
         finally:
             del pending  # breaks a cycle: the error refers to this frame, and the query refers to the error
@@ -239,4 +239,4 @@ class SqliteWriter(SqliteReader):
         self, *, threads: int = WRITERS, deadline: timedelta = DEADLINE, max_waiting: int = MAX_WAITING
     ) -> None:
         # Deliver each result at once: the next write may wait for the file until after the deadline of this one.
-        super().__init__(threads=threads, helpers=0, deadline=deadline, max_waiting=max_waiting, answers_per_wakeup=1)
+        super().__init__(threads=threads, helpers=0, deadline=deadline, max_waiting=max_waiting, results_per_wakeup=1)
