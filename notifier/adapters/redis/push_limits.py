@@ -104,7 +104,7 @@ class RedisCircuitReport:
     def publish(self, line: str, circuit: OpenCircuit, ttl: timedelta) -> None:
         self._run_script(line, pack(circuit), ttl // _MILLISECOND)
 
-    def circuits(self) -> Mapping[str, OpenCircuit]:
+    def read(self) -> Mapping[str, OpenCircuit]:
         reports = self._run_script("", "", 0)
         circuits = ((line.decode(), _circuit(packed)) for line, packed in zip(reports[::2], reports[1::2], strict=True))
         return {line: circuit for line, circuit in circuits if circuit is not None}
