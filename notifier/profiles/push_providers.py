@@ -77,7 +77,11 @@ def require_credentials(push: PushSettings, platforms: Iterable[Platform] = Plat
     for platform in platforms:
         if push.is_real(platform):
             credentials(push, platform)
-        if platform is Platform.FCM and push.fcm.is_by_google and (push.is_real(platform) or push.is_faked(platform)):
+        if (
+            platform is Platform.FCM
+            and push.fcm.uses_google_library
+            and (push.is_real(platform) or push.is_faked(platform))
+        ):
             _require_library()
 
 
@@ -97,7 +101,7 @@ class _ProviderFactory:
         if self.push.is_real(self.platform) or (self.push.is_faked(self.platform) and own.fake):
             return ""
         runs = f"no fake of {self.platform} is running; `notifier up` starts one"
-        if own.configured:
+        if own.is_configured:
             return f"{runs}."
         missing = f"no credentials: {setting} is not set"
         return f"{missing}, and {runs}." if self.push.is_faked(self.platform) else f"{missing}."
@@ -112,7 +116,7 @@ class _ProviderFactory:
             case Platform.APNS:
                 own = {ApnsEnvironment.PRODUCTION: push.apns.production, ApnsEnvironment.SANDBOX: push.apns.sandbox}
                 return self._apns(_apple(push), {env: own[env] or ORIGINS[env] for env in ApnsEnvironment}, opened)
-            case Platform.FCM if push.fcm.is_by_google:
+            case Platform.FCM if push.fcm.uses_google_library:
                 return self._by_google(_read(push.fcm.account, "fcm", "account"), push.fcm.origin or ORIGIN, opened)
             case Platform.FCM:
                 return self._fcm(_google(push), push.fcm.origin or ORIGIN, opened)
@@ -129,7 +133,7 @@ class _ProviderFactory:
                 return self._apns(
                     development.fake_apple_key(), dict.fromkeys(ApnsEnvironment, fake), opened, named=False
                 )
-            case Platform.FCM if self.push.fcm.is_by_google:
+            case Platform.FCM if self.push.fcm.uses_google_library:
                 return self._by_google(
                     development.fake_service_account_file(fake + development.TOKEN_PATH), fake, opened
                 )
@@ -148,7 +152,7 @@ class _ProviderFactory:
             tokens=ProviderTokens(key),
             clock=self.clock,
             chance=random,
-            topics=self.push.apns.named_topics if named else frozenset(),
+            topics=self.push.apns.allowed_topics if named else frozenset(),
             origins=origins,
         )
 

@@ -146,7 +146,7 @@ def address_of(data: Registration, push: PushSettings) -> Address:
     """
     match data.platform, data.token, data.fid, data.subscription:
         case Platform.APNS, str(token), None, None if data.topic is not None:
-            return forms.apple_token(token, data.topic, data.environment, topics=push.apns.named_topics)
+            return forms.apple_token(token, data.topic, data.environment, topics=push.apns.allowed_topics)
         case Platform.FCM, str(token), None, None:
             return forms.firebase_token(token)
         case Platform.FCM, None, str(fid), None:

@@ -50,9 +50,9 @@ def add(name: str, scopes: tuple[str, ...], data: Path | None, as_json: bool) ->
         raise click.UsageError(
             f"Invalid key name {name!r}: use at most 64 lowercase letters, digits, dots, dashes and underscores."
         )
-    book = _book(data)
-    key_text, stored = new_key(name, {Scope(scope) for scope in scopes}, book.pepper, datetime.now(UTC))
-    with book.edited() as keys:
+    key_file = _key_file(data)
+    key_text, stored = new_key(name, {Scope(scope) for scope in scopes}, key_file.pepper, datetime.now(UTC))
+    with key_file.edited() as keys:
         keys.append(stored)
     if as_json:
         print_json({**key_facts(stored), "key": key_text})
@@ -65,7 +65,7 @@ def add(name: str, scopes: tuple[str, ...], data: Path | None, as_json: bool) ->
 @json_option
 def list_keys(data: Path | None, as_json: bool) -> None:
     """List ids, names and scopes of the keys, oldest first."""
-    keys = _book(data).read()
+    keys = _key_file(data).read()
     if as_json:
         print_json([key_facts(key_) for key_ in keys])
     elif not keys:
@@ -81,7 +81,7 @@ def list_keys(data: Path | None, as_json: bool) -> None:
 @json_option
 def remove(which: str, data: Path | None, as_json: bool) -> None:
     """Remove a key by its id or unique name. It stops working within a second."""
-    with _book(data).edited() as keys:
+    with _key_file(data).edited() as keys:
         removed = selected_key(which, keys)
         keys.remove(removed)
     if as_json:
@@ -109,7 +109,7 @@ def key_facts(service_key: "ServiceKey") -> dict[str, object]:
     }
 
 
-def _book(data: Path | None) -> "ServiceKeyFile":
+def _key_file(data: Path | None) -> "ServiceKeyFile":
     """Return the key file. It hashes keys with the secret of the data folder."""
     from notifier.api.auth.service_keys import ServiceKeyFile, keys_of
     from notifier.cli.context import require_folder

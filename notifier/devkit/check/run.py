@@ -73,7 +73,7 @@ class CheckPlan:
     faults: Sequence[str] = ()
     outage: float = OUTAGE
     """Duration of each store outage in seconds."""
-    least_bursts: int = 0
+    min_bursts: int = 0
 
     @property
     def lasting(self) -> float:
@@ -220,7 +220,7 @@ class CheckRun:
         yield store_check.totals_balance(truth)
         yield from self._check_inboxes(store_check, truth)
         if any(self.plan.world.size(star) >= self.plan.threshold for star in range(self.plan.world.celebrities)):
-            yield store_check.lanes(truth, self.plan.threshold, self.plan.least_bursts)
+            yield store_check.lanes(truth, self.plan.threshold, self.plan.min_bursts)
         if self.plan.collapse == 0:
             yield store_check.distinct_rows(truth)
         else:

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.cli.commands.demo import CLUSTER_KINDS, KINDS
+from notifier.cli.commands.demo import CLUSTER_FAULT_KINDS, FAULT_KINDS
 from notifier.devkit.check.faults import ENGINE_INJECTIONS, INJECTIONS, STORE_OUTAGE, schedule
 from notifier.devkit.check.run import CheckPlan
 from notifier.devkit.check.traffic import request_body, tweets, warm_up_tweets
@@ -74,8 +74,8 @@ def test_store_outage_begins_and_ends_within_each_half() -> None:
 
 
 def test_demo_accepts_every_fault_name() -> None:
-    assert set(KINDS) == set(INJECTIONS)
-    assert set(CLUSTER_KINDS) == set(ENGINE_INJECTIONS)
+    assert set(FAULT_KINDS) == set(INJECTIONS)
+    assert set(CLUSTER_FAULT_KINDS) == set(ENGINE_INJECTIONS)
 
 
 def test_sample_has_users_of_every_kind() -> None:

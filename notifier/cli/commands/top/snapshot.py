@@ -17,23 +17,23 @@ from notifier.domain.errors import NotRunning
 from notifier.flow.operations.overview import Overview, OverviewSnapshot
 from notifier.ports.all_ports import Ports
 
-DEAD_COUNTED = 100
-"""Dead letters that are counted at most."""
-BURSTS_SHOWN = 8
-"""Unfinished bursts that are shown, oldest first: a delay is visible in the oldest."""
+MAX_COUNTED_LETTERS = 100
+"""Maximum number of dead letters that are counted."""
+MAX_SHOWN_BURSTS = 8
+"""Maximum number of unfinished bursts that are shown, oldest first: a delay is visible in the oldest."""
 
 Facts = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class TierBar:
     """Delivery progress of one tier of a burst."""
 
     tier: str
     share: float
     """Share of the shards with followers that are written, or left to the pull path."""
     people: int
-    held: bool
+    is_held: bool
     """Whether a throttle holds the remaining work."""
 
 
@@ -42,7 +42,7 @@ class RunningBurst:
     burst: str
     mentions: int
     followers: int
-    bars: Sequence[Bar]
+    bars: Sequence[TierBar]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def read_view(overview: Overview, ports: Ports, settings: Settings) -> TopView:
     return TopView(
         snapshot=snapshot,
         running=_running(ports, snapshot),
-        dead_letters=len(ports.dead_letters.list(DEAD_COUNTED)),
+        dead_letters=len(ports.dead_letters.list(MAX_COUNTED_LETTERS)),
         url=ready.url if ready else None,
         processes=_processes(settings, ready) if ready else (),
     )
@@ -97,13 +97,13 @@ def view_facts(view: TopView) -> dict[str, object]:
         "deliveries_per_second": round(s.rate.deliveries, 1),
         "open_bursts": s.open_bursts,
         "deferred_bursts": s.deferred_bursts,
-        "running": [_burst_facts(item) for item in view.running],
+        "running": [_burst_facts(burst) for burst in view.running],
         "backlog": {str(pool): _backlog_facts(s, pool) for pool in Pool if pool in s.cache.backlogs},
         "open_circuits": [
-            {"line": line, "until": stamp(circuit.until), "reason": circuit.reason}
-            for line, circuit in sorted(s.cache.open_circuits.items())
+            {"line": provider, "until": stamp(circuit.until), "reason": circuit.reason}
+            for provider, circuit in sorted(s.cache.open_circuits.items())
         ],
-        "throttles": [throttle_facts(item, s.at) for item in s.throttles],
+        "throttles": [throttle_facts(throttle, s.at) for throttle in s.throttles],
         "stopped_lanes": [
             {"lane": lane, "since": stamp(stop.at), "limit": str(stop.kind), "record": stop.record, "cause": stop.cause}
             for lane, stop in s.stopped_lanes.items()
@@ -136,38 +136,35 @@ def _backlog_facts(snapshot: OverviewSnapshot, pool: Pool) -> Facts:
 
 
 def _burst_facts(burst: RunningBurst) -> Facts:
-    tiers = {bar.tier: {"share": round(bar.share, 3), "people": bar.people, "held": bar.held} for bar in burst.bars}
+    tiers = {bar.tier: {"share": round(bar.share, 3), "people": bar.people, "held": bar.is_held} for bar in burst.bars}
     return {"burst": burst.burst, "mentions": burst.mentions, "followers": burst.followers, "tiers": tiers}
 
 
 def _running(ports: Ports, snapshot: OverviewSnapshot) -> Sequence[RunningBurst]:
-    keys = ports.ledger.open_bursts()[:BURSTS_SHOWN]
-    accounts, bursts = ports.ledger.read(keys), ports.bursts.read(keys)
-    held = frozenset(throttle.id for throttle in snapshot.throttles)
+    keys = ports.ledger.open_bursts()[:MAX_SHOWN_BURSTS]
+    progress, bursts = ports.ledger.read(keys), ports.bursts.read(keys)
+    throttles = frozenset(throttle.id for throttle in snapshot.throttles)
     return [
         RunningBurst(
             burst=str(key),
             mentions=bursts[key].count if key in bursts else 1,
-            followers=accounts[key].plan.followers,
-            bars=[
-                _tier_bar(tier_filling)
-                for tier_filling in tier_progress(accounts[key], throttles=held, now=snapshot.at)
-            ],
+            followers=progress[key].plan.followers,
+            bars=[_tier_bar(tier) for tier in tier_progress(progress[key], throttles=throttles, now=snapshot.at)],
         )
         for key in keys
-        if key in accounts and not accounts[key].is_finished
+        if key in progress and not progress[key].is_finished
     ]
 
 
-def _tier_bar(tier_filling: TierProgress) -> Bar:
-    ended = {State.DONE, State.PULLED, State.DEAD}
-    widths = [(span.last - span.first + 1, span.state) for span in tier_filling.spans]
-    total = sum(width for width, _ in widths)
-    return Bar(
-        tier=str(tier_filling.tier),
-        share=sum(width for width, state in widths if state in ended) / total if total else 1.0,
-        people=tier_filling.people,
-        held=any(state is State.PARKED for _, state in widths),
+def _tier_bar(tier: TierProgress) -> TierBar:
+    final_states = {State.DONE, State.PULLED, State.DEAD}
+    spans = [(span.last - span.first + 1, span.state) for span in tier.spans]
+    total = sum(width for width, _ in spans)
+    return TierBar(
+        tier=str(tier.tier),
+        share=sum(width for width, state in spans if state in final_states) / total if total else 1.0,
+        people=tier.people,
+        is_held=any(state is State.PARKED for _, state in spans),
     )
 
 
@@ -187,9 +184,9 @@ def _processes(settings: Settings, ready: Ready) -> Sequence[ProcessRow]:
     ]
 
 
-def tiers() -> Sequence[str]:
+def tier_names() -> Sequence[str]:
     return [str(tier) for tier in TIERS]
 
 
-def clock(moment: datetime) -> str:
+def format_clock(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%H:%M:%S UTC")
