@@ -125,8 +125,8 @@ class DeliveryBed:
             directory=SqliteDirectory(files.core),
             sets=sets,
             follows=follows,
-            stays=SqliteActiveSets(files.core),
-            wants=wants,
+            active_sets=SqliteActiveSets(files.core),
+            subject_preferences=wants,
             devices=SqliteDevices(files.core, clock),
             clock=clock,
         )(world)

@@ -52,7 +52,7 @@ COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # Tab completi
 
 @click.group(
     cls=LazyCommands,
-    places=COMMANDS,
+    locations=COMMANDS,
     epilog=example("notifier demo", COMPLETION),
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -38,6 +38,6 @@ def test_unknown_command_is_usage_error(notifier: Notifier) -> None:
 
 
 def test_command_with_missing_module_breaks_no_other() -> None:
-    group = LazyCommands("notifier", places={"gone": "notifier.cli.nowhere:gone", "token": COMMANDS["token"]})
+    group = LazyCommands("notifier", locations={"gone": "notifier.cli.nowhere:gone", "token": COMMANDS["token"]})
     assert group.list_commands(click.Context(group)) == ["token"]
     assert group.get_command(click.Context(group), "gone") is None

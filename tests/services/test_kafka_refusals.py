@@ -45,7 +45,7 @@ def three_brokers(tmp_path: Path) -> Iterator[list[Engine]]:
             engine.start()
             stack.callback(engine.kill)
         for engine in engines:
-            engine.ready()
+            engine.wait_until_ready()
         yield engines
 
 

@@ -8,7 +8,7 @@ from click.core import ParameterSource
 from notifier.cli.commands.throttle import operator_option
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_sentence, print_table, stamp
+from notifier.cli.output import iso_time, print_facts, print_json, print_sentence, print_table
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, deaths_in_window
 from notifier.topics import LANES
 
@@ -51,7 +51,7 @@ def list_letters(*, limit: int, data: Path | None, as_json: bool) -> None:
                     "id": letter.id,
                     "stage": letter.stage,
                     "cause": letter.cause,
-                    "at": stamp(letter.at),
+                    "at": iso_time(letter.at),
                     "body": letter.body.hex(),
                 }
                 for letter in letters
@@ -129,7 +129,7 @@ def stop_facts(stop: LaneStop | None) -> dict[str, object]:
     if stop is None:
         return dict.fromkeys(("since", "limit", "reason", "record", "cause", "stopped_by"))
     return {
-        "since": stamp(stop.at),
+        "since": iso_time(stop.at),
         "limit": str(stop.kind),
         "reason": stop.reason,
         "record": stop.record,

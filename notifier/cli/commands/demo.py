@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from notifier.cli.data_folder import prepare
-from notifier.cli.group import command, example
+from notifier.cli.group import example, program_command
 from notifier.cli.options import DurationParam, FiniteRange, json_option
 from notifier.cli.output import Check, envelope, print_lines
 from notifier.config import PROFILES
@@ -207,7 +207,7 @@ def demo(
         print_lines([report])
     else:
         print_checks(checks)
-        name = command()
+        name = program_command()
         click.echo(
             f"\nNext: {name} fixture, then {name} up, and in another terminal: {name} mention --author ada --of nova"
         )

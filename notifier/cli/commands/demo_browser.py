@@ -20,7 +20,7 @@ from notifier.cli.commands.events import BATCH_CONTENT_TYPE
 from notifier.cli.commands.roles import stop_signal
 from notifier.cli.commands.up import RunningService
 from notifier.cli.data_folder import prepare
-from notifier.cli.group import command
+from notifier.cli.group import program_command
 from notifier.cli.http import Ready, request_json
 from notifier.cli.options import command_line_for
 from notifier.config import PREFIX, Settings, has_display
@@ -72,14 +72,14 @@ class FixtureLoading:
 
     def start(self) -> None:
         """Start the thread, unless all users are already loaded. Raises OtherWorld or Unwritable."""
-        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, claim, require_no_users
+        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, require_no_users, write_world_note
 
         if (self.data / DEMO).exists():
             return
         ports = self.profile.ports()
         require_no_users(self.data, self.world, ports.directory, ports.sets)
         # Write the note before the first user: after an interrupted load, the next start knows their origin.
-        claim(self.data, self.world, DEMO_BEGUN)
+        write_world_note(self.data, self.world, DEMO_BEGUN)
         self.has_begun, self.thread = True, Thread(target=self._run, name="loading", daemon=True)
         self.thread.start()
 
@@ -222,7 +222,7 @@ class BrowserDemo:
         )
         variables = {
             "DEMO": ",".join(demo_users(self.world)),
-            "COMMAND": command(),
+            "COMMAND": program_command(),
             "COLLAPSE": f"{self.collapse:f}",
             "REFILL": str(BUDGET_REFILL_SECONDS),
             "ROLL_UP_EVERY": "0",  # opening the inbox of an idle user must not make that user active
@@ -237,7 +237,7 @@ class BrowserDemo:
         """
         from notifier.api.processes import loading_file
         from notifier.cli.data_folder import has_no_owned_files, is_partly_removed, remove_demo_data
-        from notifier.devkit.fixture.load import DEMO_BEGUN, claim
+        from notifier.devkit.fixture.load import DEMO_BEGUN, write_world_note
 
         if self.fresh or is_partly_removed(self.data):
             remove_demo_data(self.data)
@@ -246,14 +246,14 @@ class BrowserDemo:
         loading.is_resumed = (self.data / DEMO_BEGUN).exists()
         # Write the note before the first store: even after a crash the next start knows that the folder is a demo's.
         if has_no_owned_files(self.data):
-            claim(self.data, self.world, DEMO_BEGUN)
+            write_world_note(self.data, self.world, DEMO_BEGUN)
 
     def _require_same_world(self) -> None:
         """Raise OtherWorld if the folder has other generated users."""
-        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, is_world_note, require_same
+        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, is_world_note, require_same_world
 
         try:
-            require_same(self.data, self.world)
+            require_same_world(self.data, self.world)
         except OtherWorld as error:
             if not any(is_world_note(self.data / note) for note in (DEMO, DEMO_BEGUN)):
                 raise

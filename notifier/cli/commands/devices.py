@@ -8,7 +8,7 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_json, print_sentence, print_table, stamp
+from notifier.cli.output import iso_time, print_json, print_sentence, print_table
 from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import NotFound
@@ -82,5 +82,5 @@ def device_facts(device: Device) -> Mapping[str, str | None]:
         "locale": device.locale,
         "time_zone": device.time_zone,
         "last_four": address[-SHOWN_LETTERS:],
-        "registered_at": stamp(device.registered_at),
+        "registered_at": iso_time(device.registered_at),
     }

@@ -7,7 +7,7 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import data_option, settings_for
-from notifier.cli.output import print_lines, stamp, stamp_or_none
+from notifier.cli.output import iso_time, iso_time_or_none, print_lines
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
 from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import TIERS
@@ -56,7 +56,7 @@ def inbox_lines(ports: Ports, key: BurstKey | None) -> Iterator[Line]:
 
 def row_line(stored: StoredRow) -> Line:
     row, first = stored.row, stored.member_range * RANGE_MEMBERS
-    position = {"burst": str(row.burst), "opened_at": stamp(row.opened_at), "tier": str(row.tier), "first": first}
+    position = {"burst": str(row.burst), "opened_at": iso_time(row.opened_at), "tier": str(row.tier), "first": first}
     if len(row.members) == RANGE_BYTES:
         return {**position, "bitmap": row.members.hex()}
     return {**position, "members": (first + row.offsets()).tolist()}
@@ -84,13 +84,13 @@ def slice_line(state: SliceState, clock: Clock, throttles: frozenset[str]) -> Li
         "first": slice_.first,
         "last": slice_.last,
         "state": str(state.state(now, throttles=throttles)),
-        "until": stamp_or_none(state.deferred_until) if state.is_deferred(now) else None,
+        "until": iso_time_or_none(state.deferred_until) if state.is_deferred(now) else None,
         "dispatched": state.times_dispatched,
-        "dispatched_at": stamp_or_none(state.dispatched_at),
+        "dispatched_at": iso_time_or_none(state.dispatched_at),
         "attempts": state.attempts,
         "parked_by": sorted(state.parked_by),
         "claimed_by": claim.owner if claim else None,
-        "ended_at": stamp_or_none(final.at) if final else None,
+        "ended_at": iso_time_or_none(final.at) if final else None,
         "people": final.people if final else 0,
         "rows": final.rows if final else 0,
         "note": final.note if final else "",
@@ -102,8 +102,8 @@ def burst_line(burst: Burst) -> Line:
         "burst": str(burst.key),
         "subject": str(burst.key.subject),
         "seq": burst.key.seq,
-        "opened_at": stamp(burst.opened_at),
-        "accepted_at": stamp(burst.accepted_at),
+        "opened_at": iso_time(burst.opened_at),
+        "accepted_at": iso_time(burst.accepted_at),
         "lane": str(burst.lane),
         "verdict": str(burst.verdict),
         "count": burst.count,

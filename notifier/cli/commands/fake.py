@@ -10,7 +10,7 @@ import click
 from notifier.cli.commands.roles import heartbeat_sender, parent_option, readiness_reporter, set_up_role, stop_signal
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.supervisor.fake_provider import FakeProviderCommand, behaviour, fake_running_at
+from notifier.cli.supervisor.fake_provider import FakeProviderCommand, parse_behavior, run_fake
 from notifier.domain.errors import Environment
 from notifier.domain.ids import Platform
 
@@ -105,7 +105,7 @@ def all_fakes(*, script: str, parent: int | None, data: Path | None, **ports: in
     beat, out = heartbeat_sender(FAKES_ROLE, settings, parent), settings.data / "alerts.ndjson"
     with stop_signal() as stopping, ExitStack() as stack:
         fakes = [
-            stack.enter_context(fake_running_at(platform, behaviour(script, platform), port=port, out=out))
+            stack.enter_context(run_fake(platform, parse_behavior(script, platform), port=port, out=out))
             for platform in Platform
             if (port := ports[platform]) is not None
         ]

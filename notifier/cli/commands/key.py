@@ -8,7 +8,7 @@ import click
 
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_sentence, print_table, stamp
+from notifier.cli.output import iso_time, print_facts, print_json, print_sentence, print_table
 from notifier.domain.errors import NotFound
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def key_facts(service_key: "ServiceKey") -> dict[str, object]:
         "id": service_key.id,
         "name": service_key.name,
         "scopes": list(service_key.scopes),
-        "made_at": stamp(service_key.made_at),
+        "made_at": iso_time(service_key.made_at),
     }
 
 

@@ -10,7 +10,7 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_facts, print_json, print_sentence, print_table
 from notifier.domain.delivery.accounting import RecipientTotals, recipient_totals
 from notifier.domain.delivery.ledger import BurstProgress, State
 from notifier.domain.delivery.slice import Slice
@@ -52,7 +52,7 @@ def ledger_facts(ports: Ports, key: BurstKey) -> dict[str, object]:
     resume_times = _resume_times(progress, states)
     return {
         "burst": str(key),
-        "opened_at": stamp(progress.plan.opened_at),
+        "opened_at": iso_time(progress.plan.opened_at),
         "lane": str(progress.plan.lane),
         "followers": progress.plan.followers,
         "recipients": _totals(totals),
@@ -75,7 +75,7 @@ def _resume_times(progress: BurstProgress, states: Mapping[Slice, State]) -> Map
         if states[slice_] is State.WAITING and slice_state.deferred_until is not None:
             group = str(slice_.step), str(slice_.tier), str(State.WAITING)
             earliest[group] = min(earliest.get(group, slice_state.deferred_until), slice_state.deferred_until)
-    return {group: stamp(at) for group, at in earliest.items()}
+    return {group: iso_time(at) for group, at in earliest.items()}
 
 
 def _parked_by(progress: BurstProgress, states: Mapping[Slice, State], throttles: frozenset[str]) -> list[str]:
@@ -100,4 +100,6 @@ def _print_report(report: Mapping[str, object]) -> None:
     click.echo()
     print_table(("step", "tier", "state", "slices", "until"), [tuple(line.values()) for line in slices])
     if parked_by:
-        print_sentence(f"Parked by {', '.join(id[:SHOWN_OF_ID] for id in parked_by)}; see `notifier throttle list`.")
+        print_sentence(
+            f"Parked by {', '.join(id[:SHOWN_ID_LENGTH] for id in parked_by)}; see `notifier throttle list`."
+        )

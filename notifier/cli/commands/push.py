@@ -10,7 +10,7 @@ import click
 from notifier.cli.commands.devices import device_facts
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_json, print_sentence, print_table, stamp, stamp_or_none
+from notifier.cli.output import iso_time, iso_time_or_none, print_json, print_sentence, print_table
 from notifier.domain.ids import Platform, UserId
 from notifier.domain.push.alert import Alert, build_test_alert
 from notifier.domain.push.device import Device
@@ -56,7 +56,7 @@ class TestResult:
             case DropToken(reason=reason):
                 return f"would be dropped: {reason}"
             case RetryAt(at=at, reason=reason):
-                return f"retry at {stamp(at)}: {reason}"
+                return f"retry at {iso_time(at)}: {reason}"
             case PayloadError(reason=reason):
                 return f"invalid payload: {reason}"
             case ConfigError(reason=reason):
@@ -71,7 +71,7 @@ class TestResult:
         receipt = self.receipt
         at = receipt.at if isinstance(receipt, DropToken | RetryAt) else None
         reason = None if isinstance(receipt, Accepted) else receipt.reason
-        return {**device_facts(self.device), "outcome": self.outcome, "reason": reason, "at": stamp_or_none(at)}
+        return {**device_facts(self.device), "outcome": self.outcome, "reason": reason, "at": iso_time_or_none(at)}
 
 
 @click.group(cls=CommandGroup, epilog=example("notifier push test --user u1"))

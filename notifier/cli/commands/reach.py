@@ -10,7 +10,7 @@ import click
 from notifier.cli.commands.throttle import MIN_PREFIX_LENGTH, operator_option
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_facts, print_json, print_sentence, print_table
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
 from notifier.domain.bursts.moderation import ReachLimit, Verdict, validated_limit
 from notifier.domain.errors import NotFound
@@ -57,7 +57,7 @@ def held(*, mentioned: str | None, author: str | None, limit: int, data: Path | 
     else:
         rows = [
             (
-                hold.key[:SHOWN_OF_ID],
+                hold.key[:SHOWN_ID_LENGTH],
                 hold.since,
                 f"@{hold.author}",
                 _account_list(hold),
@@ -180,8 +180,8 @@ def held_facts(hold: HeldMention) -> dict[str, object]:
         "event": hold.id.id,
         "by": hold.author,
         "of": list(hold.accounts),
-        "since": stamp(hold.since),
-        "until": stamp(hold.since + MAX_DECISION_WAIT),
+        "since": iso_time(hold.since),
+        "until": iso_time(hold.since + MAX_DECISION_WAIT),
         "text": _tweet_text(hold),
     }
 
@@ -318,7 +318,7 @@ def limit_facts(limit: ReachLimit) -> dict[str, object]:
         "verdict": str(limit.verdict),
         "reason": limit.reason,
         "who": limit.operator,
-        "at": stamp(limit.at),
+        "at": iso_time(limit.at),
     }
 
 

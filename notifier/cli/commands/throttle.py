@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from notifier.cli.group import CommandGroup, example
-from notifier.cli.options import DurationParam, Rate, data_option, json_option, settings_for
-from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
+from notifier.cli.options import DurationParam, RateParam, data_option, json_option, settings_for
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_facts, print_json, print_sentence, print_table
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.delivery.throttle import RAMP, Throttle, validated_throttle
 from notifier.domain.errors import NotFound
@@ -54,7 +54,7 @@ def throttle() -> None:
 @click.option(
     "--tier", type=click.Choice([str(tier) for tier in TIERS]), required=True, help="Tier to slow down or pause."
 )
-@click.option("--rate", type=Rate(), default=None, help="Deliveries per second, like 500, 20k or 1.5M.")
+@click.option("--rate", type=RateParam(), default=None, help="Deliveries per second, like 500, 20k or 1.5M.")
 @click.option("--pause", is_flag=True, help="Stop the tier completely.")
 @click.option(
     "--for", "duration", type=DurationParam(), required=True, help="Duration, like 30s, 20m or 2h; at most 7d."
@@ -165,8 +165,8 @@ def throttle_facts(throttle_: Throttle, now: datetime) -> dict[str, object]:
         "state": "active" if throttle_.is_active(now) else "ramping",
         "reason": throttle_.reason,
         "who": throttle_.who,
-        "starts_at": stamp(throttle_.starts_at),
-        "ends_at": stamp(throttle_.ends_at),
+        "starts_at": iso_time(throttle_.starts_at),
+        "ends_at": iso_time(throttle_.ends_at),
     }
 
 
@@ -175,7 +175,7 @@ def _print_throttle(throttle_: Throttle, now: datetime, *, as_json: bool) -> Non
         print_json(throttle_facts(throttle_, now))
     else:
         print_facts(
-            throttle_facts(throttle_, now) | {"id": throttle_.id[:SHOWN_OF_ID], "rate": _format_rate(throttle_)}
+            throttle_facts(throttle_, now) | {"id": throttle_.id[:SHOWN_ID_LENGTH], "rate": _format_rate(throttle_)}
         )
 
 
@@ -185,7 +185,7 @@ def _print_all(throttles: Sequence[Throttle], now: datetime) -> None:
         return
     rows = [
         (
-            throttle_.id[:SHOWN_OF_ID],
+            throttle_.id[:SHOWN_ID_LENGTH],
             throttle_.tier,
             _format_rate(throttle_),
             "active" if throttle_.is_active(now) else "ramping",

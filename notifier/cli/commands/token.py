@@ -7,7 +7,7 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import DurationParam, data_option, json_option, settings_for
-from notifier.cli.output import print_json, stamp
+from notifier.cli.output import iso_time, print_json
 from notifier.config import Settings
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import UserId
@@ -38,7 +38,7 @@ def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
         now = folder.ports.clock.now()
         text = sign_user_token(settings, UserId(user), now, ttl)
     if as_json:
-        print_json({"user": user, "token": text, "ends_at": stamp(now + ttl)})
+        print_json({"user": user, "token": text, "ends_at": iso_time(now + ttl)})
     else:
         click.echo(text)
 

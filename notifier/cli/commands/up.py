@@ -19,9 +19,9 @@ from notifier.cli.commands.roles import stop_signal
 from notifier.cli.group import example
 from notifier.cli.http import Ready, ready_path, write_ready
 from notifier.cli.options import FiniteRange, command_line_for, data_option, host_option, port_option, settings_for
-from notifier.cli.output import stamp
+from notifier.cli.output import iso_time
 from notifier.cli.supervisor.child import Child, last_line, make_start
-from notifier.cli.supervisor.fake_provider import behaviour
+from notifier.cli.supervisor.fake_provider import parse_behavior
 from notifier.cli.supervisor.fakes import FakeProviders, remove_stale_settings, require_script
 from notifier.cli.supervisor.forkserver_client import IMPORT_ENVIRONMENT, OpenForks, RoleForks, fork_server
 from notifier.cli.supervisor.heartbeat import MAX_SILENCE_SECONDS, HeartbeatLimits, HeartbeatWatch, heartbeat_file
@@ -144,7 +144,7 @@ def _with_fake_script(push: PushSettings, script: str | None) -> PushSettings:
     """
     if script is None:
         return push
-    behaviour(script, Platform.APNS)
+    parse_behavior(script, Platform.APNS)
     return replace(push, fake_script=script)
 
 
@@ -171,7 +171,7 @@ class RunningService:
         self.process_arguments = process_arguments(api=api_processes(settings), pools=profile.processes())
         self.ready_files = [ready_path(settings.data), *([ready_file] if ready_file else [])]
         self.started = started
-        self.since = stamp(datetime.now(UTC))
+        self.since = iso_time(datetime.now(UTC))
         self.heartbeat_limits = heartbeat_limits
         self.on_ready = on_ready or banner
         """Called once everything is up, with the seconds that this took."""

@@ -10,7 +10,7 @@ from notifier.cli.commands.explain.push import ExplainedCase, explained_alerts
 from notifier.cli.commands.explain.text import alert_facts
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_sentence, stamp, stamp_or_none
+from notifier.cli.output import iso_time, iso_time_or_none, print_facts, print_json, print_sentence
 from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.audience.inbox_rows import InboxRow, range_of
 from notifier.domain.audience.snapshot import DEFAULT_PUSHED_TIERS, AudienceSnapshot
@@ -111,7 +111,7 @@ async def explanation(
         "member": member,
         **_visibility_facts(burst, viewer, now),
         "digest": _containing_digest(burst, viewer, now),
-        "opened_at": stamp(burst.opened_at),
+        "opened_at": iso_time(burst.opened_at),
         "visible_from": _format_visible_from(viewer.follows.get(key.subject)),
         "snapshot": _snapshot_facts(snapshot, member),
         "row": _row_facts(await _row_of(reads, burst, member), member),
@@ -124,7 +124,7 @@ async def explanation(
 
 def _format_visible_from(moment: datetime | None) -> str | None:
     """Format `visible_from`. Returns None for NEVER."""
-    return None if moment == NEVER else stamp_or_none(moment)
+    return None if moment == NEVER else iso_time_or_none(moment)
 
 
 def _send_windows(ports: Ports, key: BurstKey, platform: Platform, shard: int) -> list[SendWindow]:
@@ -148,7 +148,7 @@ def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | N
         return None
     schedule = DigestSchedule.of(viewer.account_preferences)
     day = schedule.day_of(burst.opened_at)
-    return {"item": str(digest_key(viewer.user, day)), "due_at": stamp(schedule.moment(day))}
+    return {"item": str(digest_key(viewer.user, day)), "due_at": iso_time(schedule.moment(day))}
 
 
 def _snapshot_facts(snapshot: AudienceSnapshot | None, member: Member) -> Facts | None:
@@ -194,8 +194,8 @@ def _slice_facts(progress: BurstProgress | None, shard: int, now: datetime, thro
             "step": str(slice_.step),
             "tier": str(slice_.tier),
             "state": str(slice_state.state(now, throttles=throttles)),
-            "at": stamp_or_none(slice_state.final_entry.at) if slice_state.final_entry else None,
-            "until": stamp_or_none(slice_state.deferred_until) if slice_state.is_deferred(now) else None,
+            "at": iso_time_or_none(slice_state.final_entry.at) if slice_state.final_entry else None,
+            "until": iso_time_or_none(slice_state.deferred_until) if slice_state.is_deferred(now) else None,
         }
         for slice_, slice_state in progress.slice_states.items()
         if shard in slice_.shards
@@ -206,7 +206,7 @@ def _mark_facts(burst: Burst, viewer: Viewer) -> Facts:
     mark = viewer.marks.by_burst.get(burst.key)
     return {
         "mark": str(mark) if mark else None,
-        "seen_at": stamp_or_none(viewer.marks.seen_at),
+        "seen_at": iso_time_or_none(viewer.marks.seen_at),
         "unread": is_unread(burst, viewer),
     }
 

@@ -7,7 +7,7 @@ import click
 
 from notifier.cli.commands.explain.push import AlertState, DeviceState, ExplainedAlert, ExplainRule
 from notifier.cli.commands.inbox import digest_facts
-from notifier.cli.output import SHOWN_OF_ID, print_facts, print_sentence, stamp, stamp_or_none
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, iso_time_or_none, print_facts, print_sentence
 from notifier.domain.bursts.burst import expires_at
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, UserId
@@ -83,8 +83,8 @@ def alert_facts(alert: ExplainedAlert) -> Facts:
         "state": str(alert.state),
         "rule": None if alert.rule is None else str(alert.rule),
         "explanation": alert_text(alert),
-        "at": stamp_or_none(alert.at),
-        "until": stamp_or_none(alert.until),
+        "at": iso_time_or_none(alert.at),
+        "until": iso_time_or_none(alert.until),
         "bursts": alert.burst_count,
         "devices": [_device_facts(device) for device in alert.devices],
     }
@@ -95,7 +95,7 @@ def _device_facts(device: DeviceState) -> Facts:
         "device": device.device,
         "state": "sending" if device.is_sending else str(device.last_failure or "sent"),
         "failed_attempts": device.failed_attempts,
-        "until": stamp_or_none(device.next_attempt_at),
+        "until": iso_time_or_none(device.next_attempt_at),
         "reason": device.reason,
     }
 
@@ -107,8 +107,8 @@ def alert_text(alert: ExplainedAlert) -> str:
         else STATE_TEXTS[alert.state]
     )
     text = template.format(
-        at=stamp_or_none(alert.at),
-        until=stamp_or_none(alert.until),
+        at=iso_time_or_none(alert.at),
+        until=iso_time_or_none(alert.until),
         reason=_reason_text(alert),
         summary=_summary_text(alert),
     )
@@ -127,7 +127,7 @@ def _summary_text(alert: ExplainedAlert) -> str:
 
 def _device_text(device: DeviceState) -> str:
     state = "is being retried" if device.is_sending else DEVICE_TEXTS[device.last_failure]
-    return f"{device.device[:SHOWN_OF_ID]} {state}" + "".join(f", {detail}" for detail in _details(device))
+    return f"{device.device[:SHOWN_ID_LENGTH]} {state}" + "".join(f", {detail}" for detail in _details(device))
 
 
 def _details(device: DeviceState) -> Iterable[str]:
@@ -136,7 +136,7 @@ def _details(device: DeviceState) -> Iterable[str]:
     if device.failed_attempts:
         yield "1 failed attempt" if device.failed_attempts == 1 else f"{device.failed_attempts} failed attempts"
     if device.next_attempt_at is not None:
-        yield f"next attempt at {stamp_or_none(device.next_attempt_at)}"
+        yield f"next attempt at {iso_time_or_none(device.next_attempt_at)}"
 
 
 # Digests: when they are due, what they contain, and why a user sees them or not.
@@ -172,7 +172,7 @@ async def digest_explanation(
         "visible": reason is None,
         "rule": reason,
         "explanation": DIGEST_SENTENCES[reason],
-        "due_at": stamp(due),
+        "due_at": iso_time(due),
         "digest": digest_facts(digest) if digest else None,
         "marks": _mark_facts(view, key, digest),
     }
@@ -200,7 +200,7 @@ def _mark_facts(view: InboxView, key: BurstKey, digest: Digest | None) -> Mappin
     mark = view.viewer.marks.by_burst.get(key)
     return {
         "mark": str(mark) if mark else None,
-        "seen_at": stamp_or_none(view.viewer.marks.seen_at),
+        "seen_at": iso_time_or_none(view.viewer.marks.seen_at),
         "unread": digest is not None and is_unread(digest, view.viewer),
     }
 

@@ -14,7 +14,7 @@ from typing import BinaryIO, Generic, TypeVar
 
 from notifier import topics
 from notifier.cli.context import owner_name
-from notifier.cli.http import RequestTimeout
+from notifier.cli.http import OutageRetry
 from notifier.cli.output import progress
 from notifier.config import Settings
 from notifier.consumer_loop import Pump, pump
@@ -206,7 +206,7 @@ def run_indexer(
     ports: Ports,
     settings: Settings,
     backlog: IndexerBacklog,
-    timeout: RequestTimeout,
+    retry: OutageRetry,
     advance: Callable[[int], object],
 ) -> None:
     """Consume the stream until the backlog is processed. Other consumers may process parts of it."""
@@ -216,7 +216,7 @@ def run_indexer(
     indexer = pump(system, backlog.stream)
     with closing(indexer.consumer):
         while backlog.has_unprocessed():
-            timeout(lambda: _step(indexer, advance))
+            retry(lambda: _step(indexer, advance))
 
 
 def _step(indexer: Pump, advance: Callable[[int], object]) -> None:
@@ -281,8 +281,8 @@ class ImportRun(Generic[S]):
         Raises BadImport, also if a file of rejected rows would be overwritten, and Environment if an optional package
         is missing.
         """
-        edges, timeout = SpilledEdges(self.checkpoint.folder), RequestTimeout()
-        importer = Import(kind=self.dataset.make_import(ports), edges=edges, retry=timeout)
+        edges, retry = SpilledEdges(self.checkpoint.folder), OutageRetry()
+        importer = Import(kind=self.dataset.make_import(ports), edges=edges, retry=retry)
         ignored = dict[str, None]()
         self._begin(importer, edges)
         try:
@@ -299,7 +299,7 @@ class ImportRun(Generic[S]):
             importer.write(advance)
         backlog = IndexerBacklog(ports.log, self.dataset.stream)
         with progress("indexing", backlog.count, quiet=self.quiet) as advance:
-            run_indexer(ports, settings, backlog, timeout, advance)
+            run_indexer(ports, settings, backlog, retry, advance)
         edges.clear()
         return loaded
 

@@ -21,7 +21,7 @@ from notifier.cli.commands.top.snapshot import (
 from notifier.cli.group import example
 from notifier.cli.options import FiniteRange, data_option, json_option, settings_for
 from notifier.cli.output import (
-    SHOWN_OF_ID,
+    SHOWN_ID_LENGTH,
     console,
     duration_text,
     facts_grid,
@@ -222,7 +222,7 @@ def _throttle(throttle: Throttle, view: TopView) -> Sequence[object]:
     ends = relative_time(throttle.ends_at, now) if throttle.is_active(now) else "ramping"
     rate = "pause" if throttle.rate is None else f"{throttle.rate:,.0f}/s"
     return (
-        throttle.id[:SHOWN_OF_ID],
+        throttle.id[:SHOWN_ID_LENGTH],
         str(throttle.tier),
         rate,
         ends,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from notifier.cli.commands.throttle import throttle_facts
 from notifier.cli.http import Ready, is_alive, read_ready
-from notifier.cli.output import stamp
+from notifier.cli.output import iso_time
 from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.config import Settings
 from notifier.domain.audience.tiers import TIERS
@@ -90,7 +90,7 @@ def view_facts(view: TopView) -> dict[str, object]:
     """Return the object that `--json` prints."""
     s = view.snapshot
     return {
-        "at": stamp(s.at),
+        "at": iso_time(s.at),
         "url": view.url,
         "mentions_per_second": round(s.mentions_per_second, 1),
         "rows_per_second": round(s.rate.rows, 1),
@@ -100,19 +100,25 @@ def view_facts(view: TopView) -> dict[str, object]:
         "running": [_burst_facts(burst) for burst in view.running],
         "backlog": {str(pool): _backlog_facts(s, pool) for pool in Pool if pool in s.cache.backlogs},
         "open_circuits": [
-            {"line": provider, "until": stamp(circuit.until), "reason": circuit.reason}
+            {"line": provider, "until": iso_time(circuit.until), "reason": circuit.reason}
             for provider, circuit in sorted(s.cache.open_circuits.items())
         ],
         "throttles": [throttle_facts(throttle, s.at) for throttle in s.throttles],
         "stopped_lanes": [
-            {"lane": lane, "since": stamp(stop.at), "limit": str(stop.kind), "record": stop.record, "cause": stop.cause}
+            {
+                "lane": lane,
+                "since": iso_time(stop.at),
+                "limit": str(stop.kind),
+                "record": stop.record,
+                "cause": stop.cause,
+            }
             for lane, stop in s.stopped_lanes.items()
         ],
         "backpressure": s.cache.backpressure,
         "redis": view.redis,
         "dead_letters": view.dead_letters,
         "processes": [
-            {"role": p.role, "pid": p.pid, "alive": p.alive, "since": stamp(p.since) if p.since else None}
+            {"role": p.role, "pid": p.pid, "alive": p.alive, "since": iso_time(p.since) if p.since else None}
             for p in view.processes
         ],
     }
