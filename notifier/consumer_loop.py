@@ -58,7 +58,7 @@ class Pump:
         if not self.unprocessed:
             return 0
         if stop is not None:
-            # Keep the batch, as in an outage. The poll above keeps the partition assigned, so the lag can be read.
+            # Keep the batch, as in an outage. If its partition is lost, the next step polls again: the lag stays readable.
             raise LaneStopped(f"Lane: {self.guard.lane}.")
         batch = self.unprocessed
         self._process(batch)

@@ -5,7 +5,7 @@ import click
 from notifier.cli.group import LazyCommands, example
 from notifier.config.loader import installed_version
 
-COMMANDS = {
+COMMAND_LOCATIONS = {
     "up": "notifier.cli.commands.up:up",
     "demo": "notifier.cli.commands.demo:demo",
     "import": "notifier.cli.commands.import_.command:importing",
@@ -52,7 +52,7 @@ COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # Tab completi
 
 @click.group(
     cls=LazyCommands,
-    locations=COMMANDS,
+    locations=COMMAND_LOCATIONS,
     epilog=example("notifier demo", COMPLETION),
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -3,11 +3,11 @@
 import click
 import pytest
 
-from notifier.cli import COMMANDS, main
+from notifier.cli import COMMAND_LOCATIONS, main
 from notifier.cli.group import LazyCommands
 from tests.cli.conftest import Notifier
 
-COMMAND_NAMES = [name for name in COMMANDS if name in main.list_commands(click.Context(main))]
+COMMAND_NAMES = [name for name in COMMAND_LOCATIONS if name in main.list_commands(click.Context(main))]
 FAMILIES = {
     "throttle": ("set", "list", "lift"),
     "key": ("add", "list", "remove"),
@@ -38,6 +38,8 @@ def test_unknown_command_is_usage_error(notifier: Notifier) -> None:
 
 
 def test_command_with_missing_module_breaks_no_other() -> None:
-    group = LazyCommands("notifier", locations={"gone": "notifier.cli.nowhere:gone", "token": COMMANDS["token"]})
+    group = LazyCommands(
+        "notifier", locations={"gone": "notifier.cli.nowhere:gone", "token": COMMAND_LOCATIONS["token"]}
+    )
     assert group.list_commands(click.Context(group)) == ["token"]
     assert group.get_command(click.Context(group), "gone") is None

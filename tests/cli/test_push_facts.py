@@ -224,7 +224,7 @@ def test_missing_alert_is_explained_with_its_rule(rule: ExplainRule) -> None:
 
 
 def test_alerted_tier_requires_no_opt_in() -> None:
-    alerted_tier = case(snapshot=snapshot(tier=Tier.P2, push=False), pushed=TIERS)
+    alerted_tier = case(snapshot=snapshot(tier=Tier.P2, push=False), pushed_tiers=TIERS)
     assert alerting_of(alerted_tier).rule is ExplainRule.NO_DEVICE
 
 

@@ -71,12 +71,12 @@ def test_changed_stream_limit_applies_in_both_directions() -> None:
     with faulty(conduct, replace(PATIENT, connections=1)) as wire:
         exchange = iter(wire.transport.exchange(wire.posts(900)))
         assert count_accepted(exchange, 200) == 200
-        wire.server.behave(replace(conduct, streams=1))
+        wire.server.behave(replace(conduct, max_concurrent_streams=1))
         assert count_accepted(exchange, 200) == 200  # those already in flight, and many more
         wire.server.counts.max_streams = 0
         assert count_accepted(exchange, 100) == 100
         assert wire.server.counts.max_streams == 1
-        wire.server.behave(replace(conduct, streams=40))
+        wire.server.behave(replace(conduct, max_concurrent_streams=40))
         assert count_accepted(exchange, 900) == 400
         assert wire.server.counts.max_streams == 40
         assert (sent_twice(wire), wire.server.counts.connections) == (set(), 1)

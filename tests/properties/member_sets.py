@@ -11,7 +11,7 @@ from notifier.domain.audience.tiers import SetKind, ShardSets
 DENSITIES = (0.0, 1e-5, 1e-3, 0.02, 0.0312, 0.0313, 0.0625, 0.07, 0.5, 0.99, 1.0)
 """Around the thresholds between the stored forms of a bitmap, and of the members in a row."""
 
-COMMANDS = st.sets(st.integers(0, SHARD_MEMBERS - 1), max_size=40)
+PLACES = st.sets(st.integers(0, SHARD_MEMBERS - 1), max_size=40)
 
 
 def _random_bitmap(seed: int, density: float, fill: set[int]) -> Bits:
@@ -21,8 +21,8 @@ def _random_bitmap(seed: int, density: float, fill: set[int]) -> Bits:
 
 
 BITMAPS: st.SearchStrategy[Bits] = st.builds(
-    _random_bitmap, st.integers(0, 2**32 - 1), st.sampled_from(DENSITIES), COMMANDS
-) | COMMANDS.map(from_offsets)
+    _random_bitmap, st.integers(0, 2**32 - 1), st.sampled_from(DENSITIES), PLACES
+) | PLACES.map(from_offsets)
 
 MEMBER_COUNT = 24
 """Members that may be in any of the sets: enough for every relevant combination, few enough to shrink."""

@@ -18,7 +18,7 @@ from notifier.domain.audience.bitmap import (
 )
 from notifier.domain.errors import Poison
 from notifier.domain.ids import Member
-from tests.properties.member_sets import BITMAPS, COMMANDS
+from tests.properties.member_sets import BITMAPS, PLACES
 
 
 @given(BITMAPS)
@@ -33,7 +33,7 @@ def test_encoding_is_never_larger_than_the_dense_form(bits: Bits) -> None:
     assert len(encode(bits)) <= SHARD_MEMBERS // 8 + 1 + CHECKSUM_BYTES
 
 
-@given(COMMANDS)
+@given(PLACES)
 @settings(max_examples=60)
 def test_offsets_round_trip(places: set[int]) -> None:
     bits = from_offsets(places)
@@ -41,7 +41,7 @@ def test_offsets_round_trip(places: set[int]) -> None:
     assert count(bits) == len(places)
 
 
-@given(COMMANDS, st.integers(0, 1_525), st.integers(0, SHARD_MEMBERS - 1))
+@given(PLACES, st.integers(0, 1_525), st.integers(0, SHARD_MEMBERS - 1))
 @settings(max_examples=60)
 def test_member_is_held_exactly_if_listed(places: set[int], shard: int, offset: int) -> None:
     bits = from_offsets(places)
@@ -51,7 +51,7 @@ def test_member_is_held_exactly_if_listed(places: set[int], shard: int, offset: 
     assert contains(bits, tested) is (tested in listed)
 
 
-@given(COMMANDS.map(from_offsets).map(encode), st.integers(0, 200), st.binary(max_size=8))
+@given(PLACES.map(from_offsets).map(encode), st.integers(0, 200), st.binary(max_size=8))
 @settings(max_examples=100)
 def test_corrupted_bytes_are_poison_or_a_bitmap(blob: bytes, position: int, noise: bytes) -> None:
     corrupted = blob[:position] + noise + blob[position + len(noise) :]

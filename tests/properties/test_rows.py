@@ -30,7 +30,7 @@ NEAR_BITMAP = st.integers(MIN_BITMAP_MEMBERS - 2, MIN_BITMAP_MEMBERS + 1)
 ANY = st.integers(0, RANGE_MEMBERS - 1)
 SMALL_BYTES = st.builds(lambda low, high: low | high << 8, st.integers(0, 15), st.integers(0, RANGE_MEMBERS // 256 - 1))
 """Both bytes of these places are small, so bytes of two neighbors often read as a third place."""
-COMMANDS = st.sets(ANY, max_size=40) | st.sets(SMALL_BYTES, max_size=200)
+PLACES = st.sets(ANY, max_size=40) | st.sets(SMALL_BYTES, max_size=200)
 
 
 @st.composite
@@ -93,7 +93,7 @@ def test_row_has_a_list_of_few_members_and_a_bitmap_of_more(bits: Bits) -> None:
     ]
 
 
-@given(COMMANDS | dense_places())
+@given(PLACES | dense_places())
 @settings(max_examples=60)
 def test_row_reaches_exactly_the_members_it_names(places: set[int]) -> None:
     """Check all places of a range, including places formed by bytes of two neighbors."""

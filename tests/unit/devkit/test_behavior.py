@@ -26,7 +26,7 @@ def test_every_setting_is_parsed() -> None:
     )
     assert behavior.stall_window == FaultWindow(after=10 * SECOND, duration=120 * SECOND)
     conduct = read("goaway=1000,cut=500,streams=1,latency=50ms").http2
-    assert (conduct.goaway_after, conduct.cut_after, conduct.streams) == (1_000, 500, 1)
+    assert (conduct.goaway_after, conduct.cut_after, conduct.max_concurrent_streams) == (1_000, 500, 1)
     assert conduct.latency == SECOND / 20
 
 
