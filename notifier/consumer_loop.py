@@ -58,7 +58,7 @@ class Pump:
         if not self.unprocessed:
             return 0
         if stop is not None:
-            # Keep the batch, as in an outage. If its partition is lost, the next step polls again: the lag stays readable.
+            # Keep the batch, as in an outage. If its partition is lost, the next step polls again: the lag stays known.
             raise LaneStopped(f"Lane: {self.guard.lane}.")
         batch = self.unprocessed
         self._process(batch)

@@ -169,7 +169,7 @@ def _decide_selected(ports: Ports, ids: Sequence[str], author: str | None, decid
     while batch := list(islice(selected, MENTIONS_PER_BATCH)):
         done += decide(batch)
     if not done:
-        raise NotFound(f"No mention {'author @' + author.removeprefix('@') if author else ', '.join(ids)} is held.")
+        raise NotFound(f"No mention {'by @' + author.removeprefix('@') if author else ', '.join(ids)} is held.")
     return done
 
 

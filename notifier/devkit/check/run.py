@@ -52,7 +52,7 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 MAX_STORM_FANOUTS = 3
 Report = Callable[[str], None]
 
-MENTION_POLICY = POLICIES[Kind.MENTION_POLICY]
+MENTION_POLICY = POLICIES[Kind.MENTION]
 NO_DORMANT_FOLLOWERS = Finding(
     name="dormant_by_pull", ok=True, value=0, limit=0, unit="wrong", n=0, detail="No user of this world is dormant."
 )

@@ -51,7 +51,7 @@ def test_same_tweet_gives_the_same_event() -> None:
 
 
 def test_faults_are_spread_evenly_over_the_storm() -> None:
-    faults = schedule(list(INJECTIONS), seed=5, lasting=10.0)
+    faults = schedule(list(INJECTIONS), seed=5, duration=10.0)
     assert [fault.at for fault in faults] == sorted(fault.at for fault in faults)
     assert all(0 <= fault.at <= 10 for fault in faults)
     assert {kind: sum(fault.kind == kind for fault in faults) for kind in INJECTIONS} == dict.fromkeys(INJECTIONS, 2)
@@ -68,9 +68,9 @@ def test_store_outage_begins_and_ends_within_each_half() -> None:
         faults=[STORE_OUTAGE],
         outage=600.0,
     )
-    first, second = schedule(script.faults, script.seed, script.lasting)
+    first, second = schedule(script.faults, script.seed, script.duration)
     assert (first.is_killed, second.is_killed) == (False, True)
-    assert 0 < first.at < first.at + 600 < script.lasting / 2 < second.at < second.at + 600 < script.lasting
+    assert 0 < first.at < first.at + 600 < script.duration / 2 < second.at < second.at + 600 < script.duration
 
 
 def test_demo_accepts_every_fault_name() -> None:
