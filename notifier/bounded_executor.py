@@ -37,7 +37,7 @@ class Bulkhead:
         return self._slots.locked()
 
     async def acquire(self) -> None:
-        """Take a slot. Raises Crowded."""
+        """Take a slot. Raises TooManyWaiting."""
         if self.max_waiting is not None and self.waiting >= self.max_waiting:
             raise TooManyWaiting(f"Too many waiting calls: {self.waiting}.")
         self.waiting += 1
@@ -56,7 +56,7 @@ class Bulkhead:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Hold a slot. Raises Crowded."""
+        """Hold a slot. Raises TooManyWaiting."""
         await self.acquire()
         try:
             yield
@@ -84,7 +84,7 @@ class BoundedExecutor:
     bulkhead: Bulkhead
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return the result of the call. Raises Crowded, and any exception of the call.
+        """Return the result of the call. Raises TooManyWaiting, and any exception of the call.
 
         Cancelling the caller does not stop the call. It runs to completion and holds its slot until then.
         """
@@ -102,22 +102,22 @@ class InFlightLimit:
     deadline: timedelta
     in_flight: int = 0
 
-    async def run(self, places: int, call: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Await the call and return its result. A group of calls with one deadline takes one place per call.
+    async def run(self, call_count: int, call: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Await `call` and return its result. `call_count` is the number of store calls that it makes together.
 
         Raises StoreUnavailable at once if too many calls are in flight, or when the deadline has passed. A write may
         still take effect after the deadline. This is not a context manager, because that costs 17 µs more per call.
         """
         if self.in_flight >= self.max_calls:
             raise StoreUnavailable(f"Too many running calls: {self.in_flight}.")
-        self.in_flight += places
+        self.in_flight += call_count
         try:
             async with asyncio.timeout(self.deadline.total_seconds()):
                 return await call(*args, **kwargs)
         except TimeoutError as error:
-            raise self.too_late() from error
+            raise self.deadline_error() from error
         finally:
-            self.in_flight -= places
+            self.in_flight -= call_count
 
-    def too_late(self) -> StoreUnavailable:
+    def deadline_error(self) -> StoreUnavailable:
         return StoreUnavailable(f"No answer within {self.deadline.total_seconds():g} s.")

@@ -26,9 +26,9 @@ from notifier.wiring.system import System, build_lane_guards
 LOGGER = logging.getLogger("notifier.consumer_loop")
 
 BATCH_SIZE = 400
-"""Records per batch. The head of a celebrity is swapped twice per batch, so twice the batch doubles its throughput. A
-head with a whole batch has a few megabytes at most."""
-MAX_TRIES = 3
+"""Records per batch. The sequence head of a celebrity is replaced twice per batch, whatever its size, so a batch of
+twice the size doubles the throughput. A head that contains a whole batch has a few megabytes at most."""
+MAX_ATTEMPTS = 3
 """Attempts at a single record. A record that fails each time, without an outage, becomes a dead letter."""
 
 
@@ -42,13 +42,14 @@ class Pump:
     clock: Clock
     metrics: Metrics
     unprocessed: Sequence[Logged] = ()
-    """Records that were polled but not processed, because of an outage."""
+    """Records that were polled but not processed, because of an outage or a stopped lane."""
 
     def step(self, wait: timedelta = timedelta(0)) -> int:
         """Process one batch and return its size.
 
         Raises one of OUTAGES. The next call then retries the same batch, unless another consumer got its partition.
-        Raises LaneStopped while the lane is stopped. The batch then begins with the record that was not buried.
+        Raises LaneStopped while the lane is stopped. The batch then begins with the record that the limit keeps from
+        becoming a dead letter.
         """
         if self.unprocessed and not self.consumer.owns_polled():
             self.unprocessed = ()
@@ -57,7 +58,7 @@ class Pump:
         if not self.unprocessed:
             return 0
         if stop is not None:
-            # Keep the batch, as in an outage, and poll again if its partition is lost. So the lag can still be read.
+            # Keep the batch, as in an outage. If its partition is lost, the next step polls again: the lag stays known.
             raise LaneStopped(f"Lane: {self.guard.lane}.")
         batch = self.unprocessed
         self._process(batch)
@@ -96,7 +97,7 @@ class Pump:
                 raise
 
     def _retry(self, record: Logged, cause: Exception) -> None:
-        for _ in range(MAX_TRIES - 1):
+        for _ in range(MAX_ATTEMPTS - 1):
             if isinstance(cause, Poison):
                 break
             try:
@@ -128,7 +129,7 @@ class Pump:
 
 
 def pump(system: System, stream: str) -> Pump:
-    """Build the consumer of one stream. It is usable until its log consumer is closed."""
+    """Build the pump of one stream. It is usable until its log consumer is closed."""
     ports, group = system.ports, topics.GROUPS[stream]
     consumer = ports.log.subscribe(stream, group, system.owner)
     return Pump(
@@ -143,7 +144,7 @@ def pump(system: System, stream: str) -> Pump:
 
 
 def build_stage(system: System, stream: str, owns_records: Callable[[], bool]) -> Callable[[Sequence[Logged]], None]:
-    """Build the stage that reads `stream`. `holds` returns whether this consumer still owns its partition."""
+    """Build the stage that reads `stream`. `owns_records` returns whether this consumer still owns its partition."""
     match topics.GROUPS[stream]:
         case "router":
             return build_router(system)
@@ -162,34 +163,35 @@ def build_stage(system: System, stream: str, owns_records: Callable[[], bool]) -
 
 
 BACKOFF = Backoff(first=timedelta(milliseconds=100), longest=timedelta(seconds=2))
-"""Pauses between steps while a dependency does not answer."""
-STOPPED_CHECK = 1.0
+"""Pauses after failed steps, for example while a dependency does not answer."""
+STOPPED_LANE_CHECK_SECONDS = 1.0
 """Seconds between two checks of a stopped lane. Its guard reads the store at the same interval."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Loop:
-    """Repeats a step until `stopping` is set. An outage, an error or a stopped lane only slows it down."""
+    """Repeats a step until `stop_signal` is set. An outage, an error or a stopped lane only slows it down."""
 
     name: str
     step: Callable[[], object]
     """Returns a true value if there may be more to do at once."""
     idle: timedelta
+    """Pause after a step that found nothing to do."""
     stop_signal: Signal
     metrics: Metrics
     failures: int = field(default=0)
 
     def run(self) -> None:
         while not self.stop_signal.is_set():
-            self.stop_signal.wait(self._go())
+            self.stop_signal.wait(self._run_step())
 
-    def _go(self) -> float:
+    def _run_step(self) -> float:
         """Run one step and return the seconds to wait before the next."""
         try:
-            more = self.step()
+            has_more = self.step()
         except LaneStopped:  # logged once, by the guard
             self.failures = 0
-            return STOPPED_CHECK
+            return STOPPED_LANE_CHECK_SECONDS
         except OUTAGES as outage:
             self.metrics.outages.labels(self.name).inc()
             LOGGER.warning("%s is waiting: %s", self.name, outage)
@@ -197,6 +199,6 @@ class Loop:
             LOGGER.exception("%s failed", self.name)
         else:
             self.failures = 0
-            return 0.0 if more else self.idle.total_seconds()
+            return 0.0 if has_more else self.idle.total_seconds()
         self.failures += 1
         return BACKOFF.delay(self.failures - 1).total_seconds()

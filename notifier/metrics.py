@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 21600)
+BUCKET_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 21600)
 """Histogram buckets, up to P2's delivery limit of six hours, and finer around the latency objectives."""
 
 
@@ -17,7 +17,7 @@ class CacheHits:
 
 
 class Metrics:
-    """Counters only ever count what happened; what can be read from the ledger is read there."""
+    """All metrics of the product. Counters count only what this process did; durable totals are in the ledger."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
@@ -85,7 +85,7 @@ class Metrics:
         )
 
     def _add_system_metrics(self) -> None:
-        self.streams = self._share("streams", "Open live streams of all API processes.")
+        self.streams = self._summed_gauge("streams", "Open live streams of all API processes.")
         self.stream_events = self._counter("stream_events_total", "Events sent on live streams.", "event")
         self._add_inbox_metrics()
         self.streams_cut = self._counter(
@@ -135,19 +135,19 @@ class Metrics:
         )
         self.inbox_partial = self._counter("inbox_partial_total", "Inboxes answered with the last known page.")
 
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"notifier_{name}", text, labels, registry=self.registry)
+    def _counter(self, name: str, help_text: str, *labels: str) -> Counter:
+        return Counter(f"notifier_{name}", help_text, labels, registry=self.registry)
 
-    def _histogram(self, name: str, text: str, *labels: str) -> Histogram:
-        return Histogram(f"notifier_{name}", text, labels, registry=self.registry, buckets=SECONDS)
+    def _histogram(self, name: str, help_text: str, *labels: str) -> Histogram:
+        return Histogram(f"notifier_{name}", help_text, labels, registry=self.registry, buckets=BUCKET_SECONDS)
 
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+    def _gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
         """Create a gauge of the whole system. The most recent value of any process counts."""
-        return Gauge(f"notifier_{name}", text, labels, registry=self.registry, multiprocess_mode="mostrecent")
+        return Gauge(f"notifier_{name}", help_text, labels, registry=self.registry, multiprocess_mode="mostrecent")
 
-    def _share(self, name: str, text: str) -> Gauge:
+    def _summed_gauge(self, name: str, help_text: str) -> Gauge:
         """Create a gauge that is summed over all processes.
 
         Each process has to set its own value when it starts: the value of a dead process remains.
         """
-        return Gauge(f"notifier_{name}", text, registry=self.registry, multiprocess_mode="sum")
+        return Gauge(f"notifier_{name}", help_text, registry=self.registry, multiprocess_mode="sum")

@@ -56,6 +56,7 @@ PARTITIONS = {
     ACTIVITY: 4,
     RETRACTIONS: 4,
 }
+"""Partitions of each stream."""
 
 MENTION_STREAMS = (MENTIONS, MENTIONS_CELEBRITY, MENTIONS_STANDARD)
 """Streams that a mention passes, in order."""
@@ -64,4 +65,5 @@ LANE_STREAM = {Lane.CELEBRITY: MENTIONS_CELEBRITY, Lane.STANDARD: MENTIONS_STAND
 
 
 def lane_key(subject: Subject) -> str:
+    """Return the key of a subject's records in its lane's stream."""
     return str(subject)

@@ -14,7 +14,7 @@ from notifier.adapters.redis import connect
 from notifier.adapters.valkey import ValkeyServer
 from notifier.config import Settings
 from notifier.devkit.fixture.followers import WorldBitmaps
-from notifier.devkit.fixture.load import bitmaps, head
+from notifier.devkit.fixture.load import all_bitmaps, follower_counts
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import count, encode
 from notifier.domain.audience.tiers import SetKind, Tier, divide
@@ -36,8 +36,8 @@ class BitmapSource:
     @classmethod
     def filled(cls, sets: MemberSets, world: World) -> "BitmapSource":
         crowd = WorldBitmaps(world)
-        sets.put_follower_counts({world.subject(0): head(crowd, 0)})
-        blobs = [blob for blob in bitmaps(crowd) if blob.kind is not SetKind.MUTED]
+        sets.put_follower_counts({world.subject(0): follower_counts(crowd, 0)})
+        blobs = [blob for blob in all_bitmaps(crowd) if blob.kind is not SetKind.MUTED]
         sets.put(blobs)
         return cls(sets=sets, world=world, bytes=sum(_bytes(blob) for blob in blobs))
 

@@ -17,7 +17,7 @@ from notifier.devkit.check.finding import at_most
 from notifier.devkit.check.instance import engines
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture.followers import WorldBitmaps
-from notifier.devkit.fixture.load import bitmaps, head
+from notifier.devkit.fixture.load import all_bitmaps, follower_counts
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.snapshot import take_snapshot
 from notifier.domain.audience.tiers import TIERS, ShardSets
@@ -103,8 +103,8 @@ def measure_case(folder: Path, case: UniverseCase, rounds: int, profile: str = "
         chosen.migrate()
         sets = chosen.ports().sets
         crowd = WorldBitmaps(case.world)
-        sets.put_follower_counts({case.world.subject(0): head(crowd, 0)})
-        sets.put(bitmaps(crowd))
+        sets.put_follower_counts({case.world.subject(0): follower_counts(crowd, 0)})
+        sets.put(all_bitmaps(crowd))
         return _measured(sets, case, rounds)
 
 

@@ -46,7 +46,7 @@ class BenchNode:
         self.cluster.close()
         self.engine.stop()
         self.engine.start()
-        self.engine.ready()
+        self.engine.wait_until_ready()
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def running_node(folder: Path, sync: Sync = Sync.PERIODIC) -> Iterator[BenchNode
     with watched(folder):
         try:
             engine.start()
-            engine.ready()
+            engine.wait_until_ready()
             for phase in Phase:
                 migrate(cluster, phase)
             yield BenchNode(engine=engine, cluster=cluster)

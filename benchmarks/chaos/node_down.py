@@ -66,7 +66,7 @@ def _start(engine: Engine) -> None:
     for more in range(TRIES, 0, -1):
         engine.start()
         try:
-            engine.ready()
+            engine.wait_until_ready()
         except Environment:
             if more == 1 or engine.pid is not None:
                 raise

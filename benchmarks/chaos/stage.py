@@ -26,7 +26,7 @@ from notifier.devkit.check.run import Report
 from notifier.devkit.check.traffic import SOURCE, Storm, Tweet, tweets
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture import users as people
-from notifier.devkit.fixture.load import NO_ROLL_UP, ONE_API_PROCESS, WorldLoader, claim
+from notifier.devkit.fixture.load import NO_ROLL_UP, ONE_API_PROCESS, WorldLoader, write_world_note
 from notifier.devkit.fixture.world import World
 from notifier.domain.errors import NotRunning, StoreUnavailable, Unavailable
 from notifier.ports.all_ports import Ports
@@ -112,7 +112,7 @@ class Stage:
         return tweets(self.world, mentions, self.random.getrandbits(31))
 
     def _storm(self, mentions: int, lasting: float) -> Storm:
-        return Storm(instance=self.instance, tweets=self.written(mentions), lasting=lasting)
+        return Storm(instance=self.instance, tweets=self.written(mentions), duration=lasting)
 
     def _noted(self, storm: Storm) -> None:
         self.accepted += storm.sent.accepted
@@ -263,7 +263,7 @@ def running_stage(data: Path, struck: Engines | None, tell: Report, seed: int) -
     with closing(choose(settings)) as profile:
         migrate_patiently(profile)
         ports = profile.ports()
-        claim(data, WORLD)
+        write_world_note(data, WORLD)
         WorldLoader.into(ports)(WORLD)
         with instance:
             yield Stage(

@@ -7,7 +7,7 @@ from threading import Thread
 from benchmarks.chaos.stage import Stage
 from notifier.api.auth.identity import issue_token
 from notifier.api.auth.service_keys import keys_of
-from notifier.devkit.check.faults import OUTAGE, InboxObserver
+from notifier.devkit.check.faults import OUTAGE_SECONDS, InboxObserver
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.fixture import users as people
 
@@ -21,22 +21,22 @@ def run(stage: Stage, *, quick: bool) -> Finding:
     keys, now = keys_of(stage.settings), stage.ports.clock.now()
     stage.send(MENTIONS)
     wrong = stage.wrong()  # every user has something to see
-    onlooker = InboxObserver(
+    observer = InboxObserver(
         instance=stage.instance,
         token=lambda user: issue_token(keys, user, now, TOKENS_LAST),
         users=people.sample(stage.world, 1),
     )
-    onlooker.open_all()
-    freezing = Thread(target=stage.engines.freeze, args=("cassandra", OUTAGE))
+    observer.open_all()
+    freezing = Thread(target=stage.engines.freeze, args=("cassandra", OUTAGE_SECONDS))
     freezing.start()
-    with stage.storming(MENTIONS, OUTAGE / 2) as storm:
+    with stage.storming(MENTIONS, OUTAGE_SECONDS / 2) as storm:
         while freezing.is_alive():
-            onlooker()
+            observer()
             time.sleep(LOOKS_EVERY)
-    onlooker_finding = onlooker.finding()
-    stage.tell(f"inboxes: {onlooker_finding.detail}")
-    wrong += [] if onlooker_finding.ok else [onlooker_finding.detail]
-    if "partial" not in onlooker_finding.detail:
+    observer_finding = observer.finding()
+    stage.tell(f"inboxes: {observer_finding.detail}")
+    wrong += [] if observer_finding.ok else [observer_finding.detail]
+    if "partial" not in observer_finding.detail:
         wrong.append("no user got the last known page again")
     if storm.sent.retries:
         wrong.append(f"the tweet service retried {storm.sent.retries} requests")

@@ -125,7 +125,7 @@ class DeliveryBed:
             directory=SqliteDirectory(files.core),
             sets=sets,
             follows=follows,
-            stays=SqliteActiveSets(files.core),
+            active_sets=SqliteActiveSets(files.core),
             subject_preferences=subject_preferences,
             devices=SqliteDevices(files.core, clock),
             clock=clock,

@@ -11,7 +11,7 @@ from notifier import topics
 from notifier.adapters.sqlite.files import Files
 from notifier.codec import unpack
 from notifier.devkit.check import latency
-from notifier.devkit.check.expected import fanouts_a_minute
+from notifier.devkit.check.expected import max_fanouts_per_minute
 from notifier.devkit.check.finding import at_least, at_most, quantile
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.traffic import SOURCE, Tweet, request_body
@@ -60,11 +60,11 @@ def _p0(stage: FanoutStage) -> Figure:
     all_waits, rounds = [], []
     for _ in range(BURSTS):
         account = stage.wait(stage.burst_of(stage.mention(stage.world.names[0])[0]), TIERS, WITHIN)
-        waits = latency.waits([account], [Tier.P0])
+        waits = latency.slice_latencies([account], [Tier.P0])
         all_waits += waits
         rounds.append(latency.p95(waits))
         time.sleep(1.2)  # the collapse window of this stage
-    finding = at_most("p0_p95_s", latency.p95(all_waits), P0_P95_S, unit="s", n=latency.rows(all_waits))
+    finding = at_most("p0_p95_s", latency.p95(all_waits), P0_P95_S, unit="s", n=latency.row_count(all_waits))
     return Figure(finding=finding, ours=Spread.of(rounds))
 
 
@@ -110,7 +110,9 @@ def _storm(stage: FanoutStage) -> Figure:
     bursts = list(stage.ports.archive.bursts())
     assert sum(b.count for b in bursts if b.key.subject == Subject.parse("mention:nova")) == STORM
     detail = f"{STORM:,} mentions of one celebrity with {stage.world.followers:,} followers in {took:.0f} s"
-    finding = at_most("storm_fanouts", fanouts_a_minute(bursts), STORM_FANOUTS, unit="fan-outs", n=STORM, detail=detail)
+    finding = at_most(
+        "storm_fanouts", max_fanouts_per_minute(bursts), STORM_FANOUTS, unit="fan-outs", n=STORM, detail=detail
+    )
     return Figure(finding=finding, ours=Spread.of([took]))
 
 

@@ -75,7 +75,7 @@ def large_burst(stage: FanoutStage, within: float = WITHIN) -> BurstProgress:
 
 
 def _times(accounts: Sequence[BurstProgress]) -> list[Figure]:
-    p0 = [latency.p95(latency.waits([account], [Tier.P0])) for account in accounts]
+    p0 = [latency.p95(latency.slice_latencies([account], [Tier.P0])) for account in accounts]
     return [
         last_row("burst_200m_p1_s", accounts, Tier.P1, P1_S),
         last_row("burst_200m_p2_s", accounts, Tier.P2, P2_S),
@@ -85,7 +85,7 @@ def _times(accounts: Sequence[BurstProgress]) -> list[Figure]:
 
 def last_row(name: str, accounts: Sequence[BurstProgress], tier: Tier, limit: float) -> Figure:
     """Judge the time from the 202's time stamp to the last row of the tier in the ledger, for the worst burst."""
-    seconds = [latency.last(latency.waits([account], [tier])) for account in accounts]
+    seconds = [latency.slowest(latency.slice_latencies([account], [tier])) for account in accounts]
     people = sum(s.final_entry.people for s in rows_of(accounts[0], [tier]) if s.final_entry)
     return worst_at_most(name, seconds, limit, detail=f"{people:,} users")
 
@@ -141,7 +141,7 @@ def _probe(stage: FanoutStage, enough: Callable[[], bool]) -> list[BurstKey]:
 
 
 def _p0(stage: FanoutStage, bursts: Sequence[BurstKey]) -> list[tuple[float, int]]:
-    return latency.waits(stage.ports.ledger.read(bursts).values(), [Tier.P0])
+    return latency.slice_latencies(stage.ports.ledger.read(bursts).values(), [Tier.P0])
 
 
 def _busy(stage: FanoutStage, bursts: Sequence[BurstKey]) -> bool:

@@ -15,7 +15,7 @@ from notifier.api.auth.identity import issue_token, keys_of
 from notifier.config import Settings
 from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.instance import Instance, engines
-from notifier.devkit.check.traffic import ONE, SOURCE, Tweet
+from notifier.devkit.check.traffic import EVENT_CONTENT_TYPE, SOURCE, Tweet
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture.load import NO_ROLL_UP, ONE_API_PROCESS, WorldLoader
 from notifier.devkit.fixture.world import World, user
@@ -50,9 +50,9 @@ class FanoutStage:
         number = next(self._numbers)
         tweet = Tweet(id=f"bench-{number}", author=user(number), mentioned=(name,), protected=False)
         body = json.dumps(tweet.event()).encode()
-        answer = self.wire.post("/v1/events", body, ONE)
+        answer = self.wire.post("/v1/events", body, EVENT_CONTENT_TYPE)
         if not answer.status:  # the connection was idle for longer than the server keeps one
-            answer = self.wire.post("/v1/events", body, ONE)
+            answer = self.wire.post("/v1/events", body, EVENT_CONTENT_TYPE)
         assert answer.status == 202, answer
         return tweet.id, self.ports.clock.now()
 

@@ -37,7 +37,7 @@ class BenchCache:
     def start(self) -> None:
         """Start it empty and wait until it answers."""
         self.engine.start()
-        self.engine.ready()
+        self.engine.wait_until_ready()
 
     def stop(self) -> None:
         """Kill it. From now on every connection is refused."""

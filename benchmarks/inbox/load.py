@@ -21,7 +21,7 @@ from benchmarks.inbox.shared_stage import SharedInboxStage, played
 from benchmarks.inbox.stage import InboxStage
 from benchmarks.rounds import Figure, unjudged
 from notifier.devkit.check.finding import Finding
-from notifier.devkit.check.traffic import BATCH, Tweet
+from notifier.devkit.check.traffic import BATCH_CONTENT_TYPE, Tweet
 from notifier.devkit.fixture.world import user
 
 MENTIONS_PER_S, IN_A_BATCH = 500, 25
@@ -130,7 +130,7 @@ def batches(population: Population, key: str, count: int) -> Iterator[bytes]:
             )
             for place, subject in enumerate(subjects)
         ]
-        yield post("/v1/events", key, json.dumps([tweet.event() for tweet in tweets]).encode(), BATCH)
+        yield post("/v1/events", key, json.dumps([tweet.event() for tweet in tweets]).encode(), BATCH_CONTENT_TYPE)
 
 
 def _accepted(name: str, mentions: Mentions) -> Finding:

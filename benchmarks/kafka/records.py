@@ -55,7 +55,7 @@ def _access(folder: Path) -> Iterator[Access]:
     with watched(folder):
         try:
             engine.start()
-            engine.ready()
+            engine.wait_until_ready()
             access = Access(servers=engine.address)
             migrate(access)
             yield access

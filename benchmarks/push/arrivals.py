@@ -69,5 +69,7 @@ class ArrivedAlerts:
         for shard in range(world.shards):
             tiers: Mapping[Tier, np.ndarray[tuple[int], np.dtype[np.bool_]]] = truth.tiers(burst, shard)
             for tier in self.tiers:
-                members.update((np.flatnonzero(tiers[tier] & truth.phones(shard)) + shard * SHARD_MEMBERS).tolist())
+                members.update(
+                    (np.flatnonzero(tiers[tier] & truth.with_device(shard)) + shard * SHARD_MEMBERS).tolist()
+                )
         return frozenset(map(Member, members))

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.fanout.stage import FanoutStage
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.check.http_client import HttpClient
-from notifier.devkit.fake_providers.behaviour import ProviderScript
+from notifier.devkit.fake_providers.behavior import ProviderScript
 from notifier.devkit.fake_providers.devices import PATH, TOPIC, fixture_apns_token, fixture_fcm_token
 from notifier.devkit.fixture.users import platform
 from notifier.devkit.fixture.world import ACTIVE_24H, user

@@ -10,7 +10,7 @@ from benchmarks.push.requests import accepts, posts
 from benchmarks.rounds import Figure
 from notifier.adapters.http2 import Http2Transport
 from notifier.devkit.check.finding import agreement
-from notifier.devkit.http2.behaviour import Http2Behaviour
+from notifier.devkit.http2.behavior import Http2Behavior
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import NoReply, Post, Reply
 
@@ -31,7 +31,7 @@ class ArrivalCount:
 
 def parting(*, cuts: bool) -> Figure:
     arrived = ArrivalCount()
-    conduct = Http2Behaviour(goaway_after=GOAWAY_AFTER, cut_after=GOAWAY_AFTER if cuts else None, latency=LATENCY)
+    conduct = Http2Behavior(goaway_after=GOAWAY_AFTER, cut_after=GOAWAY_AFTER if cuts else None, latency=LATENCY)
     with serving(arrived, conduct) as server, closing(Http2Transport(allow_plaintext=True)) as transport:
         answers = {post.path: answer for post, answer in transport.exchange(posts(server.origin, DEVICES))}
     name = "goaway_cut" if cuts else "goaway_graceful"

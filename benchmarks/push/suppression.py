@@ -19,7 +19,7 @@ from benchmarks.push.ssrf import blocked
 from benchmarks.rounds import Figure
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.check.http_client import HttpClient
-from notifier.devkit.check.traffic import ONE, SOURCE
+from notifier.devkit.check.traffic import EVENT_CONTENT_TYPE, SOURCE
 from notifier.devkit.fixture.world import World, user
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import PUSH_STEPS
@@ -105,7 +105,7 @@ def _see(arrived: ArrivedAlerts, members: Sequence[Member]) -> frozenset[Member]
 
 def _take_back(arrived: ArrivedAlerts, expected: ExpectedAlerts) -> None:
     body = event(expected.burst.tweet, expected.burst.opener)
-    answer = arrived.stage.wire.post("/v1/events", json.dumps(body).encode(), ONE)
+    answer = arrived.stage.wire.post("/v1/events", json.dumps(body).encode(), EVENT_CONTENT_TYPE)
     assert answer.status == 202, answer
     bursts, key = arrived.stage.ports.bursts, expected.burst.key
     arrived.wait(lambda: bursts.read([key])[key].silent, WITHIN, f"retraction of {key}")

@@ -16,7 +16,7 @@ from benchmarks.push.requests import accepts, posts
 from benchmarks.rounds import Cost, Figure, Spread, cost, unjudged
 from notifier.adapters.http2 import Http2Limits, Http2Transport
 from notifier.devkit.check.finding import at_least, at_most
-from notifier.devkit.http2.behaviour import Http2Behaviour
+from notifier.devkit.http2.behavior import Http2Behavior
 from notifier.ports.push import Post, Reply
 from tests.support.http2_process import ServerProcess, server_process
 from tests.support.test_ca import Authority
@@ -68,9 +68,9 @@ def _costs(server: ServerProcess, transport: Http2Transport, many: int, rounds: 
         for _ in range(rounds):
             costs.ours.append(cost(lambda: _sent(transport, posts(server.origin, many))))
             costs.floor.append(cost(lambda: floor.send(many)))
-            server.behave(Http2Behaviour(latency=AWAY))
+            server.behave(Http2Behavior(latency=AWAY))
             costs.away.append(cost(lambda: _sent(transport, posts(server.origin, many))))
-            server.behave(Http2Behaviour())
+            server.behave(Http2Behavior())
     return costs
 
 

@@ -36,7 +36,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     with staged(folder, world, tell=tell, threshold=people, push_hourly=0, push_daily=0, push_fakes="on") as stage:
         _honour(stage)
         tell(f"storm: {MENTIONS} mentions in {LASTING:.0f} s")
-        Storm(instance=stage.instance, tweets=tweets(world, MENTIONS, 1), lasting=LASTING, batch=BATCH)()
+        Storm(instance=stage.instance, tweets=tweets(world, MENTIONS, 1), duration=LASTING, batch=BATCH)()
         stage.await_idle(WITHIN)
         bursts = [burst for burst in stage.ports.archive.bursts() if burst.key.subject.kind is Kind.MENTION]
         return [figure(world, bursts, ArrivedAlerts(stage=stage, tiers=()).lines())]
@@ -83,6 +83,6 @@ def vips(world: World, burst: Burst) -> Collection[Member]:
     truth, members = ExpectedResult(world=world, facts=[], bursts={}), list[Member]()
     for shard in range(world.shards):
         m = np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)
-        is_expected = truth.audience(burst, shard, m) & truth.phones(shard) & (world.idleness(m) < ACTIVE_7D)
+        is_expected = truth.audience(burst, shard, m) & truth.with_device(shard) & (world.idleness(m) < ACTIVE_7D)
         members += map(Member, m[is_expected].tolist())
     return members

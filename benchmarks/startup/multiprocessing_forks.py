@@ -18,7 +18,7 @@ from threading import Thread
 from time import monotonic, sleep
 from typing import BinaryIO
 
-from notifier.cli.supervisor.forkserver import MODULES, MODULES_OF_PROFILE
+from notifier.cli.supervisor.forkserver import MODULES, PROFILE_MODULES
 from notifier.cli.supervisor.forkserver_client import IMPORT_ENVIRONMENT
 from notifier.config import environment_with, replace_environment, set_in_environment
 
@@ -114,5 +114,5 @@ def multiprocessing_forks(profile: str, logs: Path) -> Iterator[LibraryForks]:
     """
     for name, value in IMPORT_ENVIRONMENT.items():
         set_in_environment(name, value)
-    CONTEXT.set_forkserver_preload([*MODULES, *MODULES_OF_PROFILE.get(profile, ()), __name__])
+    CONTEXT.set_forkserver_preload([*MODULES, *PROFILE_MODULES.get(profile, ()), __name__])
     yield LibraryForks()

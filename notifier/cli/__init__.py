@@ -67,7 +67,7 @@ COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # Tab completi
 
 @click.group(
     cls=LazyCommands,
-    places=SECTIONS,
+    locations=SECTIONS,
     epilog=example("notifier demo", COMPLETION),
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -27,7 +27,7 @@ class OpenedStores:
 
     ports: Ports
     reads: Callable[[], ReadPorts]
-    """Opens the read path. Call it inside the coroutine of `ask`: its connections belong to one event loop."""
+    """Opens the read path. Call it inside the coroutine of `run_query`: its connections belong to one event loop."""
     close_reads: Callable[[], Awaitable[None]]
     """Closes the connections of the read path."""
 
@@ -43,7 +43,7 @@ class OpenedStores:
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[OpenedStores]:
+def open_stores(settings: Settings) -> Iterator[OpenedStores]:
     """Open the stores while the block lasts.
 
     Raises NoData if the folder doesn't exist, and any error that keeps this version from reading it.
@@ -75,14 +75,14 @@ def system_of(profile: Profile, settings: Settings, role: str, metrics: Metrics 
     profile.warm()
     metrics = metrics or Metrics()
     ports = profile.ports(metrics)
-    return build_system(ports=ports, settings=settings, metrics=metrics, owner=owner(role, ports.nonces.new()))
+    return build_system(ports=ports, settings=settings, metrics=metrics, owner=owner_name(role, ports.nonces.new()))
 
 
 def overview_of(ports: Ports, settings: Settings) -> Overview:
     return build_overview(build_system(ports=ports, settings=settings, metrics=Metrics(), owner="nobody"))
 
 
-def owner(role: str, nonce: str) -> str:
+def owner_name(role: str, nonce: str) -> str:
     """Return the name of this process in leases and claims: readable, and unique because of the nonce."""
     return f"{role}-{os.getpid()}-{nonce}"
 
@@ -96,7 +96,7 @@ def require_folder(data: Path) -> None:
 def active_throttle_ids(ports: Ports) -> frozenset[str]:
     """Return the ids of the throttles that hold work back now, including those in their ramp.
 
-    A slice is parked if one of them parked it and it was not queued since.
+    A slice is parked if one of them parked it and it was not queued since then.
     """
     now = ports.clock.now()
     throttles = ports.throttles.since(now - RAMP)

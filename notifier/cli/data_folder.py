@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from notifier.cli.commands.fake import ROLE
+from notifier.cli.commands.fake import FAKES_ROLE
 from notifier.cli.supervisor.forkserver_client import LOG_NAME
 from notifier.cli.supervisor.processes import ROLES
 from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE, NOTES, is_world_note
@@ -37,7 +37,7 @@ def check_writable(data: Path) -> None:
 
 # Files that a notifier creates in its data folder. The list identifies such a folder, and says what to remove.
 
-DEMOS = (DEMO_ENDING, DEMO, DEMO_BEGUN)
+DEMO_NOTES = (DEMO_ENDING, DEMO, DEMO_BEGUN)
 STORES = tuple(
     f"{store}.db{suffix}"
     for store in ("core", "log", "inbox-[0-9][0-9]")
@@ -50,10 +50,10 @@ OWNED_FILES = (
     "service_keys.json",
     ".service_keys.json.lock",
     *(
-        f"logs/{role}{more}.log{older}"
-        for role in (*ROLES, ROLE, LOG_NAME)
-        for more in ("", "-[0-9]", "-[0-9][0-9]")
-        for older in ("", ".1")
+        f"logs/{role}{number}.log{rotation}"
+        for role in (*ROLES, FAKES_ROLE, LOG_NAME)
+        for number in ("", "-[0-9]", "-[0-9][0-9]")
+        for rotation in ("", ".1")
     ),
     *(
         f"run/{name}"
@@ -69,7 +69,7 @@ OWNED_FILES = (
             "push.toml",
         )
     ),
-    *(f"{note}{draft}" for note in (NOTE, *DEMOS) for draft in ("", ".new")),
+    *(f"{note}{suffix}" for note in (NOTE, *DEMO_NOTES) for suffix in ("", ".new")),
 )
 """Patterns of the files that a notifier owns, in the order of their removal.
 
@@ -83,14 +83,14 @@ def require_own_folder(data: Path) -> None:
     """Raise NotOurs for a folder that has foreign files and neither stores nor a note of a notifier."""
     if any(next(data.glob(store), None) for store in STORES) or any(is_world_note(data / note) for note in NOTES):
         return
-    own = set(_owned_files(data))
+    owned = set(_owned_files(data))
     for path in data.rglob("*"):
-        if path.is_file() and path != data / LOCK and own.isdisjoint((path, *path.parents)):
+        if path.is_file() and path != data / LOCK and owned.isdisjoint((path, *path.parents)):
             raise NotOurs(f"{data} contains {path.relative_to(data)}.")
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder. Of a symbolic link, remove only the link itself."""
+    """Remove a file or a folder. For a symbolic link, remove only the link itself."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -100,12 +100,12 @@ def remove(path: Path) -> None:
 def remove_demo_data(data: Path, remove: Callable[[Path], None] = remove) -> None:
     """Remove the files that a demo created, and nothing else.
 
-    Raises NotOurs if the folder isn't a demo's, also if its demo.json comes from another program. Raises Unwritable.
+    Raises NotOurs if the folder isn't a demo's, or if its demo.json comes from another program. Raises Unwritable.
     The caller holds the folder's lock. The lock file stays, so that waiting processes wait for the same file.
     """
-    notes = [data / note for note in DEMOS if is_world_note(data / note)]
+    notes = [data / note for note in DEMO_NOTES if is_world_note(data / note)]
     if not notes:
-        if not is_empty_of_ours(data):
+        if not has_no_owned_files(data):
             raise NotOurs(f"{data} was not created by the demo.")
         return
     try:
@@ -124,7 +124,7 @@ def is_partly_removed(data: Path) -> bool:
     return is_world_note(data / DEMO_ENDING)
 
 
-def is_empty_of_ours(data: Path) -> bool:
+def has_no_owned_files(data: Path) -> bool:
     """Return whether the folder has no file of a notifier, apart from the lock."""
     return next(_owned_files(data), None) is None
 

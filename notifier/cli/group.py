@@ -17,16 +17,16 @@ import click
 from notifier.cli.output import without_control_characters
 from notifier.domain.errors import NotifierError, Refused
 
-USAGE = 2
+USAGE_EXIT_CODE = 2
 """Exit code after wrong usage."""
-ENVIRONMENT = 3
+ENVIRONMENT_EXIT_CODE = 3
 """Exit code if this machine or data folder can't run the command."""
 
 
 class OneLineUsageError(click.ClickException):
     """A usage error on one line, where click would print three."""
 
-    exit_code = USAGE
+    exit_code = USAGE_EXIT_CODE
 
     def show(self, file: Any = None) -> None:
         click.echo(self.message, file=file, err=file is None)
@@ -43,7 +43,7 @@ class CommandGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        rows = [(name, verb.get_short_help_str(1_000)) for name, verb in commands if verb and not verb.hidden]
+        rows = [(name, cmd.get_short_help_str(1_000)) for name, cmd in commands if cmd and not cmd.hidden]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -74,14 +74,14 @@ class ErrorReportingGroup(CommandGroup):
 class LazyCommands(ErrorReportingGroup):
     """The commands of `notifier`, each imported when it is called."""
 
-    def __init__(self, *args: Any, places: Mapping[str, Mapping[str, str]], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, locations: Mapping[str, Mapping[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.sections = places
+        self.sections = locations
         """Commands by section of the help, each with its location as `module:name`."""
-        self.places = {verb: place for section in places.values() for verb, place in section.items()}
+        self.locations = {cmd: location for section in locations.values() for cmd, location in section.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [verb for verb, place in self.places.items() if find_spec(place.partition(":")[0])]
+        return [cmd for cmd, location in self.locations.items() if find_spec(location.partition(":")[0])]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         known = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
@@ -94,10 +94,10 @@ class LazyCommands(ErrorReportingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        module, _, name = self.places[cmd_name].partition(":")
-        verb = getattr(import_module(module), name)
-        assert isinstance(verb, click.Command)
-        return verb
+        module, _, name = self.locations[cmd_name].partition(":")
+        cmd = getattr(import_module(module), name)
+        assert isinstance(cmd, click.Command)
+        return cmd
 
 
 @contextmanager
@@ -117,14 +117,14 @@ def one_line_errors() -> Iterator[None]:
 
 
 def suggestion(typed: str, known: list[str]) -> str:
-    """Return the end of an error message: a suggestion if one of `words` is similar, else a period."""
+    """Return the end of an error message: a suggestion if one of `known` is similar, else a period."""
     matches = get_close_matches(typed, known, n=1)
     return f"; did you mean {matches[0]!r}?" if matches else "."
 
 
 def exit_code(error: NotifierError) -> int:
     """Return USAGE for an error of the caller, and ENVIRONMENT for any other."""
-    return USAGE if isinstance(error, Refused) else ENVIRONMENT
+    return USAGE_EXIT_CODE if isinstance(error, Refused) else ENVIRONMENT_EXIT_CODE
 
 
 def example(*lines: str) -> str:
@@ -137,33 +137,35 @@ def example(*lines: str) -> str:
 PROGRAM_NAME = "notifier"
 
 
-def command(argv0: str | None = None, here: Path | None = None, path: str | None = None) -> str:
+def program_command(argv0: str | None = None, current_folder: Path | None = None, path: str | None = None) -> str:
     """Return the shortest command that runs this installation.
 
     That is `notifier` if PATH leads to it, otherwise its path, or its Python with `-m`. The defaults are the arguments,
     the current folder and the PATH of this process.
     """
-    began, here = sys.argv[0] if argv0 is None else argv0, here or Path.cwd()
-    if Path(began).name == "__main__.py":
-        return f"{_shorter_path(Path(sys.executable), here)} -m {PROGRAM_NAME}"
-    if Path(began).name != PROGRAM_NAME:  # another program calls this module
+    invoked_as, current_folder = sys.argv[0] if argv0 is None else argv0, current_folder or Path.cwd()
+    if Path(invoked_as).name == "__main__.py":
+        return f"{_shorter_path(Path(sys.executable), current_folder)} -m {PROGRAM_NAME}"
+    if Path(invoked_as).name != PROGRAM_NAME:  # another program calls this module
         return PROGRAM_NAME
-    typed = here / began if os.sep in began else Path(shutil.which(began, path=path) or began)
-    return PROGRAM_NAME if _is_on_path(typed, path) else _shorter_path(typed, here)
+    program = (
+        current_folder / invoked_as if os.sep in invoked_as else Path(shutil.which(invoked_as, path=path) or invoked_as)
+    )
+    return PROGRAM_NAME if _is_on_path(program, path) else _shorter_path(program, current_folder)
 
 
-def _is_on_path(path_typed: Path, path: str | None) -> bool:
+def _is_on_path(program: Path, path: str | None) -> bool:
     on_path = shutil.which(PROGRAM_NAME, path=path)
-    return on_path is not None and path_typed.exists() and os.path.samefile(on_path, path_typed)
+    return on_path is not None and program.exists() and os.path.samefile(on_path, program)
 
 
-def _shorter_path(path: Path, here: Path) -> str:
+def _shorter_path(path: Path, current_folder: Path) -> str:
     """Return the absolute or the relative path, whichever is shorter, quoted for a shell.
 
     Follows no link: the Python of a virtual environment links to one that doesn't have this package.
     """
-    whole = os.path.abspath(path)
-    relative = os.path.relpath(whole, here)
+    absolute = os.path.abspath(path)
+    relative = os.path.relpath(absolute, current_folder)
     if os.sep not in relative:
         relative = os.path.join(os.curdir, relative)
-    return shlex.quote(min(whole, relative, key=len))
+    return shlex.quote(min(absolute, relative, key=len))

@@ -86,7 +86,7 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-ANSWERS_WITHIN = 10.0
+REQUEST_TIMEOUT_SECONDS = 10.0
 """Request timeout in seconds."""
 
 
@@ -98,8 +98,8 @@ def request_json(url: str, key: str, body: bytes | None = None, kind: str = "app
     """
     headers = {"Authorization": f"Bearer {key}", "Content-Type": kind}
     try:
-        with urlopen(Request(url, data=body, headers=headers), timeout=ANSWERS_WITHIN) as answer:
-            return dict(json.load(answer))
+        with urlopen(Request(url, data=body, headers=headers), timeout=REQUEST_TIMEOUT_SECONDS) as response:
+            return dict(json.load(response))
     except HTTPError as error:
         with error:
             message = _error_text(error)
@@ -171,8 +171,8 @@ def sequence_at(now: datetime) -> int:
 
 def cloud_event(kind: str, data: Mapping[str, object], now: datetime, id: str | None = None) -> Mapping[str, object]:
     """Return a CloudEvent of this type; without an id it gets a new one."""
-    head = {"specversion": "1.0", "type": kind, "source": "notifier-cli", "id": id or token_hex(8)}
-    return {**head, "time": now.isoformat(), "data": data}
+    attributes = {"specversion": "1.0", "type": kind, "source": "notifier-cli", "id": id or token_hex(8)}
+    return {**attributes, "time": now.isoformat(), "data": data}
 
 
 def service_address(data: Path | None, url: str | None, key: str | None) -> tuple[str, str]:
@@ -216,24 +216,26 @@ def send_events(url: str, key: str, events: Sequence[Mapping[str, object]]) -> S
 
 # Retries of long-running commands: a short outage doesn't end them.
 
-DEFAULT_TIMEOUT = 600.0
-"""Seconds of one outage after which the command fails."""
+MAX_OUTAGE_SECONDS = 600.0
+"""An outage of more seconds makes the command fail."""
 RETRY_PAUSE = 1.0
 """Seconds between two attempts."""
 
 
 @dataclass(frozen=True, slots=True)
-class RequestTimeout:
-    seconds: float = DEFAULT_TIMEOUT
+class OutageRetry:
+    """Calls a function again during an outage, up to a time limit."""
+
+    max_outage_seconds: float = MAX_OUTAGE_SECONDS
 
     def __call__(self, work: Callable[[], None]) -> None:
-        """Call `work`, and retry it during an outage. Raises the outage if it lasts longer than `seconds`."""
+        """Call `work`, and retry it during an outage. Raises the outage if it lasts longer than the limit."""
         started, reported = time.monotonic(), False
         while True:
             try:
                 return work()
             except OUTAGES as outage:
-                if time.monotonic() - started > self.seconds:
+                if time.monotonic() - started > self.max_outage_seconds:
                     raise
                 if not reported:
                     click.echo(f"Waiting: {outage}", err=True)

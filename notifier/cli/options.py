@@ -10,18 +10,18 @@ from typing import Any, TypeVar
 
 import click
 
-from notifier.cli.group import command
+from notifier.cli.group import program_command
 from notifier.config import PROFILES, Settings, refusal_of, setting_entries
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_TIMES = {"": 1.0, "k": 1e3, "m": 1e6}
+_SECONDS_PER_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_RATE_FACTORS = {"": 1.0, "k": 1e3, "m": 1e6}
 
-_PROFILE = "notifier.profile"
+_PROFILE_KEY = "notifier.profile"
 
-LONGEST = timedelta(days=36_500)
-"""Longest duration. Added to the current time it still fits into a datetime."""
+MAX_DURATION = timedelta(days=36_500)
+"""Maximum duration. The current time plus this duration still fits into a datetime."""
 
 
 class DurationParam(click.ParamType[timedelta]):
@@ -35,13 +35,13 @@ class DurationParam(click.ParamType[timedelta]):
         match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", value)
         if not match:
             self.fail(f"invalid duration {value!r}; examples: 15s, 20m, 2h.", param, ctx)
-        seconds = float(match[1]) * _UNITS[match[2]]
-        if seconds > LONGEST.total_seconds():
+        seconds = float(match[1]) * _SECONDS_PER_UNIT[match[2]]
+        if seconds > MAX_DURATION.total_seconds():
             self.fail(f"{value!r} is longer than a hundred years.", param, ctx)
         return timedelta(seconds=seconds)
 
 
-class Rate(click.ParamType[float]):
+class RateParam(click.ParamType[float]):
     """A rate in deliveries per second, like 500, 20k or 1.5M."""
 
     name = "rate"
@@ -52,7 +52,7 @@ class Rate(click.ParamType[float]):
         match = re.fullmatch(r"(\d+(?:\.\d+)?)([km]?)", value.lower())
         if not match:
             self.fail(f"invalid rate {value!r}; examples: 500, 20k, 1.5M deliveries per second.", param, ctx)
-        rate = float(match[1]) * _TIMES[match[2]]
+        rate = float(match[1]) * _RATE_FACTORS[match[2]]
         if not isfinite(rate):
             self.fail(f"{value!r} is too large.", param, ctx)
         return rate
@@ -77,28 +77,33 @@ class Folder(click.Path):
         return super().convert(value, param, ctx)
 
 
-def data_option(verb: F) -> F:
+def data_option(command: F) -> F:
     folder = Folder(path_type=Path, file_okay=False)
-    text = "Data folder.  [default: NOTIFIER_DATA, or ./notifier-data]"
-    return click.option("--data", type=folder, default=None, metavar="DIR", help=text)(_profile_option(verb))
+    help_text = "Data folder.  [default: NOTIFIER_DATA, or ./notifier-data]"
+    return click.option("--data", type=folder, default=None, metavar="DIR", help=help_text)(_profile_option(command))
 
 
-def _profile_option(verb: F) -> F:
-    """Add --profile, which is no argument of the command: `settings_for` reads it from the context."""
+def _profile_option(command: F) -> F:
+    """Add --profile. The command does not get it as an argument: `settings_for` reads it from the context."""
     text = "Set of technologies.  [default: NOTIFIER_PROFILE, or embedded]"
     return click.option(
-        "--profile", type=click.Choice(PROFILES), default=None, expose_value=False, help=text, callback=_store_profile
-    )(verb)
+        "--profile",
+        type=click.Choice(PROFILES),
+        default=None,
+        expose_value=False,
+        help=text,
+        callback=_store_profile,
+    )(command)
 
 
 def _store_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     if value is not None:
-        ctx.meta[_PROFILE] = value
+        ctx.meta[_PROFILE_KEY] = value
 
 
-def command_line_for(verb: str, data: Path | None) -> str:
+def command_line_for(command: str, data: Path | None) -> str:
     """Return a command line for the same data folder, ready to be copied."""
-    return f"{command()} {verb}" + (f" --data {shlex.quote(str(data))}" if data else "")
+    return f"{program_command()} {command}" + (f" --data {shlex.quote(str(data))}" if data else "")
 
 
 host_option = click.option("--host", default=None, help="Address to listen on.  [default: NOTIFIER_HOST, or 127.0.0.1]")
@@ -110,8 +115,8 @@ port_option = click.option(
 )
 
 
-def json_option(verb: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(verb)
+def json_option(command: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def settings_for(data: Path | None, **options: Any) -> Settings:
@@ -120,10 +125,10 @@ def settings_for(data: Path | None, **options: Any) -> Settings:
     Raises BadSetting, or UsageError for a bad option.
     """
     context = click.get_current_context(silent=True)
-    profile = context.meta.get(_PROFILE) if context else None
+    profile = context.meta.get(_PROFILE_KEY) if context else None
     values = {name: value for name, value in {"data": data, "profile": profile, **options}.items() if value is not None}
-    known = {setting.key: setting for setting in setting_entries(Settings)}
+    entries = {setting.key: setting for setting in setting_entries(Settings)}
     for name, value in values.items():
-        if problem := refusal_of(known[name], value):
+        if problem := refusal_of(entries[name], value):
             raise click.UsageError(f"--{name} {problem}")
     return Settings.read(**values)

@@ -65,9 +65,9 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iter
     right_aligned = set(right)
     result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, heading in enumerate(headings):
-        folded = index == len(headings) - 1
+        is_last = index == len(headings) - 1
         result.add_column(
-            heading, justify="right" if index in right_aligned else "left", no_wrap=not folded, overflow="fold"
+            heading, justify="right" if index in right_aligned else "left", no_wrap=not is_last, overflow="fold"
         )
     for row in rows:
         result.add_row(without_control_characters(row[0]), *(styled(cell) for cell in row[1:]))
@@ -116,17 +116,17 @@ def duration_text(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-SHOWN_OF_ID = 8
+SHOWN_ID_LENGTH = 8
 """Characters of a random id. JSON has all of them, and `throttle lift` accepts any unambiguous prefix from 6 on."""
 
 
-def stamp(moment: datetime) -> str:
+def iso_time(moment: datetime) -> str:
     """Return the time as ISO 8601 in UTC with milliseconds, the documented format of dumps."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def stamp_or_none(moment: datetime | None) -> str | None:
-    return None if moment is None else stamp(moment)
+def iso_time_or_none(moment: datetime | None) -> str | None:
+    return None if moment is None else iso_time(moment)
 
 
 def print_json(value: object) -> None:
@@ -154,12 +154,12 @@ def print_sentence(text: str) -> None:
 
 def print_facts(facts: Mapping[str, object]) -> None:
     """Print one name and value per line, aligned. Leave out values that are None."""
-    known = {name: cell(value) for name, value in facts.items() if value is not None}
+    cells = {name: cell(value) for name, value in facts.items() if value is not None}
     if is_terminal():
-        console().print(facts_grid(known.items()))
+        console().print(facts_grid(cells.items()))
         return
-    width = max((len(name) for name in known), default=0)
-    for name, value in known.items():
+    width = max((len(name) for name in cells), default=0)
+    for name, value in cells.items():
         click.echo(f"{name:<{width}}  {value}")
 
 
@@ -168,12 +168,12 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
 
     On a terminal, times are relative to now.
     """
-    listed = [tuple(row) for row in rows]
-    right = [i for i in range(len(headings)) if listed and all(_is_number(cell(row[i])) for row in listed)]
+    table_rows = [tuple(row) for row in rows]
+    right = [i for i in range(len(headings)) if table_rows and all(_is_number(cell(row[i])) for row in table_rows)]
     if is_terminal():
-        console().print(table(headings, [[_near(value) for value in row] for row in listed], right=right))
+        console().print(table(headings, [[_relative_cell(value) for value in row] for row in table_rows], right=right))
         return
-    lines = [tuple(headings), *(tuple(cell(value) for value in row) for row in listed)]
+    lines = [tuple(headings), *(tuple(cell(value) for value in row) for row in table_rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(headings))]
     for line in lines:
         cells = [
@@ -191,12 +191,12 @@ def cell(value: object) -> str:
         case int() if not isinstance(value, bool):
             return f"{value:,}"
         case datetime():
-            return stamp(value)
+            return iso_time(value)
         case _:
             return without_control_characters(str(value))
 
 
-def _near(value: object) -> str:
+def _relative_cell(value: object) -> str:
     return relative_time(value) if isinstance(value, datetime) else cell(value)
 
 
@@ -222,7 +222,7 @@ class Check:
 
 
 def envelope(profile: str, seed: int | None, checks: Sequence[Check]) -> dict[str, object]:
-    """Return the result object. Print it last and on one line. It is ok if there are checks and all of them are ok."""
+    """Return the result object, to be printed last and on one line. It is ok if there are checks and all are ok."""
     return {
         "schema": SCHEMA,
         "profile": profile,
@@ -241,27 +241,27 @@ def machine_facts() -> dict[str, object]:
 
 
 class Advance(Protocol):
-    def __call__(self, done: int, more: int | None = None) -> None:
-        """Advance by `done` steps, and by `more` counted items: as many as steps if `more` is None."""
+    def __call__(self, steps: int, items: int | None = None) -> None:
+        """Advance by `steps`, and by `items` of the shown rate: as many as steps if None."""
         ...
 
 
 @contextmanager
 def progress(title: str, total_steps: int | None, *, quiet: bool, unit: str = "") -> Iterator[Advance]:
-    """Show a progress bar on a terminal, and nothing elsewhere. `counted` names the items whose rate is shown."""
+    """Show a progress bar on a terminal, and nothing elsewhere. `unit` names the items whose rate is shown."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     visible = not quiet and is_terminal(sys.stderr)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())
     remaining = (TextColumn("left"), TimeRemainingColumn()) if unit and total_steps is not None else ()
     with Progress(*columns, *remaining, console=console(sys.stderr), transient=True, disable=not visible) as bar:
-        task, total = bar.add_task(title, total=total_steps, rate=""), 0
+        task, items_done = bar.add_task(title, items_done=total_steps, rate=""), 0
 
-        def advance(done: int, more: int | None = None) -> None:
-            nonlocal total
-            total += done if more is None else more
-            spent = bar.tasks[task].elapsed or 0
-            rate = f"{total:,} {unit}, {total / spent:,.0f}/s" if unit and spent else ""
-            bar.update(task, advance=done, rate=rate)
+        def advance(steps: int, items: int | None = None) -> None:
+            nonlocal items_done
+            items_done += steps if items is None else items
+            elapsed = bar.tasks[task].elapsed or 0
+            rate = f"{items_done:,} {unit}, {items_done / elapsed:,.0f}/s" if unit and elapsed else ""
+            bar.update(task, advance=steps, rate=rate)
 
         yield advance

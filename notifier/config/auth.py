@@ -7,16 +7,16 @@ from urllib.parse import urlsplit
 from notifier.config.field import setting, variable
 from notifier.domain.errors import BadSetting
 
-MAX_LENGTH = 256
+MAX_CHARACTERS = 256
 """Maximum characters of an issuer's name, audience or JWKS URL."""
 
 
 def _is_word(text: str) -> bool:
-    return 0 < len(text) <= MAX_LENGTH and text.isprintable() and " " not in text
+    return 0 < len(text) <= MAX_CHARACTERS and text.isprintable() and " " not in text
 
 
-def _is_safe(url: str) -> bool:
-    """Return whether the URL uses TLS or a loopback host: an impostor of the issuer could sign in as any user."""
+def _is_safe_url(url: str) -> bool:
+    """Return whether the URL uses TLS or a loopback host. Else an attacker could swap the keys and act as any user."""
     try:
         address = urlsplit(url)
         if not _is_word(url) or not address.hostname or "@" in address.netloc or address.port == 0:
@@ -46,7 +46,7 @@ class Issuer:
         "",
         requirement="empty, or an https:// URL without a user (http:// for loopback)",
         meaning="URL of the issuer's public keys, a JWK set. The keys may change at any time.",
-        is_valid=lambda url: not url or _is_safe(url),
+        is_valid=lambda url: not url or _is_safe_url(url),
     )
     key: str = setting("", requirement="a file", meaning="The issuer's public key as PEM or JWK, instead of a URL.")
     audience: str = setting(

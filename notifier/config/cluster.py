@@ -7,12 +7,13 @@ from typing import Any
 from notifier.config.field import HiddenPart, setting
 
 MAX_PORT = 65535
-MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
-NAME = r"[a-z][a-z0-9_]{0,47}"
-HOST = r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]"
+SASL_MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
+KEYSPACE_PATTERN = r"[a-z][a-z0-9_]{0,47}"
+HOST_PATTERN = r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]"
 
 
 def matches_pattern(pattern: str) -> Any:
+    """Return a validator for a text that matches the whole pattern."""
     return lambda text: re.fullmatch(pattern, text) is not None
 
 
@@ -27,7 +28,7 @@ class KafkaSettings:
         "",
         requirement="empty, or host:port, separated by commas",
         meaning="Brokers to contact first. Required by the cluster profile.",
-        is_valid=comma_separated(rf"({HOST}):[0-9]+"),
+        is_valid=comma_separated(rf"({HOST_PATTERN}):[0-9]+"),
     )
     prefix: str = setting(
         "",
@@ -38,10 +39,10 @@ class KafkaSettings:
     user: str = setting("", requirement="a name", meaning="SASL user. If empty, no authentication is used.")
     password: str = setting("", requirement="a password", meaning="Password of that user.", hidden=HiddenPart.ALL)
     mechanism: str = setting(
-        MECHANISMS[0],
-        requirement=", ".join(MECHANISMS[:-1]) + f" or {MECHANISMS[-1]}",
+        SASL_MECHANISMS[0],
+        requirement=", ".join(SASL_MECHANISMS[:-1]) + f" or {SASL_MECHANISMS[-1]}",
         meaning="SASL mechanism.",
-        is_valid=lambda name: name in MECHANISMS,
+        is_valid=lambda name: name in SASL_MECHANISMS,
     )
     ca: str = setting("", requirement="a file", meaning="CA certificate. If empty, TLS is not used.")
 
@@ -52,7 +53,7 @@ class CassandraSettings:
         "",
         requirement="empty, or hosts separated by commas",
         meaning="Nodes to contact first. Required by the cluster profile.",
-        is_valid=comma_separated(HOST),
+        is_valid=comma_separated(HOST_PATTERN),
     )
     port: int = setting(
         9042,
@@ -64,7 +65,7 @@ class CassandraSettings:
         "notifier",
         requirement="lower-case letters, digits and _, beginning with a letter",
         meaning="Keyspace of this installation.",
-        is_valid=matches_pattern(NAME),
+        is_valid=matches_pattern(KEYSPACE_PATTERN),
     )
     datacenter: str = setting(
         "datacenter1",
@@ -84,28 +85,28 @@ class CassandraSettings:
     ca: str = setting("", requirement="a file", meaning="CA certificate. If empty, TLS is not used.")
 
 
-HOSTS = rf"({HOST})(:[0-9]+)?(,({HOST})(:[0-9]+)?)*"
-REDIS = rf"(redis|rediss|unix)://\S+|rediss?\+sentinel://([^@\s]*@)?{HOSTS}/[^/\s]+\S*|rediss?\+cluster://([^@\s]*@)?{HOSTS}\S*"
-"""One server, a primary by its name at the sentinels, or some nodes of a Redis Cluster."""
+HOSTS_PATTERN = rf"({HOST_PATTERN})(:[0-9]+)?(,({HOST_PATTERN})(:[0-9]+)?)*"
+REDIS_URL_PATTERN = rf"(redis|rediss|unix)://\S+|rediss?\+sentinel://([^@\s]*@)?{HOSTS_PATTERN}/[^/\s]+\S*|rediss?\+cluster://([^@\s]*@)?{HOSTS_PATTERN}\S*"
+"""URL of one server, of a primary that the sentinels know by its name, or of some nodes of a Redis Cluster."""
 
-BROKER = r"(rediss?|amqps?)://\S+"
+BROKER_URL_PATTERN = r"(rediss?|amqps?)://\S+"
 
 
-def _broker(pool: str) -> Any:
+def _broker_setting(pool: str) -> Any:
     return setting(
         "",
         requirement="empty, or a redis://, rediss://, amqp:// or amqps:// URL",
         meaning=f"Celery broker of the pool {pool}. If empty, a separate database on `NOTIFIER_REDIS_URL` is used.",
-        is_valid=matches_pattern(f"|{BROKER}"),
+        is_valid=matches_pattern(f"|{BROKER_URL_PATTERN}"),
         hidden=HiddenPart.PASSWORD,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
-    p0: str = _broker("p0")
-    p1: str = _broker("p1")
-    p2: str = _broker("p2")
-    push_apns: str = _broker("push.apns")
-    push_fcm: str = _broker("push.fcm")
-    push_web: str = _broker("push.web")
+    p0: str = _broker_setting("p0")
+    p1: str = _broker_setting("p1")
+    p2: str = _broker_setting("p2")
+    push_apns: str = _broker_setting("push.apns")
+    push_fcm: str = _broker_setting("push.fcm")
+    push_web: str = _broker_setting("push.web")

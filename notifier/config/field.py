@@ -27,7 +27,8 @@ class SettingRule:
     is_valid: Callable[[Any], bool]
     hidden: HiddenPart
 
-    def shown(self, value: object) -> str:
+    def masked(self, value: object) -> str:
+        """Return the value for a message, without its hidden part."""
         match self.hidden:
             case HiddenPart.ALL:
                 return f"{len(str(value))} characters long" if value else "''"
@@ -80,12 +81,12 @@ def setting_entries(tree: type, path: tuple[str, ...] = ()) -> Iterator[SettingE
 
 
 def refusal_of(entry: SettingEntry, value: object) -> str | None:
-    """Return why the setting cannot have this value, as a sentence to append to its name. None if it can."""
+    """Return why the setting cannot have this value, as a predicate that follows the name of the setting, or None."""
     return None if entry.rule.is_valid(value) else refusal_text(entry, value)
 
 
 def refusal_text(entry: SettingEntry, value: object) -> str:
-    return f"is {entry.rule.shown(value)}; it must be {entry.rule.requirement}."
+    return f"is {entry.rule.masked(value)}; it must be {entry.rule.requirement}."
 
 
 def format_value(value: object) -> str:

@@ -31,91 +31,96 @@ PUSH_FILE = Path("run/push.toml")
 T = TypeVar("T")
 
 
-def read(tree: type[T], environment: Mapping[str, str] | None, arguments: Mapping[str, Any]) -> T:
-    """Read the settings tree. Precedence: `given`, the environment, the settings file, the file of the running `up`.
+def read_settings(tree: type[T], environment: Mapping[str, str] | None, arguments: Mapping[str, Any]) -> T:
+    """Read the settings tree. Raises BadSetting.
 
-    Raises BadSetting.
+    Precedence: `arguments`, the environment, the settings file, the push settings of the running `up`.
     """
     variables = os.environ if environment is None else environment
-    known = {entry.variable: entry for entry in setting_entries(tree)}
-    values = {known[name].path: _value(known[name], name, text) for name, text in _settings_in(variables, known)}
+    entries = {entry.variable: entry for entry in setting_entries(tree)}
+    values = {
+        entries[name].path: _parse_value(entries[name], name, text)
+        for name, text in _known_variables(variables, entries)
+    }
     values |= {(name,): value for name, value in arguments.items()}
     if ("profile",) not in values and (profile := _running_profile(tree, values)):
         values[("profile",)] = profile
-    file = _file(variables, values)
+    file = _settings_file(variables, values)
     if file is not None:
-        values = {**_from_file(file, tree), **values}
-    values = {**_push_values(_folder(values) / PUSH_FILE, tree), **values}
-    settings: T = _build(tree, values, ())
+        values = {**_read_file(file, tree), **values}
+    values = {**_running_push_values(_data_folder(values) / PUSH_FILE, tree), **values}
+    settings: T = _build_section(tree, values, ())
     return settings
 
 
-def _settings_in(environment: Mapping[str, str], known: Mapping[str, SettingEntry]) -> Iterator[tuple[str, str]]:
+def _known_variables(environment: Mapping[str, str], entries: Mapping[str, SettingEntry]) -> Iterator[tuple[str, str]]:
     for name, text in environment.items():
-        if name in known:
+        if name in entries:
             yield name, text
         elif name.startswith(PREFIX) and name != SETTINGS_FILE_VARIABLE:
-            raise BadSetting(_unknown(name, [*known, SETTINGS_FILE_VARIABLE]))
+            raise BadSetting(_unknown_setting_text(name, [*entries, SETTINGS_FILE_VARIABLE]))
 
 
 def _running_profile(tree: type, values: Mapping[tuple[str, ...], Any]) -> str | None:
     """Return the profile of the latest `notifier up` on this data folder, so that CLI commands use the same one."""
     [profile_setting] = [entry for entry in setting_entries(tree) if entry.key == "profile"]
     try:
-        running = (_folder(values) / PROFILE_FILE).read_text()
+        running = (_data_folder(values) / PROFILE_FILE).read_text()
     except OSError:
         return None
     return running if profile_setting.rule.is_valid(running) else None
 
 
-def _push_values(path: Path, tree: type) -> Mapping[tuple[str, ...], Any]:
+def _running_push_values(path: Path, tree: type) -> Mapping[tuple[str, ...], Any]:
     with suppress(OSError):  # no permission to read the folder
         if path.exists():
-            return _from_file(path, tree)
+            return _read_file(path, tree)
     return {}
 
 
-def _folder(values: Mapping[tuple[str, ...], Any]) -> Path:
+def _data_folder(values: Mapping[tuple[str, ...], Any]) -> Path:
     return Path(values.get(("data",), "./notifier-data"))
 
 
-def _file(environment: Mapping[str, str], values: Mapping[tuple[str, ...], Any]) -> Path | None:
+def _settings_file(environment: Mapping[str, str], values: Mapping[tuple[str, ...], Any]) -> Path | None:
     if SETTINGS_FILE_VARIABLE in environment:
         return Path(environment[SETTINGS_FILE_VARIABLE])
-    of_services = _folder(values) / SERVICES_FILE
-    return of_services if values.get(("profile",)) == "cluster" and of_services.exists() else None
+    services_file = _data_folder(values) / SERVICES_FILE
+    return services_file if values.get(("profile",)) == "cluster" and services_file.exists() else None
 
 
-def _from_file(path: Path, tree: type) -> dict[tuple[str, ...], Any]:
+def _read_file(path: Path, tree: type) -> dict[tuple[str, ...], Any]:
     try:
         content = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadSetting(f"Can't read the settings file {path}: {error}") from error
-    known = {entry.key: entry for entry in setting_entries(tree)}
-    flat = dict(_flat(content, ()))
+    entries = {entry.key: entry for entry in setting_entries(tree)}
+    flat = dict(_flatten(content, ()))
     for key in flat:
-        if key not in known:
-            raise BadSetting(f"In {path}: {_unknown(key, list(known))}")
-    return {known[key].path: _value(known[key], f"{key} in {path}", value) for key, value in flat.items()}
+        if key not in entries:
+            raise BadSetting(f"In {path}: {_unknown_setting_text(key, list(entries))}")
+    return {entries[key].path: _parse_value(entries[key], f"{key} in {path}", value) for key, value in flat.items()}
 
 
-def _flat(content: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+def _flatten(content: Mapping[str, Any], prefix: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     for name, value in content.items():
         if isinstance(value, dict):
-            yield from _flat(value, (*above, name))
+            yield from _flatten(value, (*prefix, name))
         else:
-            yield ".".join((*above, name)), value
+            yield ".".join((*prefix, name)), value
 
 
-def _unknown(name: str, known: list[str]) -> str:
+def _unknown_setting_text(name: str, known: list[str]) -> str:
     # Compare without the common prefix, which would make all names similar.
     prefix = PREFIX if name.startswith(PREFIX) else ""
-    near = get_close_matches(name.removeprefix(prefix), [known_name.removeprefix(prefix) for known_name in known], n=1)
-    hint = f"did you mean {prefix}{near[0]}?" if near else "see docs/settings.md."
+    suggestions = get_close_matches(
+        name.removeprefix(prefix), [known_name.removeprefix(prefix) for known_name in known], n=1
+    )
+    hint = f"did you mean {prefix}{suggestions[0]}?" if suggestions else "see docs/settings.md."
     return f"Unknown setting {name}; {hint}"
 
 
-def _value(entry: SettingEntry, name: str, raw: object) -> Any:
+def _parse_value(entry: SettingEntry, name: str, raw: object) -> Any:
     with suppress(msgspec.ValidationError):  # its message is not fit for operators
         value = msgspec.convert(raw, type=entry.kind, strict=False, dec_hook=_convert)
         if value is not None and entry.rule.is_valid(value):
@@ -131,20 +136,20 @@ def _convert(kind: type, value: object) -> object:
     raise TypeError(f"Unsupported type of a setting: {kind}.")
 
 
-def _build(tree: Any, values: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> Any:
+def _build_section(tree: Any, values: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> Any:
     """Build the settings tree and its sections from the values of its leaves."""
     kinds = get_type_hints(tree)
     leaves = {leaf[-1]: value for leaf, value in values.items() if leaf[:-1] == path}
-    sections = {name: _build(kind, values, (*path, name)) for name, kind in kinds.items() if is_dataclass(kind)}
+    sections = {name: _build_section(kind, values, (*path, name)) for name, kind in kinds.items() if is_dataclass(kind)}
     return tree(**leaves, **sections)
 
 
 # The process environment, for child processes and for libraries that read it.
 
 
-def environment_with(more: Mapping[str, str]) -> dict[str, str]:
+def environment_with(additional: Mapping[str, str]) -> dict[str, str]:
     """Return this process's environment with additional variables for a child process."""
-    return {**os.environ, **more}
+    return {**os.environ, **additional}
 
 
 def environment_without_settings() -> dict[str, str]:

@@ -24,9 +24,9 @@ OWN_LIBRARY, GOOGLE_LIBRARY = "notifier", "firebase-admin"
 LIBRARIES = (OWN_LIBRARY, GOOGLE_LIBRARY)
 FAKES = ("auto", "on", "off")
 MIN_PER_MINUTE = 20
-"""Least alerts per minute. With fewer, a single worker slowed to a tenth would never send one."""
+"""Minimum alerts per minute. With fewer, a single worker that is slowed to a tenth would never send one."""
 FILE_REQUIREMENT = "a file"
-TOPIC = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
+TOPIC_PATTERN = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
 """Bundle id of an app."""
 
 
@@ -34,11 +34,11 @@ DEVELOPMENT_ONLY = ("push.web.loopback",)
 """Settings that are valid only together with `insecure_dev`."""
 
 
-def _count(default: int, means: str, *, minimum: int = 0) -> int:
+def _count(default: int, meaning: str, *, minimum: int = 0) -> int:
     field: int = setting(
         default,
         requirement=f"a whole number from {minimum} to {MAX_COUNT}",
-        meaning=means,
+        meaning=meaning,
         is_valid=lambda count: minimum <= count <= MAX_COUNT,
     )
     return field
@@ -48,9 +48,9 @@ def _is_origin(text: str) -> bool:
     """Return whether the text is an origin with TLS or a loopback host: keys and alerts are sent to it."""
     try:
         url = urlsplit(text)
-        bare = url.hostname and text.isascii() and not (url.path or url.query or url.fragment or "@" in url.netloc)
+        is_bare = url.hostname and text.isascii() and not (url.path or url.query or url.fragment or "@" in url.netloc)
         return (
-            bool(bare)
+            bool(is_bare)
             and url.port != 0
             and (url.scheme == "https" or (url.scheme == "http" and _is_loopback(url.hostname)))
         )
@@ -62,11 +62,11 @@ def _is_loopback(host: str | None) -> bool:
     return host is not None and is_loopback(host)
 
 
-def _origin(means: str) -> str:
+def _origin(meaning: str) -> str:
     field: str = setting(
         "",
         requirement="empty, or https:// and a host without a path (http:// for loopback)",
-        meaning=means,
+        meaning=meaning,
         is_valid=lambda text: not text or _is_origin(text),
     )
     return field
@@ -83,8 +83,8 @@ def _fake() -> str:
     return field
 
 
-def _file(means: str) -> str:
-    field: str = setting("", requirement=FILE_REQUIREMENT, meaning=means)
+def _file(meaning: str) -> str:
+    field: str = setting("", requirement=FILE_REQUIREMENT, meaning=meaning)
     return field
 
 
@@ -102,7 +102,7 @@ class ApnsSettings:
         requirement="empty, or bundle ids of apps, separated by commas",
         meaning="Apps that the key may send to. Devices of other apps are rejected at registration, and get no "
         "alerts. If empty, all apps are allowed.",
-        is_valid=lambda topics: not topics or re.fullmatch(rf"{TOPIC}(,{TOPIC})*", topics) is not None,
+        is_valid=lambda topics: not topics or re.fullmatch(rf"{TOPIC_PATTERN}(,{TOPIC_PATTERN})*", topics) is not None,
     )
     production: str = _origin("Apple's server for devices of the environment `production`. If empty, Apple's own.")
     sandbox: str = _origin("Apple's server for devices of the environment `sandbox`. If empty, Apple's own.")
@@ -118,11 +118,11 @@ class ApnsSettings:
             raise BadSetting(f"{variable('push', 'apns', 'key')} also needs {ids}.")
 
     @property
-    def configured(self) -> bool:
+    def is_configured(self) -> bool:
         return bool(self.key)
 
     @property
-    def named_topics(self) -> frozenset[str]:
+    def allowed_topics(self) -> frozenset[str]:
         return frozenset(filter(None, self.topics.split(",")))
 
 
@@ -144,11 +144,11 @@ class FcmSettings:
     fake: str = _fake()
 
     @property
-    def configured(self) -> bool:
+    def is_configured(self) -> bool:
         return bool(self.account)
 
     @property
-    def is_by_google(self) -> bool:
+    def uses_google_library(self) -> bool:
         return self.library == GOOGLE_LIBRARY
 
 
@@ -179,12 +179,12 @@ class WebPushSettings:
     fake: str = _fake()
 
     def __post_init__(self) -> None:
-        _ = self.services
+        _ = self.services  # raises if a host is invalid
         if self.key and not self.subject:
             raise BadSetting(f"{variable('push', 'web', 'key')} also needs {variable('push', 'web', 'subject')}.")
 
     @property
-    def configured(self) -> bool:
+    def is_configured(self) -> bool:
         return bool(self.key)
 
     @property
@@ -237,7 +237,7 @@ class PushSettings:
 
     def is_faked(self, platform: Platform) -> bool:
         """Return whether the platform's alerts go to a fake provider, if one runs."""
-        return self.fakes == "on" or (self.fakes == "auto" and not self.settings_for(platform).configured)
+        return self.fakes == "on" or (self.fakes == "auto" and not self.settings_for(platform).is_configured)
 
     @property
     def with_all_faked(self) -> Self:
@@ -246,8 +246,10 @@ class PushSettings:
 
     def with_fakes(self, origins: Mapping[Platform, str]) -> Self:
         """Return a copy with the fake providers at the given origins."""
-        own = {str(platform): replace(self.settings_for(platform), fake=origin) for platform, origin in origins.items()}
-        return replace(self, **own)  # type: ignore[arg-type]  # each value has the type of its field
+        sections = {
+            str(platform): replace(self.settings_for(platform), fake=origin) for platform, origin in origins.items()
+        }
+        return replace(self, **sections)  # type: ignore[arg-type]  # each value has the type of its field
 
     @property
     def toml(self) -> str:
@@ -264,7 +266,7 @@ class PushSettings:
 
     def is_real(self, platform: Platform) -> bool:
         """Return whether the platform's alerts are sent to its provider, with real credentials."""
-        return self.settings_for(platform).configured and self.fakes != "on"
+        return self.settings_for(platform).is_configured and self.fakes != "on"
 
     @property
     def provider_limits(self) -> Mapping[Platform, ProviderLimit]:

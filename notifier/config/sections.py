@@ -12,12 +12,12 @@ MAX_COUNT = 1_000_000_000
 """Upper bound of counts. A larger number is a typing error."""
 
 
-def _count(default: int, means: str) -> int:
+def _count(default: int, meaning: str) -> int:
     field: int = setting(
         default,
         requirement="a whole number from 0 to 1000000000",
-        meaning=means,
-        is_valid=lambda most: 0 <= most <= MAX_COUNT,
+        meaning=meaning,
+        is_valid=lambda count: 0 <= count <= MAX_COUNT,
     )
     return field
 
@@ -31,8 +31,7 @@ class RequestLimits:
 
 # Inbox: the deadline of a page and the memory of its caches.
 
-MEGABYTE = 1_000_000
-LEAST_CACHE, MOST_CACHE = 1, 100_000
+MIN_CACHE_MB, MAX_CACHE_MB = 1, 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +41,13 @@ class InboxLimits:
         requirement="a number of seconds from 0.05 to 10",
         meaning="Deadline of a page. After it the API answers with the page that this process showed the user "
         "last, marked partial, or with 503.",
-        is_valid=lambda within: timedelta(seconds=0.05) <= within <= timedelta(seconds=10),
+        is_valid=lambda deadline: timedelta(seconds=0.05) <= deadline <= timedelta(seconds=10),
     )
     cache: int = setting(
         128,
-        requirement=f"a whole number from {LEAST_CACHE} to {MOST_CACHE}",
+        requirement=f"a whole number from {MIN_CACHE_MB} to {MAX_CACHE_MB}",
         meaning="Megabytes that one API process may use to cache users' facts, first pages and newest bursts.",
-        is_valid=lambda size: LEAST_CACHE <= size <= MOST_CACHE,
+        is_valid=lambda size: MIN_CACHE_MB <= size <= MAX_CACHE_MB,
     )
 
 
@@ -86,24 +85,24 @@ MAX_DEATHS = 1_000
 MAX_WINDOW = 1_000_000
 
 
-def _deaths(default: int, means: str) -> int:
-    deaths: int = setting(
+def _dead_letter_count(default: int, meaning: str) -> int:
+    field: int = setting(
         default,
         requirement=f"a whole number from 0 to {MAX_DEATHS}",
-        meaning=means,
+        meaning=meaning,
         is_valid=lambda count: 0 <= count <= MAX_DEATHS,
     )
-    return deaths
+    return field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterSettings:
-    in_a_row: int = _deaths(
+    in_a_row: int = _dead_letter_count(
         DeadLetterLimit().in_a_row,
         "Records or slices of a lane that may become dead letters in a row. The lane stops before the "
         "next one ([what to do](operations.md#a-lane-is-stopped)). 0: no limit.",
     )
-    in_window: int = _deaths(
+    in_window: int = _dead_letter_count(
         DeadLetterLimit().in_window,
         "Dead letters allowed among the last `NOTIFIER_DEAD_LETTERS_WINDOW` records or slices of a "
         "lane, in any order; 100 of 10,000 are 1 %. 0: no limit.",

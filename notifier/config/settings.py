@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import Any, Self
 
 from notifier.config.auth import Issuer, is_loopback
-from notifier.config.cluster import MAX_PORT, REDIS, BrokerSettings, CassandraSettings, KafkaSettings, matches_pattern
+from notifier.config.cluster import (
+    MAX_PORT,
+    REDIS_URL_PATTERN,
+    BrokerSettings,
+    CassandraSettings,
+    KafkaSettings,
+    matches_pattern,
+)
 from notifier.config.field import HiddenPart, setting, variable
-from notifier.config.loader import read
+from notifier.config.loader import read_settings
 from notifier.config.push import PushSettings
 from notifier.config.sections import DeadLetterSettings, InboxLimits, ReachSettings, RequestLimits
 from notifier.domain.audience.activity import P2_REACH_DAYS
@@ -32,13 +39,13 @@ MAX_API_WORKERS = 64
 """Each process takes 40 MB and its own connections to the engines. For more, add machines."""
 MAX_STREAMS = 50_000
 """Upper bound of live streams: more connections than one process can notify within a second."""
-ORIGIN = re.compile(r"(https?)://([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
+ORIGIN_PATTERN = re.compile(r"(https?)://([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
 """Origin as a browser sends it, in lower case and without a path, because origins are compared as strings."""
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 """Default ports, which browsers omit from an origin."""
 MIN_SECRET_BYTES = 32
 """Bytes. HS256 needs a key of at least the length of its hash."""
-LEVELS = ("debug", "info", "warning", "error", "critical")
+LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
 PROFILES = ("embedded", "cluster")
 
 
@@ -92,7 +99,7 @@ class Settings:
         "sentinels, asked in turn for the primary of that name, or nodes of a cluster. With a cluster, "
         "each pool also needs a broker of its own. `rediss+sentinel` and `rediss+cluster` use TLS. "
         "Sentinels use the same password.",
-        is_valid=matches_pattern(f"|{REDIS}"),
+        is_valid=matches_pattern(f"|{REDIS_URL_PATTERN}"),
         hidden=HiddenPart.PASSWORD,
     )
     threshold: int = setting(
@@ -186,9 +193,9 @@ class Settings:
     )
     log_level: str = setting(
         "info",
-        requirement=", ".join(LEVELS[:-1]) + f" or {LEVELS[-1]}",
+        requirement=", ".join(LOG_LEVELS[:-1]) + f" or {LOG_LEVELS[-1]}",
         meaning="Minimum level of logged lines.",
-        is_valid=lambda level: level.lower() in LEVELS,
+        is_valid=lambda level: level.lower() in LOG_LEVELS,
     )
     demo: str = setting(
         "",
@@ -228,13 +235,13 @@ class Settings:
 
     @classmethod
     def read(cls, environment: Mapping[str, str] | None = None, /, **arguments: Any) -> Self:
-        """Read settings from `given`, the environment (NOTIFIER_DATA, NOTIFIER_PORT, …) and the settings file.
+        """Read settings from `arguments`, the environment (NOTIFIER_DATA, NOTIFIER_PORT, …) and the settings file.
 
         The first source that has a setting wins. Durations are in seconds. Raises BadSetting.
         """
-        return read(cls, environment, arguments)
+        return read_settings(cls, environment, arguments)
 
 
 def _is_origin(text: str) -> bool:
-    match = ORIGIN.fullmatch(text)
+    match = ORIGIN_PATTERN.fullmatch(text)
     return match is not None and match[4] != DEFAULT_PORTS[match[1]] and int((match[4] or ":0")[1:]) <= MAX_PORT

@@ -14,36 +14,36 @@ from notifier.devkit.tcp_proxy import ConnectionHook, Proxy
 
 HEADER = struct.Struct(">BBhBI")
 """Frame header of protocol 4: version, flags, stream, opcode, length."""
-VERSION, ANSWER = 4, 0x84
+REQUEST_VERSION, RESPONSE_VERSION = 4, 0x84
 ERROR, OPTIONS, SUPPORTED, RESULT, EXECUTE, BATCH = 0x00, 0x05, 0x06, 0x08, 0x0A, 0x0D
 VOID = struct.pack(">i", 1)
 """Start of the result of a plain write. Reads and conditional writes return rows."""
 OVERLOADED, WRITE_TIMEOUT = 0x1001, 0x1100
 LOCAL_QUORUM = 6
-REQUEST_WITHIN = 20.0
-"""Seconds to wait for the first statement."""
+FIRST_STATEMENT_TIMEOUT_SECONDS = 20.0
+"""Time limit of the wait for the first statement."""
 
 
 @dataclass(slots=True, kw_only=True)
 class CqlProxy(Proxy):
-    refusing: bool = False
-    refused: int = 0
-    turn: Iterator[int] = field(default_factory=count)
+    is_refusing: bool = False
+    refused_count: int = 0
+    statement_numbers: Iterator[int] = field(default_factory=count)
 
     def refuse(self, seconds: float) -> bool:
         """Inject errors for the given seconds after the first one. Return False if no statement was refused.
 
         The time starts at the first error, because a client that has lost the node may still be reconnecting.
         """
-        refused_earlier, deadline = self.refused, time.monotonic() + REQUEST_WITHIN
-        self.refusing = True
+        refused_earlier, deadline = self.refused_count, time.monotonic() + FIRST_STATEMENT_TIMEOUT_SECONDS
+        self.is_refusing = True
         try:
-            while self.refused == refused_earlier and time.monotonic() < deadline:
+            while self.refused_count == refused_earlier and time.monotonic() < deadline:
                 time.sleep(0.05)
             time.sleep(seconds)
         finally:
-            self.refusing = False
-        return self.refused > refused_earlier
+            self.is_refusing = False
+        return self.refused_count > refused_earlier
 
     def new_hook(self) -> "RefusalHook":
         return RefusalHook(self)
@@ -67,14 +67,14 @@ class RefusalHook(ConnectionHook):
 
     def _change_request_frame(self, frame: bytes) -> bytes:
         _, _, stream, opcode, _ = HEADER.unpack_from(frame)
-        if not self.proxy.refusing or opcode not in (EXECUTE, BATCH):
+        if not self.proxy.is_refusing or opcode not in (EXECUTE, BATCH):
             return frame
-        turn = next(self.proxy.turn) % 4
-        if turn == 1:
+        statement_number = next(self.proxy.statement_numbers) % 4
+        if statement_number == 1:
             self.injected_errors[stream] = OVERLOADED
             # Send a request without effect instead, so that the response still depends on the node.
-            return HEADER.pack(VERSION, 0, stream, OPTIONS, 0)
-        if turn == 3:
+            return HEADER.pack(REQUEST_VERSION, 0, stream, OPTIONS, 0)
+        if statement_number == 3:
             self.injected_errors[stream] = WRITE_TIMEOUT
         return frame
 
@@ -87,10 +87,10 @@ class RefusalHook(ConnectionHook):
             return self._error(stream, error, struct.pack(">Hii", LOCAL_QUORUM, 0, 1) + _string(b"SIMPLE"))
         return frame
 
-    def _error(self, stream: int, code: int, more: bytes) -> bytes:
-        self.proxy.refused += 1
-        body = struct.pack(">i", code) + _string(b"refused by the trial") + more
-        return HEADER.pack(ANSWER, 0, stream, ERROR, len(body)) + body
+    def _error(self, stream: int, code: int, details: bytes) -> bytes:
+        self.proxy.refused_count += 1
+        body = struct.pack(">i", code) + _string(b"refused by the test proxy") + details
+        return HEADER.pack(RESPONSE_VERSION, 0, stream, ERROR, len(body)) + body
 
 
 def _frames(buffer: bytearray, chunk: bytes) -> Iterator[bytes]:

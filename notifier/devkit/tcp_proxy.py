@@ -8,10 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-CHUNK = 65_536
-CONNECTS_WITHIN = 5.0
-"""Seconds."""
-AT_ONCE = struct.pack("ii", 1, 0)
+CHUNK_BYTES = 65_536
+CONNECT_TIMEOUT_SECONDS = 5.0
+RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """SO_LINGER value that closes with a reset. Data in flight is lost, as on a broken network."""
 
 
@@ -70,7 +69,7 @@ class Proxy:
         with self._lock:
             connections, self._open = self._open, set()
         for connection in connections:
-            _break(connection)
+            _reset(connection)
 
     def new_hook(self) -> ConnectionHook:
         return ConnectionHook()
@@ -92,11 +91,11 @@ class Proxy:
 
     def _serve(self, client: socket.socket) -> None:
         if self.upstream is None:
-            return _break(client)
+            return _reset(client)
         try:
-            server = socket.create_connection(self.upstream, CONNECTS_WITHIN)
+            server = socket.create_connection(self.upstream, CONNECT_TIMEOUT_SECONDS)
         except OSError:
-            return _break(client)
+            return _reset(client)
         server.settimeout(None)
         for side in (client, server):
             side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -115,21 +114,21 @@ class Proxy:
         self, source: socket.socket, target: socket.socket, change: Callable[[bytes], bytes], *, is_response: bool
     ) -> None:
         with suppress(OSError):
-            while chunk := source.recv(CHUNK):
+            while chunk := source.recv(CHUNK_BYTES):
                 if self.latency:
                     time.sleep(self.latency)
                 if is_response and self.drops_responses:
                     self.dropped_bytes += len(chunk)
                 else:
                     target.sendall(change(chunk))
-        for end in (source, target):
+        for side in (source, target):
             with self._lock:
-                self._open.discard(end)
-            _break(end)
+                self._open.discard(side)
+            _reset(side)
 
 
-def _break(socket_: socket.socket) -> None:
+def _reset(socket_: socket.socket) -> None:
     with suppress(OSError):
-        socket_.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+        socket_.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
         socket_.shutdown(socket.SHUT_RDWR)  # also wakes the thread that reads from it
     socket_.close()

@@ -76,7 +76,11 @@ def require_credentials(push: PushSettings, platforms: Iterable[Platform] = Plat
     for platform in platforms:
         if push.is_real(platform):
             credentials(push, platform)
-        if platform is Platform.FCM and push.fcm.is_by_google and (push.is_real(platform) or push.is_faked(platform)):
+        if (
+            platform is Platform.FCM
+            and push.fcm.uses_google_library
+            and (push.is_real(platform) or push.is_faked(platform))
+        ):
             _require_library()
 
 
@@ -113,7 +117,7 @@ class _ProviderFactory:
                 return self._apns(
                     _apple_key(push), {env: origins[env] or ORIGINS[env] for env in ApnsEnvironment}, resources
                 )
-            case Platform.FCM if push.fcm.is_by_google:
+            case Platform.FCM if push.fcm.uses_google_library:
                 return self._fcm_by_firebase_admin(
                     _read_file(push.fcm.account, "fcm", "account"), push.fcm.origin or ORIGIN, resources
                 )
@@ -132,7 +136,7 @@ class _ProviderFactory:
                 return self._apns(
                     fakes.fake_apple_key(), dict.fromkeys(ApnsEnvironment, fake), resources, is_topic_checked=False
                 )
-            case Platform.FCM if self.push.fcm.is_by_google:
+            case Platform.FCM if self.push.fcm.uses_google_library:
                 return self._fcm_by_firebase_admin(
                     fakes.fake_service_account_file(fake + fakes.TOKEN_PATH), fake, resources
                 )
@@ -156,7 +160,7 @@ class _ProviderFactory:
             tokens=ProviderTokens(key),
             clock=self.clock,
             chance=random,
-            topics=self.push.apns.named_topics if is_topic_checked else frozenset(),
+            topics=self.push.apns.allowed_topics if is_topic_checked else frozenset(),
             origins=origins,
         )
 

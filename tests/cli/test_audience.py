@@ -12,7 +12,7 @@ from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
 from notifier.adapters.system_clock import SystemClock
 from notifier.cli.commands.audience import freshness_facts
-from notifier.cli.context import opened
+from notifier.cli.context import open_stores
 from notifier.config import Settings
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.activity import ActiveSetFreshness
@@ -53,7 +53,7 @@ def test_audience_of_account_without_followers_is_one_sentence(folder: Path, not
 def test_audience_reports_accepted_but_uncounted_events(folder: Path, notifier: Notifier) -> None:
     options = ("--followers", "200", "--universe", "400", "--celebrities", "1")
     assert notifier("fixture", *options, "--data", str(folder)).exit_code == 0
-    with opened(Settings(data=folder)) as place:
+    with open_stores(Settings(data=folder)) as place:
         log = place.ports.log
         log.append([Record(stream=topics.FOLLOWS, key="nova", value=b"")] * MAX_COUNTED_RECORDS)
         log.append([Record(stream=topics.USERS, key="nova", value=b"")] * 2)
@@ -74,7 +74,7 @@ def test_audience_verify_finds_and_repairs_damaged_bitmap(folder: Path, notifier
     options = ("--followers", "2000", "--universe", "4000", "--celebrities", "2")
     assert notifier("fixture", *options, "--data", str(folder)).exit_code == 0
     intact = notifier("audience", "verify", "@nova", "--data", str(folder))
-    assert (intact.exit_code, intact.stdout.splitlines()[-1]) == (0, "Bitmaps, head and rows agree.")
+    assert (intact.exit_code, intact.stdout.splitlines()[-1]) == (0, "Bitmaps, counts and rows agree.")
     with closing(sqlite3.connect(folder / "core.db")) as core, core:
         changed = "UPDATE member_sets SET blob = zeroblob(20) WHERE owner = 'mention:nova' AND kind = 'followers'"
         assert core.execute(changed).rowcount == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.supervisor.child import BACKOFF, DIED, HUNG, LONGEST_LOG, STEADY_AFTER, Child, rotate_log
+from notifier.cli.supervisor.child import BACKOFF, DIED, HUNG, MAX_LOG_BYTES, STEADY_UPTIME_SECONDS, Child, rotate_log
 from notifier.cli.supervisor.heartbeat import HeartbeatLimits, HeartbeatWatch
 
 PAUSE = BACKOFF.first.total_seconds()
@@ -72,8 +72,8 @@ def test_hung_child_is_killed_and_restarted(
     starts: ProcessStarter, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock, ends = ManualClock(), list[str]()
-    pulse = HeartbeatWatch(file=tmp_path / "p0", limits=HeartbeatLimits(silent_for=3, starts_within=4), now=clock)
-    child = Child(role="p0", start=starts, now=clock, pulse=pulse, on_end=ends.append)
+    heartbeat = HeartbeatWatch(file=tmp_path / "p0", limits=HeartbeatLimits(max_silence=3, start_timeout=4), now=clock)
+    child = Child(role="p0", start=starts, now=clock, heartbeat=heartbeat, on_end=ends.append)
     child.supervise()
     first = starts.processes[0]
     os.kill(first.pid, signal.SIGSTOP)
@@ -93,7 +93,7 @@ def test_hung_child_is_killed_and_restarted(
     assert ends == [HUNG, DIED]
 
 
-@pytest.mark.parametrize(("lived", "deaths"), [(STEADY_AFTER - 1, 2), (STEADY_AFTER + 1, 1)])
+@pytest.mark.parametrize(("lived", "deaths"), [(STEADY_UPTIME_SECONDS - 1, 2), (STEADY_UPTIME_SECONDS + 1, 1)])
 def test_steady_child_resets_its_count_of_exits(lived: float, deaths: int, starts: ProcessStarter) -> None:
     clock = ManualClock()
     child = Child(role="p0", start=starts, now=clock)
@@ -103,13 +103,13 @@ def test_steady_child_resets_its_count_of_exits(lived: float, deaths: int, start
         clock.at += lived
         starts.kill_last()
         child.supervise()
-    assert len(child.exits) == deaths
+    assert len(child.exit_codes) == deaths
 
 
 def test_restart_delay_grows_and_resets_when_child_is_steady(starts: ProcessStarter) -> None:
     clock, delays = ManualClock(), list[float]()
     child = Child(role="p0", start=starts, now=clock)
-    for lived in (0.0, 0.0, 0.0, STEADY_AFTER):
+    for lived in (0.0, 0.0, 0.0, STEADY_UPTIME_SECONDS):
         clock.at = child.due_at
         child.supervise()
         clock.at += lived
@@ -119,7 +119,7 @@ def test_restart_delay_grows_and_resets_when_child_is_steady(starts: ProcessStar
     assert delays == [0.1, 0.2, 0.4, 0.1]
 
 
-@pytest.mark.parametrize(("size", "rotated"), [(LONGEST_LOG, False), (LONGEST_LOG + 1, True)])
+@pytest.mark.parametrize(("size", "rotated"), [(MAX_LOG_BYTES, False), (MAX_LOG_BYTES + 1, True)])
 def test_only_long_log_is_rotated(size: int, rotated: bool, tmp_path: Path) -> None:
     log = tmp_path / "api.log"
     with log.open("wb") as file:

@@ -13,8 +13,8 @@ from notifier import topics
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.dead_letters import SqliteLaneTallies
 from notifier.adapters.sqlite.stores.inbox import audit_entries
-from notifier.cli.commands.import_.loader import IndexerBacklog, index
-from notifier.cli.http import RequestTimeout
+from notifier.cli.commands.import_.loader import IndexerBacklog, run_indexer
+from notifier.cli.http import OutageRetry
 from notifier.config import Settings
 from notifier.domain.delivery.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import LaneStopped
@@ -128,7 +128,7 @@ def test_import_into_stopped_lane_ends_with_one_sentence() -> None:
     stage.state.lane_tallies.swap(LaneTally(lane=topics.FOLLOWS, version=1, stop=STOP))
     backlog = IndexerBacklog(stage.state.log, topics.FOLLOWS)
     with pytest.raises(LaneStopped, match=r"resume` starts it again\. Lane: follows"):
-        index(stage.ports, Settings(), backlog, RequestTimeout(), lambda _: None)
+        run_indexer(stage.ports, Settings(), backlog, OutageRetry(), lambda _: None)
     assert backlog.has_unprocessed()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from notifier.cli.group import command
+from notifier.cli.group import program_command
 from tests.browser.demo import demo
 from tests.cli.running import until
 
@@ -61,7 +61,7 @@ def test_every_shown_line_works_in_a_shell(tmp_path: Path) -> None:
             check_other_lines(address, token, stormed)
         assert "accepted  800" in storm_output[0]
     next_line = re.findall(r"Next .*or: (.*)", outputs[0])[0]
-    assert next_line == f"{command('/x/notifier/__main__.py')} storm --data {tmp_path}"
+    assert next_line == f"{program_command('/x/notifier/__main__.py')} storm --data {tmp_path}"
 
 
 def check_other_lines(address: str, token: str, stormed: Mapping[str, str]) -> None:

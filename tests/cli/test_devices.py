@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.context import opened
+from notifier.cli.context import open_stores
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import AppleToken, FirebaseToken
@@ -23,7 +23,7 @@ def loaded(folder: Path, notifier: Notifier) -> Path:
     """
     options = ("--followers", "200", "--universe", "400", "--celebrities", "1")
     assert notifier("fixture", *options, "--data", str(folder)).exit_code == 0
-    with opened(Settings(data=folder)) as place:
+    with open_stores(Settings(data=folder)) as place:
         ports = place.ports
         book = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
         member = book.member(UserId("u2"))

@@ -16,9 +16,9 @@ from notifier.adapters.system_clock import SystemClock
 from notifier.cli.commands.doctor.command import (
     DoctorFinding,
     Level,
+    disk_finding,
     push_findings,
     python_finding,
-    room_finding,
     sqlite_finding,
 )
 from notifier.cli.commands.doctor.data_folder import activity_finding, bursts_finding
@@ -128,9 +128,9 @@ def test_newer_schema_is_reported_in_one_sentence(folder: Path, notifier: Notifi
         (python_finding((3, 11)), Level.OK),
         (sqlite_finding((3, 37, 2)), Level.FAIL),
         (sqlite_finding((3, 45, 0)), Level.OK),
-        (room_finding(1 << 20), Level.FAIL),
-        (room_finding(1 << 30), Level.WARN),
-        (room_finding(1 << 40), Level.OK),
+        (disk_finding(1 << 20), Level.FAIL),
+        (disk_finding(1 << 30), Level.WARN),
+        (disk_finding(1 << 40), Level.OK),
     ],
     ids=str,
 )

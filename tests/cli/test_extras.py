@@ -37,7 +37,7 @@ def test_role_is_imported_without_optional_libraries(module: str) -> None:
 
 
 def test_rows_of_csv_are_imported_without_optional_libraries() -> None:
-    result = run("from notifier.cli.commands.import_.loader import accounts, follows, preference_rows, vips")
+    result = run("from notifier.cli.commands.import_.loader import follow_dataset, preference_dataset")
     assert (result.returncode, result.stderr) == (0, "")
 
 

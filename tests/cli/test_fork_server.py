@@ -13,7 +13,7 @@ from time import monotonic
 import psutil
 import pytest
 
-from notifier.cli.supervisor.child import start_with
+from notifier.cli.supervisor.child import make_start
 from notifier.cli.supervisor.forkserver_client import MAX_FAILURES, ForkServer, RoleProcess
 from notifier.config import PROFILES
 from tests.cli.forked import STARTS_WITHIN, fork_role, server
@@ -103,11 +103,11 @@ def test_hanging_fork_server_is_killed_and_leaves_no_process(forks: ForkServer, 
     assert forks.process
     hung = forks.process.pid
     os.kill(hung, signal.SIGSTOP)
-    timeout, forks.answers_within = forks.answers_within, 0.5
+    timeout, forks.fork_timeout = forks.fork_timeout, 0.5
     began = monotonic()
     with (tmp_path / "role.log").open("ab") as log:
         assert forks.fork(["fake", "apns"], {}, log) is None
-    forks.answers_within = timeout
+    forks.fork_timeout = timeout
     assert monotonic() < began + ENDS_WITHIN
     assert not is_running(hung)
     assert fork_servers() == set()
@@ -148,7 +148,7 @@ input()
 def test_role_gets_own_interpreter_when_fork_server_fails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = tmp_path / "role.log"
     broken = ForkServer(profile="embedded", log=tmp_path / "forkserver.log", environment=BROKEN)
-    start, processes = start_with(["--version"], {}, log, broken), list[RoleProcess]()
+    start, processes = make_start(["--version"], {}, log, broken), list[RoleProcess]()
 
     def started() -> bool:
         processes.extend(filter(None, [start()]))
@@ -167,7 +167,7 @@ def test_role_gets_own_interpreter_when_fork_server_fails(tmp_path: Path, caplog
 
 
 def test_role_gets_own_interpreter_without_fork_server(tmp_path: Path) -> None:
-    process = start_with(["sing"], {}, tmp_path / "role.log", None)()
+    process = make_start(["sing"], {}, tmp_path / "role.log", None)()
     assert isinstance(process, subprocess.Popen)
     assert process.wait(ENDS_WITHIN) == 2
 

@@ -3,11 +3,11 @@
 import click
 import pytest
 
-from notifier.cli import PLACES, main
+from notifier.cli import COMMAND_LOCATIONS, main
 from notifier.cli.group import LazyCommands
 from tests.cli.conftest import Notifier
 
-COMMAND_NAMES = [name for name in PLACES if name in main.list_commands(click.Context(main))]
+COMMAND_NAMES = [name for name in COMMAND_LOCATIONS if name in main.list_commands(click.Context(main))]
 FAMILIES = {
     "throttle": ("set", "list", "lift"),
     "key": ("add", "list", "remove"),
@@ -38,6 +38,6 @@ def test_unknown_command_is_usage_error(notifier: Notifier) -> None:
 
 
 def test_command_with_missing_module_breaks_no_other() -> None:
-    group = LazyCommands("notifier", places={"Look": {"gone": "notifier.cli.nowhere:gone", "token": PLACES["token"]}})
+    group = LazyCommands("notifier", locations={"Look": {"gone": "notifier.cli.nowhere:gone", "token": COMMAND_LOCATIONS["token"]}})
     assert group.list_commands(click.Context(group)) == ["token"]
     assert group.get_command(click.Context(group), "gone") is None

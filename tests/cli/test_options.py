@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.cli.options import DurationParam, Rate
+from notifier.cli.options import DurationParam, RateParam
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_duration_is_parsed(text: str, expected: timedelta) -> None:
 
 @pytest.mark.parametrize(("text", "expected"), [("500", 500.0), ("20k", 20_000.0), ("1.5M", 1_500_000.0)])
 def test_rate_is_parsed(text: str, expected: float) -> None:
-    assert Rate().convert(text, None, None) == expected
+    assert RateParam().convert(text, None, None) == expected
 
 
 @given(st.text(alphabet="0123456789.smhdkM -", max_size=400))
@@ -35,4 +35,4 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
     with suppress(click.BadParameter):
         assert DurationParam().convert(text, None, None) >= timedelta(0)
     with suppress(click.BadParameter):
-        assert Rate().convert(text, None, None) >= 0
+        assert RateParam().convert(text, None, None) >= 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from notifier.config import Settings
-from notifier.devkit.fake_providers.behaviour import Behaviour
+from notifier.devkit.fake_providers.behavior import Behavior
 from notifier.devkit.fake_providers.devices import fixture_address
 from notifier.devkit.fake_providers.hosting import Hosted, hosted
 from notifier.domain.ids import Platform, UserId
@@ -40,7 +40,7 @@ def ada(folder: Path) -> Path:
 def fakes() -> Iterator[Mapping[Platform, Hosted]]:
     with ExitStack() as stack:
         yield {
-            platform: stack.enter_context(hosted(platform, Behaviour.read(SCRIPT, platform))) for platform in Platform
+            platform: stack.enter_context(hosted(platform, Behavior.read(SCRIPT, platform))) for platform in Platform
         }
 
 

@@ -80,7 +80,7 @@ def case(
         "viewer": replace(viewer(), account_preferences=overall),
         "member": BOB,
         "snapshot": snapshot(),
-        "account": burst_progress(PLAN, entries, ()),
+        "progress": burst_progress(PLAN, entries, ()),
         "devices": [PHONE],
         "windows": {Platform.FCM: windows},
         "now": NOON + SECOND,
@@ -159,8 +159,8 @@ def test_latest_batch_of_a_device_counts() -> None:
     first_window = window(failures=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),))
     [open_attempt] = alerting_of(case(first_window, retry_window(failures=None))).devices
     [closed_attempt] = alerting_of(case(retry_window(), first_window)).devices
-    assert (open_attempt.is_going, open_attempt.next_attempt_at) == (True, None)
-    assert (closed_attempt.is_going, closed_attempt.last_failure, closed_attempt.failed_attempts) == (False, None, 1)
+    assert (open_attempt.is_sending, open_attempt.next_attempt_at) == (True, None)
+    assert (closed_attempt.is_sending, closed_attempt.last_failure, closed_attempt.failed_attempts) == (False, None, 1)
     assert alerting_of(case(first_window, retry_window(failures=None))).state is AlertState.SENDING
 
 
@@ -206,13 +206,13 @@ def test_suppressed_alert_is_explained_with_its_rule(rule: SuppressionReason | H
 NEVER: Mapping[ExplainRule, ExplainedCase] = {
     ExplainRule.ROW_ONLY: case(burst=burst(verdict=Verdict.ROW)),
     ExplainRule.PULL_ONLY: case(burst=replace(burst(), pull_only=True)),
-    ExplainRule.NO_PROVIDER: case(account=burst_progress(replace(PLAN, platforms=(Platform.APNS,)), (), ())),
+    ExplainRule.NO_PROVIDER: case(progress=burst_progress(replace(PLAN, platforms=(Platform.APNS,)), (), ())),
     ExplainRule.NO_DEVICE: case(snapshot=snapshot(push=False)),
     ExplainRule.OFF_BY_DEFAULT: case(snapshot=snapshot(tier=Tier.P2, push=False)),
     ExplainRule.TOO_LATE: case(entries=[entry(PUSH_SLICE, Fact.PULLED)]),
     ExplainRule.DEAD: case(entries=[entry(PUSH_SLICE, Fact.DEAD)]),
     ExplainRule.SKIPPED: case(entries=[entry(PUSH_SLICE, Fact.DONE)]),
-    ExplainRule.NO_SNAPSHOT: case(snapshot=None, account=burst_progress(plan_of(shards=0), (), ())),
+    ExplainRule.NO_SNAPSHOT: case(snapshot=None, progress=burst_progress(plan_of(shards=0), (), ())),
 }
 
 
@@ -224,7 +224,7 @@ def test_missing_alert_is_explained_with_its_rule(rule: ExplainRule) -> None:
 
 
 def test_alerted_tier_requires_no_opt_in() -> None:
-    alerted_tier = case(snapshot=snapshot(tier=Tier.P2, push=False), pushed=TIERS)
+    alerted_tier = case(snapshot=snapshot(tier=Tier.P2, push=False), pushed_tiers=TIERS)
     assert alerting_of(alerted_tier).rule is ExplainRule.NO_DEVICE
 
 
@@ -265,7 +265,7 @@ def test_dormant_members_wait_for_their_own_slices() -> None:
     [
         (case(), State.PLANNED),
         (case(snapshot=None), State.PLANNED),
-        (case(account=None), State.PLANNED),
+        (case(progress=None), State.PLANNED),
         (case(entries=[entry(PUSH_SLICE, Fact.DISPATCHED, n=1)]), State.IN_FLIGHT),
     ],
     ids=["planned", "no snapshot", "no plan", "queued"],

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from notifier.adapters.redis.connect import TIMEOUT
-from notifier.devkit.check.traffic import ONE, Tweet
+from notifier.devkit.check.traffic import EVENT_CONTENT_TYPE, Tweet
 from notifier.devkit.fixture.world import user
 from notifier.domain.ids import UserId
 from tests.cli.caller import Caller, calling
@@ -140,7 +140,7 @@ def _visible(received: StreamEvents, running: Running, number: int, account: str
     """Return the seconds from the 202 until the row or its growth is on the stream."""
     count_before = len(received.events)
     tweet = Tweet(id=f"live-{number}", author=user(number), mentioned=(UserId(account),), protected=False)
-    bearer = {"Authorization": f"Bearer {running.ready.service_key}", "Content-Type": ONE}
+    bearer = {"Authorization": f"Bearer {running.ready.service_key}", "Content-Type": EVENT_CONTENT_TYPE}
     response = httpx.post(f"{running.ready.url}/v1/events", content=json.dumps(tweet.event()), headers=bearer)
     accepted = monotonic()
     assert response.status_code == 202, response.text

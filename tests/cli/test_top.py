@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from notifier.cli.commands.top.command import NOTHING, picture, print_plain
+from notifier.cli.commands.top.command import EMPTY_TEXTS, print_plain, render_screen
 from notifier.cli.commands.top.snapshot import TopView, read_view, view_facts
-from notifier.cli.context import opened, overview_of
+from notifier.cli.context import open_stores, overview_of
 from notifier.cli.http import Ready, ready_path, write_ready
 from notifier.cli.output import console, without_control_characters
 from notifier.cli.supervisor.pid_files import pid_files_of
@@ -45,7 +45,7 @@ def run_json(notifier: Notifier, folder: Path) -> dict[str, Any]:
 
 def read_half_done(folder: Path) -> TopView:
     settings = Settings(data=folder)
-    with opened(settings) as context:
+    with open_stores(settings) as context:
         return read_view(overview_of(context.ports, settings), context.ports, settings)
 
 
@@ -73,9 +73,9 @@ def test_missing_facts_are_unknown_and_not_zero(half_done: Path, notifier: Notif
     assert (report["url"], report["processes"]) == (None, [])
     text = notifier("top", *AT_ONCE, "--data", str(half_done)).stdout
     assert report["open_circuits"] == []
-    assert NOTHING["pools"] in text
-    assert NOTHING["open circuits"] in text
-    assert NOTHING["processes"] in text
+    assert EMPTY_TEXTS["pools"] in text
+    assert EMPTY_TEXTS["open circuits"] in text
+    assert EMPTY_TEXTS["processes"] in text
 
 
 def test_processes_show_pid_and_start_time(folder: Path, notifier: Notifier) -> None:
@@ -106,7 +106,7 @@ def test_open_circuit_is_shown_with_its_reason(half_done: Path, capsys: pytest.C
     assert line.split() == ["fcm", "10:31:05", "UTC", "503", "UNAVAILABLE\ufffd"]
     screen = console()
     with screen.capture() as captured:
-        screen.print(picture(current, 80))
+        screen.print(render_screen(current, 80))
     assert "503 UNAVAILABLE" in captured.get()
     assert view_facts(current)["open_circuits"] == [
         {"line": "fcm", "until": "2026-05-04T10:31:05.000Z", "reason": "503 UNAVAILABLE\x1b"}
@@ -116,7 +116,7 @@ def test_open_circuit_is_shown_with_its_reason(half_done: Path, capsys: pytest.C
 def test_stopped_lane_is_shown_with_its_record_and_cause(half_done: Path, capsys: pytest.CaptureFixture[str]) -> None:
     current = read_half_done(half_done)
     print_plain(current)
-    assert NOTHING["stopped lanes"] in capsys.readouterr().out
+    assert EMPTY_TEXTS["stopped lanes"] in capsys.readouterr().out
     at = datetime(2026, 5, 4, 10, 31, 5, tzinfo=UTC)
     stop = LaneStop(at=at, stopped_by="pump-1", kind=LimitKind.IN_A_ROW, limit=50, record="follows/0/7", cause="no\x1b")
     current = replace(current, snapshot=replace(current.snapshot, stopped_lanes={"follows": stop}))
@@ -125,7 +125,7 @@ def test_stopped_lane_is_shown_with_its_record_and_cause(half_done: Path, capsys
     assert line.split() == ["follows", "10:31:05", "UTC", "follows/0/7", "no\ufffd"]
     screen = console()
     with screen.capture() as captured:
-        screen.print(picture(current, 80))
+        screen.print(render_screen(current, 80))
     assert "follows/0/7" in captured.get()
     [lane] = cast(list[dict[str, object]], view_facts(current)["stopped_lanes"])
     assert (lane["lane"], lane["limit"], lane["since"]) == ("follows", "in_a_row", "2026-05-04T10:31:05.000Z")
@@ -136,7 +136,7 @@ def test_display_fits_every_width(half_done: Path, width: int) -> None:
     screen = console()
     screen.width = width
     with screen.capture() as captured:
-        screen.print(picture(read_half_done(half_done), width))
+        screen.print(render_screen(read_half_done(half_done), width))
     lines = captured.get().splitlines()
     assert max(len(line) for line in lines) <= width
     line = next(line for line in lines if line.startswith("mention:nova#1"))

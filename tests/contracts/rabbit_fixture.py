@@ -40,14 +40,14 @@ def rabbit_in(folder: Path) -> Iterator[Rabbit]:
     mapper = names(folder / "names", port=free_port())
     mapper.start()
     try:
-        mapper.ready()
+        mapper.wait_until_ready()
         password = secrets.token_hex(24)
         engine = server(
             folder / "rabbitmq", port=free_port(), distribution=free_port(), names=mapper.port, password=password
         )
         engine.start()
         try:
-            engine.ready()
+            engine.wait_until_ready()
             yield Rabbit(engine, password)
         finally:
             engine.kill()

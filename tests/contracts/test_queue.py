@@ -222,7 +222,7 @@ def test_rabbitmq_quorum_queue_keeps_confirmed_tasks_when_killed(rabbit: Rabbit)
     with pytest.raises(QueueUnavailable):
         queue.enqueue([make_slice(101)])
     rabbit.engine.start()
-    rabbit.engine.ready()
+    rabbit.engine.wait_until_ready()
     deadline = time.monotonic() + 30
     # RabbitMQ accepts connections before it has read its disk.
     while depth_of(queue, Pool.P1) != 100:

@@ -150,7 +150,9 @@ def test_hung_node_costs_each_client_one_timeout_until_it_wakes(own_cluster: Val
 @pytest.mark.timeout(90)
 def test_sentinels_lead_to_replica_when_primary_is_dead(tmp_path: Path) -> None:
     password = secrets.token_hex(24)
-    primary = server(tmp_path / "primary", port=free_port(), password=password, also=f"masterauth {password}\n")
+    primary = server(
+        tmp_path / "primary", port=free_port(), password=password, extra_settings=f"masterauth {password}\n"
+    )
     replica_engine = replica(tmp_path / "replica", of=primary, password=password)
     with running([primary, replica_engine]):
         sentinel_engine = sentinel(tmp_path / "sentinel", of=primary, service="cache", password=password)

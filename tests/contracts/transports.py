@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from notifier.adapters.http2 import Http2Limits, Http2Transport
-from notifier.devkit.http2.behaviour import Http2Behaviour
+from notifier.devkit.http2.behavior import Http2Behavior
 from notifier.devkit.http2.server import Http2Server, serving
 from notifier.ports.push import NoReply, Post, Reply, Transport
 from tests.support.fakes.push import MemoryTransport
@@ -89,7 +89,7 @@ class Faulty(Wire):
 
 @contextmanager
 def faulty(
-    conduct: Http2Behaviour,
+    conduct: Http2Behavior,
     limits: Http2Limits = PATIENT,
     answer: Callable[[Post], Reply | NoReply] | None = None,
     authority: Authority | None = None,

@@ -44,7 +44,7 @@ def running(engines: list[Engine]) -> Iterator[None]:
             stack.callback(engine.kill)
             engine.start()
         for engine in engines:
-            engine.ready()
+            engine.wait_until_ready()
         yield
 
 

@@ -51,7 +51,7 @@ def test_tasks_survive_a_killed_worker_and_a_killed_broker(host: Host, rabbit: R
         rabbit.engine.kill()
         host.wait_for_heartbeats()
         rabbit.engine.start()
-        rabbit.engine.ready()
+        rabbit.engine.wait_until_ready()
         enqueue(host, make_slice(4))
         host.wait_for(str(make_slice(4)), within=30)
         rabbit.engine.freeze()

@@ -11,7 +11,7 @@ import yaml
 
 from notifier.devkit.engines.cassandra import SINGLE_NODE_MEMORY, Sync
 from notifier.devkit.engines.fleet import ENGINES
-from notifier.devkit.engines.kafka import CLUSTER, HEAP
+from notifier.devkit.engines.kafka import CLUSTER_ID, HEAP
 from notifier.devkit.engines.valkey import SETTINGS
 from tests.repo.sources import ROOT
 from tests.repo.test_requirements import pins
@@ -84,7 +84,7 @@ def test_kafka_settings_equal_those_of_the_broker_from_jars() -> None:
     expected = dict(re.findall(r"^([a-z.]+)=(.*)$", text, flags=re.MULTILINE))
     environment = engine("kafka")["environment"]
     actual = {name.removeprefix("KAFKA_").replace("_", ".").lower(): value for name, value in environment.items()}
-    assert actual.pop("cluster.id") == CLUSTER
+    assert actual.pop("cluster.id") == CLUSTER_ID
     assert actual.pop("heap.opts") == f"-Xms{HEAP} -Xmx{HEAP}"
     assert actual.keys() == expected.keys()
     assert {name: actual[name] for name in expected.keys() - LOCATION_SETTINGS} == {

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from notifier.cli.supervisor.heartbeat import SILENT_FOR, STARTS_WITHIN, single_role_file
+from notifier.cli.supervisor.heartbeat import MAX_SILENCE_SECONDS, START_TIMEOUT_SECONDS, single_role_file
 from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.cli.supervisor.processes import ROLES
 from notifier.config import Settings, setting_entries
@@ -201,14 +201,14 @@ def test_probes_of_other_roles_check_pid_file_and_heartbeat(role: str) -> None:
     assert commands.pop("startupProbe") == commands.pop("readinessProbe") == test_pid_file
     [[*shell, line]] = [commands.pop("livenessProbe")]
     assert shell == ["sh", "-c"]
-    assert line == f'test -n "$(find {single_role_file(data, role)} -mmin -{SILENT_FOR / 60:g})"'
+    assert line == f'test -n "$(find {single_role_file(data, role)} -mmin -{MAX_SILENCE_SECONDS / 60:g})"'
     assert commands == {}
 
 
 @pytest.mark.parametrize("role", ["pump", *(str(pool) for pool in Pool)])
 def test_startup_probe_allows_as_long_as_up_does(role: str) -> None:
     probe = probes(role)["startupProbe"]
-    assert probe["periodSeconds"] * probe["failureThreshold"] >= STARTS_WITHIN
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= START_TIMEOUT_SECONDS
 
 
 @for_each_pool

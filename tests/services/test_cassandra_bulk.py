@@ -187,7 +187,7 @@ def own_node(folder: Path, port: int | None = None) -> Engine:
 def running_engine(engine: Engine) -> Iterator[Engine]:
     engine.start()
     try:
-        engine.ready()
+        engine.wait_until_ready()
         yield engine
     finally:
         engine.kill()

@@ -249,7 +249,7 @@ def freezable(access: CassandraAccess, folder: Path) -> Iterator[tuple[Engine, C
     cluster = Cluster(replace(access, hosts=[proxy.host], port=port))
     proxy.start()
     try:
-        proxy.ready()
+        proxy.wait_until_ready()
         yield proxy, cluster
     finally:
         proxy.resume()

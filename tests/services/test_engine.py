@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.devkit.engines.engine import SCRATCH, Engine, free_port
+from notifier.devkit.engines.engine import SCRATCH_FOLDER, Engine, free_port
 from notifier.domain.errors import Environment
 
 SERVER = """
@@ -35,7 +35,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     engine = echo_engine(tmp_path / "echo")
     engine.start()
     try:
-        engine.ready()
+        engine.wait_until_ready()
         yield engine
     finally:
         engine.kill()
@@ -58,16 +58,16 @@ def test_killed_engine_restarts_at_same_address(engine: Engine) -> None:
     engine.kill()
     assert not (engine.folder / "left").exists()
     engine.start()
-    engine.ready()
+    engine.wait_until_ready()
     assert echo(engine, 5.0) == b"hello\n"
 
 
 def test_start_removes_scratch_files_of_libraries(engine: Engine) -> None:
-    scratch_file = engine.folder / SCRATCH / "unpacked.so"
+    scratch_file = engine.folder / SCRATCH_FOLDER / "unpacked.so"
     scratch_file.touch()
     engine.kill()
     engine.start()
-    engine.ready()
+    engine.wait_until_ready()
     assert not scratch_file.exists()
 
 
@@ -89,7 +89,7 @@ def test_engine_that_ends_during_start_is_reported_with_output(tmp_path: Path) -
     engine = echo_engine(tmp_path, "print('no room on the disk'); raise SystemExit(1)")
     engine.start()
     with pytest.raises(Environment, match="echo ended during startup: no room on the disk"):
-        engine.ready()
+        engine.wait_until_ready()
 
 
 def test_engine_that_never_listens_times_out(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_engine_that_never_listens_times_out(tmp_path: Path) -> None:
     engine.start()
     try:
         with pytest.raises(Environment, match=r"echo doesn't listen after 0\.1 s"):
-            engine.ready(within=0.1)
+            engine.wait_until_ready(timeout=0.1)
     finally:
         engine.kill()
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from notifier.cli import main
-from notifier.devkit.engines.engine import SCRATCH
+from notifier.devkit.engines.engine import SCRATCH_FOLDER
 from notifier.devkit.engines.maven import missing
 
 pytestmark = [
@@ -73,7 +73,7 @@ def test_only_killed_engines_are_restarted_at_their_addresses(data: Path) -> Non
 
 
 def test_libraries_unpack_below_the_engines_folder(data: Path) -> None:
-    assert [*(data / "services" / "cassandra" / SCRATCH).iterdir()]
+    assert [*(data / "services" / "cassandra" / SCRATCH_FOLDER).iterdir()]
 
 
 def test_passwords_are_readable_by_owner_only(data: Path) -> None:

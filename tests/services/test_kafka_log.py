@@ -41,7 +41,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     engine = broker(tmp_path, Settings.read().jars.expanduser(), port=free_port())
     engine.start()
     try:
-        engine.ready()
+        engine.wait_until_ready()
         yield engine
     finally:
         engine.kill()
@@ -68,7 +68,7 @@ def record(text: str) -> Record:
 
 def restart(engine: Engine) -> None:
     engine.start()
-    engine.ready()
+    engine.wait_until_ready()
 
 
 def test_append_is_refused_in_time_while_broker_is_down(engine: Engine, logs: InKafka) -> None:

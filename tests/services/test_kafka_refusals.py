@@ -45,7 +45,7 @@ def three_brokers(tmp_path: Path) -> Iterator[list[Engine]]:
             engine.start()
             stack.callback(engine.kill)
         for engine in engines:
-            engine.ready()
+            engine.wait_until_ready()
         yield engines
 
 
@@ -97,7 +97,7 @@ def test_append_is_refused_while_too_few_replicas_run(three_brokers: list[Engine
         engine.kill()
     assert time_to_refusal(log) < BOUNDED
     three_brokers[1].start()
-    three_brokers[1].ready()
+    three_brokers[1].wait_until_ready()
     wait_until_accepted(log)
     log.close()
 

@@ -116,7 +116,7 @@ def secure_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureE
             stack.callback(engine.kill)
             engine.start()
         for engine in (kafka, cassandra, valkey):
-            engine.ready(STARTS_WITHIN)
+            engine.wait_until_ready(STARTS_WITHIN)
         create_user(cassandra.port, authority.file)
         yield SecureEngines(
             folder=folder,

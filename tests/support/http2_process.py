@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from typing import Any
 
-from notifier.devkit.http2.behaviour import Http2Behaviour
+from notifier.devkit.http2.behavior import Http2Behavior
 from notifier.devkit.http2.connection import ConnectionCounts, RequestHandler
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import Post, Reply
@@ -27,7 +27,7 @@ class ServerProcess:
     origin: str
     _pipe: "Pipe[Any, Any]"
 
-    def behave(self, conduct: Http2Behaviour) -> None:
+    def behave(self, conduct: Http2Behavior) -> None:
         self._pipe.send(conduct)
         self._pipe.recv()
 
@@ -40,7 +40,7 @@ class ServerProcess:
 
 @contextmanager
 def server_process(
-    asked: RequestHandler = accepts, conduct: Http2Behaviour = Http2Behaviour(), *, certificate: Path | None = None
+    asked: RequestHandler = accepts, conduct: Http2Behavior = Http2Behavior(), *, certificate: Path | None = None
 ) -> Iterator[ServerProcess]:
     """Serve in a new process. `asked` must be a module-level function, because that process imports it."""
     processes = get_context("spawn")
@@ -55,7 +55,7 @@ def server_process(
         process.join()
 
 
-def _host(pipe: "Pipe[Any, Any]", asked: RequestHandler, conduct: Http2Behaviour, certificate: Path | None) -> None:
+def _host(pipe: "Pipe[Any, Any]", asked: RequestHandler, conduct: Http2Behavior, certificate: Path | None) -> None:
     """Serve until the other end of the pipe is closed, which a crash of the parent does too."""
     os.setsid()  # Ctrl-C is for the parent only
     with serving(asked, conduct, certificate=certificate) as server:
@@ -65,6 +65,6 @@ def _host(pipe: "Pipe[Any, Any]", asked: RequestHandler, conduct: Http2Behaviour
                 message = pipe.recv()
             except EOFError:
                 return
-            if isinstance(message, Http2Behaviour):
+            if isinstance(message, Http2Behavior):
                 server.behave(message)
             pipe.send(server.counts)

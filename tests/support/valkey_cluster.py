@@ -28,7 +28,7 @@ sentinel failover-timeout {service} 3000
 
 def nodes(folder: Path, *, password: str) -> Sequence[Engine]:
     return [
-        server(folder / str(number), port=free_port(), password=password, also=NODE.format(bus=free_port()))
+        server(folder / str(number), port=free_port(), password=password, extra_settings=NODE.format(bus=free_port()))
         for number in range(NODES)
     ]
 
@@ -40,7 +40,7 @@ def slots(number: int) -> tuple[int, int]:
 
 def replica(folder: Path, *, of: Engine, password: str) -> Engine:
     also = f"replicaof {of.host} {of.port}\nmasterauth {password}\n"
-    return server(folder, port=free_port(), password=password, also=also)
+    return server(folder, port=free_port(), password=password, extra_settings=also)
 
 
 def sentinel(folder: Path, *, of: Engine, service: str, password: str) -> Engine:

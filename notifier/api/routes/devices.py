@@ -148,7 +148,7 @@ def address_of(data: Registration, push: PushSettings) -> Address:
     """
     match data.platform, data.token, data.fid, data.subscription:
         case Platform.APNS, str(token), None, None if data.topic is not None:
-            return device_address.apple_token(token, data.topic, data.environment, topics=push.apns.named_topics)
+            return device_address.apple_token(token, data.topic, data.environment, topics=push.apns.allowed_topics)
         case Platform.FCM, str(token), None, None:
             return device_address.firebase_token(token)
         case Platform.FCM, None, str(fid), None:

@@ -19,7 +19,7 @@ from notifier.flow.operations.audience_count import AudienceCounts
 from notifier.flow.operations.overview import MAX_COUNTED_RECORDS, AudienceFreshness, audience_freshness
 from notifier.ports.all_ports import Ports
 
-WIDEST_BAR = 40
+MAX_BAR_WIDTH = 40
 
 
 class AudienceCommands(CommandGroup):
@@ -27,8 +27,8 @@ class AudienceCommands(CommandGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = next((arg for arg in args if not arg.startswith("-")), None)
-        shown = first is not None and first not in self.commands
-        return super().parse_args(ctx, ["show", *args] if shown else args)
+        is_account = first is not None and first not in self.commands
+        return super().parse_args(ctx, ["show", *args] if is_account else args)
 
 
 @click.group(cls=AudienceCommands, epilog=example("notifier audience @nova", "notifier audience verify @nova --repair"))
@@ -43,19 +43,19 @@ def audience() -> None:
 def show(account: str, data: Path | None, as_json: bool) -> None:
     """Count the followers of an account by tier, and those that are left out.
 
-    A mute or a volume leaves followers out. Also shows how current the counts are.
+    A mute or a preference leaves followers out. Also shows how current the counts are.
     """
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
     settings = settings_for(data)
-    with opened(settings) as folder:
+    with open_stores(settings) as folder:
         ports = folder.ports
         audience_counts = count_audience(ports, settings, UserId(account.removeprefix("@")), quiet=as_json)
         fresh = audience_freshness(ports.log, ports.active_hours, ports.clock, settings.roll_up_every)
     if as_json:
         print_json({**audience_facts(audience_counts), "fresh": freshness_facts(fresh)})
     else:
-        _print(audience_counts)
+        _print_counts(audience_counts)
         _print_freshness(fresh)
 
 
@@ -77,15 +77,15 @@ def verify(
     """Compare the bitmaps and counts of an account with the stored rows.
 
     The rows are those of follows and preferences. For shards beyond a sample, checks only that the bitmaps are readable
-    and that the counts in the head are right.
+    and that the stored follower counts are right.
 
     Exit code 1 if they differ.
     """
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
     from notifier.flow.indexing.audience_verification import AudienceVerification
 
     user = UserId(account.removeprefix("@"))
-    with opened(settings_for(data)) as folder:
+    with open_stores(settings_for(data)) as folder:
         ports = folder.ports
         verification = AudienceVerification(
             directory=ports.directory,
@@ -95,24 +95,24 @@ def verify(
             sets=ports.sets,
             log=ports.log,
         )
-        require(ports, user)
+        require_account(ports, user)
         shards = verification.shards(user)
-        order = shards if sample is None else random.sample(shards, len(shards))
+        shards_in_order = shards if sample is None else random.sample(shards, len(shards))
         with progress("comparing", len(shards), quiet=as_json) as advance:
-            compared = verification.verify(user, order, sample or inf, advance)
-            checked = verification.check_counts(user, order[len(compared) :], advance)
-        requested = verification.repair(user, [*compared, *checked]) if repair else 0
-    report = drift_facts(user, compared, checked, requested)
+            compared = verification.verify(user, shards_in_order, sample or inf, advance)
+            checked_only = verification.check_counts(user, shards_in_order[len(compared) :], advance)
+        requested = verification.repair(user, [*compared, *checked_only]) if repair else 0
+    report = drift_report(user, compared, checked_only, requested)
     if as_json:
         print_json(report)
     else:
-        _print_drift_facts(report)
+        _print_drift(report)
     if report["wrong_shards"]:
         ctx.exit(1)
 
 
-def drift_facts(
-    user: UserId, compared: Sequence[ShardComparison], checked_only: Sequence[ShardComparison], sample_size: int
+def drift_report(
+    user: UserId, compared: Sequence[ShardComparison], checked_only: Sequence[ShardComparison], repairs_requested: int
 ) -> Mapping[str, object]:
     all_shards = [*compared, *checked_only]
     return {
@@ -125,22 +125,22 @@ def drift_facts(
         "extra": sum(shard.extra for shard in all_shards),
         "unreadable": sum(shard.unreadable for shard in all_shards),
         "wrong_counts": sum(shard.counted != shard.followers for shard in all_shards),
-        "repairs_requested": sample_size,
+        "repairs_requested": repairs_requested,
     }
 
 
-def _print_drift_facts(report: Mapping[str, object]) -> None:
+def _print_drift(report: Mapping[str, object]) -> None:
     print_sentence(
         f"@{report['account']}: compared {report['followers']:,} followers in {report['shards_compared']:,} shards."
     )
     if checked := report["shards_checked"]:
-        print_sentence(f"For {checked:,} more shards, checked only the bitmaps and the counts in the head.")
+        print_sentence(f"For {checked:,} more shards, checked only the bitmaps and the stored counts.")
     if not (wrong := report["wrong_shards"]):
-        print_sentence("Bitmaps, head and rows agree.")
+        print_sentence("Bitmaps, counts and rows agree.")
         return
     assert isinstance(wrong, list)
     names = {"missing": "missing in bitmaps", "extra": "extra in bitmaps", "unreadable": "unreadable bitmaps"}
-    names |= {"wrong_counts": "wrong counts in the head"}
+    names |= {"wrong_counts": "wrong stored counts"}
     print_facts({"wrong shards": len(wrong)} | {label: report[name] for name, label in names.items() if report[name]})
     if report["repairs_requested"]:
         print_sentence("The running `notifier up` or pump rebuilds them; verify again in a moment.")
@@ -148,7 +148,7 @@ def _print_drift_facts(report: Mapping[str, object]) -> None:
         print_sentence("Use --repair to rebuild them from the rows.")
 
 
-def require(ports: Ports, user: UserId) -> None:
+def require_account(ports: Ports, user: UserId) -> None:
     """Raise NotFound if the account doesn't exist."""
     if user not in ports.directory.accounts([user]):
         raise NotFound(f"Account {user} doesn't exist.")
@@ -160,11 +160,11 @@ def count_audience(ports: Ports, settings: Settings, user: UserId, *, quiet: boo
     from notifier.flow.intake.router import lane_with_hysteresis
     from notifier.flow.operations.audience_count import AudienceCounter
 
-    require(ports, user)
+    require_account(ports, user)
     subject = Subject(Kind.MENTION, user)
-    head = ports.sets.follower_counts(subject)
-    lane = lane_with_hysteresis(ports.heads, subject, head.total, settings.threshold)
-    with progress("counting", sum(map(bool, head.by_shard)), quiet=quiet) as advance:
+    stored_counts = ports.sets.follower_counts(subject)
+    lane = lane_with_hysteresis(ports.heads, subject, stored_counts.total, settings.threshold)
+    with progress("counting", sum(map(bool, stored_counts.by_shard)), quiet=quiet) as advance:
         return AudienceCounter(sets=ports.sets, rule=load_tier_rule(settings.tier_rule)).count(subject, lane, advance)
 
 
@@ -208,13 +208,13 @@ def _print_freshness(fresh: AudienceFreshness) -> None:
         print_sentence("All accepted changes of follows, accounts and activity are counted.")
 
 
-def _print(counts: AudienceCounts) -> None:
+def _print_counts(counts: AudienceCounts) -> None:
     print_sentence(
         f"@{counts.subject.owner} is in the {counts.lane} lane, with {counts.followers:,} followers"
         f" (shards: {counts.shards:,})."
     )
     if counts.planned != counts.followers:
-        print_sentence(f"The head, from which bursts are planned, counts {counts.planned:,}.")
+        print_sentence(f"The stored count, from which bursts are planned, is {counts.planned:,}.")
     if not counts.followers:
         return
     click.echo()
@@ -222,13 +222,13 @@ def _print(counts: AudienceCounts) -> None:
     rows += [(rule, people, 0) for rule, people in counts.suppressed.items()]
     print_table(
         ("", "users", "with device", "of all"),
-        [(name, people, phones, _share(people, counts.followers)) for name, people, phones in rows],
+        [(name, people, phones, _format_share(people, counts.followers)) for name, people, phones in rows],
     )
     if counts.first_only:
         click.echo()
         print_sentence(f"{counts.first_only:,} users in these tiers want only the first burst of a day.")
 
 
-def _share(n: int, of: int) -> str:
-    bar = "█" * round(WIDEST_BAR * n / of) if is_terminal() else ""
-    return f"{100 * n / of:5.1f} % {bar}".rstrip()
+def _format_share(part: int, total: int) -> str:
+    bar = "█" * round(MAX_BAR_WIDTH * part / total) if is_terminal() else ""
+    return f"{100 * part / total:5.1f} % {bar}".rstrip()

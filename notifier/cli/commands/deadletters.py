@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from notifier.cli.commands.throttle import who_option
+from notifier.cli.commands.throttle import operator_option
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_sentence, print_table, stamp
+from notifier.cli.output import iso_time, print_facts, print_json, print_sentence, print_table
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, deaths_in_window
 from notifier.topics import LANES
 
@@ -40,9 +40,9 @@ def deadletters(ctx: click.Context, /, *, limit: int, data: Path | None, as_json
 
 
 def list_letters(*, limit: int, data: Path | None, as_json: bool) -> None:
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
-    with opened(settings_for(data)) as folder:
+    with open_stores(settings_for(data)) as folder:
         letters = folder.ports.dead_letters.list(limit)
     if as_json:
         print_json(
@@ -51,7 +51,7 @@ def list_letters(*, limit: int, data: Path | None, as_json: bool) -> None:
                     "id": letter.id,
                     "stage": letter.stage,
                     "cause": letter.cause,
-                    "at": stamp(letter.at),
+                    "at": iso_time(letter.at),
                     "body": letter.body.hex(),
                 }
                 for letter in letters
@@ -73,10 +73,10 @@ def lanes(data: Path | None, as_json: bool) -> None:
 
     A lane is one stream of the log, or one pool of slices.
     """
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
     settings = settings_for(data)
-    with opened(settings) as folder:
+    with open_stores(settings) as folder:
         tallies = folder.ports.lane_tallies.read(LANES)
     states = [lane_facts(tallies[lane], settings.dead_letters.limit) for lane in LANES]
     if as_json:
@@ -91,21 +91,21 @@ def lanes(data: Path | None, as_json: bool) -> None:
 )
 @click.argument("lane", type=click.Choice(LANES), metavar="LANE")
 @click.option("--reason", required=True, help="Reason for resuming the lane, kept in the audit log.")
-@who_option
+@operator_option
 @data_option
 @json_option
-def resume(*, lane: str, reason: str, who: str, data: Path | None, as_json: bool) -> None:
+def resume(*, lane: str, reason: str, operator: str, data: Path | None, as_json: bool) -> None:
     """Resume a lane that its dead-letter limit has stopped. Its count starts at zero.
 
     LANE is a name that `notifier deadletters lanes` shows. The record that stopped the lane is retried first. A lane
     that isn't stopped is not changed.
     """
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
     if not reason.strip():
         raise click.UsageError("--reason must not be empty")
-    with opened(settings_for(data)) as folder:
-        stop = folder.ports.lane_tallies.resume(lane, who, reason, folder.ports.clock.now())
+    with open_stores(settings_for(data)) as folder:
+        stop = folder.ports.lane_tallies.resume(lane, operator, reason, folder.ports.clock.now())
     if as_json:
         print_json({"lane": lane, "resumed": stop is not None, **stop_facts(stop)})
     elif stop is None:
@@ -129,7 +129,7 @@ def stop_facts(stop: LaneStop | None) -> dict[str, object]:
     if stop is None:
         return dict.fromkeys(("since", "limit", "reason", "record", "cause", "stopped_by"))
     return {
-        "since": stamp(stop.at),
+        "since": iso_time(stop.at),
         "limit": str(stop.kind),
         "reason": stop.reason,
         "record": stop.record,

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from notifier.cli.data_folder import prepare
-from notifier.cli.group import command, example
+from notifier.cli.group import example, program_command
 from notifier.cli.options import DurationParam, FiniteRange, json_option
 from notifier.cli.output import Check, envelope, print_lines
 from notifier.config import PROFILES
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from notifier.devkit.check.run import CheckPlan
     from notifier.devkit.fixture.world import World
 
-KINDS = (
+FAULT_KINDS = (
     *("kill-worker", "kill-push", "kill-fakes", "kill-pump", "kill-api", "kill-valkey", "flush-valkey"),
     *("stop-worker", "stop-pump"),
 )
-CLUSTER_KINDS = (
+CLUSTER_FAULT_KINDS = (
     *("kill-kafka", "kill-cassandra", "stop-kafka", "stop-cassandra", "refuse-cassandra", "store-outage"),
     *("cut-kafka", "cut-cassandra", "cut-valkey", "slow-kafka", "slow-cassandra", "slow-valkey"),
 )
@@ -42,18 +42,18 @@ COLLAPSE_HELP = (
 FAULT_LIST = "\n".join(
     (
         "\b\nFaults:",
-        *(f"  {kind}" for kind in KINDS),
+        *(f"  {kind}" for kind in FAULT_KINDS),
         "",
         "\b\nFaults with --profile cluster:",
-        *(f"  {kind}" for kind in CLUSTER_KINDS),
+        *(f"  {kind}" for kind in CLUSTER_FAULT_KINDS),
     )
 )
 """List for the end of the help. In the text of an option, names would be broken at their hyphens."""
-LEAST_BURSTS = 20
+MIN_BURSTS = 20
 """Bursts that the demo must produce with default options."""
 
 
-class Kinds(click.ParamType[tuple[str, ...]]):
+class FaultList(click.ParamType[tuple[str, ...]]):
     """A list of faults, like kill-worker,kill-pump."""
 
     name = "list"
@@ -63,8 +63,10 @@ class Kinds(click.ParamType[tuple[str, ...]]):
             return value
         kinds = tuple(dict.fromkeys(kind.strip() for kind in str(value).split(",") if kind.strip()))
         for kind in kinds:
-            if kind not in KINDS + CLUSTER_KINDS:
-                self.fail(f"unknown fault {kind!r}; choose from {', '.join(KINDS + CLUSTER_KINDS)}.", param, ctx)
+            if kind not in FAULT_KINDS + CLUSTER_FAULT_KINDS:
+                self.fail(
+                    f"unknown fault {kind!r}; choose from {', '.join(FAULT_KINDS + CLUSTER_FAULT_KINDS)}.", param, ctx
+                )
         return kinds
 
 
@@ -81,7 +83,7 @@ class Kinds(click.ParamType[tuple[str, ...]]):
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=None, help="Port of the page.  [default: 8080, or any free one]"
 )
-@click.option("--open/--no-open", "opens", default=True, help="Open a browser, if there is a display.")
+@click.option("--open/--no-open", "opens_browser", default=True, help="Open a browser, if there is a display.")
 @click.option("--fresh", is_flag=True, help="Delete the data of an earlier demo from the folder.")
 @click.option("--profile", type=click.Choice(PROFILES), default="embedded", show_default=True, help=PROFILE_HELP)
 @click.option(
@@ -127,7 +129,7 @@ class Kinds(click.ParamType[tuple[str, ...]]):
     help="Seed of the users and of the storm.",
 )
 @click.option(
-    "--faults", type=Kinds(), default=(), metavar="LIST", help="Faults to inject, separated by commas; see below."
+    "--faults", type=FaultList(), default=(), metavar="LIST", help="Faults to inject, separated by commas; see below."
 )
 @click.option("--outage", type=DurationParam(), default="20s", show_default=True, help="Duration of each store-outage.")
 @click.option(
@@ -144,7 +146,7 @@ def demo(
     *,
     headless: bool,
     port: int | None,
-    opens: bool,
+    opens_browser: bool,
     fresh: bool,
     profile: str,
     followers: int | None,
@@ -170,28 +172,34 @@ def demo(
     from notifier.devkit.fixture.world import World
 
     headless = headless or as_json
-    if profile != "cluster" and (unavailable := [kind for kind in faults if kind in CLUSTER_KINDS]):
+    if profile != "cluster" and (unavailable := [kind for kind in faults if kind in CLUSTER_FAULT_KINDS]):
         raise click.UsageError(f"{unavailable[0]} needs --profile cluster.")
     if ctx.get_parameter_source("outage") is ParameterSource.COMMANDLINE and "store-outage" not in faults:
         raise click.UsageError("--outage needs --faults store-outage.")
     try:
-        count = followers or (1_000_000 if headless else 200_000_000)
-        people = universe or (2 * count if headless else count)
+        follower_count = followers or (1_000_000 if headless else 200_000_000)
+        user_count = universe or (2 * follower_count if headless else follower_count)
         celebrity_count = celebrities or (12 if headless else 2)
         if second_followers is None and not headless and celebrity_count > 1:
             # All users follow the first celebrity. Few follow the second, as is typical of celebrities.
-            second_followers = max(1, count // 10)
+            second_followers = max(1, follower_count // 10)
         world = World(
-            universe=people, followers=count, celebrities=celebrity_count, seed=seed, second_followers=second_followers
+            universe=user_count,
+            followers=follower_count,
+            celebrities=celebrity_count,
+            seed=seed,
+            second_followers=second_followers,
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if not headless:
-        show(world, keep=keep, port=port, profile=profile, opens=opens, fresh=fresh, collapse=collapse)
+        show_in_browser(
+            world, keep=keep, port=port, profile=profile, opens_browser=opens_browser, fresh=fresh, collapse=collapse
+        )
         return
     is_default = mentions >= 240 and world.celebrities >= 12 and collapse is None
     with _empty_folder(keep) as data:
-        script = CheckPlan(
+        plan = CheckPlan(
             data=data,
             world=world,
             mentions=mentions,
@@ -201,45 +209,45 @@ def demo(
             profile=profile,
             faults=faults,
             outage=outage.total_seconds(),
-            least_bursts=LEAST_BURSTS if is_default else 0,
+            min_bursts=MIN_BURSTS if is_default else 0,
         )
-        findings = run(script)
+        findings = run(plan)
     checks = [Check(**asdict(finding)) for finding in findings]
     report = envelope(profile, seed, checks)
     if as_json:
         print_lines([report])
     else:
         print_checks(checks)
-        name = command()
+        name = program_command()
         click.echo(
             f"\nNext: {name} fixture, then {name} up, and in another terminal: {name} mention --author ada --of nova"
         )
     ctx.exit(0 if report["ok"] else 1)
 
 
-def show(
+def show_in_browser(
     world: "World",
     *,
     keep: Path | None,
     port: int | None,
     profile: str,
-    opens: bool,
+    opens_browser: bool,
     fresh: bool,
     collapse: float | None,
 ) -> None:
-    from notifier.cli.commands.demo_browser import COLLAPSE, FOLDER, BrowserDemo
+    from notifier.cli.commands.demo_browser import COLLAPSE_SECONDS, DEFAULT_FOLDER, BrowserDemo
 
-    data = (keep or FOLDER).absolute()
-    window = COLLAPSE if collapse is None else collapse
+    data = (keep or DEFAULT_FOLDER).absolute()
+    window = COLLAPSE_SECONDS if collapse is None else collapse
     BrowserDemo(
-        world=world, data=data, port=port, profile=profile, opens_browser=opens, fresh=fresh, collapse=window
+        world=world, data=data, port=port, profile=profile, opens_browser=opens_browser, fresh=fresh, collapse=window
     ).run()
 
 
-def run(script: "CheckPlan") -> "Sequence[Finding]":
+def run(plan: "CheckPlan") -> "Sequence[Finding]":
     from notifier.devkit.check.run import prepared_run
 
-    with prepared_run(script, lambda message: click.echo(message, err=True)) as prepared:
+    with prepared_run(plan, lambda message: click.echo(message, err=True)) as prepared:
         return prepared.run()
 
 
@@ -255,7 +263,7 @@ def print_checks(checks: Sequence[Check]) -> None:
 def _empty_folder(keep: Path | None) -> Iterator[Path]:
     """Yield an empty folder. Raises Unwritable or NotEmpty.
 
-    The check would report deliveries of an earlier run as wrong.
+    In a used folder the check would report the deliveries of the earlier run as wrong.
     """
     if keep is not None:
         prepare(keep)

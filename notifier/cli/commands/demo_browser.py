@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import click
 
 from notifier.api.port import free_port
-from notifier.cli.commands.events import BATCH
+from notifier.cli.commands.events import BATCH_CONTENT_TYPE
 from notifier.cli.commands.roles import stop_signal
 from notifier.cli.commands.up import RunningService
 from notifier.cli.data_folder import prepare
-from notifier.cli.group import command
+from notifier.cli.group import program_command
 from notifier.cli.http import Ready, request_json
 from notifier.cli.options import command_line_for
 from notifier.config import PREFIX, Settings, has_display
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
     from notifier.devkit.fixture.world import World
     from notifier.profiles import Profile
 
-FOLDER = Path("notifier-demo")
+DEFAULT_FOLDER = Path("notifier-demo")
 """Default data folder: in the current folder, where the next start finds it, and easy to delete."""
-COLLAPSE = 20
+COLLAPSE_SECONDS = 20
 """Collapse window in seconds.
 
-It is longer than a storm, which so becomes one burst, and short enough that a waiting visitor sees the next burst.
+It is longer than a storm, so a storm becomes one burst. It is short enough that a waiting visitor sees the next burst.
 """
-BUDGET_REFILL = 60
+BUDGET_REFILL_SECONDS = 60
 """Seconds until the fan-out budget of @nova allows one more burst, after an initial six. The default is an hour.
 
 A visitor who watches for ten minutes sees the budget limit a storm, but never for long.
 """
-LOAD_PAUSE = 40e-9
+LOAD_PAUSE_PER_FOLLOWER = 40e-9
 """Seconds per follower for which the second celebrity's load waits, so that it doesn't slow down the first burst.
 
 That is 8 s for 200 million followers.
 """
-LOOKED_AMONG = 1 << 20
+MAX_SEARCHED_MEMBERS = 1 << 20
 """Members that are searched for the four demo users. Any 100,000 include a VIP who was active within a week."""
 
 
@@ -60,25 +60,26 @@ class FixtureLoading:
     profile: "Profile"
     stopping: Signal
     has_begun: bool = False
-    """This start loads users."""
+    """Whether this start of the demo loads users."""
     is_resumed: bool = False
-    """An earlier load was interrupted."""
-    ending: Signal = field(default_factory=Signal)
-    served: Signal = field(default_factory=Signal)
+    """Whether an earlier load was interrupted."""
+    cancelled: Signal = field(default_factory=Signal)
+    page_ready: Signal = field(default_factory=Signal)
+    """Set when the page is served, or when the demo ends."""
     on_first_celebrity: Callable[[], None] = lambda: None
     thread: Thread | None = None
-    failed: BaseException | None = None
+    error_raised: BaseException | None = None
 
     def start(self) -> None:
         """Start the thread, unless all users are already loaded. Raises OtherWorld or Unwritable."""
-        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, claim, require_no_users
+        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, require_no_users, write_world_note
 
         if (self.data / DEMO).exists():
             return
         ports = self.profile.ports()
         require_no_users(self.data, self.world, ports.directory, ports.sets)
         # Write the note before the first user: after an interrupted load, the next start knows their origin.
-        claim(self.data, self.world, DEMO_BEGUN)
+        write_world_note(self.data, self.world, DEMO_BEGUN)
         self.has_begun, self.thread = True, Thread(target=self._run, name="loading", daemon=True)
         self.thread.start()
 
@@ -88,16 +89,16 @@ class FixtureLoading:
         It is never called if nothing is loaded.
         """
         self.on_first_celebrity = act
-        self.served.set()
+        self.page_ready.set()
 
     def stop(self) -> None:
         """Stop loading and wait for the thread. Raises the error that made the load fail."""
-        self.ending.set()
-        self.served.set()
+        self.cancelled.set()
+        self.page_ready.set()
         if self.thread:
             self.thread.join()
-        if self.failed:
-            raise self.failed
+        if self.error_raised:
+            raise self.error_raised
 
     def _run(self) -> None:
         from notifier.api.processes import loading_file
@@ -107,7 +108,7 @@ class FixtureLoading:
         except LoadingCancelled:
             pass
         except BaseException as error:
-            self.failed = error
+            self.error_raised = error
             self.stopping.set()
         finally:
             loading_file(self.data).unlink(missing_ok=True)
@@ -117,28 +118,28 @@ class FixtureLoading:
         from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, WorldLoader, steps
 
         ports, file = self.profile.ports(), loading_file(self.data)
-        first = replace(self.world, celebrities=1, second_followers=None)
-        whole, done, reported = steps(first), 0, -1
+        with_one_celebrity = replace(self.world, celebrities=1, second_followers=None)
+        total_steps, steps_done, reported_percent = steps(with_one_celebrity), 0, -1
 
-        def advance(by: int) -> None:
-            nonlocal done, reported
-            if self.ending.is_set():
+        def advance(count: int) -> None:
+            nonlocal steps_done, reported_percent
+            if self.cancelled.is_set():
                 raise LoadingCancelled
-            done += by
-            if done <= whole and (percent := 100 * done // whole) != reported:
-                reported = percent
+            steps_done += count
+            if steps_done <= total_steps and (percent := 100 * steps_done // total_steps) != reported_percent:
+                reported_percent = percent
                 file.write_text(str(percent))
 
-        def first_stands() -> None:
+        def pause_after_first_celebrity() -> None:
             """Let the visitor watch the first celebrity's first burst, undisturbed by the rest of the load."""
             file.unlink(missing_ok=True)
-            self.served.wait()
+            self.page_ready.wait()
             advance(0)
             self.on_first_celebrity()
-            self.ending.wait(LOAD_PAUSE * self.world.followers)
+            self.cancelled.wait(LOAD_PAUSE_PER_FOLLOWER * self.world.followers)
 
         advance(0)
-        WorldLoader.into(ports)(self.world, advance, first_stands)
+        WorldLoader.into(ports)(self.world, advance, pause_after_first_celebrity)
         # Rename the note last: an interrupted load is repeated, with the same result.
         (self.data / DEMO_BEGUN).replace(self.data / DEMO)
 
@@ -175,7 +176,7 @@ class BrowserDemo:
         with engines(self.data, self.profile, Sync.PERIODIC, fresh=self.fresh):
             self._run(self._settings(), started)
 
-    def _run(self, settings: Settings, began: float) -> None:
+    def _run(self, settings: Settings, started: float) -> None:
         from notifier.cli.supervisor.heartbeat import HeartbeatLimits
         from notifier.profiles import choose
 
@@ -193,8 +194,8 @@ class BrowserDemo:
                             {**environment, **self._environment(settings)},
                             ready_file=None,
                             heartbeat_limits=HeartbeatLimits(),
-                            began=began,
-                            announce=lambda ready, seconds: self._print_welcome(settings, ready, seconds, loading),
+                            started=started,
+                            on_ready=lambda ready, seconds: self._print_welcome(settings, ready, seconds, loading),
                         ).run(stopping)
                     finally:
                         loading.stop()
@@ -202,8 +203,8 @@ class BrowserDemo:
             profile.close()
 
     def _settings(self) -> Settings:
-        own = {"redis_url": ""} if self.profile == "embedded" else {}
-        settings = Settings.read(data=self.data.absolute(), profile=self.profile, **own)
+        overrides = {"redis_url": ""} if self.profile == "embedded" else {}
+        settings = Settings.read(data=self.data.absolute(), profile=self.profile, **overrides)
         # The devices of the generated users don't exist: never contact a real provider about them.
         settings = replace(settings, push=settings.push.with_all_faked)
         if self.port is not None:
@@ -215,17 +216,19 @@ class BrowserDemo:
         return settings
 
     def _environment(self, settings: Settings) -> Mapping[str, str]:
-        # The page shows celebrity bursts, so both accounts must be celebrities even with few followers.
-        threshold = min(settings.threshold, *(self.world.size(star) for star in range(min(2, self.world.celebrities))))
-        own = {
+        # The page shows bursts of the first two accounts in the celebrity lane, even if they have few followers.
+        threshold = min(
+            settings.threshold, *(self.world.size(celebrity) for celebrity in range(min(2, self.world.celebrities)))
+        )
+        variables = {
             "DEMO": ",".join(demo_users(self.world)),
-            "COMMAND": command(),
+            "COMMAND": program_command(),
             "COLLAPSE": f"{self.collapse:f}",
-            "REFILL": str(BUDGET_REFILL),
+            "REFILL": str(BUDGET_REFILL_SECONDS),
             "ROLL_UP_EVERY": "0",  # opening the inbox of an idle user must not make that user active
             "THRESHOLD": str(threshold),
         }
-        return {PREFIX + name: value for name, value in own.items()}
+        return {PREFIX + name: value for name, value in variables.items()}
 
     def _prepare_folder(self, loading: FixtureLoading) -> None:
         """Prepare the data folder that an earlier process left, before anything runs on it.
@@ -233,24 +236,24 @@ class BrowserDemo:
         Raises NotOurs, OtherWorld or Unwritable.
         """
         from notifier.api.processes import loading_file
-        from notifier.cli.data_folder import is_empty_of_ours, is_partly_removed, remove_demo_data
-        from notifier.devkit.fixture.load import DEMO_BEGUN, claim
+        from notifier.cli.data_folder import has_no_owned_files, is_partly_removed, remove_demo_data
+        from notifier.devkit.fixture.load import DEMO_BEGUN, write_world_note
 
         if self.fresh or is_partly_removed(self.data):
             remove_demo_data(self.data)
-        self._require_same()
+        self._require_same_world()
         loading_file(self.data).unlink(missing_ok=True)  # left by a demo that was killed while it loaded
         loading.is_resumed = (self.data / DEMO_BEGUN).exists()
-        # Write the note before the first store: even after a crash the folder is known as a demo's.
-        if is_empty_of_ours(self.data):
-            claim(self.data, self.world, DEMO_BEGUN)
+        # Write the note before the first store: even after a crash the next start knows that the folder is a demo's.
+        if has_no_owned_files(self.data):
+            write_world_note(self.data, self.world, DEMO_BEGUN)
 
-    def _require_same(self) -> None:
+    def _require_same_world(self) -> None:
         """Raise OtherWorld if the folder has other generated users."""
-        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, is_world_note, require_same
+        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, is_world_note, require_same_world
 
         try:
-            require_same(self.data, self.world)
+            require_same_world(self.data, self.world)
         except OtherWorld as error:
             if not any(is_world_note(self.data / note) for note in (DEMO, DEMO_BEGUN)):
                 raise
@@ -260,10 +263,10 @@ class BrowserDemo:
         from notifier.api.auth.guards import demo_token
         from notifier.api.auth.service_keys import keys_of
 
-        kept = "being loaded" if loading.has_begun else "unchanged since the last run"
+        load_state = "being loaded" if loading.has_begun else "unchanged since the last run"
         if loading.is_resumed:
-            kept = "being loaded again, because the last load was interrupted"
-        click.echo(f"The demo is at {ready.url} after {seconds:.1f} s: {self.world.universe:,} users, {kept}")
+            load_state = "being loaded again, because the last load was interrupted"
+        click.echo(f"The demo is at {ready.url} after {seconds:.1f} s: {self.world.universe:,} users, {load_state}")
         click.echo(f"  Demo token    {demo_token(keys_of(settings))}")
         click.echo(f"  Persistence   folder {ready.data}; --fresh starts over")
         click.echo(f"  Next          press Start a storm, or: {command_line_for('storm', Path(ready.data))}")
@@ -279,15 +282,15 @@ class BrowserDemo:
         names = [STARS[0], *demo_users(self.world)]
         events = mention_batch(names, now=datetime.now(UTC), new_id=lambda: token_hex(8), author=AUTHORS[0])
         with suppress(NotifierError):
-            request_json(f"{ready.url}/v1/events", ready.service_key, json.dumps(events).encode(), BATCH)
+            request_json(f"{ready.url}/v1/events", ready.service_key, json.dumps(events).encode(), BATCH_CONTENT_TYPE)
 
 
 def demo_users(world: "World") -> list[str]:
     """Return the names of four demo users: a VIP, an active user, an occasional user and an absent one.
 
     Each is the first user of the kind who follows nova without a mute, and also orion if possible. Users with a device
-    come first, and among them those whose language is English, like the page. With few users, where a kind is missing,
-    the first follower of nova takes its place.
+    come first, and among them those with the language English, like the page. If a kind has no user, the first follower
+    of nova takes its place.
     """
     import numpy as np
 
@@ -295,11 +298,13 @@ def demo_users(world: "World") -> list[str]:
     from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, user
     from notifier.domain.push.translations import ENGLISH
 
-    all_members: Members = np.arange(min(world.universe, LOOKED_AMONG), dtype=np.int64)
-    with_devices = world.reachable()[:LOOKED_AMONG]
-    m = np.concatenate([with_devices[with_devices % len(LOCALES) == LOCALES.index(ENGLISH)], with_devices, all_members])
-    seeing: Flags = world.follows(0, m) & ~world.mutes(0, m)
-    sees_both: Flags = seeing & world.follows(1, m) & ~world.mutes(1, m) if world.celebrities > 1 else seeing
+    searched_members: Members = np.arange(min(world.universe, MAX_SEARCHED_MEMBERS), dtype=np.int64)
+    with_devices = world.reachable()[:MAX_SEARCHED_MEMBERS]
+    m = np.concatenate(
+        [with_devices[with_devices % len(LOCALES) == LOCALES.index(ENGLISH)], with_devices, searched_members]
+    )
+    sees_nova: Flags = world.follows(0, m) & ~world.mutes(0, m)
+    sees_both: Flags = sees_nova & world.follows(1, m) & ~world.mutes(1, m) if world.celebrities > 1 else sees_nova
     idle, vip = world.idleness(m), world.vip(m)
     kinds: list[Flags] = [
         vip & (idle < ACTIVE_7D),
@@ -307,6 +312,6 @@ def demo_users(world: "World") -> list[str]:
         ~vip & (idle >= ACTIVE_7D) & (idle < ACTIVE_30D),
         ~vip & (idle >= ACTIVE_30D),
     ]
-    by_kind = [m[sees_both & kind] if (sees_both & kind).any() else m[seeing & kind] for kind in kinds]
-    fallback = [*m[seeing].tolist(), 0]
+    by_kind = [m[sees_both & kind] if (sees_both & kind).any() else m[sees_nova & kind] for kind in kinds]
+    fallback = [*m[sees_nova].tolist(), 0]
     return [user(int(members[0]) if len(members) else fallback[0]) for members in by_kind]

@@ -8,7 +8,7 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_json, print_sentence, print_table, stamp
+from notifier.cli.output import iso_time, print_json, print_sentence, print_table
 from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import NotFound
@@ -23,7 +23,7 @@ MISMATCH_REASONS = {
     False: "the device indexer has not processed the registration yet",
 }
 """Reasons for a device bitmap that differs from the rows, by what the bitmap says."""
-ID = re.compile(r"[0-9a-f]{32}")
+DEVICE_ID = re.compile(r"[0-9a-f]{32}")
 
 
 @click.command(epilog=example("notifier devices u1", "notifier devices u1 --remove 0f8c0d6f3b2b4a5e9d7c1a2b3c4d5e6f"))
@@ -36,17 +36,17 @@ def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) 
 
     Only the last four characters of an address are shown.
     """
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
-    if remove is not None and not ID.fullmatch(remove):
+    if remove is not None and not DEVICE_ID.fullmatch(remove):
         raise click.UsageError("A device id has 32 hexadecimal digits.")
-    with opened(settings_for(data)) as folder:
+    with open_stores(settings_for(data)) as folder:
         ports = folder.ports
-        book = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
-        member = book.member(UserId(user.removeprefix("@")))
-        if remove is not None and not book.unregister(member, DeviceId(remove)):
+        registry = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
+        member = registry.member(UserId(user.removeprefix("@")))
+        if remove is not None and not registry.unregister(member, DeviceId(remove)):
             raise NotFound(f"{user} has no device {remove}.")
-        registered, is_in_bitmap = book.list_devices(member), known_to_fan_out(ports, member)
+        registered, is_in_bitmap = registry.list_devices(member), is_in_device_bitmap(ports, member)
     if as_json:
         print_json(
             {"user": user, "devices": [device_facts(device) for device in registered], "in_bitmap": is_in_bitmap}
@@ -65,7 +65,7 @@ def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) 
         )
 
 
-def known_to_fan_out(ports: Ports, member: Member) -> bool:
+def is_in_device_bitmap(ports: Ports, member: Member) -> bool:
     """Return whether the bitmap that fan-out uses says that the member has a device."""
     bits = read_bitmap(ports.sets, SetKind.PUSH, None, shard_of(member))
     return bits is not None and contains(bits, member)
@@ -74,13 +74,13 @@ def known_to_fan_out(ports: Ports, member: Member) -> bool:
 def device_facts(device: Device) -> Mapping[str, str | None]:
     from notifier.api.routes.devices import SHOWN_CHARACTERS, app_and_text
 
-    app, written = app_and_text(device.address)
+    app, address = app_and_text(device.address)
     return {
         "id": device.id,
         "platform": str(device.platform),
         "app": app,
         "locale": device.locale,
         "time_zone": device.time_zone,
-        "last_four": written[-SHOWN_CHARACTERS:],
-        "registered_at": stamp(device.registered_at),
+        "last_four": address[-SHOWN_CHARACTERS:],
+        "registered_at": iso_time(device.registered_at),
     }

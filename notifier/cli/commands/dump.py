@@ -7,7 +7,7 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import data_option, settings_for
-from notifier.cli.output import print_lines, stamp, stamp_or_none
+from notifier.cli.output import iso_time, iso_time_or_none, print_lines
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
 from notifier.domain.audience.snapshot import AudienceSnapshot
 from notifier.domain.audience.tiers import TIERS
@@ -39,63 +39,63 @@ def dump(contents: str, ndjson: bool, members: bool, burst: str | None, data: Pa
 
     Streams in constant memory. A bitmap has one bit per member, the lowest member in the lowest bit of the first byte.
     """
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
-    wanted = BurstKey.parse(burst) if burst else None
+    key = BurstKey.parse(burst) if burst else None
     sources: Mapping[str, Callable[[Ports], Iterator[Line]]] = {
-        "inbox": lambda ports: inbox_lines(ports, wanted),
-        "ledger": lambda ports: ledger_lines(ports, wanted),
-        "bursts": lambda ports: (burst_line(item) for item in _bursts(ports, wanted)),
-        "snapshots": lambda ports: snapshot_lines(ports, wanted, members=members),
+        "inbox": lambda ports: inbox_lines(ports, key),
+        "ledger": lambda ports: ledger_lines(ports, key),
+        "bursts": lambda ports: (burst_line(listed) for listed in _read_bursts(ports, key)),
+        "snapshots": lambda ports: snapshot_lines(ports, key, members=members),
     }
-    with opened(settings_for(data)) as folder:
+    with open_stores(settings_for(data)) as folder:
         print_lines(sources[contents](folder.ports))
 
 
-def inbox_lines(ports: Ports, wanted: BurstKey | None) -> Iterator[Line]:
-    return (row_line(stored) for stored in ports.archive.rows(wanted))
+def inbox_lines(ports: Ports, key: BurstKey | None) -> Iterator[Line]:
+    return (row_line(stored) for stored in ports.archive.rows(key))
 
 
 def row_line(stored: StoredRow) -> Line:
     row, first = stored.row, stored.member_range * RANGE_MEMBERS
-    place = {"burst": str(row.burst), "opened_at": stamp(row.opened_at), "tier": str(row.tier), "first": first}
+    position = {"burst": str(row.burst), "opened_at": iso_time(row.opened_at), "tier": str(row.tier), "first": first}
     if len(row.members) == RANGE_BYTES:
-        return {**place, "bitmap": row.members.hex()}
-    return {**place, "members": (first + row.offsets()).tolist()}
+        return {**position, "bitmap": row.members.hex()}
+    return {**position, "members": (first + row.offsets()).tolist()}
 
 
-def ledger_lines(ports: Ports, wanted: BurstKey | None) -> Iterator[Line]:
+def ledger_lines(ports: Ports, key: BurstKey | None) -> Iterator[Line]:
     from notifier.cli.context import active_throttle_ids
 
-    held = active_throttle_ids(ports)
-    accounts = ports.archive.burst_progress() if wanted is None else iter(ports.ledger.read([wanted]).values())
-    return (line for progress in accounts for line in account_lines(progress, ports.clock, held))
+    throttles = active_throttle_ids(ports)
+    progress_rows = ports.archive.burst_progress() if key is None else iter(ports.ledger.read([key]).values())
+    return (line for progress in progress_rows for line in progress_lines(progress, ports.clock, throttles))
 
 
-def account_lines(account: BurstProgress, clock: Clock, held: frozenset[str]) -> Iterator[Line]:
-    for state in account.slice_states.values():
-        yield slice_line(state, clock, held)
+def progress_lines(progress: BurstProgress, clock: Clock, throttles: frozenset[str]) -> Iterator[Line]:
+    for state in progress.slice_states.values():
+        yield slice_line(state, clock, throttles)
 
 
-def slice_line(state: SliceState, clock: Clock, held: frozenset[str]) -> Line:
-    slice_, ended, claim, now = state.slice, state.final_entry, state.claim, clock.now()
+def slice_line(state: SliceState, clock: Clock, throttles: frozenset[str]) -> Line:
+    slice_, final, claim, now = state.slice, state.final_entry, state.claim, clock.now()
     return {
         "burst": str(slice_.burst),
         "step": str(slice_.step),
         "tier": str(slice_.tier),
         "first": slice_.first,
         "last": slice_.last,
-        "state": str(state.state(now, throttles=held)),
-        "until": stamp_or_none(state.deferred_until) if state.is_deferred(now) else None,
+        "state": str(state.state(now, throttles=throttles)),
+        "until": iso_time_or_none(state.deferred_until) if state.is_deferred(now) else None,
         "dispatched": state.times_dispatched,
-        "dispatched_at": stamp_or_none(state.dispatched_at),
+        "dispatched_at": iso_time_or_none(state.dispatched_at),
         "attempts": state.attempts,
         "parked_by": sorted(state.parked_by),
         "claimed_by": claim.owner if claim else None,
-        "ended_at": stamp_or_none(ended.at) if ended else None,
-        "people": ended.people if ended else 0,
-        "rows": ended.rows if ended else 0,
-        "note": ended.note if ended else "",
+        "ended_at": iso_time_or_none(final.at) if final else None,
+        "people": final.people if final else 0,
+        "rows": final.rows if final else 0,
+        "note": final.note if final else "",
     }
 
 
@@ -104,8 +104,8 @@ def burst_line(burst: Burst) -> Line:
         "burst": str(burst.key),
         "subject": str(burst.key.subject),
         "seq": burst.key.seq,
-        "opened_at": stamp(burst.opened_at),
-        "accepted_at": stamp(burst.accepted_at),
+        "opened_at": iso_time(burst.opened_at),
+        "accepted_at": iso_time(burst.accepted_at),
         "lane": str(burst.lane),
         "verdict": str(burst.verdict),
         "count": burst.count,
@@ -120,8 +120,8 @@ def burst_line(burst: Burst) -> Line:
     }
 
 
-def snapshot_lines(ports: Ports, wanted: BurstKey | None, *, members: bool) -> Iterator[Line]:
-    for burst in _bursts(ports, wanted):
+def snapshot_lines(ports: Ports, key: BurstKey | None, *, members: bool) -> Iterator[Line]:
+    for burst in _read_bursts(ports, key):
         for snapshot in ports.archive.audience_snapshots(burst.key):
             yield snapshot_line(burst.key, snapshot, members=members)
 
@@ -142,5 +142,5 @@ def snapshot_line(burst: BurstKey, snapshot: AudienceSnapshot, *, members: bool)
     return line
 
 
-def _bursts(ports: Ports, wanted: BurstKey | None) -> Iterator[Burst]:
-    return ports.archive.bursts() if wanted is None else iter(ports.bursts.read([wanted]).values())
+def _read_bursts(ports: Ports, key: BurstKey | None) -> Iterator[Burst]:
+    return ports.archive.bursts() if key is None else iter(ports.bursts.read([key]).values())

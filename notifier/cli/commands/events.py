@@ -51,9 +51,9 @@ def mention(
     sender: EventSender,
 ) -> None:
     """Send a mention to the running service, and print its receipt."""
-    name = id or token_hex(8)
+    event_id = id or token_hex(8)
     content = text if text is not None else " ".join(["hello", *(f"@{account}" for account in mentioned)])
-    sender.send(mention_event(name, author, mentioned, text=content, protected=protected, now=datetime.now(UTC)))
+    sender.send(mention_event(event_id, author, mentioned, text=content, protected=protected, now=datetime.now(UTC)))
 
 
 def mention_event(
@@ -72,17 +72,17 @@ def mention_event(
 )
 @click.option("--author", required=True, help="Author of the tweets; tweets of other authors are not retracted.")
 @click.option("--tweet", default=None, help="Tweet id, as in its event.")
-@click.option("--all", "everything", is_flag=True, help="Retract all tweets of the author so far.")
+@click.option("--all", "all_tweets", is_flag=True, help="Retract all tweets of the author so far.")
 @click.option("--protected", is_flag=True, help="With --all: keep the tweets visible to the author's followers.")
 @sends_events
-def retract(*, author: str, tweet: str | None, everything: bool, protected: bool, sender: EventSender) -> None:
+def retract(*, author: str, tweet: str | None, all_tweets: bool, protected: bool, sender: EventSender) -> None:
     """Retract a tweet, or all tweets of an author, and print the receipt.
 
     Retracted tweets are shown to no user any more.
     """
-    if everything is (tweet is not None):
+    if all_tweets is (tweet is not None):
         raise click.UsageError("Give either --tweet, or --all for all tweets of the author.")
-    if protected and not everything:
+    if protected and not all_tweets:
         raise click.UsageError("--protected needs --all: a single tweet is retracted for all users.")
     sender.send(retract_event(author, tweet, protected=protected, now=datetime.now(UTC)))
 
@@ -161,10 +161,10 @@ def block_event(
 
 # Command `notifier vip`: sends events of the account service.
 
-AT_ONCE = 64
-"""Shards whose bitmaps are read at once: at most 1 MB."""
-MOST = 1_000
-"""Most accounts per batch of events."""
+SHARDS_PER_READ = 64
+"""Shards per read of the VIP bitmaps: at most 1 MB."""
+MAX_ACCOUNTS = 1_000
+"""Maximum accounts per command, which sends them in one batch of events."""
 
 
 @click.group(cls=CommandGroup, epilog=example("notifier vip add @ada @bob", "notifier vip list"))
@@ -180,7 +180,7 @@ def vip() -> None:
 @sends_events
 def add(*, accounts: Sequence[str], sender: EventSender) -> None:
     """Flag accounts as VIPs. This takes effect within moments."""
-    _send_flags(accounts, sender, on=True)
+    _send_flags(accounts, sender, is_vip=True)
 
 
 @vip.command(epilog=example("notifier vip remove @ada"))
@@ -188,7 +188,7 @@ def add(*, accounts: Sequence[str], sender: EventSender) -> None:
 @sends_events
 def remove(*, accounts: Sequence[str], sender: EventSender) -> None:
     """Remove the VIP flag from accounts."""
-    _send_flags(accounts, sender, on=False)
+    _send_flags(accounts, sender, is_vip=False)
 
 
 @vip.command(name="list", epilog=example("notifier vip list", "notifier vip list --limit 10 --json"))
@@ -199,10 +199,10 @@ def remove(*, accounts: Sequence[str], sender: EventSender) -> None:
 @json_option
 def list_vips(limit: int, data: Path | None, *, as_json: bool) -> None:
     """List the VIPs and their total number, from the bitmaps that fan-out uses."""
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
-    with opened(settings_for(data)) as folder:
-        total, names = flagged(folder.ports, limit)
+    with open_stores(settings_for(data)) as folder:
+        total, names = first_vips(folder.ports, limit)
     if as_json:
         print_json({"vips": total, "accounts": names})
         return
@@ -211,10 +211,10 @@ def list_vips(limit: int, data: Path | None, *, as_json: bool) -> None:
     print_sentence(f"{total:,} accounts are VIPs{'' if total == len(names) else f'; the first {limit:,} are listed'}.")
 
 
-def flagged(ports: Ports, limit: int) -> tuple[int, Sequence[UserId]]:
+def first_vips(ports: Ports, limit: int) -> tuple[int, Sequence[UserId]]:
     """Return the total number of VIPs, and the first of them by member number."""
     total, first = 0, list[Member]()
-    for shard, bits in _bitmaps(ports):
+    for shard, bits in _vip_bitmaps(ports):
         vips = members(bits, shard)
         total += len(vips)
         first += islice(vips, limit - len(first))
@@ -222,58 +222,63 @@ def flagged(ports: Ports, limit: int) -> tuple[int, Sequence[UserId]]:
     return total, [names[member] for member in first if member in names]
 
 
-def _bitmaps(ports: Ports) -> Iterator[tuple[int, Bits]]:
+def _vip_bitmaps(ports: Ports) -> Iterator[tuple[int, Bits]]:
     shards = range(-(-ports.directory.end() // SHARD_MEMBERS))
-    for begin in range(0, len(shards), AT_ONCE):
-        yield from sorted(ports.sets.read(SetKind.VIP, None, shards[begin : begin + AT_ONCE]).items())
+    for begin in range(0, len(shards), SHARDS_PER_READ):
+        yield from sorted(ports.sets.read(SetKind.VIP, None, shards[begin : begin + SHARDS_PER_READ]).items())
 
 
-def _send_flags(accounts: Sequence[str], sender: EventSender, *, on: bool) -> None:
+def _send_flags(accounts: Sequence[str], sender: EventSender, *, is_vip: bool) -> None:
     names = list(dict.fromkeys(account.removeprefix("@") for account in accounts))
-    if len(names) > MOST:
-        raise click.UsageError(f"Give at most {MOST:,} accounts at a time, not {len(names):,}.")
+    if len(names) > MAX_ACCOUNTS:
+        raise click.UsageError(f"Give at most {MAX_ACCOUNTS:,} accounts at a time, not {len(names):,}.")
     for problem in filter(None, map(id_problem, names)):
         raise click.UsageError(f"Invalid account name: it {problem}.")
-    results = sender.send_all([vip_event(name, on=on, now=datetime.now(UTC)) for name in names])
+    results = sender.send_all([vip_event(name, is_vip=is_vip, now=datetime.now(UTC)) for name in names])
     if sender.as_json:
         print_json({"results": results})
     else:
         accounts_text = ", ".join(f"@{name}" for name in names)
-        print_sentence(f"Sent for {accounts_text}: {'VIP' if on else 'not a VIP'}. Bitmaps are updated within moments.")
+        print_sentence(
+            f"Sent for {accounts_text}: {'VIP' if is_vip else 'not a VIP'}. Bitmaps are updated within moments."
+        )
 
 
-def vip_event(user: str, *, on: bool, now: datetime) -> Mapping[str, object]:
+def vip_event(user: str, *, is_vip: bool, now: datetime) -> Mapping[str, object]:
     """Return a CloudEvent like those of the account service."""
-    return cloud_event(CHANGED_TYPE, {"user": user, "vip": on, "sequence": sequence_at(now)}, now)
+    return cloud_event(CHANGED_TYPE, {"user": user, "vip": is_vip, "sequence": sequence_at(now)}, now)
 
 
 # Command `notifier storm`: sends many mentions of one account at a constant rate.
 
-EVENTS_IN_A_BATCH = 10
-"""Batches per second. Each carries a tenth of the rate."""
-BATCH = "application/cloudevents-batch+json"
+BATCHES_PER_SECOND = 10
+"""Batches that `storm` sends per second. Each has a tenth of the mentions of a second."""
+BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"
 
 
 @click.command(epilog=example("notifier storm --of nova --rate 100 --for 10s"))
-@click.option("--of", "star", default="nova", show_default=True, help="Mentioned account.")
+@click.option("--of", "account", default="nova", show_default=True, help="Mentioned account.")
 @click.option("--rate", type=click.IntRange(10, 5000), default=100, show_default=True, help="Mentions per second.")
 @click.option(
-    "--for", "lasting", type=DurationParam(), default="10s", show_default=True, help="Duration, like 10s or 1m."
+    "--for", "duration", type=DurationParam(), default="10s", show_default=True, help="Duration, like 10s or 1m."
 )
 @data_option
 @json_option
-def storm(*, star: str, rate: int, lasting: timedelta, data: Path | None, as_json: bool) -> None:
+def storm(*, account: str, rate: int, duration: timedelta, data: Path | None, as_json: bool) -> None:
     """Send many mentions of one account at a constant rate."""
     from notifier.api.demo.traffic import mention_batch
     from notifier.cli.http import read_ready
 
     ready = read_ready(settings_for(data).data)
-    batches, size, accepted = max(1, round(lasting.total_seconds() * EVENTS_IN_A_BATCH)), rate // EVENTS_IN_A_BATCH, 0
+    batches = max(1, round(duration.total_seconds() * BATCHES_PER_SECOND))
+    size, accepted = rate // BATCHES_PER_SECOND, 0
     began = time.monotonic()
     for number in range(batches):
-        time.sleep(max(0.0, began + number / EVENTS_IN_A_BATCH - time.monotonic()))
-        body = mention_batch([star] * size, now=datetime.now(UTC), new_id=lambda: token_hex(8))
-        results = request_json(f"{ready.url}/v1/events", ready.service_key, json.dumps(body).encode(), BATCH)["results"]
+        time.sleep(max(0.0, began + number / BATCHES_PER_SECOND - time.monotonic()))
+        body = mention_batch([account] * size, now=datetime.now(UTC), new_id=lambda: token_hex(8))
+        results = request_json(
+            f"{ready.url}/v1/events", ready.service_key, json.dumps(body).encode(), BATCH_CONTENT_TYPE
+        )["results"]
         assert isinstance(results, list)
         accepted += sum(result.get("status") == "accepted" for result in results)
     facts = {"sent": batches * size, "accepted": accepted, "seconds": round(time.monotonic() - began, 1)}

@@ -10,13 +10,13 @@ import click
 from notifier.cli.commands.roles import heartbeat_sender, parent_option, readiness_reporter, set_up_role, stop_signal
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.supervisor.fake_provider import FakeProviderCommand, behaviour, fake_running_at
+from notifier.cli.supervisor.fake_provider import FakeProviderCommand, parse_behavior, run_fake
 from notifier.domain.errors import Environment
 from notifier.domain.ids import Platform
 
-ROLE = "fakes"
+FAKES_ROLE = "fakes"
 """Role of `up` that runs all fakes."""
-HEARTBEAT_INTERVAL = 1.0
+HEARTBEAT_INTERVAL_SECONDS = 1.0
 """Seconds between heartbeats."""
 SCRIPT_HELP = (
     "Misbehavior of the fake: gone=2%, elsewhere=1%, limited=30s, down=30s, stall or stall=30s,"
@@ -30,7 +30,7 @@ _CERTIFICATE = click.Path(path_type=Path, dir_okay=False, exists=True)
 _script = click.option("--script", default="", metavar="SCRIPT", help=SCRIPT_HELP)
 
 
-def _options(verb: Callable[..., None]) -> Callable[..., None]:
+def _options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that `apns`, `fcm` and `webpush` share."""
     for option in (
         json_option,
@@ -49,8 +49,8 @@ def _options(verb: Callable[..., None]) -> Callable[..., None]:
             "--port", type=_PORT, default=0, show_default=True, help="Port to listen on; 0 takes any free port."
         ),
     ):
-        verb = option(verb)
-    return verb
+        command = option(command)
+    return command
 
 
 @click.group(cls=CommandGroup, epilog=example("notifier fake apns --script gone=2% --out alerts.ndjson"))
@@ -96,21 +96,21 @@ def _run_fake(platform: Platform, options: dict[str, Any]) -> None:
 @_script
 @parent_option
 @data_option
-def together(*, script: str, parent: int | None, data: Path | None, **ports: int | None) -> None:
+def all_fakes(*, script: str, parent: int | None, data: Path | None, **ports: int | None) -> None:
     """Run the fakes of `notifier up` in one process.
 
     Runs a fake for each port that is given. Alerts are added to alerts.ndjson in the data folder.
     """
-    settings = set_up_role(ROLE, settings_for(data), parent)
-    beat, out = heartbeat_sender(ROLE, settings, parent), settings.data / "alerts.ndjson"
+    settings = set_up_role(FAKES_ROLE, settings_for(data), parent)
+    beat, out = heartbeat_sender(FAKES_ROLE, settings, parent), settings.data / "alerts.ndjson"
     with stop_signal() as stopping, ExitStack() as stack:
-        playing = [
-            stack.enter_context(fake_running_at(platform, behaviour(script, platform), port=port, out=out))
+        fakes = [
+            stack.enter_context(run_fake(platform, parse_behavior(script, platform), port=port, out=out))
             for platform in Platform
             if (port := ports[platform]) is not None
         ]
-        readiness_reporter(ROLE, settings, beat)()
-        while not stopping.wait(HEARTBEAT_INTERVAL):
-            if not all(fake_.server.is_serving for fake_ in playing):
+        readiness_reporter(FAKES_ROLE, settings, beat)()
+        while not stopping.wait(HEARTBEAT_INTERVAL_SECONDS):
+            if not all(fake_provider.server.is_serving for fake_provider in fakes):
                 raise Environment("A fake has stopped serving.")
             beat()

@@ -51,13 +51,12 @@ def fixture(
     """Load users u0, u1, … and celebrities nova, orion, lyra, … into the data folder.
 
     A few formulas on the numbers of the users determine all follows, mutes, VIPs and active users (docs/fixture.md). So
-    everything that a user must see can be computed independently. Loading the same data again
-    changes nothing. A folder with other generated data, or with users of unknown origin, is refused. A running notifier
-    may continue.
+    everything that a user must see can be computed independently. Loading the same data again changes nothing. A
+    folder with other generated data, or with users of unknown origin, is refused. A running notifier may continue.
     """
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
     from notifier.cli.data_folder import prepare
-    from notifier.devkit.fixture.load import WorldLoader, claim, require_no_users, steps
+    from notifier.devkit.fixture.load import WorldLoader, require_no_users, steps, write_world_note
     from notifier.devkit.fixture.world import World
 
     try:
@@ -73,24 +72,24 @@ def fixture(
     settings = settings_for(data)
     prepare(settings.data)
     started = time.monotonic()
-    with opened(settings) as folder, progress("loading users", steps(world), quiet=as_json) as advance:
+    with open_stores(settings) as folder, progress("loading users", steps(world), quiet=as_json) as advance:
         require_no_users(settings.data, world, folder.ports.directory, folder.ports.sets)
-        claim(settings.data, world)
+        write_world_note(settings.data, world)
         ports = folder.ports
         WorldLoader.into(ports)(world, advance)
-    took = time.monotonic() - started
+    elapsed = time.monotonic() - started
     if as_json:
         print_json(
             {
                 "people": world.universe,
-                "celebrities": {name: world.size(star) for name, star in world.stars.items()},
+                "celebrities": {name: world.size(index) for name, index in world.stars.items()},
                 "seed": seed,
-                "seconds": round(took, 3),
+                "seconds": round(elapsed, 3),
             }
         )
     else:
-        first = world.names[0]
+        name = world.names[0]
         print_sentence(
-            f"Loaded {world.universe:,} users and {celebrities:,} celebrities in {took:.1f} s into {settings.data}."
+            f"Loaded {world.universe:,} users and {celebrities:,} celebrities in {elapsed:.1f} s into {settings.data}."
         )
-        print_sentence(f"{first} has {world.size(0):,} followers. Next: {command_line_for('up', data)}")
+        print_sentence(f"{name} has {world.size(0):,} followers. Next: {command_line_for('up', data)}")

@@ -14,10 +14,10 @@ from notifier.cli.output import (
     console,
     grid,
     is_terminal,
+    iso_time,
     print_json,
     print_sentence,
     relative_time,
-    stamp,
     styled,
 )
 from notifier.config import Settings
@@ -44,18 +44,18 @@ TOKEN_LIFETIME = timedelta(minutes=1)
 @json_option
 def inbox(*, user: str, limit: int, url: str | None, token: str | None, data: Path | None, as_json: bool) -> None:
     """Show the first page of a user's inbox, and the badge count."""
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
     settings = settings_for(data)
     if url:
         result = _page_over_http(url, token or _token(settings, UserId(user)), user, limit)
     else:
-        with opened(settings) as folder:
+        with open_stores(settings) as folder:
             result = folder.run_query(read_first_page(folder.reads, UserId(user), limit))
     if as_json:
         print_json(result)
     else:
-        _print(result)
+        _print_page(result)
 
 
 async def read_first_page(connect: Callable[[], ReadPorts], user: UserId, limit: int) -> dict[str, object]:
@@ -69,13 +69,13 @@ def page_facts(user: str, page: Page, badge: Badge | None) -> dict[str, object]:
     return {
         "user": user,
         "badge": {"count": badge.count, "more": badge.more} if badge else None,
-        "items": [_item(item, page.view.now) for item in page.items],
+        "items": [_item_facts(item, page.view.now) for item in page.items],
         "more": page.next is not None,
         "partial": page.partial,
     }
 
 
-def _item(item: InboxItem, now: datetime) -> Mapping[str, object]:
+def _item_facts(item: InboxItem, now: datetime) -> Mapping[str, object]:
     """Return an item with the keys of the HTTP API, but with the key of its burst instead of the opaque id."""
     from notifier.api.schemas.items import digest_sentence, sentence
 
@@ -85,7 +85,7 @@ def _item(item: InboxItem, now: datetime) -> Mapping[str, object]:
             "burst": str(digest.key),
             "subject": str(digest.key.subject),
             "seq": seq_of(digest, now),
-            "opened_at": stamp(digest.opened_at),
+            "opened_at": iso_time(digest.opened_at),
             "count": digest.count,
             "names": [name for name, _ in digest.accounts],
             "more": digest.more,
@@ -99,7 +99,7 @@ def _item(item: InboxItem, now: datetime) -> Mapping[str, object]:
         "burst": str(burst.key),
         "subject": str(burst.key.subject),
         "seq": seq_of(burst, now),
-        "opened_at": stamp(burst.opened_at),
+        "opened_at": iso_time(burst.opened_at),
         "count": burst.count,
         "names": list(item.names),
         "more": burst.more_mentioners,
@@ -119,7 +119,7 @@ def digest_facts(digest: Digest) -> Mapping[str, object]:
     }
 
 
-def _line(item: Mapping[str, Any]) -> tuple[str, str, str]:
+def _table_row(item: Mapping[str, Any]) -> tuple[str, str, str]:
     opened_at = datetime.fromisoformat(item["opened_at"])
     return "*" if item["unread"] else " ", relative_time(opened_at), item["text"]
 
@@ -127,31 +127,35 @@ def _line(item: Mapping[str, Any]) -> tuple[str, str, str]:
 def _token(settings: Settings, user: UserId) -> str:
     from datetime import UTC
 
-    from notifier.cli.commands.token import own_token
+    from notifier.cli.commands.token import sign_user_token
     from notifier.cli.context import require_folder
 
     require_folder(settings.data)
-    return own_token(settings, user, datetime.now(UTC), TOKEN_LIFETIME)
+    return sign_user_token(settings, user, datetime.now(UTC), TOKEN_LIFETIME)
 
 
 def _page_over_http(url: str, token: str, user: str, limit: int) -> dict[str, object]:
     from notifier.cli.http import request_json
 
-    answer = request_json(f"{url.rstrip('/')}/v1/inbox?limit={limit}", token)
-    return {"user": user, **{key: answer[key] for key in ("badge", "items", "partial")}, "more": bool(answer["next"])}
+    response = request_json(f"{url.rstrip('/')}/v1/inbox?limit={limit}", token)
+    return {
+        "user": user,
+        **{key: response[key] for key in ("badge", "items", "partial")},
+        "more": bool(response["next"]),
+    }
 
 
-def _print(shown: Mapping[str, object]) -> None:
-    badge, items = shown["badge"], shown["items"]
+def _print_page(page: Mapping[str, object]) -> None:
+    badge, items = page["badge"], page["items"]
     assert isinstance(items, list)
     unread = f"{badge['count']}{'+' if badge['more'] else ''} unread" if isinstance(badge, dict) else "badge unknown"
-    click.echo(f"{shown['user']}: {unread}")
+    click.echo(f"{page['user']}: {unread}")
     if is_terminal():
-        console().print(grid([styled(text) for text in _line(item)] for item in items))
+        console().print(grid([styled(text) for text in _table_row(item)] for item in items))
     else:
         for item in items:
             click.echo(f"{'*' if item['unread'] else ' '} {item['opened_at']}  {cell(item['text'])}")
-    if shown["partial"]:
+    if page["partial"]:
         print_sentence("The store answered only partly; some items may be missing.")
-    elif shown["more"]:
+    elif page["more"]:
         print_sentence("There are older items.")

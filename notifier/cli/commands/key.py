@@ -8,7 +8,7 @@ import click
 
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_sentence, print_table, stamp
+from notifier.cli.output import iso_time, print_facts, print_json, print_sentence, print_table
 from notifier.domain.errors import NotFound
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def add(name: str, scopes: tuple[str, ...], data: Path | None, as_json: bool) ->
         raise click.UsageError(
             f"Invalid key name {name!r}: use at most 64 lowercase letters, digits, dots, dashes and underscores."
         )
-    book = _book(data)
-    key_text, stored = new_key(name, {Scope(scope) for scope in scopes}, book.pepper, datetime.now(UTC))
-    with book.edit() as keys:
+    key_file = _key_file(data)
+    key_text, stored = new_key(name, {Scope(scope) for scope in scopes}, key_file.pepper, datetime.now(UTC))
+    with key_file.edit() as keys:
         keys.append(stored)
     if as_json:
         print_json({**key_facts(stored), "key": key_text})
@@ -65,7 +65,7 @@ def add(name: str, scopes: tuple[str, ...], data: Path | None, as_json: bool) ->
 @json_option
 def list_keys(data: Path | None, as_json: bool) -> None:
     """List ids, names and scopes of the keys, oldest first."""
-    keys = _book(data).read()
+    keys = _key_file(data).read()
     if as_json:
         print_json([key_facts(key_) for key_ in keys])
     elif not keys:
@@ -81,7 +81,7 @@ def list_keys(data: Path | None, as_json: bool) -> None:
 @json_option
 def remove(which: str, data: Path | None, as_json: bool) -> None:
     """Remove a key by its id or unique name. It stops working within a second."""
-    with _book(data).edit() as keys:
+    with _key_file(data).edit() as keys:
         removed = selected_key(which, keys)
         keys.remove(removed)
     if as_json:
@@ -105,11 +105,11 @@ def key_facts(service_key: "ServiceKey") -> dict[str, object]:
         "id": service_key.id,
         "name": service_key.name,
         "scopes": list(service_key.scopes),
-        "made_at": stamp(service_key.made_at),
+        "made_at": iso_time(service_key.made_at),
     }
 
 
-def _book(data: Path | None) -> "ServiceKeyFile":
+def _key_file(data: Path | None) -> "ServiceKeyFile":
     """Return the key file. It hashes keys with the secret of the data folder."""
     from notifier.api.auth.service_keys import ServiceKeyFile, keys_of
     from notifier.cli.context import require_folder

@@ -10,7 +10,7 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_facts, print_json, print_sentence, print_table
 from notifier.domain.delivery.accounting import RecipientTotals, recipient_totals
 from notifier.domain.delivery.ledger import BurstProgress, State
 from notifier.domain.delivery.slice import Slice
@@ -25,14 +25,14 @@ from notifier.ports.all_ports import Ports
 @json_option
 def ledger(burst: str, data: Path | None, as_json: bool) -> None:
     """Show the totals of a burst, and its delivery slices by tier and state."""
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
-    with opened(settings_for(data)) as folder:
+    with open_stores(settings_for(data)) as folder:
         report = ledger_facts(folder.ports, BurstKey.parse(burst))
     if as_json:
         print_json(report)
     else:
-        _print(report)
+        _print_report(report)
 
 
 def ledger_facts(ports: Ports, key: BurstKey) -> dict[str, object]:
@@ -42,60 +42,64 @@ def ledger_facts(ports: Ports, key: BurstKey) -> dict[str, object]:
     progress = ports.ledger.read([key]).get(key)
     if progress is None:
         raise NotFound(f"Burst {key} has no plan.")
-    now, held = ports.clock.now(), active_throttle_ids(ports)
-    tallies = (snapshot.counts() for snapshot in ports.archive.audience_snapshots(key))
-    sums = recipient_totals(progress, tallies, throttles=held, now=now)
-    states = {slice_: slice_state.state(now, throttles=held) for slice_, slice_state in progress.slice_states.items()}
-    counted = Counter((str(slice_.step), str(slice_.tier), str(state)) for slice_, state in states.items())
-    until = _resume_times(progress, states)
+    now, throttles = ports.clock.now(), active_throttle_ids(ports)
+    counts = (snapshot.counts() for snapshot in ports.archive.audience_snapshots(key))
+    totals = recipient_totals(progress, counts, throttles=throttles, now=now)
+    states = {
+        slice_: slice_state.state(now, throttles=throttles) for slice_, slice_state in progress.slice_states.items()
+    }
+    slice_counts = Counter((str(slice_.step), str(slice_.tier), str(state)) for slice_, state in states.items())
+    resume_times = _resume_times(progress, states)
     return {
         "burst": str(key),
-        "opened_at": stamp(progress.plan.opened_at),
+        "opened_at": iso_time(progress.plan.opened_at),
         "lane": str(progress.plan.lane),
         "followers": progress.plan.followers,
-        "recipients": _totals(sums),
+        "recipients": _totals(totals),
         "slices": [
-            {"step": step, "tier": tier, "state": state, "slices": n, "until": until.get((step, tier, state))}
-            for (step, tier, state), n in counted.items()
+            {"step": step, "tier": tier, "state": state, "slices": n, "until": resume_times.get((step, tier, state))}
+            for (step, tier, state), n in slice_counts.items()
         ],
-        "parked_by": _parked_by(progress, states, held),
+        "parked_by": _parked_by(progress, states, throttles),
     }
 
 
-def _totals(sums: RecipientTotals) -> dict[str, object]:
-    return {**asdict(sums), "balanced": None if sums.expired else sums.is_balanced}
+def _totals(totals: RecipientTotals) -> dict[str, object]:
+    return {**asdict(totals), "balanced": None if totals.expired else totals.is_balanced}
 
 
-def _resume_times(account: BurstProgress, states: Mapping[Slice, State]) -> Mapping[tuple[str, str, str], str]:
+def _resume_times(progress: BurstProgress, states: Mapping[Slice, State]) -> Mapping[tuple[str, str, str], str]:
     """Return the earliest wake-up time of waiting slices, by step, tier and state."""
     earliest = dict[tuple[str, str, str], datetime]()
-    for slice_, slice_state in account.slice_states.items():
+    for slice_, slice_state in progress.slice_states.items():
         if states[slice_] is State.WAITING and slice_state.deferred_until is not None:
             group = str(slice_.step), str(slice_.tier), str(State.WAITING)
             earliest[group] = min(earliest.get(group, slice_state.deferred_until), slice_state.deferred_until)
-    return {group: stamp(at) for group, at in earliest.items()}
+    return {group: iso_time(at) for group, at in earliest.items()}
 
 
-def _parked_by(account: BurstProgress, states: Mapping[Slice, State], held: frozenset[str]) -> list[str]:
-    parked = [account.slice_states[slice_] for slice_ in account.slice_states if states[slice_] is State.PARKED]
-    return sorted({id for slice_state in parked for id in slice_state.parked_by & held})
+def _parked_by(progress: BurstProgress, states: Mapping[Slice, State], throttles: frozenset[str]) -> list[str]:
+    parked = [progress.slice_states[slice_] for slice_ in progress.slice_states if states[slice_] is State.PARKED]
+    return sorted({id for slice_state in parked for id in slice_state.parked_by & throttles})
 
 
-def _print(report: Mapping[str, object]) -> None:
-    slices, sums, parked_by = report["slices"], report["recipients"], report["parked_by"]
+def _print_report(report: Mapping[str, object]) -> None:
+    slices, totals, parked_by = report["slices"], report["recipients"], report["parked_by"]
     assert isinstance(slices, list)
-    assert isinstance(sums, dict)
+    assert isinstance(totals, dict)
     assert isinstance(parked_by, list)
     print_facts(
         {name: report[name] for name in ("burst", "opened_at", "lane")} | {"followers": f"{report['followers']:,}"}
     )
     click.echo()
-    if sums["expired"]:
+    if totals["expired"]:
         print_sentence("The audience snapshots have expired; the totals can't be checked.")
     else:
-        print_table(("users", ""), [(name, n) for name, n in sums.items() if name not in ("balanced", "expired")])
-        click.echo("The totals balance." if sums["balanced"] else "The totals do not balance.")
+        print_table(("users", ""), [(name, n) for name, n in totals.items() if name not in ("balanced", "expired")])
+        click.echo("The totals balance." if totals["balanced"] else "The totals do not balance.")
     click.echo()
     print_table(("step", "tier", "state", "slices", "until"), [tuple(line.values()) for line in slices])
     if parked_by:
-        print_sentence(f"Parked by {', '.join(id[:SHOWN_OF_ID] for id in parked_by)}; see `notifier throttle list`.")
+        print_sentence(
+            f"Parked by {', '.join(id[:SHOWN_ID_LENGTH] for id in parked_by)}; see `notifier throttle list`."
+        )

@@ -85,16 +85,16 @@ def settings(*, markdown: bool, data: Path | None, as_json: bool) -> None:
     A star marks values that differ from the default.
     """
     if markdown:
-        from notifier.config.docs import page
+        from notifier.config.docs import render_page
 
-        click.echo(page(), nl=False)
+        click.echo(render_page(), nl=False)
         return
     current = settings_for(data)
-    values = [(setting, _held(current, setting.path)) for setting in setting_entries(Settings)]
+    values = [(setting, _value_at(current, setting.path)) for setting in setting_entries(Settings)]
     if as_json:
         print_json(
             {
-                setting.key: {"value": _shown(setting, value), "default": value == setting.default}
+                setting.key: {"value": _masked_text(setting, value), "default": value == setting.default}
                 for setting, value in values
             }
         )
@@ -102,17 +102,17 @@ def settings(*, markdown: bool, data: Path | None, as_json: bool) -> None:
     width = max(len(setting.variable) for setting, _ in values)
     for setting, value in values:
         mark = " " if value == setting.default else "*"
-        click.echo(f"{mark} {setting.variable:<{width}}  {_shown(setting, value)}")
+        click.echo(f"{mark} {setting.variable:<{width}}  {_masked_text(setting, value)}")
 
 
-def _held(settings_: Settings, path: Sequence[str]) -> Any:
+def _value_at(settings_: Settings, path: Sequence[str]) -> Any:
     value: Any = settings_
     for name in path:
         value = getattr(value, name)
     return value
 
 
-def _shown(setting: SettingEntry, value: Any) -> str:
+def _masked_text(setting: SettingEntry, value: Any) -> str:
     if value in (None, ""):
         return "none"
-    return setting.rule.shown(format_value(value)).strip("'")
+    return setting.rule.masked(format_value(value)).strip("'")

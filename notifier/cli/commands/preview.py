@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from notifier.api.schemas.preview import PreviewBody, previews
-from notifier.cli.commands.audience import require
+from notifier.cli.commands.audience import require_account
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_facts, print_json, print_sentence, print_table, progress
@@ -35,7 +35,7 @@ def preview(account: str, author: str, tweet: str | None, *, protected: bool, da
     Shows the users, alerts, rows, bytes and seconds of each tier, and how many users each rule leaves out. Nothing is
     written, and no user is notified.
     """
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
     from notifier.metrics import Metrics
     from notifier.wiring.operations import build_preview
     from notifier.wiring.system import build_system
@@ -47,26 +47,28 @@ def preview(account: str, author: str, tweet: str | None, *, protected: bool, da
         raise click.UsageError("--tweet needs --author, the author of the tweet.")
     if tweet is not None and (problem := id_problem(tweet)):
         raise click.UsageError(f"Invalid tweet id: it {problem}.")
-    with opened(settings) as folder, _bars(quiet=as_json) as begun:
-        require(folder.ports, user)
+    with open_stores(settings) as folder, _progress_bars(quiet=as_json) as start_bar:
+        require_account(folder.ports, user)
         system = build_system(ports=folder.ports, settings=settings, metrics=Metrics(), owner="preview")
-        event = _event(user, UserId(author), tweet or PREVIEW_TWEET, protected=protected, now=folder.ports.clock.now())
-        [estimate] = previews(build_preview(system).estimate(event, begun)).accounts
+        event = _preview_event(
+            user, UserId(author), tweet or PREVIEW_TWEET, protected=protected, now=folder.ports.clock.now()
+        )
+        [estimate] = previews(build_preview(system).estimate(event, start_bar)).accounts
     if as_json:
         from msgspec import to_builtins
 
         print_json(to_builtins(estimate))
     else:
-        _print(estimate)
+        _print_estimate(estimate)
 
 
 @contextmanager
-def _bars(*, quiet: bool) -> Iterator[Callable[[int], Callable[[int], None]]]:
+def _progress_bars(*, quiet: bool) -> Iterator[Callable[[int], Callable[[int], None]]]:
     with ExitStack() as bars:
         yield lambda shards: bars.enter_context(progress("counting", shards, quiet=quiet))
 
 
-def _event(user: UserId, author: UserId, tweet: str, *, protected: bool, now: datetime) -> Event:
+def _preview_event(user: UserId, author: UserId, tweet: str, *, protected: bool, now: datetime) -> Event:
     return Event(
         id=EventId("notifier-cli", "preview"),
         tweet=tweet,
@@ -79,30 +81,38 @@ def _event(user: UserId, author: UserId, tweet: str, *, protected: bool, now: da
     )
 
 
-def _print(forecast: PreviewBody) -> None:
-    if forecast.burst is None:
+def _print_estimate(estimate: PreviewBody) -> None:
+    if estimate.burst is None:
         print_sentence(
-            f"A mention of @{forecast.account} would reach no user except perhaps @{forecast.account}:"
-            f" {forecast.refusal}."
+            f"A mention of @{estimate.account} would reach no user except perhaps @{estimate.account}:"
+            f" {estimate.refusal}."
         )
         return
-    verb = "join" if forecast.count > 1 else "open"
+    verb = "join" if estimate.count > 1 else "open"
     print_sentence(
-        f"A mention of @{forecast.account} would {verb} {forecast.burst}, in the {forecast.lane} lane, with the verdict"
-        f" {forecast.verdict} ({forecast.followers:,} followers)."
+        f"A mention of @{estimate.account} would {verb} {estimate.burst}, in the {estimate.lane} lane, with the verdict"
+        f" {estimate.verdict} ({estimate.followers:,} followers)."
     )
-    if forecast.note:
-        print_sentence(forecast.note)
-    if not forecast.tiers:
+    if estimate.note:
+        print_sentence(estimate.note)
+    if not estimate.tiers:
         return
     click.echo()
     headings = ("", "users", "alerts", "rows", "bytes", "seconds", "held by")
     rows = [
-        (tier, estimate.people, estimate.alerted, estimate.rows, estimate.bytes, estimate.eta_seconds, estimate.held_by)
-        for tier, estimate in forecast.tiers.items()
+        (
+            tier,
+            tier_estimate.people,
+            tier_estimate.alerted,
+            tier_estimate.rows,
+            tier_estimate.bytes,
+            tier_estimate.eta_seconds,
+            tier_estimate.held_by,
+        )
+        for tier, tier_estimate in estimate.tiers.items()
     ]
     print_table(headings, rows)
     click.echo()
-    left_out = {f"left out: {rule}": people for rule, people in forecast.suppressed.items()}
-    dormant = {"dormant": forecast.dormant, "dormant with an alert": forecast.dormant_alerted}
-    print_facts(dormant | left_out | {"first of its day": "yes" if forecast.first_of_day else "no"})
+    left_out = {f"left out: {rule}": people for rule, people in estimate.suppressed.items()}
+    dormant = {"dormant": estimate.dormant, "dormant with an alert": estimate.dormant_alerted}
+    print_facts(dormant | left_out | {"first of its day": "yes" if estimate.first_of_day else "no"})

@@ -10,7 +10,7 @@ import click
 from notifier.cli.commands.devices import device_facts
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_json, print_sentence, print_table, stamp, stamp_or_none
+from notifier.cli.output import iso_time, iso_time_or_none, print_json, print_sentence, print_table
 from notifier.domain.ids import Platform, UserId
 from notifier.domain.push.alert import Alert, build_test_alert
 from notifier.domain.push.device import Device
@@ -18,9 +18,9 @@ from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, Paylo
 from notifier.flow.devices.registry import DeviceRegistry
 from notifier.ports.push import Provider
 
-TEXT = "notifier can reach this device"
-LONGEST = 1_000
-"""Longest text in characters."""
+DEFAULT_TEXT = "notifier can reach this device"
+MAX_TEXT_LENGTH = 1_000
+"""Maximum length of the text in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class TestResult:
             case DropToken(reason=reason):
                 return f"would be dropped: {reason}"
             case RetryAt(at=at, reason=reason):
-                return f"retry at {stamp(at)}: {reason}"
+                return f"retry at {iso_time(at)}: {reason}"
             case PayloadError(reason=reason):
                 return f"invalid payload: {reason}"
             case ConfigError(reason=reason):
@@ -71,7 +71,7 @@ class TestResult:
         receipt = self.receipt
         at = receipt.at if isinstance(receipt, DropToken | RetryAt) else None
         reason = None if isinstance(receipt, Accepted) else receipt.reason
-        return {**device_facts(self.device), "outcome": self.outcome, "reason": reason, "at": stamp_or_none(at)}
+        return {**device_facts(self.device), "outcome": self.outcome, "reason": reason, "at": iso_time_or_none(at)}
 
 
 @click.group(cls=CommandGroup, epilog=example("notifier push test --user u1"))
@@ -81,7 +81,7 @@ def push() -> None:
 
 @push.command(epilog=example("notifier push test --user u1", 'notifier push test --user u1 --text "Is it you?" --json'))
 @click.option("--user", required=True, help="User whose devices get the alert.")
-@click.option("--text", default=TEXT, show_default=True, help="Text of the alert.")
+@click.option("--text", default=DEFAULT_TEXT, show_default=True, help="Text of the alert.")
 @data_option
 @json_option
 @click.pass_context
@@ -92,28 +92,30 @@ def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json
 
     Exit code 1 unless there are devices and all of them accepted it.
     """
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
-    if not text.strip() or len(text) > LONGEST:
-        raise click.UsageError(f"--text must have 1 to {LONGEST} characters.")
-    with opened(settings_for(data)) as folder:
+    if not text.strip() or len(text) > MAX_TEXT_LENGTH:
+        raise click.UsageError(f"--text must have 1 to {MAX_TEXT_LENGTH} characters.")
+    with open_stores(settings_for(data)) as folder:
         ports = folder.ports
-        book = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
+        registry = DeviceRegistry(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
         user_id = UserId(user.removeprefix("@"))
-        registered = book.list_devices(book.member(user_id))
+        registered = registry.list_devices(registry.member(user_id))
         alert = build_test_alert(user_id, text, now=ports.clock.now(), nonce=ports.nonces.new())
-        results = list(sent(alert, registered, ports.providers))
+        results = list(send_to_each(alert, registered, ports.providers))
     if as_json:
         print_json({"user": user_id, "text": text, "devices": [result.json for result in results]})
     elif results:
-        print_table(("id", "platform", "app", "last four", "result"), [_row(result) for result in results])
+        print_table(("id", "platform", "app", "last four", "result"), [_table_row(result) for result in results])
     else:
         print_sentence(f"{user_id} has no device; apps register devices at /v1/devices.")
     if not results or not all(isinstance(result.receipt, Accepted) for result in results):
         ctx.exit(1)
 
 
-def sent(alert: Alert, devices: Sequence[Device], providers: Mapping[Platform, Provider]) -> Iterator[TestResult]:
+def send_to_each(
+    alert: Alert, devices: Sequence[Device], providers: Mapping[Platform, Provider]
+) -> Iterator[TestResult]:
     """Send the alert once to each device, and yield the results, platform by platform."""
     for platform, provider in providers.items():
         targets = [device for device in devices if device.platform is platform]
@@ -121,6 +123,6 @@ def sent(alert: Alert, devices: Sequence[Device], providers: Mapping[Platform, P
             yield TestResult(device=device, receipt=receipt)
 
 
-def _row(result: TestResult) -> Sequence[object]:
+def _table_row(result: TestResult) -> Sequence[object]:
     device = device_facts(result.device)
     return [device["id"], device["platform"], device["app"], device["last_four"], result.description]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from notifier.cli.commands.throttle import SHORTEST, who_option
+from notifier.cli.commands.throttle import MIN_PREFIX_LENGTH, operator_option
 from notifier.cli.group import CommandGroup, example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_facts, print_json, print_sentence, print_table
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
 from notifier.domain.bursts.moderation import ReachLimit, Verdict, validated_limit
 from notifier.domain.errors import NotFound
@@ -20,16 +20,16 @@ from notifier.ports.all_ports import Ports
 
 # Commands `notifier reach held`, `release` and `drop`: held mentions that await a decision.
 
-TOGETHER = 500
+MENTIONS_PER_BATCH = 500
 """Held mentions per batch."""
-SHOWN_OF_TEXT = 60
-"""Characters. JSON has the whole stored text."""
+SHOWN_TEXT_LENGTH = 60
+"""Characters of a text in the table. JSON has the whole stored text."""
 
 Decide = Callable[[Sequence[HeldMention]], Sequence[HeldMention]]
 
-of_option = click.option("--of", "of", default=None, help="Only mentions of this account.")
-by_option = click.option("--by", "by", default=None, help="Only mentions by this account.")
-all_by_option = click.option("--by", "by", default=None, help="Instead of ids: all held mentions by this account.")
+of_option = click.option("--of", "mentioned", default=None, help="Only mentions of this account.")
+by_option = click.option("--by", "author", default=None, help="Only mentions by this account.")
+all_by_option = click.option("--by", "author", default=None, help="Instead of ids: all held mentions by this account.")
 
 
 @click.command(epilog=example("notifier reach held", "notifier reach held --of @nova --by @bob --json"))
@@ -40,21 +40,29 @@ all_by_option = click.option("--by", "by", default=None, help="Instead of ids: a
 )
 @data_option
 @json_option
-def held(*, of: str | None, by: str | None, limit: int, data: Path | None, as_json: bool) -> None:
+def held(*, mentioned: str | None, author: str | None, limit: int, data: Path | None, as_json: bool) -> None:
     """List the held mentions, oldest first. A mention is held for at most 30 days."""
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
     settings = settings_for(data)
-    with opened(settings) as folder:
-        kept_for = nsmallest(limit, waiting(folder.ports, of=of, by=by), key=lambda hold: (hold.since, hold.id))
-        mentions = _without_retracted(folder.ports, kept_for)
+    with open_stores(settings) as folder:
+        oldest = nsmallest(
+            limit, waiting(folder.ports, mentioned=mentioned, author=author), key=lambda hold: (hold.since, hold.id)
+        )
+        mentions = _without_retracted(folder.ports, oldest)
     if as_json:
         print_json([held_facts(hold) for hold in mentions])
     elif not mentions:
         print_sentence("No mention is held.")
     else:
         rows = [
-            (hold.key[:SHOWN_OF_ID], hold.since, f"@{hold.author}", _accounts(hold), _text(hold)[:SHOWN_OF_TEXT])
+            (
+                hold.key[:SHOWN_ID_LENGTH],
+                hold.since,
+                f"@{hold.author}",
+                _account_list(hold),
+                _tweet_text(hold)[:SHOWN_TEXT_LENGTH],
+            )
             for hold in mentions
         ]
         print_table(("id", "since", "by", "of", "text"), rows)
@@ -63,22 +71,22 @@ def held(*, of: str | None, by: str | None, limit: int, data: Path | None, as_js
 @click.command(epilog=example("notifier reach release 2789d953", "notifier reach release --by @bob"))
 @click.argument("ids", nargs=-1)
 @all_by_option
-@who_option
+@operator_option
 @data_option
 @json_option
-def release(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_json: bool) -> None:
+def release(*, ids: Sequence[str], by: str | None, operator: str, data: Path | None, as_json: bool) -> None:
     """Release held mentions. Each is delivered once, now, without alerts if its author's cap is used up.
 
     IDS are ids that `notifier reach held` shows, or at least their first six characters if they are unambiguous. Other
     held mentions of the account remain held, and a verdict `deny` that was set meanwhile takes precedence.
     """
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
     from notifier.flow.intake.held_mentions import HeldMentionRelease
 
     settings = settings_for(data)
-    with opened(settings) as folder:
-        go = HeldMentionRelease.of(folder.ports)
-        done = _decided(folder.ports, ids, by, lambda batch: go(batch, who))
+    with open_stores(settings) as folder:
+        release_mentions = HeldMentionRelease.of(folder.ports)
+        done = _decide_selected(folder.ports, ids, author, lambda batch: release_mentions(batch, operator))
         done = _without_retracted(folder.ports, done) if as_json else done
     _print_held(done, "released", as_json=as_json)
 
@@ -86,25 +94,27 @@ def release(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, 
 @click.command(epilog=example("notifier reach drop 2789d953", "notifier reach drop --by @bob"))
 @click.argument("ids", nargs=-1)
 @all_by_option
-@who_option
+@operator_option
 @data_option
 @json_option
-def drop(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_json: bool) -> None:
+def drop(*, ids: Sequence[str], author: str | None, operator: str, data: Path | None, as_json: bool) -> None:
     """Discard held mentions. No user is notified of them.
 
     The status of their events says that they were denied. IDS are as in `notifier reach release`.
     """
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
     settings = settings_for(data)
-    with opened(settings) as folder:
+    with open_stores(settings) as folder:
         ports = folder.ports
         now = ports.clock.now()
 
-        def away(holds: Sequence[HeldMention]) -> Sequence[HeldMention]:
-            return [hold for hold in holds if ports.held_mentions.decide(hold.id, ModerationDecision.DROPPED, who, now)]
+        def drop_mentions(holds: Sequence[HeldMention]) -> Sequence[HeldMention]:
+            return [
+                hold for hold in holds if ports.held_mentions.decide(hold.id, ModerationDecision.DROPPED, operator, now)
+            ]
 
-        done = _decided(ports, ids, by, away)
+        done = _decide_selected(ports, ids, author, drop_mentions)
         done = _without_retracted(ports, done) if as_json else done
     _print_held(done, "dropped", as_json=as_json)
 
@@ -116,24 +126,26 @@ def _without_retracted(ports: Ports, holds: Sequence[HeldMention]) -> Sequence[H
     return with_current_text(ports.retractions, holds)
 
 
-def waiting(ports: Ports, *, of: str | None = None, by: str | None = None) -> Iterator[HeldMention]:
+def waiting(ports: Ports, *, mentioned: str | None = None, author: str | None = None) -> Iterator[HeldMention]:
     """Yield the held mentions of an account, by an author, or all."""
-    account, author = (None if name is None else UserId(name.removeprefix("@")) for name in (of, by))
+    account_id, author_id = (None if name is None else UserId(name.removeprefix("@")) for name in (mentioned, author))
     return (
         hold
         for hold in ports.held_mentions.waiting()
-        if author in (None, hold.author) and (account is None or account in hold.accounts)
+        if author_id in (None, hold.author) and (account_id is None or account_id in hold.accounts)
     )
 
 
-def selected_holds(ids: Sequence[str], known: Iterable[HeldMention]) -> Sequence[HeldMention]:
+def selected_holds(ids: Sequence[str], held_mentions: Iterable[HeldMention]) -> Sequence[HeldMention]:
     """Return the held mentions that these ids select, each once.
 
     Raises UsageError for an ambiguous or short prefix, and NotFound for an unknown one.
     """
-    if short_id := next((id for id in ids if len(id) < SHORTEST), None):
-        raise click.UsageError(f"{short_id!r} is too short: give at least the first {SHORTEST} characters of the id.")
-    candidates = [hold for hold in known if hold.key.startswith(tuple(ids))]
+    if short_id := next((id for id in ids if len(id) < MIN_PREFIX_LENGTH), None):
+        raise click.UsageError(
+            f"{short_id!r} is too short: give at least the first {MIN_PREFIX_LENGTH} characters of the id."
+        )
+    candidates = [hold for hold in held_mentions if hold.key.startswith(tuple(ids))]
     selected = dict[str, HeldMention]()
     for id in ids:
         holds = [hold for hold in candidates if hold.key.startswith(id)]
@@ -145,19 +157,19 @@ def selected_holds(ids: Sequence[str], known: Iterable[HeldMention]) -> Sequence
     return list(selected.values())
 
 
-def _decided(ports: Ports, ids: Sequence[str], by: str | None, decide: Decide) -> Sequence[HeldMention]:
+def _decide_selected(ports: Ports, ids: Sequence[str], author: str | None, decide: Decide) -> Sequence[HeldMention]:
     """Decide the selected mentions in batches, and return those that this call has decided.
 
-    Raises NotFound if there are none, also because another operator has just decided them.
+    Raises NotFound if this call decided none, for example because another operator has just decided them.
     """
-    if bool(ids) == (by is not None):
+    if bool(ids) == (author is not None):
         raise click.UsageError("Give either ids from `notifier reach held`, or --by and an account.")
-    wanted = iter(selected_holds(ids, ports.held_mentions.waiting()) if ids else waiting(ports, by=by))
+    selected = iter(selected_holds(ids, ports.held_mentions.waiting()) if ids else waiting(ports, author=author))
     done = list[HeldMention]()
-    while batch := list(islice(wanted, TOGETHER)):
+    while batch := list(islice(selected, MENTIONS_PER_BATCH)):
         done += decide(batch)
     if not done:
-        raise NotFound(f"No mention {'by @' + by.removeprefix('@') if by else ', '.join(ids)} is held.")
+        raise NotFound(f"No mention {'by @' + author.removeprefix('@') if author else ', '.join(ids)} is held.")
     return done
 
 
@@ -168,9 +180,9 @@ def held_facts(hold: HeldMention) -> dict[str, object]:
         "event": hold.id.id,
         "by": hold.author,
         "of": list(hold.accounts),
-        "since": stamp(hold.since),
-        "until": stamp(hold.since + MAX_DECISION_WAIT),
-        "text": _text(hold),
+        "since": iso_time(hold.since),
+        "until": iso_time(hold.since + MAX_DECISION_WAIT),
+        "text": _tweet_text(hold),
     }
 
 
@@ -182,12 +194,12 @@ def _print_held(done: Sequence[HeldMention], outcome: str, *, as_json: bool) -> 
     print_sentence(f"{number} {outcome}.")
 
 
-def _accounts(hold: HeldMention) -> str:
+def _account_list(hold: HeldMention) -> str:
     first = " ".join(f"@{name}" for name in hold.accounts[:3])
     return first if len(hold.accounts) <= 3 else f"{first} and {len(hold.accounts) - 3} others"
 
 
-def _text(hold: HeldMention) -> str:
+def _tweet_text(hold: HeldMention) -> str:
     return hold.event.text if hold.event else ""
 
 
@@ -215,33 +227,33 @@ def reach() -> None:
 )
 @click.option("--reason", required=True, help="Reason, shown to other operators.")
 @click.option("--unknown-account", is_flag=True, help="Accept an account that the directory doesn't know.")
-@who_option
+@operator_option
 @data_option
 @json_option
 def set_reach(
-    *, account: str, verdict: str, reason: str, unknown_account: bool, who: str, data: Path | None, as_json: bool
+    *, account: str, verdict: str, reason: str, unknown_account: bool, operator: str, data: Path | None, as_json: bool
 ) -> None:
     """Set how far an account's mentions reach, from its next mention on.
 
     The verdict applies until it is changed. Exit code 1 if another operator has set a different verdict at the same
     time and won: then that verdict is printed.
     """
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
-    user = named(account)
-    with opened(settings_for(data)) as folder:
+    user = parse_account_name(account)
+    with open_stores(settings_for(data)) as folder:
         ports = folder.ports
         previous = ports.reach_limits.read_current([user]).get(user)
         if previous is None and not unknown_account:
-            require(ports, user)
+            require_account(ports, user)
         now = ports.clock.now()
         record = validated_limit(
-            ReachLimit(user=user, verdict=Verdict(verdict), reason=reason, operator=who, at=now), previous
+            ReachLimit(user=user, verdict=Verdict(verdict), reason=reason, operator=operator, at=now), previous
         )
         ports.reach_limits.put(record)
         # The store resolves concurrent changes. The audit log contains both.
         current = ports.reach_limits.read_current([user])[user]
-    _print(current, as_json=as_json)
+    _print_limit(current, as_json=as_json)
     if current != record:
         click.echo(f"Not applied: {current.operator} has set this verdict for @{user} at the same time.", err=True)
         click.get_current_context().exit(1)
@@ -252,9 +264,9 @@ def set_reach(
 @json_option
 def list_reaches(data: Path | None, as_json: bool) -> None:
     """List the accounts with a limited reach, and who set it, why and when."""
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
-    with opened(settings_for(data)) as folder:
+    with open_stores(settings_for(data)) as folder:
         limited = [record for record in folder.ports.reach_limits.read_all() if record.verdict is not Verdict.ALL]
     if as_json:
         print_json([limit_facts(record) for record in limited])
@@ -271,22 +283,22 @@ def list_reaches(data: Path | None, as_json: bool) -> None:
 @json_option
 def show(account: str, data: Path | None, as_json: bool) -> None:
     """Show how far an account's mentions reach, and who set it."""
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
-    user = named(account)
-    with opened(settings_for(data)) as folder:
+    user = parse_account_name(account)
+    with open_stores(settings_for(data)) as folder:
         record = folder.ports.reach_limits.read_current([user]).get(user)
         if record is None:
-            require(folder.ports, user)
+            require_account(folder.ports, user)
     if record is not None:
-        _print(record, as_json=as_json)
+        _print_limit(record, as_json=as_json)
     elif as_json:
         print_json({"account": user, "verdict": str(Verdict.ALL), "reason": None, "who": None, "at": None})
     else:
         print_sentence(f"@{user} has no verdict: its reach is not limited.")
 
 
-def named(account: str) -> UserId:
+def parse_account_name(account: str) -> UserId:
     """Return the account name without @. Raises UsageError for an invalid name."""
     user = account.removeprefix("@")
     if problem := id_problem(user):
@@ -294,7 +306,7 @@ def named(account: str) -> UserId:
     return UserId(user)
 
 
-def require(ports: Ports, user: UserId) -> None:
+def require_account(ports: Ports, user: UserId) -> None:
     """Raise NotFound if the directory doesn't know the account."""
     if user not in ports.directory.accounts([user]):
         raise NotFound(f"Account {user} is unknown; `notifier reach set` accepts it with --unknown-account.")
@@ -306,16 +318,16 @@ def limit_facts(limit: ReachLimit) -> dict[str, object]:
         "verdict": str(limit.verdict),
         "reason": limit.reason,
         "who": limit.operator,
-        "at": stamp(limit.at),
+        "at": iso_time(limit.at),
     }
 
 
-def _print(limit: ReachLimit, *, as_json: bool) -> None:
+def _print_limit(limit: ReachLimit, *, as_json: bool) -> None:
     if as_json:
         print_json(limit_facts(limit))
     else:
         print_facts(limit_facts(limit) | {"account": f"@{limit.user}"})
 
 
-for verb in (held, release, drop):
-    reach.add_command(verb)
+for subcommand in (held, release, drop):
+    reach.add_command(subcommand)

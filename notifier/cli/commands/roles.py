@@ -13,7 +13,7 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import data_option, host_option, port_option, settings_for
-from notifier.cli.supervisor.heartbeat import HeartbeatSender, beat_file, single_role_file
+from notifier.cli.supervisor.heartbeat import HeartbeatSender, heartbeat_file, single_role_file
 from notifier.config import Settings
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Platform
@@ -21,7 +21,9 @@ from notifier.domain.ids import Platform
 CHATTY_LOGGERS = ("cassandra", "kafka")
 """Client libraries that log every connection. They are silenced below WARNING unless the log level is `debug`."""
 
-parent_option = click.option("--parent", type=int, default=None, hidden=True, help="Id of a process; end when it ends.")
+parent_option = click.option(
+    "--parent", type=int, default=None, hidden=True, help="Id of the parent process; end when it ends."
+)
 number_option = click.option(
     "--number",
     type=click.IntRange(1),
@@ -41,14 +43,14 @@ def api(host: str | None, port: int | None, number: int, parent: int | None, dat
     """Run only the HTTP API, in one process. Its services must already be running."""
     from notifier.api.server import serve
 
-    role = numbered("api", number)
+    role = process_name("api", number)
     settings = set_up_role(role, settings_for(data, host=host, port=port), parent)
     beat = heartbeat_sender(role, settings, parent)
-    signed = readiness_reporter(role, settings, beat)
+    report_ready = readiness_reporter(role, settings, beat)
 
     def ready(port: int) -> None:
         click.echo(f"Listening on {settings.host}:{port}.")
-        signed()
+        report_ready()
 
     serve(settings, ready, beat, port_is_reserved=parent is not None)
 
@@ -89,7 +91,7 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
     from notifier.wiring.delivery import build_slice_worker
     from workers.host import run
 
-    role = numbered(pool, number)
+    role = process_name(pool, number)
     settings = set_up_role(role, settings_for(data), parent)
     # An unusable key must stop only the workers that send with it.
     require_credentials(settings.push, [platform for platform in Platform if pool in ("push", f"push.{platform}")])
@@ -107,7 +109,7 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
         profile.close()
 
 
-def numbered(role: str, number: int) -> str:
+def process_name(role: str, number: int) -> str:
     """Return the name of one of several processes of a role: `api`, then `api-2`."""
     return role if number == 1 else f"{role}-{number}"
 
@@ -118,7 +120,7 @@ def set_up_role(role: str, settings: Settings, parent: int | None) -> Settings:
     Returns the settings. Raises NoData, Full, and the errors of `require_schema` if the role runs alone.
     """
     from notifier.cli.context import require_folder, require_schema
-    from notifier.cli.supervisor.pid_files import share
+    from notifier.cli.supervisor.pid_files import share_metrics
     from workers.watchdog import end_with_parent
 
     if parent is not None:
@@ -128,9 +130,9 @@ def set_up_role(role: str, settings: Settings, parent: int | None) -> Settings:
         _remove_old_files(role, settings.data)
         require_schema(settings)
     else:  # `up` has checked the schema, and its roles share their metrics
-        share(settings.data / "run" / "metrics", role)
-    layout = f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s"
-    logging.basicConfig(level=settings.log_level.upper(), format=layout)
+        share_metrics(settings.data / "run" / "metrics", role)
+    log_format = f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(level=settings.log_level.upper(), format=log_format)
     if settings.log_level.lower() != "debug":
         for name in CHATTY_LOGGERS:
             logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
@@ -150,16 +152,16 @@ def readiness_reporter(role: str, settings: Settings, beat: Callable[[], None]) 
     """Return a function that reports the role as ready. Call it once the role can work."""
     from notifier.cli.supervisor.pid_files import pid_files_of
 
-    def signed() -> None:
+    def report_ready() -> None:
         beat()  # first: a role with a pid file no longer gets the longer time limit of a start
         pid_files_of(settings.data).write(role, os.getpid())
 
-    return signed
+    return report_ready
 
 
 def heartbeat_sender(role: str, settings: Settings, parent: int | None) -> Callable[[], None]:
     """Return the function that sends the heartbeats of the role."""
-    file = single_role_file(settings.data, role) if parent is None else beat_file(settings.data, role)
+    file = single_role_file(settings.data, role) if parent is None else heartbeat_file(settings.data, role)
     file.parent.mkdir(parents=True, exist_ok=True)
     return HeartbeatSender(file=file)
 
@@ -170,9 +172,9 @@ def stop_signal() -> Iterator[Signal]:
     stopping = Signal()
     numbers = (signal.SIGTERM, signal.SIGINT)
     # In a thread: the handler interrupts the main thread, which may hold the lock of the signal to wait for it.
-    before = [signal.signal(number, lambda *_: Thread(target=stopping.set).start()) for number in numbers]
+    previous_handlers = [signal.signal(number, lambda *_: Thread(target=stopping.set).start()) for number in numbers]
     try:
         yield stopping
     finally:
-        for number, handler in zip(numbers, before, strict=True):
+        for number, handler in zip(numbers, previous_handlers, strict=True):
             signal.signal(number, handler)

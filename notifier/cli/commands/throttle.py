@@ -9,14 +9,14 @@ from pathlib import Path
 import click
 
 from notifier.cli.group import CommandGroup, example
-from notifier.cli.options import DurationParam, Rate, data_option, json_option, settings_for
-from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
+from notifier.cli.options import DurationParam, RateParam, data_option, json_option, settings_for
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, print_facts, print_json, print_sentence, print_table
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.delivery.throttle import RAMP, Throttle, validated_throttle
 from notifier.domain.errors import NotFound
 
-SHORTEST = 6
-"""Shortest prefix of an id, in characters, so that a typing error doesn't lift another throttle."""
+MIN_PREFIX_LENGTH = 6
+"""Minimum length of an id prefix in characters, so that a typing error doesn't select another throttle."""
 
 
 def user_name() -> str:
@@ -27,8 +27,12 @@ def user_name() -> str:
         return str(os.getuid())
 
 
-who_option = click.option(
-    "--who", envvar=["USER", "LOGNAME"], default=user_name, help="Name of the operator.  [default: the current user]"
+operator_option = click.option(
+    "--who",
+    "operator",
+    envvar=["USER", "LOGNAME"],
+    default=user_name,
+    help="Name of the operator.  [default: the current user]",
 )
 
 
@@ -50,13 +54,13 @@ def throttle() -> None:
 @click.option(
     "--tier", type=click.Choice([str(tier) for tier in TIERS]), required=True, help="Tier to slow down or pause."
 )
-@click.option("--rate", type=Rate(), default=None, help="Deliveries per second, like 500, 20k or 1.5M.")
+@click.option("--rate", type=RateParam(), default=None, help="Deliveries per second, like 500, 20k or 1.5M.")
 @click.option("--pause", is_flag=True, help="Stop the tier completely.")
 @click.option(
-    "--for", "lasting", type=DurationParam(), required=True, help="Duration, like 30s, 20m or 2h; at most 7d."
+    "--for", "duration", type=DurationParam(), required=True, help="Duration, like 30s, 20m or 2h; at most 7d."
 )
 @click.option("--reason", required=True, help="Reason, shown to other operators.")
-@who_option
+@operator_option
 @data_option
 @json_option
 def set_throttle(
@@ -64,18 +68,18 @@ def set_throttle(
     tier: str,
     rate: float | None,
     pause: bool,
-    lasting: timedelta,
+    duration: timedelta,
     reason: str,
-    who: str,
+    operator: str,
     data: Path | None,
     as_json: bool,
 ) -> None:
     """Set a throttle. It expires by itself, and the tier ramps up over 30 seconds."""
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
     if pause == (rate is not None):
         raise click.UsageError("Give either --rate, or --pause to stop the tier.")
-    with opened(settings_for(data)) as folder:
+    with open_stores(settings_for(data)) as folder:
         ports = folder.ports
         now = ports.clock.now()
         new = validated_throttle(
@@ -84,13 +88,13 @@ def set_throttle(
                 tier=Tier(tier),
                 rate=rate,
                 reason=reason,
-                who=who,
+                who=operator,
                 starts_at=now,
-                ends_at=now + lasting,
+                ends_at=now + duration,
             )
         )
         ports.throttles.put(new)
-    _print(new, now, as_json=as_json)
+    _print_throttle(new, now, as_json=as_json)
 
 
 @throttle.command("list", epilog=example("notifier throttle list"))
@@ -98,9 +102,9 @@ def set_throttle(
 @json_option
 def list_throttles(data: Path | None, as_json: bool) -> None:
     """List the active throttles, and those that are ramping up."""
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
-    with opened(settings_for(data)) as folder:
+    with open_stores(settings_for(data)) as folder:
         now = folder.ports.clock.now()
         throttles = [t for t in folder.ports.throttles.since(now - RAMP) if t.is_active(now) or t.is_ramping(now)]
     if as_json:
@@ -111,41 +115,41 @@ def list_throttles(data: Path | None, as_json: bool) -> None:
 
 @throttle.command(epilog=example("notifier throttle lift 2789d953", "notifier throttle lift p2"))
 @click.argument("id")
-@who_option
+@operator_option
 @data_option
 @json_option
-def lift(id: str, who: str, data: Path | None, as_json: bool) -> None:
+def lift(id: str, operator: str, data: Path | None, as_json: bool) -> None:
     """End a throttle now. The tier ramps up over 30 seconds.
 
     ID is an id that `notifier throttle list` shows, or at least its first six characters if they are unambiguous. If ID
     is a tier, all of its throttles end.
     """
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
-    with opened(settings_for(data)) as folder:
+    with open_stores(settings_for(data)) as folder:
         now = folder.ports.clock.now()
-        wanted = selected_throttles(id, folder.ports.throttles.since(now), now)
-        ended = [folder.ports.throttles.lift(throttle_, who, now) for throttle_ in wanted]
-    lifted = [throttle_ for throttle_ in ended if throttle_]
+        selected = selected_throttles(id, folder.ports.throttles.since(now), now)
+        results = [folder.ports.throttles.lift(throttle_, operator, now) for throttle_ in selected]
+    lifted = [throttle_ for throttle_ in results if throttle_]
     if not lifted:
         raise NotFound(f"No throttle {id} is active.")
     if as_json and id in TIERS:
         print_json([throttle_facts(throttle_, now) for throttle_ in lifted])
         return
     for throttle_ in lifted:
-        _print(throttle_, now, as_json=as_json)
+        _print_throttle(throttle_, now, as_json=as_json)
 
 
-def selected_throttles(id: str, known: Sequence[Throttle], now: datetime) -> Sequence[str]:
+def selected_throttles(id: str, throttles: Sequence[Throttle], now: datetime) -> Sequence[str]:
     """Return the ids of the active throttles that `id` selects. Raises UsageError for an ambiguous or short prefix."""
-    active = [throttle_ for throttle_ in known if throttle_.is_active(now)]
+    active = [throttle_ for throttle_ in throttles if throttle_.is_active(now)]
     if id in TIERS:
         return [throttle_.id for throttle_ in active if throttle_.tier == id]
     if any(throttle_.id == id for throttle_ in active):
         return [id]
-    if len(id) < SHORTEST:
+    if len(id) < MIN_PREFIX_LENGTH:
         raise click.UsageError(
-            f"{id!r} is too short: give at least the first {SHORTEST} characters of the id, or a tier."
+            f"{id!r} is too short: give at least the first {MIN_PREFIX_LENGTH} characters of the id, or a tier."
         )
     matches = [throttle_.id for throttle_ in active if throttle_.id.startswith(id)]
     if len(matches) > 1:
@@ -161,16 +165,18 @@ def throttle_facts(throttle_: Throttle, now: datetime) -> dict[str, object]:
         "state": "active" if throttle_.is_active(now) else "ramping",
         "reason": throttle_.reason,
         "who": throttle_.who,
-        "starts_at": stamp(throttle_.starts_at),
-        "ends_at": stamp(throttle_.ends_at),
+        "starts_at": iso_time(throttle_.starts_at),
+        "ends_at": iso_time(throttle_.ends_at),
     }
 
 
-def _print(throttle_: Throttle, now: datetime, *, as_json: bool) -> None:
+def _print_throttle(throttle_: Throttle, now: datetime, *, as_json: bool) -> None:
     if as_json:
         print_json(throttle_facts(throttle_, now))
     else:
-        print_facts(throttle_facts(throttle_, now) | {"id": throttle_.id[:SHOWN_OF_ID], "rate": _rate(throttle_)})
+        print_facts(
+            throttle_facts(throttle_, now) | {"id": throttle_.id[:SHOWN_ID_LENGTH], "rate": _format_rate(throttle_)}
+        )
 
 
 def _print_all(throttles: Sequence[Throttle], now: datetime) -> None:
@@ -179,9 +185,9 @@ def _print_all(throttles: Sequence[Throttle], now: datetime) -> None:
         return
     rows = [
         (
-            throttle_.id[:SHOWN_OF_ID],
+            throttle_.id[:SHOWN_ID_LENGTH],
             throttle_.tier,
-            _rate(throttle_),
+            _format_rate(throttle_),
             "active" if throttle_.is_active(now) else "ramping",
             throttle_.ends_at,
             throttle_.who,
@@ -192,5 +198,5 @@ def _print_all(throttles: Sequence[Throttle], now: datetime) -> None:
     print_table(("id", "tier", "rate", "state", "ends", "who", "reason"), rows)
 
 
-def _rate(throttle_: Throttle) -> str:
+def _format_rate(throttle_: Throttle) -> str:
     return "pause" if throttle_.rate is None else f"{throttle_.rate:,.0f}/s"

@@ -7,13 +7,13 @@ import click
 
 from notifier.cli.group import example
 from notifier.cli.options import DurationParam, data_option, json_option, settings_for
-from notifier.cli.output import print_json, stamp
+from notifier.cli.output import iso_time, print_json
 from notifier.config import Settings
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import UserId
 
-SHORTEST = timedelta(seconds=1)
-"""Shortest lifetime: tokens expire at whole seconds."""
+MIN_LIFETIME = timedelta(seconds=1)
+"""Minimum lifetime: tokens expire at whole seconds."""
 
 
 @click.command(epilog=example("notifier token u7 --ttl 1h"))
@@ -27,24 +27,24 @@ def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
     Its bearer can act as that user until it expires. If NOTIFIER_ISSUER_NAME is set, that issuer makes the tokens,
     and this command refuses.
     """
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
-    if ttl < SHORTEST:
+    if ttl < MIN_LIFETIME:
         raise click.UsageError("--ttl must be at least 1s; a shorter token expires before it can be used.")
     settings = settings_for(data)
-    with opened(settings) as folder:
+    with open_stores(settings) as folder:
         account = folder.ports.directory.accounts([UserId(user)]).get(UserId(user))
         if account is None or account.deleted:
             raise NotFound(f"User {user} doesn't exist or is deleted.")
         now = folder.ports.clock.now()
-        text = own_token(settings, UserId(user), now, ttl)
+        text = sign_user_token(settings, UserId(user), now, ttl)
     if as_json:
-        print_json({"user": user, "token": text, "ends_at": stamp(now + ttl)})
+        print_json({"user": user, "token": text, "ends_at": iso_time(now + ttl)})
     else:
         click.echo(text)
 
 
-def own_token(settings: Settings, user: UserId, now: datetime, ttl: timedelta) -> str:
+def sign_user_token(settings: Settings, user: UserId, now: datetime, ttl: timedelta) -> str:
     """Return a token signed with the secret of the folder.
 
     Raises UsageError if the service accepts only tokens of an external issuer.

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 import click
 
 from notifier.api.port import free_port, reserve_port
-from notifier.cli.commands.fake import ROLE
+from notifier.cli.commands.fake import FAKES_ROLE
 from notifier.cli.commands.roles import stop_signal
 from notifier.cli.group import example
 from notifier.cli.http import Ready, ready_path, write_ready
 from notifier.cli.options import FiniteRange, command_line_for, data_option, host_option, port_option, settings_for
-from notifier.cli.output import stamp
-from notifier.cli.supervisor.child import Child, last_line, start_with
-from notifier.cli.supervisor.fake_provider import behaviour
+from notifier.cli.output import iso_time
+from notifier.cli.supervisor.child import Child, last_line, make_start
+from notifier.cli.supervisor.fake_provider import parse_behavior
 from notifier.cli.supervisor.fakes import FakeProviders, remove_stale_settings, require_script
 from notifier.cli.supervisor.forkserver_client import IMPORT_ENVIRONMENT, OpenForks, RoleForks, fork_server
-from notifier.cli.supervisor.heartbeat import SILENT_FOR, HeartbeatLimits, HeartbeatWatch, beat_file
-from notifier.cli.supervisor.pid_files import pid_files_of, share
-from notifier.cli.supervisor.processes import api_processes, is_awaited, processes
+from notifier.cli.supervisor.heartbeat import MAX_SILENCE_SECONDS, HeartbeatLimits, HeartbeatWatch, heartbeat_file
+from notifier.cli.supervisor.pid_files import pid_files_of, share_metrics
+from notifier.cli.supervisor.processes import api_processes, is_awaited, process_arguments
 from notifier.cli.supervisor.supervisor import Supervisor
 from notifier.config import MAX_API_WORKERS, PREFIX, PROFILE_FILE, PushSettings, Settings, format_value
 from notifier.config.loader import installed_version
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 @click.option(
     "--hung-after",
     type=FiniteRange(min=1.0),
-    default=SILENT_FOR,
+    default=MAX_SILENCE_SECONDS,
     hidden=True,
     help="Seconds without a heartbeat after which a process is restarted.",
 )
@@ -88,13 +88,15 @@ def up(
     The ready file is written once everything is up, and again whenever a process is replaced. It is JSON with url,
     service_key, pids by role, data and version. Logs are in DIR/logs.
     """
-    began = monotonic()
+    started = monotonic()
     options = {"host": host, "port": port, "api_workers": workers, "insecure_dev": insecure_dev or None}
     settings = settings_for(data, **options)
     if remove_stale_settings(settings.data):
         settings = settings_for(data, **options)
-    settings = replace(settings, data=settings.data.absolute(), push=_scripted(settings.push, fake_script))
-    run_service(settings, ready_file=ready_file, heartbeat_limits=HeartbeatLimits(silent_for=hung_after), began=began)
+    settings = replace(settings, data=settings.data.absolute(), push=_with_fake_script(settings.push, fake_script))
+    run_service(
+        settings, ready_file=ready_file, heartbeat_limits=HeartbeatLimits(max_silence=hung_after), started=started
+    )
 
 
 def run_service(
@@ -102,7 +104,7 @@ def run_service(
     *,
     ready_file: Path | None,
     heartbeat_limits: HeartbeatLimits,
-    began: float,
+    started: float,
     open_forks: OpenForks = fork_server,
 ) -> None:
     """Run all roles until SIGINT or SIGTERM. Raises NotifierError."""
@@ -121,28 +123,28 @@ def run_service(
         with stop_signal() as stopping, profile.services() as environment:
             profile.migrate()
             loading_file(settings.data).unlink(missing_ok=True)  # left by a demo that was killed while it loaded
-            upkeep = RunningService(
+            service = RunningService(
                 settings,
                 profile,
                 environment,
                 ready_file=ready_file,
                 heartbeat_limits=heartbeat_limits,
-                began=began,
+                started=started,
                 open_forks=open_forks,
             )
-            upkeep.run(stopping)
+            service.run(stopping)
     finally:
         profile.close()
 
 
-def _scripted(push: PushSettings, script: str | None) -> PushSettings:
+def _with_fake_script(push: PushSettings, script: str | None) -> PushSettings:
     """Return the settings with the script of the command line. Raises UsageError if that is invalid.
 
     A script from the settings is checked later, as a setting.
     """
     if script is None:
         return push
-    behaviour(script, Platform.APNS)
+    parse_behavior(script, Platform.APNS)
     return replace(push, fake_script=script)
 
 
@@ -157,23 +159,23 @@ class RunningService:
         *,
         ready_file: Path | None,
         heartbeat_limits: HeartbeatLimits,
-        began: float,
-        announce: Callable[[Ready, float], None] | None = None,
+        started: float,
+        on_ready: Callable[[Ready, float], None] | None = None,
         open_forks: OpenForks = fork_server,
     ) -> None:
         self.settings = settings
         self.profile = profile
         self.services = services
         self.port = settings.port
-        """Port of the settings. While the roles run: the reserved one."""
-        self.processes = processes(api=api_processes(settings), pools=profile.processes())
+        """Port from the settings; while the roles run, the reserved port."""
+        self.process_arguments = process_arguments(api=api_processes(settings), pools=profile.processes())
         self.ready_files = [ready_path(settings.data), *([ready_file] if ready_file else [])]
-        self.began = began
-        self.since = stamp(datetime.now(UTC))
+        self.started = started
+        self.since = iso_time(datetime.now(UTC))
         self.heartbeat_limits = heartbeat_limits
-        self.says = announce or banner
+        self.on_ready = on_ready or banner
         """Called once everything is up, with the seconds that this took."""
-        self.forks_for = open_forks
+        self.open_forks = open_forks
         self.announced = False
         self.fakes = FakeProviders.of(settings, free_port)
 
@@ -190,13 +192,13 @@ class RunningService:
         self._remove_old_files(run)
         (self.settings.data / PROFILE_FILE).write_text(self.settings.profile)
         logs.mkdir(exist_ok=True)
-        with self.forks_for(self.settings.profile, logs) as forks:
-            share(run / "metrics", "up")
-            replaced = Metrics().roles_replaced
-            arguments = {**self.processes, **({ROLE: self.fakes.arguments} if self.fakes.ports else {})}
+        with self.open_forks(self.settings.profile, logs) as forks:
+            share_metrics(run / "metrics", "up")
+            replacements = Metrics().roles_replaced
+            arguments = {**self.process_arguments, **({FAKES_ROLE: self.fakes.arguments} if self.fakes.ports else {})}
             self.fakes.write_settings()
             supervisor = Supervisor(
-                children=[self._child(role, command, logs, replaced, forks) for role, command in arguments.items()],
+                children=[self._child(role, command, logs, replacements, forks) for role, command in arguments.items()],
                 pid_files=pid_files_of(self.settings.data),
                 is_answering=self._is_answering,
                 announce=self._announce,
@@ -212,13 +214,13 @@ class RunningService:
                     path.unlink(missing_ok=True)
 
     def _child(
-        self, role: str, arguments: Sequence[str], logs: Path, replaced: "Counter", forks: RoleForks | None
+        self, role: str, arguments: Sequence[str], logs: Path, replacements: "Counter", forks: RoleForks | None
     ) -> Child:
         return Child(
             role=role,
-            start=start_with(arguments, self._environment(), logs / f"{role}.log", forks),
-            on_end=lambda cause: replaced.labels(role, cause).inc(),
-            pulse=HeartbeatWatch(file=beat_file(self.settings.data, role), limits=self.heartbeat_limits),
+            start=make_start(arguments, self._environment(), logs / f"{role}.log", forks),
+            on_end=lambda cause: replacements.labels(role, cause).inc(),
+            heartbeat=HeartbeatWatch(file=heartbeat_file(self.settings.data, role), limits=self.heartbeat_limits),
             is_awaited=is_awaited(role),
         )
 
@@ -234,19 +236,24 @@ class RunningService:
         from notifier.profiles.data_folder import instance_name
 
         settings = self.settings
-        own = {"DATA": str(settings.data), "PROFILE": settings.profile, "HOST": settings.host, "PORT": str(self.port)}
-        own["INSECURE_DEV"] = format_value(settings.insecure_dev)
+        variables = {
+            "DATA": str(settings.data),
+            "PROFILE": settings.profile,
+            "HOST": settings.host,
+            "PORT": str(self.port),
+        }
+        variables["INSECURE_DEV"] = format_value(settings.insecure_dev)
         # A pump that is started separately needs another name: two consumers with the same name evict each other.
-        own["INSTANCE"] = f"{instance_name(settings)}-up"
+        variables["INSTANCE"] = f"{instance_name(settings)}-up"
         return {
-            **{PREFIX + name: value for name, value in own.items()},
+            **{PREFIX + name: value for name, value in variables.items()},
             **self.fakes.environment,
             **IMPORT_ENVIRONMENT,
             **self.services,
         }
 
     def _is_answering(self) -> bool:
-        connection = HTTPConnection(reachable(self.settings.host), self.port, timeout=1.0)
+        connection = HTTPConnection(reachable_host(self.settings.host), self.port, timeout=1.0)
         try:
             connection.request("GET", "/readyz")
             return connection.getresponse().status == 200
@@ -259,7 +266,7 @@ class RunningService:
         from notifier.api.auth.service_keys import keys_of
 
         ready = Ready(
-            url=f"http://{reachable(self.settings.host)}:{self.port}",
+            url=f"http://{reachable_host(self.settings.host)}:{self.port}",
             service_key=keys_of(self.settings).service_key,
             pids=pids,
             data=str(self.settings.data),
@@ -271,7 +278,7 @@ class RunningService:
             write_ready(path, ready)
         if not self.announced:
             self.announced = True
-            self.says(ready, monotonic() - self.began)
+            self.on_ready(ready, monotonic() - self.started)
             for sentence in self.fakes.sentences:
                 click.echo(f"  alerts {sentence}")
 
@@ -290,6 +297,6 @@ def banner(ready: Ready, seconds: float) -> None:
     click.echo(f"  watch  {command_line_for('top', folder)}")
 
 
-def reachable(host: str) -> str:
+def reachable_host(host: str) -> str:
     """Return an address that reaches a server listening on this host."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)

@@ -21,12 +21,12 @@ LOGGER = logging.getLogger("notifier.up")
 
 BACKOFF = Backoff(first=timedelta(milliseconds=100), longest=timedelta(seconds=2))
 """Delay between the death of a process and its restart."""
-STEADY_AFTER = 10.0
+STEADY_UPTIME_SECONDS = 10.0
 """Seconds of uptime after which the restart delay is reset."""
-NOT_STARTED = 126
+NOT_STARTED_EXIT_CODE = 126
 """Exit code of a role that could not be started, as in a shell."""
-LONGEST_LOG = 16 << 20
-"""Bytes. A longer log is rotated when its role starts."""
+MAX_LOG_BYTES = 16 << 20
+"""Size above which a log is rotated when its role starts."""
 
 DIED, HUNG = "died", "hung"
 """Causes of a restart, as labels of a metric."""
@@ -44,17 +44,18 @@ class Child:
     role: str
     start: Start
     now: Callable[[], float] = monotonic
-    pulse: HeartbeatWatch | None = None
+    heartbeat: HeartbeatWatch | None = None
     """Heartbeat of the process. None: it is restarted only when it dies."""
     on_end: Callable[[str], None] = lambda cause: None
     """Called with the cause of every unexpected end."""
     is_awaited: bool = True
     """Whether `up` is ready only after this process."""
     process: RoleProcess | None = None
-    exits: list[int] = field(default_factory=list)
-    """Exit codes since the process last ran for STEADY_AFTER seconds."""
+    exit_codes: list[int] = field(default_factory=list)
+    """Exit codes since the process last ran for STEADY_UPTIME_SECONDS."""
     started_at: float = 0.0
     due_at: float = 0.0
+    """Earliest time of the next start."""
     is_hung: bool = False
 
     @property
@@ -68,37 +69,37 @@ class Child:
                 self._start()
         elif (code := self.process.poll()) is not None:
             self._on_death(code)
-        elif self.pulse and self.pulse.is_hung():
-            self._kill(self.pulse.limit)
+        elif self.heartbeat and self.heartbeat.is_hung():
+            self._kill(self.heartbeat.limit)
 
     def _start(self) -> None:
         self.started_at, self.is_hung = self.now(), False
-        if self.pulse:
-            self.pulse.restart()
+        if self.heartbeat:
+            self.heartbeat.restart()
         try:
             self.process = self.start()
         except OSError:  # treat it as a process that died at once
-            self._on_death(NOT_STARTED)
+            self._on_death(NOT_STARTED_EXIT_CODE)
 
-    def _kill(self, silent_for: float) -> None:
+    def _kill(self, silence: float) -> None:
         """Kill the process without SIGTERM, which a hung one may not handle. The next `supervise` detects its death."""
         assert self.process is not None
         LOGGER.warning(
             "no heartbeat from role %s (process %d) for %g s, killing and restarting it",
             self.role,
             self.process.pid,
-            silent_for,
+            silence,
         )
         self.is_hung = True
         os.killpg(self.process.pid, signal.SIGKILL)
 
     def _on_death(self, code: int) -> None:
         self.on_end(HUNG if self.is_hung else DIED)
-        if self.now() - self.started_at >= STEADY_AFTER:
-            self.exits.clear()
+        if self.now() - self.started_at >= STEADY_UPTIME_SECONDS:
+            self.exit_codes.clear()
         self.process = None
-        self.exits.append(code)
-        self.due_at = self.now() + BACKOFF.delay(len(self.exits) - 1).total_seconds()
+        self.exit_codes.append(code)
+        self.due_at = self.now() + BACKOFF.delay(len(self.exit_codes) - 1).total_seconds()
 
     def ask_to_stop(self) -> None:
         if self.process and self.process.poll() is None:
@@ -115,7 +116,7 @@ class Child:
             self.process.wait()
 
 
-def start_with(arguments: Sequence[str], environment: Mapping[str, str], log: Path, forks: RoleForks | None) -> Start:
+def make_start(arguments: Sequence[str], environment: Mapping[str, str], log: Path, forks: RoleForks | None) -> Start:
     """Return a function that starts `notifier` with these arguments.
 
     The process leads a process group and ends with this process. Without `forks` it gets an interpreter of its own.
@@ -126,21 +127,21 @@ def start_with(arguments: Sequence[str], environment: Mapping[str, str], log: Pa
         if forks and forks.pending():
             return None
         rotate_log(log)
-        with log.open("ab") as out:
-            forked = forks.fork(command_line, environment, out) if forks else None
-            return forked or start_interpreter(command_line, environment, out)
+        with log.open("ab") as log_file:
+            forked = forks.fork(command_line, environment, log_file) if forks else None
+            return forked or start_interpreter(command_line, environment, log_file)
 
     return start
 
 
 def start_interpreter(
-    arguments: Sequence[str], environment: Mapping[str, str], out: BinaryIO
+    arguments: Sequence[str], environment: Mapping[str, str], log_file: BinaryIO
 ) -> "subprocess.Popen[bytes]":
     """Start `notifier` in an interpreter of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "notifier", *arguments],
         stdin=subprocess.DEVNULL,
-        stdout=out,
+        stdout=log_file,
         stderr=subprocess.STDOUT,
         env=environment_with(environment),
         start_new_session=True,
@@ -149,7 +150,7 @@ def start_interpreter(
 
 def rotate_log(log: Path) -> None:
     """Rotate a log that is too long. One older log is kept."""
-    if log.exists() and log.stat().st_size > LONGEST_LOG:
+    if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
         log.replace(log.with_suffix(".log.1"))
 
 

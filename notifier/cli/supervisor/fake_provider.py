@@ -20,10 +20,10 @@ from notifier.domain.errors import Environment, FileUnwritable, NotifierError, P
 from notifier.domain.ids import Platform
 
 if TYPE_CHECKING:
-    from notifier.devkit.fake_providers.behaviour import Behaviour
+    from notifier.devkit.fake_providers.behavior import Behavior
     from notifier.devkit.fake_providers.hosting import Hosted
 
-COUNTS_EVERY = 0.5
+COUNT_INTERVAL_SECONDS = 0.5
 """Seconds between two updates of the printed counts."""
 ACCEPTED_DEVICES: Mapping[Platform, str] = {
     Platform.APNS: "any app's token of 64 to 200 hexadecimal digits",
@@ -46,20 +46,18 @@ class FakeProviderCommand:
 
     def run(self, platform: Platform, stopping: Signal) -> None:
         """Serve until `stopping` is set. Raises UsageError, PortTaken, FileUnwritable or Environment."""
-        behaviour_ = behaviour(self.script, platform)
+        behavior = parse_behavior(self.script, platform)
         _require_certificate(self.certificate)
-        with fake_running_at(
-            platform, behaviour_, port=self.port, out=self.out, certificate=self.certificate
-        ) as server:
-            self._begin(server)
+        with run_fake(platform, behavior, port=self.port, out=self.out, certificate=self.certificate) as server:
+            self._print_start(server)
             try:
-                while not stopping.wait(COUNTS_EVERY):
+                while not stopping.wait(COUNT_INTERVAL_SECONDS):
                     if sys.stdout.isatty() and not self.as_json:
-                        click.echo(f"\r\x1b[K{_count(server)}", nl=False)
+                        click.echo(f"\r\x1b[K{_count_text(server)}", nl=False)
             finally:
-                self._end(server)
+                self._print_end(server)
 
-    def _begin(self, hosted: "Hosted") -> None:
+    def _print_start(self, hosted: "Hosted") -> None:
         facts = self._facts(hosted)
         if self.ready_file is not None:
             replace_file(self.ready_file, json.dumps(facts, indent=2) + "\n")
@@ -71,7 +69,7 @@ class FakeProviderCommand:
                 click.echo(f"  {name:<7} {facts[name] or 'none'}")
         sys.stdout.flush()
 
-    def _end(self, hosted: "Hosted") -> None:
+    def _print_end(self, hosted: "Hosted") -> None:
         if self.ready_file is not None:
             self.ready_file.unlink(missing_ok=True)
         if self.as_json:
@@ -83,7 +81,7 @@ class FakeProviderCommand:
                 }
             )
         else:
-            click.echo(f"\r\x1b[K{_count(hosted)}" if sys.stdout.isatty() else _count(hosted))
+            click.echo(f"\r\x1b[K{_count_text(hosted)}" if sys.stdout.isatty() else _count_text(hosted))
 
     def _facts(self, hosted: "Hosted") -> Mapping[str, str]:
         return {
@@ -96,26 +94,26 @@ class FakeProviderCommand:
         }
 
 
-def behaviour(script: str, platform: Platform) -> "Behaviour":
+def parse_behavior(script: str, platform: Platform) -> "Behavior":
     """Parse the script of a fake. Raises UsageError."""
-    from notifier.devkit.fake_providers.behaviour import Behaviour
+    from notifier.devkit.fake_providers.behavior import Behavior
 
     try:
-        return Behaviour.read(script, platform)
+        return Behavior.read(script, platform)
     except ValueError as error:
         raise click.UsageError(f"Invalid script: {error}") from error
 
 
 @contextmanager
-def fake_running_at(
-    platform: Platform, behaviour_: "Behaviour", *, port: int, out: Path | None, certificate: Path | None = None
+def run_fake(
+    platform: Platform, behavior: "Behavior", *, port: int, out: Path | None, certificate: Path | None = None
 ) -> Iterator["Hosted"]:
     """Serve a fake while the block lasts. Raises PortTaken, FileUnwritable or Environment."""
     from notifier.devkit.fake_providers.hosting import hosted
 
     with ExitStack() as stack:
         try:
-            server = stack.enter_context(hosted(platform, behaviour_, port=port, out=out, certificate=certificate))
+            server = stack.enter_context(hosted(platform, behavior, port=port, out=out, certificate=certificate))
         except OSError as error:
             raise _startup_error(error, port, out) from error
         yield server
@@ -130,17 +128,19 @@ def _startup_error(error: OSError, port: int, out: Path | None) -> NotifierError
 
 
 def _require_certificate(file: Path | None) -> None:
-    from notifier.devkit.http2.server import secure
+    from notifier.devkit.http2.server import tls_context
 
     try:
         if file is not None:
-            secure(file)
+            tls_context(file)
     except OSError as error:
         raise click.UsageError(f"Can't use --certificate {file}: {error.strerror or error}.") from error
 
 
-def _count(hosted: "Hosted") -> str:
+def _count_text(hosted: "Hosted") -> str:
     """Return the counts of responses, most frequent first, and those of alerts and connections."""
     counts = sorted(hosted.response_counts.items(), key=lambda item: -item[1])
-    answers = ", ".join(f"{count:,} {answer}" for answer, count in counts) or "no requests yet"
-    return f"{answers}; {hosted.alert_count:,} alerts on devices, {hosted.connection_counts.connections:,} connections"
+    responses = ", ".join(f"{count:,} {response}" for response, count in counts) or "no requests yet"
+    return (
+        f"{responses}; {hosted.alert_count:,} alerts on devices, {hosted.connection_counts.connections:,} connections"
+    )

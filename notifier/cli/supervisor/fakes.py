@@ -9,12 +9,12 @@ from typing import Self
 import click
 
 from notifier.cli.http import read_ready, replace_file
-from notifier.cli.supervisor.fake_provider import behaviour
+from notifier.cli.supervisor.fake_provider import parse_behavior
 from notifier.config import PUSH_FILE, PushSettings, Settings, variable
 from notifier.domain.errors import BadSetting, NotRunning
 from notifier.domain.ids import Platform
 
-HOST = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,14 +26,14 @@ class FakeProviders:
     """Push settings of `up`."""
 
     @classmethod
-    def of(cls, settings: Settings, free: Callable[[str, int], int]) -> Self:
-        """Choose a port for each fake that `up` must run. `free` finds a free port.
+    def of(cls, settings: Settings, find_free_port: Callable[[str, int], int]) -> Self:
+        """Choose a port for each fake that `up` must run. `find_free_port` finds a free port.
 
         A platform whose setting names a running fake needs none.
         """
         push = settings.push
         faked = [provider for provider in Platform if push.is_faked(provider) and not push.settings_for(provider).fake]
-        return cls(ports={platform: free(HOST, 0) for platform in faked}, data=settings.data, push=push)
+        return cls(ports={platform: find_free_port(LOOPBACK, 0) for platform in faked}, data=settings.data, push=push)
 
     @property
     def arguments(self) -> Sequence[str]:
@@ -65,20 +65,20 @@ class FakeProviders:
 
     @property
     def sentences(self) -> Sequence[str]:
-        """Lines that say which fakes take alerts instead of the providers."""
-        own = f"fakes receive those of {', '.join(self.ports)} and append them to {self.data / 'alerts.ndjson'}"
-        external = [
+        """Lines that say which fakes receive alerts instead of the providers."""
+        own_fakes = f"fakes receive those of {', '.join(self.ports)} and append them to {self.data / 'alerts.ndjson'}"
+        other_fakes = [
             f"the fake at {fake} receives those of {platform}"
             for platform in Platform
             if self.push.is_faked(platform) and (fake := self.push.settings_for(platform).fake)
         ]
-        return [*([own] if self.ports else []), *external]
+        return [*([own_fakes] if self.ports else []), *other_fakes]
 
 
 def require_script(push: PushSettings) -> None:
     """Raise BadSetting if the script of the fakes is invalid."""
     try:
-        behaviour(push.fake_script, Platform.APNS)
+        parse_behavior(push.fake_script, Platform.APNS)
     except click.UsageError as error:
         raise BadSetting(f"{variable('push', 'fake_script')}: {error.message}") from error
 
@@ -97,4 +97,4 @@ def remove_stale_settings(data: Path) -> bool:
 
 
 def _origin(port: int) -> str:
-    return f"http://{HOST}:{port}"
+    return f"http://{LOOPBACK}:{port}"

@@ -1,6 +1,6 @@
 """Fork server: a process that imports the roles' modules and forks each role.
 
-`forkserver_client.py` starts one for each `notifier up`, and asks it through its standard input. Linux only.
+`forkserver_client.py` starts one for each `notifier up`, and sends requests to its standard input. Linux only.
 Decision 64 compares it with the fork server of `multiprocessing`.
 """
 
@@ -21,9 +21,9 @@ from notifier.config import replace_environment
 
 READY = b"ready"
 NOT_ADOPTED = b"not adopted"
-MAX_REQUEST = 1 << 20
-"""Bytes. The kernel's own limit is about a fifth of that."""
-ADOPTED_WITHIN = 2.0
+MAX_REQUEST_BYTES = 1 << 20
+"""Size of the receive buffer. The kernel's own limit of a request is about a fifth of that."""
+ADOPTION_TIMEOUT_SECONDS = 2.0
 """Seconds. Adoption normally takes microseconds."""
 
 MODULES = (
@@ -37,7 +37,7 @@ MODULES = (
     "workers.watchdog",
 )
 """Modules that the roles import at their start, which takes a role half a second without the fork server."""
-MODULES_OF_PROFILE: Mapping[str, Sequence[str]] = {"cluster": ("notifier.profiles.cluster",)}
+PROFILE_MODULES: Mapping[str, Sequence[str]] = {"cluster": ("notifier.profiles.cluster",)}
 """Additional modules by profile."""
 
 
@@ -47,7 +47,7 @@ class ForkRequest:
     """Arguments of `notifier`."""
     environment: Mapping[str, str]
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         return json.dumps(asdict(self)).encode()
 
 
@@ -56,7 +56,7 @@ def main(profile: str, parent: int) -> None:
     end_with_parent(parent)
     set_command_line([sys.executable, "-m", __spec__.name, profile, str(parent)])
     with socket(fileno=os.dup(0)) as channel:
-        for module in (*MODULES, *MODULES_OF_PROFILE.get(profile, ())):
+        for module in (*MODULES, *PROFILE_MODULES.get(profile, ())):
             import_module(module)
         _freeze()
         request = _serve(channel, parent)
@@ -76,27 +76,27 @@ def _freeze() -> None:
 
 
 def _serve(channel: socket, parent: int) -> ForkRequest | None:
-    """Return the request in each fork; in the fork server None, once `up` has closed the channel."""
+    """Serve requests until `up` closes the channel, then return None. Each fork returns its request."""
     channel.send(READY)
     while True:
-        packet, streams, *_ = recv_fds(channel, MAX_REQUEST, 1)
-        if not packet:
+        request_bytes, descriptors, *_ = recv_fds(channel, MAX_REQUEST_BYTES, 1)
+        if not request_bytes:
             return None
         if _fork_twice():
-            _report(channel, parent)
-            _redirect(streams[0])
-            return ForkRequest(**json.loads(packet))
-        os.close(streams[0])
+            _report_pid(channel, parent)
+            _redirect(descriptors[0])
+            return ForkRequest(**json.loads(request_bytes))
+        os.close(descriptors[0])
 
 
 def _fork_twice() -> bool:
     """Return True in the role. Raise OSError if the machine allows no more processes.
 
-    The process in between ends at once, and the kernel gives its orphan to `up`, which is a subreaper meanwhile. So the
-    role is a child of `up`, and survives this process.
+    The intermediate process ends at once. The kernel gives its orphan, the role, to `up`, which is a subreaper then. So
+    the role is a child of `up`, and survives the fork server.
     """
-    if between := os.fork():
-        if os.waitpid(between, 0)[1]:
+    if intermediate_pid := os.fork():
+        if os.waitpid(intermediate_pid, 0)[1]:
             raise OSError("the second fork failed")
         return False
     try:
@@ -107,7 +107,7 @@ def _fork_twice() -> bool:
     return True
 
 
-def _report(channel: socket, parent: int) -> None:
+def _report_pid(channel: socket, parent: int) -> None:
     """Send the process id of the role, or end it if `up` doesn't wait for it any more."""
     os.setsid()
     try:
@@ -119,7 +119,7 @@ def _report(channel: socket, parent: int) -> None:
 
 
 def _is_adopted(parent: int) -> bool:
-    deadline = monotonic() + ADOPTED_WITHIN
+    deadline = monotonic() + ADOPTION_TIMEOUT_SECONDS
     while os.getppid() != parent and monotonic() < deadline:
         sleep(0.0002)
     return os.getppid() == parent
@@ -127,8 +127,8 @@ def _is_adopted(parent: int) -> bool:
 
 def _redirect(log: int) -> None:
     """Read nothing from the standard input, and write everything to the log."""
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
+    with open(os.devnull, "rb") as null:
+        os.dup2(null.fileno(), 0)
     for stream in (1, 2):
         os.dup2(log, stream)
     os.close(log)

@@ -21,17 +21,17 @@ from notifier.config import environment_with
 LOGGER = logging.getLogger("notifier.up")
 
 LOG_NAME = "forkserver"
-IMPORTS_WITHIN = 60.0
-"""Seconds. An idle machine needs one. Imports are slow on a crowded machine."""
-ANSWERS_WITHIN = 5.0
+IMPORT_TIMEOUT_SECONDS = 60.0
+"""Time limit of the imports. An idle machine needs one second. Imports are slow on a crowded machine."""
+FORK_TIMEOUT_SECONDS = 5.0
 """Seconds for one fork, which takes milliseconds."""
 MAX_FAILURES = 2
 """Failures in a row after which each role gets an interpreter of its own."""
 IMPORT_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
 """Bitmaps need no linear algebra. Without this numpy starts a thread per core, which a fork would lose."""
-ROOM_FOR_ARGUMENTS = " " * 1000
-"""An argument that the roles overwrite with their own (`linux.set_command_line`)."""
-UNKNOWN_EXIT = 1
+ARGUMENT_PADDING = " " * 1000
+"""Unused argument. It reserves room in which roles show their own arguments (`linux.set_command_line`)."""
+UNKNOWN_EXIT_CODE = 1
 """Exit code of a role whose real one was collected by other code of this process."""
 
 
@@ -74,11 +74,11 @@ class ForkedRole:
     def poll(self) -> int | None:
         if self.returncode is None:
             try:
-                ended, status = os.waitpid(self.pid, os.WNOHANG)
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
             except ChildProcessError:
-                self.returncode = UNKNOWN_EXIT
+                self.returncode = UNKNOWN_EXIT_CODE
             else:
-                self.returncode = os.waitstatus_to_exitcode(status) if ended else None
+                self.returncode = os.waitstatus_to_exitcode(status) if pid else None
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
@@ -101,20 +101,20 @@ class ForkServer:
     profile: str
     log: Path
     environment: Mapping[str, str] = field(default_factory=lambda: IMPORT_ENVIRONMENT)
-    answers_within: float = ANSWERS_WITHIN
+    fork_timeout: float = FORK_TIMEOUT_SECONDS
     process: "subprocess.Popen[bytes] | None" = None
     channel: socket.socket | None = None
-    ready: bool = False
+    is_ready: bool = False
     started_at: float = 0.0
     failures: int = 0
 
     def start(self) -> None:
         """Start the server without waiting for its imports. Call in the main thread: the server ends with it."""
-        self.ready, self.started_at = False, monotonic()
+        self.is_ready, self.started_at = False, monotonic()
         self.channel, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with server_end, self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", forkserver.__name__, self.profile, str(os.getpid()), ROOM_FOR_ARGUMENTS],
+                [sys.executable, "-m", forkserver.__name__, self.profile, str(os.getpid()), ARGUMENT_PADDING],
                 stdin=server_end.fileno(),
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -124,7 +124,7 @@ class ForkServer:
 
     def pending(self) -> bool:
         """Return whether a fork will soon be possible. Also starts a new server after the end of the last one."""
-        if self.process and not self.ready:
+        if self.process and not self.is_ready:
             self._read_ready()
         if self.process and (self.process.poll() is not None):
             self._fail()
@@ -133,14 +133,16 @@ class ForkServer:
                 self.start()
             except OSError:
                 self._fail()
-        return self.process is not None and not self.ready
+        return self.process is not None and not self.is_ready
 
     def fork(self, arguments: Sequence[str], environment: Mapping[str, str], log: BinaryIO) -> ForkedRole | None:
-        if not self.ready:
+        if not self.is_ready:
             return None
         try:
             with adopting_orphans():
-                pid = self._ask(ForkRequest(arguments=arguments, environment=environment_with(environment)), log)
+                pid = self._request_fork(
+                    ForkRequest(arguments=arguments, environment=environment_with(environment)), log
+                )
         except (OSError, ValueError):
             self._fail()
             return None
@@ -153,7 +155,7 @@ class ForkServer:
         if self.process:
             self.process.kill()
             self.process.wait()
-        self.process, self.channel, self.ready = None, None, False
+        self.process, self.channel, self.is_ready = None, None, False
 
     def _fail(self) -> None:
         self.failures += 1
@@ -169,19 +171,19 @@ class ForkServer:
         assert self.channel
         with suppress(OSError):
             self.channel.setblocking(False)
-            self.ready = self.channel.recv(len(READY)) == READY
-        if not self.ready and monotonic() > self.started_at + IMPORTS_WITHIN:
+            self.is_ready = self.channel.recv(len(READY)) == READY
+        if not self.is_ready and monotonic() > self.started_at + IMPORT_TIMEOUT_SECONDS:
             self._fail()
 
-    def _ask(self, request: ForkRequest, log: BinaryIO) -> int:
-        """Return the process id of the role. Raises OSError, or ValueError for any other answer."""
+    def _request_fork(self, request: ForkRequest, log: BinaryIO) -> int:
+        """Return the process id of the role. Raises OSError, or ValueError if the response is not an id."""
         assert self.channel
-        self.channel.settimeout(self.answers_within)
-        socket.send_fds(self.channel, [request.encoded()], [log.fileno()])
+        self.channel.settimeout(self.fork_timeout)
+        socket.send_fds(self.channel, [request.encode()], [log.fileno()])
         try:
             return int(self.channel.recv(64))
         except TimeoutError:
-            # A role that reports from now on fails, and ends. One that reported just before is taken.
+            # A role that reports after the shutdown fails and ends. A report that arrived just before is still read.
             self.channel.shutdown(socket.SHUT_RDWR)
             return int(self.channel.recv(64))
 

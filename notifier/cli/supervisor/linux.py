@@ -42,8 +42,8 @@ def set_command_line(arguments: Sequence[str]) -> None:
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     begin, end = (int(field) for field in fields[ARG_START : ARG_START + 2])
     if 0 < begin < end:
-        room = end - begin
-        ctypes.memmove(begin, line[: room - 1].ljust(room, b"\0"), room)
+        length = end - begin
+        ctypes.memmove(begin, line[: length - 1].ljust(length, b"\0"), length)
 
 
 def _prctl(option: int, value: int) -> None:

@@ -48,27 +48,27 @@ def pid_files_of(data: Path) -> PidFiles:
 
 # Shared metrics: files that the processes of one `notifier up` share, with preallocated space.
 
-KINDS = ("counter", "histogram", "gauge_mostrecent", "gauge_sum")
+METRIC_FILE_KINDS = ("counter", "histogram", "gauge_mostrecent", "gauge_sum")
 """File names that the library uses for the metrics of `notifier.metrics`, followed by the role."""
 
-ROOM = 128 << 10
+METRIC_FILE_BYTES = 128 << 10
 """Bytes per file. Eight series of every metric fill more than half of the largest file."""
 
 
-def share(folder: Path, role: str) -> None:
+def share_metrics(folder: Path, role: str) -> None:
     """Share the metrics of this process through files. Call it before creating the first metric. Raises Full.
 
     The files belong to the role and not to the process: a replacement continues the counts of the dead process. So no
-    files are left over, and no sum over the files ever decreases.
+    files are left over, and no sum over the files decreases.
     """
-    reserve(folder, role)
+    preallocate_metric_files(folder, role)
     set_in_environment("PROMETHEUS_MULTIPROC_DIR", str(folder))
     from prometheus_client import values
 
     values.ValueClass = values.MultiProcessValue(lambda: role)  # type: ignore[no-untyped-call] # the library's has no types
 
 
-def reserve(folder: Path, role: str) -> None:
+def preallocate_metric_files(folder: Path, role: str) -> None:
     """Preallocate the metric files of a role. Raises Full.
 
     The library maps these files into memory and creates them sparse. On a full disk the first count that falls into a
@@ -76,11 +76,11 @@ def reserve(folder: Path, role: str) -> None:
     """
     draft = folder / f".{role}"
     try:
-        for kind in KINDS:
+        for kind in METRIC_FILE_KINDS:
             file = folder / f"{kind}_{role}.db"
             if not file.exists():
                 # Rename the complete file: the next process of the role would map an incomplete one.
-                draft.write_bytes(bytes(ROOM))
+                draft.write_bytes(bytes(METRIC_FILE_BYTES))
                 draft.replace(file)
     except OSError as error:
         draft.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from notifier.api.port import BALANCES_CONNECTIONS
-from notifier.cli.commands.roles import numbered
+from notifier.cli.commands.roles import process_name
 from notifier.config import Settings, variable
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import BadSetting
@@ -19,21 +19,21 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 }
 """Arguments of `notifier` that run the first process of each role."""
 
-MOST_BY_DEFAULT = 4
+MAX_DEFAULT_API_PROCESSES = 4
 """Default maximum of API processes. More would compete for the same files or engines, and have not been measured."""
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """File of cgroup version 2 with the CPU quota of the container."""
 
 
-def processes(*, api: int, pools: Mapping[Pool, int]) -> Mapping[str, Sequence[str]]:
+def process_arguments(*, api: int, pools: Mapping[Pool, int]) -> Mapping[str, Sequence[str]]:
     """Return the arguments of `notifier` by process name. `api-2` is the second API process, after `api`."""
     counts = {API: api, **{str(pool): count for pool, count in pools.items()}}
-    more = [(role, number) for role, count in counts.items() for number in range(2, count + 1)]
-    return {**ROLES, **{numbered(role, n): (*ROLES[role], "--number", str(n)) for role, n in more}}
+    additional = [(role, number) for role, count in counts.items() for number in range(2, count + 1)]
+    return {**ROLES, **{process_name(role, n): (*ROLES[role], "--number", str(n)) for role, n in additional}}
 
 
 def is_awaited(process: str) -> bool:
-    """Return whether `up` waits for this process to be ready. Of the API it waits only for the first process."""
+    """Return whether `up` waits for this process to be ready. It waits for only the first process of the API."""
     return not process.startswith(f"{API}-")
 
 
@@ -53,10 +53,10 @@ def default_api_processes(cores: int) -> int:
     Measured on two cores (decision 57): two processes answer three times as many readers, but rows of P0 take longer
     under that load.
     """
-    return max(1, min(MOST_BY_DEFAULT, cores // 2))
+    return max(1, min(MAX_DEFAULT_API_PROCESSES, cores // 2))
 
 
-def cores(cpu_quota: Path = CPU_QUOTA) -> int:
+def available_cores(cpu_quota: Path = CPU_QUOTA) -> int:
     """Return the number of processors that the affinity of this process and the quota of its container allow."""
     count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     try:

@@ -9,35 +9,35 @@ from threading import Thread
 from time import monotonic
 
 from notifier import topics
-from notifier.cli.supervisor.heartbeat import HEARTBEAT_INTERVAL, STEP_WITHIN, ThreadProgress
+from notifier.cli.supervisor.heartbeat import HEARTBEAT_INTERVAL_SECONDS, STEP_TIMEOUT_SECONDS, ThreadProgress
 from notifier.consumer_loop import Loop, Pump, pump
 from notifier.domain.errors import OUTAGES, LaneStopped
 from notifier.wiring.delivery import build_dispatcher, build_load_monitor, build_reconciler
 from notifier.wiring.indexing import build_activity_roll_up
 from notifier.wiring.system import System
 
-WAITS_FOR_RECORDS = timedelta(milliseconds=250)
+MAX_RECORD_WAIT = timedelta(milliseconds=250)
 """Longest wait of a consumer, which a new record ends early.
 
-Polling five times as often, an idle pump uses a fifth of a core.
+If it polled five times as often, an idle pump would use a fifth of a core.
 """
-DISPATCHES_EVERY = timedelta(milliseconds=20)
-RECONCILES_EVERY = timedelta(seconds=1)
-REPORTS_EVERY = timedelta(seconds=0.5)
-REBUILDS_WITHIN = 600.0
+DISPATCH_INTERVAL = timedelta(milliseconds=20)
+RECONCILE_INTERVAL = timedelta(seconds=1)
+LIVE_FLUSH_INTERVAL = timedelta(seconds=0.5)
+REBUILD_TIMEOUT_SECONDS = 600.0
 """Time limit in seconds for a round of the reconciler and of the roll-up.
 
 After a flush the reconciler restores the bursts of three days in Redis. The roll-up merges a hundred thousand bitmaps
 at the start of a day, for 200 million users.
 """
-LAG_EVERY = 1.0
+LAG_INTERVAL_SECONDS = 1.0
 """Seconds between two measurements of a consumer's lag."""
-TURN = 0.0005
+SWITCH_INTERVAL_SECONDS = 0.0005
 """Interpreter switch interval in seconds.
 
 With Python's default of 5 ms, a round of the dispatcher would delay the router too long.
 """
-STOPS_WITHIN = 1.5
+STOP_TIMEOUT_SECONDS = 1.5
 """Seconds that a loop has to stop. The next process repeats what was not finished."""
 
 
@@ -51,16 +51,16 @@ class StreamLoop:
 
     def __call__(self) -> int:
         try:
-            done = self.pump.step(WAITS_FOR_RECORDS)
+            count = self.pump.step(MAX_RECORD_WAIT)
         except LaneStopped:
             # Records of a stopped lane accumulate, and operators must see that in the metric.
             self._read_lag()
             raise
         self._read_lag()
-        return done
+        return count
 
     def _read_lag(self) -> None:
-        if monotonic() >= self.lag_read_at + LAG_EVERY:
+        if monotonic() >= self.lag_read_at + LAG_INTERVAL_SECONDS:
             self.lag_read_at = monotonic()
             self.pump.metrics.lag.labels(self.stream).set(self.pump.consumer.lag())
 
@@ -70,59 +70,59 @@ def run(
 ) -> None:
     """Run all loops until `stopping` is set, then close the consumers.
 
-    Another process can then read their partitions at once. `up` is called when all loops have started. `beat` is called
-    only while every loop makes progress.
+    Another process can then read their partitions at once. `on_ready` is called when all loops have started. `beat` is
+    called only while every loop makes progress.
     """
-    sys.setswitchinterval(TURN)
-    attendance = ThreadProgress()
-    readings = [StreamLoop(pump=pump(system, stream), stream=stream) for stream in topics.GROUPS]
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+    progress = ThreadProgress()
+    stream_loops = [StreamLoop(pump=pump(system, stream), stream=stream) for stream in topics.GROUPS]
 
-    def loop(name: str, step: Callable[[], object], idle: timedelta, within: float = STEP_WITHIN) -> Loop:
-        signed = attendance.reporting(name, step, idle.total_seconds(), within)
-        return Loop(name=name, step=signed, idle=idle, stop_signal=stopping, metrics=system.metrics)
+    def loop(name: str, step: Callable[[], object], idle: timedelta, timeout: float = STEP_TIMEOUT_SECONDS) -> Loop:
+        tracked_step = progress.tracked(name, step, idle.total_seconds(), timeout)
+        return Loop(name=name, step=tracked_step, idle=idle, stop_signal=stopping, metrics=system.metrics)
 
-    loops = [loop(reading.stream, reading, timedelta(0)) for reading in readings]
+    loops = [loop(stream_loop.stream, stream_loop, timedelta(0)) for stream_loop in stream_loops]
     loops += [
-        loop("dispatcher", build_dispatcher(system), DISPATCHES_EVERY),
-        loop("reconciler", build_reconciler(system), RECONCILES_EVERY, REBUILDS_WITHIN),
-        loop("voice", system.live_publisher.flush, REPORTS_EVERY),
-        loop("monitor", _without_answer(build_load_monitor(system)), system.settings.monitor_every),
+        loop("dispatcher", build_dispatcher(system), DISPATCH_INTERVAL),
+        loop("reconciler", build_reconciler(system), RECONCILE_INTERVAL, REBUILD_TIMEOUT_SECONDS),
+        loop("voice", system.live_publisher.flush, LIVE_FLUSH_INTERVAL),
+        loop("monitor", _without_result(build_load_monitor(system)), system.settings.monitor_every),
     ]
     if every := system.settings.roll_up_every:
-        loops.append(loop("rollup", build_activity_roll_up(system).run, every, REBUILDS_WITHIN))
+        loops.append(loop("rollup", build_activity_roll_up(system).run, every, REBUILD_TIMEOUT_SECONDS))
     threads = [Thread(target=loop_.run, name=loop_.name, daemon=True) for loop_ in loops]
     for thread in threads:
         thread.start()
     on_ready()
-    while not stopping.wait(HEARTBEAT_INTERVAL / 2):
-        if attendance.is_complete():
+    while not stopping.wait(HEARTBEAT_INTERVAL_SECONDS / 2):
+        if progress.all_on_time():
             beat()
     _join(threads)
     # A consumer may be closed once its thread has ended. If that fails, for example in an outage, its lease expires.
-    over = [reading for reading, thread in zip(readings, threads, strict=False) if not thread.is_alive()]
-    closing = [Thread(target=_close, args=[reading], daemon=True) for reading in over]
-    for thread in closing:
+    stopped = [stream_loop for stream_loop, thread in zip(stream_loops, threads, strict=False) if not thread.is_alive()]
+    closers = [Thread(target=_close, args=[stream_loop], daemon=True) for stream_loop in stopped]
+    for thread in closers:
         thread.start()
-    _join(closing)
+    _join(closers)
 
 
-def _without_answer(step: Callable[[], object]) -> Callable[[], None]:
+def _without_result(step: Callable[[], object]) -> Callable[[], None]:
     """Return the step without its result: a backpressure level does not mean that more work is waiting."""
 
-    def stepped() -> None:
+    def run_step() -> None:
         step()
 
-    return stepped
+    return run_step
 
 
 def _join(threads: Sequence[Thread]) -> None:
-    deadline = monotonic() + STOPS_WITHIN
+    deadline = monotonic() + STOP_TIMEOUT_SECONDS
     for thread in threads:
         thread.join(max(0.0, deadline - monotonic()))
 
 
-def _close(reading: StreamLoop) -> None:
+def _close(stream_loop: StreamLoop) -> None:
     try:
-        reading.pump.consumer.close()
+        stream_loop.pump.consumer.close()
     except OUTAGES:  # its leases expire
         return

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from threading import Event as Signal
 from time import monotonic
 
-from notifier.cli.group import ENVIRONMENT
+from notifier.cli.group import ENVIRONMENT_EXIT_CODE
 from notifier.cli.supervisor.child import Child
 from notifier.cli.supervisor.pid_files import PidFiles
 from notifier.domain.errors import Environment, Unwritable
 
-CHECKS_EVERY = 0.05
+CHECK_INTERVAL_SECONDS = 0.05
 """Seconds between two checks. A check is a few system calls."""
-STOPS_WITHIN = 2.5
+STOP_TIMEOUT_SECONDS = 2.5
 """Seconds that the roles have to stop. A slower process is killed, which loses nothing."""
 
-FIRST_ATTEMPTS = 5
+MAX_START_FAILURES = 5
 """Exits of a role after which `up` fails, if all roles were never up at the same time."""
 
 
@@ -47,7 +47,7 @@ class Supervisor:
                     announced = self._announce_changes(pids, announced)
                 if not announced:
                     self._require_startable()
-                self.stopping.wait(CHECKS_EVERY)
+                self.stopping.wait(CHECK_INTERVAL_SECONDS)
         finally:
             self._stop()
 
@@ -84,12 +84,12 @@ class Supervisor:
         Called only before all roles were up once. Afterwards, roles are restarted without limit.
         """
         for child in self.children:
-            if ENVIRONMENT in child.exits or len(child.exits) >= FIRST_ATTEMPTS:
+            if ENVIRONMENT_EXIT_CODE in child.exit_codes or len(child.exit_codes) >= MAX_START_FAILURES:
                 raise Environment(f"The role {child.role} failed to start: {self.last_log_line(child.role)}")
 
     def _stop(self) -> None:
         for child in self.children:
             child.ask_to_stop()
-        deadline = monotonic() + STOPS_WITHIN
+        deadline = monotonic() + STOP_TIMEOUT_SECONDS
         for child in self.children:
             child.end(deadline)

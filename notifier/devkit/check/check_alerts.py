@@ -80,7 +80,7 @@ AlertCounts = Mapping[Member, Mapping[BurstKey, int]]
 
 
 @dataclass(slots=True, kw_only=True)
-class Alerts:
+class ExpectedAlerts:
     """Expected alerts of each burst by tier and shard: members of alerted tiers who have a device."""
 
     expected: dict[BurstKey, dict[tuple[Tier, int], frozenset[Member]]] = field(
@@ -89,97 +89,99 @@ class Alerts:
     bursts: dict[str, Burst] = field(default_factory=dict)
     """Bursts by the collapse id of their alerts."""
 
-    def expect(self, burst: Burst, shard: int, tiers: Mapping[Tier, Flags], phones: Flags) -> None:
+    def expect(self, burst: Burst, shard: int, tiers: Mapping[Tier, Flags], with_device: Flags) -> None:
         self.bursts[burst_alert(burst).collapse_id] = burst
         for tier in DEFAULT_PUSHED_TIERS if burst.verdict is Verdict.ALL else ():
-            alerted = np.flatnonzero(tiers[tier] & phones) + shard * SHARD_MEMBERS
+            alerted = np.flatnonzero(tiers[tier] & with_device) + shard * SHARD_MEMBERS
             if len(alerted):
                 self.expected[burst.key][tier, shard] = frozenset(map(Member, alerted.tolist()))
 
     def finding(
-        self, lines: Collection[ArrivedAlert], accounts: Iterable[BurstProgress], guarantees: AlertGuarantees
+        self, arrived: Collection[ArrivedAlert], progress_rows: Iterable[BurstProgress], guarantees: AlertGuarantees
     ) -> Finding:
         """Check that completed slices alerted all of their members, on the right platform, and no other user."""
-        counts = self._count(lines)
+        counts = self._count(arrived)
         wrong = [
-            *self._unexpected(lines),
-            *self._missing(counts, accounts, guarantees.hourly_cap),
+            *self._unexpected(arrived),
+            *self._missing(counts, progress_rows, guarantees.hourly_cap),
             *(
                 self._over_cap(counts, guarantees.hourly_cap)
                 if guarantees.hourly_cap is not None and guarantees.caps_are_exact
                 else ()
             ),
         ]
-        people = sum(len(members) for windows in self.expected.values() for members in windows.values())
-        repeated = sum(times - 1 for bursts in counts.values() for times in bursts.values())
+        member_count = sum(len(members) for by_shard in self.expected.values() for members in by_shard.values())
+        repeated = sum(count - 1 for bursts in counts.values() for count in bursts.values())
         if repeated and guarantees.is_once:
             wrong.append(f"{repeated} alerts were repeated, although no process was killed")
-        result = agreement("alerts_equal_oracle", wrong, n=people)
+        result = agreement("alerts_equal_oracle", wrong, n=member_count)
         if not result.ok:
             return result
-        detail = f"{len(lines):,} alerts on {len(counts):,} devices, {repeated} of them repeated"
+        detail = f"{len(arrived):,} alerts on {len(counts):,} devices, {repeated} of them repeated"
         return Finding(name=result.name, ok=True, value=0, limit=0, unit=result.unit, n=result.n, detail=detail)
 
-    def vips(self, since: datetime) -> Mapping[str, frozenset[Member]]:
+    def vip_members(self, since: datetime) -> Mapping[str, frozenset[Member]]:
         """Return the members to alert in P0 by collapse id, for all bursts accepted from `since` on."""
         bursts = {collapse_id: burst for collapse_id, burst in self.bursts.items() if burst.accepted_at >= since}
         return {collapse_id: self._expected_members(burst.key, [Tier.P0]) for collapse_id, burst in bursts.items()}
 
-    def vip_waits(self, lines: Iterable[ArrivedAlert], since: datetime) -> list[float]:
+    def vip_waits(self, arrived: Iterable[ArrivedAlert], since: datetime) -> list[float]:
         """Return the seconds from acceptance of the opening event to the provider, for each VIP and burst.
 
         If an alert was repeated, the first one counts.
         """
-        vips, first = self.vips(since), dict[tuple[str, Member], float]()
-        for line in sorted(lines, key=lambda arrival: arrival.at):
-            member = line.member
-            if member is not None and member in vips.get(line.collapse_id, ()):
-                wait = (line.at - self.bursts[line.collapse_id].accepted_at).total_seconds()
-                first.setdefault((line.collapse_id, member), wait)
+        vip_members, first = self.vip_members(since), dict[tuple[str, Member], float]()
+        for alert in sorted(arrived, key=lambda arrival: arrival.at):
+            member = alert.member
+            if member is not None and member in vip_members.get(alert.collapse_id, ()):
+                wait = (alert.at - self.bursts[alert.collapse_id].accepted_at).total_seconds()
+                first.setdefault((alert.collapse_id, member), wait)
         return list(first.values())
 
     def _expected_members(self, burst: BurstKey, tiers: Collection[Tier]) -> frozenset[Member]:
-        windows = self.expected.get(burst, {})
-        return frozenset[Member]().union(*(members for (tier, _), members in windows.items() if tier in tiers))
+        by_shard = self.expected.get(burst, {})
+        return frozenset[Member]().union(*(members for (tier, _), members in by_shard.items() if tier in tiers))
 
-    def _count(self, lines: Iterable[ArrivedAlert]) -> AlertCounts:
+    def _count(self, arrived: Iterable[ArrivedAlert]) -> AlertCounts:
         counts: dict[Member, Counter[BurstKey]] = defaultdict(Counter)
-        for line in lines:
-            burst, member = self.bursts.get(line.collapse_id), line.member
+        for alert in arrived:
+            burst, member = self.bursts.get(alert.collapse_id), alert.member
             if burst is not None and member is not None:
                 counts[member][burst.key] += 1
         return counts
 
-    def _unexpected(self, lines: Iterable[ArrivedAlert]) -> Iterator[str]:
+    def _unexpected(self, arrived: Iterable[ArrivedAlert]) -> Iterator[str]:
         expected = {key: self._expected_members(key, DEFAULT_PUSHED_TIERS) for key in self.expected}
-        for line in lines:
-            burst, member = self.bursts.get(line.collapse_id), line.member
+        for alert in arrived:
+            burst, member = self.bursts.get(alert.collapse_id), alert.member
             if burst is None:
-                yield f"{line.address} got an alert for {line.collapse_id}, which belongs to no burst"
+                yield f"{alert.address} got an alert for {alert.collapse_id}, which belongs to no burst"
             elif member is None or member not in expected.get(burst.key, ()):
-                yield f"{burst.key}: {line.address} got an unexpected alert"
-            elif line.platform != platform(member):
-                yield f"{burst.key}: {line.address} got an alert from the wrong provider, {line.platform}"
+                yield f"{burst.key}: {alert.address} got an unexpected alert"
+            elif alert.platform != platform(member):
+                yield f"{burst.key}: {alert.address} got an alert from the wrong provider, {alert.platform}"
 
-    def _missing(self, counts: AlertCounts, accounts: Iterable[BurstProgress], hourly_cap: int | None) -> Iterator[str]:
+    def _missing(
+        self, counts: AlertCounts, progress_rows: Iterable[BurstProgress], hourly_cap: int | None
+    ) -> Iterator[str]:
         tweets = {burst.key: burst.tweet for burst in self.bursts.values()}
-        for burst, member in self._due(accounts):
+        for burst, member in self._due_alerts(progress_rows):
             bursts = counts.get(member, {})
             if burst in bursts:
                 continue
-            # Either burst of a tweet may have sent the alert: push keeps no order.
+            # A tweet that mentions two accounts has two bursts. Either may send the only alert: push keeps no order.
             alerted_tweets = {tweets[key] for key in bursts}
             if hourly_cap is None or not (tweets[burst] in alerted_tweets or 0 < hourly_cap <= len(alerted_tweets)):
                 yield f"{burst}: u{member} got no alert"
 
-    def _due(self, accounts: Iterable[BurstProgress]) -> Iterator[tuple[BurstKey, Member]]:
-        for account in accounts:
-            windows = self.expected.get(account.plan.burst, {})
-            for slice_, state in account.slice_states.items():
+    def _due_alerts(self, progress_rows: Iterable[BurstProgress]) -> Iterator[tuple[BurstKey, Member]]:
+        for progress in progress_rows:
+            by_shard = self.expected.get(progress.plan.burst, {})
+            for slice_, state in progress.slice_states.items():
                 if slice_.step is not Step.ROWS and state.final_entry and state.final_entry.fact is Fact.DONE:
                     for shard in slice_.shards:
-                        due = windows.get((slice_.tier, shard), ())
-                        yield from ((slice_.burst, m) for m in due if platform(m) is slice_.step.platform)
+                        due_members = by_shard.get((slice_.tier, shard), ())
+                        yield from ((slice_.burst, m) for m in due_members if platform(m) is slice_.step.platform)
 
     def _over_cap(self, counts: AlertCounts, hourly_cap: int) -> Iterator[str]:
         tweets = {burst.key: burst.tweet for burst in self.bursts.values()}
@@ -187,7 +189,7 @@ class Alerts:
             if hourly_cap and len(bursts) > hourly_cap:
                 yield f"u{member} got alerts for {len(bursts)} bursts, more than the cap of {hourly_cap}"
             yield from (
-                f"u{member} got {times} alerts for the tweet {tweet}"
-                for tweet, times in Counter(tweets[burst] for burst in bursts).items()
-                if times > 1
+                f"u{member} got {count} alerts for the tweet {tweet}"
+                for tweet, count in Counter(tweets[burst] for burst in bursts).items()
+                if count > 1
             )

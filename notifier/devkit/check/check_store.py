@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from notifier.devkit.check.check_alerts import AlertGuarantees, Alerts, ArrivedAlert
+from notifier.devkit.check.check_alerts import AlertGuarantees, ArrivedAlert, ExpectedAlerts
 from notifier.devkit.check.expected import ExpectedMention, ExpectedResult
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.check.traffic import SOURCE, Tweet
@@ -35,7 +35,7 @@ class StoredRecipients:
     """Number of members with more than one row."""
 
     def tier(self, tier: Tier, shard: int) -> Flags:
-        return self.by_tier.get((tier, shard), _NOBODY)
+        return self.by_tier.get((tier, shard), _NO_MEMBERS)
 
     def people(self) -> int:
         return sum(int(flags.sum()) for flags in self.by_tier.values())
@@ -44,20 +44,22 @@ class StoredRecipients:
 def merge_rows(rows: Iterable[StoredRow]) -> StoredRecipients:
     """Merge all inbox rows of a burst."""
     merged = StoredRecipients()
-    times: dict[tuple[Tier, int], npt.NDArray[np.uint8]] = defaultdict(lambda: np.zeros(SHARD_MEMBERS, dtype=np.uint8))
+    row_counts: dict[tuple[Tier, int], npt.NDArray[np.uint8]] = defaultdict(
+        lambda: np.zeros(SHARD_MEMBERS, dtype=np.uint8)
+    )
     for stored in rows:
         merged.rows += 1
         shard, number = divmod(stored.member_range, SHARD_RANGES)
-        np.add.at(times[stored.row.tier, shard], number * RANGE_MEMBERS + stored.row.offsets(), 1)
-    shards = {shard for _, shard in times}
+        np.add.at(row_counts[stored.row.tier, shard], number * RANGE_MEMBERS + stored.row.offsets(), 1)
+    shards = {shard for _, shard in row_counts}
     for shard in shards:
-        total = sum(reached.astype(np.int64) for (_, row_shard), reached in times.items() if row_shard == shard)
+        total = sum(reached.astype(np.int64) for (_, row_shard), reached in row_counts.items() if row_shard == shard)
         merged.duplicates += int((np.asarray(total) > 1).sum())
-    merged.by_tier = {key: reached > 0 for key, reached in times.items()}
+    merged.by_tier = {key: reached > 0 for key, reached in row_counts.items()}
     return merged
 
 
-_NOBODY = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
+_NO_MEMBERS = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,7 +68,7 @@ class StoreCheck:
     bursts_port: Bursts
     world: World
     reached: dict[BurstKey, StoredRecipients] = field(default_factory=dict)
-    alerts: Alerts = field(default_factory=Alerts)
+    alerts: ExpectedAlerts = field(default_factory=ExpectedAlerts)
     """Expected alerts, complete once `rows_equal_oracle` has run."""
 
     def truth(self, accepted: Sequence[Tweet]) -> ExpectedResult:
@@ -97,12 +99,12 @@ class StoreCheck:
         shards = {shard for _, shard in reached.by_tier} | set(truth.shards(burst.key.subject))
         for shard in sorted(shards):
             expected = truth.tiers(burst, shard)
-            self.alerts.expect(burst, shard, expected, truth.phones(shard))
+            self.alerts.expect(burst, shard, expected, truth.with_device(shard))
             for tier in TIERS:
                 missing = int((expected[tier] & ~reached.tier(tier, shard)).sum())
-                surplus = int((reached.tier(tier, shard) & ~expected[tier]).sum())
-                if missing or surplus:
-                    yield f"{burst.key} {tier} shard {shard}: {missing} missing, {surplus} extra"
+                extra = int((reached.tier(tier, shard) & ~expected[tier]).sum())
+                if missing or extra:
+                    yield f"{burst.key} {tier} shard {shard}: {missing} missing, {extra} extra"
 
     def alerts_equal_oracle(self, lines: Collection[ArrivedAlert], guarantees: AlertGuarantees) -> Finding:
         """Check that exactly the members of alerted tiers with a device were alerted."""
@@ -120,13 +122,13 @@ class StoreCheck:
 
         The formulas must yield the same numbers.
         """
-        accounts = {account.plan.burst: account for account in self.archive.burst_progress()}
-        wrong = [f"{key} has no plan" for key in truth.bursts if key not in accounts] + list(
+        progress_by_burst = {progress.plan.burst: progress for progress in self.archive.burst_progress()}
+        wrong = [f"{key} has no plan" for key in truth.bursts if key not in progress_by_burst] + list(
             self._missing_fanouts(truth)
         )
-        for key, account in accounts.items():
-            wrong += self._unbalanced(truth, truth.bursts[key], account)
-        return agreement("books_balance", wrong, n=len(accounts))
+        for key, progress in progress_by_burst.items():
+            wrong += self._unbalanced(truth, truth.bursts[key], progress)
+        return agreement("books_balance", wrong, n=len(progress_by_burst))
 
     def _missing_fanouts(self, truth: ExpectedResult) -> Iterator[str]:
         """Yield pull-only bursts that should have been fanned out.
@@ -139,15 +141,15 @@ class StoreCheck:
             if burst.restricted_to is None or not burst.pull_only:
                 fanned_out[key.subject] += burst.restricted_to is not None
             if burst.pull_only and not (
-                burst.restricted_to and key.subject.kind is Kind.MENTION and not self._uncollapsed(key.subject)
+                burst.restricted_to and key.subject.kind is Kind.MENTION and not self._is_uncollapsed(key.subject)
             ):
                 yield f"{key} is pull-only, but must be fanned out"
             elif burst.pull_only and fanned_out[key.subject] < policy.budget_capacity:
                 yield f"{key} is pull-only, although the fan-out budget isn't spent"
 
-    def _unbalanced(self, truth: ExpectedResult, burst: Burst, account: BurstProgress) -> Iterator[str]:
+    def _unbalanced(self, truth: ExpectedResult, burst: Burst, progress: BurstProgress) -> Iterator[str]:
         ended = dict.fromkeys(Fact, 0)
-        for state in account.slice_states.values():
+        for state in progress.slice_states.values():
             if state.final_entry is None:
                 yield f"{state.slice} has not ended"
             elif state.slice.step is Step.ROWS:
@@ -166,7 +168,7 @@ class StoreCheck:
                 f"{burst.key}: {expected} expected, {by_formula} by formula, {done} + {undone} + {suppressed} accounted"
             )
 
-    def lanes(self, truth: ExpectedResult, threshold: int, at_least: int) -> Finding:
+    def lanes(self, truth: ExpectedResult, threshold: int, min_bursts: int) -> Finding:
         """Check that bursts of celebrities are in the celebrity lane and all others in the standard lane."""
         bursts = [burst for burst in truth.bursts.values() if burst.key.subject.kind is Kind.MENTION]
         wrong = [
@@ -177,10 +179,10 @@ class StoreCheck:
         lanes = [burst.lane for burst in bursts]
         if Lane.CELEBRITY not in lanes:
             wrong.append("no burst is in the celebrity lane")
-        if at_least and Lane.STANDARD not in lanes:
+        if min_bursts and Lane.STANDARD not in lanes:
             wrong.append("no burst is in the standard lane")
-        if len(truth.bursts) < at_least:
-            wrong.append(f"{len(truth.bursts)} bursts in total, fewer than {at_least}")
+        if len(truth.bursts) < min_bursts:
+            wrong.append(f"{len(truth.bursts)} bursts in total, fewer than {min_bursts}")
         detail = (
             f"{lanes.count(Lane.CELEBRITY)} bursts in the celebrity lane, "
             f"{lanes.count(Lane.STANDARD)} in the standard lane"
@@ -194,23 +196,27 @@ class StoreCheck:
 
     def distinct_rows(self, truth: ExpectedResult) -> Finding:
         """Check that without collapsing each mention of a subject below the size limit has its own burst and rows."""
-        mentions = [(fact, key) for fact in truth.facts for key in fact.bursts if self._uncollapsed(key.subject)]
+        mentions = [(fact, key) for fact in truth.facts for key in fact.bursts if self._is_uncollapsed(key.subject)]
         shared = [
-            f"{key} has {n} mentions" for key, n in truth.counts().items() if n > 1 and self._uncollapsed(key.subject)
+            f"{key} has {n} mentions"
+            for key, n in truth.counts().items()
+            if n > 1 and self._is_uncollapsed(key.subject)
         ]
-        rowless = [f"{key} has no rows" for _, key in mentions if self._wants_rows(truth, key) and not self._rows(key)]
+        rowless = [
+            f"{key} has no rows" for _, key in mentions if self._expects_rows(truth, key) and not self._row_count(key)
+        ]
         return agreement("collapse_off_distinct_rows", [*shared, *rowless], n=len(mentions))
 
-    def _uncollapsed(self, subject: Subject) -> bool:
+    def _is_uncollapsed(self, subject: Subject) -> bool:
         if subject.kind is not Kind.MENTION:
             return False
         return self.world.size(self.world.stars[subject.owner]) <= POLICIES[subject.kind].collapse_off_limit
 
-    def _wants_rows(self, truth: ExpectedResult, key: BurstKey) -> bool:
+    def _expects_rows(self, truth: ExpectedResult, key: BurstKey) -> bool:
         burst = truth.bursts[key]
         return any(f.any() for shard in truth.shards(key.subject) for f in truth.tiers(burst, shard).values())
 
-    def _rows(self, key: BurstKey) -> int:
+    def _row_count(self, key: BurstKey) -> int:
         return self.reached[key].rows
 
 
@@ -227,7 +233,8 @@ def is_drained(ledger: Ledger, deferred: DeferredBursts, outcomes: Bursts, waiti
             if len(bursts) < 2 * len(tweet.mentioned) or len(ledger.read(bursts)) < len(set(bursts)):
                 return False
             del waiting[tweet.id]
-        # Read last, because bursts open until their plans exist. Read twice, because a deferred burst may wake between.
+        # Read the open bursts last: until all plans exist, more bursts may open. Read them twice: a deferred burst may
+        # wake between the reads.
         return not (ledger.open_bursts() or deferred.count() or ledger.open_bursts())
     except StoreUnavailable:
         return False

@@ -52,38 +52,40 @@ class ExpectedResult:
         if burst.key.subject.kind is Kind.SELF:
             empty = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
             # Celebrities follow no accounts, so they may not see mentions by protected authors.
-            own = empty if burst.restricted_to else m == self._owner(burst.key.subject)
-            return {Tier.P0: own, Tier.P1: empty, Tier.P2: empty}
+            is_owner = empty if burst.restricted_to else m == self._owner(burst.key.subject)
+            return {Tier.P0: is_owner, Tier.P1: empty, Tier.P2: empty}
         idle, audience = self.world.idleness(m), self.audience(burst, shard, m)
         p0 = audience & self.world.vip(m) & (idle < ACTIVE_7D)
         p1 = audience & (idle < ACTIVE_24H) & ~p0
         p2 = audience & ~p0 & ~p1
         return {Tier.P0: p0, Tier.P1: p1, Tier.P2: p2 if burst.lane is Lane.STANDARD else p2 & (idle < ACTIVE_30D)}
 
-    def phones(self, shard: int) -> Flags:
+    def with_device(self, shard: int) -> Flags:
         """Return the members of the shard who have a device. Celebrities have none."""
         m = _members(shard)
         return self.world.push(m) & (m < self.world.universe)
 
     def audience(self, burst: Burst, shard: int, m: Members) -> Flags:
-        followers, muting = self._of_star(self.world.stars[burst.key.subject.owner], shard, m)
+        followers, muting = self._followers_and_muting(self.world.stars[burst.key.subject.owner], shard, m)
         if burst.restricted_to is None:
             return followers & ~muting
         author = self.world.stars.get(burst.restricted_to)
         if author is None:
             return np.zeros(len(m), dtype=np.bool_)
-        return followers & ~muting & self._of_star(author, shard, m)[0]
+        return followers & ~muting & self._followers_and_muting(author, shard, m)[0]
 
     def suppressed(self, burst: Burst, shard: int) -> int:
         """Return the number of followers who get no row because they muted the subject."""
         if burst.key.subject.kind is Kind.SELF or burst.pull_only:
             return 0
         m = np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)
-        followers, muting = self._of_star(self.world.stars[burst.key.subject.owner], shard, m)
+        followers, muting = self._followers_and_muting(self.world.stars[burst.key.subject.owner], shard, m)
         reached = followers & muting
         if burst.restricted_to is not None:
             author = self.world.stars.get(burst.restricted_to)
-            reached = reached & self._of_star(author, shard, m)[0] if author is not None else reached & False
+            reached = (
+                reached & self._followers_and_muting(author, shard, m)[0] if author is not None else reached & False
+            )
         return int(reached.sum())
 
     def expected(self, burst: Burst, shard: int) -> int:
@@ -96,12 +98,12 @@ class ExpectedResult:
             return [self._owner(subject) // SHARD_MEMBERS]
         star = self.world.stars[subject.owner]
         everywhere = range(self.world.shards)
-        return [shard for shard in everywhere if self._of_star(star, shard, _members(shard))[0].any()]
+        return [shard for shard in everywhere if self._followers_and_muting(star, shard, _members(shard))[0].any()]
 
-    def _of_star(self, star: int, shard: int, m: Members) -> tuple[Flags, Flags]:
+    def _followers_and_muting(self, star: int, shard: int, m: Members) -> tuple[Flags, Flags]:
         if (star, shard) not in self._flags:
-            people = m < self.world.universe
-            self._flags[star, shard] = self.world.follows(star, m) & people, self.world.mutes(star, m)
+            is_user = m < self.world.universe
+            self._flags[star, shard] = self.world.follows(star, m) & is_user, self.world.mutes(star, m)
             if len(self._flags) > 512:
                 del self._flags[next(iter(self._flags))]
         return self._flags[star, shard]
@@ -109,40 +111,40 @@ class ExpectedResult:
     def _owner(self, subject: Subject) -> int:
         return self.world.star_member(self.world.stars[subject.owner])
 
-    def _sees(self, person: FixtureUser, subject: Subject, fact: ExpectedMention) -> bool:
+    def _sees(self, fixture_user: FixtureUser, subject: Subject, fact: ExpectedMention) -> bool:
         """Return whether the user sees the mention under this subject.
 
         Users see mentions of themselves and of accounts that they follow and have not muted. They see a protected
         author's tweet only if they follow the author, muted or not.
         """
         author = fact.tweet.author
-        if fact.tweet.protected and author != person.user and not self._follows(person, author):
+        if fact.tweet.protected and author != fixture_user.user and not self._follows(fixture_user, author):
             return False
         if subject.kind is Kind.SELF:
-            return subject.owner == person.user
+            return subject.owner == fixture_user.user
         star = self.world.stars.get(subject.owner)
-        muted = star is not None and bool(self.world.mutes(star, person.number)[0])
-        return self._follows(person, subject.owner) and not muted
+        muted = star is not None and bool(self.world.mutes(star, fixture_user.number)[0])
+        return self._follows(fixture_user, subject.owner) and not muted
 
-    def _follows(self, person: FixtureUser, owner: UserId) -> bool:
+    def _follows(self, fixture_user: FixtureUser, owner: UserId) -> bool:
         star = self.world.stars.get(owner)
-        if star is None or person.member >= self.world.universe:
+        if star is None or fixture_user.member >= self.world.universe:
             return False
-        return bool(self.world.follows(star, person.number)[0])
+        return bool(self.world.follows(star, fixture_user.number)[0])
 
 
 def _members(shard: int) -> Members:
     return np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)
 
 
-def fanouts_a_minute(bursts: Collection[Burst]) -> int:
-    """The most shared bursts of one subject that opened within any 60 seconds."""
+def max_fanouts_per_minute(bursts: Collection[Burst]) -> int:
+    """Return the maximum number of public bursts of one subject that opened within 60 seconds."""
     times: dict[Subject, list[datetime]] = defaultdict(list)
     for burst in bursts:
         if burst.key.subject.kind is Kind.MENTION and burst.restricted_to is None:
             times[burst.key.subject].append(burst.opened_at)
-    return max((_most_within_a_minute(sorted(opened_times)) for opened_times in times.values()), default=0)
+    return max((_max_within_a_minute(sorted(opened_times)) for opened_times in times.values()), default=0)
 
 
-def _most_within_a_minute(times: Sequence[datetime]) -> int:
+def _max_within_a_minute(times: Sequence[datetime]) -> int:
     return max(sum(0 <= (later - first).total_seconds() < 60 for later in times) for first in times)

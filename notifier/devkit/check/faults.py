@@ -19,7 +19,7 @@ from notifier.devkit.fixture.users import FixtureUser
 from notifier.domain.delivery.slice import POOL_TERMS, PUSH_STEPS, Pool
 from notifier.domain.ids import UserId
 
-TIMES = 2
+INJECTIONS_PER_KIND = 2
 """Number of injections per fault kind."""
 POOL_FAULTS: Mapping[str, Sequence[Pool]] = {
     "kill-worker": tuple(Pool),
@@ -27,20 +27,20 @@ POOL_FAULTS: Mapping[str, Sequence[Pool]] = {
     "stop-worker": (Pool.P0, Pool.P1),
 }
 """Pools whose workers a fault kind may hit. P2 is not stopped: a storm would end before its long claims expire."""
-PROCESS_FOUND_WITHIN = 10.0
-"""Seconds within which a restarting role must be back."""
-PUMP_STOPPED_FOR = 7.0
-"""Seconds. Longer than the session timeout of a log consumer and than a leader lease."""
-FROZEN_FOR = 8.0
+PROCESS_TIMEOUT_SECONDS = 10.0
+"""Time in which a restarting role must be back."""
+PUMP_STOP_SECONDS = 7.0
+"""Duration of a pause of the pump: longer than the session timeout of a log consumer and than a leader lease."""
+FREEZE_SECONDS = 8.0
 """Seconds an engine is frozen. Longer than any of its clients' timeouts."""
-CUT_FOR, SLOW_FOR, REFUSED_FOR = 3.0, 5.0, 5.0
+CUT_SECONDS, SLOW_SECONDS, REFUSE_SECONDS = 3.0, 5.0, 5.0
 """Seconds without a network, with a slow network, and with a node that refuses half of its requests."""
-LATENCY = 0.1
+LATENCY_SECONDS = 0.1
 """One-way delay in seconds, as to another continent."""
-OUTAGE = 20.0
-"""Seconds without a store."""
+OUTAGE_SECONDS = 20.0
+"""Duration of a store outage."""
 STORE_OUTAGE = "store-outage"
-EARLIEST = 0.1
+MAX_OUTAGE_START = 0.1
 """Latest start of a store outage, as a share of its half of the storm."""
 
 
@@ -59,29 +59,33 @@ class InjectedFault:
         return f"{self.kind}{target}{mode} at {self.at:.1f} s"
 
 
-def schedule(kinds: Sequence[str], seed: int, lasting: float) -> list[InjectedFault]:
+def schedule(kinds: Sequence[str], seed: int, duration: float) -> list[InjectedFault]:
     """Return all faults in order of time. Store outages come in both modes, one in each half of the storm."""
-    chance = random.Random(f"faults {seed}")
+    rng = random.Random(f"faults {seed}")
     return sorted(
         (
             InjectedFault(
-                at=_moment(kind, turn, lasting, chance.uniform(0.05, 1.0)),
+                at=_start_time(kind, repetition, duration, rng.uniform(0.05, 1.0)),
                 kind=kind,
-                pool=chance.choice(POOL_FAULTS.get(kind, tuple(Pool))),
-                is_killed=turn == 1,
+                pool=rng.choice(POOL_FAULTS.get(kind, tuple(Pool))),
+                is_killed=repetition == 1,
             )
             for kind in kinds
-            for turn in range(TIMES)
+            for repetition in range(INJECTIONS_PER_KIND)
         ),
         key=lambda fault: fault.at,
     )
 
 
-def _moment(kind: str, turn: int, lasting: float, share: float) -> float:
-    return lasting * (turn + share * EARLIEST) / TIMES if kind == STORE_OUTAGE else lasting * share
+def _start_time(kind: str, repetition: int, duration: float, share: float) -> float:
+    return (
+        duration * (repetition + share * MAX_OUTAGE_START) / INJECTIONS_PER_KIND
+        if kind == STORE_OUTAGE
+        else duration * share
+    )
 
 
-def proxied(kinds: Collection[str]) -> set[str]:
+def proxied_engines(kinds: Collection[str]) -> set[str]:
     """Return the engines that need a proxy, because their network fails."""
     return {name for kind in kinds for fault, _, name in [kind.partition("-")] if fault in ("cut", "slow", "refuse")}
 
@@ -93,7 +97,7 @@ class FaultInjector:
     faults: Sequence[InjectedFault]
     engines: Engines | None = None
     """External engines. None if `up` runs all of them."""
-    outage: float = OUTAGE
+    outage: float = OUTAGE_SECONDS
     before_outage: Callable[[], None] = lambda: None
     """Called before a store outage."""
     during_outage: Callable[[], None] = lambda: None
@@ -103,22 +107,22 @@ class FaultInjector:
 
     def start(self) -> threading.Thread:
         """Start the thread that injects the faults. It ends when every stopped process runs again."""
-        thread = threading.Thread(target=self._run, name="saboteur", daemon=True)
+        thread = threading.Thread(target=self._run, name="fault-injector", daemon=True)
         thread.start()
         return thread
 
     def _run(self) -> None:
-        began = time.monotonic()
+        started = time.monotonic()
         for fault in self.faults:
-            time.sleep(max(0.0, began + fault.at - time.monotonic()))
+            time.sleep(max(0.0, started + fault.at - time.monotonic()))
             try:
-                struck, why = {**INJECTIONS, **ENGINE_INJECTIONS}[fault.kind](self, fault), ""
+                is_injected, reason = {**INJECTIONS, **ENGINE_INJECTIONS}[fault.kind](self, fault), ""
             except Exception as error:
-                struck, why = False, f": {error}"
-            (self.done if struck else self.failed).append(f"{fault}{why}")
+                is_injected, reason = False, f": {error}"
+            (self.done if is_injected else self.failed).append(f"{fault}{reason}")
 
     def _pid(self, role: str) -> int | None:
-        deadline = time.monotonic() + PROCESS_FOUND_WITHIN
+        deadline = time.monotonic() + PROCESS_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             pid = self.instance.pid(role)
             if pid is not None and _alive(pid):
@@ -167,29 +171,29 @@ class FaultInjector:
 
     def store_outage(self, *, is_killed: bool) -> bool:
         self.before_outage()
-        with self._watched():
+        with self._observed():
             return self.inject_on_engines(
                 lambda engines: (engines.kill if is_killed else engines.freeze)("cassandra", self.outage)
             )
 
     @contextmanager
-    def _watched(self) -> Iterator[None]:
-        over = threading.Event()
+    def _observed(self) -> Iterator[None]:
+        ended = threading.Event()
 
         def watch() -> None:
-            while not over.wait(0.5):
+            while not ended.wait(0.5):
                 self.during_outage()
 
-        thread = threading.Thread(target=watch, name="onlooker", daemon=True)
+        thread = threading.Thread(target=watch, name="inbox-observer", daemon=True)
         thread.start()
         try:
             yield
         finally:
-            over.set()
+            ended.set()
             thread.join()
 
     def flush(self) -> bool:
-        deadline = time.monotonic() + PROCESS_FOUND_WITHIN
+        deadline = time.monotonic() + PROCESS_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             client = connect(self.redis_url())
             try:
@@ -213,27 +217,32 @@ def _inject_on(engine: str, inject: Callable[[Engines, str], None], injector: Fa
 
 
 INJECTIONS: Mapping[str, Injection] = {
-    "kill-worker": lambda saboteur, fault: saboteur.kill(saboteur.worker(fault)),
-    "kill-push": lambda saboteur, fault: saboteur.kill(saboteur.worker(fault)),
-    "kill-fakes": lambda saboteur, _: saboteur.kill("fakes"),
-    "kill-pump": lambda saboteur, _: saboteur.kill("pump"),
-    "kill-api": lambda saboteur, _: saboteur.kill("api"),
-    "kill-valkey": lambda saboteur, _: saboteur.kill_valkey(),
-    "flush-valkey": lambda saboteur, _: saboteur.flush(),
+    "kill-worker": lambda injector, fault: injector.kill(injector.worker(fault)),
+    "kill-push": lambda injector, fault: injector.kill(injector.worker(fault)),
+    "kill-fakes": lambda injector, _: injector.kill("fakes"),
+    "kill-pump": lambda injector, _: injector.kill("pump"),
+    "kill-api": lambda injector, _: injector.kill("api"),
+    "kill-valkey": lambda injector, _: injector.kill_valkey(),
+    "flush-valkey": lambda injector, _: injector.flush(),
     "stop-worker": _stop_past_claim,
-    "stop-pump": lambda saboteur, _: saboteur.stop("pump", PUMP_STOPPED_FOR),
+    "stop-pump": lambda injector, _: injector.stop("pump", PUMP_STOP_SECONDS),
 }
 """Faults for both profiles."""
 ENGINE_INJECTIONS: Mapping[str, Injection] = {
     "kill-kafka": partial(_inject_on, "kafka", Engines.kill),
     "kill-cassandra": partial(_inject_on, "cassandra", Engines.kill),
-    "stop-kafka": partial(_inject_on, "kafka", lambda engines, name: engines.freeze(name, FROZEN_FOR)),
-    "stop-cassandra": partial(_inject_on, "cassandra", lambda engines, name: engines.freeze(name, FROZEN_FOR)),
-    "refuse-cassandra": lambda saboteur, _: saboteur.engines is not None and saboteur.engines.refuse(REFUSED_FOR),
-    STORE_OUTAGE: lambda saboteur, fault: saboteur.store_outage(is_killed=fault.is_killed),
-    **{f"cut-{name}": partial(_inject_on, name, lambda engines, name: engines.cut(name, CUT_FOR)) for name in ENGINES},
+    "stop-kafka": partial(_inject_on, "kafka", lambda engines, name: engines.freeze(name, FREEZE_SECONDS)),
+    "stop-cassandra": partial(_inject_on, "cassandra", lambda engines, name: engines.freeze(name, FREEZE_SECONDS)),
+    "refuse-cassandra": lambda injector, _: injector.engines is not None and injector.engines.refuse(REFUSE_SECONDS),
+    STORE_OUTAGE: lambda injector, fault: injector.store_outage(is_killed=fault.is_killed),
     **{
-        f"slow-{name}": partial(_inject_on, name, lambda engines, name: engines.slow(name, SLOW_FOR, LATENCY))
+        f"cut-{name}": partial(_inject_on, name, lambda engines, name: engines.cut(name, CUT_SECONDS))
+        for name in ENGINES
+    },
+    **{
+        f"slow-{name}": partial(
+            _inject_on, name, lambda engines, name: engines.slow(name, SLOW_SECONDS, LATENCY_SECONDS)
+        )
         for name in ENGINES
     },
 }
@@ -248,11 +257,11 @@ def _alive(pid: int) -> bool:
     return True
 
 
-# Onlooker: opens inboxes during a store outage and records the responses.
+# Observer: opens inboxes during a store outage and records the responses.
 
-ANSWERED_WITHIN = 5.0
-"""Seconds. An inbox reads the store up to twice in sequence, with a timeout of 2 s each."""
-NO_ANSWER = "no response"
+MAX_RESPONSE_SECONDS = 5.0
+"""Time limit of a response. An inbox reads the store up to twice in sequence, with a timeout of 2 s each."""
+NO_RESPONSE = "no response"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -262,31 +271,31 @@ class InboxObserver:
     users: Sequence[FixtureUser]
     api_is_killed: bool = False
     """Whether the API is killed as well. Then missing responses are tolerated."""
-    answers: list[HttpResponse] = field(default_factory=list)
+    responses: list[HttpResponse] = field(default_factory=list)
 
     def open_all(self) -> None:
         """Open every inbox once without recording the response, so that the service remembers the last known pages."""
-        for person in self.users:
-            self._answer(person)
+        for fixture_user in self.users:
+            self._request(fixture_user)
 
     def __call__(self) -> None:
         """Open the inbox of the next user and record the response."""
-        self.answers.append(self._answer(self.users[len(self.answers) % len(self.users)]))
+        self.responses.append(self._request(self.users[len(self.responses) % len(self.users)]))
 
-    def _answer(self, person: FixtureUser) -> HttpResponse:
-        wire = HttpClient(url=self.instance.url, bearer=self.token(person.user))
+    def _request(self, fixture_user: FixtureUser) -> HttpResponse:
+        client = HttpClient(url=self.instance.url, bearer=self.token(fixture_user.user))
         try:
-            return wire.get("/v1/inbox")
+            return client.get("/v1/inbox")
         finally:
-            wire.close()
+            client.close()
 
     def finding(self) -> Finding:
         """Check that each response was complete, partial or a 503, and in time."""
-        outcomes = [_outcome_name(response) for response in self.answers]
-        longest = max((response.seconds for response in self.answers), default=0.0)
-        allowed = ("whole", "partial", "503", *([NO_ANSWER] if self.api_is_killed else ()))
+        outcomes = [_outcome_name(response) for response in self.responses]
+        longest = max((response.seconds for response in self.responses), default=0.0)
+        allowed = ("whole", "partial", "503", *([NO_RESPONSE] if self.api_is_killed else ()))
         wrong = [outcome for outcome in outcomes if outcome not in allowed]
-        if longest > ANSWERED_WITHIN:
+        if longest > MAX_RESPONSE_SECONDS:
             wrong.append(f"one response took {longest:.1f} s")
         summary = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes)))
         detail = "; ".join([*wrong[:3], f"{summary}; the slowest response took {longest:.1f} s"])
@@ -294,7 +303,7 @@ class InboxObserver:
         return replace(result, detail=detail)
 
 
-def _outcome_name(answer: HttpResponse) -> str:
-    if answer.status == 200:
-        return "partial" if answer.body["partial"] else "whole"
-    return str(answer.status) if answer.status else NO_ANSWER
+def _outcome_name(response: HttpResponse) -> str:
+    if response.status == 200:
+        return "partial" if response.body["partial"] else "whole"
+    return str(response.status) if response.status else NO_RESPONSE

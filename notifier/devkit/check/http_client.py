@@ -8,8 +8,7 @@ from http.client import HTTPConnection, HTTPException
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-ANSWERS_WITHIN = 10.0
-"""Seconds."""
+REQUEST_TIMEOUT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,35 +39,35 @@ class HttpClient:
     def send(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> HttpResponse:
-        began = time.perf_counter()
+        started = time.perf_counter()
         try:
-            connection = self._connected()
+            connection = self._open_connection()
             connection.request(method, path, body, {"Authorization": f"Bearer {self.bearer}", **(headers or {})})
             response = connection.getresponse()
             content = response.read()
         except (OSError, HTTPException):
             self.close()
-            return HttpResponse(status=0, seconds=time.perf_counter() - began)
-        return HttpResponse(status=response.status, body=_decoded(content), seconds=time.perf_counter() - began)
+            return HttpResponse(status=0, seconds=time.perf_counter() - started)
+        return HttpResponse(status=response.status, body=_parse_json(content), seconds=time.perf_counter() - started)
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def _connected(self) -> HTTPConnection:
+    def _open_connection(self) -> HTTPConnection:
         if self._connection is None:
             address = urlsplit(self.url)
-            self._connection = HTTPConnection(address.hostname or "", address.port, timeout=ANSWERS_WITHIN)
+            self._connection = HTTPConnection(address.hostname or "", address.port, timeout=REQUEST_TIMEOUT_SECONDS)
         return self._connection
 
 
-def get_patiently(client: HttpClient, path: str, *, within: float = 30.0) -> HttpResponse:
-    """GET a path, and retry while the service restarts or the response is partial, up to `within` seconds.
+def get_patiently(client: HttpClient, path: str, *, timeout: float = 30.0) -> HttpResponse:
+    """GET a path, and retry while the service restarts or the response is partial, up to `timeout` seconds.
 
     A partial response is correct: the service promises a complete one later.
     """
-    deadline = time.monotonic() + within
+    deadline = time.monotonic() + timeout
     while True:
         response = client.get(path)
         if not _is_incomplete(response) or time.monotonic() > deadline:
@@ -76,16 +75,16 @@ def get_patiently(client: HttpClient, path: str, *, within: float = 30.0) -> Htt
         time.sleep(0.1)
 
 
-def _is_incomplete(answer: HttpResponse) -> bool:
-    partial = isinstance(answer.body, dict) and answer.body.get("partial")
-    return answer.status in (0, 503) or bool(partial)
+def _is_incomplete(response: HttpResponse) -> bool:
+    partial = isinstance(response.body, dict) and response.body.get("partial")
+    return response.status in (0, 503) or bool(partial)
 
 
-def quoted(text: str) -> str:
+def url_quote(text: str) -> str:
     return quote(text, safe="")
 
 
-def _decoded(content: bytes) -> Any:
+def _parse_json(content: bytes) -> Any:
     try:
         return json.loads(content) if content else None
     except ValueError:

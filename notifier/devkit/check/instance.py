@@ -23,10 +23,9 @@ from notifier.domain.errors import NotRunning, Unavailable
 from notifier.profiles import Profile
 from notifier.profiles.data_folder import locked, require_writable
 
-STARTS_WITHIN = 120.0
-STOPS_WITHIN = 15.0
-"""Seconds."""
-LOOKS_EVERY = 0.02
+START_TIMEOUT_SECONDS = 120.0
+STOP_TIMEOUT_SECONDS = 15.0
+POLL_INTERVAL_SECONDS = 0.02
 PR_SET_PDEATHSIG = 1
 UNLIMITED = {"NOTIFIER_LIMITS_READS": "0", "NOTIFIER_LIMITS_WRITES": "0"}
 """No rate limits: in a measurement one user stands for thousands."""
@@ -83,7 +82,7 @@ class Instance:
             return
         self.process.terminate()
         try:
-            self.process.wait(STOPS_WITHIN)
+            self.process.wait(STOP_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -102,11 +101,11 @@ class Instance:
 
     def _wait(self) -> None:
         assert self.process is not None
-        deadline = time.monotonic() + STARTS_WITHIN
+        deadline = time.monotonic() + START_TIMEOUT_SECONDS
         while not (ready := self._ready()):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise NotRunning(f"It did not start. End of its log: {self._last_log_lines()}")
-            time.sleep(LOOKS_EVERY)
+            time.sleep(POLL_INTERVAL_SECONDS)
         self.url, self.service_key = ready["url"], ready["service_key"]
 
     def _ready(self) -> dict[str, Any]:
@@ -128,7 +127,7 @@ def end_with_parent() -> None:
 
 # Engines of a check run in the cluster profile, which start in its folder and end with it.
 
-SERVE_WITHIN = 90.0
+SERVE_TIMEOUT_SECONDS = 90.0
 """Seconds from the start of listening until the engines must serve requests."""
 
 
@@ -141,9 +140,9 @@ class Engines:
     proxies: Mapping[str, Proxy] = field(default_factory=dict)
     """Proxies in front of the engines whose network fails."""
 
-    def kill(self, name: str, away: float = 0.0) -> None:
-        """Kill an engine and restart it after `away` seconds."""
-        self.fleet.restart(self.sync, name, away)
+    def kill(self, name: str, downtime: float = 0.0) -> None:
+        """Kill an engine and restart it after `downtime` seconds."""
+        self.fleet.restart(self.sync, name, downtime)
 
     def freeze(self, name: str, seconds: float) -> None:
         self.fleet.freeze(name, seconds)
@@ -170,8 +169,8 @@ def engines(
 ) -> Iterator[Engines | None]:
     """Run the engines of the cluster profile until the block ends.
 
-    Yields None for the embedded profile, and if the settings name external engines. With `fresh` data of earlier runs
-    is deleted; else it is kept. Raises Environment or DataLocked.
+    Yields None for the embedded profile, and if the settings name external engines. With `fresh`, data of earlier
+    runs is deleted; else it is kept. Raises Environment or DataLocked.
     """
     settings = Settings.read(data=data, profile=profile)
     fleet = Fleet(folder=data / "services", cache=settings.jars.expanduser())
@@ -179,16 +178,16 @@ def engines(
         yield None
         return
     if fresh:
-        _forget(data, fleet)
-    with ExitStack() as closing:
+        _delete_data(data, fleet)
+    with ExitStack() as stack:
         proxies = {name: CqlProxy() if name == "cassandra" else Proxy() for name in proxied}
         for proxy in proxies.values():
-            closing.callback(proxy.close)
+            stack.callback(proxy.close)
         fleet = Fleet(
             folder=fleet.folder, cache=fleet.cache, proxy_ports={name: proxy.port for name, proxy in proxies.items()}
         )
-        closing.enter_context(watched(fleet.folder))
-        closing.callback(fleet.down)
+        stack.enter_context(watched(fleet.folder))
+        stack.callback(fleet.down)
         fleet.up(sync, lambda engine, seconds: None)
         for name, proxy in proxies.items():
             engine_record = fleet.records()[name]
@@ -196,7 +195,7 @@ def engines(
         yield Engines(fleet=fleet, sync=sync, proxies=proxies)
 
 
-def _forget(data: Path, fleet: Fleet) -> None:
+def _delete_data(data: Path, fleet: Fleet) -> None:
     require_writable(data / "run")
     with locked(data / "run" / "lock"):
         fleet.down()
@@ -205,7 +204,7 @@ def _forget(data: Path, fleet: Fleet) -> None:
 
 def migrate_patiently(profile: Profile) -> None:
     """Migrate, and retry until the engines serve: on a busy machine a new broker refuses its first clients."""
-    deadline = time.monotonic() + SERVE_WITHIN
+    deadline = time.monotonic() + SERVE_TIMEOUT_SECONDS
     while True:
         try:
             profile.migrate()

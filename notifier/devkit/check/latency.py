@@ -8,15 +8,15 @@ from notifier.domain.delivery.ledger import BurstProgress, Fact
 from notifier.domain.delivery.slice import Step
 
 
-def waits(
-    accounts: Iterable[BurstProgress], tiers: Collection[Tier], *, most_followers: int | None = None
+def slice_latencies(
+    progress_rows: Iterable[BurstProgress], tiers: Collection[Tier], *, max_followers: int | None = None
 ) -> list[tuple[float, int]]:
     """Return (seconds, rows) of every completed slice. All rows of a slice count with the time of its last row."""
     return [
-        ((state.final_entry.at - account.plan.accepted_at).total_seconds(), state.final_entry.rows)
-        for account in accounts
-        if most_followers is None or account.plan.followers <= most_followers
-        for state in account.slice_states.values()
+        ((state.final_entry.at - progress.plan.accepted_at).total_seconds(), state.final_entry.rows)
+        for progress in progress_rows
+        if max_followers is None or progress.plan.followers <= max_followers
+        for state in progress.slice_states.values()
         if state.slice.step is Step.ROWS and state.slice.tier in tiers
         if state.final_entry and state.final_entry.fact is Fact.DONE
     ]
@@ -27,9 +27,9 @@ def p95(latencies: Collection[tuple[float, int]]) -> float:
     return weighted_quantile(latencies, 0.95)
 
 
-def last(latencies: Collection[tuple[float, int]]) -> float:
+def slowest(latencies: Collection[tuple[float, int]]) -> float:
     return max((seconds for seconds, _ in latencies), default=float("inf"))
 
 
-def rows(latencies: Collection[tuple[float, int]]) -> int:
+def row_count(latencies: Collection[tuple[float, int]]) -> int:
     return sum(count for _, count in latencies)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
 from notifier.devkit.check import latency
-from notifier.devkit.check.check_alerts import Alerts, ArrivedAlert
+from notifier.devkit.check.check_alerts import ArrivedAlert, ExpectedAlerts
 from notifier.devkit.check.finding import Finding, quantile
 from notifier.devkit.check.traffic import SentEvents
 from notifier.devkit.fixture.world import World
@@ -20,12 +20,12 @@ VIP_PUSH_P95_S = 5.0
 """Product requirement from event to provider, for at most 1,000 VIPs with a device per burst."""
 TIMED_FINDINGS = frozenset({"p0_p95_s", "p0_cold_p95_s", "p0_200m_p95_s", "vip_push_p95_s"})
 """Results that may fail on a busy machine although the service is correct."""
-LARGE = 10_000_000
+LARGE_FOLLOWERS = 10_000_000
 """Followers above which P0 may take longer."""
 
 
 def latency_findings(
-    accounts: Sequence[BurstProgress],
+    progress_rows: Sequence[BurstProgress],
     sent: SentEvents,
     world: World,
     *,
@@ -35,20 +35,25 @@ def latency_findings(
 ) -> Iterator[Finding]:
     """Yield the latencies of events accepted from `since` on, and separately those of the cold start before it.
 
-    Without `judged` they have no limits, as with faults. `shared` selects the limits for engines on the same machine.
+    Without `has_limits` the results are informational, as with faults. `is_shared` selects the limits for engines on
+    the same machine.
     """
-    warm = [account for account in accounts if account.plan.accepted_at >= since]
-    small = latency.waits(warm, [Tier.P0], most_followers=LARGE)
-    within = P0_SHARED_P95_S if is_shared else P0_P95_S
-    yield _time("p0_p95_s", small, within if has_limits else None)
-    if cold := latency.waits((account for account in accounts if account.plan.accepted_at < since), [Tier.P0]):
-        yield _time("p0_cold_p95_s", cold, P0_COLD_P95_S if has_limits else None)
-    if world.followers > LARGE:
-        yield _time("p0_200m_p95_s", latency.waits(warm, [Tier.P0]), P0_LARGE_P95_S if has_limits else None)
+    warm = [progress for progress in progress_rows if progress.plan.accepted_at >= since]
+    small = latency.slice_latencies(warm, [Tier.P0], max_followers=LARGE_FOLLOWERS)
+    p0_limit = P0_SHARED_P95_S if is_shared else P0_P95_S
+    yield _latency_finding("p0_p95_s", small, p0_limit if has_limits else None)
+    if cold := latency.slice_latencies(
+        (progress for progress in progress_rows if progress.plan.accepted_at < since), [Tier.P0]
+    ):
+        yield _latency_finding("p0_cold_p95_s", cold, P0_COLD_P95_S if has_limits else None)
+    if world.followers > LARGE_FOLLOWERS:
+        yield _latency_finding(
+            "p0_200m_p95_s", latency.slice_latencies(warm, [Tier.P0]), P0_LARGE_P95_S if has_limits else None
+        )
     for tier in (Tier.P1, Tier.P2):
-        tier_waits = latency.waits(warm, [tier])
-        if latency.rows(tier_waits):
-            yield _time(f"{tier}_p95_s", tier_waits)
+        tier_waits = latency.slice_latencies(warm, [tier])
+        if latency.row_count(tier_waits):
+            yield _latency_finding(f"{tier}_p95_s", tier_waits)
     yield Finding(
         name="accept_p99_ms",
         ok=True,
@@ -59,19 +64,21 @@ def latency_findings(
     )
 
 
-def vip_push(alerts: Alerts, lines: Collection[ArrivedAlert], *, since: datetime, has_limit: bool) -> Finding:
+def vip_push_finding(
+    alerts: ExpectedAlerts, arrived: Collection[ArrivedAlert], *, since: datetime, has_limit: bool
+) -> Finding:
     """Return the latency of the VIP alerts that arrived, for events accepted from `since` on.
 
     Missing alerts are the subject of another check.
     """
-    if not any(alerts.vips(since).values()):
+    if not any(alerts.vip_members(since).values()):
         return Finding(name="vip_push_p95_s", ok=True, unit="s", n=0, detail="No VIP alert was expected.")
-    waits = [(wait, 1) for wait in alerts.vip_waits(lines, since)]
-    return _time("vip_push_p95_s", waits, VIP_PUSH_P95_S if has_limit else None)
+    waits = [(wait, 1) for wait in alerts.vip_waits(arrived, since)]
+    return _latency_finding("vip_push_p95_s", waits, VIP_PUSH_P95_S if has_limit else None)
 
 
-def _time(name: str, waits: Sequence[tuple[float, int]], limit: float | None = None) -> Finding:
+def _latency_finding(name: str, waits: Sequence[tuple[float, int]], limit: float | None = None) -> Finding:
     """Return the 95th percentile as a result. Without a limit it is informational."""
-    value, n = latency.p95(waits), latency.rows(waits)
+    value, n = latency.p95(waits), latency.row_count(waits)
     ok = limit is None or (n > 0 and value <= limit)
     return Finding(name=name, ok=ok, value=round(value, 3) if n else None, limit=limit, unit="s", n=n)

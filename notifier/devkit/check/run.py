@@ -13,25 +13,25 @@ from notifier.config import Settings
 from notifier.devkit.check.check_alerts import AlertGuarantees, read_alerts
 from notifier.devkit.check.check_inboxes import InboxCheck
 from notifier.devkit.check.check_store import StoreCheck, is_drained
-from notifier.devkit.check.expected import ExpectedResult, fanouts_a_minute
+from notifier.devkit.check.expected import ExpectedResult, max_fanouts_per_minute
 from notifier.devkit.check.faults import (
-    EARLIEST,
-    OUTAGE,
+    INJECTIONS_PER_KIND,
+    MAX_OUTAGE_START,
+    OUTAGE_SECONDS,
     STORE_OUTAGE,
-    TIMES,
     FaultInjector,
     InboxObserver,
     InjectedFault,
-    proxied,
+    proxied_engines,
     schedule,
 )
 from notifier.devkit.check.finding import Finding, agreement, at_most
 from notifier.devkit.check.instance import Engines, Instance, engines, migrate_patiently
-from notifier.devkit.check.latency_report import latency_findings, vip_push
+from notifier.devkit.check.latency_report import latency_findings, vip_push_finding
 from notifier.devkit.check.traffic import WARM_UP_SECONDS, SentEvents, Storm, Tweet, tweets, warm_up_tweets
 from notifier.devkit.engines.cassandra import Sync
-from notifier.devkit.fixture import users as people
-from notifier.devkit.fixture.load import NO_ROLL_UP, WorldLoader, claim
+from notifier.devkit.fixture import users as fixture_users
+from notifier.devkit.fixture.load import NO_ROLL_UP, WorldLoader, write_world_note
 from notifier.devkit.fixture.world import World
 from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.errors import Unavailable
@@ -39,20 +39,20 @@ from notifier.domain.ids import POLICIES, Kind, Platform, UserId
 from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 
-PACE = 20.0
-"""Mentions per second. The rate is higher if the storm would last longer than LONGEST."""
-LONGEST = 25.0
-DRAIN_WITHIN = 300.0
-"""Seconds after the storm. A slice that was lost with its worker is reissued within a minute."""
-TOKENS_LAST = timedelta(hours=1)
-SETTLES_AFTER_OUTAGE = 5.0
+MENTIONS_PER_SECOND = 20.0
+"""Mentions per second. The rate is higher if the storm would last longer than MAX_STORM_SECONDS."""
+MAX_STORM_SECONDS = 25.0
+DRAIN_TIMEOUT_SECONDS = 300.0
+"""Time limit after the storm. A slice that was lost with its worker is reissued within a minute."""
+TOKEN_LIFETIME = timedelta(hours=1)
+STORM_AFTER_OUTAGE_SECONDS = 5.0
 """Seconds for which the storm continues after a store outage."""
-LETTERS_SHOWN = 100
+MAX_LETTERS = 100
 NEVER = datetime.max.replace(tzinfo=UTC)
-STORM_FANOUTS = 3
+MAX_STORM_FANOUTS = 3
 Report = Callable[[str], None]
 
-MENTION = POLICIES[Kind.MENTION]
+MENTION_POLICY = POLICIES[Kind.MENTION]
 NO_DORMANT_FOLLOWERS = Finding(
     name="dormant_by_pull", ok=True, value=0, limit=0, unit="wrong", n=0, detail="No user of this world is dormant."
 )
@@ -71,16 +71,20 @@ class CheckPlan:
     seed: int
     profile: str = "embedded"
     faults: Sequence[str] = ()
-    outage: float = OUTAGE
+    outage: float = OUTAGE_SECONDS
     """Duration of each store outage in seconds."""
-    least_bursts: int = 0
+    min_bursts: int = 0
 
     @property
-    def lasting(self) -> float:
+    def duration(self) -> float:
         """Duration of the storm in seconds. With faults it is long enough for all of them."""
-        calm = min(LONGEST, self.mentions / PACE)
-        through = TIMES * (self.outage / (1 - EARLIEST) + SETTLES_AFTER_OUTAGE) if STORE_OUTAGE in self.faults else 0.0
-        return max(calm, through, 4.0 + 2.0 * len(self.faults)) if self.faults else calm
+        without_faults = min(MAX_STORM_SECONDS, self.mentions / MENTIONS_PER_SECOND)
+        for_outages = (
+            INJECTIONS_PER_KIND * (self.outage / (1 - MAX_OUTAGE_START) + STORM_AFTER_OUTAGE_SECONDS)
+            if STORE_OUTAGE in self.faults
+            else 0.0
+        )
+        return max(without_faults, for_outages, 4.0 + 2.0 * len(self.faults)) if self.faults else without_faults
 
     @property
     def collapsing_celebrities(self) -> Sequence[UserId]:
@@ -88,7 +92,7 @@ class CheckPlan:
         if self.collapse != 0:
             return ()
         sizes = {name: self.world.size(star) for name, star in self.world.stars.items()}
-        return [name for name, size in sizes.items() if size > MENTION.collapse_off_limit]
+        return [name for name, size in sizes.items() if size > MENTION_POLICY.collapse_off_limit]
 
     def environment(self) -> dict[str, str]:
         variables = {**NO_ROLL_UP, "NOTIFIER_PROFILE": self.profile, "NOTIFIER_THRESHOLD": str(self.threshold)}
@@ -103,8 +107,10 @@ class CheckPlan:
     @property
     def alert_guarantees(self) -> AlertGuarantees:
         """Guarantees for alerts. Redis counts the caps, so they are not exact if it loses data."""
-        counted = not any("valkey" in fault for fault in self.faults)
-        return AlertGuarantees(hourly_cap=self.settings().push.hourly, is_once=not self.faults, caps_are_exact=counted)
+        caps_are_exact = not any("valkey" in fault for fault in self.faults)
+        return AlertGuarantees(
+            hourly_cap=self.settings().push.hourly, is_once=not self.faults, caps_are_exact=caps_are_exact
+        )
 
     @property
     def sync(self) -> Sync:
@@ -125,69 +131,65 @@ class CheckRun:
     observer: InboxObserver
     injected: list[str] = field(default_factory=list)
     failed_faults: list[str] = field(default_factory=list)
-    began: datetime = NEVER
+    storm_started_at: datetime = NEVER
     """Start of the storm."""
 
-    def accounts(self) -> list[BurstProgress]:
+    def burst_progress(self) -> list[BurstProgress]:
         return list(self.ports.archive.burst_progress())
 
     def run(self) -> list[Finding]:
         """Run the check and return its results. All started processes have ended when it returns or raises."""
         if collapsing := self.plan.collapsing_celebrities:
-            most, least = MENTION.collapse_off_limit, MENTION.collapse.total_seconds()
+            limit, window = MENTION_POLICY.collapse_off_limit, MENTION_POLICY.collapse.total_seconds()
             self.report(
-                f"note: a collapse of 0 doesn't apply to {', '.join(collapsing)}, with more than {most:,} followers: "
-                f"their window is {least:.0f} s or more"
+                f"note: a collapse of 0 doesn't apply to {', '.join(collapsing)}, with more than {limit:,} followers: "
+                f"their window is {window:.0f} s or more"
             )
         self.report("loading users")
-        claim(self.plan.data, self.plan.world)
+        write_world_note(self.plan.data, self.plan.world)
         WorldLoader.into(self.ports)(self.plan.world)
         self.report("starting")
         with self.instance:
-            slow = self._warm_up()
+            timeouts = self._warm_up()
             self._send_storm()
             self.report("waiting until everything is delivered")
-            slow += self._drain()
+            timeouts += self._drain()
             self.report("comparing rows, audience snapshots, ledger and inboxes with the formulas")
-            return [*self._check(), *slow]
+            return [*self._check(), *timeouts]
 
     def _warm_up(self) -> list[Finding]:
         """Send some mentions to warm up the engines, if latencies have limits. Return a finding if it takes too long.
 
         Engines that just started are slow at first, which is not typical of a running service.
         """
-        warm_up_plan = self.plan
-        if (
-            warm_up_plan.profile == "embedded"
-            or warm_up_plan.faults
-            or not (written := warm_up_tweets(warm_up_plan.world, warm_up_plan.seed))
-        ):
+        plan = self.plan
+        if plan.profile == "embedded" or plan.faults or not (written := warm_up_tweets(plan.world, plan.seed)):
             return []
         self.report(f"warming up: {len(written)} mentions in {WARM_UP_SECONDS:.0f} s")
-        sent = replace(self.storm, tweets=written, lasting=WARM_UP_SECONDS, sent=SentEvents())()
+        sent = replace(self.storm, tweets=written, duration=WARM_UP_SECONDS, sent=SentEvents())()
         self.storm.sent.accepted += sent.accepted
         self.storm.sent.refused += sent.refused
-        slow = self._drain()
+        timeouts = self._drain()
         # Wait for the collapse windows, or the storm would join the bursts of the warm-up.
         self.report("waiting until the collapse windows of the warm-up end")
         time.sleep(self._window())
-        return slow
+        return timeouts
 
     def _window(self) -> float:
         collapse = self.plan.collapse
-        return MENTION.collapse.total_seconds() if collapse is None else collapse
+        return MENTION_POLICY.collapse.total_seconds() if collapse is None else collapse
 
     def _send_storm(self) -> None:
-        lasting, injector = self.plan.lasting, self._fault_injector()
-        self.report(f"storm: {self.plan.mentions:,} mentions in {lasting:.0f} s")
-        self.began = self.ports.clock.now()
+        duration, injector = self.plan.duration, self._fault_injector()
+        self.report(f"storm: {self.plan.mentions:,} mentions in {duration:.0f} s")
+        self.storm_started_at = self.ports.clock.now()
         injecting = injector.start()
         self.storm()
         injecting.join()  # no timeout: each fault ends by itself
         self.injected, self.failed_faults = injector.done, injector.failed
 
     def _fault_injector(self) -> FaultInjector:
-        faults: Sequence[InjectedFault] = schedule(self.plan.faults, self.plan.seed, self.plan.lasting)
+        faults: Sequence[InjectedFault] = schedule(self.plan.faults, self.plan.seed, self.plan.duration)
         return FaultInjector(
             instance=self.instance,
             redis_url=self.profile.redis_url,
@@ -201,14 +203,14 @@ class CheckRun:
     def _drain(self) -> list[Finding]:
         """Wait until everything is delivered. Return a finding if it takes too long."""
         waiting = {tweet.id: tweet for tweet in self.storm.sent.accepted}
-        deadline = time.monotonic() + DRAIN_WITHIN
+        deadline = time.monotonic() + DRAIN_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             with suppress(Unavailable):
                 if is_drained(self.ports.ledger, self.ports.deferred_bursts, self.ports.bursts, waiting):
                     return []
             time.sleep(0.1)
         detail = f"{len(waiting)} events without their bursts, {len(self.ports.ledger.open_bursts())} unfinished bursts"
-        return [Finding(name="drained", ok=False, value=DRAIN_WITHIN, unit="s", detail=detail)]
+        return [Finding(name="drained", ok=False, value=DRAIN_TIMEOUT_SECONDS, unit="s", detail=detail)]
 
     def _check(self) -> Iterator[Finding]:
         store_check = StoreCheck(archive=self.ports.archive, bursts_port=self.ports.bursts, world=self.plan.world)
@@ -220,33 +222,33 @@ class CheckRun:
         yield store_check.totals_balance(truth)
         yield from self._check_inboxes(store_check, truth)
         if any(self.plan.world.size(star) >= self.plan.threshold for star in range(self.plan.world.celebrities)):
-            yield store_check.lanes(truth, self.plan.threshold, self.plan.least_bursts)
+            yield store_check.lanes(truth, self.plan.threshold, self.plan.min_bursts)
         if self.plan.collapse == 0:
             yield store_check.distinct_rows(truth)
         else:
-            fanouts = fanouts_a_minute(truth.bursts.values())
-            yield at_most("storm_fanouts", fanouts, self._most_fanouts(), unit="fan-outs/min", n=len(sent.accepted))
+            fanouts = max_fanouts_per_minute(truth.bursts.values())
+            yield at_most("storm_fanouts", fanouts, self._max_fanouts(), unit="fan-outs/min", n=len(sent.accepted))
         # With faults latencies are informational: a killed process needs some seconds to restart.
-        judged = not self.plan.faults
+        has_limits = not self.plan.faults
         yield from latency_findings(
-            self.accounts(),
+            self.burst_progress(),
             sent,
             self.plan.world,
-            since=self.began,
-            has_limits=judged,
+            since=self.storm_started_at,
+            has_limits=has_limits,
             is_shared=self.engines is not None,
         )
-        yield vip_push(store_check.alerts, alerts, since=self.began, has_limit=judged)
+        yield vip_push_finding(store_check.alerts, alerts, since=self.storm_started_at, has_limit=has_limits)
         yield from self._check_faults()
 
     def _check_inboxes(self, store_check: StoreCheck, truth: ExpectedResult) -> Iterator[Finding]:
         """Check inboxes before and after marking items, and again after a restart, which must not change them."""
-        viewers = people.sample(self.plan.world, self.plan.seed)
+        viewers = fixture_users.sample(self.plan.world, self.plan.seed)
         inboxes = InboxCheck(url=self.instance.url, token=self.observer.token, users=viewers)
         inboxes.open_all()
         first, wrong, badges = inboxes.shown, list(inboxes.differences(truth, {})), inboxes.badges()
         twice = inboxes.duplicates() + store_check.duplicates()
-        dormant = inboxes.dormant_by_pull(truth) if people.any_dormant(self.plan.world) else NO_DORMANT_FOLLOWERS
+        dormant = inboxes.dormant_by_pull(truth) if fixture_users.any_dormant(self.plan.world) else NO_DORMANT_FOLLOWERS
         items = sum(len(shown.items) for shown in first.values())
         yield agreement("tabs_equal_oracle", wrong, n=items)
         yield agreement("shown_once", twice, n=items)
@@ -260,22 +262,22 @@ class CheckRun:
         self.instance.start()
         inboxes.url = self.instance.url
         inboxes.open_all()
-        forgotten = [
+        changed = [
             f"{user} sees a different inbox after the restart"
             for user in before
             if before[user].facts() != inboxes.shown[user].facts()
         ]
         yield agreement(
-            "restart_remembers", [*forgotten, *inboxes.differences(truth, hidden), *inboxes.badges()], n=len(viewers)
+            "restart_remembers", [*changed, *inboxes.differences(truth, hidden), *inboxes.badges()], n=len(viewers)
         )
 
-    def _most_fanouts(self) -> int:
-        """Return the limit of fan-outs per minute. With a short collapse window only the fan-out budget bounds it."""
-        return STORM_FANOUTS if self.plan.collapse is None or self.plan.collapse >= 30 else 6 + 1
+    def _max_fanouts(self) -> int:
+        """Return the limit of fan-outs per minute. With a short collapse window only the budget limits them."""
+        return MAX_STORM_FANOUTS if self.plan.collapse is None or self.plan.collapse >= 30 else 6 + 1
 
     def _check_faults(self) -> Iterator[Finding]:
         if self.plan.faults:
-            letters, n = self.ports.dead_letters.list(LETTERS_SHOWN), len(self.storm.sent.accepted)
+            letters, n = self.ports.dead_letters.list(MAX_LETTERS), len(self.storm.sent.accepted)
             yield agreement("no_dead_letters", [f"{letter.stage}: {letter.cause}" for letter in letters], n=n)
             if STORE_OUTAGE in self.plan.faults:
                 yield self.observer.finding()
@@ -290,9 +292,9 @@ class CheckRun:
 
 @contextmanager
 def prepared_run(plan: CheckPlan, report: Report = lambda _: None) -> Iterator[CheckRun]:
-    plan.data.mkdir(parents=True, exist_ok=True)
     """Prepare a check run with its engines and migrated stores. The engines stop when the block ends."""
-    running = engines(plan.data, plan.profile, plan.sync, proxied=proxied(plan.faults))
+    plan.data.mkdir(parents=True, exist_ok=True)
+    running = engines(plan.data, plan.profile, plan.sync, proxied=proxied_engines(plan.faults))
     with running as own_engines, closing(choose(plan.settings())) as profile:
         migrate_patiently(profile)
         written: Sequence[Tweet] = tweets(plan.world, plan.mentions, plan.seed)
@@ -304,7 +306,7 @@ def prepared_run(plan: CheckPlan, report: Report = lambda _: None) -> Iterator[C
             profile=profile,
             ports=ports,
             instance=instance,
-            storm=Storm(instance=instance, tweets=written, lasting=plan.lasting, batch=batch),
+            storm=Storm(instance=instance, tweets=written, duration=plan.duration, batch=batch),
             report=report,
             engines=own_engines,
             observer=_observer(plan, instance, ports.clock.now()),
@@ -313,10 +315,10 @@ def prepared_run(plan: CheckPlan, report: Report = lambda _: None) -> Iterator[C
 
 def _observer(plan: CheckPlan, instance: Instance, now: datetime) -> InboxObserver:
     keys = keys_of(plan.settings())
-    viewers = people.sample(plan.world, plan.seed)
+    viewers = fixture_users.sample(plan.world, plan.seed)
     return InboxObserver(
         instance=instance,
-        token=lambda user: issue_token(keys, user, now, TOKENS_LAST),
+        token=lambda user: issue_token(keys, user, now, TOKEN_LIFETIME),
         users=viewers,
         api_is_killed="kill-api" in plan.faults,
     )

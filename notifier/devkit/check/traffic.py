@@ -16,16 +16,16 @@ from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import MENTIONED_TYPE
 
 SOURCE = "storm"
-ONE = "application/cloudevents+json"
-BATCH = "application/cloudevents-batch+json"
+EVENT_CONTENT_TYPE = "application/cloudevents+json"
+BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"
 
-SENDERS = 4
-PROTECTED = 1 / 12
-"""Share of tweets by protected celebrities, visible to their followers only. They join no other burst."""
+SENDER_THREADS = 4
+PROTECTED_SHARE = 1 / 12
+"""Share of tweets by protected celebrities, visible to their followers only. They join no burst of public tweets."""
 SECOND_MENTION_SHARE = 1 / 8
 """Share of tweets that mention a second account."""
-ACCEPTED_WITHIN = 60.0
-"""Seconds of retries. A killed process restarts within a few."""
+ACCEPT_TIMEOUT_SECONDS = 60.0
+"""Time limit of the retries of a request. A killed process restarts within a few seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +59,17 @@ _STARTED = datetime.now(UTC).isoformat()
 
 
 WARM_UP_SECONDS = 10.0
-"""Seconds. Afterwards engines that just started have their usual latency."""
+"""Duration of the warm-up. Afterwards engines that just started have their usual latency."""
 WARM_UP_TWEETS = 200
 """Mentions of the warm-up, at the rate of a storm."""
 
 
 def warm_up_tweets(world: World, seed: int) -> list[Tweet]:
     """Return warm-up tweets. They mention the second half of the celebrities, to keep the budgets of the first."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     named = world.names[world.celebrities - world.celebrities // 2 :]
     mentioned = [named[number % len(named)] for number in range(WARM_UP_TWEETS if named else 0)]
-    authors = [user(chance.randrange(world.universe)) for _ in mentioned]
+    authors = [user(rng.randrange(world.universe)) for _ in mentioned]
     return [
         Tweet(id=f"{seed}-before-{number}", author=author, mentioned=(name,), protected=False)
         for number, (name, author) in enumerate(zip(mentioned, authors, strict=True))
@@ -78,23 +78,23 @@ def warm_up_tweets(world: World, seed: int) -> list[Tweet]:
 
 def tweets(world: World, mentions: int, seed: int) -> list[Tweet]:
     """Return shuffled tweets with `mentions` mentions in total, of every celebrity if there are enough mentions."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     named: list[list[UserId]] = []
     remaining = mentions
     while remaining:
-        first = world.names[len(named)] if len(named) < world.celebrities else chance.choice(world.names)
-        second = chance.choice(world.names)
-        company = remaining > 1 and second != first and chance.random() < SECOND_MENTION_SHARE
-        named.append([first, second] if company else [first])
+        first = world.names[len(named)] if len(named) < world.celebrities else rng.choice(world.names)
+        second = rng.choice(world.names)
+        has_second = remaining > 1 and second != first and rng.random() < SECOND_MENTION_SHARE
+        named.append([first, second] if has_second else [first])
         remaining -= len(named[-1])
-    chance.shuffle(named)
-    return [_tweet(world, chance, f"{seed}-{i}", names) for i, names in enumerate(named)]
+    rng.shuffle(named)
+    return [_tweet(world, rng, f"{seed}-{i}", names) for i, names in enumerate(named)]
 
 
-def _tweet(world: World, chance: random.Random, id: str, named: Sequence[UserId]) -> Tweet:
+def _tweet(world: World, rng: random.Random, id: str, named: Sequence[UserId]) -> Tweet:
     unmentioned = [name for name in world.names if name not in named] if world.celebrities <= len(NAMES) else []
-    protected = bool(unmentioned) and chance.random() < PROTECTED
-    author = chance.choice(unmentioned) if protected else user(chance.randrange(world.universe))
+    protected = bool(unmentioned) and rng.random() < PROTECTED_SHARE
+    author = rng.choice(unmentioned) if protected else user(rng.randrange(world.universe))
     return Tweet(id=id, author=author, mentioned=tuple(named), protected=protected)
 
 
@@ -114,25 +114,25 @@ class SentEvents:
 class Storm:
     instance: Instance
     tweets: Sequence[Tweet]
-    lasting: float
+    duration: float
     """Duration of the storm in seconds."""
     batch: int = 1
-    """Events per batch. If above 1, every third request is a batch; every one, in a storm of more than 1,000 tweets."""
+    """Events per batch. Above 1, every third request is a batch; if there are more than 1,000 tweets, every request."""
     sent: SentEvents = field(default_factory=SentEvents)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self) -> SentEvents:
         """Send all tweets. Each was accepted, refused or given up when it returns."""
         queue: SimpleQueue[tuple[float, Sequence[Tweet]]] = SimpleQueue()
-        began, done = time.monotonic(), 0
+        started, sent_count = time.monotonic(), 0
         for bundle in self._bundles():
-            queue.put((began + self.lasting * done / len(self.tweets), bundle))
-            done += len(bundle)
-        senders = [threading.Thread(target=self._send_all, args=(queue,), daemon=True) for _ in range(SENDERS)]
+            queue.put((started + self.duration * sent_count / len(self.tweets), bundle))
+            sent_count += len(bundle)
+        senders = [threading.Thread(target=self._send_all, args=(queue,), daemon=True) for _ in range(SENDER_THREADS)]
         for sender in senders:
             sender.start()
         for sender in senders:
-            sender.join(self.lasting + 2 * ACCEPTED_WITHIN)
+            sender.join(self.duration + 2 * ACCEPT_TIMEOUT_SECONDS)
         self.sent.ended = time.monotonic()
         return self.sent
 
@@ -145,30 +145,30 @@ class Storm:
             start, number = start + size, number + 1
 
     def _send_all(self, queue: "SimpleQueue[tuple[float, Sequence[Tweet]]]") -> None:
-        wire = HttpClient(url=self.instance.url, bearer=self.instance.service_key)
+        client = HttpClient(url=self.instance.url, bearer=self.instance.service_key)
         while True:
             try:
-                due, bundle = queue.get_nowait()
+                send_at, bundle = queue.get_nowait()
             except Empty:
-                return wire.close()
-            time.sleep(max(0.0, due - time.monotonic()))
-            self._send(wire, bundle)
+                return client.close()
+            time.sleep(max(0.0, send_at - time.monotonic()))
+            self._send(client, bundle)
 
-    def _send(self, wire: HttpClient, bundle: Sequence[Tweet]) -> None:
+    def _send(self, client: HttpClient, bundle: Sequence[Tweet]) -> None:
         body, kind = request_body(bundle)
-        deadline = time.monotonic() + ACCEPTED_WITHIN
+        deadline = time.monotonic() + ACCEPT_TIMEOUT_SECONDS
         while True:
-            response = wire.post("/v1/events", body, kind)
+            response = client.post("/v1/events", body, kind)
             with self._lock:
                 if response.status == 202:
-                    return self._note(bundle, response.body, response.seconds)
+                    return self._record(bundle, response.body, response.seconds)
                 if response.status not in (0, 500, 502, 503, 507) or time.monotonic() > deadline:
                     self.sent.refused += [f"{tweet.id}: {response.status} {response.body}" for tweet in bundle]
                     return None
                 self.sent.retries += 1
             time.sleep(0.1)
 
-    def _note(self, bundle: Sequence[Tweet], body: object, seconds: float) -> None:
+    def _record(self, bundle: Sequence[Tweet], body: object, seconds: float) -> None:
         self.sent.seconds.append(seconds)
         results = body["results"] if isinstance(body, dict) and "results" in body else [body]
         for tweet, result in zip(bundle, results, strict=True):
@@ -180,5 +180,5 @@ class Storm:
 
 def request_body(bundle: Sequence[Tweet]) -> tuple[bytes, str]:
     if len(bundle) == 1:
-        return json.dumps(bundle[0].event()).encode(), ONE
-    return json.dumps([tweet.event() for tweet in bundle]).encode(), BATCH
+        return json.dumps(bundle[0].event()).encode(), EVENT_CONTENT_TYPE
+    return json.dumps([tweet.event() for tweet in bundle]).encode(), BATCH_CONTENT_TYPE

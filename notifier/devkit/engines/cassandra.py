@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from notifier.devkit.engines.engine import SCRATCH, Engine, Security, free_port
+from notifier.devkit.engines.engine import SCRATCH_FOLDER, Engine, Security, free_port
 from notifier.devkit.engines.maven import jars
 
-HERE = Path(__file__).parent / "config" / "cassandra"
-RING = 1 << 64
+CONFIG_FOLDER = Path(__file__).parent / "config" / "cassandra"
+TOKEN_RANGE = 1 << 64
 
-SECURED = """
+SECURITY_SETTINGS = """
 # Access needs a password. The initial user, cassandra with the password cassandra, creates the others.
 authenticator: PasswordAuthenticator
 client_encryption_options:
@@ -28,13 +28,13 @@ class Sync(StrEnum):
     """Commit log mode: when a write is acknowledged. The values are lines of cassandra.yaml."""
 
     BATCH = "batch\ncommitlog_disk_access_mode: auto\nconcurrent_writes: 512\nnative_transport_max_threads: 64"
-    """After fsync, so that the write survives a SIGKILL. Writes that arrive during an fsync share the next one.
+    """Acknowledge after fsync, to survive a SIGKILL. Writes that arrive during an fsync share the next one.
 
     Each write blocks a thread until then: 32 threads reach 3,200 mutations a second, 512 some 20,000. Direct I/O is
     used if the file system supports it: a memory-mapped file faults after each sync, a third of the time of a row.
     """
     PERIODIC = "periodic\ncommitlog_sync_period: 10000ms\nconcurrent_writes: 32"
-    """At once. Usual with three replicas, and used to measure bulk throughput."""
+    """Acknowledge at once. Usual with three replicas, and used to measure bulk throughput."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,56 +60,56 @@ class _NodeLocation:
 
 def node(folder: Path, cache: Path, *, port: int, sync: Sync = Sync.BATCH, security: Security | None = None) -> Engine:
     """Return a single node that owns the whole ring. Raises Environment if its jars are unavailable."""
-    place = _NodeLocation(host="127.0.0.1", token=0, folder=folder, memory=SINGLE_NODE_MEMORY)
-    return _ring([place], cache, port, sync, security=security)[0]
+    location = _NodeLocation(host="127.0.0.1", token=0, folder=folder, memory=SINGLE_NODE_MEMORY)
+    return _ring([location], cache, port, sync, security=security)[0]
 
 
 def nodes(folder: Path, cache: Path, count: int, *, port: int, sync: Sync = Sync.BATCH) -> list[Engine]:
     """Return nodes at 127.0.0.1, 127.0.0.2 and so on, with equal parts of the ring and the same port."""
-    places = [
+    locations = [
         _NodeLocation(
             host=f"127.0.0.{k + 1}",
-            token=RING * k // count - RING // 2,
+            token=TOKEN_RANGE * k // count - TOKEN_RANGE // 2,
             folder=folder / str(k + 1),
             memory=THREE_NODE_MEMORY,
         )
         for k in range(count)
     ]
-    return _ring(places, cache, port, sync)
+    return _ring(locations, cache, port, sync)
 
 
 def _ring(
-    places: Sequence[_NodeLocation], cache: Path, port: int, sync: Sync, *, security: Security | None = None
+    locations: Sequence[_NodeLocation], cache: Path, port: int, sync: Sync, *, security: Security | None = None
 ) -> list[Engine]:
-    lib, storage = jars(HERE / "pom.xml", cache), free_port()
+    lib, storage = jars(CONFIG_FOLDER / "pom.xml", cache), free_port()
     engines = []
-    for number, place in enumerate(places, 1):
-        (place.folder / "triggers").mkdir(parents=True, exist_ok=True)
-        settings = place.folder / "cassandra.yaml"
-        secured = SECURED.format(certificate=security.certificate, ca=security.ca) if security else ""
-        settings.write_text(_settings(place, places[0].host, port, storage, sync) + secured)
+    for number, location in enumerate(locations, 1):
+        (location.folder / "triggers").mkdir(parents=True, exist_ok=True)
+        settings = location.folder / "cassandra.yaml"
+        secured = SECURITY_SETTINGS.format(certificate=security.certificate, ca=security.ca) if security else ""
+        settings.write_text(_settings(location, locations[0].host, port, storage, sync) + secured)
         engines.append(
             Engine(
                 name=f"cassandra-{number}",
-                command=_command(lib, settings, place.memory.heap),
-                folder=place.folder,
-                host=place.host,
+                command=_command(lib, settings, location.memory.heap),
+                folder=location.folder,
+                host=location.host,
                 port=port,
             )
         )
     return engines
 
 
-def _settings(place: _NodeLocation, seed: str, port: int, storage: int, sync: Sync) -> str:
-    text = (HERE / "cassandra.yaml").read_text()
+def _settings(location: _NodeLocation, seed: str, port: int, storage: int, sync: Sync) -> str:
+    text = (CONFIG_FOLDER / "cassandra.yaml").read_text()
     placeholders = {
-        "TOKEN": place.token,
-        "HOST": place.host,
+        "TOKEN": location.token,
+        "HOST": location.host,
         "PORT": port,
         "STORAGE": storage,
         "SEED": f"{seed}:{storage}",
         "SYNC": sync,
-        "MEMTABLES": place.memory.memtables,
+        "MEMTABLES": location.memory.memtables,
     }
     for name, value in placeholders.items():
         text = text.replace(f"@{name}@", str(value))
@@ -119,7 +119,7 @@ def _settings(place: _NodeLocation, seed: str, port: int, storage: int, sync: Sy
 def _command(lib: Path, settings: Path, heap: str) -> list[str]:
     return [
         "java",
-        f"@{HERE / 'jvm.args'}",
+        f"@{CONFIG_FOLDER / 'jvm.args'}",
         "-Xss256k",
         f"-Xms{heap}",
         f"-Xmx{heap}",
@@ -129,7 +129,7 @@ def _command(lib: Path, settings: Path, heap: str) -> list[str]:
         "-XX:+PerfDisableSharedMem",
         "-XX:+ExitOnOutOfMemoryError",
         "-Djava.net.preferIPv4Stack=true",
-        f"-Djava.io.tmpdir={settings.parent / SCRATCH}",
+        f"-Djava.io.tmpdir={settings.parent / SCRATCH_FOLDER}",
         "-Dcassandra-foreground=yes",
         f"-Dcassandra.config=file://{settings}",
         "-Dcassandra.storagedir=.",
@@ -140,7 +140,7 @@ def _command(lib: Path, settings: Path, heap: str) -> list[str]:
         "-Dcassandra.ring_delay_ms=100",
         "-Dcassandra.superuser_setup_delay_ms=0",
         "-Dcassandra.shutdown_announce_in_ms=0",
-        f"-Dlogback.configurationFile=file://{HERE / 'logback.xml'}",
+        f"-Dlogback.configurationFile=file://{CONFIG_FOLDER / 'logback.xml'}",
         "-Dchronicle.analytics.disable=true",
         f"-Dcassandra.jmx.local.port={free_port()}",
         "-cp",

@@ -13,15 +13,15 @@ from time import monotonic, sleep
 
 from notifier.domain.errors import Environment
 
-READY_WITHIN = 180.0
-"""Seconds. An idle machine needs 2 for Kafka and 6 for Cassandra, a very busy one twenty times as many."""
-STOPS_WITHIN = 20.0
-"""Seconds. Cassandra takes 5 to flush and to shut down."""
-LOOKS_EVERY = 0.05
-SCRATCH = "scratch"
+READY_TIMEOUT_SECONDS = 180.0
+"""Time limit of a start. An idle machine needs 2 s for Kafka and 6 s for Cassandra, a busy one twenty times that."""
+STOP_TIMEOUT_SECONDS = 20.0
+"""Time limit of a stop. Cassandra takes 5 s to flush and to shut down."""
+POLL_INTERVAL_SECONDS = 0.05
+SCRATCH_FOLDER = "scratch"
 """Subfolder for files that libraries unpack at startup. A killed engine leaves them behind."""
-LAST_LINES = 5
-"""Last lines of an engine's log, to explain why it ended."""
+SHOWN_LOG_LINES = 5
+"""Number of last log lines that an error shows, to explain why the engine ended."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,23 +51,23 @@ class Engine:
         """Start the process without waiting for it. Raises Environment if its port is in use."""
         if self.is_listening():
             raise Environment(f"{self.address}, the address of {self.name}, is in use.")
-        shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
-        (self.folder / SCRATCH).mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self.folder / SCRATCH_FOLDER, ignore_errors=True)
+        (self.folder / SCRATCH_FOLDER).mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             # A separate session, so that Ctrl-C in the terminal only reaches the parent, which then stops the engine.
             self.process = subprocess.Popen(
                 self.command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
-    def ready(self, within: float = READY_WITHIN) -> None:
+    def wait_until_ready(self, timeout: float = READY_TIMEOUT_SECONDS) -> None:
         """Wait until it listens. Raises Environment, with the end of its log, if it ends or takes too long."""
-        deadline = monotonic() + within
+        deadline = monotonic() + timeout
         while not self.is_listening():
             if self.pid is None:
                 raise Environment(f"{self.name} ended during startup: {self.last_log_lines()}")
             if monotonic() > deadline:
-                raise Environment(f"{self.name} doesn't listen after {within:g} s: {self.last_log_lines()}")
-            sleep(LOOKS_EVERY)
+                raise Environment(f"{self.name} doesn't listen after {timeout:g} s: {self.last_log_lines()}")
+            sleep(POLL_INTERVAL_SECONDS)
 
     def is_listening(self) -> bool:
         return is_listening(self.host, self.port)
@@ -78,7 +78,7 @@ class Engine:
         self._signal(signal.SIGTERM)
         if self.process is not None:
             try:
-                self.process.wait(STOPS_WITHIN)
+                self.process.wait(STOP_TIMEOUT_SECONDS)
             except subprocess.TimeoutExpired:
                 self.kill()
 
@@ -89,7 +89,7 @@ class Engine:
             self.process.wait()
 
     def freeze(self) -> None:
-        """Suspend the process until `wake`. It keeps its connections and does not respond."""
+        """Suspend the process until `resume`. It keeps its connections and does not respond."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -97,7 +97,7 @@ class Engine:
 
     def last_log_lines(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return " / ".join(lines[-LAST_LINES:]) or "it logged nothing"
+        return " / ".join(lines[-SHOWN_LOG_LINES:]) or "it logged nothing"
 
     def _signal(self, number: int) -> None:
         if (pid := self.pid) is not None:

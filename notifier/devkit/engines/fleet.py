@@ -14,13 +14,13 @@ from time import monotonic, sleep
 from urllib.parse import urlsplit
 
 from notifier.devkit.engines.cassandra import Sync, node
-from notifier.devkit.engines.engine import READY_WITHIN, STOPS_WITHIN, Engine, free_port, is_listening
+from notifier.devkit.engines.engine import READY_TIMEOUT_SECONDS, STOP_TIMEOUT_SECONDS, Engine, free_port, is_listening
 from notifier.devkit.engines.kafka import broker
 from notifier.devkit.engines.valkey import server
 from notifier.domain.errors import Environment
 
 ENGINES = ("kafka", "cassandra", "valkey")
-LOOKS_EVERY = 0.05
+POLL_INTERVAL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class EngineRecord:
     url: str = ""
     """URL with the password; empty if the engine has none."""
     pid: int | None = None
-    """None: the engine was stopped. An engine that died keeps its pid; use `runs`."""
+    """None: the engine was stopped. An engine that died keeps its pid; use `Fleet.is_running`."""
 
     @property
     def host(self) -> str:
@@ -78,20 +78,20 @@ class Fleet:
     def up(self, sync: Sync, on_started: Callable[[EngineRecord, float], None]) -> int:
         """Start all stopped engines concurrently and return their number. Raises Environment.
 
-        `told` is called for each engine that is ready, with the seconds it took. An interrupted call can be repeated:
-        each engine is recorded as soon as it has a process.
+        `on_started` is called for each engine that is ready, with the seconds it took. An interrupted call can be
+        repeated: each engine is recorded as soon as it has a process.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        began = monotonic()
+        started = monotonic()
         with self._locked():
             starting = list(self._start(sync))
         for engine in starting:
-            engine.ready()
-            on_started(self.records()[engine.folder.name], monotonic() - began)
-        self._await_others(began + READY_WITHIN)
+            engine.wait_until_ready()
+            on_started(self.records()[engine.folder.name], monotonic() - started)
+        self._await_others(started + READY_TIMEOUT_SECONDS)
         return len(starting)
 
-    def down(self, within: float = STOPS_WITHIN) -> None:
+    def down(self, timeout: float = STOP_TIMEOUT_SECONDS) -> None:
         """Stop all engines with SIGTERM, and kill those that take too long. Their data stays."""
         running = {
             name: record.pid
@@ -100,21 +100,21 @@ class Fleet:
         }
         for pid in running.values():
             _signal(pid, signal.SIGTERM)
-        deadline = monotonic() + within
+        deadline = monotonic() + timeout
         for name, pid in running.items():
             while self._is_own_process(pid) and monotonic() < deadline:
-                sleep(LOOKS_EVERY)
+                sleep(POLL_INTERVAL_SECONDS)
             if self._is_own_process(pid):
                 _signal(pid, signal.SIGKILL)
-            self._remember(name, pid=None)
+            self._record_pid(name, pid=None)
 
-    def restart(self, sync: Sync, name: str, away: float = 0.0) -> None:
-        """Kill an engine and restart it after `away` seconds."""
+    def restart(self, sync: Sync, name: str, downtime: float = 0.0) -> None:
+        """Kill an engine and restart it after `downtime` seconds."""
         record = self.records()[name]
         if record.pid is not None and self._is_own_process(record.pid):
             _signal(record.pid, signal.SIGKILL)
             self._await_end(record, record.pid)
-        sleep(away)
+        sleep(downtime)
         self.up(sync, lambda engine, seconds: None)
 
     def freeze(self, name: str, seconds: float) -> None:
@@ -130,9 +130,9 @@ class Fleet:
 
     def _await_end(self, record: EngineRecord, pid: int) -> None:
         """Wait until the process has ended and its port is free, which takes seconds for a large process."""
-        deadline = monotonic() + STOPS_WITHIN
+        deadline = monotonic() + STOP_TIMEOUT_SECONDS
         while self._is_own_process(pid) or (is_listening(record.host, record.port) and monotonic() < deadline):
-            sleep(LOOKS_EVERY)
+            sleep(POLL_INTERVAL_SECONDS)
 
     def _await_others(self, deadline: float) -> None:
         """Wait until all engines listen, also those that another process has just started."""
@@ -140,7 +140,7 @@ class Fleet:
             while not is_listening(record.host, record.port):
                 if not self.is_running(name) or monotonic() > deadline:
                     raise Environment(f"{name} doesn't listen at {record.address}; its log is in {self.folder / name}.")
-                sleep(LOOKS_EVERY)
+                sleep(POLL_INTERVAL_SECONDS)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -154,7 +154,7 @@ class Fleet:
             if not self.is_running(name):
                 engine = self._engine(name, sync)
                 engine.start()
-                self._remember(name, pid=engine.pid)
+                self._record_pid(name, pid=engine.pid)
                 yield engine
 
     def _engine(self, name: str, sync: Sync) -> Engine:
@@ -164,7 +164,7 @@ class Fleet:
         folder = (self.folder / name).absolute()
         match name:
             case "kafka":
-                engine, url = broker(folder, self.cache, port=port, front=self.proxy_ports.get(name)), ""
+                engine, url = broker(folder, self.cache, port=port, proxy_port=self.proxy_ports.get(name)), ""
             case "cassandra":
                 engine, url = node(folder, self.cache, port=port, sync=sync), ""
             case _:
@@ -174,16 +174,18 @@ class Fleet:
         self._write({**self.records(), name: EngineRecord(name=name, address=engine.address, url=url)})
         return engine
 
-    def _remember(self, name: str, pid: int | None) -> None:
-        known = self.records()
-        record = known[name]
-        self._write({**known, name: EngineRecord(name=name, address=record.address, url=record.url, pid=pid)})
+    def _record_pid(self, name: str, pid: int | None) -> None:
+        records = self.records()
+        record = records[name]
+        self._write({**records, name: EngineRecord(name=name, address=record.address, url=record.url, pid=pid)})
 
-    def _write(self, known: Mapping[str, EngineRecord]) -> None:
+    def _write(self, records: Mapping[str, EngineRecord]) -> None:
         """Write the records, and the settings file once all engines are known."""
-        _put(self.records_file, json.dumps({name: asdict(record) for name, record in known.items()}, indent=2))
-        if known.keys() >= set(ENGINES):
-            _put(self.settings, _settings(known, self.proxy_ports))
+        _write_atomically(
+            self.records_file, json.dumps({name: asdict(record) for name, record in records.items()}, indent=2)
+        )
+        if records.keys() >= set(ENGINES):
+            _write_atomically(self.settings, _settings(records, self.proxy_ports))
 
     def _is_own_process(self, pid: int) -> bool:
         """Return whether the process is an engine of this folder. The pid may have been reused by another process."""
@@ -193,17 +195,17 @@ class Fleet:
         return str(self.folder.absolute()) in ps.stdout
 
 
-def _put(file: Path, text: str) -> None:
+def _write_atomically(file: Path, text: str) -> None:
     """Write a file atomically, with mode 0600 because it contains passwords."""
-    new = file.with_suffix(".new")
-    new.touch(mode=0o600)
-    new.write_text(text)
-    new.replace(file)
+    draft = file.with_suffix(".new")
+    draft.touch(mode=0o600)
+    draft.write_text(text)
+    draft.replace(file)
 
 
-def _settings(known: Mapping[str, EngineRecord], fronts: Mapping[str, int]) -> str:
-    ports = {name: fronts.get(name, record.port) for name, record in known.items()}
-    kafka, cassandra, valkey = (known[name] for name in ENGINES)
+def _settings(records: Mapping[str, EngineRecord], proxy_ports: Mapping[str, int]) -> str:
+    ports = {name: proxy_ports.get(name, record.port) for name, record in records.items()}
+    kafka, cassandra, valkey = (records[name] for name in ENGINES)
     return f"""\
 # Addresses of the engines that `notifier services up` started. Every start rewrites this file.
 redis_url = "{valkey.url.replace(f":{valkey.port}", f":{ports[valkey.name]}")}"

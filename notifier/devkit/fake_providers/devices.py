@@ -14,7 +14,7 @@ from notifier.devkit.fake_providers.browser import Browser
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Address, AppleToken, FirebaseToken, WebSubscription
 
-MOST = 100_000
+MAX_DEVICES = 100_000
 """Number of most recent devices to remember. A benchmark sends to a million devices and measures memory."""
 
 
@@ -26,25 +26,25 @@ class FakePhone:
     ids: list[str] = field(default_factory=list)
     """Ids of all alerts that arrived, in order."""
 
-    def ring(self, *, place: str, text: str, id: str) -> bool:
+    def ring(self, *, collapse_id: str, text: str, id: str) -> bool:
         """Show an alert and return whether its id is new.
 
         Providers do not deduplicate by id, so the device alerts again for a known id.
         """
-        new = id not in self.ids
-        self.shown[place] = text
+        is_new = id not in self.ids
+        self.shown[collapse_id] = text
         self.alert_count += 1
         self.ids.append(id)
-        return new
+        return is_new
 
 
 class AlertListener(Protocol):
     """Callback for each alert that arrives at a device."""
 
-    def __call__(self, to: str, *, place: str, text: str, id: str) -> None: ...
+    def __call__(self, to: str, *, collapse_id: str, text: str, id: str) -> None: ...
 
 
-def ignore_alert(to: str, *, place: str, text: str, id: str) -> None:
+def ignore_alert(to: str, *, collapse_id: str, text: str, id: str) -> None:
     """Ignore the alert."""
 
 
@@ -60,13 +60,15 @@ class FakePhones:
         """Return the device, or an empty one that is not stored if no alert has arrived yet."""
         return self.by_token.get(token) or FakePhone()
 
-    def ring(self, token: str, *, place: str, text: str, id: str) -> None:
+    def ring(self, token: str, *, collapse_id: str, text: str, id: str) -> None:
         phone = self.by_token.setdefault(token, FakePhone())
-        if len(self.by_token) > MOST:
+        if len(self.by_token) > MAX_DEVICES:
             self.by_token.popitem(last=False)
-        self.listener(token, place=place, text=text, id=id)  # first: if it raises, the alert is not accepted
+        self.listener(
+            token, collapse_id=collapse_id, text=text, id=id
+        )  # first: if it raises, the alert is not accepted
         self.alert_count += 1
-        self.duplicate_count += not phone.ring(place=place, text=text, id=id)
+        self.duplicate_count += not phone.ring(collapse_id=collapse_id, text=text, id=id)
 
 
 # Addresses of the fixture's users, computed from the member number only. So the loader of a store and the fake devices
@@ -77,34 +79,34 @@ class FakePhones:
 TOPIC = "com.example.notifier"
 ORIGIN = "https://updates.push.services.mozilla.com"
 PATH = "/wpush/v2/fixture-"
-REMEMBERED = 100_000
-"""Number of cached browsers. Deriving the keys of one takes 60 µs."""
-_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+MAX_CACHED_BROWSERS = 100_000
+"""Maximum number of cached browsers. Deriving the keys of one takes 60 µs."""
+_CURVE_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 """Order of the curve P-256. Private keys are smaller."""
 _BY_NUMBER = re.compile(rf"(?:{re.escape(PATH)}|fixture-)(\d{{1,18}})")
 _BY_TOKEN = re.compile(r"0{48}([0-9a-f]{16})")
 
 
-def fixture_apns_token(m: int) -> str:
-    return f"{m:064x}"
+def fixture_apns_token(member: int) -> str:
+    return f"{member:064x}"
 
 
-def fixture_fcm_token(m: int) -> str:
-    return f"fixture-{m}"
+def fixture_fcm_token(member: int) -> str:
+    return f"fixture-{member}"
 
 
-def fixture_subscription(origin: str, m: int) -> WebSubscription:
-    return browser(origin, f"{PATH}{m}").subscription
+def fixture_subscription(origin: str, member: int) -> WebSubscription:
+    return browser(origin, f"{PATH}{member}").subscription
 
 
-def fixture_address(platform: Platform, m: int, *, origin: str = ORIGIN) -> Address:
+def fixture_address(platform: Platform, member: int, *, origin: str = ORIGIN) -> Address:
     match platform:
         case Platform.APNS:
-            return AppleToken(token=fixture_apns_token(m), topic=TOPIC)
+            return AppleToken(token=fixture_apns_token(member), topic=TOPIC)
         case Platform.FCM:
-            return FirebaseToken(token=fixture_fcm_token(m))
+            return FirebaseToken(token=fixture_fcm_token(member))
         case Platform.WEB:
-            return fixture_subscription(origin, m)
+            return fixture_subscription(origin, member)
 
 
 def member_of(to: str) -> Member | None:
@@ -116,10 +118,10 @@ def member_of(to: str) -> Member | None:
     return None
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=MAX_CACHED_BROWSERS)
 def browser(origin: str, path: str) -> Browser:
     """Return the browser of this path, subscribed with the public test key."""
-    number = int.from_bytes(blake2s(path.encode()).digest(), "big") % (_ORDER - 1) + 1
+    number = int.from_bytes(blake2s(path.encode()).digest(), "big") % (_CURVE_ORDER - 1) + 1
     return Browser(
         endpoint=origin + path,
         private=derive_private_key(number, SECP256R1()),

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from notifier.devkit.fake_providers.behaviour import ProviderScript, retry_after
+from notifier.devkit.fake_providers.behavior import ProviderScript, retry_after
 from notifier.devkit.fake_providers.devices import FakePhones
 from notifier.devkit.fake_providers.oauth import TokenEndpoint
 from notifier.ports.coordination import Clock
@@ -17,8 +17,8 @@ from notifier.ports.push import Post, Reply
 
 # Validation of messages: known fields, their types, and Google's error messages.
 
-MOST_BYTES = 4_096
-LONGEST_TTL = timedelta(weeks=4)
+MAX_MESSAGE_BYTES = 4_096
+MAX_TTL = timedelta(weeks=4)
 TARGETS = ("token", "fid", "topic", "condition")
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "": ("message", "validate_only"),
@@ -58,35 +58,35 @@ class FcmMessage:
     collapse_key: str
 
 
-def parsed(body: bytes) -> FcmMessage | FieldError:
+def parse_message(body: bytes) -> FcmMessage | FieldError:
     try:
         payload = json.loads(body)
     except ValueError:
         return FieldError("", "Invalid JSON payload received.")
     if not isinstance(payload, dict) or not isinstance(payload.get("message"), dict):
         return FieldError("message", "Recipient of the message is not set.")
-    return next(_field_errors(payload), None) or _message(payload["message"])
+    return next(_field_errors(payload), None) or _build_message(payload["message"])
 
 
-def _field_errors(whole: Mapping[str, Any]) -> Iterator[FieldError]:
+def _field_errors(payload: Mapping[str, Any]) -> Iterator[FieldError]:
     """Yield the validation errors. The first one becomes the response."""
-    for path, known in FIELDS.items():
-        for name in _at(whole, path).keys() - set(known):
+    for path, fields in FIELDS.items():
+        for name in _section(payload, path).keys() - set(fields):
             error = f"Invalid JSON payload received. Unknown name \"{name}\" at '{path}': Cannot find field."
             yield FieldError(path, error)
-    message, android = whole["message"], _at(whole, "message.android")
+    message, android = payload["message"], _section(payload, "message.android")
     if len([name for name in TARGETS if name in message]) != 1:
         yield FieldError("message", "Exactly one of fid, token, topic or condition is required.")
-    for path, value in _texts(message):
+    for path, value in _string_fields(message):
         if not isinstance(value, str):
             yield FieldError(path, f"Invalid value at '{path}' (TYPE_STRING), {value}")
     ttl = _TTL.fullmatch(str(android.get("ttl", "0s")))
-    if not ttl or timedelta(seconds=int(ttl[1])) > LONGEST_TTL:
+    if not ttl or timedelta(seconds=int(ttl[1])) > MAX_TTL:
         yield FieldError("message.android.ttl", "Invalid ttl duration.")
     if str(android.get("priority", "NORMAL")).upper() not in ("NORMAL", "HIGH"):
         yield FieldError("message.android.priority", "Invalid value at 'message.android.priority'.")
     # Google's response names no field for this error.
-    if _counted(message) > MOST_BYTES:
+    if _size_in_bytes(message) > MAX_MESSAGE_BYTES:
         yield FieldError("", "Android message is too big")
     if "token" in message and not TOKEN.fullmatch(message["token"]):
         yield FieldError("", "The registration token is not a valid FCM registration token")
@@ -94,36 +94,36 @@ def _field_errors(whole: Mapping[str, Any]) -> Iterator[FieldError]:
         yield FieldError("message.fid", "Invalid Firebase installation ID.")
 
 
-def _texts(message: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+def _string_fields(message: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     for name in TARGETS:
         yield f"message.{name}", message.get(name, "")
-    yield from ((f"message.data[{name}]", value) for name, value in _at(message, "data").items())
-    yield "message.notification.body", _at(message, "notification").get("body", "")
-    yield "message.android.collapse_key", _at(message, "android").get("collapse_key", "")
-    yield "message.android.notification.tag", _at(message, "android.notification").get("tag", "")
+    yield from ((f"message.data[{name}]", value) for name, value in _section(message, "data").items())
+    yield "message.notification.body", _section(message, "notification").get("body", "")
+    yield "message.android.collapse_key", _section(message, "android").get("collapse_key", "")
+    yield "message.android.notification.tag", _section(message, "android.notification").get("tag", "")
 
 
-def _at(whole: Mapping[str, Any], place: str) -> dict[str, Any]:
-    value: Any = whole
-    for name in filter(None, place.split(".")):
+def _section(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
+    value: Any = payload
+    for name in filter(None, path.split(".")):
         value = value.get(name, {}) if isinstance(value, dict) else {}
     return value if isinstance(value, dict) else {}
 
 
-def _counted(message: Mapping[str, Any]) -> int:
+def _size_in_bytes(message: Mapping[str, Any]) -> int:
     """Return the size in bytes of all keys and values that a device receives."""
-    pairs = [*_at(message, "data").items(), *_at(message, "notification").items()]
-    pairs += _at(message, "android.notification").items()
+    pairs = [*_section(message, "data").items(), *_section(message, "notification").items()]
+    pairs += _section(message, "android.notification").items()
     return sum(len(str(part).encode("utf-8", "replace")) for pair in pairs for part in pair)
 
 
-def _message(message: Mapping[str, Any]) -> FcmMessage:
-    android = _at(message, "android")
+def _build_message(message: Mapping[str, Any]) -> FcmMessage:
+    android = _section(message, "android")
     [target] = [message[name] for name in TARGETS if name in message]
     return FcmMessage(
         target=target,
-        text=_at(message, "notification").get("body", ""),
-        tag=_at(android, "notification").get("tag", ""),
+        text=_section(message, "notification").get("body", ""),
+        tag=_section(android, "notification").get("tag", ""),
         collapse_key=android.get("collapse_key", ""),
     )
 
@@ -156,10 +156,10 @@ class FakeFcm:
     response_counts: Counter[str] = field(default_factory=Counter)
     """Number of responses by error, or "Accepted". Access token requests do not count."""
     _removed: set[str] = field(default_factory=set)
-    _began: datetime = field(init=False)
+    _started: datetime = field(init=False)
 
     def __post_init__(self) -> None:
-        self._began = self.clock.now()
+        self._started = self.clock.now()
 
     def install(self, target: str) -> None:
         self._removed.discard(target)
@@ -178,12 +178,12 @@ class FakeFcm:
         self.response_counts["Accepted"] += 1
         name = f"projects/{self.project}/messages/{self.phones.alert_count}"
         # FCM messages have no id from the sender. The tag serves as id; without a tag each message is distinct.
-        self.phones.ring(outcome.target, place=outcome.tag or name, text=outcome.text, id=outcome.tag or name)
+        self.phones.ring(outcome.target, collapse_id=outcome.tag or name, text=outcome.text, id=outcome.tag or name)
         return Reply(status=200, headers=_JSON, body=json.dumps({"name": name}).encode())
 
     def _outcome(self, post: Post) -> FcmMessage | FcmError:
         now = self.clock.now()
-        since = now - self._began
+        since = now - self._started
         path = _PATH.fullmatch(post.path)
         if self.script.down.is_active(since):
             return FcmError(status=503, code="UNAVAILABLE", message="The service is currently unavailable.")
@@ -195,9 +195,9 @@ class FakeFcm:
         if path[1] != self.project:
             message = "Permission 'cloudmessaging.messages.create' denied on resource."
             return FcmError(status=403, code="PERMISSION_DENIED", message=message)
-        return self._checked(parsed(post.body), since)
+        return self._apply_script(parse_message(post.body), since)
 
-    def _checked(self, message: FcmMessage | FieldError, since: timedelta) -> FcmMessage | FcmError:
+    def _apply_script(self, message: FcmMessage | FieldError, since: timedelta) -> FcmMessage | FcmError:
         if isinstance(message, FieldError):
             return FcmError(status=400, code="INVALID_ARGUMENT", message=message.message, field=message.field)
         if self.script.limited.is_active(since):

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from notifier.adapters.push import fakes as development
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.fake_providers.apns import FakeApns, TokenCheck
-from notifier.devkit.fake_providers.behaviour import Behaviour, ProviderScript
+from notifier.devkit.fake_providers.behavior import Behavior, ProviderScript
 from notifier.devkit.fake_providers.devices import ORIGIN, FakePhones, browser
 from notifier.devkit.fake_providers.fcm import FakeFcm
 from notifier.devkit.fake_providers.oauth import TokenEndpoint
@@ -26,9 +26,9 @@ from notifier.ports.push import NoReply, Post, Reply
 
 # Log of arrived alerts, one JSON line each, for operators and checks.
 
-REMEMBERED = 200_000
-"""Number of most recent alerts kept to detect repeated ones. Takes some 30 MB."""
-LOOKED_AT = 64 << 20
+MAX_REMEMBERED_ALERTS = 200_000
+"""Maximum number of recent alerts that are remembered to detect repeated ones. They take some 30 MB."""
+MAX_READ_BYTES = 64 << 20
 """Bytes at the end of an existing file to read after a restart."""
 
 
@@ -40,24 +40,24 @@ class AlertLog:
     """Unbuffered and in append mode, so that readers see complete lines."""
     platform: Platform
     clock: Clock
-    _known: "OrderedDict[tuple[str, str], None]" = field(default_factory=OrderedDict)
+    _seen: "OrderedDict[tuple[str, str], None]" = field(default_factory=OrderedDict)
 
     def remember(self, file: Path) -> None:
         """Load the alerts of earlier runs from the file.
 
         If the fake was killed amid a line, terminate that line first, or the next one would be unreadable as well.
         """
-        if not _ends_whole(file):
+        if not _ends_with_newline(file):
             self.out.write(b"\n")
-        for to, id in _earlier(file, self.platform):
+        for to, id in _earlier_alerts(file, self.platform):
             self._is_repeated(to, id)
 
-    def write(self, to: str, *, place: str, text: str, id: str) -> None:
+    def write(self, to: str, *, collapse_id: str, text: str, id: str) -> None:
         line = {
             "at": self.clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "platform": str(self.platform),
             "to": to,
-            "place": place,
+            "place": collapse_id,
             "id": id,
             "text": text,
             "again": self._is_repeated(to, id),
@@ -66,14 +66,14 @@ class AlertLog:
 
     def _is_repeated(self, to: str, id: str) -> bool:
         """Remember the alert and return whether it is a repeated one."""
-        repeated = (to, id) in self._known
-        self._known[to, id] = None
-        if len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
-        return repeated
+        is_repeated = (to, id) in self._seen
+        self._seen[to, id] = None
+        if len(self._seen) > MAX_REMEMBERED_ALERTS:
+            self._seen.popitem(last=False)
+        return is_repeated
 
 
-def _ends_whole(file: Path) -> bool:
+def _ends_with_newline(file: Path) -> bool:
     with file.open("rb") as lines:
         if not lines.seek(0, SEEK_END):
             return True
@@ -81,10 +81,10 @@ def _ends_whole(file: Path) -> bool:
         return lines.read() == b"\n"
 
 
-def _earlier(file: Path, platform: Platform) -> Iterator[tuple[str, str]]:
+def _earlier_alerts(file: Path, platform: Platform) -> Iterator[tuple[str, str]]:
     with file.open("rb") as lines:
         size = lines.seek(0, SEEK_END)
-        lines.seek(max(0, size - LOOKED_AT))
+        lines.seek(max(0, size - MAX_READ_BYTES))
         for line in lines:
             try:
                 alert = json.loads(line)
@@ -124,7 +124,7 @@ class Hosted:
 @contextmanager
 def hosted(
     platform: Platform,
-    behaviour: Behaviour | None = None,
+    behavior: Behavior | None = None,
     *,
     port: int = 0,
     out: Path | None = None,
@@ -135,11 +135,11 @@ def hosted(
 
     Raises OSError if it cannot listen or write.
     """
-    plan, time = behaviour or Behaviour(), clock or SystemClock()
-    with _logged_phones(out, platform, time) as phones:
-        fake = create_fake(platform, plan.script, phones, time)
-        answer = _with_stalls(fake, plan, time, time.now())
-        with serving(answer, plan.http2, certificate=certificate, port=port) as server:
+    chosen_behavior, used_clock = behavior or Behavior(), clock or SystemClock()
+    with _logged_phones(out, platform, used_clock) as phones:
+        fake = create_fake(platform, chosen_behavior.script, phones, used_clock)
+        handler = _with_stalls(fake, chosen_behavior, used_clock, used_clock.now())
+        with serving(handler, chosen_behavior.http2, certificate=certificate, port=port) as server:
             yield Hosted(platform=platform, fake=fake, server=server)
 
 
@@ -178,16 +178,16 @@ def _logged_phones(out: Path | None, platform: Platform, clock: Clock) -> Iterat
         yield FakePhones()
         return
     with out.open("ab", buffering=0) as file:
-        arrivals = AlertLog(out=file, platform=platform, clock=clock)
+        alert_log = AlertLog(out=file, platform=platform, clock=clock)
         if out.is_file():  # a pipe cannot be read back
-            arrivals.remember(out)
-        yield FakePhones(listener=arrivals.write)
+            alert_log.remember(out)
+        yield FakePhones(listener=alert_log.write)
 
 
-def _with_stalls(fake: Fake, behaviour: Behaviour, clock: Clock, began: datetime) -> Callable[[Post], Reply | NoReply]:
-    def asked(post: Post) -> Reply | NoReply:
+def _with_stalls(fake: Fake, behavior: Behavior, clock: Clock, started: datetime) -> Callable[[Post], Reply | NoReply]:
+    def handle(post: Post) -> Reply | NoReply:
         reply = fake.answer(post)
-        stalls = behaviour.stall_window.is_active(clock.now() - began)
+        stalls = behavior.stall_window.is_active(clock.now() - started)
         return NoReply(reason="stalled by the script", may_have_arrived=True) if stalls else reply
 
-    return asked
+    return handle

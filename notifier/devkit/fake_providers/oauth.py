@@ -11,10 +11,10 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from notifier.ports.push import Post, Reply
 
-GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 SCOPES = ("https://www.googleapis.com/auth/firebase.messaging", "https://www.googleapis.com/auth/cloud-platform")
-LONGEST = timedelta(hours=1)
-CLOCKS_MAY_DIFFER = timedelta(minutes=5)
+MAX_ASSERTION_LIFETIME = timedelta(hours=1)
+MAX_CLOCK_SKEW = timedelta(minutes=5)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class TokenEndpoint:
         form = parse_qs(post.body.decode("utf-8", "replace"))
         if dict(post.headers).get("content-type") != "application/x-www-form-urlencoded":
             return "invalid_request", "Required parameter is missing: grant_type"
-        if form.get("grant_type") != [GRANT]:
+        if form.get("grant_type") != [GRANT_TYPE]:
             return "unsupported_grant_type", "Invalid grant_type"
         assertion = form.get("assertion", [""])[0]
         try:
@@ -72,7 +72,7 @@ class TokenEndpoint:
             return "invalid_grant", "Invalid grant: account not found"
         if not {*str(claims.get("scope")).split()} & {*SCOPES}:
             return "invalid_scope", "Invalid OAuth scope or ID token audience provided."
-        if expires - issued > LONGEST or not issued - CLOCKS_MAY_DIFFER <= now <= expires:
+        if expires - issued > MAX_ASSERTION_LIFETIME or not issued - MAX_CLOCK_SKEW <= now <= expires:
             return (
                 "invalid_grant",
                 "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. "

@@ -9,16 +9,16 @@ from random import Random
 
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_private_key
 
-from notifier.devkit.fake_providers.behaviour import ProviderScript, retry_after
+from notifier.devkit.fake_providers.behavior import ProviderScript, retry_after
 from notifier.devkit.fake_providers.browser import Browser
 from notifier.devkit.fake_providers.devices import FakePhones
 from notifier.devkit.fake_providers.webpush_refusals import AuthorizationFault, RefusalDialect, fault, refusal
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
-LARGEST = 4_096
+DEFAULT_MAX_BODY_BYTES = 4_096
 """Body size in bytes that every push service must accept (RFC 8030, 7.2). Firefox on Android accepts 2,744."""
-LONGEST_TTL = 2_592_000
+MAX_TTL_SECONDS = 2_592_000
 URGENCIES = ("very-low", "low", "normal", "high")
 _TOPIC = re.compile(r"(?:[A-Za-z0-9_-]{4}){1,8}", re.ASCII)
 """Topics that Apple accepts: valid base64url only."""
@@ -27,7 +27,7 @@ _TOPIC = re.compile(r"(?:[A-Za-z0-9_-]{4}){1,8}", re.ASCII)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StoredMessage:
     body: bytes
-    until: datetime
+    expires_at: datetime
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class FakePushService:
     """Returns the browser of a path without a subscription, or None."""
     script: ProviderScript = field(default_factory=ProviderScript)
     """Here `elsewhere` means subscriptions with another application server key."""
-    largest: int = LARGEST
+    max_body_bytes: int = DEFAULT_MAX_BODY_BYTES
     redirect: str = ""
     """Target of a redirect for all requests; empty for none."""
     phones: FakePhones = field(default_factory=FakePhones)
@@ -52,10 +52,10 @@ class FakePushService:
     _stored: dict[str, dict[str, _StoredMessage]] = field(default_factory=dict)
     """Messages for offline browsers, by endpoint and topic. A later message replaces one with the same topic."""
     _random: Random = field(init=False)
-    _began: datetime = field(init=False)
+    _started: datetime = field(init=False)
 
     def __post_init__(self) -> None:
-        self._random, self._began = Random(f"{self.script.seed}/{self.origin}"), self.clock.now()
+        self._random, self._started = Random(f"{self.script.seed}/{self.origin}"), self.clock.now()
 
     def subscribe(self, key: str) -> Browser:
         """Create a browser that is subscribed with this application server key."""
@@ -74,7 +74,7 @@ class FakePushService:
         """Bring a browser online and deliver its stored messages that have not expired."""
         browser.online = True
         for stored in self._stored.pop(browser.endpoint, {}).values():
-            if self.clock.now() < stored.until:
+            if self.clock.now() < stored.expires_at:
                 self._show(browser, stored.body)
 
     def answer(self, post: Post) -> Reply:
@@ -84,7 +84,7 @@ class FakePushService:
         return reply
 
     def _refusal(self, post: Post, headers: Mapping[str, str], now: datetime) -> Reply | None:
-        since, limited = now - self._began, self.script.limited
+        since, limited = now - self._started, self.script.limited
         browser = self._browser(post.path)
         if self.script.down.is_active(since):
             return refusal(self.dialect, 503)
@@ -96,9 +96,9 @@ class FakePushService:
             return refusal(self.dialect, authorization_fault)
         if browser.is_revoked or self.script.is_gone(post.path):
             return refusal(self.dialect, 410)
-        if len(post.body) > self.largest:
+        if len(post.body) > self.max_body_bytes:
             return refusal(self.dialect, 413)
-        if len(headers) < len(post.headers) or not _well_formed(headers):
+        if len(headers) < len(post.headers) or not _are_well_formed(headers):
             return refusal(self.dialect, 400)
         return refusal(self.dialect, 429, after=retry_after(limited, since)) if limited.is_active(since) else None
 
@@ -117,10 +117,10 @@ class FakePushService:
         if browser.online:
             self._show(browser, post.body)
         elif seconds := int(headers["ttl"]):
-            kept = self._stored.setdefault(browser.endpoint, {})
-            until = self.clock.now() + timedelta(seconds=seconds)
-            kept[headers.get("topic", f"message {self.response_counts[201]}")] = _StoredMessage(
-                body=post.body, until=until
+            messages = self._stored.setdefault(browser.endpoint, {})
+            expires_at = self.clock.now() + timedelta(seconds=seconds)
+            messages[headers.get("topic", f"message {self.response_counts[201]}")] = _StoredMessage(
+                body=post.body, expires_at=expires_at
             )
         return Reply(
             status=201, headers={"location": f"{self.origin}/m/{self.response_counts[201]}", "ttl": headers["ttl"]}
@@ -129,16 +129,16 @@ class FakePushService:
     def _show(self, browser: Browser, body: bytes) -> None:
         if (shown := browser.read(body)) is not None:
             path = browser.endpoint.removeprefix(self.origin)
-            self.phones.ring(path, place=shown.tag, text=shown.title, id=shown.tag)
+            self.phones.ring(path, collapse_id=shown.tag, text=shown.title, id=shown.tag)
 
 
-def _well_formed(headers: Mapping[str, str]) -> bool:
+def _are_well_formed(headers: Mapping[str, str]) -> bool:
     ttl, topic = headers.get("ttl", ""), headers.get("topic")
     return (
         headers.get("content-encoding") == "aes128gcm"
         and ttl.isascii()
         and ttl.isdecimal()
-        and int(ttl) <= LONGEST_TTL
+        and int(ttl) <= MAX_TTL_SECONDS
         and (topic is None or bool(_TOPIC.fullmatch(topic)))
         and headers.get("urgency", "normal") in URGENCIES
     )

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 
 from notifier.ports.push import Reply
 
-LONGEST = timedelta(hours=24)
+MAX_LIFETIME = timedelta(hours=24)
 _VAPID = re.compile(r"vapid t=([\w-]+\.[\w-]+\.[\w-]+), ?k=([\w-]+)", re.ASCII)
 _SUBJECT = re.compile(r"mailto:[^@\s<>]+@[^@\s<>]+\.[a-z]+|https://[^\s<>@/]+\.[a-z]+(/\S*)?", re.ASCII)
 
@@ -61,7 +61,7 @@ def _fault_of(claims: dict[str, Any], origin: str | None, now: datetime) -> Auth
     expires, subject = claims.get("exp"), claims.get("sub")
     if origin is not None and claims.get("aud") != origin:
         return AuthorizationFault.ELSEWHERE
-    if not isinstance(expires, int) or not now.timestamp() < expires <= (now + LONGEST).timestamp():
+    if not isinstance(expires, int) or not now.timestamp() < expires <= (now + MAX_LIFETIME).timestamp():
         return AuthorizationFault.OVER
     if not isinstance(subject, str) or not _SUBJECT.fullmatch(subject):
         return AuthorizationFault.NOBODY
@@ -88,7 +88,7 @@ REASONS: Mapping[int, str] = {
 """Apple's reasons by status."""
 ERRNOS: Mapping[int, int] = {400: 111, 401: 109, 404: 102, 410: 103, 413: 104, 429: 201, 503: 201}
 """Mozilla's error numbers by status."""
-OTHER_KEY = (
+OTHER_KEY_RESPONSE = (
     "the VAPID credentials in the authorization header do not correspond to the credentials used to create the "
     "subscriptions.\n"
 )
@@ -111,7 +111,7 @@ def _authorization_refusal(dialect: RefusalDialect, authorization_fault: Authori
         case RefusalDialect.APPLE:
             return 403, json.dumps({"reason": "VapidPkHashMismatch" if is_other_key else "BadJwtToken"})
         case RefusalDialect.GOOGLE:
-            return 403, OTHER_KEY if is_other_key else "invalid JWT provided\n"
+            return 403, OTHER_KEY_RESPONSE if is_other_key else "invalid JWT provided\n"
         case RefusalDialect.MOZILLA:
             return 401, _status_body(dialect, 401)
 

@@ -9,12 +9,13 @@ from typing import Protocol
 
 from notifier.adapters.http2 import frames
 from notifier.adapters.http2.frames import PREFACE, Violation, frame
-from notifier.devkit.http2.behaviour import Http2Behaviour
-from notifier.devkit.http2.streams import ALL_WINDOW, RequestReceiver, ResponseSender, ServerRequest
+from notifier.devkit.http2.behavior import Http2Behavior
+from notifier.devkit.http2.streams import CONNECTION_WINDOW, RequestReceiver, ResponseSender, ServerRequest
 from notifier.ports.push import NoReply, Post, Reply
 
 RequestHandler = Callable[[Post], Reply | NoReply]
-"""Request handler. A Silence with `left` means processed without a response; any other Silence refuses the stream."""
+"""Handler of requests. A NoReply that `may_have_arrived` stands for a request that was processed without a response.
+Any other NoReply refuses the stream."""
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ class ConnectionCounts:
 
     connections: int = 0
     processed: int = 0
-    most_streams: int = 0
+    max_streams: int = 0
     """Maximum number of concurrent streams on one connection."""
     violations: int = 0
     """Connections on which the client violated the protocol."""
@@ -44,7 +45,7 @@ class ServerState:
     """State shared by all connections of a server."""
 
     handler: RequestHandler
-    behaviour: Http2Behaviour
+    behavior: Http2Behavior
     counts: ConnectionCounts = field(default_factory=ConnectionCounts)
     connections: set[ServerConnectionLike] = field(default_factory=set)
 
@@ -59,198 +60,200 @@ class ServerState:
 class ServerConnection(asyncio.Protocol):
     def __init__(self, server: ServerState) -> None:
         self._server = server
-        self._say: list[bytes] = []
-        self._asking, self._answering = RequestReceiver(self._say), ResponseSender(self._say)
+        self._output: list[bytes] = []
+        self._receiver, self._sender = RequestReceiver(self._output), ResponseSender(self._output)
         self._reader, self._blocks = frames.FrameReader(), frames.HeaderBlockAssembler()
-        self._begun = b""
-        self._open: set[int] = set()
+        self._preface_bytes = b""
+        self._open_streams: set[int] = set()
         """Streams without a complete response."""
         self._unacknowledged_settings: deque[int | None] = deque()
-        """Stream limits in SETTINGS that the client has not acknowledged yet. They are not enforced before."""
-        self._takes: int | None = None
-        self._late: list[tuple[int, Reply]] = []
-        self._requests_received = self._greatest = 0
+        """Stream limits in SETTINGS that the client has not acknowledged yet. They are not enforced until then."""
+        self._stream_limit: int | None = None
+        self._delayed_replies: list[tuple[int, Reply]] = []
+        self._requests_received = self._highest_stream = 0
         """Number of processed requests, and their highest stream. A stream with a slow body may come later."""
-        self._last: int | None = None
+        self._last_stream: int | None = None
         """Last stream of a GOAWAY. Higher streams are not processed."""
-        self._over = False
+        self._is_closing = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._server.counts.connections += 1
         self._server.connections.add(self)
-        if not self._server.behaviour.sends_no_settings:
+        if not self._server.behavior.sends_no_settings:
             self.queue_settings()
-            self._say.append(frames.window_update(0, ALL_WINDOW - frames.DEFAULT_WINDOW))
+            self._output.append(frames.window_update(0, CONNECTION_WINDOW - frames.DEFAULT_WINDOW))
             self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._over = True
+        self._is_closing = True
         self._server.connections.discard(self)
 
     def data_received(self, data: bytes) -> None:
         try:
-            if len(self._begun) < len(PREFACE):
-                data = self._preface(data)
+            if len(self._preface_bytes) < len(PREFACE):
+                data = self._read_preface(data)
             self._process(data)
-        except Violation as broken:
+        except Violation as violation:
             self._server.counts.violations += 1
-            self._say.append(frames.goaway(self._asking.last, broken.code))
+            self._output.append(frames.goaway(self._receiver.last, violation.code))
             self._end()
         self._flush()
 
     def queue_settings(self) -> None:
         """Queue the current SETTINGS."""
-        streams, window = self._server.behaviour.streams, self._server.behaviour.window
+        streams, window = self._server.behavior.max_concurrent_streams, self._server.behavior.initial_window
         limit = [] if streams is None else [(frames.MAX_STREAMS, streams)]
         self._unacknowledged_settings.append(streams)
-        self._say.append(frames.settings([*limit, (frames.INITIAL_WINDOW_SIZE, window)]))
+        self._output.append(frames.settings([*limit, (frames.INITIAL_WINDOW_SIZE, window)]))
 
     def send_settings_now(self) -> None:
-        if not (self._over or self._server.behaviour.sends_no_settings):
+        if not (self._is_closing or self._server.behavior.sends_no_settings):
             self.queue_settings()
             self._flush()
 
     def abort(self) -> None:
         self._transport.abort()
 
-    def _preface(self, data: bytes) -> bytes:
-        self._begun += data
-        if not PREFACE.startswith(self._begun[: len(PREFACE)]):
+    def _read_preface(self, data: bytes) -> bytes:
+        self._preface_bytes += data
+        if not PREFACE.startswith(self._preface_bytes[: len(PREFACE)]):
             raise Violation(frames.PROTOCOL_ERROR, "not HTTP/2")
-        remainder, self._begun = self._begun[len(PREFACE) :], self._begun[: len(PREFACE)]
+        remainder, self._preface_bytes = self._preface_bytes[len(PREFACE) :], self._preface_bytes[: len(PREFACE)]
         return remainder
 
     def _process(self, data: bytes) -> None:
         for received in self._reader.feed(data):
-            if self._over:
+            if self._is_closing:
                 return
-            kind, flags, stream, load = received
+            kind, flags, stream, payload = received
             if kind in (frames.HEADERS, frames.CONTINUATION) or self._blocks.is_open:
                 if (block := self._blocks.take(received)) is not None:
                     self._on_headers(*block)
             elif (handle := _HANDLERS.get(kind)) is not None:
-                handle(self, flags, stream, load)
-        if self._late:
-            pause = self._server.behaviour.latency.total_seconds()
-            asyncio.get_running_loop().call_later(pause, self._send_late, self._late)
-            self._late = []
+                handle(self, flags, stream, payload)
+        if self._delayed_replies:
+            pause = self._server.behavior.latency.total_seconds()
+            asyncio.get_running_loop().call_later(pause, self._send_delayed, self._delayed_replies)
+            self._delayed_replies = []
 
     def _on_headers(self, stream: int, flags: int, block: bytes) -> None:
-        new = stream > self._asking.last
-        request = self._asking.headers(stream, flags, block)
-        if new:
-            self._open.add(stream)
-            self._server.counts.most_streams = max(self._server.counts.most_streams, len(self._open))
-            if self._unwanted(stream):
+        is_new = stream > self._receiver.last
+        request = self._receiver.headers(stream, flags, block)
+        if is_new:
+            self._open_streams.add(stream)
+            self._server.counts.max_streams = max(self._server.counts.max_streams, len(self._open_streams))
+            if self._rejects(stream):
                 self._forget(stream)
                 return
         if request is not None:
             self._respond(request)
 
-    def _unwanted(self, stream: int) -> bool:
-        if self._last is not None and stream > self._last:
+    def _rejects(self, stream: int) -> bool:
+        if self._last_stream is not None and stream > self._last_stream:
             return True  # GOAWAY has told the client; no reset is needed
-        crowded = self._takes is not None and len(self._open) > self._takes
-        if crowded or stream // 2 < self._server.behaviour.refused_streams:
-            self._say.append(frames.reset(stream, frames.REFUSED_STREAM))
+        exceeds_limit = self._stream_limit is not None and len(self._open_streams) > self._stream_limit
+        if exceeds_limit or stream // 2 < self._server.behavior.refuse_first_streams:
+            self._output.append(frames.reset(stream, frames.REFUSED_STREAM))
             return True
         return False
 
-    def _on_data(self, flags: int, stream: int, load: bytes) -> None:
-        if (request := self._asking.data(stream, flags, load)) is not None:
+    def _on_data(self, flags: int, stream: int, payload: bytes) -> None:
+        if (request := self._receiver.data(stream, flags, payload)) is not None:
             self._respond(request)
-        elif stream in self._open:
-            pause = self._server.behaviour.pause.total_seconds()
-            asyncio.get_running_loop().call_later(pause, self._take_more, stream, len(load))
+        elif stream in self._open_streams:
+            pause = self._server.behavior.window_update_delay.total_seconds()
+            asyncio.get_running_loop().call_later(pause, self._take_more, stream, len(payload))
 
-    def _take_more(self, stream: int, more: int) -> None:
-        self._say.append(frames.window_update(stream, more))
+    def _take_more(self, stream: int, size: int) -> None:
+        self._output.append(frames.window_update(stream, size))
         self._flush()
 
     def _respond(self, request: ServerRequest) -> None:
-        if self._last is not None and request.stream > self._last:  # the body was completed after GOAWAY
+        if self._last_stream is not None and request.stream > self._last_stream:  # the body was completed after GOAWAY
             self._forget(request.stream)
             return
-        post, conduct = request.post(), self._server.behaviour
+        post, behavior = request.post(), self._server.behavior
         self._requests_received += 1
-        self._greatest = max(self._greatest, request.stream)
+        self._highest_stream = max(self._highest_stream, request.stream)
         self._server.counts.processed += 1
-        answer = self._answer(post)
-        if self._requests_received == conduct.goaway_after:
-            self._last = self._greatest
-            self._say.append(frames.goaway(self._last, frames.NO_ERROR))
-        if self._requests_received == conduct.cut_after:
+        reply = self._handle(post)
+        if self._requests_received == behavior.goaway_after:
+            self._last_stream = self._highest_stream
+            self._output.append(frames.goaway(self._last_stream, frames.NO_ERROR))
+        if self._requests_received == behavior.cut_after:
             self._cut()
-        elif isinstance(answer, NoReply):
-            if not answer.may_have_arrived:
-                self._say.append(frames.reset(request.stream, frames.REFUSED_STREAM))
+        elif isinstance(reply, NoReply):
+            if not reply.may_have_arrived:
+                self._output.append(frames.reset(request.stream, frames.REFUSED_STREAM))
                 self._forget(request.stream)
-        elif conduct.latency:
-            self._late.append((request.stream, answer))
+        elif behavior.latency:
+            self._delayed_replies.append((request.stream, reply))
         else:
-            self._reply(request.stream, answer)
+            self._reply(request.stream, reply)
 
-    def _answer(self, post: Post) -> Reply | NoReply:
-        answer = self._server.answer(post)
+    def _handle(self, post: Post) -> Reply | NoReply:
+        reply = self._server.answer(post)
         return (
             NoReply(reason="stalled by the script", may_have_arrived=True)
-            if self._server.behaviour.never_responds
-            else answer
+            if self._server.behavior.never_responds
+            else reply
         )
 
-    def _send_late(self, late: list[tuple[int, Reply]]) -> None:
-        for stream, reply in late:
-            if stream in self._open:
+    def _send_delayed(self, delayed: list[tuple[int, Reply]]) -> None:
+        for stream, reply in delayed:
+            if stream in self._open_streams:
                 self._reply(stream, reply)
         self._flush()
 
     def _reply(self, stream: int, reply: Reply) -> None:
-        self._answering.reply(stream, reply)
-        self._open.discard(stream)
-        if self._last is not None and not self._open:
+        self._sender.reply(stream, reply)
+        self._open_streams.discard(stream)
+        if self._last_stream is not None and not self._open_streams:
             self._end()
 
     def _forget(self, stream: int) -> None:
-        self._open.discard(stream)
-        self._asking.incomplete.pop(stream, None)
-        self._answering.forget(stream)
+        self._open_streams.discard(stream)
+        self._receiver.incomplete.pop(stream, None)
+        self._sender.forget(stream)
 
     def _cut(self) -> None:
         """Close the connection and drop all queued frames except a GOAWAY."""
-        self._say[:] = [] if self._last is None else [frames.goaway(self._last, frames.NO_ERROR)]
-        self._late = []
+        self._output[:] = [] if self._last_stream is None else [frames.goaway(self._last_stream, frames.NO_ERROR)]
+        self._delayed_replies = []
         self._end()
 
     def _end(self) -> None:
-        self._over = True
+        self._is_closing = True
 
     def _flush(self) -> None:
-        if self._say and not self._transport.is_closing():
-            self._transport.write(b"".join(self._say))
-        self._say.clear()
-        if self._over:
+        if self._output and not self._transport.is_closing():
+            self._transport.write(b"".join(self._output))
+        self._output.clear()
+        if self._is_closing:
             self._transport.close()
 
-    def _on_reset(self, flags: int, stream: int, load: bytes) -> None:
+    def _on_reset(self, flags: int, stream: int, payload: bytes) -> None:
         self._forget(stream)
 
-    def _on_settings(self, flags: int, stream: int, load: bytes) -> None:
+    def _on_settings(self, flags: int, stream: int, payload: bytes) -> None:
         if flags & frames.ACK:
-            self._takes = self._unacknowledged_settings.popleft() if self._unacknowledged_settings else self._takes
+            self._stream_limit = (
+                self._unacknowledged_settings.popleft() if self._unacknowledged_settings else self._stream_limit
+            )
             return
-        for name, value in frames.read_settings(load):
+        for name, value in frames.read_settings(payload):
             if name == frames.INITIAL_WINDOW_SIZE:
-                self._answering.resize(value)
-        self._say.append(frame(frames.SETTINGS, frames.ACK, 0))
+                self._sender.resize(value)
+        self._output.append(frame(frames.SETTINGS, frames.ACK, 0))
 
-    def _on_ping(self, flags: int, stream: int, load: bytes) -> None:
-        if not (flags & frames.ACK or self._server.behaviour.ignores_pings):
-            self._say.append(frame(frames.PING, frames.ACK, 0, load[:8]))
+    def _on_ping(self, flags: int, stream: int, payload: bytes) -> None:
+        if not (flags & frames.ACK or self._server.behavior.ignores_pings):
+            self._output.append(frame(frames.PING, frames.ACK, 0, payload[:8]))
 
-    def _on_window(self, flags: int, stream: int, load: bytes) -> None:
-        self._answering.widen(stream, frames.read_uint32(load))
+    def _on_window(self, flags: int, stream: int, payload: bytes) -> None:
+        self._sender.widen(stream, frames.read_uint32(payload))
 
 
 _HANDLERS: dict[int, Callable[[ServerConnection, int, int, bytes], None]] = {

@@ -11,7 +11,7 @@ from threading import Thread
 from typing import Any
 
 from notifier.adapters.http2.frames import PREFACE
-from notifier.devkit.http2.behaviour import Http2Behaviour
+from notifier.devkit.http2.behavior import Http2Behavior
 from notifier.devkit.http2.connection import ConnectionCounts, RequestHandler, ServerConnection, ServerState
 from notifier.devkit.http2.http1 import Http1
 
@@ -26,13 +26,13 @@ class VersionDetection(asyncio.Protocol):
 
     def __init__(self, server: ServerState) -> None:
         self._server = server
-        self._got = b""
+        self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        secured = transport.get_extra_info("ssl_object")
-        if secured is not None and secured.selected_alpn_protocol() == "h2":
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None and tls.selected_alpn_protocol() == "h2":
             self._switch_to(ServerConnection(self._server))
         else:
             self._server.connections.add(self)
@@ -41,10 +41,10 @@ class VersionDetection(asyncio.Protocol):
         self._server.connections.discard(self)
 
     def data_received(self, data: bytes) -> None:
-        self._got += data
-        if self._got.startswith(HTTP2_MARK):
+        self._received += data
+        if self._received.startswith(HTTP2_MARK):
             self._switch_to(ServerConnection(self._server))
-        elif not HTTP2_MARK.startswith(self._got):
+        elif not HTTP2_MARK.startswith(self._received):
             self._switch_to(Http1(self._server))
 
     def send_settings_now(self) -> None:
@@ -57,8 +57,8 @@ class VersionDetection(asyncio.Protocol):
         self._server.connections.discard(self)
         self._transport.set_protocol(connection)
         connection.connection_made(self._transport)
-        if self._got:
-            connection.data_received(self._got)
+        if self._received:
+            connection.data_received(self._received)
 
 
 HOST = "127.0.0.1"
@@ -79,11 +79,11 @@ class Http2Server:
     def is_serving(self) -> bool:
         return self._loop.is_running()
 
-    def behave(self, conduct: Http2Behaviour) -> None:
+    def behave(self, behavior: Http2Behavior) -> None:
         """Change the behavior of all connections, and send the new SETTINGS on existing ones."""
 
         async def change() -> None:
-            self._state.behaviour = conduct
+            self._state.behavior = behavior
             for connection in self._state.connections:
                 connection.send_settings_now()
 
@@ -102,56 +102,56 @@ class Http2Server:
 @contextmanager
 def serving(
     handler: RequestHandler,
-    behaviour: Http2Behaviour = Http2Behaviour(),
+    behavior: Http2Behavior = Http2Behavior(),
     *,
     certificate: Path | None = None,
     port: int = 0,
 ) -> Iterator[Http2Server]:
-    """Run a server until the block ends. `asked` is called in the server's thread.
+    """Run a server until the block ends. `handler` is called in the server's thread.
 
     With `certificate`, a PEM file that includes the key, it uses TLS.
     """
-    state = ServerState(handler=handler, behaviour=behaviour)
-    ready: Future[int] = Future()
+    state = ServerState(handler=handler, behavior=behavior)
+    port_future: Future[int] = Future()
     loop = asyncio.new_event_loop()
     done = asyncio.Event()
-    serve = _serve(state, certificate, done, ready, port=port)
-    thread = Thread(target=_run, args=(loop, serve, ready), name="http2-server", daemon=True)
+    serve = _serve(state, certificate, done, port_future, port=port)
+    thread = Thread(target=_run, args=(loop, serve, port_future), name="http2-server", daemon=True)
     thread.start()
     try:
         scheme = "https" if certificate else "http"
-        yield Http2Server(origin=f"{scheme}://{HOST}:{ready.result()}", _state=state, _loop=loop)
+        yield Http2Server(origin=f"{scheme}://{HOST}:{port_future.result()}", _state=state, _loop=loop)
     finally:
         if not loop.is_closed():
-            loop.call_soon_threadsafe(done.set)
+            loop.call_soon_threadsafe(stopping.set)
         thread.join()
 
 
-def _run(loop: asyncio.AbstractEventLoop, serve: Coroutine[Any, Any, None], ready: "Future[int]") -> None:
+def _run(loop: asyncio.AbstractEventLoop, serve: Coroutine[Any, Any, None], port_future: "Future[int]") -> None:
     try:
         loop.run_until_complete(serve)
     except BaseException as error:
-        if ready.done():
+        if port_future.done():
             raise
-        ready.set_exception(error)
+        port_future.set_exception(error)
     finally:
         loop.close()
 
 
 async def _serve(
-    state: ServerState, certificate: Path | None, done: asyncio.Event, ready: "Future[int]", *, port: int
+    state: ServerState, certificate: Path | None, done: asyncio.Event, port_future: "Future[int]", *, port: int
 ) -> None:
     loop = asyncio.get_running_loop()
-    context = secure(certificate) if certificate else None
+    context = tls_context(certificate) if certificate else None
     server = await loop.create_server(lambda: VersionDetection(state), HOST, port, ssl=context)
     try:
-        ready.set_result(server.sockets[0].getsockname()[1])
-        await done.wait()
+        port_future.set_result(server.sockets[0].getsockname()[1])
+        await stopping.wait()
     finally:
         # Stop accepting first: `close` fails connections that are just being accepted, and leaks their sockets.
         for listening in server.sockets:
             loop.remove_reader(listening.fileno())
-        await _begun()
+        await _wait_for_accepting()
         server.close()
         for connection in [*state.connections]:
             connection.abort()
@@ -159,13 +159,13 @@ async def _serve(
         await asyncio.sleep(0)  # lets the event loop close the sockets of aborted connections
 
 
-async def _begun() -> None:
+async def _wait_for_accepting() -> None:
     """Wait until connections that are just being accepted are registered, so that they can be aborted."""
     if accepting := asyncio.all_tasks() - {asyncio.current_task()}:
         await asyncio.wait(accepting, timeout=1.0)
 
 
-def secure(certificate: Path) -> ssl.SSLContext:
+def tls_context(certificate: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificate)

@@ -8,10 +8,10 @@ from notifier.adapters.http2.frames import Violation, frame
 from notifier.adapters.http2.hpack import TABLE_SIZE_ZERO, Decoder, encode_fields
 from notifier.ports.push import Post, Reply
 
-ALL_WINDOW = 1 << 24
-MOST_BODY = 1 << 20
+CONNECTION_WINDOW = 1 << 24
+MAX_BODY_BYTES = 1 << 20
 """Maximum bytes of a request. No provider accepts even a hundredth of it."""
-SUCCESS = encode_fields([(":status", "200")])
+STATUS_200 = encode_fields([(":status", "200")])
 
 
 @dataclass(slots=True)
@@ -61,8 +61,8 @@ class RequestReceiver:
     def headers(self, stream: int, flags: int, block: bytes) -> ServerRequest | None:
         """Handle a header block and return the request if it is complete. Raises Violation."""
         fields = self._decoder.decode(block)
-        if (known := self.incomplete.get(stream)) is not None:  # trailers
-            return self.incomplete.pop(stream) if flags & frames.END_STREAM else known and None
+        if stream in self.incomplete:  # trailers
+            return self.incomplete.pop(stream) if flags & frames.END_STREAM else None
         if not stream & 1 or stream <= self.last:
             raise Violation(frames.PROTOCOL_ERROR, "stream id is not new")
         self.last = stream
@@ -72,16 +72,16 @@ class RequestReceiver:
         self.incomplete[stream] = request
         return None
 
-    def data(self, stream: int, flags: int, load: bytes) -> ServerRequest | None:
+    def data(self, stream: int, flags: int, payload: bytes) -> ServerRequest | None:
         """Handle a DATA frame and return the request if it is complete. Raises Violation."""
-        self._unacknowledged_bytes += len(load)
-        if self._unacknowledged_bytes >= ALL_WINDOW // 2:
+        self._unacknowledged_bytes += len(payload)
+        if self._unacknowledged_bytes >= CONNECTION_WINDOW // 2:
             self.output.append(frames.window_update(0, self._unacknowledged_bytes))
             self._unacknowledged_bytes = 0
         if (request := self.incomplete.get(stream)) is None:
             return None
-        request.body += frames.payload_without_padding(flags & ~frames.WITH_PRIORITY, load)
-        if len(request.body) > MOST_BODY:
+        request.body += frames.payload_without_padding(flags & ~frames.WITH_PRIORITY, payload)
+        if len(request.body) > MAX_BODY_BYTES:
             raise Violation(frames.ENHANCE_YOUR_CALM, "body is too large")
         return self.incomplete.pop(stream) if flags & frames.END_STREAM else None
 
@@ -92,37 +92,37 @@ class ResponseSender:
 
     output: list[bytes]
     window: int = frames.DEFAULT_WINDOW
-    first_window: int = frames.DEFAULT_WINDOW
+    initial_window: int = frames.DEFAULT_WINDOW
     waiting: dict[int, bytes] = field(default_factory=dict)
     """Unsent parts of bodies by stream."""
     _windows: dict[int, int] = field(default_factory=dict)
     """Send windows of streams with an unsent body."""
-    _has_begun: bool = False
+    _has_sent_headers: bool = False
 
     def reply(self, stream: int, reply: Reply) -> None:
-        block = SUCCESS if reply.status == 200 else encode_fields([(":status", str(reply.status))])
+        block = STATUS_200 if reply.status == 200 else encode_fields([(":status", str(reply.status))])
         if reply.headers:
             block += encode_fields(reply.headers.items())
-        if not self._has_begun:
-            block, self._has_begun = TABLE_SIZE_ZERO + block, True
+        if not self._has_sent_headers:
+            block, self._has_sent_headers = TABLE_SIZE_ZERO + block, True
         flags = frames.END_HEADERS | (0 if reply.body else frames.END_STREAM)
         self.output.append(frame(frames.HEADERS, flags, stream, block))
         if reply.body:
-            self.waiting[stream], self._windows[stream] = reply.body, self.first_window
+            self.waiting[stream], self._windows[stream] = reply.body, self.initial_window
             self._push(stream)
 
-    def widen(self, stream: int, more: int) -> None:
+    def widen(self, stream: int, increment: int) -> None:
         if stream in self.waiting:
-            self._windows[stream] += more
+            self._windows[stream] += increment
             self._push(stream)
         elif not stream:
-            self.window += more
+            self.window += increment
             self._push_all([*self.waiting])
 
     def resize(self, window: int) -> None:
         for stream in self._windows:
-            self._windows[stream] += window - self.first_window
-        self.first_window = window
+            self._windows[stream] += window - self.initial_window
+        self.initial_window = window
         self._push_all([*self.waiting])
 
     def forget(self, stream: int) -> None:

@@ -15,7 +15,7 @@ from benchmarks.push.our_senders import Place, alert, answers, devices, private,
 from benchmarks.push.requests import posts
 from benchmarks.rounds import Cost, Spread
 from notifier.adapters.http2 import Http2Transport
-from notifier.devkit.fake_providers.browser import decrypted
+from notifier.devkit.fake_providers.browser import decrypt
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import NoReply, Reply
 
@@ -109,6 +109,6 @@ def test_messages_for_other_libraries_decrypt_to_our_alert(tmp_path: Path) -> No
     sample = alert()
     messages = letters(Place(origin="https://127.0.0.1:1", authority=tmp_path), sample)
     bodies = [urlsafe_b64decode(message["body"] + "==") for message in messages]
-    read = [decrypted(body, private(n), subscriptions()[n].secret) for n, body in enumerate(bodies)]
+    read = [decrypt(body, private(n), subscriptions()[n].secret) for n, body in enumerate(bodies)]
     assert [json.loads(text)["title"] for text in read] == [sample.text] * READ
     assert {message["authorization"].partition(" ")[0] for message in messages} == {"vapid"}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from notifier.cli.supervisor.heartbeat import (
-    CLOCK_GAP,
-    HEARTBEAT_INTERVAL,
-    STEP_WITHIN,
+    HEARTBEAT_INTERVAL_SECONDS,
+    MAX_CHECK_GAP_SECONDS,
+    STEP_TIMEOUT_SECONDS,
     HeartbeatLimits,
     HeartbeatSender,
     HeartbeatWatch,
@@ -18,7 +18,7 @@ from notifier.cli.supervisor.heartbeat import (
 from notifier.consumer_loop import BACKOFF
 from notifier.domain.errors import StoreUnavailable
 
-CHECK_INTERVAL = CLOCK_GAP / 2
+CHECK_INTERVAL = MAX_CHECK_GAP_SECONDS / 2
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Watched:
 @pytest.fixture
 def watched(tmp_path: Path) -> Watched:
     watch = ManualWatch()
-    pulse = HeartbeatWatch(file=tmp_path / "p0", limits=HeartbeatLimits(silent_for=60, starts_within=120), now=watch)
+    pulse = HeartbeatWatch(file=tmp_path / "p0", limits=HeartbeatLimits(max_silence=60, start_timeout=120), now=watch)
     pulse.restart()
     return Watched(pulse, watch)
 
@@ -105,50 +105,50 @@ def test_heartbeat_is_written_once_a_second_and_tolerates_no_folder(tmp_path: Pa
     file.parent.mkdir()
     beat()
     assert not file.exists()
-    watch.at += HEARTBEAT_INTERVAL
+    watch.at += HEARTBEAT_INTERVAL_SECONDS
     beat()
     assert file.exists()
 
 
 def test_process_with_a_stuck_loop_is_incomplete() -> None:
     watch = ManualWatch()
-    attendance = ThreadProgress(now=watch)
-    quick = attendance.reporting("router", lambda: 1, 0)
+    progress = ThreadProgress(now=watch)
+    quick = progress.tracked("router", lambda: 1, 0)
     seen: list[bool] = []
 
     def stuck() -> None:
         for _ in range(4):
-            watch.at += STEP_WITHIN / 3
+            watch.at += STEP_TIMEOUT_SECONDS / 3
             quick()
-            seen.append(attendance.is_complete())
+            seen.append(progress.all_on_time())
 
-    step = attendance.reporting("dispatcher", stuck, 0)
+    step = progress.tracked("dispatcher", stuck, 0)
     step()
     assert seen == [True, True, False, False]
-    assert attendance.is_complete()
+    assert progress.all_on_time()
 
 
 def test_process_with_a_loop_that_never_runs_is_incomplete() -> None:
     watch = ManualWatch()
-    attendance = ThreadProgress(now=watch)
-    attendance.reporting("router", lambda: 1, 0)
-    assert attendance.is_complete()
-    watch.at += STEP_WITHIN
-    assert not attendance.is_complete()
+    progress = ThreadProgress(now=watch)
+    progress.tracked("router", lambda: 1, 0)
+    assert progress.all_on_time()
+    watch.at += STEP_TIMEOUT_SECONDS
+    assert not progress.all_on_time()
 
 
 def test_idle_loop_or_loop_in_an_outage_is_alive() -> None:
     watch = ManualWatch()
-    attendance = ThreadProgress(now=watch)
+    progress = ThreadProgress(now=watch)
 
     def outage() -> None:
         raise StoreUnavailable
 
-    waiting = attendance.reporting("router", outage, 0)
-    idle = attendance.reporting("monitor", lambda: None, 300)
+    waiting = progress.tracked("router", outage, 0)
+    idle = progress.tracked("monitor", lambda: None, 300)
     idle()
     for _ in range(20):
         with pytest.raises(StoreUnavailable):
             waiting()
         watch.at += BACKOFF.longest.total_seconds() + 10
-        assert attendance.is_complete()
+        assert progress.all_on_time()

@@ -22,7 +22,7 @@ def test_torn_line_is_written_again_and_no_line_twice(torn: bytes, tmp_path: Pat
     reject = Rejects(path)
     for line in (2, 3, 5):
         reject(line, "No.")
-    reject.keep()
+    reject.sync()
     reject.close()
     assert (rejected_lines(path), reject.count) == ([2, 3, 5], 3)
 
@@ -51,7 +51,7 @@ def test_import_from_a_pipe_is_not_resumed(tmp_path: Path) -> None:
     (tmp_path / "real.csv").touch()
     pipe, real = (Checkpoint.of(tmp_path, "followers", tmp_path / name) for name in ("graph.csv", "real.csv"))
     for checkpoint in (pipe, real):
-        with checkpoint.held():
+        with checkpoint.locked():
             checkpoint.begin("csv")
     assert (pipe.can_resume("csv"), real.can_resume("csv")) == (False, True)
     assert pipe.file_version() == pipe.file_version()

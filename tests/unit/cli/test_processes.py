@@ -5,18 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.supervisor.processes import ROLES, api_processes, cores, default_api_processes, is_awaited, processes
+from notifier.cli.supervisor.processes import (
+    ROLES,
+    api_processes,
+    available_cores,
+    default_api_processes,
+    is_awaited,
+    process_arguments,
+)
 from notifier.config import MAX_API_WORKERS, Settings
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import BadSetting
 
 
 def test_one_process_runs_per_role_by_default() -> None:
-    assert processes(api=1, pools={}) == ROLES
+    assert process_arguments(api=1, pools={}) == ROLES
 
 
 def test_further_processes_are_numbered() -> None:
-    commands = processes(api=3, pools={Pool.P1: 2})
+    commands = process_arguments(api=3, pools={Pool.P1: 2})
     assert {name: arguments for name, arguments in commands.items() if name not in ROLES} == {
         "api-2": ("api", "--number", "2"),
         "api-3": ("api", "--number", "3"),
@@ -25,7 +32,7 @@ def test_further_processes_are_numbered() -> None:
 
 
 def test_start_waits_for_the_first_api_process_and_every_worker() -> None:
-    commands = processes(api=3, pools={Pool.P1: 2})
+    commands = process_arguments(api=3, pools={Pool.P1: 2})
     assert {name for name in commands if not is_awaited(name)} == {"api-2", "api-3"}
 
 
@@ -46,10 +53,12 @@ def test_impossible_number_of_api_processes_is_refused(value: str) -> None:
 
 def test_cores_are_those_of_the_affinity_without_a_quota(tmp_path: Path) -> None:
     (tmp_path / "cpu.max").write_text("max 100000\n")
-    assert cores(tmp_path / "cpu.max") == cores(tmp_path / "missing") == len(os.sched_getaffinity(0))
+    assert (
+        available_cores(tmp_path / "cpu.max") == available_cores(tmp_path / "missing") == len(os.sched_getaffinity(0))
+    )
 
 
 @pytest.mark.parametrize("quota", ["100000 100000", "150000 100000", "1000 100000"])
-def test_quota_of_a_container_limits_the_cores(tmp_path: Path, quota: str) -> None:
+def test_quota_of_a_container_limits_the_available_cores(tmp_path: Path, quota: str) -> None:
     (tmp_path / "cpu.max").write_text(quota + "\n")
-    assert cores(tmp_path / "cpu.max") == 1
+    assert available_cores(tmp_path / "cpu.max") == 1

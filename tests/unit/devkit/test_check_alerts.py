@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from notifier.devkit.check.check_alerts import AlertGuarantees, Alerts, ArrivedAlert, read_alerts
+from notifier.devkit.check.check_alerts import AlertGuarantees, ArrivedAlert, ExpectedAlerts, read_alerts
 from notifier.devkit.check.finding import Finding
-from notifier.devkit.check.latency_report import vip_push
+from notifier.devkit.check.latency_report import vip_push_finding
 from notifier.devkit.fixture.users import device, platform
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.tiers import Tier
@@ -28,16 +28,16 @@ CAPPED = AlertGuarantees(hourly_cap=5)
 
 
 @cache
-def expected_alerts(*bursts: Burst) -> Alerts:
+def expected_alerts(*bursts: Burst) -> ExpectedAlerts:
     truth = correct_store()[2]
-    alerts = Alerts()
+    alerts = ExpectedAlerts()
     for burst in (*BURSTS, *bursts):
         for shard in truth.shards(burst.key.subject):
-            alerts.expect(burst, shard, truth.tiers(burst, shard), truth.phones(shard))
+            alerts.expect(burst, shard, truth.tiers(burst, shard), truth.with_device(shard))
     return alerts
 
 
-def correct_log(*bursts: Burst) -> tuple[list[ArrivedAlert], Alerts]:
+def correct_log(*bursts: Burst) -> tuple[list[ArrivedAlert], ExpectedAlerts]:
     """Return the log of correct fakes, with a delay of three seconds, and the expected alerts."""
     alerts = expected_alerts(*bursts)
     return [
@@ -124,7 +124,7 @@ def test_alert_to_a_celebrity_fails() -> None:
 
 def test_run_without_alerts_fails() -> None:
     assert not correct_log()[1].finding([], finished(), AlertGuarantees()).ok
-    assert not Alerts().finding([], [], AlertGuarantees()).ok
+    assert not ExpectedAlerts().finding([], [], AlertGuarantees()).ok
 
 
 def test_follower_of_two_mentioned_accounts_gets_one_alert() -> None:
@@ -161,14 +161,14 @@ def test_frequency_cap_must_be_reached_and_not_exceeded() -> None:
 
 def vip_finding(seconds: float, *, judged: bool = True, since: datetime = NOW) -> Finding:
     """Return the finding for two VIPs; one of them is alerted again after a minute."""
-    alerts, flags = Alerts(), np.zeros(SHARD_MEMBERS, dtype=np.bool_)
+    alerts, flags = ExpectedAlerts(), np.zeros(SHARD_MEMBERS, dtype=np.bool_)
     flags[[4, 5]] = True
     alerts.expect(BURSTS[0], 1, {Tier.P0: flags, Tier.P1: flags}, flags)
     collapse_id, late = burst_alert(BURSTS[0]).collapse_id, NOW + timedelta(seconds=seconds)
     first, second = (replace(arrival(BURSTS[0], Member(SHARD_MEMBERS + m), collapse_id), at=late) for m in (4, 5))
     repeated = replace(second, at=late + timedelta(minutes=1))
     stranger = replace(arrival(BURSTS[0], Member(7), collapse_id), at=late + timedelta(minutes=1))
-    return vip_push(alerts, [repeated, first, second, stranger], since=since, has_limit=judged)
+    return vip_push_finding(alerts, [repeated, first, second, stranger], since=since, has_limit=judged)
 
 
 def test_vip_alerts_must_arrive_within_five_seconds() -> None:
@@ -180,9 +180,9 @@ def test_vip_alerts_must_arrive_within_five_seconds() -> None:
 
 
 def test_vips_without_alerts_fail() -> None:
-    alerts, flags = Alerts(), np.ones(SHARD_MEMBERS, dtype=np.bool_)
+    alerts, flags = ExpectedAlerts(), np.ones(SHARD_MEMBERS, dtype=np.bool_)
     alerts.expect(BURSTS[0], 0, {Tier.P0: flags, Tier.P1: ~flags}, flags)
-    assert not vip_push(alerts, [], since=NOW, has_limit=True).ok
+    assert not vip_push_finding(alerts, [], since=NOW, has_limit=True).ok
 
 
 def test_log_lines_are_read_from_all_files(tmp_path: Path) -> None:

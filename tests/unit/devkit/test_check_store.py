@@ -163,8 +163,8 @@ def test_ledger_without_plans_fails() -> None:
 
 def test_burst_in_wrong_lane_fails() -> None:
     _, outside, truth = correct_store()
-    assert outside.lanes(truth, threshold=15_000, at_least=0).ok
-    assert not outside.lanes(truth, threshold=15_001, at_least=0).ok
+    assert outside.lanes(truth, threshold=15_000, min_bursts=0).ok
+    assert not outside.lanes(truth, threshold=15_001, min_bursts=0).ok
 
 
 def test_own_burst_of_celebrity_is_in_the_last_shard() -> None:

@@ -9,9 +9,9 @@ from notifier.devkit.cql_proxy import (
     HEADER,
     OPTIONS,
     OVERLOADED,
+    REQUEST_VERSION,
     RESULT,
     SUPPORTED,
-    VERSION,
     VOID,
     WRITE_TIMEOUT,
     CqlProxy,
@@ -22,7 +22,7 @@ QUERY, ROWS = 0x07, struct.pack(">i", 2)
 
 
 def frame(stream: int, opcode: int, body: bytes = b"") -> bytes:
-    return HEADER.pack(VERSION, 0, stream, opcode, len(body)) + body
+    return HEADER.pack(REQUEST_VERSION, 0, stream, opcode, len(body)) + body
 
 
 def code(response: bytes) -> int:
@@ -30,12 +30,12 @@ def code(response: bytes) -> int:
     return int.from_bytes(response[HEADER.size : HEADER.size + 4], "big")
 
 
-def connect(*, refusing: bool = True) -> RefusalHook:
-    return RefusalHook(CqlProxy(refusing=refusing))
+def connect(*, is_refusing: bool = True) -> RefusalHook:
+    return RefusalHook(CqlProxy(is_refusing=is_refusing))
 
 
 def test_frames_pass_unchanged_without_refusals() -> None:
-    connection = connect(refusing=False)
+    connection = connect(is_refusing=False)
     for n in range(8):
         request, response = frame(n, EXECUTE, b"write"), frame(n, RESULT, VOID)
         assert (connection.change_request(request), connection.change_response(response)) == (request, response)
@@ -46,7 +46,7 @@ def test_overloaded_write_is_not_forwarded() -> None:
     assert connection.change_request(frame(7, EXECUTE, b"first")) == frame(7, EXECUTE, b"first")
     assert connection.change_request(frame(8, BATCH, b"second")) == frame(8, OPTIONS)
     assert code(connection.change_response(frame(8, SUPPORTED, b"\0\0"))) == OVERLOADED
-    assert connection.proxy.refused == 1
+    assert connection.proxy.refused_count == 1
 
 
 def test_write_that_times_out_is_forwarded() -> None:
@@ -72,5 +72,5 @@ def test_driver_queries_are_never_refused() -> None:
 
 
 def test_frames_split_at_any_byte_are_forwarded() -> None:
-    connection, stream = connect(refusing=False), frame(1, EXECUTE, b"x" * 40) + frame(2, QUERY)
+    connection, stream = connect(is_refusing=False), frame(1, EXECUTE, b"x" * 40) + frame(2, QUERY)
     assert b"".join(connection.change_request(stream[i : i + 3]) for i in range(0, len(stream), 3)) == stream

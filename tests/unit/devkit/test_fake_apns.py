@@ -189,7 +189,9 @@ def test_share_of_tokens_belongs_to_other_environment() -> None:
 
 
 def test_scripted_rate_limit_reports_retry_after() -> None:
-    apns = apple(script=ProviderScript(limited=FaultWindow(after=timedelta(seconds=10), lasting=timedelta(seconds=30))))
+    apns = apple(
+        script=ProviderScript(limited=FaultWindow(after=timedelta(seconds=10), duration=timedelta(seconds=30)))
+    )
     assert apns.fake.answer(post()).status == 200
     apns.advance(timedelta(seconds=20))
     reply = apns.fake.answer(post())
@@ -199,7 +201,7 @@ def test_scripted_rate_limit_reports_retry_after() -> None:
 
 
 def test_scripted_outage_ends() -> None:
-    apns = apple(script=ProviderScript(down=FaultWindow(lasting=timedelta(seconds=30))))
+    apns = apple(script=ProviderScript(down=FaultWindow(duration=timedelta(seconds=30))))
     assert status_and_reason(apns.fake.answer(post())) == (503, "ServiceUnavailable")
     apns.advance(timedelta(seconds=30))
     assert apns.fake.answer(post()).status == 200

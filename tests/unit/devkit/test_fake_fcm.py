@@ -169,7 +169,7 @@ def test_scripted_faults_are_simulated() -> None:
         "PERMISSION_DENIED",
         "SENDER_ID_MISMATCH",
     )
-    half_a_minute = FaultWindow(lasting=timedelta(seconds=30))
+    half_a_minute = FaultWindow(duration=timedelta(seconds=30))
     limited = google(script=ProviderScript(limited=half_a_minute))
     limited.advance(timedelta(seconds=10))
     reply = send_message(limited)

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from notifier.adapters.push.jwt import base64url, es256_token
-from notifier.devkit.fake_providers.behaviour import FaultWindow, ProviderScript
+from notifier.devkit.fake_providers.behavior import FaultWindow, ProviderScript
 from notifier.devkit.fake_providers.browser import Browser
 from notifier.devkit.fake_providers.webpush import FakePushService
 from notifier.devkit.fake_providers.webpush_refusals import AuthorizationFault, RefusalDialect, fault, refusal
@@ -233,7 +233,7 @@ def test_browser_keys_are_unique_and_determined_by_seed() -> None:
 
 
 def test_scripted_rate_limit_reports_retry_after(world: World) -> None:
-    world.script(ProviderScript(limited=FaultWindow(after=SECOND, lasting=30 * SECOND)))
+    world.script(ProviderScript(limited=FaultWindow(after=SECOND, duration=30 * SECOND)))
     post = sent_post(world, world.browser())
     assert status(world.answer(post)) == 201
     world.clock.advance(11 * SECOND)
@@ -245,7 +245,7 @@ def test_scripted_rate_limit_reports_retry_after(world: World) -> None:
 
 
 def test_scripted_outage_returns_503(world: World) -> None:
-    world.script(ProviderScript(down=FaultWindow(lasting=SECOND)))
+    world.script(ProviderScript(down=FaultWindow(duration=SECOND)))
     assert status(world.answer(sent_post(world, world.browser()))) == 503
 
 

@@ -17,7 +17,7 @@ from notifier.config import Settings
 from notifier.config.push import ApnsSettings, FcmSettings, PushSettings, WebPushSettings
 from notifier.devkit.check.check_alerts import read_alerts
 from notifier.devkit.fake_providers import FakePushService
-from notifier.devkit.fake_providers.behaviour import Behaviour
+from notifier.devkit.fake_providers.behavior import Behavior
 from notifier.devkit.fake_providers.devices import TOPIC, fixture_address, fixture_subscription, member_of
 from notifier.devkit.fake_providers.hosting import AlertLog, Hosted, hosted
 from notifier.devkit.http2.server import serving
@@ -56,8 +56,8 @@ class Stage:
         certificate: Path | None = None,
     ) -> None:
         self.platform = platform
-        behaviour = Behaviour.read(script, platform)
-        self.fake: Hosted = stack.enter_context(hosted(platform, behaviour, out=out, certificate=certificate))
+        behavior = Behavior.read(script, platform)
+        self.fake: Hosted = stack.enter_context(hosted(platform, behavior, out=out, certificate=certificate))
         limits = Http2Limits(answer_timeout=timedelta(seconds=0.4)) if "stall" in script else HTTP2_LIMITS[platform]
         senders = providers(settings(platform, self.fake.origin), SystemClock(), stack, dict.fromkeys(Platform, limits))
         self.provider: Provider = senders[platform]
@@ -143,7 +143,7 @@ def test_streams_and_latency_follow_the_script() -> None:
         stage = Stage(Platform.FCM, stack, "streams=1,latency=20ms")
         began = SystemClock().now()
         assert stage.send(*range(3)) == [Accepted()] * 3
-        assert stage.fake.connection_counts.most_streams == 1
+        assert stage.fake.connection_counts.max_streams == 1
         assert SystemClock().now() - began >= timedelta(seconds=0.02)
 
 
@@ -192,7 +192,7 @@ def test_invalid_log_lines_are_ignored(tmp_path: Path) -> None:
     with file.open("ab", buffering=0) as out:
         arrivals = AlertLog(out=out, platform=Platform.APNS, clock=SystemClock())
         arrivals.remember(file)
-        arrivals.write("a", place="p", text="t", id="1")
+        arrivals.write("a", collapse_id="p", text="t", id="1")
     assert json.loads(file.read_text().splitlines()[-1])["again"] is True
 
 
@@ -202,7 +202,7 @@ def test_truncated_log_line_does_not_damage_the_next(tmp_path: Path) -> None:
     with file.open("ab", buffering=0) as out:
         for platform in (Platform.APNS, Platform.FCM):
             AlertLog(out=out, platform=platform, clock=SystemClock()).remember(file)
-        AlertLog(out=out, platform=Platform.APNS, clock=SystemClock()).write("a", place="p", text="t", id="1")
+        AlertLog(out=out, platform=Platform.APNS, clock=SystemClock()).write("a", collapse_id="p", text="t", id="1")
         out.write(b'{"at": "half a line, still being wri')
     assert [(arrival.address, arrival.collapse_id) for arrival in read_alerts([file])] == [("a", "p")]
 
@@ -245,7 +245,7 @@ def test_firebase_admin_sends_to_fake_and_with_account(real: bool, tmp_path: Pat
         require_credentials(push)
         sender = providers(Settings(push=push), SystemClock(), stack)[Platform.FCM]
         assert [receipt for _, receipt in sender.send(alert(), fixture(Platform.FCM, 1, 7))] == [Accepted()] * 2
-        assert (fake.alert_count, fake.connection_counts.most_streams) == (2, 0), "it speaks HTTP/1.1"
+        assert (fake.alert_count, fake.connection_counts.max_streams) == (2, 0), "it speaks HTTP/1.1"
 
 
 def test_browser_accepts_only_the_key_of_its_subscription(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from notifier.devkit.check.run import CheckPlan
 from notifier.devkit.fixture import users as fixture_users
-from notifier.devkit.fixture.load import NOTES, claim, require_same
+from notifier.devkit.fixture.load import NOTES, require_same_world, write_world_note
 from notifier.devkit.fixture.world import World
 from notifier.domain.errors import OtherWorld
 
@@ -16,11 +16,11 @@ WORLD = World(universe=400_000, followers=400_000, celebrities=3, seed=1)
 
 
 def test_folder_belongs_to_its_first_world(tmp_path: Path) -> None:
-    claim(tmp_path, WORLD)
-    claim(tmp_path, replace(WORLD))
+    write_world_note(tmp_path, WORLD)
+    write_world_note(tmp_path, replace(WORLD))
     with pytest.raises(OtherWorld, match="--seed 1"):
-        claim(tmp_path, replace(WORLD, seed=2))
-    require_same(tmp_path, WORLD)
+        write_world_note(tmp_path, replace(WORLD, seed=2))
+    require_same_world(tmp_path, WORLD)
 
 
 @pytest.mark.parametrize("note", NOTES)
@@ -28,7 +28,7 @@ def test_folder_belongs_to_its_first_world(tmp_path: Path) -> None:
 def test_note_of_another_or_invalid_world_is_refused(note: str, text: str, tmp_path: Path) -> None:
     (tmp_path / note).write_text(text)
     with pytest.raises(OtherWorld):
-        claim(tmp_path, WORLD)
+        write_world_note(tmp_path, WORLD)
     assert (tmp_path / note).read_text() == text
 
 

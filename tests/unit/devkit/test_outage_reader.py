@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from notifier.devkit.check.faults import ANSWERED_WITHIN, InboxObserver
+from notifier.devkit.check.faults import MAX_RESPONSE_SECONDS, InboxObserver
 from notifier.devkit.check.http_client import HttpResponse
 from notifier.devkit.check.instance import Instance
 
 
 def ok(response: HttpResponse, *, killed: bool = False) -> bool:
     return (
-        InboxObserver(instance=Instance(data=Path()), token=str, users=(), api_is_killed=killed, answers=[response])
+        InboxObserver(instance=Instance(data=Path()), token=str, users=(), api_is_killed=killed, responses=[response])
         .finding()
         .ok
     )
@@ -22,7 +22,7 @@ def ok(response: HttpResponse, *, killed: bool = False) -> bool:
     [
         HttpResponse(status=200, body={"partial": False}),
         HttpResponse(status=200, body={"partial": True}),
-        HttpResponse(status=503, seconds=ANSWERED_WITHIN),
+        HttpResponse(status=503, seconds=MAX_RESPONSE_SECONDS),
     ],
 )
 def test_inbox_may_be_complete_partial_or_refused(response: HttpResponse) -> None:
@@ -30,7 +30,7 @@ def test_inbox_may_be_complete_partial_or_refused(response: HttpResponse) -> Non
 
 
 @pytest.mark.parametrize(
-    "response", [HttpResponse(status=500), HttpResponse(status=503, seconds=ANSWERED_WITHIN + 0.1)]
+    "response", [HttpResponse(status=500), HttpResponse(status=503, seconds=MAX_RESPONSE_SECONDS + 0.1)]
 )
 def test_errors_and_late_responses_fail(response: HttpResponse) -> None:
     assert not ok(response)

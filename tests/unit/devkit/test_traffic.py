@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.cli.commands.demo import CLUSTER_KINDS, KINDS
+from notifier.cli.commands.demo import CLUSTER_FAULT_KINDS, FAULT_KINDS
 from notifier.devkit.check.faults import ENGINE_INJECTIONS, INJECTIONS, STORE_OUTAGE, schedule
 from notifier.devkit.check.run import CheckPlan
 from notifier.devkit.check.traffic import request_body, tweets, warm_up_tweets
@@ -51,7 +51,7 @@ def test_same_tweet_gives_the_same_event() -> None:
 
 
 def test_faults_are_spread_evenly_over_the_storm() -> None:
-    faults = schedule(list(INJECTIONS), seed=5, lasting=10.0)
+    faults = schedule(list(INJECTIONS), seed=5, duration=10.0)
     assert [fault.at for fault in faults] == sorted(fault.at for fault in faults)
     assert all(0 <= fault.at <= 10 for fault in faults)
     assert {kind: sum(fault.kind == kind for fault in faults) for kind in INJECTIONS} == dict.fromkeys(INJECTIONS, 2)
@@ -68,14 +68,14 @@ def test_store_outage_begins_and_ends_within_each_half() -> None:
         faults=[STORE_OUTAGE],
         outage=600.0,
     )
-    first, second = schedule(script.faults, script.seed, script.lasting)
+    first, second = schedule(script.faults, script.seed, script.duration)
     assert (first.is_killed, second.is_killed) == (False, True)
-    assert 0 < first.at < first.at + 600 < script.lasting / 2 < second.at < second.at + 600 < script.lasting
+    assert 0 < first.at < first.at + 600 < script.duration / 2 < second.at < second.at + 600 < script.duration
 
 
 def test_demo_accepts_every_fault_name() -> None:
-    assert set(KINDS) == set(INJECTIONS)
-    assert set(CLUSTER_KINDS) == set(ENGINE_INJECTIONS)
+    assert set(FAULT_KINDS) == set(INJECTIONS)
+    assert set(CLUSTER_FAULT_KINDS) == set(ENGINE_INJECTIONS)
 
 
 def test_sample_has_users_of_every_kind() -> None:

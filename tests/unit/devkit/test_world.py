@@ -90,7 +90,7 @@ def test_formulas_give_the_documented_numbers() -> None:
     world = World(universe=2_000_000, followers=1_000_000, celebrities=12, seed=1)
     assert [world.size(star) for star in range(7)] == [1_000_000, 250_000, 62_500, 15_625, 3_906, 976, 1_000_000]
     assert world.spread == 2_654_435_761
-    assert world.place(0, 42) == (42 * 2_654_435_761 + 0 * 100_003 + 1) % 2_000_000 == 301_963
+    assert world.position(0, 42) == (42 * 2_654_435_761 + 0 * 100_003 + 1) % 2_000_000 == 301_963
     assert world.star_member(0) == 16 * 131_072
 
 
@@ -179,7 +179,7 @@ def loaded(
         directory=store.directory,
         sets=store.sets,
         follows=MemoryFollows(store.people),
-        stays=MemoryActiveSets(),
+        active_sets=MemoryActiveSets(),
         subject_preferences=MemorySubjectPreferences(store.people),
         devices=store.devices,
         clock=store.clock,

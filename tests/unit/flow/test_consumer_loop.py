@@ -7,7 +7,7 @@ from threading import Event as Signal
 
 import pytest
 
-from notifier.consumer_loop import MAX_TRIES, STOPPED_CHECK, Loop, Pump
+from notifier.consumer_loop import MAX_ATTEMPTS, STOPPED_LANE_CHECK_SECONDS, Loop, Pump
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.errors import Full, LaneStopped, LogUnavailable, Poison, SchemaOlder, StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
@@ -159,12 +159,12 @@ def test_failing_record_is_tried_three_times() -> None:
     stage = Stage(failures={1: [ValueError("no")] * 9})
     router, _, letters = pump(stage, [logged(1)])
     assert router.step() == 1
-    assert stage.calls == [[1]] * MAX_TRIES
+    assert stage.calls == [[1]] * MAX_ATTEMPTS
     assert letters.letters[0].cause == "ValueError: no"
 
 
 def test_record_that_succeeds_at_the_last_try_is_no_dead_letter() -> None:
-    stage = Stage(failures={1: [ValueError()] * (MAX_TRIES - 1)})
+    stage = Stage(failures={1: [ValueError()] * (MAX_ATTEMPTS - 1)})
     router, consumer, letters = pump(stage, [logged(1)])
     assert (router.step(), stage.done, letters.letters, consumer.committed) == (1, [1], [], [{P0: 1}])
 
@@ -280,8 +280,8 @@ def test_outage_backs_off_exponentially_until_success() -> None:
 def test_stopped_lane_is_checked_every_second_without_backoff() -> None:
     assert waits(Full(), LaneStopped(), LaneStopped(), Full()) == [
         0.1,
-        STOPPED_CHECK,
-        STOPPED_CHECK,
+        STOPPED_LANE_CHECK_SECONDS,
+        STOPPED_LANE_CHECK_SECONDS,
         0.1,
     ]
 

@@ -145,7 +145,7 @@ class CassandraReader:
             async with asyncio.timeout(self._limit.deadline.total_seconds()):
                 yield
         except TimeoutError as error:
-            raise self._limit.too_late() from error
+            raise self._limit.deadline_error() from error
 
     async def _run(self, queries: Sequence[tuple[str, Row]]) -> list[list[Any]]:
         bound = [await self._bind(*query) for query in queries]

@@ -23,11 +23,11 @@ from notifier.domain.ids import Platform
 
 # Checks of the machine. `folder_findings` checks the contents of the folder.
 
-OLDEST_PYTHON = (3, 11)
-OLDEST_SQLITE = (3, 38, 0)
-"""JSON functions are built in since this version. RETURNING is older."""
-ROOM_LOW, ROOM_NEEDED = 2 << 30, 128 << 20
-"""Bytes of free disk space: for a day of bulk delivery of a small installation, and for a restart."""
+MIN_PYTHON = (3, 11)
+MIN_SQLITE = (3, 38, 0)
+"""First version with built-in JSON functions. RETURNING is older."""
+LOW_DISK_BYTES, MIN_DISK_BYTES = 2 << 30, 128 << 20
+"""Free disk space below which the check warns (a day of bulk delivery, if small), or fails (room for a restart)."""
 
 
 class Level(StrEnum):
@@ -67,28 +67,28 @@ def machine_findings(data: Path, profile: str) -> Iterator[DoctorFinding]:
         yield sqlite_finding(sqlite3.sqlite_version_info)
     yield folder_finding(data)
     if data.is_dir():
-        yield room_finding(shutil.disk_usage(data).free)
+        yield disk_finding(shutil.disk_usage(data).free)
 
 
 def python_finding(version: tuple[int, int]) -> DoctorFinding:
-    old = version < OLDEST_PYTHON
+    is_old = version < MIN_PYTHON
     return DoctorFinding(
         name="python",
-        level=Level.FAIL if old else Level.OK,
+        level=Level.FAIL if is_old else Level.OK,
         detail=f"{platform.python_version()}.",
-        remedy="Use Python 3.11 or newer." if old else "",
+        remedy="Use Python 3.11 or newer." if is_old else "",
         value=platform.python_version(),
         limit="3.11",
     )
 
 
 def sqlite_finding(version: tuple[int, ...]) -> DoctorFinding:
-    old = version < OLDEST_SQLITE
+    is_old = version < MIN_SQLITE
     return DoctorFinding(
         name="sqlite",
-        level=Level.FAIL if old else Level.OK,
+        level=Level.FAIL if is_old else Level.OK,
         detail=f"{'.'.join(map(str, version))}.",
-        remedy="Use a Python with SQLite 3.38 or newer." if old else "",
+        remedy="Use a Python with SQLite 3.38 or newer." if is_old else "",
         value=".".join(map(str, version)),
         limit="3.38.0",
     )
@@ -106,8 +106,10 @@ def folder_finding(data: Path) -> DoctorFinding:
     return DoctorFinding(name="folder", detail=f"{data} is writable.", value=str(data))
 
 
-def room_finding(free: int) -> DoctorFinding:
-    level = Level.FAIL if free < ROOM_NEEDED else Level.WARN if free < ROOM_LOW else Level.OK
+def disk_finding(free: int) -> DoctorFinding:
+    level = Level.OK
+    if free < LOW_DISK_BYTES:
+        level = Level.FAIL if free < MIN_DISK_BYTES else Level.WARN
     remedy = "Free disk space: on a full disk writes are refused, and only reads work." if level is not Level.OK else ""
     return DoctorFinding(
         name="room",
@@ -115,14 +117,14 @@ def room_finding(free: int) -> DoctorFinding:
         detail=f"{free / (1 << 30):.1f} GiB free.",
         remedy=remedy,
         value=free,
-        limit=ROOM_NEEDED,
+        limit=MIN_DISK_BYTES,
         unit="bytes",
     )
 
 
 # Checks of push alerts: which credentials send them, and whether those are usable.
 
-COMMAND_NAMES: Mapping[Platform, str] = {Platform.APNS: "apns", Platform.FCM: "fcm", Platform.WEB: "webpush"}
+FAKE_COMMANDS: Mapping[Platform, str] = {Platform.APNS: "apns", Platform.FCM: "fcm", Platform.WEB: "webpush"}
 """Subcommands of `notifier fake`."""
 
 
@@ -133,13 +135,13 @@ def push_findings(push: PushSettings) -> Iterator[DoctorFinding]:
     for provider in Platform:
         try:
             require_credentials(push, [provider])
-            yield _finding(push, provider)
+            yield _provider_finding(push, provider)
         except BadSetting as error:
             remedy = f"No alerts are sent to {provider} until this is fixed."
             yield DoctorFinding(name=f"push {provider}", level=Level.FAIL, detail=error.detail, remedy=remedy)
 
 
-def _finding(push: PushSettings, platform: Platform) -> DoctorFinding:
+def _provider_finding(push: PushSettings, platform: Platform) -> DoctorFinding:
     """Return the finding for one provider. Raises BadSetting."""
     from notifier.profiles.push_providers import CREDENTIAL_SETTINGS, credentials
 
@@ -147,8 +149,8 @@ def _finding(push: PushSettings, platform: Platform) -> DoctorFinding:
     if push.is_real(platform):
         return _credentials_finding(push, platform, f"With {credentials(push, platform)}.")
     fake = push.settings_for(platform).fake
-    if push.is_faked(platform) and fake and not _listens(fake):
-        remedy = f"Start it (`notifier fake {COMMAND_NAMES[platform]}`), or unset {variable('push', platform, 'fake')}."
+    if push.is_faked(platform) and fake and not _is_listening(fake):
+        remedy = f"Start it (`notifier fake {FAKE_COMMANDS[platform]}`), or unset {variable('push', platform, 'fake')}."
         return DoctorFinding(name=name, level=Level.WARN, detail=f"No fake listens at {fake}.", remedy=remedy)
     if push.is_faked(platform):
         runs = f"at {fake}" if fake else "of the next `notifier up`"
@@ -166,11 +168,11 @@ def _credentials_finding(push: PushSettings, platform: Platform, detail: str) ->
     return DoctorFinding(name=f"push {platform}", detail=detail)
 
 
-def _listens(origin: str) -> bool:
+def _is_listening(origin: str) -> bool:
     """Return whether a server accepts connections at this address, which is on this machine."""
-    at = urlsplit(origin)
+    url = urlsplit(origin)
     try:
-        with socket.create_connection((at.hostname or "", at.port or {"http": 80}.get(at.scheme, 443)), timeout=1.0):
+        with socket.create_connection((url.hostname or "", url.port or {"http": 80}.get(url.scheme, 443)), timeout=1.0):
             return True
     except OSError:
         return False
@@ -187,19 +189,19 @@ def issuer_finding(issuer: Issuer) -> DoctorFinding:
     try:
         count = len(public_keys(fetch(issuer.jwks))) if issuer.jwks else len([issuer_key_file_key(issuer)])
     except BadSetting as error:
-        return _failed(error.detail, f"Put its public key there, or fix {variable('issuer', 'key')}.")
+        return _issuer_failure(error.detail, f"Put its public key there, or fix {variable('issuer', 'key')}.")
     except IssuerUnavailable as error:
-        return _failed(
+        return _issuer_failure(
             error.detail, f"No user token is accepted without its keys: fix it, or {variable('issuer', 'jwks')}."
         )
     except ValueError as error:
-        return _failed(
+        return _issuer_failure(
             f"{issuer.jwks}: {error}.", "Ask the operator of the issuer; user tokens must be Ed25519 or RSA."
         )
     return DoctorFinding(name="issuer", detail=f"{issuer.name} has {count} usable keys.", value=count, unit="keys")
 
 
-def _failed(detail: str, remedy: str) -> DoctorFinding:
+def _issuer_failure(detail: str, remedy: str) -> DoctorFinding:
     return DoctorFinding(name="issuer", level=Level.FAIL, detail=detail, remedy=remedy)
 
 
@@ -213,16 +215,16 @@ def doctor(ctx: click.Context, data: Path | None, as_json: bool) -> None:
     Exit code 1 if a check fails.
     """
     settings = settings_for(data)
-    findings = list(_findings(settings))
+    findings = list(_all_findings(settings))
     if as_json:
         print_lines([envelope(settings.profile, None, [finding.check for finding in findings])])
     else:
-        _print(findings)
+        _print_findings(findings)
     if any(finding.level is Level.FAIL for finding in findings):
         ctx.exit(1)
 
 
-def _findings(settings: Settings) -> Iterator[DoctorFinding]:
+def _all_findings(settings: Settings) -> Iterator[DoctorFinding]:
     from notifier.cli.commands.doctor.data_folder import (
         cluster_findings,
         folder_findings,
@@ -243,7 +245,7 @@ def _findings(settings: Settings) -> Iterator[DoctorFinding]:
         yield from folder_findings(settings)
 
 
-def _print(findings: Sequence[DoctorFinding]) -> None:
+def _print_findings(findings: Sequence[DoctorFinding]) -> None:
     """Print the findings, each with its remedy on the next line."""
     lines = [
         line

@@ -15,21 +15,21 @@ from notifier.flow.operations.overview import active_set_state
 from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 
-BURSTS_TRIED = 4
+TRIED_BURSTS = 4
 """Recent bursts that the tier rule is tried on."""
-LETTERS_READ = 100
-"""Dead letters and heads that are counted at most."""
+MAX_COUNTED = 100
+"""Maximum number of dead letters, or of sequence heads, that are counted."""
 
 
 def folder_findings(settings: Settings) -> Iterator[DoctorFinding]:
     """Check a data folder. Read-only. The contents are checked only if the schema is of this version."""
     profile = choose(settings)
     try:
-        schema = _guarded("schema", lambda: schema_finding(profile))
+        schema = _run_check("schema", lambda: schema_finding(profile))
         yield schema
         yield running_finding(settings)
         if schema.level is Level.OK:
-            yield from _contents(profile.ports(), settings)
+            yield from _content_findings(profile.ports(), settings)
     finally:
         profile.close()
 
@@ -55,27 +55,27 @@ def cluster_findings(settings: Settings) -> Iterator[DoctorFinding]:
         yield from engines
         yield running_finding(settings)
         if all(engine.level is not Level.FAIL for engine in engines):
-            yield from _contents(profile.ports(), settings)
+            yield from _content_findings(profile.ports(), settings)
     finally:
         profile.close()
 
 
-def _contents(ports: Ports, settings: Settings) -> Iterator[DoctorFinding]:
-    yield _guarded("cache", lambda: cache_finding(ports))
-    yield _guarded("activity", lambda: activity_finding(ports, settings.roll_up_every))
-    yield _guarded("heads", lambda: heads_finding(ports))
-    yield _guarded("bursts", lambda: bursts_finding(ports))
-    yield _guarded("throttles", lambda: throttles_finding(ports))
-    yield _guarded("open_circuits", lambda: open_circuits_finding(ports))
-    yield _guarded("dead_letters", lambda: dead_letters_finding(ports))
-    yield _guarded("stopped_lanes", lambda: stopped_lanes_finding(ports))
-    yield _guarded("tier_rule", lambda: tier_rule_finding(ports, settings))
+def _content_findings(ports: Ports, settings: Settings) -> Iterator[DoctorFinding]:
+    yield _run_check("cache", lambda: cache_finding(ports))
+    yield _run_check("activity", lambda: activity_finding(ports, settings.roll_up_every))
+    yield _run_check("heads", lambda: heads_finding(ports))
+    yield _run_check("bursts", lambda: bursts_finding(ports))
+    yield _run_check("throttles", lambda: throttles_finding(ports))
+    yield _run_check("open_circuits", lambda: open_circuits_finding(ports))
+    yield _run_check("dead_letters", lambda: dead_letters_finding(ports))
+    yield _run_check("stopped_lanes", lambda: stopped_lanes_finding(ports))
+    yield _run_check("tier_rule", lambda: tier_rule_finding(ports, settings))
 
 
-def _guarded(name: str, look: Callable[[], DoctorFinding]) -> DoctorFinding:
+def _run_check(name: str, check: Callable[[], DoctorFinding]) -> DoctorFinding:
     """Run one check. An error becomes a failed finding with the text of the error."""
     try:
-        return look()
+        return check()
     except NotifierError as error:
         return DoctorFinding(name=name, level=Level.FAIL, detail=str(error))
 
@@ -174,24 +174,24 @@ def activity_finding(ports: Ports, every: timedelta) -> DoctorFinding:
 
 
 def heads_finding(ports: Ports) -> DoctorFinding:
-    waiting = len(ports.heads.unpublished(LETTERS_READ))
-    level = Level.WARN if waiting else Level.OK
-    remedy = "The reconciler publishes them within seconds; this needs a running service." if waiting else ""
+    unpublished = len(ports.heads.unpublished(MAX_COUNTED))
+    level = Level.WARN if unpublished else Level.OK
+    remedy = "The reconciler publishes them within seconds; this needs a running service." if unpublished else ""
     return DoctorFinding(
         name="heads",
         level=level,
-        detail=f"{waiting} unpublished sequence heads.",
+        detail=f"{unpublished} unpublished sequence heads.",
         remedy=remedy,
-        value=waiting,
+        value=unpublished,
         limit=0,
         unit="heads",
     )
 
 
 def bursts_finding(ports: Ports) -> DoctorFinding:
-    waiting, asleep = len(ports.ledger.open_bursts()), ports.deferred_bursts.count()
-    detail = f"{waiting} unfinished" + (f", and {asleep} deferred to a later time." if asleep else ".")
-    return DoctorFinding(name="bursts", detail=detail, value=waiting, unit="bursts")
+    unfinished, deferred = len(ports.ledger.open_bursts()), ports.deferred_bursts.count()
+    detail = f"{unfinished} unfinished" + (f", and {deferred} deferred to a later time." if deferred else ".")
+    return DoctorFinding(name="bursts", detail=detail, value=unfinished, unit="bursts")
 
 
 def throttles_finding(ports: Ports) -> DoctorFinding:
@@ -213,7 +213,8 @@ def open_circuits_finding(ports: Ports) -> DoctorFinding:
     if not circuits:
         return DoctorFinding(name="open_circuits", detail="No circuit breaker is open.", value=0, unit="providers")
     sentences = (
-        f"{line} until {circuit.until:%H:%M:%S} UTC: {circuit.reason}" for line, circuit in sorted(circuits.items())
+        f"{provider} until {circuit.until:%H:%M:%S} UTC: {circuit.reason}"
+        for provider, circuit in sorted(circuits.items())
     )
     remedy = "It is probed automatically; `notifier push test --user U` shows the current response of the provider."
     detail = "Circuit breaker open: " + "; ".join(sentences)
@@ -229,11 +230,11 @@ def open_circuits_finding(ports: Ports) -> DoctorFinding:
 
 
 def dead_letters_finding(ports: Ports) -> DoctorFinding:
-    letters = ports.dead_letters.list(LETTERS_READ)
+    letters = ports.dead_letters.list(MAX_COUNTED)
     count = len(letters)
     level, remedy = (Level.WARN, "`notifier deadletters` lists them with their causes.") if count else (Level.OK, "")
     newest = f" Newest, from {letters[0].stage}: {letters[0].cause}" if letters else ""
-    detail = f"{count}{' or more' if count == LETTERS_READ else ''}.{newest}"
+    detail = f"{count}{' or more' if count == MAX_COUNTED else ''}.{newest}"
     return DoctorFinding(
         name="dead_letters", level=level, detail=detail, remedy=remedy, value=count, limit=0, unit="letters"
     )
@@ -264,7 +265,7 @@ def tier_rule_finding(ports: Ports, settings: Settings) -> DoctorFinding:
     Raises BadSetting or RuleFailed if the rule can't be used.
     """
     rule = load_tier_rule(settings.tier_rule)
-    newest = ports.recent_bursts.opened_since(ports.clock.now() - RETENTION, None, BURSTS_TRIED)
+    newest = ports.recent_bursts.opened_since(ports.clock.now() - RETENTION, None, TRIED_BURSTS)
     for burst in newest:
         counts = ports.sets.follower_counts(burst.key.subject).by_shard
         shard = next((n for n, followers in enumerate(counts) if followers), 0)

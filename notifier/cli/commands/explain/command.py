@@ -10,7 +10,7 @@ from notifier.cli.commands.explain.push import ExplainedCase, explained_alerts
 from notifier.cli.commands.explain.text import alert_facts
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import print_facts, print_json, print_sentence, stamp, stamp_or_none
+from notifier.cli.output import iso_time, iso_time_or_none, print_facts, print_json, print_sentence
 from notifier.domain.audience.bitmap import contains, shard_of
 from notifier.domain.audience.inbox_rows import InboxRow, range_of
 from notifier.domain.audience.snapshot import DEFAULT_PUSHED_TIERS, AudienceSnapshot
@@ -30,7 +30,7 @@ from notifier.ports.inbox import InboxPosition
 
 Facts = Mapping[str, object]
 
-SENTENCES = {
+VISIBILITY_SENTENCES = {
     None: "The user sees it.",
     HiddenReason.RETRACTED: "It was retracted.",
     HiddenReason.EXPIRED: "It is older than 90 days.",
@@ -55,20 +55,20 @@ def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
     For a digest, explain what it contains.
     """
     from notifier.cli.commands.explain.text import digest_explanation, print_digest
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
 
-    key, who = BurstKey.parse(burst), UserId(user)
+    key, user_id = BurstKey.parse(burst), UserId(user)
     is_digest = key.subject.kind is Kind.DIGEST
     settings = settings_for(data)
-    with opened(settings) as folder:
+    with open_stores(settings) as folder:
         if is_digest:
-            report = folder.run_query(digest_explanation(folder.ports.clock, folder.reads, key, who))
+            report = folder.run_query(digest_explanation(folder.ports.clock, folder.reads, key, user_id))
         else:
-            report = folder.run_query(explanation(folder.ports, folder.reads, key, who, settings.push.pushed_tiers))
+            report = folder.run_query(explanation(folder.ports, folder.reads, key, user_id, settings.push.pushed_tiers))
     if as_json:
         print_json(report)
     else:
-        (print_digest if is_digest else _print)(report)
+        (print_digest if is_digest else _print_explanation)(report)
 
 
 async def explanation(
@@ -76,11 +76,11 @@ async def explanation(
     connect: Callable[[], ReadPorts],
     key: BurstKey,
     user: UserId,
-    pushed: Collection[Tier] = DEFAULT_PUSHED_TIERS,
+    pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS,
 ) -> dict[str, object]:
     """Return the object that `--json` prints. Raises NotFound for an unknown burst or user.
 
-    `pushed` are the tiers that get alerts by default.
+    `pushed_tiers` are the tiers that get alerts by default.
     """
     from notifier.cli.context import active_throttle_ids
 
@@ -92,63 +92,63 @@ async def explanation(
         raise NotFound(f"User {user} doesn't exist.")
     viewer, shard, now = await reads.people.viewer(user, member), shard_of(member), ports.clock.now()
     progress, snapshot = ports.ledger.read([key]).get(key), ports.audience_snapshots.read(key, [shard]).get(shard)
-    held = active_throttle_ids(ports)
+    throttles = active_throttle_ids(ports)
     case = ExplainedCase(
         burst=burst,
         viewer=viewer,
         member=member,
         snapshot=snapshot,
-        account=progress,
+        progress=progress,
         devices=ports.devices.by_member([member]).get(member, ()),
-        windows={platform: _windows(ports, key, platform, shard) for platform in Platform},
+        windows={platform: _send_windows(ports, key, platform, shard) for platform in Platform},
         now=now,
-        throttles=held,
-        pushed=pushed,
+        throttles=throttles,
+        pushed_tiers=pushed_tiers,
     )
     return {
         "burst": str(key),
         "user": user,
         "member": member,
-        **_verdict(burst, viewer, now),
-        "digest": _digest(burst, viewer, now),
-        "opened_at": stamp(burst.opened_at),
-        "visible_from": _since(viewer.follows.get(key.subject)),
+        **_visibility_facts(burst, viewer, now),
+        "digest": _containing_digest(burst, viewer, now),
+        "opened_at": iso_time(burst.opened_at),
+        "visible_from": _format_visible_from(viewer.follows.get(key.subject)),
         "snapshot": _snapshot_facts(snapshot, member),
         "row": _row_facts(await _row_of(reads, burst, member), member),
         "note": note_of(burst),
-        "slices": _slices(progress, shard, now, held),
-        "alerts": [alert_facts(alerting) for alerting in explained_alerts(case)],
+        "slices": _slice_facts(progress, shard, now, throttles),
+        "alerts": [alert_facts(alert) for alert in explained_alerts(case)],
         "marks": _mark_facts(burst, viewer),
     }
 
 
-def _since(moment: datetime | None) -> str | None:
+def _format_visible_from(moment: datetime | None) -> str | None:
     """Format `visible_from`. Returns None for NEVER."""
-    return None if moment == NEVER else stamp_or_none(moment)
+    return None if moment == NEVER else iso_time_or_none(moment)
 
 
-def _windows(ports: Ports, key: BurstKey, platform: Platform, shard: int) -> list[SendWindow]:
-    """Return the send batches of the shard for all tiers. The audience snapshot puts a member in only one of them."""
+def _send_windows(ports: Ports, key: BurstKey, platform: Platform, shard: int) -> list[SendWindow]:
+    """Return the send batches of the shard for all tiers. The audience snapshot has each member in only one tier."""
     by_shard = ports.send_log.read(key, platform, [shard])
     return [window for windows in by_shard.values() for window in windows]
 
 
-def _verdict(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
+def _visibility_facts(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
     reason = hidden_reason(burst, viewer, now=now)
     return {
         "visible": reason is None,
         "rule": None if reason is None else str(reason),
-        "explanation": SENTENCES[reason],
+        "explanation": VISIBILITY_SENTENCES[reason],
     }
 
 
-def _digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | None:
-    """Return the digest that lists the burst instead, which may not be due yet, or None."""
+def _containing_digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | None:
+    """Return the digest that lists the burst instead, or None. The digest may not be due yet."""
     if not is_in_digest(burst, viewer, now):
         return None
     schedule = DigestSchedule.of(viewer.account_preferences)
     day = schedule.day_of(burst.opened_at)
-    return {"item": str(digest_key(viewer.user, day)), "due_at": stamp(schedule.due_time(day))}
+    return {"item": str(digest_key(viewer.user, day)), "due_at": iso_time(schedule.due_time(day))}
 
 
 def _snapshot_facts(snapshot: AudienceSnapshot | None, member: Member) -> Facts | None:
@@ -169,8 +169,8 @@ def _snapshot_facts(snapshot: AudienceSnapshot | None, member: Member) -> Facts 
 
 
 async def _row_of(reads: ReadPorts, burst: Burst, member: Member) -> InboxRow | None:
-    just_newer = InboxPosition(burst.opened_at, BurstKey(burst.key.subject, burst.key.seq + 1))
-    rows = await reads.timeline.rows(member, [burst.key.subject], just_newer, 1)
+    position_after = InboxPosition(burst.opened_at, BurstKey(burst.key.subject, burst.key.seq + 1))
+    rows = await reads.timeline.rows(member, [burst.key.subject], position_after, 1)
     return next((row for row in rows if row.burst == burst.key), None)
 
 
@@ -185,19 +185,19 @@ def _row_sentence(row: object) -> str:
     return f"one for {row['people']:,} users of range {row['range']}"
 
 
-def _slices(account: BurstProgress | None, shard: int, now: datetime, held: frozenset[str]) -> list[Facts]:
+def _slice_facts(progress: BurstProgress | None, shard: int, now: datetime, throttles: frozenset[str]) -> list[Facts]:
     """Return the ledger state of every slice that covers the shard of the member."""
-    if account is None:
+    if progress is None:
         return []
     return [
         {
             "step": str(slice_.step),
             "tier": str(slice_.tier),
-            "state": str(slice_state.state(now, throttles=held)),
-            "at": stamp_or_none(slice_state.final_entry.at) if slice_state.final_entry else None,
-            "until": stamp_or_none(slice_state.deferred_until) if slice_state.is_deferred(now) else None,
+            "state": str(slice_state.state(now, throttles=throttles)),
+            "at": iso_time_or_none(slice_state.final_entry.at) if slice_state.final_entry else None,
+            "until": iso_time_or_none(slice_state.deferred_until) if slice_state.is_deferred(now) else None,
         }
-        for slice_, slice_state in account.slice_states.items()
+        for slice_, slice_state in progress.slice_states.items()
         if shard in slice_.shards
     ]
 
@@ -206,12 +206,12 @@ def _mark_facts(burst: Burst, viewer: Viewer) -> Facts:
     mark = viewer.marks.by_burst.get(burst.key)
     return {
         "mark": str(mark) if mark else None,
-        "seen_at": stamp_or_none(viewer.marks.seen_at),
+        "seen_at": iso_time_or_none(viewer.marks.seen_at),
         "unread": is_unread(burst, viewer),
     }
 
 
-def _print(facts: Facts) -> None:
+def _print_explanation(facts: Facts) -> None:
     slices, alerts, marks = facts["slices"], facts["alerts"], facts["marks"]
     assert isinstance(slices, list)
     assert isinstance(alerts, list)
@@ -222,7 +222,7 @@ def _print(facts: Facts) -> None:
     print_facts(
         {
             "opened": facts["opened_at"],
-            **_digest_facts(facts["digest"]),
+            **_digest_row(facts["digest"]),
             "visible from": facts["visible_from"] or "never",
             "snapshot": _snapshot_sentence(facts["snapshot"]),
             "row": _row_sentence(facts["row"]),
@@ -236,7 +236,7 @@ def _print(facts: Facts) -> None:
     )
 
 
-def _digest_facts(digest: object) -> Facts:
+def _digest_row(digest: object) -> Facts:
     return {"in digest": f"{digest['item']}, due at {digest['due_at']}"} if isinstance(digest, dict) else {}
 
 
@@ -246,8 +246,9 @@ def _slice_name(slice_: Facts) -> str:
 
 
 def _slice_text(slice_: Facts) -> str:
-    when = f" at {slice_['at']}" if slice_["at"] else f" until {slice_['until']}" if slice_["until"] else ""
-    return f"{slice_['state']}{when}"
+    if slice_["at"]:
+        return f"{slice_['state']} at {slice_['at']}"
+    return f"{slice_['state']} until {slice_['until']}" if slice_["until"] else str(slice_["state"])
 
 
 def _snapshot_sentence(snapshot: object) -> str:

@@ -1,6 +1,6 @@
 """Explains the alerts of one burst and user, per push provider.
 
-The send log decides. If it has no entry for the user, the current state does.
+The entries in the send log decide. For a user without an entry, the current state decides.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from notifier.domain.push.send_log import (
 )
 from notifier.domain.users.visibility import HiddenReason, SuppressionReason, Viewer, hidden_reason, suppression_reason
 
-# Devices in the send log. It names only devices that did not accept their alert at the first attempt.
+# Devices in the send log. The log names only devices that did not accept their alert at the first attempt.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +37,9 @@ class DeviceState:
     device: DeviceId
     last_failure: AlertOutcome | None = None
     """Result of the last failed attempt. None: the last attempt did not fail, or is still running."""
-    is_going: bool = False
+    is_sending: bool = False
     """An attempt is running, or its worker crashed."""
     failed_attempts: int
-    """Failed attempts."""
     next_attempt_at: datetime | None = None
     """Earliest time of the next attempt. None: there is none."""
     gives_up_at: datetime | None = None
@@ -55,21 +54,21 @@ class DeviceState:
     @property
     def accepted_later(self) -> bool:
         """Whether the device accepted the alert after failed attempts."""
-        return self.last_failure is None and not self.is_going
+        return self.last_failure is None and not self.is_sending
 
 
 def device_states(windows: Sequence[SendWindow], member: Member) -> Sequence[DeviceState]:
-    """Return the latest state of each device of the member. `windows` must be in their order."""
+    """Return the latest state of each device of the member. `windows` must be sorted by time and number."""
     latest: dict[DeviceId, DeviceState] = {}
     for window in windows:
-        for tried in window.retries:
-            if tried.member == member:
-                latest[tried.device] = DeviceState(
-                    device=tried.device, is_going=window.failures is None, failed_attempts=tried.failures
+        for attempt in window.retries:
+            if attempt.member == member:
+                latest[attempt.device] = DeviceState(
+                    device=attempt.device, is_sending=window.failures is None, failed_attempts=attempt.failures
                 )
-        for missed in window.failures or ():
-            if missed.state.member == member:
-                latest[missed.state.device] = _failed_state(missed)
+        for failure in window.failures or ():
+            if failure.state.member == member:
+                latest[failure.state.device] = _failed_state(failure)
     return list(latest.values())
 
 
@@ -80,19 +79,19 @@ def without_retries(devices: Sequence[DeviceState]) -> Sequence[DeviceState]:
 
 def attempts_of(window: SendWindow, member: Member) -> Iterator[AttemptState]:
     """Yield the attempts in this batch that belong to devices of the member."""
-    yield from (tried for tried in window.retries if tried.member == member)
-    yield from (missed.state for missed in window.failures or () if missed.state.member == member)
+    yield from (attempt for attempt in window.retries if attempt.member == member)
+    yield from (failure.state for failure in window.failures or () if failure.state.member == member)
 
 
-def _failed_state(missed: FailedAttempt) -> DeviceState:
-    tried = missed.state
+def _failed_state(failure: FailedAttempt) -> DeviceState:
+    attempt = failure.state
     return DeviceState(
-        device=tried.device,
-        last_failure=missed.outcome,
-        failed_attempts=tried.failures,
-        next_attempt_at=missed.at,
-        gives_up_at=tried.first_at + RETRY_WINDOW if tried.failures else None,
-        reason=missed.reason,
+        device=attempt.device,
+        last_failure=failure.outcome,
+        failed_attempts=attempt.failures,
+        next_attempt_at=failure.at,
+        gives_up_at=attempt.first_at + RETRY_WINDOW if attempt.failures else None,
+        reason=failure.reason,
     )
 
 
@@ -148,7 +147,7 @@ class ExplainedCase:
     member: Member
     snapshot: AudienceSnapshot | None
     """Audience snapshot of the user's shard."""
-    account: BurstProgress | None
+    progress: BurstProgress | None
     """Ledger of the burst."""
     devices: Sequence[Device]
     """Current devices of the user."""
@@ -157,7 +156,7 @@ class ExplainedCase:
     now: datetime
     throttles: Collection[str] = ()
     """Ids of the throttles that hold work back now."""
-    pushed: Collection[Tier] = DEFAULT_PUSHED_TIERS
+    pushed_tiers: Collection[Tier] = DEFAULT_PUSHED_TIERS
     """Tiers that get alerts by default."""
 
 
@@ -181,23 +180,27 @@ class ExplainedAlert:
 
 def explained_alerts(case: ExplainedCase) -> Sequence[ExplainedAlert]:
     """Return the alert of each provider for which the user has a device or an entry in the send log."""
-    held = {device.platform for device in case.devices}
-    return [_explain(case, platform) for platform in Platform if platform in held or any(_windows(case, platform))]
+    platforms = {device.platform for device in case.devices}
+    return [
+        _explain(case, platform)
+        for platform in Platform
+        if platform in platforms or any(_windows_with_user(case, platform))
+    ]
 
 
-def _windows(case: ExplainedCase, platform: Platform) -> Iterator[SendWindow]:
-    """Yield the send batches of the provider that contain the user, in their order."""
+def _windows_with_user(case: ExplainedCase, platform: Platform) -> Iterator[SendWindow]:
+    """Yield the send batches of the provider that contain the user, sorted by time and number."""
     for window in sorted(case.windows.get(platform, ()), key=lambda window_: (window_.at, window_.number)):
         if contains(window.members, case.member) or any(attempts_of(window, case.member)):
             yield window
 
 
 def _explain(case: ExplainedCase, platform: Platform) -> ExplainedAlert:
-    windows = list(_windows(case, platform))
+    windows = list(_windows_with_user(case, platform))
     if not windows:
         return _explain_unsent(case, platform)
-    for reason, people in windows[0].silent.items():
-        if contains(people, case.member):
+    for reason, members in windows[0].silent.items():
+        if contains(members, case.member):
             return ExplainedAlert(platform=platform, state=AlertState.SILENT, rule=reason, at=windows[0].at)
     return _explain_sent(case, platform, windows)
 
@@ -214,30 +217,36 @@ def _burst_count(case: ExplainedCase, first: SendWindow) -> int:
 def _explain_sent(case: ExplainedCase, platform: Platform, windows: Sequence[SendWindow]) -> ExplainedAlert:
     """Return the state of an alert that is in the send log.
 
-    Suppressed users get no retries. In quiet hours, retries wait for their end, unless the retry window closes earlier.
+    Suppressed users get no retries. Retries wait for the end of quiet hours, unless the retry window closes earlier.
     """
     first, slice_state, rule = windows[0], _slice_state(case, platform), _suppression(case)
-    ended = rule is not None or (slice_state is not None and slice_state.final_entry is not None)
+    is_final = rule is not None or (slice_state is not None and slice_state.final_entry is not None)
     devices = device_states(windows, case.member)
-    taken = _may_be_received(case, platform, first, devices)
-    if not taken and all(device.is_unsent for device in devices):
+    may_be_received = _may_be_received(case, platform, first, devices)
+    if not may_be_received and all(device.is_unsent for device in devices):
         return replace(
             _explain_unsent(case, platform), burst_count=_burst_count(case, first), devices=without_retries(devices)
         )
     pending = [at for device in devices if (at := _next_attempt(case, device)) is not None]
-    slept = not pending and any(device.next_attempt_at is not None for device in devices)
-    state = AlertState.RETRYING if pending and not ended else AlertState.SENT if taken else AlertState.FAILED
+    quiet_until_too_late = not pending and any(device.next_attempt_at is not None for device in devices)
     if any(window.failures is None for window in windows):
-        state = AlertState.UNKNOWN if ended else AlertState.SENDING
+        state = AlertState.UNKNOWN if is_final else AlertState.SENDING
+    elif pending and not is_final:
+        state = AlertState.RETRYING
+    else:
+        state = AlertState.SENT if may_be_received else AlertState.FAILED
+    shown_rule = rule if pending else None
+    if quiet_until_too_late:
+        shown_rule = rule or ExplainRule.QUIET_HOURS
     return ExplainedAlert(
         platform=platform,
         state=state,
-        rule=rule or ExplainRule.QUIET_HOURS if slept else rule if pending else None,
+        rule=shown_rule,
         at=first.at,
-        until=min(pending) if pending and not ended else None,
+        until=min(pending) if pending and not is_final else None,
         burst_count=_burst_count(case, first),
-        may_be_received=taken,
-        devices=without_retries(devices) if ended or slept else devices,
+        may_be_received=may_be_received,
+        devices=without_retries(devices) if is_final or quiet_until_too_late else devices,
     )
 
 
@@ -246,21 +255,21 @@ def _may_be_received(
 ) -> bool:
     """Return whether a device of the user has accepted the alert, or may have.
 
-    Devices without an entry accepted it at the first attempt. If there are no entries at all, so did devices that the
-    user no longer has.
+    Devices without an entry accepted it at the first attempt. If there are no entries at all, devices that the user no
+    longer has may also have accepted it.
     """
-    noted_devices = {device.device for device in devices}
-    at_once = [device for device in case.devices if device.platform is platform and device.registered_at <= first.at]
-    unnoted = any(device.id not in noted_devices for device in at_once)
+    listed_ids = {device.device for device in devices}
+    recipients = [device for device in case.devices if device.platform is platform and device.registered_at <= first.at]
+    has_unlisted = any(device.id not in listed_ids for device in recipients)
     return (
         not devices
-        or unnoted
+        or has_unlisted
         or any(device.accepted_later or device.last_failure is AlertOutcome.UNKNOWN for device in devices)
     )
 
 
 def _next_attempt(case: ExplainedCase, device: DeviceState) -> datetime | None:
-    """Return when the device is tried again: after quiet hours, or None if the retry window closes before."""
+    """Return when the device is tried again: after quiet hours. None if the retry window closes earlier."""
     if device.next_attempt_at is None:
         return None
     at = max(device.next_attempt_at, _quiet_hours_end(case) or device.next_attempt_at)
@@ -287,7 +296,7 @@ def _explain_unlogged(case: ExplainedCase, platform: Platform) -> _StateReason:
         return AlertState.NEVER, ExplainRule.PULL_ONLY, None
     if snapshot is not None and not contains(snapshot.to_alert, case.member):
         return _explain_excluded(case, snapshot)
-    if case.account is not None and platform not in case.account.plan.platforms:
+    if case.progress is not None and platform not in case.progress.plan.platforms:
         return AlertState.NEVER, ExplainRule.NO_PROVIDER, None
     if (reason := _suppression(case)) is not None:
         return AlertState.SUPPRESSED, reason, None
@@ -300,36 +309,36 @@ def _suppression(case: ExplainedCase) -> SuppressionReason | HiddenReason | Expl
 
 
 def _explain_excluded(case: ExplainedCase, snapshot: AudienceSnapshot) -> _StateReason:
-    """Explain why the audience snapshot left the user out of alerts, which it does not record.
+    """Explain why the audience snapshot left the user out of alerts. The snapshot does not record the reason.
 
-    Considers only current facts that may already have been true then.
+    Considers only current facts that may already have been true when the snapshot was taken.
     """
     tier, preferences = tier_of(snapshot, case.member), case.viewer.account_preferences
     if not preferences.allows_alerts:
         return AlertState.SUPPRESSED, SuppressionReason.ALERTS_OFF, None
     if tier is Tier.DORMANT and (reason := hidden_reason(case.burst, case.viewer, now=case.now)) is not None:
         return AlertState.SUPPRESSED, reason, None
-    if tier not in case.pushed and preferences.push is None:
+    if tier not in case.pushed_tiers and preferences.push is None:
         return AlertState.NEVER, ExplainRule.OFF_BY_DEFAULT, None
     return AlertState.NEVER, ExplainRule.NO_DEVICE, None
 
 
 def _explain_without_snapshot(case: ExplainedCase) -> _StateReason:
-    if case.account is not None and case.account.is_finished:
+    if case.progress is not None and case.progress.is_finished:
         return AlertState.NEVER, ExplainRule.NO_SNAPSHOT, None
     return AlertState.PENDING, State.PLANNED, None
 
 
 def _explain_planned(case: ExplainedCase, platform: Platform) -> _StateReason:
-    slice_state, wakes_at = _slice_state(case, platform), _quiet_hours_end(case)
+    slice_state, quiet_hours_end = _slice_state(case, platform), _quiet_hours_end(case)
     if slice_state is not None and slice_state.final_entry is not None:
         # No entry in the send log: the user had no device, or was suppressed for a reason that no longer applies.
         rule = {Fact.PULLED: ExplainRule.TOO_LATE, Fact.DEAD: ExplainRule.DEAD}.get(
             slice_state.final_entry.fact, ExplainRule.SKIPPED
         )
         return AlertState.NEVER, rule, None
-    if wakes_at is not None:
-        return AlertState.WAITING, ExplainRule.QUIET_HOURS, wakes_at
+    if quiet_hours_end is not None:
+        return AlertState.WAITING, ExplainRule.QUIET_HOURS, quiet_hours_end
     if slice_state is None:
         return AlertState.PENDING, State.PLANNED, None
     if slice_state.is_deferred(case.now):
@@ -339,16 +348,16 @@ def _explain_planned(case: ExplainedCase, platform: Platform) -> _StateReason:
 
 def _slice_state(case: ExplainedCase, platform: Platform) -> SliceState | None:
     """Return the state of the slice that sends the user's alerts by this provider."""
-    if case.account is None or case.snapshot is None:
+    if case.progress is None or case.snapshot is None:
         return None
     tier, shard = tier_of(case.snapshot, case.member), shard_of(case.member)
-    for slice_, covering in case.account.slice_states.items():
+    for slice_, slice_state in case.progress.slice_states.items():
         if (
             slice_.step in PUSH_STEPS
             and (slice_.step.platform, slice_.tier) == (platform, tier)
             and shard in slice_.shards
         ):
-            return covering
+            return slice_state
     return None
 
 

@@ -7,7 +7,7 @@ import click
 
 from notifier.cli.commands.explain.push import AlertState, DeviceState, ExplainedAlert, ExplainRule
 from notifier.cli.commands.inbox import digest_facts
-from notifier.cli.output import SHOWN_OF_ID, print_facts, print_sentence, stamp, stamp_or_none
+from notifier.cli.output import SHOWN_ID_LENGTH, iso_time, iso_time_or_none, print_facts, print_sentence
 from notifier.domain.bursts.burst import expires_at
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, UserId
@@ -48,21 +48,21 @@ REASON_TEXTS: Mapping[str, str] = {
 """Explanation of each rule. States of a slice are shown by their names."""
 
 STATE_TEXTS: Mapping[AlertState, str] = {
-    AlertState.SENT: "sent at {at}{of}",
-    AlertState.FAILED: "tried at {at}{of}",
-    AlertState.RETRYING: "sent at {at}{of}, next attempt at {until}",
-    AlertState.SENDING: "being sent since {at}{of}",
-    AlertState.UNKNOWN: "being sent at {at}{of} when its worker crashed: it may have arrived",
-    AlertState.SILENT: "suppressed at {at}: {why}",
-    AlertState.SUPPRESSED: "suppressed now: {why}",
-    AlertState.WAITING: "deferred until {until}: {why}",
-    AlertState.PENDING: "not sent yet: {why}",
-    AlertState.NEVER: "none: {why}",
+    AlertState.SENT: "sent at {at}{summary}",
+    AlertState.FAILED: "tried at {at}{summary}",
+    AlertState.RETRYING: "sent at {at}{summary}, next attempt at {until}",
+    AlertState.SENDING: "being sent since {at}{summary}",
+    AlertState.UNKNOWN: "being sent at {at}{summary} when its worker crashed: it may have arrived",
+    AlertState.SILENT: "suppressed at {at}: {reason}",
+    AlertState.SUPPRESSED: "suppressed now: {reason}",
+    AlertState.WAITING: "deferred until {until}: {reason}",
+    AlertState.PENDING: "not sent yet: {reason}",
+    AlertState.NEVER: "none: {reason}",
 }
 """Sentence for each state of an alert."""
 
-UNACCEPTED_TEXT = "tried at {at}{of}, next attempt at {until}"
-"""Sentence for AGAIN if no device has the alert."""
+UNRECEIVED_RETRY_TEXT = "tried at {at}{summary}, next attempt at {until}"
+"""Sentence for RETRYING if no device has received the alert."""
 
 DEVICE_TEXTS: Mapping[AlertOutcome | None, str] = {
     None: "accepted it after a retry",
@@ -83,8 +83,8 @@ def alert_facts(alert: ExplainedAlert) -> Facts:
         "state": str(alert.state),
         "rule": None if alert.rule is None else str(alert.rule),
         "explanation": alert_text(alert),
-        "at": stamp_or_none(alert.at),
-        "until": stamp_or_none(alert.until),
+        "at": iso_time_or_none(alert.at),
+        "until": iso_time_or_none(alert.until),
         "bursts": alert.burst_count,
         "devices": [_device_facts(device) for device in alert.devices],
     }
@@ -93,38 +93,41 @@ def alert_facts(alert: ExplainedAlert) -> Facts:
 def _device_facts(device: DeviceState) -> Facts:
     return {
         "device": device.device,
-        "state": "sending" if device.is_going else str(device.last_failure or "sent"),
+        "state": "sending" if device.is_sending else str(device.last_failure or "sent"),
         "failed_attempts": device.failed_attempts,
-        "until": stamp_or_none(device.next_attempt_at),
+        "until": iso_time_or_none(device.next_attempt_at),
         "reason": device.reason,
     }
 
 
 def alert_text(alert: ExplainedAlert) -> str:
     template = (
-        UNACCEPTED_TEXT
+        UNRECEIVED_RETRY_TEXT
         if alert.state is AlertState.RETRYING and not alert.may_be_received
         else STATE_TEXTS[alert.state]
     )
     text = template.format(
-        at=stamp_or_none(alert.at), until=stamp_or_none(alert.until), why=_why(alert), of=_summary(alert)
+        at=iso_time_or_none(alert.at),
+        until=iso_time_or_none(alert.until),
+        reason=_reason_text(alert),
+        summary=_summary_text(alert),
     )
     if alert.state in (AlertState.SENT, AlertState.FAILED) and alert.rule is not None:
-        text += f", no further attempt: {_why(alert)}"
+        text += f", no further attempt: {_reason_text(alert)}"
     return "; ".join([text, *map(_device_text, alert.devices)])
 
 
-def _why(alert: ExplainedAlert) -> str:
+def _reason_text(alert: ExplainedAlert) -> str:
     return "" if alert.rule is None else REASON_TEXTS.get(alert.rule, str(alert.rule).replace("_", " "))
 
 
-def _summary(alert: ExplainedAlert) -> str:
+def _summary_text(alert: ExplainedAlert) -> str:
     return f" for {alert.burst_count} bursts of the account" if alert.burst_count > 1 else ""
 
 
 def _device_text(device: DeviceState) -> str:
-    state = "is being retried" if device.is_going else DEVICE_TEXTS[device.last_failure]
-    return f"{device.device[:SHOWN_OF_ID]} {state}" + "".join(f", {detail}" for detail in _details(device))
+    state = "is being retried" if device.is_sending else DEVICE_TEXTS[device.last_failure]
+    return f"{device.device[:SHOWN_ID_LENGTH]} {state}" + "".join(f", {detail}" for detail in _details(device))
 
 
 def _details(device: DeviceState) -> Iterable[str]:
@@ -133,12 +136,12 @@ def _details(device: DeviceState) -> Iterable[str]:
     if device.failed_attempts:
         yield "1 failed attempt" if device.failed_attempts == 1 else f"{device.failed_attempts} failed attempts"
     if device.next_attempt_at is not None:
-        yield f"next attempt at {stamp_or_none(device.next_attempt_at)}"
+        yield f"next attempt at {iso_time_or_none(device.next_attempt_at)}"
 
 
 # Digests: when they are due, what they contain, and why a user sees them or not.
 
-SENTENCES = {
+DIGEST_SENTENCES = {
     None: "The user sees it.",
     "not_due": "It is not due yet.",
     "expired": "It is older than 90 days.",
@@ -159,7 +162,7 @@ async def digest_explanation(
     if member is None:
         raise NotFound(f"User {user} doesn't exist.")
     view = InboxView(viewer=await reads.people.viewer(user, member), member=member, now=clock.now())
-    due = _due(view, key)
+    due = _due_at(view, key)
     digest = (await read_digests(reads.timeline, view, [key])).get(key)
     reason = _digest_reason(digest, view, due)
     return {
@@ -168,14 +171,14 @@ async def digest_explanation(
         "member": member,
         "visible": reason is None,
         "rule": reason,
-        "explanation": SENTENCES[reason],
-        "due_at": stamp(due),
+        "explanation": DIGEST_SENTENCES[reason],
+        "due_at": iso_time(due),
         "digest": digest_facts(digest) if digest else None,
-        "marks": _marks(view, key, digest),
+        "marks": _mark_facts(view, key, digest),
     }
 
 
-def _due(view: InboxView, key: BurstKey) -> datetime:
+def _due_at(view: InboxView, key: BurstKey) -> datetime:
     day = date_of(key)
     due = None if day is None else DigestSchedule.of(view.viewer.account_preferences).due(day)
     if due is None or key.subject.owner != view.viewer.user:
@@ -193,11 +196,11 @@ def _digest_reason(digest: Digest | None, view: InboxView, due: datetime) -> str
     return None if view.is_visible(digest) else "hidden"
 
 
-def _marks(view: InboxView, key: BurstKey, digest: Digest | None) -> Mapping[str, object]:
+def _mark_facts(view: InboxView, key: BurstKey, digest: Digest | None) -> Mapping[str, object]:
     mark = view.viewer.marks.by_burst.get(key)
     return {
         "mark": str(mark) if mark else None,
-        "seen_at": stamp_or_none(view.viewer.marks.seen_at),
+        "seen_at": iso_time_or_none(view.viewer.marks.seen_at),
         "unread": digest is not None and is_unread(digest, view.viewer),
     }
 

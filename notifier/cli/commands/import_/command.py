@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-EDGES_AT_ONCE = 1 << 18
+EDGES_PER_BATCH = 1 << 18
 """Rows per batch: two seconds of work. After a kill at most one batch is repeated."""
-ROWS_AT_ONCE = 1 << 16
+ROWS_PER_BATCH = 1 << 16
 """Rows per batch of datasets that are written as they are read."""
 
 
@@ -30,7 +30,7 @@ def importing() -> None:
     """Import existing followers, accounts, VIPs and preferences from files."""
 
 
-def file_options(at_once: int) -> Callable[[F], F]:
+def file_options(rows_per_batch: int) -> Callable[[F], F]:
     """Add the options that all imports share: the file, its format, and the file for rejected rows."""
     options = (
         click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)),
@@ -46,17 +46,24 @@ def file_options(at_once: int) -> Callable[[F], F]:
             default=None,
             help="New file for rejected rows.  [default: one in the data folder]",
         ),
-        click.option("--at-once", type=click.IntRange(1), default=at_once, hidden=True, help="Rows per batch."),
+        click.option(
+            "--at-once",
+            "rows_per_batch",
+            type=click.IntRange(1),
+            default=rows_per_batch,
+            hidden=True,
+            help="Rows per batch.",
+        ),
         data_option,
         json_option,
     )
 
-    def decorated(verb: F) -> F:
+    def decorate(command: F) -> F:
         for option in reversed(options):
-            verb = option(verb)
-        return verb
+            command = option(command)
+        return command
 
-    return decorated
+    return decorate
 
 
 @importing.command(
@@ -70,7 +77,7 @@ def file_options(at_once: int) -> Callable[[F], F]:
     help="Time in UTC, like 2026-01-05 or 2026-01-05T12:00:00. Followers see bursts that open from then on.  "
     "[default: always]",
 )
-@file_options(EDGES_AT_ONCE)
+@file_options(EDGES_PER_BATCH)
 def followers(since: datetime | None, **options: Any) -> None:
     """Import follows: rows with `follower` and `followed`.
 
@@ -80,15 +87,18 @@ def followers(since: datetime | None, **options: Any) -> None:
 
     Exit code 1 if some rows were rejected.
     """
-    from notifier.cli.commands.import_.loader import follows
+    from notifier.cli.commands.import_.loader import follow_dataset
 
-    moment = ALWAYS if since is None else since.replace(tzinfo=UTC)
-    if moment > datetime.now(UTC):
+    visible_from = ALWAYS if since is None else since.replace(tzinfo=UTC)
+    if visible_from > datetime.now(UTC):
         raise click.BadParameter(
             f"{since} is in the future: followers would see nothing until then.", param_hint="--since"
         )
     _run_import(
-        follows(moment), moment.isoformat(), lambda loaded: {"follows": loaded.written_after_reading}, **options
+        follow_dataset(visible_from),
+        visible_from.isoformat(),
+        lambda loaded: {"follows": loaded.written_after_reading},
+        **options,
     )
 
 
@@ -98,7 +108,7 @@ def followers(since: datetime | None, **options: Any) -> None:
     is_flag=True,
     help="Store consecutive ids (u1, u2, …) as one entry. Use only while no other process assigns member numbers.",
 )
-@file_options(ROWS_AT_ONCE)
+@file_options(ROWS_PER_BATCH)
 def users(*, ranges: bool, **options: Any) -> None:
     """Import accounts: rows with `user`, and optionally flags.
 
@@ -108,13 +118,13 @@ def users(*, ranges: bool, **options: Any) -> None:
 
     Exit code 1 if some rows were rejected.
     """
-    from notifier.cli.commands.import_.loader import accounts
+    from notifier.cli.commands.import_.loader import account_dataset
 
-    _run_import(accounts(ranges=ranges), f"{ranges=}", _rows, **options)
+    _run_import(account_dataset(ranges=ranges), f"{ranges=}", _row_count, **options)
 
 
 @importing.command(epilog=example("notifier import vip vip.csv", "notifier import vip - < vip.csv"))
-@file_options(ROWS_AT_ONCE)
+@file_options(ROWS_PER_BATCH)
 def vip(**options: Any) -> None:
     """Import VIPs: rows with `user`, and optionally `vip`.
 
@@ -123,13 +133,13 @@ def vip(**options: Any) -> None:
 
     Exit code 1 if some rows were rejected.
     """
-    from notifier.cli.commands.import_.loader import vips
+    from notifier.cli.commands.import_.loader import vip_dataset
 
-    _run_import(vips(), "", _rows, **options)
+    _run_import(vip_dataset(), "", _row_count, **options)
 
 
 @importing.command(epilog=example("notifier import preferences preferences.ndjson.gz"))
-@file_options(ROWS_AT_ONCE)
+@file_options(ROWS_PER_BATCH)
 def preferences(**options: Any) -> None:
     """Import the notification preferences of users, one setting or more per row.
 
@@ -146,54 +156,54 @@ def preferences(**options: Any) -> None:
 
     Exit code 1 if some rows were rejected.
     """
-    from notifier.cli.commands.import_.loader import preference_rows
+    from notifier.cli.commands.import_.loader import preference_dataset
 
-    _run_import(preference_rows(), "", _rows, **options)
+    _run_import(preference_dataset(), "", _row_count, **options)
 
 
-def _rows(loaded: "ImportCounts") -> Mapping[str, int]:
+def _row_count(loaded: "ImportCounts") -> Mapping[str, int]:
     return {"rows": loaded.read}
 
 
 def _run_import(
     dataset: "ImportDataset[Any]",
-    how: str,
+    row_options: str,
     facts: Callable[["ImportCounts"], Mapping[str, int]],
     *,
     file: Path,
     form: str | None,
     rejects: Path | None,
-    at_once: int,
+    rows_per_batch: int,
     data: Path | None,
     as_json: bool,
 ) -> None:
     from notifier.cli.commands.import_.loader import Checkpoint, ImportRun
-    from notifier.cli.context import opened
+    from notifier.cli.context import open_stores
     from notifier.cli.data_folder import prepare
     from notifier.profiles.import_sources import form_of
 
     settings, started = settings_for(data), time.monotonic()
     prepare(settings.data)
     checkpoint = Checkpoint.of(settings.data, dataset.name, file)
-    loading = ImportRun(
+    run = ImportRun(
         dataset=dataset,
         checkpoint=checkpoint,
         form=form or ("csv" if checkpoint.is_stdin else form_of(file.name)),
-        how=how,
+        row_options=row_options,
         rejects=rejects,
-        at_once=at_once,
+        rows_per_batch=rows_per_batch,
         quiet=as_json,
     )
-    with checkpoint.held(), opened(settings) as store:
-        loaded = loading(store.ports, settings)
+    with checkpoint.locked(), open_stores(settings) as folder:
+        loaded = run(folder.ports, settings)
     summary = {**facts(loaded), "rejected": loaded.rejected, "seconds": round(time.monotonic() - started, 3)}
     if as_json:
-        rejects_file = str(loading.rejects_file) if loaded.rejected else None
+        rejects_file = str(run.rejects_file) if loaded.rejected else None
         print_json(summary | {"ignored": [*loaded.ignored], "rejects": rejects_file})
     else:
         print_facts(summary)
         if loaded.ignored:
             print_sentence(f"Ignored columns: {', '.join(map(cell, loaded.ignored))}")
         if loaded.rejected:
-            print_sentence(f"Rejected rows, with reasons: {loading.rejects_file}")
+            print_sentence(f"Rejected rows, with reasons: {run.rejects_file}")
     click.get_current_context().exit(1 if loaded.rejected else 0)

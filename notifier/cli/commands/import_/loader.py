@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
 
 from notifier import topics
-from notifier.cli.context import owner
-from notifier.cli.http import RequestTimeout
+from notifier.cli.context import owner_name
+from notifier.cli.http import OutageRetry
 from notifier.cli.output import progress
 from notifier.config import Settings
 from notifier.consumer_loop import Pump, pump
@@ -69,7 +69,7 @@ class Checkpoint:
         return self.is_stdin or not self.file.is_file()
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold the lock of this import while the block lasts. Raises Environment if another process holds it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as lock:
@@ -79,18 +79,20 @@ class Checkpoint:
                 raise Environment(f"Another process is importing {self.file}.") from None
             yield
 
-    def can_resume(self, how: str) -> bool:
+    def can_resume(self, row_options: str) -> bool:
         """Return whether an earlier run read the file as it is now, with the same options."""
         return (
-            not self.is_stream and self._begun_file.exists() and self._begun_file.read_text() == self._begun_text(how)
+            not self.is_stream
+            and self._begun_file.exists()
+            and self._begun_file.read_text() == self._begun_text(row_options)
         )
 
-    def begin(self, how: str) -> None:
+    def begin(self, row_options: str) -> None:
         """Mark the import as begun. Call it after removing the state of an earlier import.
 
         An import that is interrupted before this call starts again.
         """
-        self._begun_file.write_text(self._begun_text(how))
+        self._begun_file.write_text(self._begun_text(row_options))
 
     def discard(self) -> None:
         """Make the next import start from the beginning, even if the file is unchanged."""
@@ -114,8 +116,8 @@ class Checkpoint:
     def _begun_file(self) -> Path:
         return self.folder / "begun"
 
-    def _begun_text(self, how: str) -> str:
-        return f"{self.file_version()}, {how}\n"
+    def _begun_text(self, row_options: str) -> str:
+        return f"{self.file_version()}, {row_options}\n"
 
 
 @dataclass(slots=True)
@@ -127,7 +129,7 @@ class Rejects:
 
     path: Path
     count: int = 0
-    _last: int = 0
+    _last_line: int = 0
     _synced_count: int = field(init=False)
     _file: BinaryIO = field(init=False)
 
@@ -141,24 +143,24 @@ class Rejects:
         valid_bytes = 0
         for line in self._file:
             try:
-                self._last = json.loads(line)["line"]
+                self._last_line = json.loads(line)["line"]
             except ValueError:  # torn by a full disk or a power cut: its row and those after it are read again
                 self._file.truncate(valid_bytes)
                 break
             self.count, valid_bytes = self.count + 1, valid_bytes + len(line)
         self._synced_count = self.count
 
-    def __call__(self, line: int, why: str) -> None:
+    def __call__(self, line: int, reason: str) -> None:
         """Write one rejected row. Raises Full. Each line is flushed, so it survives a crash of this process."""
-        if line > self._last:
+        if line > self._last_line:
             try:
-                self._file.write(json.dumps({"line": line, "reason": why}).encode() + b"\n")
+                self._file.write(json.dumps({"line": line, "reason": reason}).encode() + b"\n")
                 self._file.flush()
             except OSError as error:
                 raise Full(f"{self.path}: {error.strerror}.") from error
             self.count += 1
 
-    def keep(self) -> None:
+    def sync(self) -> None:
         """Sync the file, so that it survives a power cut. Rows before a checkpoint are not read again."""
         if self._synced_count < self.count and self.path.is_file():
             os.fsync(self._file.fileno())
@@ -200,23 +202,25 @@ class IndexerBacklog:
         return record.offset <= self._ends.get(record.partition, -1)
 
 
-def index(
+def run_indexer(
     ports: Ports,
     settings: Settings,
     backlog: IndexerBacklog,
-    timeout: RequestTimeout,
+    retry: OutageRetry,
     advance: Callable[[int], object],
 ) -> None:
     """Consume the stream until the backlog is processed. Other consumers may process parts of it."""
-    system = build_system(ports=ports, settings=settings, metrics=Metrics(), owner=owner("import", ports.nonces.new()))
-    helper = pump(system, backlog.stream)
-    with closing(helper.consumer):
+    system = build_system(
+        ports=ports, settings=settings, metrics=Metrics(), owner=owner_name("import", ports.nonces.new())
+    )
+    indexer = pump(system, backlog.stream)
+    with closing(indexer.consumer):
         while backlog.has_unprocessed():
-            timeout(lambda: _step(helper, advance))
+            retry(lambda: _step(indexer, advance))
 
 
-def _step(helper: Pump, advance: Callable[[int], object]) -> None:
-    advance(helper.step(STEP_WAIT))
+def _step(indexer: Pump, advance: Callable[[int], object]) -> None:
+    advance(indexer.step(STEP_WAIT))
 
 
 S = TypeVar("S", bound=SourceBatch)
@@ -260,10 +264,10 @@ class ImportRun(Generic[S]):
     checkpoint: Checkpoint
     """Its lock must be held."""
     form: str
-    how: str
+    row_options: str
     """Options that change the meaning of a row. A run with other options starts again."""
     rejects: Path | None
-    at_once: int
+    rows_per_batch: int
     quiet: bool
 
     @property
@@ -277,14 +281,14 @@ class ImportRun(Generic[S]):
         Raises BadImport, also if a file of rejected rows would be overwritten, and Environment if an optional package
         is missing.
         """
-        edges, timeout = SpilledEdges(self.checkpoint.folder), RequestTimeout()
-        work = Import(kind=self.dataset.make_import(ports), edges=edges, retry=timeout)
+        edges, retry = SpilledEdges(self.checkpoint.folder), OutageRetry()
+        importer = Import(kind=self.dataset.make_import(ports), edges=edges, retry=retry)
         ignored = dict[str, None]()
-        self._begin(work, edges)
+        self._begin(importer, edges)
         try:
-            rejected = self._read(work, edges, lambda names: ignored.update(dict.fromkeys(names)))
+            rejected = self._read_rows(importer, edges, lambda names: ignored.update(dict.fromkeys(names)))
         except BadImport:
-            self._finish_abandoned(work)
+            self._finish_abandoned(importer)
             raise
         loaded = ImportCounts(
             read=edges.rows_read(), written_after_reading=edges.count(), rejected=rejected, ignored=ignored.keys()
@@ -292,67 +296,67 @@ class ImportRun(Generic[S]):
         with progress(
             "writing", edges.remaining_count(), quiet=self.quiet, unit=self.dataset.remaining_unit
         ) as advance:
-            work.write(advance)
-        waiting = IndexerBacklog(ports.log, self.dataset.stream)
-        with progress("indexing", waiting.count, quiet=self.quiet) as advance:
-            index(ports, settings, waiting, timeout, advance)
+            importer.write(advance)
+        backlog = IndexerBacklog(ports.log, self.dataset.stream)
+        with progress("indexing", backlog.count, quiet=self.quiet) as advance:
+            run_indexer(ports, settings, backlog, retry, advance)
         edges.clear()
         return loaded
 
-    def _begin(self, work: Import[S], edges: SpilledEdges) -> None:
-        how = f"{self.form} {self.how} {self.rejects}"
-        if self.checkpoint.can_resume(how):
+    def _begin(self, importer: Import[S], edges: SpilledEdges) -> None:
+        row_options = f"{self.form} {self.row_options} {self.rejects}"
+        if self.checkpoint.can_resume(row_options):
             return
         if self.rejects and self.rejects.exists() and self.rejects.stat().st_size:
             raise BadImport(f"{self.rejects} already exists; name a new file for rejected rows.")
-        self._finish_abandoned(work)
+        self._finish_abandoned(importer)
         edges.clear()
         self.rejects_file.unlink(missing_ok=True)
-        self.checkpoint.begin(how)
+        self.checkpoint.begin(row_options)
 
-    def _finish_abandoned(self, work: Import[S]) -> None:
+    def _finish_abandoned(self, importer: Import[S]) -> None:
         """Finish the abandoned import of another version of the file.
 
         Rows that are in the store must also be in the bitmaps.
         """
         if self.dataset.writes_as_read:
-            # Leave first: a resumed import could add keys that sort before those that are already written.
+            # Discard the checkpoint first: a resumed import could add keys that sort before the written ones.
             self.checkpoint.discard()
-            work.write()
+            importer.write()
 
-    def _read(self, work: Import[S], edges: SpilledEdges, ignore: Ignore) -> int:
+    def _read_rows(self, importer: Import[S], edges: SpilledEdges, ignore: Ignore) -> int:
         with (
             closing(Rejects(self.rejects_file)) as reject,
-            open_source(self._file(), self.form, self.dataset.layout, reject, self.at_once, ignore=ignore) as source,
+            open_source(self._file(), self.form, self.dataset.layout, reject, self.rows_per_batch, ignore=ignore) as source,
             progress("reading", source.size, quiet=self.quiet, unit="rows") as advance,
         ):
-            before = 0
+            previous_position = 0
 
             def read(rows: int) -> None:
-                nonlocal before
-                place = source.position_of(edges.rows_read())
-                advance(place - before, rows)
-                before = place
+                nonlocal previous_position
+                position = source.position_of(edges.rows_read())
+                advance(position - previous_position, rows)
+                previous_position = position
 
-            work.read(self._unchanged(source, edges.rows_read(), reject), read)
+            importer.read(self._unchanged_batches(source, edges.rows_read(), reject), read)
             return reject.count
 
-    def _unchanged(self, source: Source[S], read: int, reject: Rejects) -> Iterator[S]:
+    def _unchanged_batches(self, source: Source[S], read: int, reject: Rejects) -> Iterator[S]:
         seen = self.checkpoint.file_version()
         for rows in source.rows_after(read):
             self.checkpoint.require_same(seen)
-            reject.keep()
+            reject.sync()
             yield rows
         self.checkpoint.require_same(seen)
 
-    def _file(self) -> Path | BinaryIO:
+    def _source(self) -> Path | BinaryIO:
         return sys.stdin.buffer if self.checkpoint.is_stdin else self.checkpoint.file
 
 
 # Datasets: the columns of each kind of file, and the import that writes its rows.
 
 
-def follows(since: datetime) -> ImportDataset[FollowEdges | NumberedFollowEdges]:
+def follow_dataset(since: datetime) -> ImportDataset[FollowEdges | NumberedFollowEdges]:
     return ImportDataset(
         name="followers",
         layout=FOLLOWS,
@@ -363,7 +367,7 @@ def follows(since: datetime) -> ImportDataset[FollowEdges | NumberedFollowEdges]
     )
 
 
-def accounts(*, ranges: bool) -> ImportDataset[ImportBatch[AccountRow]]:
+def account_dataset(*, ranges: bool) -> ImportDataset[ImportBatch[AccountRow]]:
     return ImportDataset(
         name="users",
         layout=ACCOUNTS,
@@ -374,7 +378,7 @@ def accounts(*, ranges: bool) -> ImportDataset[ImportBatch[AccountRow]]:
     )
 
 
-def vips() -> ImportDataset[ImportBatch[AccountRow]]:
+def vip_dataset() -> ImportDataset[ImportBatch[AccountRow]]:
     return ImportDataset(
         name="vip",
         layout=VIPS,
@@ -385,7 +389,7 @@ def vips() -> ImportDataset[ImportBatch[AccountRow]]:
     )
 
 
-def preference_rows() -> ImportDataset[ImportBatch[PreferenceRow]]:
+def preference_dataset() -> ImportDataset[ImportBatch[PreferenceRow]]:
     return ImportDataset(
         name="preferences",
         layout=PREFERENCES,

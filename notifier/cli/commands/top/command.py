@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from notifier.cli.commands.top.snapshot import DEAD_COUNTED, Bar, TopView, clock, pool_delay, tiers
+from notifier.cli.commands.top.snapshot import (
+    MAX_COUNTED_LETTERS,
+    TierBar,
+    TopView,
+    format_clock,
+    pool_delay,
+    tier_names,
+)
 from notifier.cli.group import example
 from notifier.cli.options import FiniteRange, data_option, json_option, settings_for
 from notifier.cli.output import (
-    SHOWN_OF_ID,
+    SHOWN_ID_LENGTH,
     console,
     duration_text,
     facts_grid,
@@ -39,18 +46,18 @@ if TYPE_CHECKING:
 
 # Views: a screen for a terminal of any width, and plain text for a pipe.
 
-WIDEST_BAR, NARROWEST_BAR = 30, 4
-POOL, OPEN_CIRCUITS = ("pool", "delay", "waiting", "deferred"), ("circuit open", "until", "reason")
-STOPPED_LANES = ("stopped lane", "since", "record", "cause")
-TITLES = ("burst", "mentions", "followers")
+MAX_BAR_WIDTH, MIN_BAR_WIDTH = 30, 4
+POOL_HEADINGS, CIRCUIT_HEADINGS = ("pool", "delay", "waiting", "deferred"), ("circuit open", "until", "reason")
+LANE_HEADINGS = ("stopped lane", "since", "record", "cause")
+BURST_HEADINGS = ("burst", "mentions", "followers")
 
 
 def print_plain(view: TopView) -> None:
-    print_facts(dict(_numbers(view)))
-    _section("pools", POOL, _pools(view))
-    _section("open circuits", OPEN_CIRCUITS, _open_circuits(view))
-    _section("stopped lanes", STOPPED_LANES, _stopped_lanes(view))
-    _section("running", (*TITLES, *tiers()), _running(view))
+    print_facts(dict(_figures(view)))
+    _section("pools", POOL_HEADINGS, _pools(view))
+    _section("open circuits", CIRCUIT_HEADINGS, _open_circuits(view))
+    _section("stopped lanes", LANE_HEADINGS, _stopped_lanes(view))
+    _section("running", (*BURST_HEADINGS, *tier_names()), _running(view))
     _section("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(view))
     _section("processes", ("role", "pid", "up"), _processes(view))
 
@@ -60,10 +67,10 @@ def _section(name: str, headings: Sequence[str], rows: Sequence[Sequence[object]
     if rows:
         print_table(headings, rows)
     else:
-        print_sentence(NOTHING[name])
+        print_sentence(EMPTY_TEXTS[name])
 
 
-NOTHING = {
+EMPTY_TEXTS = {
     "pools": "The delays of the pools are unknown: the dispatcher or Redis is unavailable.",
     "open circuits": "No open circuit breaker is known.",
     "stopped lanes": "No lane is stopped by its dead-letter limit.",
@@ -73,19 +80,22 @@ NOTHING = {
 }
 
 
-def picture(view: TopView, width: int, status: str = "") -> "Group":
+def render_screen(view: TopView, width: int, status: str = "") -> "Group":
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [_headline(view, status), facts_grid(_numbers(view)), Text()]
-    parts += [_shown("pools", POOL, _pools(view), {1, 2, 3}), Text()]
-    if alone := _open_circuits(view):
-        parts += [_shown("open circuits", OPEN_CIRCUITS, alone, set()), Text()]
+    parts: list[RenderableType] = [_headline(view, status), facts_grid(_figures(view)), Text()]
+    parts += [_table_or_text("pools", POOL_HEADINGS, _pools(view), {1, 2, 3}), Text()]
+    if circuits := _open_circuits(view):
+        parts += [_table_or_text("open circuits", CIRCUIT_HEADINGS, circuits, set()), Text()]
     if stopped := _stopped_lanes(view):
-        parts += [_shown("stopped lanes", STOPPED_LANES, stopped, set()), Text()]
-    parts += [_bars(view, width) if view.running else Text(NOTHING["running"], style="dim"), Text()]
-    parts += [_shown("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(view), {2}), Text()]
-    parts.append(_shown("processes", ("role", "pid", "up"), _processes(view), {1, 2}))
+        parts += [_table_or_text("stopped lanes", LANE_HEADINGS, stopped, set()), Text()]
+    parts += [_burst_table(view, width) if view.running else Text(EMPTY_TEXTS["running"], style="dim"), Text()]
+    parts += [
+        _table_or_text("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(view), {2}),
+        Text(),
+    ]
+    parts.append(_table_or_text("processes", ("role", "pid", "up"), _processes(view), {1, 2}))
     return Group(*parts)
 
 
@@ -94,20 +104,22 @@ def _headline(view: TopView, status: str) -> "Text":
 
     where = view.url or "no service runs here"
     return Text.assemble(
-        ("notifier top", "bold"), f"  {clock(view.snapshot.at)}  {where}  ", (status or "q quits", "dim"), "\n"
+        ("notifier top", "bold"), f"  {format_clock(view.snapshot.at)}  {where}  ", (status or "q quits", "dim"), "\n"
     )
 
 
-def _shown(name: str, headings: Sequence[str], rows: Sequence[Sequence[object]], right: set[int]) -> "RenderableType":
+def _table_or_text(
+    name: str, headings: Sequence[str], rows: Sequence[Sequence[object]], right: set[int]
+) -> "RenderableType":
     from rich.text import Text
 
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
-    return table(headings, cells, right=right) if rows else Text(NOTHING[name], style="dim")
+    return table(headings, cells, right=right) if rows else Text(EMPTY_TEXTS[name], style="dim")
 
 
-def _numbers(view: TopView) -> Iterator[tuple[str, str]]:
+def _figures(view: TopView) -> Iterator[tuple[str, str]]:
     s = view.snapshot
-    more = " or more" if view.dead_letters == DEAD_COUNTED else ""
+    more = " or more" if view.dead_letters == MAX_COUNTED_LETTERS else ""
     yield "mentions", f"{s.mentions_per_second:,.1f}/s"
     yield (
         "bursts",
@@ -121,51 +133,51 @@ def _numbers(view: TopView) -> Iterator[tuple[str, str]]:
 
 def _pools(view: TopView) -> Sequence[Sequence[object]]:
     return [
-        (str(pool), _seconds(pool_delay(view.snapshot, pool)), backlog.slices, backlog.deferred)
+        (str(pool), _format_delay(pool_delay(view.snapshot, pool)), backlog.slices, backlog.deferred)
         for pool in Pool
         if (backlog := view.snapshot.cache.backlogs.get(pool)) is not None
     ]
 
 
-def _seconds(late: float | None) -> str:
-    return "parked" if late is None else f"{late:.1f} s"
+def _format_delay(delay: float | None) -> str:
+    return "parked" if delay is None else f"{delay:.1f} s"
 
 
 def _open_circuits(view: TopView) -> Sequence[Sequence[object]]:
     circuits = sorted(view.snapshot.cache.open_circuits.items())
     return [
-        (without_control_characters(line), clock(circuit.until), without_control_characters(circuit.reason))
-        for line, circuit in circuits
+        (without_control_characters(provider), format_clock(circuit.until), without_control_characters(circuit.reason))
+        for provider, circuit in circuits
     ]
 
 
 def _stopped_lanes(view: TopView) -> Sequence[Sequence[object]]:
     return [
-        (lane, clock(stop.at), without_control_characters(stop.record), without_control_characters(stop.cause))
+        (lane, format_clock(stop.at), without_control_characters(stop.record), without_control_characters(stop.cause))
         for lane, stop in view.snapshot.stopped_lanes.items()
     ]
 
 
 def _running(view: TopView) -> Sequence[Sequence[object]]:
     return [
-        (burst.burst, burst.mentions, burst.followers, *(_percent(burst.bars, tier) for tier in tiers()))
+        (burst.burst, burst.mentions, burst.followers, *(_percent(burst.bars, tier) for tier in tier_names()))
         for burst in view.running
     ]
 
 
-def _percent(bars: Sequence[Bar], tier: str) -> str:
+def _percent(bars: Sequence[TierBar], tier: str) -> str:
     tier_bar = next((bar for bar in bars if bar.tier == tier), None)
     return "-" if tier_bar is None else f"{tier_bar.share:.0%}" + (" parked" if tier_bar.parked else "")
 
 
-def _bars(view: TopView, width: int) -> "Table":
+def _burst_table(view: TopView, width: int) -> "Table":
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
-    names = max(len(burst.burst) for burst in view.running)
-    room = (width - min(names, 24) - 10 - 13 - 3 * 8) // 3
+    name_width = max(len(burst.burst) for burst in view.running)
+    bar_width = (width - min(name_width, 24) - 10 - 13 - 3 * 8) // 3
     result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for index, heading in enumerate((*TITLES, *tiers())):
+    for index, heading in enumerate((*BURST_HEADINGS, *tier_names())):
         result.add_column(heading, justify="right" if index in {1, 2} else "left", no_wrap=True, overflow="ellipsis")
     for burst in view.running:
         cells: list[RenderableType] = [
@@ -173,21 +185,23 @@ def _bars(view: TopView, width: int) -> "Table":
             f"{burst.mentions:,}",
             f"{burst.followers:,}",
         ]
-        for tier in tiers():
+        for tier in tier_names():
             tier_bar = next((bar for bar in burst.bars if bar.tier == tier), None)
             if tier_bar is None:
                 cells.append(styled("-"))
-            elif room < NARROWEST_BAR:
+            elif bar_width < MIN_BAR_WIDTH:
                 cells.append(_percent(burst.bars, tier))
             else:
                 cells.append(
-                    _bar(tier_bar, ProgressBar(total=1.0, completed=tier_bar.share, width=min(room, WIDEST_BAR)))
+                    _bar_with_number(
+                        tier_bar, ProgressBar(total=1.0, completed=tier_bar.share, width=min(bar_width, MAX_BAR_WIDTH))
+                    )
                 )
         result.add_row(*cells)
     return result
 
 
-def _bar(progress: Bar, bar: "RenderableType") -> "Table":
+def _bar_with_number(progress: TierBar, bar: "RenderableType") -> "Table":
     """Return the bar with its number beside it, because a screen reader can't read a bar alone."""
     from rich.table import Table
     from rich.text import Text
@@ -208,7 +222,7 @@ def _throttle(throttle: Throttle, view: TopView) -> Sequence[object]:
     ends = relative_time(throttle.ends_at, now) if throttle.is_active(now) else "ramping"
     rate = "pause" if throttle.rate is None else f"{throttle.rate:,.0f}/s"
     return (
-        throttle.id[:SHOWN_OF_ID],
+        throttle.id[:SHOWN_ID_LENGTH],
         str(throttle.tier),
         rate,
         ends,
@@ -227,8 +241,8 @@ def _age(since: object, view: TopView) -> str:
     return duration_text((view.snapshot.at - since).total_seconds()) if isinstance(since, datetime) else "-"
 
 
-def _uptime(lives: bool, age: str) -> str:
-    return age if lives else "gone"
+def _uptime(is_alive: bool, age: str) -> str:
+    return age if is_alive else "gone"
 
 
 QUIT_KEYS = {"q", "Q", "\x03", "\x1b", ""}
@@ -247,29 +261,29 @@ def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
     runs on it.
     """
     from notifier.cli.commands.top.snapshot import read_view, view_facts
-    from notifier.cli.context import opened, overview_of
+    from notifier.cli.context import open_stores, overview_of
     from notifier.cli.output import print_json
 
     settings = settings_for(data)
-    with opened(settings) as folder:
+    with open_stores(settings) as folder:
         overview = overview_of(folder.ports, settings)
 
-        def look() -> "TopView":
+        def read() -> "TopView":
             return read_view(overview, folder.ports, settings)
 
-        look()  # the rate of mentions is the difference of two snapshots
+        read()  # the rate of mentions is the difference of two snapshots
         if is_terminal() and sys.stdin.isatty() and not once and not as_json:
-            live(look, every)
+            run_live(read, every)
             return
         Signal().wait(every)
-        snapshot = look()
+        snapshot = read()
     if as_json:
         print_json(view_facts(snapshot))
     else:
         print_plain(snapshot)
 
 
-def live(read_view: "Callable[[], TopView]", every: float) -> None:
+def run_live(read_view: "Callable[[], TopView]", every: float) -> None:
     """Refresh the screen until q or Ctrl-C is pressed.
 
     While a store doesn't answer, show the error above the last snapshot.
@@ -277,20 +291,20 @@ def live(read_view: "Callable[[], TopView]", every: float) -> None:
     from rich.live import Live
 
     screen, snapshot, error_text = console(), None, ""
-    with keys() as pressed, Live(console=screen, screen=True, auto_refresh=False) as display:
+    with watch_quit_keys() as pressed, Live(console=screen, screen=True, auto_refresh=False) as display:
         while True:
             try:
                 snapshot, error_text = read_view(), ""
             except Unavailable as error:
                 error_text = str(error)
             if snapshot is not None:
-                display.update(picture(snapshot, screen.width, error_text), refresh=True)
+                display.update(render_screen(snapshot, screen.width, error_text), refresh=True)
             if pressed(every):
                 return
 
 
 @contextmanager
-def keys() -> "Iterator[Callable[[float], bool]]":
+def watch_quit_keys() -> "Iterator[Callable[[float], bool]]":
     """Yield a function that waits so many seconds and returns whether a key of QUIT_KEYS was pressed.
 
     The terminal mode is restored afterwards.
@@ -298,11 +312,11 @@ def keys() -> "Iterator[Callable[[float], bool]]":
     import termios
     import tty
 
-    before = termios.tcgetattr(sys.stdin)
+    terminal_mode = termios.tcgetattr(sys.stdin)
     tty.setcbreak(sys.stdin)
 
-    def pressed(within: float) -> bool:
-        ready, _, _ = select.select([sys.stdin], [], [], within)
+    def pressed(timeout: float) -> bool:
+        ready, _, _ = select.select([sys.stdin], [], [], timeout)
         return bool(ready) and sys.stdin.read(1) in QUIT_KEYS
 
     try:
@@ -310,4 +324,4 @@ def keys() -> "Iterator[Callable[[float], bool]]":
     except KeyboardInterrupt:
         return
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, terminal_mode)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from notifier.cli.commands.throttle import throttle_facts
 from notifier.cli.http import Ready, is_alive, read_ready
-from notifier.cli.output import stamp
+from notifier.cli.output import iso_time
 from notifier.cli.supervisor.pid_files import pid_files_of
 from notifier.config import Settings
 from notifier.domain.audience.tiers import TIERS
@@ -17,16 +17,16 @@ from notifier.domain.errors import NotRunning
 from notifier.flow.operations.overview import Overview, OverviewSnapshot
 from notifier.ports.all_ports import Ports
 
-DEAD_COUNTED = 100
-"""Dead letters that are counted at most."""
-BURSTS_SHOWN = 8
-"""Unfinished bursts that are shown, oldest first: a delay is visible in the oldest."""
+MAX_COUNTED_LETTERS = 100
+"""Maximum number of dead letters that are counted."""
+MAX_SHOWN_BURSTS = 8
+"""Maximum number of unfinished bursts that are shown, oldest first: a delay is visible in the oldest."""
 
 Facts = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class TierBar:
     """Delivery progress of one tier of a burst."""
 
     tier: str
@@ -42,7 +42,7 @@ class RunningBurst:
     burst: str
     mentions: int
     followers: int
-    bars: Sequence[Bar]
+    bars: Sequence[TierBar]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def read_view(overview: Overview, ports: Ports, settings: Settings) -> TopView:
     return TopView(
         snapshot=snapshot,
         running=_running(ports, snapshot),
-        dead_letters=len(ports.dead_letters.list(DEAD_COUNTED)),
+        dead_letters=len(ports.dead_letters.list(MAX_COUNTED_LETTERS)),
         url=ready.url if ready else None,
         processes=_processes(settings, ready) if ready else (),
     )
@@ -90,29 +90,35 @@ def view_facts(view: TopView) -> dict[str, object]:
     """Return the object that `--json` prints."""
     s = view.snapshot
     return {
-        "at": stamp(s.at),
+        "at": iso_time(s.at),
         "url": view.url,
         "mentions_per_second": round(s.mentions_per_second, 1),
         "rows_per_second": round(s.rate.rows, 1),
         "deliveries_per_second": round(s.rate.deliveries, 1),
         "open_bursts": s.open_bursts,
         "deferred_bursts": s.deferred_bursts,
-        "running": [_burst_facts(item) for item in view.running],
+        "running": [_burst_facts(burst) for burst in view.running],
         "backlog": {str(pool): _backlog_facts(s, pool) for pool in Pool if pool in s.cache.backlogs},
         "open_circuits": [
-            {"line": line, "until": stamp(circuit.until), "reason": circuit.reason}
-            for line, circuit in sorted(s.cache.open_circuits.items())
+            {"line": provider, "until": iso_time(circuit.until), "reason": circuit.reason}
+            for provider, circuit in sorted(s.cache.open_circuits.items())
         ],
-        "throttles": [throttle_facts(item, s.at) for item in s.throttles],
+        "throttles": [throttle_facts(throttle, s.at) for throttle in s.throttles],
         "stopped_lanes": [
-            {"lane": lane, "since": stamp(stop.at), "limit": str(stop.kind), "record": stop.record, "cause": stop.cause}
+            {
+                "lane": lane,
+                "since": iso_time(stop.at),
+                "limit": str(stop.kind),
+                "record": stop.record,
+                "cause": stop.cause,
+            }
             for lane, stop in s.stopped_lanes.items()
         ],
         "backpressure": s.cache.backpressure,
         "redis": view.redis,
         "dead_letters": view.dead_letters,
         "processes": [
-            {"role": p.role, "pid": p.pid, "alive": p.alive, "since": stamp(p.since) if p.since else None}
+            {"role": p.role, "pid": p.pid, "alive": p.alive, "since": iso_time(p.since) if p.since else None}
             for p in view.processes
         ],
     }
@@ -141,33 +147,30 @@ def _burst_facts(burst: RunningBurst) -> Facts:
 
 
 def _running(ports: Ports, snapshot: OverviewSnapshot) -> Sequence[RunningBurst]:
-    keys = ports.ledger.open_bursts()[:BURSTS_SHOWN]
-    accounts, bursts = ports.ledger.read(keys), ports.bursts.read(keys)
-    held = frozenset(throttle.id for throttle in snapshot.throttles)
+    keys = ports.ledger.open_bursts()[:MAX_SHOWN_BURSTS]
+    progress, bursts = ports.ledger.read(keys), ports.bursts.read(keys)
+    throttles = frozenset(throttle.id for throttle in snapshot.throttles)
     return [
         RunningBurst(
             burst=str(key),
             mentions=bursts[key].count if key in bursts else 1,
-            followers=accounts[key].plan.followers,
-            bars=[
-                _tier_bar(tier_filling)
-                for tier_filling in tier_progress(accounts[key], throttles=held, now=snapshot.at)
-            ],
+            followers=progress[key].plan.followers,
+            bars=[_tier_bar(tier) for tier in tier_progress(progress[key], throttles=throttles, now=snapshot.at)],
         )
         for key in keys
-        if key in accounts and not accounts[key].is_finished
+        if key in progress and not progress[key].is_finished
     ]
 
 
-def _tier_bar(tier_filling: TierProgress) -> Bar:
-    ended = {State.DONE, State.PULLED, State.DEAD}
-    widths = [(span.last - span.first + 1, span.state) for span in tier_filling.spans]
-    total = sum(width for width, _ in widths)
-    return Bar(
-        tier=str(tier_filling.tier),
-        share=sum(width for width, state in widths if state in ended) / total if total else 1.0,
-        people=tier_filling.people,
-        parked=any(state is State.PARKED for _, state in widths),
+def _tier_bar(tier: TierProgress) -> TierBar:
+    final_states = {State.DONE, State.PULLED, State.DEAD}
+    spans = [(span.last - span.first + 1, span.state) for span in tier.spans]
+    total = sum(width for width, _ in spans)
+    return TierBar(
+        tier=str(tier.tier),
+        share=sum(width for width, state in spans if state in final_states) / total if total else 1.0,
+        people=tier.people,
+        parked=any(state is State.PARKED for _, state in spans),
     )
 
 
@@ -187,9 +190,9 @@ def _processes(settings: Settings, ready: Ready) -> Sequence[ProcessRow]:
     ]
 
 
-def tiers() -> Sequence[str]:
+def tier_names() -> Sequence[str]:
     return [str(tier) for tier in TIERS]
 
 
-def clock(moment: datetime) -> str:
+def format_clock(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%H:%M:%S UTC")

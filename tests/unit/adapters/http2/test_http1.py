@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from notifier.adapters.http2.frames import PREFACE, SETTINGS
-from notifier.devkit.http2.behaviour import Http2Behaviour
+from notifier.devkit.http2.behavior import Http2Behavior
 from notifier.devkit.http2.server import Http2Server, serving
 from notifier.ports.push import NoReply, Post, Reply
 from tests.support.test_ca import Authority
@@ -77,7 +77,7 @@ def test_connection_is_closed_for_request_without_response(server: Http2Server) 
 
 
 def test_responses_take_the_configured_latency(server: Http2Server) -> None:
-    server.behave(Http2Behaviour(latency=timedelta(milliseconds=50)))
+    server.behave(Http2Behavior(latency=timedelta(milliseconds=50)))
     connection = http.client.HTTPConnection(urlsplit(server.origin).netloc, timeout=10)
     with closing(connection):
         began = time.monotonic()
@@ -87,11 +87,11 @@ def test_responses_take_the_configured_latency(server: Http2Server) -> None:
 
 
 def test_connection_is_cut_or_ended_after_the_configured_requests() -> None:
-    with serving(answers, Http2Behaviour(cut_after=2)) as server, closing(connected(server)) as link:
+    with serving(answers, Http2Behavior(cut_after=2)) as server, closing(connected(server)) as link:
         link.sendall(2 * REQUEST)
         assert read(link, 2 * len(OK)) == OK
         assert server.counts.processed == 2
-    with serving(answers, Http2Behaviour(goaway_after=2)) as server, closing(connected(server)) as link:
+    with serving(answers, Http2Behavior(goaway_after=2)) as server, closing(connected(server)) as link:
         link.sendall(2 * REQUEST)
         response = read(link, 10_000)
         assert (response.count(b"200 OK"), response.count(b"connection: close")) == (2, 1)

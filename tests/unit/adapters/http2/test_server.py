@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.http2 import frames
-from notifier.devkit.http2.behaviour import Http2Behaviour
+from notifier.devkit.http2.behavior import Http2Behavior
 from notifier.devkit.http2.server import Http2Server, serving
 from notifier.ports.push import NoReply, Post, Reply
 from tests.support.http2_process import ServerProcess, server_process
@@ -102,7 +102,7 @@ def test_request_and_response_bodies_arrive_unchanged(server: Http2Server, size:
 
 
 def test_stream_limit_is_announced_and_enforced() -> None:
-    conduct = Http2Behaviour(streams=2, latency=timedelta(seconds=30))
+    conduct = Http2Behavior(max_concurrent_streams=2, latency=timedelta(seconds=30))
     with serving(echo, conduct) as server, closing(Client(port(server))) as client:
         client.wait_for(h2.events.RemoteSettingsChanged)
         assert client.h2.remote_settings.max_concurrent_streams == 2
@@ -111,13 +111,13 @@ def test_stream_limit_is_announced_and_enforced() -> None:
         streams = [client.post() for _ in range(3)]
         [reset] = client.wait_for(h2.events.StreamReset)
         assert (reset.stream_id, reset.error_code) == (streams[2], frames.REFUSED_STREAM)
-        server.behave(Http2Behaviour(streams=7))
+        server.behave(Http2Behavior(max_concurrent_streams=7))
         while client.h2.remote_settings.max_concurrent_streams != 7:
             assert client.exchange()
 
 
 def test_accepted_requests_are_answered_after_goaway() -> None:
-    conduct = Http2Behaviour(goaway_after=2, latency=timedelta(milliseconds=20))
+    conduct = Http2Behavior(goaway_after=2, latency=timedelta(milliseconds=20))
     with serving(echo, conduct) as server, closing(Client(port(server))) as client:
         for _ in range(4):
             client.post()
@@ -171,6 +171,6 @@ def test_server_in_own_process_reports_tally_and_changes_conduct() -> None:
         client.post(b"{}")
         assert client.headers()[0] == (":status", "200")
         assert (server.tally().processed, server.tally().connections) == (1, 1)
-        server.behave(Http2Behaviour(streams=3))
+        server.behave(Http2Behavior(max_concurrent_streams=3))
         while client.h2.remote_settings.max_concurrent_streams != 3:
             assert client.exchange()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.encryption import OVERHEAD, encrypt
 from notifier.adapters.push.webpush.vapid import MessageKeyPair
-from notifier.devkit.fake_providers.browser import decrypted
+from notifier.devkit.fake_providers.browser import decrypt
 
 
 def plain(*parts: str) -> bytes:
@@ -45,7 +45,7 @@ def test_encryption_reproduces_the_rfc_example() -> None:
 
 def test_fake_browser_decrypts_the_rfc_example() -> None:
     """This shows that our two sides do not only fit each other."""
-    assert decrypted(MESSAGE, BROWSER, SECRET) == PLAINTEXT
+    assert decrypt(MESSAGE, BROWSER, SECRET) == PLAINTEXT
 
 
 @given(st.binary(max_size=600), st.integers(0, 3000))
@@ -54,7 +54,7 @@ def test_content_is_decrypted_and_only_padded_length_is_visible(content: bytes, 
     length = len(content) + padding
     message = encrypted_for_browser(content, length)
     assert len(message) == length + OVERHEAD
-    assert decrypted(message, BROWSER, SECRET) == content
+    assert decrypt(message, BROWSER, SECRET) == content
 
 
 @pytest.mark.parametrize(
@@ -82,26 +82,26 @@ def test_modified_message_is_rejected(position: int) -> None:
     changed = bytearray(MESSAGE)
     changed[position] ^= 1
     with pytest.raises(ValueError, match=r"."):
-        decrypted(bytes(changed), BROWSER, SECRET)
+        decrypt(bytes(changed), BROWSER, SECRET)
 
 
 @pytest.mark.parametrize("size", [0, 17, 57])
 def test_message_must_have_exactly_one_record(size: int) -> None:
     with pytest.raises(ValueError, match="one record"):
-        decrypted(MESSAGE[:16] + size.to_bytes(4, "big") + MESSAGE[20:], BROWSER, SECRET)
+        decrypt(MESSAGE[:16] + size.to_bytes(4, "big") + MESSAGE[20:], BROWSER, SECRET)
 
 
 @pytest.mark.parametrize("length", [0, 1, 20, 21, 86, 102])
 def test_truncated_message_is_rejected(length: int) -> None:
     with pytest.raises(ValueError, match=r"."):
-        decrypted(MESSAGE[:length], BROWSER, SECRET)
+        decrypt(MESSAGE[:length], BROWSER, SECRET)
 
 
 def test_only_the_subscribed_browser_can_decrypt() -> None:
     with pytest.raises(ValueError, match="not encrypted for this browser"):
-        decrypted(MESSAGE, derive_private_key(7, SECP256R1()), SECRET)
+        decrypt(MESSAGE, derive_private_key(7, SECP256R1()), SECRET)
     with pytest.raises(ValueError, match="not encrypted for this browser"):
-        decrypted(MESSAGE, BROWSER, bytes(16))
+        decrypt(MESSAGE, BROWSER, bytes(16))
 
 
 def test_generated_key_pairs_are_unique_and_usable() -> None:
@@ -109,4 +109,4 @@ def test_generated_key_pairs_are_unique_and_usable() -> None:
     assert len(pair.public) == 65
     assert MessageKeyPair.new().public != pair.public
     message = encrypt(PLAINTEXT, length=64, key=KEY, secret=SECRET, pair=pair, salt=SALT)
-    assert decrypted(message, BROWSER, SECRET) == PLAINTEXT
+    assert decrypt(message, BROWSER, SECRET) == PLAINTEXT

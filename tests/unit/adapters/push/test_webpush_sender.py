@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.devkit.fake_providers.behaviour import FaultWindow, ProviderScript
+from notifier.devkit.fake_providers.behavior import FaultWindow, ProviderScript
 from notifier.devkit.fake_providers.browser import Browser, ShownNotification
 from notifier.devkit.fake_providers.webpush_refusals import RefusalDialect
 from notifier.domain.ids import UserId
@@ -156,7 +156,7 @@ def test_clock_days_off_is_a_config_error(world: World) -> None:
 
 @every_service
 def test_rate_limited_browser_is_retried_at_the_stated_time(world: World, manner: RefusalDialect) -> None:
-    world.script(ProviderScript(limited=FaultWindow(lasting=10 * MINUTE)), manner)
+    world.script(ProviderScript(limited=FaultWindow(duration=10 * MINUTE)), manner)
     receipts = world.send(device(world.browser(manner)), device(world.browser(RefusalDialect.APPLE), 2))
     assert isinstance(receipts[0], RetryAt)
     assert receipts[0].at == NOON + 10 * MINUTE
@@ -168,7 +168,7 @@ def test_rate_limited_browser_is_retried_at_the_stated_time(world: World, manner
 
 @every_service
 def test_retries_after_503_are_spread(world: World, manner: RefusalDialect) -> None:
-    world.script(ProviderScript(down=FaultWindow(lasting=HOUR)), manner)
+    world.script(ProviderScript(down=FaultWindow(duration=HOUR)), manner)
     chances = iter([0.0, 0.999])
     world.sender = replace(world.sender, chance=lambda: next(chances))
     receipts = world.send(device(world.browser(manner)), device(world.browser(manner), 2))
@@ -179,7 +179,7 @@ def test_retries_after_503_are_spread(world: World, manner: RefusalDialect) -> N
 
 
 def test_too_large_body_is_a_payload_error(world: World) -> None:
-    world.services[RefusalDialect.GOOGLE].largest = 100
+    world.services[RefusalDialect.GOOGLE].max_body_bytes = 100
     assert isinstance(world.send(device(world.browser()))[0], PayloadError)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from hashlib import blake2s
 from typing import Any, Self
 
-from notifier.devkit.http2.behaviour import Http2Behaviour
+from notifier.devkit.http2.behavior import Http2Behavior
 from notifier.domain.ids import Platform
 
 # Deterministic script of a fake's misbehavior: the same devices and times in every run.
@@ -18,16 +18,16 @@ class FaultWindow:
     """Time window, relative to the start of the fake."""
 
     after: timedelta = timedelta()
-    lasting: timedelta
+    duration: timedelta
 
     def is_active(self, since: timedelta) -> bool:
-        return self.after <= since < self.after + self.lasting
+        return self.after <= since < self.after + self.duration
 
     def remaining(self, since: timedelta) -> timedelta:
-        return self.after + self.lasting - since
+        return self.after + self.duration - since
 
 
-NEVER = FaultWindow(lasting=timedelta())
+NEVER = FaultWindow(duration=timedelta())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +50,8 @@ class ProviderScript:
     def is_elsewhere(self, token: str) -> bool:
         return self._share("elsewhere", token) < self.elsewhere_share
 
-    def gone_since(self, began: datetime) -> datetime:
-        return began - self.gone_for
+    def gone_since(self, started: datetime) -> datetime:
+        return started - self.gone_for
 
     def _share(self, purpose: str, token: str) -> float:
         """Return a number from 0 to 1 that is fixed for the token."""
@@ -59,14 +59,14 @@ class ProviderScript:
         return int.from_bytes(digest, "big") / 2**64
 
 
-def retry_after(span: FaultWindow, since: timedelta) -> str:
-    return str(max(1, -int(-span.remaining(since).total_seconds() // 1)))
+def retry_after(window: FaultWindow, since: timedelta) -> str:
+    return str(max(1, -int(-window.remaining(since).total_seconds() // 1)))
 
 
 FOREVER = timedelta(days=36_500)
-STREAMS: Mapping[Platform, int] = {Platform.APNS: 1_000, Platform.FCM: 100, Platform.WEB: 100}
+STREAM_LIMITS: Mapping[Platform, int] = {Platform.APNS: 1_000, Platform.FCM: 100, Platform.WEB: 100}
 """Concurrent streams per connection, as far as known. Apple's limit varies and is at most this."""
-MOST_COUNT = 1_000_000_000
+MAX_COUNT = 1_000_000_000
 EXAMPLE = "gone=2%,goaway=1000,limited=30s,after=10s"
 WINDOW_OPTIONS = ("limited", "down", "stall")
 """Options whose start `after` sets."""
@@ -75,9 +75,9 @@ _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Behaviour:
+class Behavior:
     script: ProviderScript = field(default_factory=ProviderScript)
-    http2: Http2Behaviour = field(default_factory=Http2Behaviour)
+    http2: Http2Behavior = field(default_factory=Http2Behavior)
     stall_window: FaultWindow = NEVER
     """Window in which the fake accepts alerts without a response."""
 
@@ -87,46 +87,47 @@ class Behaviour:
 
         Raises ValueError, with a message for the operator, for an invalid option of any platform.
         """
-        values = {own: dict[str, Any]() for own in Platform}
+        values = {each_platform: dict[str, Any]() for each_platform in Platform}
         options = [option_text.strip() for option_text in text.split(",")] if text.strip() else []
         for option_text in options:
-            platforms, name, value = _parsed_option(option_text)
+            platforms, name, value = _parse_option(option_text)
             for target in platforms:
                 if name in values[target]:
                     raise ValueError(f"{name} is set twice for {target}.")
                 values[target][name] = value
         for after_option in (option_text for option_text in options if option_text.partition("=")[0].endswith("after")):
-            _require_begun(after_option, values)
+            _require_window(after_option, values)
         return cls._of(values[platform], platform)
 
     @classmethod
     def _of(cls, options: Mapping[str, Any], platform: Platform) -> Self:
         after = options.get("after", timedelta())
 
-        def span(name: str) -> FaultWindow:
-            return FaultWindow(after=after, lasting=options[name]) if name in options else NEVER
+        def window(name: str) -> FaultWindow:
+            return FaultWindow(after=after, duration=options[name]) if name in options else NEVER
 
         script = ProviderScript(gone_share=options.get("gone", 0.0), elsewhere_share=options.get("elsewhere", 0.0))
-        conduct = Http2Behaviour(
-            streams=options.get("streams", STREAMS[platform]), latency=options.get("latency", timedelta())
+        http2 = Http2Behavior(
+            max_concurrent_streams=options.get("streams", STREAM_LIMITS[platform]),
+            latency=options.get("latency", timedelta()),
         )
         return cls(
-            script=replace(script, seed=options.get("seed", 0), limited=span("limited"), down=span("down")),
-            http2=replace(conduct, goaway_after=options.get("goaway"), cut_after=options.get("cut")),
-            stall_window=span("stall"),
+            script=replace(script, seed=options.get("seed", 0), limited=window("limited"), down=window("down")),
+            http2=replace(http2, goaway_after=options.get("goaway"), cut_after=options.get("cut")),
+            stall_window=window("stall"),
         )
 
 
-def _require_begun(late: str, options: Mapping[Platform, Mapping[str, Any]]) -> None:
+def _require_window(after_option: str, options: Mapping[Platform, Mapping[str, Any]]) -> None:
     """Raises ValueError if `after` has no option to apply to. Without a prefix one such platform is enough."""
-    if not any(set(WINDOW_OPTIONS) & set(options[platform]) for platform in _parsed_option(late)[0]):
+    if not any(set(WINDOW_OPTIONS) & set(options[platform]) for platform in _parse_option(after_option)[0]):
         raise ValueError(
-            f"{late!r} sets the start of {', '.join(WINDOW_OPTIONS[:-1])} or {WINDOW_OPTIONS[-1]},"
+            f"{after_option!r} sets the start of {', '.join(WINDOW_OPTIONS[:-1])} or {WINDOW_OPTIONS[-1]},"
             " but the script has none of them."
         )
 
 
-def _parsed_option(option: str) -> tuple[list[Platform], str, Any]:
+def _parse_option(option: str) -> tuple[list[Platform], str, Any]:
     if not option:
         raise ValueError(f"there is a comma without an option beside it; example: {EXAMPLE}.")
     qualified_name, _, value = option.partition("=")
@@ -143,47 +144,47 @@ def _parsed_option(option: str) -> tuple[list[Platform], str, Any]:
     return [Platform(prefix)] if dot else [*Platform], name, parsed
 
 
-def _share(text: str) -> float:
+def _parse_share(text: str) -> float:
     number = float(text.removesuffix("%"))
     if not text.endswith("%") or not 0 <= number <= 100:
         raise ValueError
     return number / 100
 
 
-def _span(text: str) -> timedelta:
+def _parse_duration_or_zero(text: str) -> timedelta:
     if not (match := re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)", text, re.ASCII)):
         raise ValueError
     return min(timedelta(**{_UNITS[match[2]]: float(match[1])}), FOREVER)
 
 
-def _duration(text: str) -> timedelta:
-    if not (duration := _span(text)):
+def _parse_duration(text: str) -> timedelta:
+    if not (duration := _parse_duration_or_zero(text)):
         raise ValueError
     return duration
 
 
-def _duration_or_forever(text: str) -> timedelta:
-    return _duration(text) if text else FOREVER
+def _parse_duration_or_forever(text: str) -> timedelta:
+    return _parse_duration(text) if text else FOREVER
 
 
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_COUNT):
+def _parse_count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MAX_COUNT):
         raise ValueError
     return int(text)
 
 
 OPTIONS: Mapping[str, tuple[Callable[[str], Any], str]] = {
-    "gone": (_share, "gone=2%"),
-    "elsewhere": (_share, "elsewhere=1%"),
-    "limited": (_duration, "limited=30s"),
-    "down": (_duration, "down=30s"),
-    "stall": (_duration_or_forever, "stall (forever) or stall=30s"),
-    "goaway": (_count, "goaway=1000"),
-    "cut": (_count, "cut=500"),
-    "streams": (_count, "streams=1"),
-    "latency": (_span, "latency=50ms"),
-    "after": (_span, "after=10s"),
-    "seed": (_count, "seed=7"),
+    "gone": (_parse_share, "gone=2%"),
+    "elsewhere": (_parse_share, "elsewhere=1%"),
+    "limited": (_parse_duration, "limited=30s"),
+    "down": (_parse_duration, "down=30s"),
+    "stall": (_parse_duration_or_forever, "stall (forever) or stall=30s"),
+    "goaway": (_parse_count, "goaway=1000"),
+    "cut": (_parse_count, "cut=500"),
+    "streams": (_parse_count, "streams=1"),
+    "latency": (_parse_duration_or_zero, "latency=50ms"),
+    "after": (_parse_duration_or_zero, "after=10s"),
+    "seed": (_parse_count, "seed=7"),
 }
 """Options with their parsers and examples. `after` is the start of `limited`, `down` and `stall`, relative to the start
 of the fake."""

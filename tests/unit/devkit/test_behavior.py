@@ -5,51 +5,51 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.devkit.fake_providers.behaviour import FOREVER, Behaviour, FaultWindow, ProviderScript
+from notifier.devkit.fake_providers.behavior import FOREVER, Behavior, FaultWindow, ProviderScript
 from notifier.domain.ids import Platform
 
 SECOND = timedelta(seconds=1)
 
 
-def read(text: str, platform: Platform = Platform.APNS) -> Behaviour:
-    return Behaviour.read(text, platform)
+def read(text: str, platform: Platform = Platform.APNS) -> Behavior:
+    return Behavior.read(text, platform)
 
 
 def test_every_setting_is_parsed() -> None:
-    behaviour = read("gone=2%, elsewhere=0.5%,limited=30s,down=500ms,stall=2m,after=10s,seed=7")
-    assert behaviour.script == ProviderScript(
+    behavior = read("gone=2%, elsewhere=0.5%,limited=30s,down=500ms,stall=2m,after=10s,seed=7")
+    assert behavior.script == ProviderScript(
         seed=7,
         gone_share=0.02,
         elsewhere_share=0.005,
-        limited=FaultWindow(after=10 * SECOND, lasting=30 * SECOND),
-        down=FaultWindow(after=10 * SECOND, lasting=SECOND / 2),
+        limited=FaultWindow(after=10 * SECOND, duration=30 * SECOND),
+        down=FaultWindow(after=10 * SECOND, duration=SECOND / 2),
     )
-    assert behaviour.stall_window == FaultWindow(after=10 * SECOND, lasting=120 * SECOND)
+    assert behavior.stall_window == FaultWindow(after=10 * SECOND, duration=120 * SECOND)
     conduct = read("goaway=1000,cut=500,streams=1,latency=50ms").http2
-    assert (conduct.goaway_after, conduct.cut_after, conduct.streams) == (1_000, 500, 1)
+    assert (conduct.goaway_after, conduct.cut_after, conduct.max_concurrent_streams) == (1_000, 500, 1)
     assert conduct.latency == SECOND / 20
 
 
 def test_empty_script_uses_the_provider_defaults() -> None:
-    assert [read("", platform).http2.streams for platform in Platform] == [1_000, 100, 100]
+    assert [read("", platform).http2.max_concurrent_streams for platform in Platform] == [1_000, 100, 100]
     assert not read("").stall_window.is_active(timedelta())
 
 
 def test_stall_without_duration_is_permanent() -> None:
-    assert read("stall").stall_window == FaultWindow(lasting=FOREVER)
+    assert read("stall").stall_window == FaultWindow(duration=FOREVER)
 
 
 def test_setting_can_be_limited_to_one_platform() -> None:
     script = "apns.stall,fcm.gone=100%,latency=1s"
     apns, fcm, web = (read(script, platform) for platform in Platform)
-    assert [behaviour.stall_window.is_active(SECOND) for behaviour in (apns, fcm, web)] == [True, False, False]
-    assert [behaviour.script.gone_share for behaviour in (apns, fcm, web)] == [0.0, 1.0, 0.0]
-    assert {behaviour.http2.latency for behaviour in (apns, fcm, web)} == {SECOND}
+    assert [behavior.stall_window.is_active(SECOND) for behavior in (apns, fcm, web)] == [True, False, False]
+    assert [behavior.script.gone_share for behavior in (apns, fcm, web)] == [0.0, 1.0, 0.0]
+    assert {behavior.http2.latency for behavior in (apns, fcm, web)} == {SECOND}
 
 
 def test_start_for_all_applies_to_fault_of_one_platform() -> None:
     apns, web = (read("after=10s,apns.stall", platform) for platform in (Platform.APNS, Platform.WEB))
-    assert apns.stall_window == FaultWindow(after=10 * SECOND, lasting=FOREVER)
+    assert apns.stall_window == FaultWindow(after=10 * SECOND, duration=FOREVER)
     assert not web.stall_window.is_active(11 * SECOND)
     assert read(" ") == read("")
 
