@@ -59,7 +59,7 @@ SECTIONS = {
 
 A command is imported when it is called, which keeps `notifier --help` fast.
 """
-PLACES = {verb: place for section in SECTIONS.values() for verb, place in section.items()}
+COMMAND_LOCATIONS = {name: location for section in SECTIONS.values() for name, location in section.items()}
 
 
 COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # Tab completion; also zsh_source, fish_source'

@@ -40,7 +40,7 @@ TITLES = {
 TABLE_HEAD = "| variable | default | must be | meaning |\n|---|---|---|---|\n"
 
 
-def page() -> str:
+def render_page() -> str:
     sections = groupby(setting_entries(Settings), key=lambda entry: entry.path[0] if len(entry.path) > 1 else "")
     return INTRODUCTION + "".join(
         f"\n## {TITLES[section]}\n\n{TABLE_HEAD}{''.join(map(_row, entries))}" for section, entries in sections
@@ -48,7 +48,9 @@ def page() -> str:
 
 
 def _row(entry: SettingEntry) -> str:
-    return f"| `{entry.variable}` | {_format_default(entry.default)} | {entry.rule.requirement} | {entry.rule.meaning} |\n"
+    return (
+        f"| `{entry.variable}` | {_format_default(entry.default)} | {entry.rule.requirement} | {entry.rule.meaning} |\n"
+    )
 
 
 def _format_default(value: Any) -> str:

@@ -100,7 +100,7 @@ class _ProviderFactory:
         if self.push.is_real(self.platform) or (self.push.is_faked(self.platform) and platform_settings.fake):
             return ""
         no_fake = f"no fake of {self.platform} is running; `notifier up` starts one"
-        if platform_settings.configured:
+        if platform_settings.is_configured:
             return f"{no_fake}."
         no_credentials = f"no credentials: {setting} is not set"
         return f"{no_credentials}, and {no_fake}." if self.push.is_faked(self.platform) else f"{no_credentials}."

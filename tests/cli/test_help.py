@@ -38,6 +38,8 @@ def test_unknown_command_is_usage_error(notifier: Notifier) -> None:
 
 
 def test_command_with_missing_module_breaks_no_other() -> None:
-    group = LazyCommands("notifier", locations={"Look": {"gone": "notifier.cli.nowhere:gone", "token": COMMAND_LOCATIONS["token"]}})
+    group = LazyCommands(
+        "notifier", locations={"Look": {"gone": "notifier.cli.nowhere:gone", "token": COMMAND_LOCATIONS["token"]}}
+    )
     assert group.list_commands(click.Context(group)) == ["token"]
     assert group.get_command(click.Context(group), "gone") is None

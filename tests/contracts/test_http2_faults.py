@@ -60,14 +60,14 @@ def test_provider_without_settings_gets_one_request_at_a_time() -> None:
 
 def test_provider_without_limit_gets_our_own_limit() -> None:
     with faulty(
-        Http2Behavior(streams=None, latency=timedelta(milliseconds=5)), replace(PATIENT, max_streams=50)
+        Http2Behavior(max_concurrent_streams=None, latency=timedelta(milliseconds=5)), replace(PATIENT, max_streams=50)
     ) as wire:
         assert len(accepted(answers(wire, wire.posts(400)))) == 400
         assert wire.server.counts.max_streams == 50
 
 
 def test_changed_stream_limit_applies_in_both_directions() -> None:
-    conduct = Http2Behavior(streams=100, latency=timedelta(milliseconds=1))
+    conduct = Http2Behavior(max_concurrent_streams=100, latency=timedelta(milliseconds=1))
     with faulty(conduct, replace(PATIENT, max_connections=1)) as wire:
         exchange = iter(wire.transport.exchange(wire.posts(900)))
         assert count_accepted(exchange, 200) == 200
@@ -89,7 +89,7 @@ def count_accepted(exchange: Iterator[tuple[Post, Reply | NoReply]], limit: int)
 
 def test_connections_are_opened_only_as_needed() -> None:
     limits = replace(PATIENT, max_connections=3, max_stream_wait=timedelta(milliseconds=10))
-    with faulty(Http2Behavior(streams=1, latency=timedelta(milliseconds=20)), limits) as wire:
+    with faulty(Http2Behavior(max_concurrent_streams=1, latency=timedelta(milliseconds=20)), limits) as wire:
         assert len(accepted(answers(wire, wire.posts(30)))) == 30
         assert wire.server.counts.connections == 3
     with faulty(Http2Behavior(), replace(PATIENT, max_connections=3)) as wire:
@@ -204,7 +204,7 @@ def test_provider_that_always_disconnects_is_avoided_for_a_while() -> None:
 
 def test_suspect_post_uses_a_separate_connection() -> None:
     with faulty(
-        Http2Behavior(streams=1, latency=timedelta(milliseconds=5)), replace(PATIENT, max_connections=1)
+        Http2Behavior(max_concurrent_streams=1, latency=timedelta(milliseconds=5)), replace(PATIENT, max_connections=1)
     ) as wire:
         posts = [wire.post(number, suspect=number % 2 == 0) for number in range(40)]
         assert len(accepted(answers(wire, posts))) == 40

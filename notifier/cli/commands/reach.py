@@ -74,7 +74,7 @@ def held(*, mentioned: str | None, author: str | None, limit: int, data: Path | 
 @operator_option
 @data_option
 @json_option
-def release(*, ids: Sequence[str], by: str | None, operator: str, data: Path | None, as_json: bool) -> None:
+def release(*, ids: Sequence[str], author: str | None, operator: str, data: Path | None, as_json: bool) -> None:
     """Release held mentions. Each is delivered once, now, without alerts if its author's cap is used up.
 
     IDS are ids that `notifier reach held` shows, or at least their first six characters if they are unambiguous. Other

@@ -40,7 +40,7 @@ def is_awaited(process: str) -> bool:
 def api_processes(settings: Settings) -> int:
     """Return how many API processes `up` starts. Raises BadSetting."""
     if settings.api_workers is None:
-        return default_api_processes(cores()) if BALANCES_CONNECTIONS else 1
+        return default_api_processes(available_cores()) if BALANCES_CONNECTIONS else 1
     if settings.api_workers > 1 and not BALANCES_CONNECTIONS:
         name = variable("api_workers")
         raise BadSetting(f"{name} is {settings.api_workers}; several processes can share a port on Linux only.")

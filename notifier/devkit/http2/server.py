@@ -114,8 +114,8 @@ def serving(
     state = ServerState(handler=handler, behavior=behavior)
     port_future: Future[int] = Future()
     loop = asyncio.new_event_loop()
-    done = asyncio.Event()
-    serve = _serve(state, certificate, done, port_future, port=port)
+    stopping = asyncio.Event()
+    serve = _serve(state, certificate, stopping, port_future, port=port)
     thread = Thread(target=_run, args=(loop, serve, port_future), name="http2-server", daemon=True)
     thread.start()
     try:
@@ -139,7 +139,7 @@ def _run(loop: asyncio.AbstractEventLoop, serve: Coroutine[Any, Any, None], port
 
 
 async def _serve(
-    state: ServerState, certificate: Path | None, done: asyncio.Event, port_future: "Future[int]", *, port: int
+    state: ServerState, certificate: Path | None, stopping: asyncio.Event, port_future: "Future[int]", *, port: int
 ) -> None:
     loop = asyncio.get_running_loop()
     context = tls_context(certificate) if certificate else None

@@ -327,7 +327,9 @@ class ImportRun(Generic[S]):
     def _read_rows(self, importer: Import[S], edges: SpilledEdges, ignore: Ignore) -> int:
         with (
             closing(Rejects(self.rejects_file)) as reject,
-            open_source(self._file(), self.form, self.dataset.layout, reject, self.rows_per_batch, ignore=ignore) as source,
+            open_source(
+                self._source(), self.form, self.dataset.layout, reject, self.rows_per_batch, ignore=ignore
+            ) as source,
             progress("reading", source.size, quiet=self.quiet, unit="rows") as advance,
         ):
             previous_position = 0
