@@ -178,8 +178,8 @@ def amended(
     opener = next((author for author in (*mentioners, *remaining) if author in remaining), None)
     if opener is None:
         return _without_public_mentions(burst, [change.after for change in leaving], version)
-    others = (author for author in mentioners if author != opener)
-    return _with_shown_tweet(replace(after, silent=True, mentioners=(opener, *others)), remaining[opener])
+    later_mentioners = (author for author in mentioners if author != opener)
+    return _with_shown_tweet(replace(after, silent=True, mentioners=(opener, *later_mentioners)), remaining[opener])
 
 
 def _without_public_mentions(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:

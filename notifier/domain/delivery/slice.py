@@ -67,8 +67,8 @@ Alerts of P0 (VIPs) pass all waiting slices, so they only wait for running ones.
 _PUSH_TERMS = PoolTerms(claim=timedelta(seconds=30), requeue_after=timedelta(seconds=10), expires_after=PUSH_LIFETIME)
 """Limits of push pools.
 
-The lease is longer than the timeouts for a connection and an answer together, because a worker can't renew its lease
-while it waits for a provider. Alerts that waited through quiet hours are still sent, as one summary.
+The lease is longer than the timeouts for a connection and an answer. A worker can't renew its lease while it waits for
+a provider. Alerts that waited through quiet hours are still sent, as one summary.
 """
 
 POOL_TERMS = {

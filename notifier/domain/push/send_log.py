@@ -1,8 +1,8 @@
-"""Send log: alerts sent for one burst to devices of one shard, in batches called send windows.
+"""Send log: alerts sent for one burst to devices of one shard, by send window.
 
-A window is written before it is sent and closed afterwards. So a crash leaves only open windows in doubt, and their
-devices are tried again with the same ids. The first attempts of a member are in one window; retries of single devices
-are in later windows.
+A send window is a batch: it is written before it is sent and closed afterwards. So a crash leaves only open windows in
+doubt, and their devices are tried again with the same ids. The first attempts of a member are in one window; retries of
+single devices are in later windows.
 """
 
 from collections.abc import Mapping, Sequence
