@@ -90,7 +90,7 @@ class RollUp:
         """
         now = self.clock.now()
         if not self.leadership.is_leader(now):
-            # Start anew when leading again: another leader may overwrite what this process wrote.
+            # Forget the last round: another leader may overwrite what this process wrote.
             self.last_hour, self.hash_by_hour_and_shard = None, {}
             return
         # Begin the epoch before the read-modify-write: a deposed leader has a lower fencing token, so its late writes
