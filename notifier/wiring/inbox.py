@@ -49,7 +49,7 @@ def build_inbox(
 ) -> Inbox:
     """Build the inbox with its caches, one per process.
 
-    `new_shared_loads` creates the objects by which each cache shares its loads among concurrent requests. If
+    Each cache shares its loads among concurrent requests through an object that `new_shared_loads` creates. If
     `max_lookup_wait` is set, concurrent requests also share their version checks. A request with a fallback page waits
     for a shared check at most that long.
     """

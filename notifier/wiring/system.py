@@ -56,5 +56,5 @@ def build_lane_guards(system: System) -> LaneGuards:
 
 
 def build_leadership(system: System, name: str, term: timedelta) -> Leadership:
-    """Build the object by which this process competes for the leader lease `name`."""
+    """Build the object that competes for the leader lease `name` on behalf of this process."""
     return Leadership(leases=system.ports.leases, name=name, owner=system.owner, term=term)

@@ -21,7 +21,7 @@ from notifier.config import MIN_SECRET_BYTES, Settings
 from notifier.domain.errors import BadSetting, Unwritable
 
 PREFIX = "nsk_"
-"""Prefix by which secret scanners find leaked keys. A token without the prefix is not hashed and looked up."""
+"""Prefix that lets secret scanners find leaked keys. A token without the prefix is not hashed and looked up."""
 KEY_BYTES = 32
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 HASH_BYTES = 32

@@ -93,7 +93,7 @@ class SubjectPositions:
             self.complete_to = self.positions[0]
 
 
-# Time of each subject's last change, by which pages of other processes are proved current.
+# Time of each subject's last change. It proves that pages of other processes are current.
 
 MAX_SUBJECTS = 50_000
 """Subjects whose last change is remembered, about 18 MB. All other subjects changed earlier."""

@@ -34,7 +34,7 @@ BLOCKED_BYTES = 100
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class CachedFirstPage:
-    """What one opening of the inbox shows: a page with its badge, evaluated for one viewer."""
+    """An opening of the inbox by one viewer: the page shown, with the badge of the same moment."""
 
     page: Page
     badge: Badge | None
@@ -69,7 +69,7 @@ class CachedViewer:
     versions: Mapping[Scope, str]
     """Versions under which the facts were read. Empty if the facts may be used once and not be cached."""
     connection: int
-    """Connection to Redis by which the versions were read. Another connection may be to a server without them."""
+    """Connection to Redis that returned the versions. Another connection may be to a server without them."""
     read_at: datetime
     """When the read of the facts began."""
     openings: dict[int, CachedFirstPage] = field(default_factory=dict)

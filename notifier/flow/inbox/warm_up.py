@@ -1,4 +1,4 @@
-"""Warm-up: read the inboxes of users who were just seen elsewhere, and may open the inbox next."""
+"""Warm-up: read the inboxes of users who were just seen elsewhere on the platform."""
 
 import asyncio
 from dataclasses import dataclass, field
