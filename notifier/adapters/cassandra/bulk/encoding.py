@@ -22,7 +22,7 @@ MAX_MESSAGE_BYTES = 5 * 1024
 By default the node warns above it, in its log and in ours, and rejects messages above 50 KiB.
 """
 ROW_OVERHEAD_BYTES = 17
-"""Bytes by which a row is larger as the node counts it than on the wire.
+"""Bytes that the node counts for a row beyond its size on the wire.
 
 The node leaves out ids and lengths, and adds the stored write and expiry times. Measured on Cassandra 5.0.8; equal for
 lists and bitmaps.

@@ -39,7 +39,7 @@ _SELECT_CHANGES = load_statement("read_burst_changes")
 ChangeKey = tuple[str, int]
 """Subject and seq of a burst, or nonce and LAPSE_SEQ of a lapse."""
 ReturnedChanges = Mapping[ChangeKey, tuple[int, int]]
-"""By change: the version that was returned, and the time of the newest row."""
+"""Maps a change to the version that was returned, and to the time of the newest row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,7 @@ LAST_OCCURRENCE = -1
 With a row for each occurrence, a slice that waited a thousand times would need a thousand rows per read.
 """
 REPEATABLE_FACTS = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.DEFERRED)
-"""Facts of which only the last occurrence counts. Of other facts each counts (throttles), or there is only one
-(ends)."""
+"""Repeating facts: only the last occurrence counts. Each throttle counts, and a slice ends only once."""
 
 _INSERT_CELL, _UPDATE_CELL = load_statement("record_cell"), load_statement("update_cell")
 SELECT_CELLS = (

@@ -34,7 +34,7 @@ minute."""
 
 @dataclass(frozen=True, slots=True)
 class OpenBurstScan:
-    """What a full scan queries, decided at its beginning."""
+    """Plan of a full scan, made at its beginning."""
 
     now: int
     """Time before the first query. The scan may miss bursts that are listed later."""
@@ -57,7 +57,7 @@ class OpenSlotCache:
     """Start of the last successful scan."""
     slots: dict[int, Collection[int]] = field(default_factory=dict)
     scan_from: dict[int, int] = field(default_factory=dict)
-    """By slot: opening time before which the slot has no open burst."""
+    """Opening time, by slot. The slot has no open burst that opened earlier."""
     rescan_order: list[int] = field(default_factory=list)
     """Hours in the order of their rescans. The hour that was rescanned longest ago comes first."""
     _touched: set[int] = field(default_factory=set)
