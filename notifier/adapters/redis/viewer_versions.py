@@ -1,4 +1,4 @@
-"""Versions of viewers' facts and the stream of published bursts in Redis, one round trip per look-up."""
+"""Versions of viewers' facts and the burst stream in Redis, one round trip per look-up."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
