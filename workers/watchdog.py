@@ -37,8 +37,8 @@ GRACE_SECONDS = 2.0
 def end_with_parent(parent: int) -> None:
     """End this process when its parent ends: first with SIGTERM, then after a grace period with SIGKILL.
 
-    A child calls this first, in its main thread. The parent must start the child from its own main thread, because the
-    kernel reports the end of the thread that forked, not of its process.
+    A child calls this first, in its main thread. The parent must start the child from its own main thread: the kernel
+    reports the end of the thread that forked, not of its process.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Viewer versions and the stream of published bursts in Redis, read in one round trip."""
+"""Versions of viewers' facts and the burst stream in Redis, one round trip per look-up."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
