@@ -137,7 +137,7 @@ class Crossing:
     def index_content(self) -> set[BurstKey]:
         """Compare the pull index with the store and return what it lists of VERA.
 
-        A comparison is proof for FRESH_FOR, in real time, and a busy machine can need longer than that between the
+        A comparison is proof for MAX_COMPARISON_AGE, in real time. A busy machine can need longer than that between the
         comparison and the read. An index without proof promises nothing, so it is compared again, as a running
         reconciler does every second.
         """

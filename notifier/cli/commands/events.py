@@ -252,7 +252,7 @@ def vip_event(user: str, *, is_vip: bool, now: datetime) -> Mapping[str, object]
 # Command `notifier storm`: sends many mentions of one account at a constant rate.
 
 BATCHES_PER_SECOND = 10
-"""Batches that `storm` sends per second. Each has a tenth of the mentions of a second."""
+"""Batches that `storm` sends per second."""
 BATCH_CONTENT_TYPE = "application/cloudevents-batch+json"
 
 
@@ -271,17 +271,19 @@ def storm(*, account: str, rate: int, duration: timedelta, data: Path | None, as
 
     ready = read_ready(settings_for(data).data)
     batches = max(1, round(duration.total_seconds() * BATCHES_PER_SECOND))
-    size, accepted = rate // BATCHES_PER_SECOND, 0
+    sent = accepted = 0
     began = time.monotonic()
     for number in range(batches):
+        size = rate * (number + 1) // BATCHES_PER_SECOND - sent  # so that all batches of a second have `rate` mentions
         time.sleep(max(0.0, began + number / BATCHES_PER_SECOND - time.monotonic()))
         body = mention_batch([account] * size, now=datetime.now(UTC), new_id=lambda: token_hex(8))
         results = request_json(
             f"{ready.url}/v1/events", ready.service_key, json.dumps(body).encode(), BATCH_CONTENT_TYPE
         )["results"]
         assert isinstance(results, list)
+        sent += size
         accepted += sum(result.get("status") == "accepted" for result in results)
-    facts = {"sent": batches * size, "accepted": accepted, "seconds": round(time.monotonic() - began, 1)}
+    facts = {"sent": sent, "accepted": accepted, "seconds": round(time.monotonic() - began, 1)}
     if as_json:
         print_json(facts)
     else:
