@@ -48,9 +48,9 @@ BEAT_INTERVAL = 1.0
 
 
 HandlerFactory = Callable[[Callable[[], None], Callable[[], bool]], Handler]
-"""Builds a handler from two functions, `beat` and `is_stopping`.
+"""Builds a handler from two functions.
 
-The handler calls `beat` while its slice makes progress, and hands the slice back once `is_stopping` returns True.
+The handler calls the first while its slice makes progress. It hands the slice back once the second returns True.
 """
 
 

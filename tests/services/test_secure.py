@@ -1,4 +1,4 @@
-"""`tls_auth_on`: Kafka, Cassandra and Valkey behind TLS and passwords.
+"""Kafka, Cassandra and Valkey behind TLS and passwords.
 
 The Valkey of the wheel was built without TLS: a proxy of this test terminates TLS in front of that server.
 """
