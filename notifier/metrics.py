@@ -47,7 +47,7 @@ class Metrics:
         )
         self.held_mentions = self._gauge("held_mentions", "Mentions that wait for an operator's decision.")
         self.erased = self._counter(
-            "erased_total", "Items removed for erased authors, other than mentions: texts and devices.", "what"
+            "erased_total", "Items removed for erased authors, other than mentions: texts and devices.", "kind"
         )
         self.bursts = self._counter("bursts_total", "Bursts that the coordinator published.", "lane")
         self.restamps = self._counter(

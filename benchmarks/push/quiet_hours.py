@@ -126,7 +126,9 @@ class SimulatedEvening:
     def pause(self) -> None:
         """Pause the slices of VIPs until they are late."""
         now = self.state.clock.now()
-        pause = Throttle(id="t1", tier=Tier.P0, rate=None, reason="late", who="amy", starts_at=now, ends_at=now + LATE)
+        pause = Throttle(
+            id="t1", tier=Tier.P0, rate=None, reason="late", operator="amy", starts_at=now, ends_at=now + LATE
+        )
         self.state.throttles.put(pause)
 
     def differences(self, who: UserId, wanted: list[int]) -> Iterator[str]:

@@ -265,7 +265,7 @@ def test_ambiguous_id_prefix_is_refused_with_count() -> None:
         tier=Tier.P2,
         rate=None,
         reason="a",
-        who="ada",
+        operator="ada",
         starts_at=now,
         ends_at=now + timedelta(minutes=1),
     )

@@ -80,14 +80,14 @@ def test_lanes_are_printed_as_table_in_pipe(stopped: Path, notifier: Notifier) -
 
 
 def test_resume_ends_stop_and_reports_it(stopped: Path, notifier: Notifier) -> None:
-    arguments = ("mentions", "--reason", "release 42", "--who", "ada")
+    arguments = ("mentions", "--reason", "release 42", "--operator", "ada")
     facts = run_json(notifier, stopped, "resume", *arguments)
     assert (facts["lane"], facts["resumed"], facts["record"]) == ("mentions", True, "mentions/0/4")
     assert {lane["state"] for lane in run_json(notifier, stopped, "lanes")} == {"running"}
     files = Files.at(stopped)
     [entry] = [json.loads(body) for body, _ in audit_entries(files.core)]
     files.close()
-    assert (entry["who"], entry["what"], entry["reason"]) == ("ada", "lane.resume", "release 42")
+    assert (entry["operator"], entry["action"], entry["reason"]) == ("ada", "lane.resume", "release 42")
 
 
 def test_resume_in_pipe_prints_sentence_and_facts(stopped: Path, notifier: Notifier) -> None:

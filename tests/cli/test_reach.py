@@ -22,7 +22,7 @@ from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.ids import UserId
 from tests.cli.conftest import Notifier
 
-FLOOD = ("--verdict", "hold", "--reason", "a flood", "--who", "grace")
+FLOOD = ("--verdict", "hold", "--reason", "a flood", "--operator", "grace")
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +93,15 @@ def reach(notifier: Notifier, data: Path) -> Reach:
 
 def test_verdict_is_shown_and_listed_until_it_is_reset(reach: Reach) -> None:
     verdict = reach("set", "@u7", *FLOOD)
-    assert {**verdict, "at": ""} == {"account": "u7", "verdict": "hold", "reason": "a flood", "who": "grace", "at": ""}
+    assert {**verdict, "at": ""} == {
+        "account": "u7",
+        "verdict": "hold",
+        "reason": "a flood",
+        "operator": "grace",
+        "at": "",
+    }
     assert (reach("show", "u7"), reach("list")) == (verdict, [verdict])
-    reset = reach("set", "@u7", "--verdict", "all", "--reason", "they mended it", "--who", "ada")
+    reset = reach("set", "@u7", "--verdict", "all", "--reason", "they mended it", "--operator", "ada")
     assert (reach("show", "@u7"), reach("list")) == (reset, [])
     assert reset["at"] > verdict["at"]
 
@@ -113,7 +119,7 @@ def test_lost_concurrent_verdict_reports_the_winner(data: Path, notifier: Notifi
         result = notifier("reach", "set", "@u8", *FLOOD, "--json", "--data", str(data))
         shown = json.loads(notifier("reach", "show", "@u8", "--json", "--data", str(data)).stdout)
         assert (result.exit_code, json.loads(result.stdout)) == (1, shown)
-        assert (shown["verdict"], shown["who"], shown["reason"]) == ("row", "ada", "a trickle")
+        assert (shown["verdict"], shown["operator"], shown["reason"]) == ("row", "ada", "a trickle")
         assert result.stderr == "Not applied: ada has set this verdict for @u8 at the same time.\n"
     finally:
         with files.core.write() as c:
@@ -125,7 +131,7 @@ def test_lost_concurrent_verdict_reports_the_winner(data: Path, notifier: Notifi
 
 
 def test_author_without_verdict_has_verdict_all(reach: Reach, notifier: Notifier, data: Path) -> None:
-    assert reach("show", "@u9") == {"account": "u9", "verdict": "all", "reason": None, "who": None, "at": None}
+    assert reach("show", "@u9") == {"account": "u9", "verdict": "all", "reason": None, "operator": None, "at": None}
     shown = notifier("reach", "show", "@u9", "--data", str(data)).output
     assert shown == "@u9 has no verdict: its reach is not limited.\n"
 

@@ -8,7 +8,7 @@ import pytest
 from notifier.cli.commands.throttle import user_name
 from tests.cli.conftest import Notifier
 
-SET = ("throttle", "set", "--tier", "p2", "--who", "grace", "--reason", "the store is busy")
+SET = ("throttle", "set", "--tier", "p2", "--operator", "grace", "--reason", "the store is busy")
 
 
 def test_throttle_is_listed_with_operator_reason_and_end(folder: Path, notifier: Notifier) -> None:
@@ -16,19 +16,19 @@ def test_throttle_is_listed_with_operator_reason_and_end(folder: Path, notifier:
     [throttle] = json.loads(notifier("throttle", "list", "--json", "--data", str(folder)).output)
     assert throttle == json.loads(result.output)
     assert (throttle["tier"], throttle["rate"], throttle["state"]) == ("p2", 20_000, "active")
-    assert (throttle["who"], throttle["reason"]) == ("grace", "the store is busy")
+    assert (throttle["operator"], throttle["reason"]) == ("grace", "the store is busy")
 
 
 def test_operator_defaults_to_system_user_without_environment(folder: Path, notifier: Notifier) -> None:
     options = ("--tier", "p2", "--pause", "--for", "20m", "--reason", "store upgrade", "--json", "--data", str(folder))
     result = notifier("throttle", "set", *options, env={"USER": None, "LOGNAME": None})
     assert result.exit_code == 0
-    assert json.loads(result.output)["who"] == user_name()
+    assert json.loads(result.output)["operator"] == user_name()
 
 
 def test_lifted_throttle_ramps_up(folder: Path, notifier: Notifier) -> None:
     created = json.loads(notifier(*SET, "--pause", "--for", "2h", "--json", "--data", str(folder)).output)
-    lift = ("throttle", "lift", created["id"], "--who", "ada", "--data", str(folder))
+    lift = ("throttle", "lift", created["id"], "--operator", "ada", "--data", str(folder))
     assert notifier(*lift).exit_code == 0
     [throttle] = json.loads(notifier("throttle", "list", "--json", "--data", str(folder)).output)
     assert (throttle["rate"], throttle["state"]) == (None, "ramping")
@@ -54,5 +54,5 @@ def test_incomplete_throttle_is_usage_error(options: tuple[str, ...], folder: Pa
 
 
 def test_blank_reason_is_usage_error(folder: Path, notifier: Notifier) -> None:
-    arguments = ("throttle", "set", "--tier", "p0", "--pause", "--for", "1m", "--who", "ada", "--reason", " ")
+    arguments = ("throttle", "set", "--tier", "p0", "--pause", "--for", "1m", "--operator", "ada", "--reason", " ")
     assert notifier(*arguments, "--data", str(folder)).exit_code == 2

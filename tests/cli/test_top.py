@@ -32,7 +32,7 @@ def half_done(tmp_path_factory: pytest.TempPathFactory, notifier: Notifier) -> P
     options = ("--followers", "2000", "--universe", "4000", "--celebrities", "2", "--json", "--data", str(folder))
     assert notifier("fixture", *options).exit_code == 0
     deliver_mention(folder, "nova", only=lambda slice_: str(slice_.tier) != "p2")
-    throttle = ("--tier", "p2", "--rate", "20k", "--for", "20m", "--reason", "the store is busy", "--who", "ann")
+    throttle = ("--tier", "p2", "--rate", "20k", "--for", "20m", "--reason", "the store is busy", "--operator", "ann")
     assert notifier("throttle", "set", *throttle, "--data", str(folder)).exit_code == 0
     return folder
 
@@ -59,7 +59,7 @@ def test_running_burst_shows_progress_per_tier(half_done: Path, notifier: Notifi
 
 def test_throttle_shows_operator_reason_and_end(half_done: Path, notifier: Notifier) -> None:
     (throttle,) = run_json(notifier, half_done)["throttles"]
-    assert (throttle["tier"], throttle["rate"], throttle["who"]) == ("p2", 20_000.0, "ann")
+    assert (throttle["tier"], throttle["rate"], throttle["operator"]) == ("p2", 20_000.0, "ann")
     assert (throttle["reason"], throttle["state"]) == ("the store is busy", "active")
     text = notifier("top", *AT_ONCE, "--data", str(half_done)).stdout
     assert "20,000/s" in text

@@ -123,5 +123,5 @@ def test_every_decision_is_audited_with_its_operator(sqlite: Backend, files: Fil
     ):
         sqlite.held_mentions.decide(EventId("tweets", id), decision, operator, START)
     audit = [json.loads(body) for body, intact in audit_entries(files.core) if intact]
-    decisions = [(entry["who"], entry["what"], entry["id"]) for entry in audit]
-    assert decisions == [("ada", "hold.released", "e1"), ("cy", "hold.dropped", "e2")]
+    decisions = [(entry["operator"], entry["action"], entry["id"]) for entry in audit]
+    assert decisions == [("ada", "held_mention.released", "e1"), ("cy", "held_mention.dropped", "e2")]

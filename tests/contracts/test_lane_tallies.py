@@ -102,7 +102,7 @@ def test_each_resume_is_audited_with_its_stop(sqlite: Backend, files: Files) -> 
     [(body, intact)] = audit_entries(files.core)
     entry = json.loads(body)
     assert intact
-    assert (entry["who"], entry["what"], entry["lane"], entry["reason"]) == (
+    assert (entry["operator"], entry["action"], entry["lane"], entry["reason"]) == (
         "ada",
         "lane.resume",
         "mentions",

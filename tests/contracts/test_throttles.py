@@ -14,7 +14,7 @@ from tests.contracts.backends import Backend
 from tests.support.fakes.clock import START
 
 HOUR = timedelta(hours=1)
-PAUSE = Throttle(id="t1", tier=Tier.P2, rate=None, reason="disk", who="ada", starts_at=START, ends_at=START + HOUR)
+PAUSE = Throttle(id="t1", tier=Tier.P2, rate=None, reason="disk", operator="ada", starts_at=START, ends_at=START + HOUR)
 SLOW = replace(PAUSE, id="t2", rate=5000.5, starts_at=START + HOUR, ends_at=START + 2 * HOUR)
 
 
@@ -55,7 +55,7 @@ def test_every_change_is_audited_with_its_operator(sqlite: Backend, files: Files
     sqlite.throttles.lift("t1", "bob", START + HOUR / 2)
     sqlite.throttles.lift("t1", "eve", START + HOUR / 2)
     audit = [(json.loads(body), intact) for body, intact in audit_entries(files.core)]
-    changes = [(entry["who"], entry["what"], entry["throttle"]["id"], intact) for entry, intact in audit]
+    changes = [(entry["operator"], entry["action"], entry["throttle"]["id"], intact) for entry, intact in audit]
     assert changes == [("ada", "throttle.put", "t1", True), ("bob", "throttle.lift", "t1", True)]
 
 

@@ -56,8 +56,10 @@ def test_every_verdict_is_audited_with_its_operator(sqlite: Backend, files: File
     sqlite.reach_limits.put(CHANGE)
     sqlite.reach_limits.put(replace(CHANGE, verdict=Verdict.ALL, operator="ada", at=START + SECOND))
     audit = [json.loads(body) for body, intact in audit_entries(files.core) if intact]
-    decisions = [(entry["who"], entry["what"], entry["user"], entry["verdict"], entry["reason"]) for entry in audit]
+    decisions = [
+        (entry["operator"], entry["action"], entry["user"], entry["verdict"], entry["reason"]) for entry in audit
+    ]
     assert decisions == [
-        ("grace", "reach.say", "bob", "hold", "a flood"),
-        ("ada", "reach.say", "bob", "all", "a flood"),
+        ("grace", "verdict.set", "bob", "hold", "a flood"),
+        ("ada", "verdict.set", "bob", "all", "a flood"),
     ]

@@ -122,7 +122,7 @@ def test_throttled_tier_is_parked(edge: Edge) -> None:
         tier=Tier.P1,
         rate=None,
         reason="a test",
-        who="a test",
+        operator="a test",
         starts_at=START,
         ends_at=START + timedelta(hours=1),
     )

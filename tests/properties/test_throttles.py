@@ -17,7 +17,7 @@ def _throttle(id: int, tier: Tier, rate: float | None, start: int, duration: int
         tier=tier,
         rate=rate,
         reason="r",
-        who="ada",
+        operator="ada",
         starts_at=starts_at,
         ends_at=starts_at + duration * MINUTE,
     )

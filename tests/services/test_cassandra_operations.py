@@ -30,12 +30,12 @@ pytestmark = ON_ENGINES
 
 TERM = timedelta(seconds=4)
 
-PAUSE = Throttle(id="t1", tier=Tier.P2, rate=None, reason="disk", who="ada", starts_at=START, ends_at=START + TERM)
+PAUSE = Throttle(id="t1", tier=Tier.P2, rate=None, reason="disk", operator="ada", starts_at=START, ends_at=START + TERM)
 
 
 def audited(cluster: Cluster) -> list[tuple[str, str, bool]]:
     return [
-        (entry["who"], entry["what"], good)
+        (entry["operator"], entry["action"], good)
         for entry, good in ((json.loads(body), good) for body, good in audit_entries(cluster))
     ]
 
@@ -93,7 +93,7 @@ def test_audit_row_with_lost_answer_is_written_after_a_foreign_row(cluster: Clus
     other_throttles = CassandraThrottles(cluster, clock)
 
     def meanwhile() -> None:
-        other_throttles.put(replace(PAUSE, id="t9", who="eve"))
+        other_throttles.put(replace(PAUSE, id="t9", operator="eve"))
 
     losing = LossyCluster(cluster, LOST[0], done=True, at="INTO audit", meanwhile=meanwhile)
     CassandraThrottles(losing, clock).put(PAUSE)

@@ -41,7 +41,7 @@ pytestmark = ON_ENGINES
 
 KEY = BurstKey(NOVA, 1)
 TERM = timedelta(seconds=4)
-PAUSE = Throttle(id="t1", tier=Tier.P2, rate=None, reason="disk", who="ada", starts_at=START, ends_at=START + TERM)
+PAUSE = Throttle(id="t1", tier=Tier.P2, rate=None, reason="disk", operator="ada", starts_at=START, ends_at=START + TERM)
 CELLS: dict[str, Sequence[str]] = {
     "bursts": ["version", "opened_at", "restricted_to", "blob"],
     "burst_runs": ["opened_at"],

@@ -193,7 +193,7 @@ class Stage:
                 tier=tier,
                 rate=rate,
                 reason="storm",
-                who="amy",
+                operator="amy",
                 starts_at=now,
                 ends_at=now + timedelta(seconds=seconds),
             )

@@ -195,7 +195,7 @@ async def pause(data: JSONBody[PauseBody], request: UserRequest, container: Wire
             tier=Tier.P2,
             rate=None,
             reason=data.reason,
-            who=VISITOR_NAME,
+            operator=VISITOR_NAME,
             starts_at=now,
             ends_at=now + timedelta(seconds=data.seconds),
         )

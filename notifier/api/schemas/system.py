@@ -109,7 +109,7 @@ class ThrottleBody(msgspec.Struct, kw_only=True):
     rate: float | None
     state: str
     reason: str
-    who: str
+    operator: str
     ends_at: datetime
 
 
@@ -260,7 +260,7 @@ def _throttle_body(throttle: Throttle, now: datetime) -> ThrottleBody:
         rate=throttle.rate,
         state="active" if throttle.is_active(now) else "ramping",
         reason=throttle.reason,
-        who=throttle.who,
+        operator=throttle.operator,
         ends_at=throttle.ends_at,
     )
 

@@ -274,7 +274,7 @@ def list_reaches(data: Path | None, as_json: bool) -> None:
         print_sentence("No account has a limited reach.")
     else:
         rows = [(f"@{record.user}", record.verdict, record.at, record.operator, record.reason) for record in limited]
-        print_table(("account", "verdict", "since", "who", "reason"), rows)
+        print_table(("account", "verdict", "since", "operator", "reason"), rows)
 
 
 @reach.command(epilog=example("notifier reach show @bob"))
@@ -293,7 +293,7 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
     if record is not None:
         _print_limit(record, as_json=as_json)
     elif as_json:
-        print_json({"account": user, "verdict": str(Verdict.ALL), "reason": None, "who": None, "at": None})
+        print_json({"account": user, "verdict": str(Verdict.ALL), "reason": None, "operator": None, "at": None})
     else:
         print_sentence(f"@{user} has no verdict: its reach is not limited.")
 
@@ -317,7 +317,7 @@ def limit_facts(limit: ReachLimit) -> dict[str, object]:
         "account": limit.user,
         "verdict": str(limit.verdict),
         "reason": limit.reason,
-        "who": limit.operator,
+        "operator": limit.operator,
         "at": iso_time(limit.at),
     }
 

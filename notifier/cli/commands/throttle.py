@@ -28,7 +28,7 @@ def user_name() -> str:
 
 
 operator_option = click.option(
-    "--who",
+    "--operator",
     "operator",
     envvar=["USER", "LOGNAME"],
     default=user_name,
@@ -88,7 +88,7 @@ def set_throttle(
                 tier=Tier(tier),
                 rate=rate,
                 reason=reason,
-                who=operator,
+                operator=operator,
                 starts_at=now,
                 ends_at=now + duration,
             )
@@ -164,7 +164,7 @@ def throttle_facts(throttle_: Throttle, now: datetime) -> dict[str, object]:
         "rate": throttle_.rate,
         "state": "active" if throttle_.is_active(now) else "ramping",
         "reason": throttle_.reason,
-        "who": throttle_.who,
+        "operator": throttle_.operator,
         "starts_at": iso_time(throttle_.starts_at),
         "ends_at": iso_time(throttle_.ends_at),
     }
@@ -190,12 +190,12 @@ def _print_all(throttles: Sequence[Throttle], now: datetime) -> None:
             _format_rate(throttle_),
             "active" if throttle_.is_active(now) else "ramping",
             throttle_.ends_at,
-            throttle_.who,
+            throttle_.operator,
             throttle_.reason,
         )
         for throttle_ in throttles
     ]
-    print_table(("id", "tier", "rate", "state", "ends", "who", "reason"), rows)
+    print_table(("id", "tier", "rate", "state", "ends", "operator", "reason"), rows)
 
 
 def _format_rate(throttle_: Throttle) -> str:

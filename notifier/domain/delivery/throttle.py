@@ -25,7 +25,7 @@ class Throttle:
     rate: float | None
     """Deliveries per second; None is a pause."""
     reason: str
-    who: str
+    operator: str
     starts_at: datetime
     ends_at: datetime
 

@@ -73,7 +73,7 @@ class MemoryThrottles:
 
     def put(self, throttle: Throttle) -> None:
         self._throttles[throttle.id] = throttle
-        self.audit.append((throttle.who, "throttle.put", throttle))
+        self.audit.append((throttle.operator, "throttle.put", throttle))
 
     def lift(self, id: str, operator: str, now: datetime) -> Throttle | None:
         throttle = self._throttles.get(id)

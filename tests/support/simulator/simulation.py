@@ -381,7 +381,7 @@ class World:
             tier=Tier(throttled.tier),
             rate=throttled.rate,
             reason="storm",
-            who="amy",
+            operator="amy",
             starts_at=now,
             ends_at=now + throttled.lasting,
         )

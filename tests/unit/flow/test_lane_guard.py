@@ -37,8 +37,8 @@ class BreakableTallies:
         self._answer()
         return self.inner.swap(tally)
 
-    def resume(self, lane: str, who: str, reason: str, now: datetime) -> LaneStop | None:
-        return self.inner.resume(lane, who, reason, now)
+    def resume(self, lane: str, operator: str, reason: str, now: datetime) -> LaneStop | None:
+        return self.inner.resume(lane, operator, reason, now)
 
     def _answer(self) -> None:
         if self.unreachable:

@@ -43,7 +43,7 @@ def append_to_audit(
     Each operation then has its row; a crash may leave a row without its operation. Raises StoreUnavailable if the row
     may be missing: the caller must then not perform the operation.
     """
-    entry = {"at": at.isoformat(), "who": operator, "what": action, **detail}
+    entry = {"at": at.isoformat(), "operator": operator, "action": action, **detail}
     body = json.dumps(entry, sort_keys=True, ensure_ascii=False).encode()
     for _ in range(MAX_ATTEMPTS):
         last = cluster.query(_SELECT_LAST_ROW, profile=SERIAL)
@@ -123,7 +123,7 @@ class CassandraThrottles:
     def put(self, throttle: Throttle) -> None:
         detail = {"throttle": _audit_detail(throttle)}
         append_to_audit(
-            self._cluster, at=throttle.starts_at, operator=throttle.who, action="throttle.put", detail=detail
+            self._cluster, at=throttle.starts_at, operator=throttle.operator, action="throttle.put", detail=detail
         )
         # A crash here leaves an audit row for a throttle that never existed. In the other order a throttle could exist
         # without its operator's name.
@@ -168,7 +168,7 @@ class CassandraThrottles:
 
 
 def _row(t: Throttle) -> tuple[object, ...]:
-    return str(t.tier), t.rate or _PAUSED_RATE, t.reason, t.who, to_ms(t.starts_at), to_ms(t.ends_at), t.id
+    return str(t.tier), t.rate or _PAUSED_RATE, t.reason, t.operator, to_ms(t.starts_at), to_ms(t.ends_at), t.id
 
 
 def _throttle(row: tuple[str, str, float, str, str, int, int]) -> Throttle:
@@ -178,7 +178,7 @@ def _throttle(row: tuple[str, str, float, str, str, int, int]) -> Throttle:
         tier=Tier(tier),
         rate=rate or None,
         reason=reason,
-        who=operator,
+        operator=operator,
         starts_at=from_ms(starts_at),
         ends_at=from_ms(ends_at),
     )

@@ -85,7 +85,7 @@ class CassandraHeldMentions:
             self._cluster,
             at=now,
             operator=operator,
-            action=f"hold.{decision}",
+            action=f"held_mention.{decision}",
             detail={"source": event.source, "id": event.id},
         )
         # A crash here leaves an audit row without a decision. If two operators decide concurrently, both are in the
@@ -162,7 +162,7 @@ class CassandraReachLimits:
 
     def put(self, limit: ReachLimit) -> None:
         append_to_audit(
-            self._cluster, at=limit.at, operator=limit.operator, action="reach.say", detail=audit_fields(limit)
+            self._cluster, at=limit.at, operator=limit.operator, action="verdict.set", detail=audit_fields(limit)
         )
         # A crash here leaves an audit row without a verdict. In the other order a verdict could exist without its
         # operator's name.

@@ -59,7 +59,7 @@ class SqliteThrottles:
         with self._db.write() as c:
             c.execute(_PUT_THROTTLE, _row(throttle))
             detail = {"throttle": _audit_detail(throttle)}
-            append_to_audit(c, at=throttle.starts_at, operator=throttle.who, action="throttle.put", detail=detail)
+            append_to_audit(c, at=throttle.starts_at, operator=throttle.operator, action="throttle.put", detail=detail)
 
     def lift(self, id: str, operator: str, now: datetime) -> Throttle | None:
         with self._db.write() as c:
@@ -78,7 +78,7 @@ class SqliteThrottles:
 
 
 def _row(t: Throttle) -> tuple[object, ...]:
-    return t.id, str(t.tier), t.rate, t.reason, t.who, to_ms(t.starts_at), to_ms(t.ends_at)
+    return t.id, str(t.tier), t.rate, t.reason, t.operator, to_ms(t.starts_at), to_ms(t.ends_at)
 
 
 def _throttle(row: tuple[str, str, float | None, str, str, int, int]) -> Throttle:
@@ -88,7 +88,7 @@ def _throttle(row: tuple[str, str, float | None, str, str, int, int]) -> Throttl
         tier=Tier(tier),
         rate=rate,
         reason=reason,
-        who=operator,
+        operator=operator,
         starts_at=from_ms(starts_at),
         ends_at=from_ms(ends_at),
     )

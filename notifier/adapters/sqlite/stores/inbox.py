@@ -146,7 +146,7 @@ def append_to_audit(
     c: sqlite3.Connection, *, at: datetime, operator: str, action: str, detail: Mapping[str, object]
 ) -> None:
     """Append an audit row in the transaction of the operation, so that neither exists without the other."""
-    entry = {"at": at.isoformat(), "who": operator, "what": action, **detail}
+    entry = {"at": at.isoformat(), "operator": operator, "action": action, **detail}
     body = json.dumps(entry, sort_keys=True, ensure_ascii=False).encode()
     last = c.execute(_SELECT_LAST_HASH).fetchone()
     c.execute(_INSERT_AUDIT_ROW, (_chain_hash(last[0] if last else b"", body), body))

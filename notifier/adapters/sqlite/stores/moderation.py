@@ -78,7 +78,11 @@ class SqliteHeldMentions:
             ).rowcount:
                 return False
             append_to_audit(
-                c, at=now, operator=operator, action=f"hold.{decision}", detail={"source": event.source, "id": event.id}
+                c,
+                at=now,
+                operator=operator,
+                action=f"held_mention.{decision}",
+                detail={"source": event.source, "id": event.id},
             )
             return True
 
@@ -115,7 +119,7 @@ class SqliteReachLimits:
     def put(self, limit: ReachLimit) -> None:
         with self._db.write() as c:
             c.execute(_PUT_VERDICT, (limit.user, str(limit.verdict), limit.reason, limit.operator, to_ms(limit.at)))
-            append_to_audit(c, at=limit.at, operator=limit.operator, action="reach.say", detail=audit_fields(limit))
+            append_to_audit(c, at=limit.at, operator=limit.operator, action="verdict.set", detail=audit_fields(limit))
 
     def read_current(self, users: Collection[UserId]) -> Mapping[UserId, ReachLimit]:
         with self._db.read() as c:

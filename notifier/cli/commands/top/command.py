@@ -58,7 +58,7 @@ def print_plain(view: TopView) -> None:
     _section("open circuits", CIRCUIT_HEADINGS, _open_circuits(view))
     _section("stopped lanes", LANE_HEADINGS, _stopped_lanes(view))
     _section("running", (*BURST_HEADINGS, *tier_names()), _running(view))
-    _section("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(view))
+    _section("throttles", ("id", "tier", "rate", "ends", "operator", "reason"), _throttles(view))
     _section("processes", ("role", "pid", "up"), _processes(view))
 
 
@@ -92,7 +92,7 @@ def render_screen(view: TopView, width: int, status: str = "") -> "Group":
         parts += [_table_or_text("stopped lanes", LANE_HEADINGS, stopped, set()), Text()]
     parts += [_burst_table(view, width) if view.running else Text(EMPTY_TEXTS["running"], style="dim"), Text()]
     parts += [
-        _table_or_text("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(view), {2}),
+        _table_or_text("throttles", ("id", "tier", "rate", "ends", "operator", "reason"), _throttles(view), {2}),
         Text(),
     ]
     parts.append(_table_or_text("processes", ("role", "pid", "up"), _processes(view), {1, 2}))
@@ -226,7 +226,7 @@ def _throttle(throttle: Throttle, view: TopView) -> Sequence[object]:
         str(throttle.tier),
         rate,
         ends,
-        without_control_characters(throttle.who),
+        without_control_characters(throttle.operator),
         without_control_characters(throttle.reason),
     )
 

@@ -31,7 +31,7 @@ def throttle(
     ends_at: datetime = END,
     reason: str = "a slow store",
 ) -> Throttle:
-    return Throttle(id=id, tier=tier, rate=rate, reason=reason, who="ada", starts_at=starts_at, ends_at=ends_at)
+    return Throttle(id=id, tier=tier, rate=rate, reason=reason, operator="ada", starts_at=starts_at, ends_at=ends_at)
 
 
 PAUSE = throttle()
