@@ -12,7 +12,7 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox import last_known_pages
 from notifier.flow.inbox.inbox import UncachedInbox
-from notifier.flow.inbox.last_known_pages import MAX_AGE, LastKnownPages
+from notifier.flow.inbox.last_known_pages import MAX_PAGE_AGE, LastKnownPages
 from notifier.flow.inbox.page import Page
 from tests.support.failing_ports import FailingPort
 from tests.support.in_memory_system import Stage
@@ -79,7 +79,7 @@ def test_last_known_page_is_evicted_by_age_and_number(monkeypatch: pytest.Monkey
     stage = mentioned()
     tab = stage.tab()
     page = opened(tab)
-    stage.pass_time(seconds=MAX_AGE.total_seconds() + 1)
+    stage.pass_time(seconds=MAX_PAGE_AGE.total_seconds() + 1)
     with pytest.raises(StoreUnavailable):
         opened(unavailable(tab))
     monkeypatch.setattr(last_known_pages, "MAX_USERS", 2)
@@ -130,7 +130,7 @@ def test_expired_page_is_evicted_when_a_page_is_added() -> None:
     pages = LastKnownPages()
     pages.put(page)
     look_of_lee = replace(
-        page.view, viewer=replace(page.view.viewer, user=UserId("lee")), now=page.view.now + 2 * MAX_AGE
+        page.view, viewer=replace(page.view.viewer, user=UserId("lee")), now=page.view.now + 2 * MAX_PAGE_AGE
     )
     pages.put(replace(page, view=look_of_lee))
     assert list(pages._pages) == ["lee"]

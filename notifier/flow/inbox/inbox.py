@@ -14,7 +14,13 @@ from notifier.flow.inbox.burst_walk import BurstWalk
 from notifier.flow.inbox.cached_walk import CachedWalk
 from notifier.flow.inbox.digests import DigestWalk, next_digest_due, read_digests
 from notifier.flow.inbox.evaluation import Evaluation, Listing, partial_page, seen_token
-from notifier.flow.inbox.last_known_pages import LastKnownPages, PageRenderer, adopt_page, page_to_remember
+from notifier.flow.inbox.last_known_pages import (
+    MAX_PAGE_AGE,
+    LastKnownPages,
+    PageRenderer,
+    adopt_page,
+    page_to_remember,
+)
 from notifier.flow.inbox.page import Badge, Entry, InboxView, OpenedInbox, Page, badge_of
 from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
@@ -125,7 +131,7 @@ class UncachedInbox:
         view = await self._view(user)
         entries = await self.entries(view, bursts)
         for key in bursts:
-            if key not in entries or not self._may_mark(view, entries[key]):
+            if key not in entries or not _may_mark(view, entries[key]):
                 raise NotFound("A burst is not in the user's inbox.")
         await self.people.mark(view.member, bursts, mark)
         self.last_known_pages.apply_mark(user, bursts, mark)
@@ -159,14 +165,7 @@ class UncachedInbox:
     def _evaluation(self, view: InboxView, after: InboxPosition | None, limit: int) -> Evaluation:
         return Evaluation(view=view, after=after, limit=limit, source=self)
 
-    def _may_mark(self, view: InboxView, entry: Entry) -> bool:
-        hidden = view.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN
-        return hidden or view.is_visible(entry)
 
-
-LAST_KNOWN_MAX_AGE = timedelta(minutes=15)
-"""Maximum age of a last known page. While the store is down, a page shows only bursts that the user was shown before.
-A block that was set through another process may stay without effect for this long."""
 SEEN_TOKEN_MAX_AGE = timedelta(seconds=10)
 """Maximum age of a reused `seen` token. An older token covers slightly less, and never too much."""
 
@@ -444,7 +443,7 @@ class Inbox:
 
 def _last_page(cached: CachedViewer | None, now: datetime) -> Page | None:
     page = cached.last_page if cached else None
-    return page if page and now - page.view.now <= LAST_KNOWN_MAX_AGE else None
+    return page if page and now - page.view.now <= MAX_PAGE_AGE else None
 
 
 def _badge(unread: Mapping[BurstKey, Entry] | None) -> Badge | None:

@@ -15,7 +15,7 @@ from notifier.flow.inbox.page import Badge, DigestItem, Entry, InboxItem, InboxV
 from notifier.flow.inbox.viewer_cache import CachedFirstPage
 from notifier.ports.inbox_versions import RememberedPage
 
-MAX_AGE = timedelta(minutes=15)
+MAX_PAGE_AGE = timedelta(minutes=15)
 """Maximum age of a last known page. While the store is down, a page shows only bursts that the user was shown before.
 A block that was set through another process may stay without effect for this long."""
 MAX_USERS = 2_000
@@ -35,7 +35,7 @@ class LastKnownPages:
         items = [_without_digest_bursts(item) for item in page.items[:MAX_ITEMS]]
         self._pages[user] = replace(page, items=items, view=_reduced_view(page.view, [item.entry for item in items]))
         self._pages.move_to_end(user)
-        while len(self._pages) > MAX_USERS or now - next(iter(self._pages.values())).view.now > MAX_AGE:
+        while len(self._pages) > MAX_USERS or now - next(iter(self._pages.values())).view.now > MAX_PAGE_AGE:
             self._pages.popitem(last=False)
 
     def partial_page(self, user: UserId, now: datetime, limit: int) -> Page | None:
@@ -44,7 +44,7 @@ class LastKnownPages:
         The page is partial: it may lack new entries.
         """
         page = self._pages.get(user)
-        if page is None or now - page.view.now > MAX_AGE:
+        if page is None or now - page.view.now > MAX_PAGE_AGE:
             return None
         view = replace(page.view, now=now)
         shown = [view.to_item(item.entry) for item in page.items if view.is_visible(item.entry)]
