@@ -83,7 +83,7 @@ def run(
             raise Reject(requeue=True)
         runner(slice_)  # The outcome is not returned to Celery: it is in the ledger.
 
-    app.task(work, worker_name=app.main, Request=AcknowledgedRequest)
+    app.task(work, name=app.main, Request=AcknowledgedRequest)
     app.amqp.Connection = _with_heartbeat(app.amqp.Connection, watchdog.beat)
     # Tasks run in this process and thread, where Celery's own time limits don't apply. A child process would only add
     # a pipe, 44 MB of memory and another way to lose a task.

@@ -255,7 +255,7 @@ def progress(title: str, total_steps: int | None, *, quiet: bool, unit: str = ""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())
     remaining = (TextColumn("left"), TimeRemainingColumn()) if unit and total_steps is not None else ()
     with Progress(*columns, *remaining, console=console(sys.stderr), transient=True, disable=not visible) as bar:
-        task, items_done = bar.add_task(title, items_done=total_steps, rate=""), 0
+        task, items_done = bar.add_task(title, total=total_steps, rate=""), 0
 
         def advance(steps: int, items: int | None = None) -> None:
             nonlocal items_done
