@@ -42,7 +42,7 @@ class BurstChanges(Protocol):
     """
 
     async def begin(self) -> FeedPosition:
-        """Return the end of the feed. The caller must read everything that it caches after this call returned.
+        """Return the end of the feed. Only data that is read after this call returned may be cached.
 
         The first call of `after` may repeat bursts that were written up to a few seconds before.
         """
@@ -128,7 +128,8 @@ class RememberedPage:
     current_at: datetime
     """Time up to which the page is current, by the clock of the process that evaluated it.
 
-    The page contains everything announced before it, and everything durable half a second before it.
+    The page contains everything that was announced before that time, and everything that was durable half a second
+    earlier.
     """
     valid_until: datetime
     """Time after which the page may change even without a write, for example because a burst expires."""
@@ -158,7 +159,7 @@ class RememberedViewer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionLookup:
-    """Answer to one lookup, valid at one moment after it was sent."""
+    """Consistent answer to a lookup: the state at one moment between the lookup and its answer."""
 
     versions: Mapping[Scope, str] = field(default_factory=dict)
     """Versions of the scopes that no writer is changing. A missing scope has no version to compare."""

@@ -75,9 +75,9 @@ In Cassandra the last write wins by clock. Each process checks by its own clock 
 """
 MIN_CASSANDRA, MIN_KAFKA, MIN_REDIS = (5, 0), (4, 0), (7,)
 MIN_REPLICAS = 3
-"""Copies of each row. With three, one node may be in repair while another fails."""
+"""Copies of each row. With three, the loss of one node leaves a quorum."""
 MIN_BATCH_KIB, MIN_BATCH_PARTITIONS = 50, 10
-"""Cassandra's default limits. The batches of the bulk writer stay below them, but not below lower limits."""
+"""Cassandra's default limits. The bulk writer's batches fit them. A node with lower limits rejects the batches."""
 KIB_PER_UNIT = {"B": 1 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1024**2}
 REPAIR_ADVICE = "Then run `nodetool repair --full` on each node: existing data has only its old copies."
 

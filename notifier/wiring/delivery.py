@@ -20,7 +20,7 @@ RECONCILER_TERM = timedelta(seconds=10)
 
 
 def build_dispatcher(system: System) -> Dispatcher:
-    """Build the dispatcher, which plans open bursts and queues their slices."""
+    """Build the dispatcher, which queues the slices of open bursts."""
     ports = system.ports
     return Dispatcher(
         ledger=ports.ledger,
@@ -91,7 +91,7 @@ def build_reconciler(system: System) -> Reconciler:
 
 
 def build_load_monitor(system: System) -> LoadMonitor:
-    """Build the periodic job that turns queue lengths into backpressure."""
+    """Build the periodic job that turns queue lengths, lag and the store's latency into backpressure."""
     ports = system.ports
     return LoadMonitor(
         leases=ports.leases,

@@ -26,10 +26,10 @@ Database 0 is for all other data.
 """
 
 VISIBILITY_TIMEOUT = 5 * TIME_SHARE
-"""Time after which Redis redelivers a held task.
+"""Time after which kombu puts an unacknowledged task back into its Redis queue.
 
-A worker hands a slice back after TIME_SHARE. A task that is held for longer belongs to a dead worker, and its slice was
-queued again from the ledger long ago. Redelivery only cleans up: the duplicate task finds nothing to do.
+A worker hands a slice back after TIME_SHARE. A task that is unacknowledged for longer belongs to a dead worker, and
+its slice was queued again from the ledger long ago. Redelivery only cleans up: the duplicate task finds nothing to do.
 """
 
 PRODUCER_TIMEOUT = 1.0
@@ -78,9 +78,9 @@ def redis_broker_urls(url: str) -> Mapping[Pool, str]:
 class PriorityQueue(Queue):
     """RabbitMQ queue whose tasks overtake those of the worker's other queues.
 
-    RabbitMQ delivers its queues in no particular order, and a quorum queue has no priorities. But messages arrive in
-    the order in which RabbitMQ sends them. A worker prefetches all tasks of this queue, and one task at a time of the
-    others. So RabbitMQ has sent the tasks of this queue before it sends the next task of another queue.
+    RabbitMQ delivers its queues in no particular order, and a quorum queue has no priorities. But a worker
+    prefetches all tasks of this queue, and only one of each other queue. So tasks of this queue are in the worker
+    already when it asks for the next task of another queue.
     """
 
     def consume(self, *args: Any, **options: Any) -> Any:
@@ -112,7 +112,7 @@ def application(broker: str, pool: Pool, *, timeout: float = WORKER_TIMEOUT, met
     Producers and workers use the same settings, so they cannot disagree. With `metrics`, the application counts the
     garbage that it deletes from the broker.
     """
-    # Named after its only task, so that the host can take the task name from the application.
+    # Named after its only task, so that `workers/host.py` gets the name of the task from the application.
     app = Celery(TASK_NAME, set_as_current=False)
     app.amqp.Connection = PatientConnection
     queues = _queues(broker, pool)

@@ -264,7 +264,7 @@ class Http2Connection:
         self.out.queued += acknowledgement
 
     def _on_goaway(self, flags: int, stream: int, payload: bytes) -> None:
-        """Resend the requests above the last processed stream. A later GOAWAY may name a smaller stream."""
+        """Return the requests above the last processed stream for a resend. A later GOAWAY may name a smaller one."""
         last_stream, code = frames.read_goaway(payload)
         self.closing_reason = f"the peer sent GOAWAY: {frames.CODE_NAMES.get(code, f'error {code}')}"
         self._return_unsent(

@@ -66,7 +66,7 @@ VIPS: Layout[ImportBatch[AccountRow]] = Layout(
 )
 
 
-# Follows row by row: a row is taken, or rejected with a reason.
+# Follows row by row: each row is taken, or rejected with a reason; empty lines are skipped.
 
 FOLLOW_COLUMNS = FOLLOWER, FOLLOWED = "follower", "followed"
 SELF_FOLLOW = "An account can't follow itself."

@@ -87,7 +87,7 @@ RUNS_PER_MERGE = 64
 """Number of runs of similar size that are merged into one. So at most about a hundred runs are open, and each key is
 copied once or twice."""
 SIZE_BITS_PER_GROUP = RUNS_PER_MERGE.bit_length() - 1
-"""Runs whose sizes in bytes have about the same number of bits are merged together: a group spans this many bits."""
+"""Runs of similar size are merged: those whose numbers of bits of the size in bytes are in one group of this width."""
 
 
 class SpilledEdges:

@@ -80,7 +80,7 @@ class SubjectCache:
         self.burst_hits = CacheHits(self.metrics.inbox_cache, "bursts")
 
     def begin(self) -> None:
-        """Restart empty, and follow changes from now on. Loads in progress serve only their current callers."""
+        """Restart empty, and follow changes from now on. Callers of loads in progress load again."""
         self.generation += 1
         self.loads.abandon()
         self.subject_loads.abandon()
@@ -115,8 +115,8 @@ class SubjectCache:
             newest,
         ):
             return
-        # A load may have read the state before it is announced here. It still counts as a change: pages made before
-        # the load do not show it.
+        # A load may have cached this state already. Announce it as a change nevertheless: pages made before the load
+        # do not show it.
         if (cached := self.bursts.get(key)) and cached.version >= burst.version:
             burst, newest = cached, True
         change = self.recent_changes[key] = RecentChange(burst=burst, at=now, is_newest=newest)

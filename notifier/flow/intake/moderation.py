@@ -33,7 +33,7 @@ class ModerationFacts:
     limits: Mapping[UserId, ReachLimit]
     account_preferences: Mapping[Member, AccountPreferences]
     follow_pairs: Collection[Pair]
-    """Pairs in which the mentioned account follows the author, for accounts that accept only mentions of these."""
+    """Pairs in which the account follows the author, for accounts that accept mentions only from those they follow."""
     held_mentions: Mapping[EventId, HeldMention]
     """Held mentions by event, decided or not."""
     rule: VerdictRule
@@ -64,7 +64,7 @@ class ModerationFacts:
         return REFUSALS.get(verdict, verdict)
 
     def verdict_for_account(self, event: Event, *, released: bool) -> Verdict:
-        """Return how far a mention that `decide` admitted carries to the account itself, regardless of the cap."""
+        """Return how far a mention, also one that is NOT_WANTED, carries to the account itself, regardless of the cap."""
         return apply_rule(self.rule, self._mentioner(event.author), released=released)
 
     def _mentioner(self, user: UserId) -> Mentioner:

@@ -1,4 +1,4 @@
-"""Asynchronous reads from Cassandra with a deadline; no thread blocks while waiting."""
+"""Asynchronous queries of Cassandra with a deadline; no thread blocks while waiting."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -32,7 +32,7 @@ class ConcurrentQueries:
         self._mailbox = mailbox
         self._rows: list[list[Any]] = [[] for _ in queries]
         self._in_flight: dict[int, Any] = {}
-        """Driver futures by query number, until their results are here. Later a reference cycle would keep them."""
+        """Driver futures by query number, until their results are here. A reference cycle would keep them alive."""
         self._error: BaseException | None = None
         self._stopped = False
         # Two threads count queries and results. `next` of a counter is atomic.
@@ -106,7 +106,7 @@ class ConcurrentQueries:
 
 
 DEADLINE = timedelta(seconds=2)
-"""A user who opened the inbox waits no longer."""
+"""Longest that a user who opened the inbox waits."""
 MAX_WAITING = 2_000
 """Maximum queries in flight of all calls. A query behind so many would miss the deadline anyway."""
 MAX_IN_FLIGHT_PER_CALL = 50

@@ -69,7 +69,7 @@ _PARTITION_KEY = itemgetter(0, 1, 2)
 """Partition key of a mention row: subject, seq and bucket."""
 
 IDS_PER_QUERY = 16
-"""Ids per query. Most are unknown, which the nodes' Bloom filters tell for less than a query costs."""
+"""Ids per query. Most are unknown: the nodes' Bloom filters find that out more cheaply than another query would."""
 MAX_REMEMBERED_BURSTS = 4_096
 """Bursts whose run and hour rows are known to be written. Under load bursts grow for a minute."""
 
@@ -135,8 +135,8 @@ class CassandraBursts:
         return known
 
     def record_refusals(self, outcomes: Sequence[MentionOutcome]) -> None:
-        # A refusal has no other time, so that its TTL starts now. Of two refusals the later wins: each is right for the
-        # log record that it was made for.
+        # A refusal stores no time of its own, so its TTL starts now. Of two refusals of an event the later wins; either
+        # is correct.
         ttl = ROW_LIFETIME // timedelta(seconds=1)
         rows = [(o.event.id, o.event.source, o.account, o.refusal, ttl) for o in outcomes]
         self._cluster.query_each(_PUT_REFUSAL, rows)

@@ -1,6 +1,6 @@
 """Stores deferred bursts in slots of their wake-up time.
 
-A scan for due bursts starts where the last scan left none behind.
+A scan for due bursts starts at the time before which the last scan left none.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ BUCKETS = range(4)
 SLOTS_PER_QUERY = 16
 """Slots per query: 64 partitions, nearly all of them empty."""
 MIN_ROWS_PER_SCAN = 1_024
-"""Rows that a scan reads at least. The next scan skips the tombstones of woken bursts: this happens once per so many
-bursts, not with each call."""
+"""Lowest row limit of a scan. Each scan has to skip the tombstones of the bursts woken before it, so it fetches many
+bursts at once."""
 MAX_DEFERRAL_MS = 26 * 3_600_000
-"""Longest deferral: alerts are valid for a day, and users are checked at quarter hours."""
+"""Longest deferral: an alert is valid for a day and is deferred to a full quarter hour; the rest is margin."""
 FULL_SCAN_INTERVAL_MS = 3_600_000
 """Interval of full scans. They find bursts that a stalled process deferred after their wake-up time."""
 

@@ -23,7 +23,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
 
-# Ledger cells: each is written once. A fact that repeats has one row with its latest occurrence.
+# Ledger cells. A fact that occurs once is written once. A repeating fact has one row, which later occurrences replace.
 
 CELLS_PER_ROUND = 100
 """Maximum cells of a burst per Paxos round: about 20 kB."""
@@ -33,7 +33,7 @@ LAST_OCCURRENCE = -1
 With a row for each occurrence, a slice that waited a thousand times would need a thousand rows per read.
 """
 REPEATABLE_FACTS = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.DEFERRED)
-"""Repeating facts: only the last occurrence counts. Each throttle counts, and a slice ends only once."""
+"""Repeating facts: only the last occurrence counts. Each throttle counts, so parking is not among them."""
 
 _INSERT_CELL, _UPDATE_CELL = load_statement("record_cell"), load_statement("update_cell")
 SELECT_CELLS = (
@@ -51,9 +51,10 @@ class LedgerCells:
         self._cluster = cluster
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
-        # A lost response raises. An entry has no nonce, so that its writer can't recognize its own cell; False would
-        # deny the write. Nothing is lost: a slice that was recorded as queued but wasn't is queued again after its
-        # timeout. A finished slice is processed again, to the same rows, and then finds that it is done.
+        # A lost response raises. Without a nonce the writer can't tell whether a stored cell is its own, and must not
+        # return False for a write that may have succeeded. Nothing is lost: a slice that was recorded as queued but
+        # wasn't is queued again after its timeout. A finished slice is processed again, to the same rows, and then
+        # finds that it is done.
         first_index: dict[tuple[Slice, Fact, int], int] = {}
         for index, entry in enumerate(entries):
             first_index.setdefault(_cell_key(entry), index)
@@ -260,8 +261,8 @@ class CassandraClaims:
     def _compare_and_set(self, statement: str, claim: Claim, values: tuple[object, ...]) -> bool:
         """Return whether the caller holds the claim.
 
-        After a lost response a read at SERIAL tells. Raises StoreUnavailable if the write may still take effect: then
-        no worker knows of the claim, and it expires.
+        After a lost response a read at SERIAL tells. Raises StoreUnavailable if the write may still take effect. If a
+        new claim does, no worker knows of it, and it expires.
         """
         [applied] = self._cluster.compare_and_set_each([(statement, values)])
         if applied is not None:

@@ -1,6 +1,7 @@
 """Lists open bursts in slots of opening time.
 
-A slot that is over is scanned from its oldest open burst on. A slot without listed bursts is not scanned.
+A slot that is over is scanned from its oldest open burst on, or not at all if it has none left. Slots in which no burst
+was ever listed are not scanned.
 """
 
 from collections import defaultdict
@@ -76,7 +77,7 @@ class OpenSlotCache:
             self.rescan_order = [hour for hour in self.rescan_order if hour in all_hours]
             rescanned = self.rescan_order[:RESCANNED_PER_SCAN]
             # An hour gets new slots until it is over, and for MAX_LISTING_DELAY_MS after that. Use the cached slots of
-            # an hour only if the last scan started later.
+            # an hour only if the last scan started after that time.
             first_incomplete_hour = hour_of(min(self.scanned_at, now) - MAX_LISTING_DELAY_MS)
             known = {
                 hour: slots
@@ -88,7 +89,7 @@ class OpenSlotCache:
     def scan_starts(self, scan: OpenBurstScan, hours: Mapping[int, Collection[int]]) -> Mapping[int, int]:
         """Return the opening time from which on each slot is scanned.
 
-        Slots that are over and have none are left out.
+        Slots that are over and have no open burst are left out.
         """
         with self._lock:
             starts = {
@@ -143,8 +144,8 @@ _SELECT_BURSTS = "SELECT opened_at, subject, seq FROM open_bursts WHERE slot IN 
 _DELETE_BURST = "DELETE FROM open_bursts USING TIMESTAMP ? WHERE slot = ? AND opened_at = ? AND subject = ? AND seq = ?"
 
 MAX_CLOCK_SKEW = timedelta(seconds=5)
-"""How far the clock of the process that opens a burst may be ahead of ours. A scan of the latest bursts reads so
-far."""
+"""How far the clock of the process that opens a burst may be ahead of ours. Scans read that far
+into the future."""
 PARTITIONS_PER_QUERY = 64
 """Partitions per query. Nearly all of them are empty."""
 MAX_CACHED_SLOTS = 4_096
@@ -161,8 +162,8 @@ class OpenBursts:
     The write timestamp is the time of the decision, so that the later decision wins regardless of delays.
 
     A woken burst is listed with its wake-up time as timestamp. It so overrides the deferral, which is decided earlier.
-    A deferral by a stalled process may be decided after the wake-up time: it wins, and a full scan finds the burst
-    again.
+    A deferral by a stalled process may be decided after the wake-up time: it wins. The burst is deferred again,
+    and the hourly full scan of the deferred bursts wakes it.
 
     A scan of all slots would query 23,040 of them every second, and skip the tombstones of a week. The cache leaves few
     of them. A burst that another process lists later than MAX_LISTING_DELAY_MS is found within a minute.

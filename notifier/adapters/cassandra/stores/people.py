@@ -140,7 +140,7 @@ class CassandraPeople:
         return InboxContext(member=member, viewer=viewer, vip=any(flag.is_on for flag in flags)), more_results
 
     async def mark_seen(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
-        # After an interruption fewer bursts are marked as seen than were on the page. Those were seen, and the client
+        # An interruption leaves only some bursts of the page marked as seen. That is true of them, and the client
         # repeats the request.
         at, ttls = to_ms(seen_at), await self._ttls(dict.fromkeys(newer))
         await self._reader.query_each(

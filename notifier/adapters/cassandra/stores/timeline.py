@@ -77,7 +77,7 @@ async def bursts_of(reader: CassandraReader, keys: Collection[BurstKey]) -> Mapp
 
 
 def _queries_of(keys: Iterable[BurstKey]) -> Iterator[tuple[list[str], int, list[int]]]:
-    """Yield queries as subjects, a run and burst numbers. A query returns each number of each subject.
+    """Yield queries as subjects, a run and burst numbers. A query returns each stored pair of them.
 
     A query covers several subjects while few of its rows are superfluous: a query costs the client 90 us, a row 2 us.
     """
