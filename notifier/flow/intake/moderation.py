@@ -64,7 +64,7 @@ class ModerationFacts:
         return REFUSALS.get(verdict, verdict)
 
     def verdict_for_account(self, event: Event, *, released: bool) -> Verdict:
-        """Return how far a mention, also one that is NOT_WANTED, carries to the account itself, regardless of the cap."""
+        """Return how far a mention, even if NOT_WANTED, carries to the account itself, regardless of the cap."""
         return apply_rule(self.rule, self._mentioner(event.author), released=released)
 
     def _mentioner(self, user: UserId) -> Mentioner:
