@@ -18,14 +18,14 @@ print(gc.get_freeze_count() - before > 190_000, gc.get_stats()[2]["collections"]
 CYCLIC = """
 import gc, weakref
 from threading import Event
-from notifier.api.background.housekeeping import FULL_COLLECTION_AFTER, LOOKS_EVERY, tune_garbage_collector
+from notifier.api.background.housekeeping import CHECK_INTERVAL, CHECKS_PER_FULL_COLLECTION, tune_garbage_collector
 
 hour, collected, slept = Event(), Event(), []
 
 def sleep(seconds):
     slept.append(seconds)
     hour.wait()
-    if len(slept) > FULL_COLLECTION_AFTER:
+    if len(slept) > CHECKS_PER_FULL_COLLECTION:
         collected.set()
         Event().wait()
 
@@ -42,7 +42,7 @@ gc.collect()
 before = reference() is not None
 hour.set()
 assert collected.wait(60)
-print(before, reference() is None, {*slept} == {LOOKS_EVERY.total_seconds()})
+print(before, reference() is None, {*slept} == {CHECK_INTERVAL.total_seconds()})
 """
 
 GROWN = """
