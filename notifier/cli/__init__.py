@@ -59,7 +59,6 @@ SECTIONS = {
 
 A command is imported when it is called, which keeps `notifier --help` fast.
 """
-COMMAND_LOCATIONS = {name: location for section in SECTIONS.values() for name, location in section.items()}
 
 
 COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # Tab completion; also zsh_source, fish_source'
@@ -67,7 +66,7 @@ COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # Tab completi
 
 @click.group(
     cls=LazyCommands,
-    locations=SECTIONS,
+    sections=SECTIONS,
     epilog=example("notifier demo", COMPLETION),
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -74,11 +74,11 @@ class ErrorReportingGroup(CommandGroup):
 class LazyCommands(ErrorReportingGroup):
     """The commands of `notifier`, each imported when it is called."""
 
-    def __init__(self, *args: Any, locations: Mapping[str, Mapping[str, str]], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.sections = locations
+        self.sections = sections
         """Commands by section of the help, each with its location as `module:name`."""
-        self.locations = {cmd: location for section in locations.values() for cmd, location in section.items()}
+        self.locations = {cmd: location for section in sections.values() for cmd, location in section.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [cmd for cmd, location in self.locations.items() if find_spec(location.partition(":")[0])]
@@ -86,8 +86,8 @@ class LazyCommands(ErrorReportingGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         known = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         with formatter.section("Commands"):
-            for title, places in self.sections.items():
-                rows = [(name, verb.get_short_help_str(1_000)) for name in places if (verb := known.get(name))]
+            for title, section in self.sections.items():
+                rows = [(name, cmd.get_short_help_str(1_000)) for name in section if (cmd := known.get(name))]
                 with formatter.section(title):
                     formatter.write_dl(rows)
 

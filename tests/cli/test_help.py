@@ -3,11 +3,11 @@
 import click
 import pytest
 
-from notifier.cli import COMMAND_LOCATIONS, main
+from notifier.cli import main
 from notifier.cli.group import LazyCommands
 from tests.cli.conftest import Notifier
 
-COMMAND_NAMES = [name for name in COMMAND_LOCATIONS if name in main.list_commands(click.Context(main))]
+COMMAND_NAMES = [name for name in main.locations if name in main.list_commands(click.Context(main))]
 FAMILIES = {
     "throttle": ("set", "list", "lift"),
     "key": ("add", "list", "remove"),
@@ -39,7 +39,7 @@ def test_unknown_command_is_usage_error(notifier: Notifier) -> None:
 
 def test_command_with_missing_module_breaks_no_other() -> None:
     group = LazyCommands(
-        "notifier", locations={"Look": {"gone": "notifier.cli.nowhere:gone", "token": COMMAND_LOCATIONS["token"]}}
+        "notifier", sections={"Look": {"gone": "notifier.cli.nowhere:gone", "token": main.locations["token"]}}
     )
     assert group.list_commands(click.Context(group)) == ["token"]
     assert group.get_command(click.Context(group), "gone") is None

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from notifier.cli import COMMAND_LOCATIONS, main
+from notifier.cli import main
 from notifier.topics import GROUPS
 from tests.repo.sources import PRODUCT, ROOT, Module, modules
 
@@ -35,7 +35,7 @@ def page() -> str:
 def commands() -> Iterator[str]:
     yield from heading("Commands", "command", "what it does")
     context = click.Context(main)
-    for name in COMMAND_LOCATIONS:
+    for name in main.locations:
         command = main.get_command(context, name)
         assert command is not None
         yield row(f"`notifier {name}`", command.get_short_help_str(limit=200))

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.__main__ import bench
-from notifier.cli import COMMAND_LOCATIONS, main
+from notifier.cli import main
 from notifier.cli.http import read_ready
 from notifier.devkit.check.instance import Instance
 from tests.cli.caller import calling
@@ -121,4 +121,4 @@ def test_commands_that_are_not_run_can_be_parsed(name: str) -> None:
 @for_each_page
 def test_commands_named_in_the_text_exist(page: Page) -> None:
     named = {verb for verb in re.findall(r"`notifier ([a-z]+)", page.text) if page.name != "CHANGELOG.md"}
-    assert named - COMMAND_LOCATIONS.keys() == set()
+    assert named - main.locations.keys() == set()
