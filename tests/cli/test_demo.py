@@ -36,6 +36,7 @@ def run_demo(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def checks(process: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
+    assert process.stdout, process.stderr
     report = json.loads(process.stdout)
     assert report["schema"] == "notifier.check/1"
     return {check["name"]: check for check in report["checks"]}

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPConnection, HTTPException
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from notifier.api.port import free_port, reserve_port
+from notifier.api.port import reserve_port
 from notifier.cli.commands.fake import FAKES_ROLE
 from notifier.cli.commands.roles import stop_signal
 from notifier.cli.group import example
@@ -177,12 +178,18 @@ class RunningService:
         """Called once everything is up, with the seconds that this took."""
         self.open_forks = open_forks
         self.announced = False
-        self.fakes = FakeProviders.of(settings, free_port)
+        self.fakes = FakeProviders(ports={}, data=settings.data, push=settings.push)
+        """Fakes with reserved ports while the roles run."""
 
     def run(self, stopping: Signal) -> None:
         """Run the roles until `stopping` is set. Raises PortTaken, BadSetting or Environment."""
-        with reserve_port(self.settings.host, self.settings.port) as address:
-            self.port = address.port
+        with ExitStack() as reservations:
+
+            def reserve(host: str, port: int) -> int:
+                return reservations.enter_context(reserve_port(host, port)).port
+
+            self.port = reserve(self.settings.host, self.settings.port)
+            self.fakes = FakeProviders.of(self.settings, reserve)
             self._run(stopping)
 
     def _run(self, stopping: Signal) -> None:
@@ -230,7 +237,8 @@ class RunningService:
             path.unlink(missing_ok=True)
         for folder in ("metrics", "up", "heartbeats"):
             shutil.rmtree(run / folder, ignore_errors=True)
-            (run / folder).mkdir(parents=True)
+            # A role of an earlier run that is still stopping may have written to the folder meanwhile.
+            (run / folder).mkdir(parents=True, exist_ok=True)
 
     def _environment(self) -> Mapping[str, str]:
         from notifier.profiles.data_folder import instance_name

@@ -26,14 +26,15 @@ class FakeProviders:
     """Push settings of `up`."""
 
     @classmethod
-    def of(cls, settings: Settings, find_free_port: Callable[[str, int], int]) -> Self:
-        """Choose a port for each fake that `up` must run. `find_free_port` finds a free port.
+    def of(cls, settings: Settings, reserve_port: Callable[[str, int], int]) -> Self:
+        """Reserve a port for each fake that `up` must run.
 
-        A platform whose setting names a running fake needs none.
+        A platform whose setting names a running fake needs none. Without the reservation, an outgoing connection of
+        another process could get the port while the fake starts or restarts.
         """
         push = settings.push
         faked = [provider for provider in Platform if push.is_faked(provider) and not push.settings_for(provider).fake]
-        return cls(ports={platform: find_free_port(LOOPBACK, 0) for platform in faked}, data=settings.data, push=push)
+        return cls(ports={platform: reserve_port(LOOPBACK, 0) for platform in faked}, data=settings.data, push=push)
 
     @property
     def arguments(self) -> Sequence[str]:

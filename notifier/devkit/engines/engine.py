@@ -1,6 +1,7 @@
 """Third-party server as a child process: start, await, stop, freeze and kill."""
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -18,6 +19,8 @@ READY_TIMEOUT_SECONDS = 180.0
 STOP_TIMEOUT_SECONDS = 20.0
 """Time limit of a stop. Cassandra takes 5 s to flush and to shut down."""
 POLL_INTERVAL_SECONDS = 0.05
+PORTS = range(20_000, 32_768)
+"""Ports for engines. Linux takes the ports of outgoing connections from those above."""
 SCRATCH_FOLDER = "scratch"
 """Subfolder for files that libraries unpack at startup. A killed engine leaves them behind."""
 SHOWN_LOG_LINES = 5
@@ -112,10 +115,12 @@ def is_listening(host: str, port: int) -> bool:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Return a port that is free at the moment."""
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
+    """Return a port that is free now, and that no outgoing connection gets before the engine listens."""
+    while True:
+        port = PORTS.start + secrets.randbelow(len(PORTS))
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((host, port))
+            return port
 
 
 # Access control of test engines: TLS, and one user with a password.

@@ -1,10 +1,14 @@
 """Fake providers of `notifier up`: which start, and the push settings shared with commands."""
 
+import socket
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from notifier.api.port import reserve_port
+from notifier.cli.supervisor.fake_provider import parse_behavior, run_fake
 from notifier.cli.supervisor.fakes import FakeProviders
 from notifier.config import PushSettings, Settings
 from notifier.domain.ids import Platform
@@ -15,6 +19,20 @@ EXTERNAL = {"NOTIFIER_PUSH_FCM_FAKE": EXTERNAL_URL}
 
 def planned_fakes(environment: Mapping[str, str]) -> FakeProviders:
     return FakeProviders.of(Settings.read(environment), lambda host, port: 9_100)
+
+
+def test_port_stays_reserved_while_its_fake_restarts(tmp_path: Path) -> None:
+    with ExitStack() as reservations:
+        environment = {"NOTIFIER_DATA": str(tmp_path), "NOTIFIER_PUSH_FAKES": "on"}
+        fakes = FakeProviders.of(
+            Settings.read(environment), lambda host, port: reservations.enter_context(reserve_port(host, port)).port
+        )
+        port = fakes.ports[Platform.FCM]
+        for _ in range(2):
+            with socket.socket() as other, pytest.raises(OSError, match="in use"):
+                other.bind(("127.0.0.1", port))
+            with run_fake(Platform.FCM, parse_behavior("", Platform.FCM), port=port, out=None):
+                socket.create_connection(("127.0.0.1", port)).close()
 
 
 @pytest.mark.parametrize("fakes", ["auto", "on"])
