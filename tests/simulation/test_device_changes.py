@@ -37,8 +37,8 @@ FAULTS = {"dies": crash, "sleeps": stall, **{str(how): failing_call(how) for how
 @pytest.mark.parametrize("fault", FAULTS)
 def test_device_indexers_survive_faults_at_every_call(thread: str, fault: str) -> None:
     """Test a share of the calls, a different one for each kind of fault."""
-    start = 23 * [*FAULTS].index(fault)
-    trials = list(points(device_changes(), FAULTS[fault], every=131, start=start, within=thread))
+    start = 11 * [*FAULTS].index(fault)
+    trials = list(points(device_changes(), FAULTS[fault], every=67, start=start, within=thread))
     assert len(trials) > 1, "the scenario has too few crash points"
     assert [f"{name}, point {number}: {trial}" for name, number, trial in trials if trial.wrong] == []
 
@@ -85,7 +85,7 @@ def test_morning_alerts_reach_every_provider_and_never_repeat() -> None:
     assert [alert for alert, n in alerts.items() if n > 1] == []
 
 
-SCENARIOS = {"quiet_hours": (quiet_hours, 59), "after_quiet_hours": (after_quiet_hours, 181)}
+SCENARIOS = {"quiet_hours": (quiet_hours, 29), "after_quiet_hours": (after_quiet_hours, 91)}
 """Script, and the step from one crash point under test to the next."""
 
 
@@ -93,7 +93,7 @@ SCENARIOS = {"quiet_hours": (quiet_hours, 59), "after_quiet_hours": (after_quiet
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_alerts_after_quiet_hours_survive_sender_faults(scenario: str, fault: str) -> None:
     script, every = SCENARIOS[scenario]
-    start = 7 * [*FAULTS].index(fault)
+    start = 3 * [*FAULTS].index(fault)
     trials = list(points(script(), FAULTS[fault], every=every, start=start, within="push-1"))
     assert len(trials) > 5, "the scenario has too few crash points"
     assert [f"{name}, point {number}: {trial}" for name, number, trial in trials if trial.wrong] == []

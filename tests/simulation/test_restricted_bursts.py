@@ -40,6 +40,6 @@ def test_oracle_reports_fan_out_that_contradicts_budget(pull_only: bool) -> None
 
 @pytest.mark.timeout(300)
 def test_process_may_crash_while_restricted_bursts_are_published() -> None:
-    trials = list(points(many_restricted_bursts(), crash, every=20, twins=False))
+    trials = list(points(many_restricted_bursts(), crash, every=20))
     assert len(trials) > 20, "the scenario has too few crash points"
     assert [f"{thread}, point {number}: {trial}" for thread, number, trial in trials if trial.wrong] == []
