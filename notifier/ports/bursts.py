@@ -64,7 +64,7 @@ class Heads(Protocol):
         """Return the latest committed head of each subject; an empty head for a subject without one."""
         ...
 
-    def swap(self, heads: Sequence[Head]) -> Sequence[bool]:
+    def compare_and_set(self, heads: Sequence[Head]) -> Sequence[bool]:
         """Replace each head whose stored version is exactly one lower; return for each whether it was replaced.
 
         Each swap is independent, and durable on return. The nonce resolves a swap whose answer was lost: the writer

@@ -140,7 +140,7 @@ class LaneTallies(Protocol):
         """
         ...
 
-    def swap(self, tally: LaneTally) -> LaneTally:
+    def compare_and_set(self, tally: LaneTally) -> LaneTally:
         """Store the tally if the stored version is exactly one lower; return the tally stored afterwards.
 
         The caller has won if it gets its own tally back. If the answer is lost, the caller may repeat the call, and

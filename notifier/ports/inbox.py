@@ -47,15 +47,15 @@ class Timeline(Protocol):
 
     async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]: ...
 
-    async def before(
+    async def older_than(
         self,
         subjects: Collection[Subject],
-        after: InboxPosition | None,
+        position: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
     ) -> Sequence[Burst]:
-        """Return the newest bursts of these subjects after the position `after`, newest first, without gaps.
+        """Return the newest bursts of these subjects that are older than the position, newest first, without gaps.
 
         Without `authors`, all bursts count. With `authors`, public bursts and bursts restricted to the followers of
         one of the authors count; all others are skipped as if they did not exist. With `since`, only bursts that

@@ -84,7 +84,7 @@ Scope = NewType("Scope", str)
 BurstStreamPosition = NewType("BurstStreamPosition", str)
 """Position of a reader in the stream of published bursts."""
 
-CHANGE_MARK_TTL = timedelta(seconds=15)
+PLACEHOLDER_TTL = timedelta(seconds=15)
 """How long an unfinished change counts, if its writer crashed. No write takes longer."""
 
 VERSION_TTL = timedelta(hours=2)
@@ -139,7 +139,7 @@ class RememberedPage:
     """Identifies the software and the secret that made the rendered page."""
 
     @property
-    def own_bytes(self) -> int:
+    def memory_bytes(self) -> int:
         """Return the memory that the page takes packed, unpacked and sent; the factor was measured with tracemalloc."""
         return 3 * (len(self.bursts) + len(self.rendered))
 
@@ -179,11 +179,11 @@ LOOKUP_TIMEOUT = timedelta(milliseconds=150)
 """Timeout of a lookup, its share of a page's deadline. Without an answer the store is read."""
 
 
-class ViewerVersions(Protocol):
+class ViewerVersionWriter(Protocol):
     """Writer side. Blocking. Disposable: it may lose everything at any time. Raises CacheUnavailable.
 
     A writer calls `begin`, changes the store, then calls `finish`. In between the scopes are not cached. A crash in
-    between leaves them uncached for CHANGE_MARK_TTL.
+    between leaves them uncached for PLACEHOLDER_TTL.
     """
 
     def begin(self, scopes: Collection[Scope], change: str) -> None:
@@ -195,7 +195,7 @@ class ViewerVersions(Protocol):
         ...
 
 
-class InboxVersions(Protocol):
+class ViewerVersionReader(Protocol):
     """Reader side, with the writer calls for changes that users make themselves. Asynchronous.
 
     Raises CacheUnavailable.

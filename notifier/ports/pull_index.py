@@ -38,7 +38,7 @@ class PullIndex(Protocol):
         """
         ...
 
-    def record_rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
+    def rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
         """Add the bursts, all opened since `since` and readable at `as_of`, and declare the index complete.
 
         Pages come newest first, with one in memory at a time; announcements continue between pages, and bursts

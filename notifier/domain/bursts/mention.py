@@ -35,7 +35,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival(Event):
+class LoggedEvent(Event):
     """An event as read from the log. The fields added here are not part of the upstream event or of its digest."""
 
     released: bool = False

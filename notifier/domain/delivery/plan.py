@@ -58,8 +58,8 @@ class Plan:
     accepted_at: datetime
     lane: Lane
     followers: int
-    ranges: tuple[tuple[int, int], ...]
-    """Runs of shards with followers, as (first, last)."""
+    shard_spans: tuple[tuple[int, int], ...]
+    """Spans of consecutive shards with followers, as (first, last)."""
     widths: dict[Tier, int]
     """Shards per slice, for each tier of the burst."""
     pushed: tuple[Tier, ...]
@@ -68,9 +68,9 @@ class Plan:
     """Providers that alerts are sent through."""
 
     @property
-    def shards(self) -> int:
+    def shard_count(self) -> int:
         """Return the number of shards with followers."""
-        return _shard_count(self.ranges)
+        return _shard_count(self.shard_spans)
 
     def slices(self) -> Iterator[Slice]:
         """Yield every slice of the burst, in the order in which they should start."""
@@ -86,14 +86,14 @@ class Plan:
         return _in_order(slices, tier)
 
     def _slice_bounds(self, width: int) -> Iterator[tuple[int, int]]:
-        for first, last in self.ranges:
+        for first, last in self.shard_spans:
             for start in range(first, last + 1, width):
                 yield start, min(start + width - 1, last)
 
 
 def make_plan(burst: Burst, followers: FollowerCounts, platforms: Collection[Platform] = tuple(Platform)) -> Plan:
-    ranges = tuple(_shard_runs(followers.by_shard))
-    followers_per_shard = max(1.0, followers.total / (_shard_count(ranges) or 1))
+    shard_spans = tuple(_shard_spans(followers.by_shard))
+    followers_per_shard = max(1.0, followers.total / (_shard_count(shard_spans) or 1))
     tiers = (Tier.P0,) if burst.key.subject.kind is Kind.SELF else TIERS
     return Plan(
         burst=burst.key,
@@ -101,7 +101,7 @@ def make_plan(burst: Burst, followers: FollowerCounts, platforms: Collection[Pla
         accepted_at=burst.accepted_at,
         lane=burst.lane,
         followers=followers.total,
-        ranges=ranges,
+        shard_spans=shard_spans,
         widths={tier: _width(tier, followers_per_shard) for tier in tiers},
         pushed=tuple(_pushed_tiers(burst)),
         platforms=tuple(platforms),
@@ -149,11 +149,11 @@ def _width(tier: Tier, followers_per_shard: float) -> int:
     )
 
 
-def _shard_count(ranges: Sequence[tuple[int, int]]) -> int:
-    return sum(last - first + 1 for first, last in ranges)
+def _shard_count(spans: Sequence[tuple[int, int]]) -> int:
+    return sum(last - first + 1 for first, last in spans)
 
 
-def _shard_runs(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _shard_spans(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
     start: int | None = None
     for shard, n in enumerate(counts):
         if n and start is None:

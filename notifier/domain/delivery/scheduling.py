@@ -220,7 +220,7 @@ def _has_late_p0(progress: BurstProgress, now: datetime) -> bool:
     opened = progress.plan.opened_at
     if (
         not opened + P0_LATE_AFTER <= now < opened + MAX_YIELD_TIME[Pool.P2]
-        or progress.plan.shards > MAX_SHARDS_PER_SLICE[Tier.P0]
+        or progress.plan.shard_count > MAX_SHARDS_PER_SLICE[Tier.P0]
     ):
         return False
     return any(state.slice.pool is Pool.P0 and not state.final_entry for state in progress.slice_states.values())
@@ -250,7 +250,7 @@ def expected_people(progress: BurstProgress, slice_: Slice) -> float:
         return sum(people for people, _ in ended) / sum(width for _, width in ended) * slice_.width
     return (
         progress.plan.followers
-        / (progress.plan.shards or 1)
+        / (progress.plan.shard_count or 1)
         * slice_.width
         * expected_share(progress.plan.lane, slice_.tier)
     )

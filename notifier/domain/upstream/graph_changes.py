@@ -78,11 +78,11 @@ def rebuild_requests(
             has_imported_follows=has_imported_follows,
             has_imported_preferences=has_imported_preferences,
         )
-        for group in shard_groups(shards)
+        for group in shard_batches(shards)
     ]
 
 
-def shard_groups(shards: Iterable[int]) -> list[tuple[int, ...]]:
+def shard_batches(shards: Iterable[int]) -> list[tuple[int, ...]]:
     """Split the shards into groups of at most SHARDS_PER_RECORD."""
     ordered = sorted(shards)
     return [tuple(ordered[n : n + SHARDS_PER_RECORD]) for n in range(0, len(ordered), SHARDS_PER_RECORD)]
