@@ -15,9 +15,9 @@ MAX_MENTIONERS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
-    """The canonical record of a burst, which inbox rows only refer to.
+    """A burst as it is stored. Inbox rows refer to it by key.
 
-    Its place in lists is `opened_at`. Later mentions do not move it.
+    Lists are ordered by `opened_at`, which later mentions do not change.
     """
 
     key: BurstKey
@@ -39,7 +39,7 @@ class Burst:
     pull_only: bool = False
     """The burst is visible like any other, but not fanned out: the budget was empty when it opened."""
     silent: bool = False
-    """The tweet that opened it was retracted. No more alerts are sent."""
+    """The tweet that it showed was retracted or protected. No more alerts are sent."""
 
     @classmethod
     def opened_by(
@@ -81,13 +81,13 @@ class Burst:
     def is_retracted(self) -> bool:
         """Return whether no mentions are left.
 
-        The burst keeps its opening time and mentioners. They are needed to notify clients that may have shown it.
+        The burst keeps its opening time and mentioners: clients that may show the burst are notified by them.
         """
         return self.count == 0
 
     @property
     def is_narrowed(self) -> bool:
-        """Return whether the burst was public and is now restricted to followers of its author."""
+        """Return whether the burst was public and is now restricted to followers of a protected author."""
         return self.restricted_to is not None and self.silent and not self.is_retracted
 
     @property
@@ -96,7 +96,7 @@ class Burst:
         if not self.silent:
             return self
         before = replace(self, count=max(1, self.count), restricted_to=None if self.is_narrowed else self.restricted_to)
-        # Earlier mentioners may be gone from the list. The viewer may not block them, and so may have seen the burst.
+        # The list may have lost mentioners. A viewer who blocks all listed ones but not those may have seen the burst.
         may_have_had_more = not (self.is_retracted or self.restricted_to)
         return replace(before, more_mentioners=before.more_mentioners or may_have_had_more)
 
