@@ -1,4 +1,4 @@
-"""Activity rules: how long a user counts as active, in hours since 1970."""
+"""Activity rules: how long a user counts as active. Hours are numbered from 1970."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ ACTIVE_DAYS = {SetKind.ACTIVE_24H: 1, SetKind.ACTIVE_7D: 7, SetKind.ACTIVE_30D: 
 ACTIVE_SET_KINDS = tuple(ACTIVE_DAYS)
 
 P2_REACH_DAYS = (7, 14, ACTIVE_DAYS[SetKind.ACTIVE_30D])
-"""Allowed values for the reach of P2, in days. Activity is kept for the longest of them."""
+"""Allowed reaches of P2: it contains members who were active within so many days. Activity is kept for the longest."""
 
 FOREVER = (1 << 31) - 1
 """Expiry hour of imported activity without a time. It is never reached, and every store can keep it."""
@@ -22,8 +22,8 @@ FOREVER = (1 << 31) - 1
 MAX_RECORDING_DELAY = timedelta(minutes=5)
 """Longest delay with which activity is recorded. Recording takes seconds; the rest allows for clock differences."""
 
-MISSED_ROUNDS = 3
-"""Missed roll-up rounds after which the published sets count as a snapshot."""
+MAX_MISSED_ROUNDS = 3
+"""Most roll-up rounds that may be missed before the published sets count as an outdated snapshot."""
 
 _HOURS_PER_DAY = 24
 
@@ -40,7 +40,7 @@ class ActiveSetFreshness(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """A user was active elsewhere on the platform, for example logged in."""
+    """A user was active outside of this service, for example logged in to the app."""
 
     id: EventId
     user: UserId
@@ -61,7 +61,8 @@ def hour_of(moment: datetime) -> int:
 def hours_to_read(now: datetime, last: int | None, kept_for: timedelta) -> range:
     """Return the hours that may have new activity since the last roll-up, which ran in the hour `last`.
 
-    Without a last roll-up these are all hours kept. The range is never empty, and a clock set back skips no hour.
+    Without a last roll-up these are all hours that are kept.
+    The range is never empty, and a clock set back skips no hour.
     """
     oldest, last_complete = hour_of(now - kept_for), hour_of(now - MAX_RECORDING_DELAY)
     return range(oldest if last is None else max(oldest, min(last, last_complete)), hour_of(now) + 1)
@@ -70,7 +71,8 @@ def hours_to_read(now: datetime, last: int | None, kept_for: timedelta) -> range
 def expiry_hour(kind: SetKind, hour: int) -> int:
     """Return the last hour in which a member who was active in `hour` belongs to the set.
 
-    Entries of the 7-day and 30-day sets expire at the end of a day. So a shard has at most 25, 8 and 31 bitmaps.
+    Entries of the 7-day and 30-day sets expire at the end of a day. So the three sets have at most 25, 8 and 31 bitmaps
+    in a shard.
     A member stays at least as long as the set's name says, and less than an hour (or a day) longer.
     """
     if kind is SetKind.ACTIVE_24H:
@@ -79,7 +81,7 @@ def expiry_hour(kind: SetKind, hour: int) -> int:
 
 
 def may_have_expired(kind: SetKind, last: int | None, hour: int) -> bool:
-    """Return whether entries may have expired since the hour `last`, in which the whole set was built."""
+    """Return whether entries of the set may have expired since it was built, in the hour `last`."""
     return last is None or (
         last != hour if kind is SetKind.ACTIVE_24H else last // _HOURS_PER_DAY != hour // _HOURS_PER_DAY
     )
@@ -99,6 +101,6 @@ def active_set_freshness(last: datetime | None, now: datetime, interval: timedel
         return ActiveSetFreshness.OFF
     return (
         ActiveSetFreshness.CURRENT
-        if last is not None and now - last <= MISSED_ROUNDS * interval
+        if last is not None and now - last <= MAX_MISSED_ROUNDS * interval
         else ActiveSetFreshness.SNAPSHOT
     )

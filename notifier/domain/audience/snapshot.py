@@ -38,7 +38,7 @@ class AudienceSnapshot:
     dormant: int
     """Number of dormant members."""
     suppressed: Mapping[str, int]
-    """Followers left out, by the set that suppressed them."""
+    """Number of suppressed followers, by the set that suppressed them."""
 
     def reached_count(self, tier: Tier) -> int:
         return count(self.tiers[tier])
@@ -55,7 +55,7 @@ class AudienceSnapshot:
         return bits
 
     def alert_count(self, tier: Tier) -> int:
-        """Return the number of members to alert after the rows of the tier. Dormant members follow the rows of P2."""
+        """Return the number of members to alert after the tier's rows. P2 includes dormant members, who have no rows."""
         if tier is Tier.P2:
             return count(self.to_alert & ~(self.tiers[Tier.P0] | self.tiers[Tier.P1]))
         return count(self.members_to_alert(tier))
@@ -91,6 +91,7 @@ class SnapshotCounts:
 
     @property
     def expected(self) -> int:
+        """Return the number of expected recipients: members of the tiers with rows, and suppressed followers."""
         return sum(self.reached.values()) + self.suppressed
 
 

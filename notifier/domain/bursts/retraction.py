@@ -72,7 +72,7 @@ class Retraction:
         return self.sequence + _FINAL_RANK if self.cause is RetractionCause.DELETE else self.sequence
 
     def index_keys(self, now: datetime) -> Collection[RetractionKey]:
-        """Return the index keys of mentions that the retraction may affect: one, or one per day with the latest day first."""
+        """Return the index keys of mentions that the retraction may affect, the latest day first."""
         if self.tweet:
             return [self.key]
         return day_keys(self.author, now - RETENTION - MAX_LOG_WAIT, now + MAX_CLOCK_SKEW)[::-1]

@@ -307,8 +307,8 @@ def _refilled(budget: TokenBucket | None, policy: Policy, mention: Mention, now:
     return (budget or TokenBucket.full(limit, now)).refilled(limit, now)
 
 
-# Fan-out budget: an empty budget lengthens the collapse window of a subject. Restricted bursts are never collapsed. Their
-# budget is separate (`restricted_budget`). If it is empty they are pull-only.
+# Fan-out budget: an empty budget lengthens the collapse window of a subject. Restricted bursts are never collapsed.
+# They have a separate budget (`restricted_budget`). If it is empty they are pull-only.
 
 
 def fanout_limit(policy: Policy) -> BucketLimit:

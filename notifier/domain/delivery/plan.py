@@ -15,12 +15,12 @@ from notifier.domain.ids import BurstKey, Kind, Lane, Platform
 PUSHED_TIERS = (Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT)
 """Tiers with push slices, in the order in which they are alerted.
 
-Dormant members get alerts only if they asked for them. So do members of P2, unless P2 is configured to be alerted.
-The audience snapshots contain these members.
+Dormant members are alerted only if they asked for alerts. The same holds for P2, unless a setting adds P2 to the
+alerted tiers.
 """
 
 EXPECTED_SHARE = {Tier.P0: 0.001, Tier.P1: 0.05, Tier.P2: 0.20}
-"""Expected share of a subject's followers per tier. The planner has no tier counts, and makes no calls to get them."""
+"""Expected share of a subject's followers in each tier. Planning reads no counts by tier."""
 
 DELIVERIES_PER_SLICE = {Tier.P0: 16_000, Tier.P1: 400_000, Tier.P2: 1_600_000}
 """Target deliveries per slice: about 0.25 s of work, so that leases are short and the overhead of a task is small."""
@@ -31,7 +31,7 @@ MAX_SHARDS_PER_SLICE = {Tier.P0: 128, Tier.P1: 64, Tier.P2: 64}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowerCounts:
-    """Size of a subject's follower set, in total and per shard. This is the only input of planning."""
+    """Size of a subject's follower set, in total and per shard."""
 
     total: int
     by_shard: Sequence[int]
@@ -130,8 +130,8 @@ def expected_share(lane: Lane, tier: Tier) -> float:
 def _in_order(slices: list[Slice], tier: Tier) -> Iterator[Slice]:
     """Order the slices of a tier: P0 from the front, P1 from the back, all others from the middle.
 
-    So concurrent tiers share the work of taking audience snapshots. In the same order, each tier would compute every
-    shard.
+    Workers of different tiers then begin at different shards, and each finds the audience snapshots that the others
+    have taken. In the same order, all tiers would compute the snapshot of each shard at the same time.
     """
     match tier:
         case Tier.P0:
