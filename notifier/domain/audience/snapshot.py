@@ -55,7 +55,7 @@ class AudienceSnapshot:
         return bits
 
     def alert_count(self, tier: Tier) -> int:
-        """Return the number of members to alert after the tier's rows. P2 includes dormant members, who have no rows."""
+        """Return the number of members to alert after the tier's rows. P2 includes dormant members: they have none."""
         if tier is Tier.P2:
             return count(self.to_alert & ~(self.tiers[Tier.P0] | self.tiers[Tier.P1]))
         return count(self.members_to_alert(tier))

@@ -30,7 +30,7 @@ class CapLimits:
 
     @property
     def remembered(self) -> int:
-        """Return the size of the history: two days' alerts, because of the tolerated clock difference."""
+        """Return the most alerts in a history: twice the caps, because the clocks of workers may differ."""
         return max(MIN_REMEMBERED_ALERTS, 2 * self.hourly, 2 * self.daily)
 
 
@@ -53,7 +53,7 @@ class Ruling(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedAlert:
-    """Hashes of the burst and the tweet, eight bytes each: one member's day must be small."""
+    """What a counted alert was about: hashes of burst and tweet, of eight bytes each, to keep histories small."""
 
     burst: bytes
     tweet: bytes
@@ -82,7 +82,7 @@ def ruling_on(history: AlertHistory, cause: CountedAlert, now: datetime, caps: C
         return Ruling.AGAIN
     if any(alert.cause.tweet == cause.tweet for alert in recent):
         return Ruling.SAME_TWEET
-    # If both caps are reached, report the one that lasts longer.
+    # If both caps are reached, report the daily cap, which lasts longer.
     if caps.daily and len(recent) >= caps.daily:
         return Ruling.DAILY
     if caps.hourly and sum(alert.at > now - HOUR for alert in recent) >= caps.hourly:
