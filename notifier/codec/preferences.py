@@ -42,8 +42,8 @@ def suppressions_by_member(
 ) -> Iterator[tuple[Member, AlertSuppressed | AlertDeferred]]:
     """Yield members whose account preferences suppress push alerts for the burst, with the reason.
 
-    `own` has the members' volumes for the burst's subject. Each combination of preferences is evaluated once: even
-    the members of many shards have only a few different ones.
+    `own` has the members' volumes for the burst's subject. Each combination of preferences is evaluated once: the
+    members of many shards have only a few combinations.
     """
     reasons: dict[tuple[EncodedPreferences, Volume], AlertSuppressed | AlertDeferred | None] = {}
     for member, fields in preferences:

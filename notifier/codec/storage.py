@@ -35,6 +35,7 @@ T = TypeVar("T")
 _ENCODER = msgspec.msgpack.Encoder()
 
 LAST_MS = to_ms(datetime.max.replace(tzinfo=UTC))
+"""Latest time that a datetime can hold."""
 
 
 def pack(value: object) -> bytes:
@@ -101,7 +102,7 @@ class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
         return self.alert_counts[TIERS.index(tier)]
 
     def may_alert(self, tier: Tier) -> bool:
-        """Return whether any member of the tier may be alerted. P2's number includes dormant members."""
+        """Return whether any member of the tier may be alerted. Dormant members are counted in P2."""
         return self.alert_count(Tier.P2 if tier is Tier.DORMANT else tier) > 0
 
     def counts(self, shard: int) -> SnapshotCounts:

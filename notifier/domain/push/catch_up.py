@@ -40,7 +40,7 @@ def due_soon(progress: BurstProgress, platform: Platform, now: datetime) -> Shar
 
 
 def unfinished(progress: BurstProgress, platform: Platform) -> ShardsByTier:
-    """Return the shards of push slices whose alerts are not sent. Dead slices are among them: nothing else sends theirs."""
+    """Return the shards of push slices whose alerts are not sent. Dead slices count: nothing else sends theirs."""
     slices = _push_slices(progress, platform)
     return _by_tier(state for state in slices if state.final_entry is None or state.final_entry.fact is Fact.DEAD)
 

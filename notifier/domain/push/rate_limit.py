@@ -90,7 +90,8 @@ def draw(
     """Return the rate after the draw, and how many alerts may be sent.
 
     `slowdown_factor` says how much a slow inbox slows alerts down, from 1 (not at all) to 0: at 0.5 each alert costs
-    two tokens. If any tokens are left, at least one alert is granted, on credit if necessary. So a low rate never stops.
+    two tokens. If any tokens are left, at least one alert is granted, on credit if necessary. So a low rate is never
+    zero.
     """
     rate = _brought_up_to(rate, limit, now)
     slowdown_factor = max(slowdown_factor, MIN_URGENT_SLOWDOWN) if urgent else slowdown_factor
