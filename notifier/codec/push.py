@@ -247,7 +247,7 @@ def pack_intent(window: SendWindow) -> bytes:
             members=encode(window.members),
             summaries=tuple((olders, encode(bits)) for olders, bits in window.summaries.items()),
             silent={reason: encode(bits) for reason, bits in window.silent.items()},
-            retries=tuple(map(_packed_attempt, window.retries)),
+            retries=tuple(map(_packed_attempts, window.retries)),
         )
     )
 
@@ -266,20 +266,20 @@ def unpack_window(number: int, intent: bytes, outcome: bytes | None) -> SendWind
         members=decode(unpacked.members),
         summaries={olders: decode(blob) for olders, blob in unpacked.summaries},
         silent={reason: decode(blob) for reason, blob in unpacked.silent.items()},
-        retries=tuple(map(_unpacked_attempt, unpacked.retries)),
+        retries=tuple(map(_unpacked_attempts, unpacked.retries)),
         failures=None if outcome is None else tuple(map(_unpacked_failure, unpack(_Outcome, outcome).failures)),
     )
 
 
 def _packed_failure(failure: FailedAttempt) -> _Failure:
-    return _Failure(_packed_attempt(failure.state), failure.outcome, failure.at, failure.reason)
+    return _Failure(_packed_attempts(failure.state), failure.outcome, failure.at, failure.reason)
 
 
-def _packed_attempt(state: AttemptState) -> _AttemptState:
+def _packed_attempts(state: AttemptState) -> _AttemptState:
     return _AttemptState(state.device, state.member, state.first_at, state.failures, state.covered_bursts)
 
 
-def _unpacked_attempt(packed: _AttemptState) -> AttemptState:
+def _unpacked_attempts(packed: _AttemptState) -> AttemptState:
     return AttemptState(
         device=packed.device,
         member=packed.member,
@@ -291,7 +291,7 @@ def _unpacked_attempt(packed: _AttemptState) -> AttemptState:
 
 def _unpacked_failure(packed: _Failure) -> FailedAttempt:
     return FailedAttempt(
-        state=_unpacked_attempt(packed.state), outcome=packed.outcome, at=packed.at, reason=packed.reason
+        state=_unpacked_attempts(packed.state), outcome=packed.outcome, at=packed.at, reason=packed.reason
     )
 
 
