@@ -51,7 +51,7 @@ _KINDS = {str(kind): kind for kind in Kind}
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What notifications are about, written `mention:nova`."""
+    """Subject of notifications, written `mention:nova`: mentions of an account, or the account's own."""
 
     kind: Kind
     owner: UserId

@@ -123,7 +123,7 @@ class RememberedPage:
     newest: datetime | None
     """Opening time of the newest item."""
     next: InboxPosition | None
-    """Where the next page begins; None if this is the last page."""
+    """Position at which the next page begins; None if this is the last page."""
     unread: int
     """The badge: number of unread items, up to its limit."""
     more_unread: bool

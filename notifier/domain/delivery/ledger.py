@@ -88,7 +88,7 @@ class SliceState:
     times_deferred: int = 0
     deferred_until: datetime | None = None
     parked_by: frozenset[str] = frozenset()
-    """Throttles by which the slice is recorded as parked."""
+    """Throttles that parked the slice, according to the ledger."""
     final_entry: LedgerEntry | None = None
     claim: Claim | None = None
 

@@ -53,7 +53,7 @@ class Ruling(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedAlert:
-    """What a counted alert was about: hashes of burst and tweet, of eight bytes each, to keep histories small."""
+    """Burst and tweet of a counted alert, as hashes of eight bytes each, to keep histories small."""
 
     burst: bytes
     tweet: bytes

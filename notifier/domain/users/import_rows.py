@@ -79,8 +79,8 @@ def as_if_changed_now(
 ) -> PreferenceChange:
     """Return the change with the `visible_from` that it would have if the user made it now.
 
-    So a digest repeats no burst that was listed, and the inbox lists no burst that was in a digest. The change is
-    returned unchanged if it sets no volume, if the user has changed preferences for the account before, or if an
+    So a digest repeats no burst that was listed, and the inbox lists no burst that was in a digest. A change without a
+    volume is returned unchanged. So is the change if the user has changed preferences for the account before, or an
     earlier import set a volume.
     """
     if change.volume is None or current.at > ALWAYS or current.volume is not Volume.DEFAULT:

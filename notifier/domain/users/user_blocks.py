@@ -34,7 +34,7 @@ class UserBlockSide:
     other_account: UserId
     direction: BlockDirection
     until: datetime
-    """As `UserBlock.until`."""
+    """The block's `until`: see `UserBlock`."""
     sequence: int
 
 

@@ -78,7 +78,7 @@ class Viewer:
 
     user: UserId
     follows: Mapping[Subject, datetime]
-    """By followed subject, the time from which its bursts are visible (`visible_from`).
+    """Time from which the bursts of each followed subject are visible (`visible_from`).
 
     It is in the future while the subject is muted, or its account is blocked.
     """
