@@ -40,6 +40,8 @@ class Kind(StrEnum):
 
 
 class Lane(StrEnum):
+    """Path of an account's mentions, by its number of followers."""
+
     CELEBRITY = "celebrity"
     STANDARD = "standard"
 
@@ -121,7 +123,7 @@ class Policy:
         return self if refill_override is None else replace(self, budget_refill=refill_override)
 
     def needs_budget(self, followers: int) -> bool:
-        """Return whether fan-outs to this many followers consume a budget. Small ones cost little and do not."""
+        """Return whether fan-outs to this many followers consume a budget. Those of small subjects cost little."""
         return self.budget_capacity > 0 and followers > self.collapse_off_limit
 
     def collapse_for(self, followers: int, collapse_override: timedelta | None) -> timedelta:

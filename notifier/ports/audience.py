@@ -71,13 +71,13 @@ class ActiveSets(Protocol):
         ...
 
     def read_expiring(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """Return the members whose entry expires with this hour, exactly as stored."""
+        """Return by shard the members whose entry expires with this hour, exactly as stored."""
         ...
 
     def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:
         """Replace each stored entry, unless it has a higher fencing token.
 
-        An import writes without a token, which is lower than every token.
+        An import writes without a token. Every token wins over it.
         """
         ...
 
@@ -123,6 +123,8 @@ class Follows(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardBlob:
+    """Bitmap of one member set in one shard."""
+
     kind: SetKind
     owner: Subject | None
     """None for account-wide sets, which belong to no subject."""
@@ -151,7 +153,7 @@ class MemberSets(Protocol):
     def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
         """Replace the stored bitmap of each blob's set and shard, unless it has a higher fencing token.
 
-        An import writes without a token, which is lower than every token.
+        An import writes without a token. Every token wins over it.
         """
         ...
 

@@ -15,7 +15,10 @@ from notifier.ports.inbox import InboxPosition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionOutcome:
-    """Result for one account that an event names: a burst, a refusal, or both. There is one result per subject."""
+    """Result for one account that an event names: a burst, a refusal, or both.
+
+    An account has one result for each of its subjects that the mention was sent to.
+    """
 
     event: EventId
     account: UserId

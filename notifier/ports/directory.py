@@ -10,7 +10,7 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
 
 LEASE_SIZE = 1_024
-"""Minimum of member numbers that a process leases at once. Numbers unused at its exit are never assigned."""
+"""Fewest member numbers that a process leases at once. Numbers unused at its exit are never assigned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,7 +71,8 @@ class EdgeSort(Protocol):
     def remaining_chunks(self) -> Iterator[tuple[Keys, int]]:
         """Yield all keys that are not done, each once, in ascending chunks that never split a block.
 
-        With each chunk comes the number for `mark_done`: all its keys, and all of the chunks before, are below it.
+        Each chunk comes with the number to pass to `mark_done` once it is written. All keys of this chunk, and of the
+        chunks before it, are below that number.
         """
         ...
 

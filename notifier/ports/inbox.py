@@ -60,7 +60,7 @@ class Timeline(Protocol):
         """Return the newest bursts of these subjects that are older than the position, newest first, without gaps.
 
         With `authors`, bursts restricted to the followers of other authors are skipped as if they did not exist. With
-        `since`, so are bursts that opened before this time; then the cost grows with the number of the others.
+        `since`, bursts that opened earlier are skipped, and the cost grows with the number of bursts since then.
 
         If it returns fewer than `limit` bursts, there are no others within the retention.
         """

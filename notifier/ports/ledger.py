@@ -77,7 +77,7 @@ class Claims(Protocol):
     """Leases on slices: one row per slice, changed by compare-and-set. Blocking. Raises StoreUnavailable or Full."""
 
     def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
-        """Claim the slice until `until`, resuming at the last holder's checkpoint; None while another holds it."""
+        """Claim the slice until `until`, from the last holder's checkpoint on; None while another worker holds it."""
         ...
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:

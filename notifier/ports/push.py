@@ -129,11 +129,11 @@ class CircuitReport(Protocol):
     """
 
     def publish(self, line: str, circuit: OpenCircuit, ttl: timedelta) -> None:
-        """Report an open circuit. For each circuit the last report wins; it expires after `ttl`."""
+        """Report an open circuit. For each line the last report wins; it expires after `ttl`."""
         ...
 
     def read(self) -> Mapping[str, OpenCircuit]:
-        """Return the reports by circuit, without expired or unreadable ones."""
+        """Return the reports by line, without expired or unreadable ones."""
         ...
 
 

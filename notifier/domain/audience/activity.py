@@ -58,32 +58,31 @@ def hour_of(moment: datetime) -> int:
     return int(moment.timestamp()) // 3600
 
 
-def hours_to_read(now: datetime, last: int | None, kept_for: timedelta) -> range:
-    """Return the hours that may have new activity since the last roll-up, which ran in the hour `last`.
+def hours_to_read(now: datetime, last_hour: int | None, kept_for: timedelta) -> range:
+    """Return the hours that may have new activity since the last roll-up, which ran in `last_hour`.
 
-    Without a last roll-up these are all hours that are kept.
-    The range is never empty, and a clock set back skips no hour.
+    Without a last roll-up these are all hours that are kept. The range is never empty. A clock that was set back skips
+    no hour.
     """
     oldest, last_complete = hour_of(now - kept_for), hour_of(now - MAX_RECORDING_DELAY)
-    return range(oldest if last is None else max(oldest, min(last, last_complete)), hour_of(now) + 1)
+    return range(oldest if last_hour is None else max(oldest, min(last_hour, last_complete)), hour_of(now) + 1)
 
 
 def expiry_hour(kind: SetKind, hour: int) -> int:
     """Return the last hour in which a member who was active in `hour` belongs to the set.
 
     Entries of the 7-day and 30-day sets expire at the end of a day. So the three sets have at most 25, 8 and 31 bitmaps
-    in a shard.
-    A member stays at least as long as the set's name says, and less than an hour (or a day) longer.
+    in a shard. A member stays at least as long as the set's name says, and less than an hour (or a day) longer.
     """
     if kind is SetKind.ACTIVE_24H:
         return hour + _HOURS_PER_DAY
     return (hour // _HOURS_PER_DAY + ACTIVE_DAYS[kind] + 1) * _HOURS_PER_DAY - 1
 
 
-def may_have_expired(kind: SetKind, last: int | None, hour: int) -> bool:
-    """Return whether entries of the set may have expired since it was built, in the hour `last`."""
-    return last is None or (
-        last != hour if kind is SetKind.ACTIVE_24H else last // _HOURS_PER_DAY != hour // _HOURS_PER_DAY
+def may_have_expired(kind: SetKind, built_in: int | None, hour: int) -> bool:
+    """Return whether entries of the set may have expired since it was built, in the hour `built_in`."""
+    return built_in is None or (
+        built_in != hour if kind is SetKind.ACTIVE_24H else built_in // _HOURS_PER_DAY != hour // _HOURS_PER_DAY
     )
 
 
@@ -95,12 +94,12 @@ def earliest_expiry_hour(kind: SetKind, hour: int, reach_days: int) -> int:
     return hour + (ACTIVE_DAYS[kind] - reach_days) * _HOURS_PER_DAY if kind is SetKind.ACTIVE_30D else hour
 
 
-def active_set_freshness(last: datetime | None, now: datetime, interval: timedelta) -> ActiveSetFreshness:
-    """Return the freshness of the sets. `last` is the end of the last roll-up; None if the cache lost it."""
+def active_set_freshness(last_roll_up: datetime | None, now: datetime, interval: timedelta) -> ActiveSetFreshness:
+    """Return the freshness of the sets. `last_roll_up` is None if the cache lost its time."""
     if not interval:
         return ActiveSetFreshness.OFF
     return (
         ActiveSetFreshness.CURRENT
-        if last is not None and now - last <= MAX_MISSED_ROUNDS * interval
+        if last_roll_up is not None and now - last_roll_up <= MAX_MISSED_ROUNDS * interval
         else ActiveSetFreshness.SNAPSHOT
     )

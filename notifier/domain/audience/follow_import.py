@@ -22,7 +22,7 @@ HALF_KEY_BITS = 32
 MAX_MEMBERS = 1 << HALF_KEY_BITS
 """Number of different members that half a key can hold."""
 ALL_ACCOUNTS = Member(MAX_MEMBERS - 1)
-"""Placeholder for "all accounts" in a key. It is the last member number, so no user has it in practice."""
+"""Stands for "all accounts" in a key. It is the last member number, so no user has it in practice."""
 
 MIN_BLOCK_FOLLOWERS = 8
 """Minimum followers in a block for a shared block row. Below that, one row per follower is smaller."""

@@ -27,7 +27,7 @@ class Follow:
     member: Member
     visible_from: datetime
     sequence: int
-    """Sequence number of the pair, assigned by the graph service (>= 1; 0 for imports).
+    """Sequence number for this member and subject, assigned by the graph service (>= 1; 0 for imports).
 
     The highest wins regardless of arrival order; on a tie, the later `visible_from` wins: an unfollow over a follow.
     """

@@ -31,6 +31,7 @@ class Burst:
     mentioners: tuple[UserId, ...]
     more_mentioners: bool
     count: int
+    """Number of mentions."""
     first_of_day: bool
     restricted_to: UserId | None
     """The protected author whose followers may see it. Such a burst contains only mentions by this author."""
@@ -81,7 +82,7 @@ class Burst:
     def is_retracted(self) -> bool:
         """Return whether no mentions are left.
 
-        The burst keeps its opening time and mentioners: clients that may show the burst are notified by them.
+        The burst keeps its opening time and mentioners. They decide which clients may show it and must be notified.
         """
         return self.count == 0
 
@@ -96,7 +97,7 @@ class Burst:
         if not self.silent:
             return self
         before = replace(self, count=max(1, self.count), restricted_to=None if self.is_narrowed else self.restricted_to)
-        # The list may have lost mentioners. A viewer who blocks all listed ones but not those may have seen the burst.
+        # Mentioners may have left the list. A viewer who blocks all listed ones may have seen the burst through others.
         may_have_had_more = not (self.is_retracted or self.restricted_to)
         return replace(before, more_mentioners=before.more_mentioners or may_have_had_more)
 

@@ -166,11 +166,12 @@ def amended(
     """Return the burst after the changes, with the same key and opening time.
 
     `remaining` has a mention that stays for each listed author whose mentions are leaving, and for every listed author
-    if the shown tweet leaves. If no listed author has one, it has a mention by an unlisted author. A listed author who
-    is missing there is about to be removed by another retraction.
+    if the shown tweet leaves. Authors without such a mention are missing. If all are, it has a mention by an unlisted
+    author.
 
-    Mentioners stay listed while they have mentions in the burst. If the shown tweet leaves, the first mentioner with an
-    entry in `remaining` becomes the opener, and the tweet of this entry is shown.
+    An author stays listed if none of the author's mentions is leaving, or one remains. If the shown tweet leaves, the
+    first mentioner with an entry in `remaining` becomes the opener, and the tweet of this entry is shown. Listed authors
+    without an entry stay then, too: another retraction is about to remove them.
     """
     leaving = [change for change in changes if change.is_leaving(burst)]
     count = burst.count - len(leaving) + sum(change.is_entering(burst) for change in changes)

@@ -62,6 +62,7 @@ class Head:
     nonce: str = ""
     """Identifies the writer of this version. Resolves a compare-and-set whose answer was lost."""
     seq: int = 0
+    """Number of the newest burst; 0 before any."""
     open: Burst | None = None
     """The public burst that the next public mention may join."""
     first: FirstBurstOfDay | None = None
@@ -72,7 +73,7 @@ class Head:
     restricted_budget: TokenBucket | None = None
     """Token bucket of restricted fan-outs. Separate, so that public and protected authors can't starve each other."""
     applied: Mapping[str, int]
-    """The last applied offset of every log partition that carried this subject."""
+    """Offset of the last applied record in each log partition that carried this subject."""
     outbox: tuple[Burst, ...] = ()
     """Bursts created or changed by the last change, in order, until they are published."""
     sequenced: tuple[SequencedMention, ...] = ()

@@ -91,7 +91,7 @@ class Backlog:
     to_park: dict[Pool, dict[BurstKey, None]] = field(default_factory=lambda: {pool: {} for pool in Pool})
     """Waiting bursts with a slice that is not yet marked as parked by the throttle that holds the pool."""
     throttled_by: dict[Pool, str] = field(default_factory=dict)
-    """Throttle that holds each held pool."""
+    """Throttle of each throttled pool."""
 
     def put(self, all_progress: Iterable[BurstProgress], now: datetime) -> None:
         """Insert or replace bursts as read from the store."""
@@ -154,7 +154,7 @@ class Backlog:
         self.drop(list(self.progress))
 
     def set_throttles(self, throttles: Mapping[Pool, str]) -> None:
-        """Set the throttle that holds each held pool. After a change all slices in its queues must be marked again."""
+        """Set the throttle of each throttled pool. After a change its slices must be marked as parked again."""
         changed = [pool for pool in Pool if throttles.get(pool) != self.throttled_by.get(pool)]
         self.throttled_by = dict(throttles)
         for pool in changed:

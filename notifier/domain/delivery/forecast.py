@@ -43,7 +43,7 @@ class Forecast:
     burst: Burst
     dormant: int = 0
     dormant_alerted: int = 0
-    """Dormant members to alert because they asked for alerts."""
+    """Number of dormant members to alert: those who asked for alerts."""
     suppressed: Counter[str] = field(default_factory=Counter)
     _counts: Counter[tuple[Tier, str]] = field(default_factory=Counter)
 

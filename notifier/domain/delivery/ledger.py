@@ -24,7 +24,7 @@ class Fact(StrEnum):
     PARKED = "parked"
     """Held by a throttle."""
     PULLED = "pulled"
-    """Left to the pull path: the audience snapshot is taken and counted, but no rows are written."""
+    """Expired, and left to the pull path: audience snapshots are taken and counted, but no rows are written."""
     DEAD = "dead"
     """Failed too often, and moved to the dead letters."""
     DONE = "done"
@@ -71,6 +71,7 @@ class State(StrEnum):
     PLANNED = "planned"
     PARKED = "parked"
     WAITING = "waiting"
+    """Deferred to a later time."""
     IN_FLIGHT = "in_flight"
     PULLED = "pulled"
     DEAD = "dead"
@@ -118,8 +119,8 @@ class SliceState:
     def busy_until(self) -> datetime | None:
         """Return when the slice may be queued again; None if it was never queued, or has been deferred since.
 
-        A claim made after the last dispatch proves that a worker has the task. Without it the task may be lost, but a
-        worker with an older claim may still be running.
+        A claim made after the last dispatch proves that a worker has the task. If the only claim is older, the task may
+        be lost, but the worker with that claim may still be running.
         """
         if self.dispatched_at is None or (self.deferred_until is not None and self.dispatched_at < self.deferred_until):
             return None

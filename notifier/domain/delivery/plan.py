@@ -117,7 +117,7 @@ def _pushed_tiers(burst: Burst) -> Sequence[Tier]:
 
 
 def intersection(first: FollowerCounts, second: FollowerCounts) -> FollowerCounts:
-    """Return the counts of the largest possible intersection of two sets. Restricted bursts are planned with them."""
+    """Return the counts of the largest possible intersection of two sets, for the plan of a restricted burst."""
     counts = tuple(min(pair) for pair in zip(first.by_shard, second.by_shard, strict=False))
     return FollowerCounts(total=sum(counts), by_shard=counts)
 

@@ -63,18 +63,18 @@ class _PoolCredit:
     shards: int
     reserved_shards: int = 0
     reserved_slices: int = 0
-    people: float | None = None
+    deliveries_left: float | None = None
     """Deliveries that a throttle still allows; None is no limit."""
     running: dict[object, int] = field(default_factory=dict)
     """Queued or running slices by burst."""
 
     @property
-    def has_people(self) -> bool:
-        return self.people is None or self.people > 0
+    def has_deliveries_left(self) -> bool:
+        return self.deliveries_left is None or self.deliveries_left > 0
 
     def may_start(self, slice_: Slice) -> bool:
         """Return whether credit is left for the slice, regardless of its width."""
-        return self.slices > (0 if slice_.tier is Tier.P0 else self.reserved_slices) and self.has_people
+        return self.slices > (0 if slice_.tier is Tier.P0 else self.reserved_slices) and self.has_deliveries_left
 
     def try_reserve(self, slice_: Slice) -> bool:
         """Spend credit on the slice and return True; return False if too little is left.
@@ -104,9 +104,9 @@ class _PoolCredit:
         self.shards -= slice_.width
         self.running[slice_.burst] = self.running.get(slice_.burst, 0) + 1
 
-    def charge(self, people: float) -> None:
-        if self.people is not None:
-            self.people -= people
+    def charge(self, deliveries: float) -> None:
+        if self.deliveries_left is not None:
+            self.deliveries_left -= deliveries
 
 
 def _pool_credit(credit: Credit) -> _PoolCredit:
@@ -129,7 +129,7 @@ def decide(
     remaining = {pool: _pool_credit(credits[pool]) for pool in Pool}
     for tier, tier_limit in limits.items():
         if tier_limit.rate is not None:
-            remaining[Pool(tier)].people = people_left.get(tier, 0.0)
+            remaining[Pool(tier)].deliveries_left = people_left.get(tier, 0.0)
     waiting: dict[Pool, list[tuple[BurstProgress, SliceState]]] = {pool: [] for pool in Pool}
     for progress in all_progress:
         for state in progress.slice_states.values():
@@ -170,7 +170,7 @@ def _blocking_throttle(
     A slice that must yield would wait without a throttle, too. So a throttle that still allows deliveries is not
     recorded.
     """
-    if is_expired(progress, state.slice, now) or (must_yield and credit.has_people):
+    if is_expired(progress, state.slice, now) or (must_yield and credit.has_deliveries_left):
         return None
     throttle = _throttle_on(state.slice, limits)
     return None if throttle in state.parked_by else throttle

@@ -9,7 +9,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.translations import ENGLISH, PHRASES_BY_LANGUAGE, language_of
 
 ALERT_TTL = timedelta(hours=6)
-"""How long a provider keeps an alert for a device that is off. After that time only the inbox shows the burst."""
+"""Lifetime of an alert, from the opening of the burst. On a device that is turned on later only the inbox shows it."""
 TEST_ALERT_TTL = timedelta(minutes=10)
 """Lifetime of a test alert. The tester has the device at hand."""
 

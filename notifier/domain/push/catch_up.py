@@ -21,7 +21,7 @@ RECHECK_BACKOFF = Backoff(first=timedelta(seconds=1), longest=NEWER_DUE_WITHIN /
 """Waits between two checks of a newer burst. They grow, because each wait adds an entry to the ledger."""
 
 ShardsByTier = Mapping[Tier, Collection[int]]
-"""Shards for which slices of each tier exist."""
+"""Shards of some push slices of a burst, by tier."""
 
 
 def sends_alerts(burst: Burst) -> bool:

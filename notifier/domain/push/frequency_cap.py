@@ -76,7 +76,7 @@ AlertHistory = Sequence[SentAlert]
 
 
 def ruling_on(history: AlertHistory, cause: CountedAlert, now: datetime, caps: CapLimits) -> Ruling:
-    """Return whether the alert is within the caps."""
+    """Decide whether an alert for `cause` may be sent now to the member with this history."""
     recent = [alert for alert in history if now - DAY < alert.at <= now + CLOCK_TOLERANCE]
     if any(alert.cause.burst == cause.burst for alert in recent):
         return Ruling.AGAIN

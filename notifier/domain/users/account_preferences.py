@@ -151,7 +151,7 @@ class AccountPreferencesPatch:
 def visible_from(
     follows: Mapping[Subject, datetime], own: Mapping[Subject, SubjectPreference], preferences: AccountPreferences
 ) -> Mapping[Subject, datetime]:
-    """Return `visible_from` of all followed subjects: the latest time of follow, subject and account preferences.
+    """Return `visible_from` of each followed subject: the latest that the follow and both kinds of preferences allow.
 
     `own` has the user's preferences for single subjects.
     """

@@ -36,7 +36,7 @@ class SeenToken:
     viewer: UserId
     as_of: datetime
     newer: frozenset[BurstKey]
-    """Keys on the page that opened after `as_of`."""
+    """Bursts on the page that opened after `as_of`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
