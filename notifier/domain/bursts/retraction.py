@@ -170,8 +170,8 @@ def amended(
     author.
 
     An author stays listed if none of the author's mentions is leaving, or one remains. If the shown tweet leaves, the
-    first mentioner with an entry in `remaining` becomes the opener, and the tweet of this entry is shown. Listed authors
-    without an entry stay then, too: another retraction is about to remove them.
+    first mentioner with an entry in `remaining` becomes the opener, and the tweet of this entry is shown. Other listed
+    authors without an entry stay listed: another retraction is about to remove them.
     """
     leaving = [change for change in changes if change.is_leaving(burst)]
     count = burst.count - len(leaving) + sum(change.is_entering(burst) for change in changes)
