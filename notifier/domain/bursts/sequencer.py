@@ -132,7 +132,7 @@ def advance(
 
 
 def with_late_bursts_restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str) -> Head:
-    """Restamp the unwritten bursts that are past VISIBILITY_DEADLINE: return the head with their new opening times.
+    """Return the head with new opening times for unwritten bursts that are past VISIBILITY_DEADLINE.
 
     Unwritten bursts after the first late one get new times too, so that times stay in the order of the numbers.
     """
