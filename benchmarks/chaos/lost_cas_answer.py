@@ -37,7 +37,9 @@ def _swapped_once(stage: Stage) -> list[str]:
     """Retry the same swap after an unknown result, as a pump does with the same records."""
     heads, proxy = stage.ports.heads, stage.engines.proxies["cassandra"]
     heads.load([SUBJECT])  # connects
-    heads.swap([_first(stage, ANOTHER)])  # prepares the statement, so that the lost response is that of the swap itself
+    heads.compare_and_set(
+        [_first(stage, ANOTHER)]
+    )  # prepares the statement, so that the lost response is that of the swap itself
     next_one = _first(stage, SUBJECT)
     swapping = Thread(target=_swap, args=(stage, next_one))
     proxy.drops_responses, before = True, proxy.dropped_bytes
@@ -63,7 +65,7 @@ def _swap(stage: Stage, head: Head) -> bool:
     deadline = time.monotonic() + ANSWERED_WITHIN
     while True:
         try:
-            return list(stage.ports.heads.swap([head])) == [True]
+            return list(stage.ports.heads.compare_and_set([head])) == [True]
         except StoreUnavailable:
             if time.monotonic() > deadline:
                 raise

@@ -92,7 +92,7 @@ def _subject(number: int) -> Subject:
 def _rebuild(index: RedisPullIndex, recent: RecentBursts, now: datetime) -> None:
     """Rebuild as the reconciler does."""
     index.generation()
-    index.record_rebuild(burst_pages(recent, now - REBUILD_WINDOW), now - REBUILD_WINDOW, now)
+    index.rebuild(burst_pages(recent, now - REBUILD_WINDOW), now - REBUILD_WINDOW, now)
 
 
 async def _require_whole(url: str, clock: SystemClock) -> None:

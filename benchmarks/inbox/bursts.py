@@ -78,7 +78,7 @@ class BurstHistory:
 
     def _swap(self, heads: Sequence[Head]) -> None:
         """Swap the heads. A retried swap finds its own head by the nonce, and counts as won."""
-        won = patiently(lambda: self.ports.heads.swap(heads))
+        won = patiently(lambda: self.ports.heads.compare_and_set(heads))
         assert all(won), "another process writes to the benchmark's store"
 
     def _rows(self, burst: Burst) -> list[InboxRows]:

@@ -276,7 +276,7 @@ class ReceivedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One event of a request, decoded and validated."""
 
     type: str | None
-    """CloudEvents type, also of an event that fails validation; None if the event cannot be decoded."""
+    """CloudEvents type. An event that fails validation has it, too; None if the event cannot be decoded."""
     event: UpstreamEvent | NotifierError
     """The event, or the reason for its refusal."""
 

@@ -38,16 +38,19 @@ def decode_preferences(texts: Mapping[str, tuple[str, datetime]]) -> AccountPref
 
 
 def suppressions_by_member(
-    preferences: Iterable[tuple[Member, EncodedPreferences]], own: Mapping[Member, Volume], burst: Burst, now: datetime
+    preferences: Iterable[tuple[Member, EncodedPreferences]],
+    own_volumes: Mapping[Member, Volume],
+    burst: Burst,
+    now: datetime,
 ) -> Iterator[tuple[Member, AlertSuppressed | AlertDeferred]]:
     """Yield members whose account preferences suppress push alerts for the burst, with the reason.
 
-    `own` has the members' volumes for the burst's subject. Each combination of preferences is evaluated once: even
-    the members of many shards have only a few different ones.
+    `own_volumes` has the members' volumes for the burst's subject. Each combination of preferences is evaluated once:
+    the members of many shards have only a few combinations.
     """
     reasons: dict[tuple[EncodedPreferences, Volume], AlertSuppressed | AlertDeferred | None] = {}
     for member, fields in preferences:
-        own_volume = own.get(member, Volume.DEFAULT)
+        own_volume = own_volumes.get(member, Volume.DEFAULT)
         combination = fields, own_volume
         if combination not in reasons:
             reasons[combination] = suppression_of(

@@ -70,7 +70,7 @@ class _Registration(msgspec.Struct, array_like=True):
 
 class _Update(msgspec.Struct, array_like=True):
     member: Member
-    at: int
+    at_ms: int
     id: DeviceId
     platform: Platform
     registration: _Registration | None
@@ -87,9 +87,9 @@ def pack_registration(device: Device) -> bytes:
     return pack(_registration(device))
 
 
-def unpack_registration(member: Member, registration: bytes, at: int) -> Device:
-    """Decode a device that was registered at the given millisecond. Raises Poison."""
-    return _device(member, unpack(_Registration, registration), at)
+def unpack_registration(member: Member, registration: bytes, at_ms: int) -> Device:
+    """Decode a device that was registered at this millisecond since 1970. Raises Poison."""
+    return _device(member, unpack(_Registration, registration), at_ms)
 
 
 def pack_device_record(record: DeviceRecord) -> bytes:
@@ -116,17 +116,17 @@ def _packed_update(update: DeviceUpdate) -> _Update:
 
 def _unpacked_update(update: _Update) -> DeviceUpdate:
     if update.registration is not None:
-        return _device(update.member, update.registration, update.at)
-    return DeviceRemoval(id=update.id, platform=update.platform, member=update.member, at=from_ms(update.at))
+        return _device(update.member, update.registration, update.at_ms)
+    return DeviceRemoval(id=update.id, platform=update.platform, member=update.member, at=from_ms(update.at_ms))
 
 
-def _device(member: Member, registration: _Registration, at: int) -> Device:
+def _device(member: Member, registration: _Registration, at_ms: int) -> Device:
     return Device(
         member=member,
         address=_unpacked_address(registration.address),
         locale=registration.locale,
         time_zone=registration.time_zone,
-        registered_at=from_ms(at),
+        registered_at=from_ms(at_ms),
     )
 
 

@@ -35,6 +35,7 @@ T = TypeVar("T")
 _ENCODER = msgspec.msgpack.Encoder()
 
 LAST_MS = to_ms(datetime.max.replace(tzinfo=UTC))
+"""Latest time that a datetime can hold, in milliseconds since 1970."""
 
 
 def pack(value: object) -> bytes:
@@ -101,7 +102,7 @@ class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
         return self.alert_counts[TIERS.index(tier)]
 
     def may_alert(self, tier: Tier) -> bool:
-        """Return whether any member of the tier may be alerted. P2's number includes dormant members."""
+        """Return whether any member of the tier may be alerted. Dormant members are counted in P2."""
         return self.alert_count(Tier.P2 if tier is Tier.DORMANT else tier) > 0
 
     def counts(self, shard: int) -> SnapshotCounts:
@@ -115,7 +116,7 @@ class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
 
 class _PackedSnapshot(msgspec.Struct, array_like=True):
     tiers: tuple[bytes, bytes, bytes]
-    push: bytes
+    to_alert: bytes
     facts: SnapshotFacts
 
 
@@ -124,7 +125,9 @@ def pack_snapshot(snapshot: AudienceSnapshot, facts: SnapshotFacts | None = None
     p0, p1, p2 = (encode_bits(snapshot.tiers[tier]) for tier in TIERS)
     return pack(
         _PackedSnapshot(
-            tiers=(p0, p1, p2), push=encode_bits(snapshot.to_alert), facts=facts or SnapshotFacts.of_snapshot(snapshot)
+            tiers=(p0, p1, p2),
+            to_alert=encode_bits(snapshot.to_alert),
+            facts=facts or SnapshotFacts.of_snapshot(snapshot),
         )
     )
 
@@ -135,7 +138,7 @@ def unpack_snapshot(shard: int, blob: bytes) -> AudienceSnapshot:
         shard=shard,
         opened_at=packed.facts.opened_at,
         tiers=dict(zip(TIERS, map(decode_bits, packed.tiers), strict=True)),
-        to_alert=decode_bits(packed.push),
+        to_alert=decode_bits(packed.to_alert),
         dormant=packed.facts.dormant,
         suppressed=packed.facts.suppressed,
     )

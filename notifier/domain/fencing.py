@@ -5,13 +5,16 @@ from typing import NewType
 FencingToken = NewType("FencingToken", int)
 
 FIRST_TOKEN = 1 << 61
-"""Higher than any time in microseconds, which is the write timestamp of rows loaded without a fencing token."""
+"""First fencing token. Every token wins over imported rows.
+
+Those have no token: their write timestamp is a time in microseconds, which is lower than this number.
+"""
 
 
 def fencing_token(epoch: int) -> FencingToken:
     """Return the fencing token of a writer's epoch. Later writers have higher epochs.
 
-    A deposed writer that stalled and resumes has a lower epoch, so its late write loses.
-    Its successor reads the same log records again.
+    A deposed writer that stalled and resumes has a lower epoch, so its late write loses. No change is lost with it: its
+    successor reads the same log records again.
     """
     return FencingToken(FIRST_TOKEN + epoch)

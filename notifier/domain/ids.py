@@ -10,7 +10,7 @@ from notifier.domain.errors import BadSubject
 
 
 class Platform(StrEnum):
-    """Push provider of a device. Each has its own worker pool."""
+    """Push provider of a device: Apple, Google, or the browser's push service. Each has its own worker pool."""
 
     APNS = "apns"
     FCM = "fcm"
@@ -18,26 +18,30 @@ class Platform(StrEnum):
 
 
 UserId = NewType("UserId", str)
-"""External id of a user, as the rest of the platform knows it."""
+"""External id of a user, as upstream services and clients know it."""
 
 Member = NewType("Member", int)
 """Internal number of a user: dense, never reused."""
 
 
 MAX_SEQ_DIGITS = 18
-"""Most digits of a sequence number. Every store can keep such an integer."""
+"""Most digits of the number in a burst key. Every store can keep an integer of this length."""
 
 
 class Kind(StrEnum):
+    """Kind of a subject: the first part of its name."""
+
     MENTION = "mention"
     """A mention of the owner; the audience is the owner's followers."""
     SELF = "self"
     """A mention of the owner; the audience is the owner alone."""
     DIGEST = "digest"
-    """A daily digest for the owner. It is never sequenced or written, and its numbers are dates."""
+    """A daily digest for the owner. It has no sequence head and is never stored. Its number is a date."""
 
 
 class Lane(StrEnum):
+    """Path of an account's mentions, by its number of followers."""
+
     CELEBRITY = "celebrity"
     STANDARD = "standard"
 
@@ -49,7 +53,7 @@ _KINDS = {str(kind): kind for kind in Kind}
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A topic of notifications, written `mention:nova`."""
+    """Subject of notifications, written `mention:nova`: mentions of an account, or the account's own."""
 
     kind: Kind
     owner: UserId
@@ -75,7 +79,7 @@ class Subject:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class BurstKey:
-    """Key of a burst, written `mention:nova#12`. Everything downstream of the sequence head carries it."""
+    """Key of a burst, written `mention:nova#12`."""
 
     subject: Subject
     seq: int
@@ -99,32 +103,34 @@ class BurstKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Collapse and budget rules of a kind. Frozen, because stored bursts were made by them."""
+    """Collapse window and fan-out budget of a kind of subject."""
 
     collapse: timedelta
     """Shortest collapse window. Mentions within it share one burst."""
     budget_capacity: int
-    """Fan-outs that may follow each other immediately. At 0 only the collapse window limits them.
+    """Size of the fan-out budget: so many fan-outs may follow each other immediately.
 
-    Public and restricted fan-outs have separate budgets of this size.
+    At 0 there is no budget, and only the collapse window limits fan-outs. Public and restricted fan-outs have separate
+    budgets of this size.
     """
     budget_refill: timedelta
-    """Time in which one more fan-out is earned."""
+    """Time in which the budget earns one more fan-out."""
     collapse_off_limit: int
-    """A subject with more followers than this cannot switch collapsing off, and its fan-outs consume its budget."""
+    """Most followers of a small subject: it needs no budget, and an override may switch collapsing off."""
 
     def refilled_every(self, refill_override: timedelta | None) -> Self:
+        """Return the policy with the refill time of the override, if there is one."""
         return self if refill_override is None else replace(self, budget_refill=refill_override)
 
     def needs_budget(self, followers: int) -> bool:
-        """Return whether fan-outs need a budget. Small subjects cost little: only the collapse window limits them."""
+        """Return whether fan-outs to this many followers consume a budget. Those of small subjects cost little."""
         return self.budget_capacity > 0 and followers > self.collapse_off_limit
 
     def collapse_for(self, followers: int, collapse_override: timedelta | None) -> timedelta:
         """Return the shortest collapse window of a subject of this size.
 
-        `collapse_override` replaces the policy's window. Zero (no collapsing) counts only up to `collapse_off_limit`
-        followers.
+        `collapse_override` replaces the policy's window. An override of zero switches collapsing off, and is ignored
+        above `collapse_off_limit` followers.
         """
         if collapse_override is None or (collapse_override == timedelta(0) and followers > self.collapse_off_limit):
             return self.collapse

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 LATE_AFTER = timedelta(minutes=15)
-"""Alerts sent later than this after the burst opened are late."""
+"""Age of a burst above which its alerts are late: they make no sound, and several of a subject become one summary."""
 
 
 PUSH_LIFETIME = timedelta(hours=24)
-"""Longest time after opening at which a burst is still pushed: long enough for a night, or a provider outage of a day.
+"""Age of a burst at which its unsent alerts expire, in every push pool.
 
-It applies to every push pool.
+It is long enough for a night of quiet hours, or a provider outage of nearly a day.
 """
 
 
@@ -24,7 +24,7 @@ class Backoff:
     """Exponential back-off: how long to wait before the next attempt at something that failed.
 
     The step doubles with each failure. A delay lies between the step and `1 + jitter` times the step. With a jitter of
-    1 ("equal jitter") callers that failed together do not return together, and no caller returns immediately.
+    1 ("equal jitter") callers that failed together retry at different times, and none retries immediately.
     """
 
     first: timedelta

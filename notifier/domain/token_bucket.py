@@ -35,12 +35,12 @@ class TokenBucket:
     def refilled(self, limit: BucketLimit, now: datetime) -> Self:
         """Add the tokens earned until now.
 
-        With several clocks the one that is ahead counts: a clock that is behind earns nothing and costs nothing.
+        Callers may have different clocks. A `now` that is earlier than the last refill changes nothing.
         """
         return self.topped_up(self.elapsed(now) / limit.refill, limit.capacity, now)
 
     def topped_up(self, earned: float, capacity: float, now: datetime) -> Self:
-        """Add tokens up to the capacity. Callers whose rate is not constant use this method."""
+        """Add tokens up to the capacity. For callers whose rate varies."""
         return replace(self, tokens=min(float(capacity), self.tokens + earned), at=max(self.at, now))
 
     def elapsed(self, now: datetime) -> timedelta:
@@ -75,7 +75,7 @@ class TokenBucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimit:
-    """Requests of one kind that a client may send per window, in one burst or spread out."""
+    """Requests of one kind that a client may send per window, all at once or spread out."""
 
     name: str
     window: timedelta
@@ -113,5 +113,5 @@ class RequestAllowance:
 
 
 def whole_seconds(span: timedelta) -> int:
-    """Return the span in whole seconds, rounded up, so that a client that waits for them has waited long enough."""
+    """Return the span in whole seconds, rounded up: a client that waits for so long is not rejected again."""
     return ceil(span.total_seconds())

@@ -102,7 +102,7 @@ class LaneGuard:
             if changed == current:  # stopped, already counted, or no limit
                 return self._set_tally(current)
             new = replace(changed, version=current.version + 1)
-            current = self.tallies.swap(new)
+            current = self.tallies.compare_and_set(new)
             if current == new:
                 self.successes = 0
                 return self._set_tally(current)

@@ -11,7 +11,7 @@ from notifier.ports.coordination import Clock, Epochs, Leases, Nonces, Queue, Th
 from notifier.ports.directory import AccountFlags, Directory
 from notifier.ports.event_log import DeadLetters, EventLog, LaneTallies
 from notifier.ports.inbox import AudienceSnapshots, InboxStore, Timeline
-from notifier.ports.inbox_versions import BurstChanges, InboxVersions, ViewerLapses, ViewerVersions
+from notifier.ports.inbox_versions import BurstChanges, ViewerLapses, ViewerVersionReader, ViewerVersionWriter
 from notifier.ports.ledger import Archive, Claims, DeferredBursts, Ledger
 from notifier.ports.live_bus import LiveBus, LiveReader
 from notifier.ports.pull_index import PullIndex, PullReader
@@ -40,7 +40,7 @@ class Ports:
     bursts: Bursts
     recent_bursts: RecentBursts
     viewer_lapses: ViewerLapses
-    versions: ViewerVersions
+    versions: ViewerVersionWriter
     retractions: Retractions
     ledger: Ledger
     deferred_bursts: DeferredBursts
@@ -95,7 +95,7 @@ class ReadPorts:
     timeline: Timeline
     burst_changes: BurstChanges
     pull: PullReader
-    versions: InboxVersions
+    versions: ViewerVersionReader
     activity: Activity
     live: LiveReader
     clock: Clock

@@ -13,10 +13,10 @@ from notifier.domain.fencing import FencingToken
 from notifier.domain.ids import Member, Subject, UserId
 
 ACTIVITY_KEPT_FOR = timedelta(hours=8)
-"""How long the activity of an hour can be read. A roll-up that is down for longer loses the hours in between.
+"""How long the activity of an hour can be read. A roll-up that is down for longer misses the hours that expired.
 
-The bitmap of an hour with all of 200 million users takes 25 MB. It can take up to 49 MB, because of the way the server
-grows strings.
+The bitmap of an hour with all of 200 million users takes 25 MB. It can take up to 49 MB, because of the way Redis grows
+strings.
 """
 
 
@@ -36,7 +36,7 @@ class ActiveHours(Protocol):
         ...
 
     def read(self, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """Return the members active in that hour, without empty shards, in one round trip."""
+        """Return by shard the members active in that hour, in one round trip. Empty shards are missing."""
         ...
 
     def record_roll_up(self, at: datetime, ttl: timedelta) -> None:
@@ -48,7 +48,7 @@ class ActiveHours(Protocol):
         ...
 
 
-# Active sets: members that were active, with the hour in which each entry expires. Workers read sets made from these.
+# Active sets: members that were active, with the hour in which each entry expires. The member sets are made from them.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +71,13 @@ class ActiveSets(Protocol):
         ...
 
     def read_expiring(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """Return the members whose entry expires with this hour, exactly as stored."""
+        """Return by shard the members whose entry expires with this hour, exactly as stored."""
         ...
 
     def put(self, entries: Iterable[ActiveSetEntry], token: FencingToken | None = None) -> None:
         """Replace each stored entry, unless it has a higher fencing token.
 
-        An import writes without a token, which is lower than every token.
+        An import writes without a token. Every token wins over it.
         """
         ...
 
@@ -92,10 +92,10 @@ Pair = tuple[Subject, Member]
 
 
 class Follows(Protocol):
-    """Durable and idempotent. Blocking. Every method raises StoreUnavailable."""
+    """Follow rows of members and blocks. Durable and idempotent. Blocking. Every method raises StoreUnavailable."""
 
     def write(self, follows: Collection[Follow]) -> None:
-        """Store each follow unless the stored one of its pair has a higher sequence. Order does not matter."""
+        """Store each follow unless the stored one of its pair has a higher sequence. Calls may come in any order."""
         ...
 
     def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
@@ -123,6 +123,8 @@ class Follows(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardBlob:
+    """Bitmap of one member set in one shard."""
+
     kind: SetKind
     owner: Subject | None
     """None for account-wide sets, which belong to no subject."""
@@ -131,6 +133,8 @@ class ShardBlob:
 
 
 class MemberSets(Protocol):
+    """Member sets as bitmaps, and follower counts. Durable. Blocking."""
+
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
         """Return the current sets that decide the subject's audience in each of these shards.
 
@@ -139,7 +143,7 @@ class MemberSets(Protocol):
         ...
 
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """Return one set in those of the shards in which it is stored. Raises like `live`."""
+        """Return the bitmaps of one set, without shards in which none is stored. Raises like `live`."""
         ...
 
     def follower_counts(self, subject: Subject) -> FollowerCounts:
@@ -147,9 +151,9 @@ class MemberSets(Protocol):
         ...
 
     def put(self, blobs: Iterable[ShardBlob], token: FencingToken | None = None) -> None:
-        """Replace each named shard of each named set, unless the stored one has a higher fencing token.
+        """Replace the stored bitmap of each blob's set and shard, unless it has a higher fencing token.
 
-        An import writes without a token, which is lower than every token.
+        An import writes without a token. Every token wins over it.
         """
         ...
 

@@ -15,7 +15,10 @@ from notifier.ports.inbox import InboxPosition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionOutcome:
-    """Result for one account that an event names: a burst, a refusal, or both. There is one result per subject."""
+    """Result for one account that an event names: a burst, a refusal, or both.
+
+    An account has one result for each of its subjects that the mention was sent to.
+    """
 
     event: EventId
     account: UserId
@@ -30,8 +33,8 @@ class Bursts(Protocol):
         """Write bursts and mentions. They are durable on return.
 
         For each burst the higher version wins; a mention is written once. The bursts are readable before
-        `known_events` returns the events of the mentions. `changed` replaces mentions written earlier, unless a burst
-        of a higher version has changed them. Blocking. Raises StoreUnavailable or Full.
+        `known_events` returns the events of the mentions. `changed` replaces mentions written earlier, unless a write
+        with a higher version of their burst has changed them. Blocking. Raises StoreUnavailable or Full.
         """
         ...
 
@@ -52,7 +55,7 @@ class Bursts(Protocol):
 
 class RecentBursts(Protocol):
     def opened_since(self, moment: datetime, after: InboxPosition | None, limit: int) -> Sequence[Burst]:
-        """Return bursts opened since `moment`, newest first, after a position. The pull index is rebuilt from them."""
+        """Return at most `limit` bursts that opened since `moment`, newest first, only those older than `after`."""
         ...
 
 
@@ -64,12 +67,12 @@ class Heads(Protocol):
         """Return the latest committed head of each subject; an empty head for a subject without one."""
         ...
 
-    def swap(self, heads: Sequence[Head]) -> Sequence[bool]:
+    def compare_and_set(self, heads: Sequence[Head]) -> Sequence[bool]:
         """Replace each head whose stored version is exactly one lower; return for each whether it was replaced.
 
-        Each swap is independent, and durable on return. The nonce resolves a swap whose answer was lost: the writer
-        gets True if the stored head is its own. Blocking. Raises StoreUnavailable or Full if an outcome is unknown;
-        load the heads again to find out.
+        Heads are replaced independently of each other. They are durable on return. A writer that lost the answer may
+        repeat the call: it gets True if the stored head has its nonce. Blocking. Raises StoreUnavailable or Full if the
+        result is unknown; load the heads again to find out.
         """
         ...
 

@@ -22,7 +22,7 @@ class RecentEvents(Protocol):
         ...
 
     def was_accepted(self, source: str | None, id: str) -> bool:
-        """Return whether such an event was accepted recently; from any source if `source` is None."""
+        """Return whether an event with this ID was accepted recently; from any source if `source` is None."""
         ...
 
 

@@ -23,7 +23,7 @@ class Epochs(Protocol):
 
 
 class Leases(Protocol):
-    """Durable. Blocking. Raises StoreUnavailable or Full."""
+    """Leases by name, with one owner at a time. Durable. Blocking. Raises StoreUnavailable or Full."""
 
     def acquire(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
         """Take or renew the lease for another term; return whether the owner holds it."""
@@ -34,7 +34,7 @@ class Leases(Protocol):
 
 
 class Queue(Protocol):
-    """May lose, duplicate and reorder tasks. Blocking. Raises QueueUnavailable."""
+    """Task queues, one for each pool. May lose, duplicate and reorder tasks. Blocking. Raises QueueUnavailable."""
 
     def enqueue(self, slices: Sequence[Slice]) -> None:
         """Queue each slice in its pool.
@@ -49,18 +49,15 @@ class Queue(Protocol):
         ...
 
 
-# Throttles set by operators.
-
-
 class Throttles(Protocol):
-    """Durable, with an audit log. Blocking. Raises StoreUnavailable, and Full for writes."""
+    """Throttles, with an audit log. Durable. Blocking. Raises StoreUnavailable, and Full for writes."""
 
     def put(self, throttle: Throttle) -> None:
-        """Store the throttle, and write its author to the audit log in the same step."""
+        """Store the throttle, and write it with its operator to the audit log in the same step."""
         ...
 
     def lift(self, id: str, operator: str, now: datetime) -> Throttle | None:
-        """End the throttle now; return None if it does not exist or has already ended."""
+        """End the throttle now and return it; return None if it does not exist or has already ended."""
         ...
 
     def since(self, moment: datetime) -> Sequence[Throttle]:

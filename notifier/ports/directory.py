@@ -10,7 +10,7 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
 
 LEASE_SIZE = 1_024
-"""Minimum of member numbers that a process leases at once. Numbers unused at its exit are never assigned."""
+"""Fewest member numbers that a process leases at once. Numbers unused at its exit are never assigned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,14 +73,14 @@ class Directory(Protocol):
         ...
 
 
-# Account flags reported by the platform. The bitmaps of VIPs can be rebuilt from these rows.
+# Account flags as the account service reports them. The bitmaps of VIPs can be rebuilt from these rows.
 
 
 class AccountFlags(Protocol):
-    """Durable and idempotent. Blocking. Every method raises StoreUnavailable, and Full for writes."""
+    """Flag rows. Durable and idempotent. Blocking. Every method raises StoreUnavailable, and Full for writes."""
 
     def write(self, rows: Iterable[FlagRow]) -> None:
-        """Store each flag unless the stored one ranks higher. Order does not matter."""
+        """Store each flag unless the stored one ranks higher, so calls may come in any order."""
         ...
 
     def read_current(self, keys: Collection[FlagKey]) -> Mapping[FlagKey, FlagRow]:

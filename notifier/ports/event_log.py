@@ -112,7 +112,7 @@ class DeadLetter:
 
 
 class DeadLetters(Protocol):
-    """Durable. Raises StoreUnavailable or Full."""
+    """Dead letters by ID. Durable. Raises StoreUnavailable or Full."""
 
     def put(self, letter: DeadLetter) -> None:
         """Store the letter. Idempotent by ID."""
@@ -136,15 +136,15 @@ class LaneTallies(Protocol):
     def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
         """Return the tally of each lane in one lookup; an empty tally for a lane without one.
 
-        The result may miss a change whose answer was lost; `swap` never does.
+        The result may miss a change whose answer was lost. The result of `compare_and_set` never does.
         """
         ...
 
-    def swap(self, tally: LaneTally) -> LaneTally:
+    def compare_and_set(self, tally: LaneTally) -> LaneTally:
         """Store the tally if the stored version is exactly one lower; return the tally stored afterwards.
 
-        The caller has won if it gets its own tally back. If the answer is lost, the caller may repeat the call, and
-        wins again if it had won.
+        The call has succeeded if the caller gets its own tally back. If the answer is lost, the caller may repeat the
+        call, with the same result.
         """
         ...
 

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class SourceBatch(Protocol):
-    """A batch of rows of a source, in order. Rejected rows count in `rows_read` but are not contained."""
+    """A batch of rows of a source, in order. It has no rejected rows, but `rows_read` counts them."""
 
     @property
     def rows_read(self) -> int:
@@ -69,9 +69,10 @@ class EdgeSort(Protocol):
         ...
 
     def remaining_chunks(self) -> Iterator[tuple[Keys, int]]:
-        """Yield all keys that are not done, each once, in chunks that never split a block, with a mark.
+        """Yield all keys that are not done, each once, in ascending chunks that never split a block.
 
-        `mark_done` takes the mark of the last chunk that was written.
+        Each chunk comes with the number to pass to `mark_done` once it is written. All keys of this chunk, and of the
+        chunks before it, are below that number.
         """
         ...
 
@@ -79,8 +80,8 @@ class EdgeSort(Protocol):
         """Return the number of keys that are not done. A key in several runs counts once per run."""
         ...
 
-    def mark_done(self, mark: int) -> None:
-        """Record that everything yielded up to this mark has been written to its final place."""
+    def mark_done(self, done_below: int) -> None:
+        """Record that all keys below this number have been written to their final place."""
         ...
 
     def clear(self) -> None:

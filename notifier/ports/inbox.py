@@ -14,6 +14,8 @@ from notifier.domain.ids import BurstKey, Member, Subject, UserId
 
 
 class InboxStore(Protocol):
+    """Inbox rows as slices write them. Durable. Blocking."""
+
     def write(self, rows: Sequence[InboxRows], on_progress: Callable[[], None] = lambda: None) -> None:
         """Write the rows. They are durable on return. Idempotent: the same rows again change nothing.
 
@@ -43,36 +45,34 @@ class InboxPosition:
 
 
 class Timeline(Protocol):
-    """Asynchronous. Raises StoreUnavailable."""
+    """Stored bursts and inbox rows, newest first. Asynchronous. Raises StoreUnavailable."""
 
     async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]: ...
 
-    async def before(
+    async def older_than(
         self,
         subjects: Collection[Subject],
-        after: InboxPosition | None,
+        position: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
     ) -> Sequence[Burst]:
-        """Return the newest bursts of these subjects after the position `after`, newest first, without gaps.
+        """Return the newest bursts of these subjects that are older than the position, newest first, without gaps.
 
-        Without `authors`, all bursts count. With `authors`, public bursts and bursts restricted to the followers of
-        one of the authors count; all others are skipped as if they did not exist. With `since`, only bursts that
-        opened at or after this time count, and the cost grows with their number.
+        With `authors`, bursts restricted to the followers of other authors are skipped as if they did not exist. With
+        `since`, bursts that opened earlier are skipped, and the cost grows with the number of bursts since then.
 
-        If it returns fewer than `limit` bursts, there are no others within the retention. Only this method makes a page
-        complete.
+        If it returns fewer than `limit` bursts, there are no others within the retention.
         """
         ...
 
     async def rows(
         self, member: Member, subjects: Collection[Subject], after: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
-        """Return the newest rows of these subjects that contain the member, after the position `after`, newest first.
+        """Return rows of these subjects that contain the member and are older than `after`: the newest, newest first.
 
-        The cost depends on the number of subjects and of their bursts, not on other members in the same partition.
-        A missing row proves nothing.
+        The cost depends on the number of subjects and of their bursts, not on other members in the same partition. A
+        row may be missing although the user sees the burst.
         """
         ...
 
@@ -81,7 +81,7 @@ class Timeline(Protocol):
 
 
 class AudienceSnapshots(Protocol):
-    """Durable for a week. Blocking. Raises StoreUnavailable, and Full for writes."""
+    """Audience snapshots, kept for a week. Durable. Blocking. Raises StoreUnavailable, and Full for writes."""
 
     def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, AudienceSnapshot]:
         """Return the snapshots of those shards that have one.
@@ -99,6 +99,6 @@ class AudienceSnapshots(Protocol):
     def insert(self, burst: BurstKey, snapshots: Sequence[AudienceSnapshot]) -> Sequence[AudienceSnapshot]:
         """Store each snapshot if its shard has none yet; return the stored snapshot of each shard, in the same order.
 
-        On a conflict that is the snapshot of the first writer.
+        If another worker has stored one before, that one is returned.
         """
         ...

@@ -79,23 +79,23 @@ class ViewerLapses(Protocol):
 # Viewer versions: a process uses them to check whether the inbox that it cached is still current.
 
 Scope = NewType("Scope", str)
-"""Facts that share one version: those of one member, or of all members."""
+"""Name of facts that share one version: those of one member, or of all members."""
 
 BurstStreamPosition = NewType("BurstStreamPosition", str)
 """Position of a reader in the stream of published bursts."""
 
-CHANGE_MARK_TTL = timedelta(seconds=15)
-"""How long an unfinished change counts, if its writer crashed. No write takes longer."""
+PLACEHOLDER_TTL = timedelta(seconds=15)
+"""Lifetime of a placeholder, which outlives its change only if the writer crashed. No write takes longer."""
 
 VERSION_TTL = timedelta(hours=2)
-"""How long an unused version is kept. After that the next reader reads the store again."""
+"""How long an unused version is kept. A reader that finds none reads the store again."""
 
 
 ALL_MEMBERS = Scope("all")
 """Scope that changes with every bulk write: imports and writes of block rows, which hold many members."""
 
 MAX_SCOPES_PER_CHANGE = 500
-"""Most members in one change. Larger changes are rare and mark ALL_MEMBERS, which is cheaper."""
+"""Most members in one change. Larger changes are rare and count as changes of ALL_MEMBERS, which is cheaper."""
 
 
 def member_scope(member: Member) -> Scope:
@@ -103,7 +103,7 @@ def member_scope(member: Member) -> Scope:
 
 
 def scopes_of(members: Collection[Member]) -> Collection[Scope]:
-    """Return the scopes to mark for a change of these members' facts."""
+    """Return the scopes to invalidate for a change of these members' facts."""
     return [member_scope(member) for member in members] if len(members) <= MAX_SCOPES_PER_CHANGE else [ALL_MEMBERS]
 
 
@@ -123,8 +123,11 @@ class RememberedPage:
     newest: datetime | None
     """Opening time of the newest item."""
     next: InboxPosition | None
+    """Position at which the next page begins; None if this is the last page."""
     unread: int
+    """The badge: number of unread items, up to its limit."""
     more_unread: bool
+    """There are more unread items than the badge counts."""
     current_at: datetime
     """Time up to which the page is current, by the clock of the process that evaluated it.
 
@@ -139,7 +142,7 @@ class RememberedPage:
     """Identifies the software and the secret that made the rendered page."""
 
     @property
-    def own_bytes(self) -> int:
+    def memory_bytes(self) -> int:
         """Return the memory that the page takes packed, unpacked and sent; the factor was measured with tracemalloc."""
         return 3 * (len(self.bursts) + len(self.rendered))
 
@@ -179,24 +182,25 @@ LOOKUP_TIMEOUT = timedelta(milliseconds=150)
 """Timeout of a lookup, its share of a page's deadline. Without an answer the store is read."""
 
 
-class ViewerVersions(Protocol):
-    """Writer side. Blocking. Disposable: it may lose everything at any time. Raises CacheUnavailable.
+class ViewerVersionWriter(Protocol):
+    """Viewer versions for writers of viewer facts. Blocking. Raises CacheUnavailable.
 
-    A writer calls `begin`, changes the store, then calls `finish`. In between the scopes are not cached. A crash in
-    between leaves them uncached for CHANGE_MARK_TTL.
+    A writer calls `begin`, changes the store, then calls `finish`. In between a placeholder stands for the version of
+    each scope, and readers cache nothing of the scope. After a crash in between the placeholders expire. Versions may
+    be lost at any time: readers then read the store.
     """
 
     def begin(self, scopes: Collection[Scope], change: str) -> None:
-        """Mark the scopes as changing. `change` identifies this change and must be unique."""
+        """Replace the version of each scope by a placeholder. `change` is the unique name of this change."""
         ...
 
     def finish(self, scopes: Collection[Scope], change: str) -> None:
-        """Remove this change's mark; the old version does not come back. Idempotent."""
+        """Remove the change's placeholders; the old versions do not come back. Idempotent."""
         ...
 
 
-class InboxVersions(Protocol):
-    """Reader side, with the writer calls for changes that users make themselves. Asynchronous.
+class ViewerVersionReader(Protocol):
+    """Viewer versions for the read path, which also writes the changes that users make themselves. Asynchronous.
 
     Raises CacheUnavailable.
 

@@ -37,10 +37,10 @@ class Ledger(Protocol):
         ...
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
-        """Write each cell (slice, fact, number) unless it exists; return for each entry whether it was written now.
+        """Write each entry unless one with its slice, fact and number exists; return for each whether it was written.
 
-        For repeated facts (dispatched, attempt, deferred) a cell may count as existing once a cell with a higher number
-        exists.
+        A repeated fact (dispatched, attempt, deferred) may count as existing once the slice has one with a higher
+        number.
         """
         ...
 
@@ -59,8 +59,8 @@ class DeferredBursts(Protocol):
     def defer(self, to_defer: Sequence[DeferredBurst], now: datetime) -> None:
         """Move the bursts from the open list to this list.
 
-        `now` is the time of the decision, before any of the bursts wakes. A newer decision about a burst, to defer or
-        to wake it, overrides an older one. If a burst is deferred twice, the earlier wake-up time wins.
+        `now` is the time of the decision, and is earlier than every wake-up time. A newer decision about a burst, to
+        defer or to wake it, overrides an older one. If a burst is deferred twice, the earlier wake-up time wins.
         """
         ...
 
@@ -77,7 +77,7 @@ class Claims(Protocol):
     """Leases on slices: one row per slice, changed by compare-and-set. Blocking. Raises StoreUnavailable or Full."""
 
     def claim(self, slice_: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
-        """Claim the slice until `until`, resuming at the last holder's checkpoint; None while another holds it."""
+        """Claim the slice until `until`, from the last holder's checkpoint on; None while another worker holds it."""
         ...
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:

@@ -10,55 +10,57 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.inbox import InboxPosition
 
 MAX_COMPARISON_AGE = timedelta(seconds=3)
-"""Maximum age of the last comparison with the store. After that the index proves nothing.
+"""Maximum age of the last comparison with the store. An older comparison proves nothing.
 
-It may lack announcements, because the cache stalled or a writer crashed. The reconciler compares every second.
+Since then the index may have missed announcements, because the cache stalled or a writer crashed. The reconciler
+compares every second.
 """
 
 
 class PullIndex(Protocol):
-    """Disposable. Blocking. Raises CacheUnavailable; the caller continues, because the store alone completes a page.
+    """Newest bursts of each subject, in a cache that may be emptied at any time. Blocking.
 
-    The store has every burst, so no process has to remember a failed announcement. A process that has announced
-    everything in the store at some time calls `record_comparison`. Without this call, repeated regularly, the index
-    proves nothing.
+    Raises CacheUnavailable. Callers continue after it: readers read what the index lacks from the store. Publishers
+    announce each burst. The reconciler announces bursts that the index may have missed, and then calls
+    `record_comparison`. Without a recent comparison the index does not prove that it has all bursts.
     """
 
     def announce(self, bursts: Sequence[Burst]) -> None:
-        """Add or update entries. A list that may lack older entries starts over with the new entry.
+        """Add or update entries. If a subject's list may lack older entries, the new entry replaces it.
 
-        If this fails on a cache that still answers, the index proves nothing until it is compared again.
+        If this fails on a cache that still answers, the index proves nothing until the next comparison.
         """
         ...
 
     def generation(self) -> str | None:
-        """Return the current generation; None after a wipe or a gap, until the index has been rebuilt.
+        """Return the current generation; None if the cache has lost entries and the index has not been rebuilt since.
 
         Call this before a rebuild reads its bursts: any loss after this call makes the rebuild fail.
         """
         ...
 
-    def record_rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
-        """Add the bursts, all opened since `since` and readable at `as_of`, and declare the index complete.
+    def rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
+        """Add all bursts that opened since `since` and were readable at `as_of`, and declare the index complete.
 
-        Pages come newest first, with one in memory at a time; announcements continue between pages, and bursts
+        Pages come newest first, with one in memory at a time. Announcements continue between pages, and bursts
         announced meanwhile stay. The index is not complete before the rebuild ends. Raises CacheUnavailable, also if
-        anything was lost since `generation`: the rebuild must then start over.
+        anything was lost since the last call of `generation`: the rebuild must then start over.
         """
         ...
 
     def record_comparison(self, since: datetime, as_of: datetime) -> None:
         """Record that every burst readable at `as_of` has been announced; lists older than `since` may be dropped.
 
-        The last call wins, even if its time is earlier. After the clock was set back, `as_of` may be in the future:
-        until then the index proves nothing. Raises CacheUnavailable, also if anything was lost since `generation`.
+        The last call wins, even if its time is earlier. After the clock was set back, `as_of` may be in the future: the
+        index proves nothing before that time. Raises CacheUnavailable, also if anything was lost since the last call of
+        `generation`.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PulledPositions:
-    """Proven content of the index for some subjects: every burst of theirs that opened at or after `complete_since`.
+    """Proven content of the index for some subjects: all their bursts that opened at or after `complete_since`.
 
     `complete_since` is None if the index proves nothing.
     """
@@ -87,7 +89,7 @@ class SubjectLists:
 
 
 class PullReader(Protocol):
-    """Asynchronous. Raises CacheUnavailable."""
+    """The pull index as the read path reads it. Asynchronous. Raises CacheUnavailable."""
 
     async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists | None:
         """Return the list of each subject; None if the last comparison with the store is too old to prove anything."""

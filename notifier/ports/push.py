@@ -29,7 +29,7 @@ class PushSuppression:
 
 
 class PushSuppressions(Protocol):
-    """Push suppression since the audience snapshot, read in ranges and never user by user. Blocking."""
+    """Push suppression since the audience snapshot, read for whole shards and never user by user. Blocking."""
 
     def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, PushSuppression]:
         """Return by shard the followers, and former followers, of the subject who must not be alerted now.
@@ -129,11 +129,11 @@ class CircuitReport(Protocol):
     """
 
     def publish(self, line: str, circuit: OpenCircuit, ttl: timedelta) -> None:
-        """Report an open circuit. For each circuit the last report wins; it expires after `ttl`."""
+        """Report an open circuit. For each line the last report wins; it expires after `ttl`."""
         ...
 
     def read(self) -> Mapping[str, OpenCircuit]:
-        """Return the reports by circuit, without expired or unreadable ones."""
+        """Return the reports by line, without expired or unreadable ones."""
         ...
 
 
@@ -141,6 +141,8 @@ class CircuitReport(Protocol):
 
 
 class Provider(Protocol):
+    """A push provider's client."""
+
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[tuple[Device, Receipt]]:
         """Yield each device with the receipt of its alert, in the order in which results arrive.
 
@@ -183,7 +185,7 @@ class NoReply:
 
 
 class Transport(Protocol):
-    """Blocking, for one thread at a time. It never sleeps longer than a response may take.
+    """HTTP/2 client. Blocking, for one thread at a time. It never sleeps longer than a response may take.
 
     It never resends a request that may have arrived.
     """
@@ -201,7 +203,7 @@ class Transport(Protocol):
 
 
 class Devices(Protocol):
-    """Durable and idempotent. Blocking. Every method raises StoreUnavailable, and Full for writes.
+    """Registered devices. Durable and idempotent. Blocking. Every method raises StoreUnavailable, and Full for writes.
 
     A device has at most one holder: the member of its highest-ranking record, or none if that record is a removal.
     Registrations expire DEVICE_KEPT_FOR after their time.
@@ -221,13 +223,13 @@ class Devices(Protocol):
         ...
 
     def by_member(self, members: Collection[Member]) -> Mapping[Member, Sequence[Device]]:
-        """Return all devices of each member, by platform and ID; members without devices are missing."""
+        """Return all devices of each member, ordered by platform and ID; members without devices are missing."""
         ...
 
     def iter_devices(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
         """Yield the devices of the shard's members in the bitmap, in member order.
 
-        They are read in block ranges, never member by member, with a few blocks in memory at a time.
+        Several blocks of members are read at once, never single members. A few blocks are in memory at a time.
         """
         ...
 

@@ -61,7 +61,7 @@ class Retractions(Protocol):
 
 
 class ErasureTargets(Protocol):
-    """Durable and idempotent. Blocking. Every method raises StoreUnavailable, and Full for writes."""
+    """Texts to erase. Durable and idempotent. Blocking. Every method raises StoreUnavailable, and Full for writes."""
 
     def held_mentions(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         """Yield the authors' held mentions that still have a text, decided or not. They are read lazily."""
@@ -80,7 +80,7 @@ class ErasureTargets(Protocol):
         ...
 
 
-# Held mentions: they wait for a moderator's decision.
+# Held mentions: they wait for an operator's decision.
 
 
 class HeldMentions(Protocol):
@@ -116,11 +116,11 @@ class HeldMentions(Protocol):
         ...
 
 
-# Reach limits that operators set for mentioners, with author, reason and time.
+# Reach limits that operators set for mentioners, with operator, reason and time.
 
 
 class ReachLimits(Protocol):
-    """Durable. Blocking. Raises StoreUnavailable, and Full for writes."""
+    """Reach limits by mentioner. Durable. Blocking. Raises StoreUnavailable, and Full for writes."""
 
     def put(self, limit: ReachLimit) -> None:
         """Store the limit unless the account's current one is newer, and write it to the audit log in the same step."""
@@ -131,5 +131,5 @@ class ReachLimits(Protocol):
         ...
 
     def read_all(self) -> Sequence[ReachLimit]:
-        """Return the current limits of all users that ever had one, by user name."""
+        """Return the current limits of all users that ever had one, ordered by user ID."""
         ...

@@ -34,8 +34,8 @@ class People(Protocol):
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         """Return everything that decides what the user sees. The user's own writes are visible immediately.
 
-        If more than MAX_BLOCKERS users block this user, the result has the first of them by name, and all those that
-        the user follows.
+        If more than MAX_BLOCKERS users block this user, the result has the first of them by user ID, and all those
+        that the user follows.
         """
         ...
 
@@ -66,12 +66,12 @@ class People(Protocol):
 
 
 class UserBlocks(Protocol):
-    """Durable and idempotent. Blocking. Raises StoreUnavailable."""
+    """User blocks, in one row for each side. Durable and idempotent. Blocking. Raises StoreUnavailable."""
 
     def write(self, blocks: Collection[UserBlock]) -> None:
         """Store each user block on both sides, unless the stored one of its pair has a higher sequence.
 
-        Order does not matter. After an interruption only one side may have been written.
+        Calls may come in any order. After an interruption only one side may have been written.
         """
         ...
 
@@ -85,7 +85,7 @@ class SubjectPreferences(Protocol):
     """Subject preferences. Durable and idempotent. Blocking. Every method raises StoreUnavailable."""
 
     def write(self, changes: Collection[PreferenceChange]) -> None:
-        """Apply each change; for each field of a pair the latest change wins. Order does not matter."""
+        """Apply each change; for each field of a pair the latest change wins, in whatever order the calls come."""
         ...
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
@@ -111,7 +111,7 @@ class AccountPreferencesStore(Protocol):
     """Account preferences. Durable and idempotent. Blocking. Every method raises StoreUnavailable."""
 
     def write(self, changes: Collection[AccountPreferencesChange]) -> None:
-        """Apply each change; for each field the latest change wins. Order does not matter."""
+        """Apply each change; for each field the latest change wins, in whatever order the calls come."""
         ...
 
     def read_current(self, members: Collection[Member]) -> Mapping[Member, AccountPreferences]:
@@ -130,7 +130,7 @@ class AccountPreferencesStore(Protocol):
 
 
 class Preferences(Protocol):
-    """Asynchronous, because users wait. Raises StoreUnavailable, and Full for writes."""
+    """Preferences of one user. Asynchronous, because users wait. Raises StoreUnavailable, and Full for writes."""
 
     async def read(self, member: Member) -> Mapping[Subject, SubjectPreference]:
         """Return the preference for every subject with a setting by the member or the member's block.

@@ -60,7 +60,6 @@ from notifier.adapters.redis import (
     RedisCircuitReport,
     RedisFrequencyCaps,
     RedisInboxLatencyReport,
-    RedisInboxVersions,
     RedisLiveBus,
     RedisLiveReader,
     RedisProviderRates,
@@ -68,7 +67,8 @@ from notifier.adapters.redis import (
     RedisPullReader,
     RedisRecentEvents,
     RedisTokenBuckets,
-    RedisViewerVersions,
+    RedisViewerVersionReader,
+    RedisViewerVersionWriter,
     connect,
     connect_async,
 )
@@ -225,7 +225,7 @@ class ClusterProfile:
             inbox_latency=RedisInboxLatencyReport(cache),
             circuit_report=RedisCircuitReport(cache),
             bus=RedisLiveBus(cache),
-            versions=RedisViewerVersions(cache),
+            versions=RedisViewerVersionWriter(cache),
             queue=queue,
             providers=push_providers,
             platforms=configured_platforms(push_providers),
@@ -238,7 +238,7 @@ class ClusterProfile:
     def reads(self, metrics: Metrics | None = None) -> ReadPorts:
         cache, reader = connect_async(self.redis_url(), metrics), CassandraReader(self._cluster)
         self._closing_async.push_async_callback(cache.aclose)
-        versions = RedisInboxVersions(cache)
+        versions = RedisViewerVersionReader(cache)
         self._closing_async.push_async_callback(versions.close)
         return ReadPorts(
             people=CassandraPeople(reader, self._clock),

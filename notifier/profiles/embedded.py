@@ -14,7 +14,6 @@ from notifier.adapters.redis import (
     RedisCircuitReport,
     RedisFrequencyCaps,
     RedisInboxLatencyReport,
-    RedisInboxVersions,
     RedisLiveBus,
     RedisLiveReader,
     RedisProviderRates,
@@ -22,7 +21,8 @@ from notifier.adapters.redis import (
     RedisPullReader,
     RedisRecentEvents,
     RedisTokenBuckets,
-    RedisViewerVersions,
+    RedisViewerVersionReader,
+    RedisViewerVersionWriter,
     connect,
     connect_async,
 )
@@ -206,7 +206,7 @@ class EmbeddedProfile:
             inbox_latency=RedisInboxLatencyReport(redis),
             circuit_report=RedisCircuitReport(redis),
             bus=RedisLiveBus(redis),
-            versions=RedisViewerVersions(redis),
+            versions=RedisViewerVersionWriter(redis),
             queue=queue,
             providers=push_providers,
             platforms=configured_platforms(push_providers),
@@ -219,7 +219,7 @@ class EmbeddedProfile:
     def reads(self, metrics: Metrics | None = None) -> ReadPorts:
         redis, reader = connect_async(self.redis_url(), metrics), SqliteReader()
         self._closing_async.push_async_callback(redis.aclose)
-        versions = RedisInboxVersions(redis)
+        versions = RedisViewerVersionReader(redis)
         self._closing_async.push_async_callback(versions.close)
         return ReadPorts(
             people=SqlitePeople(self._files.core, reader),

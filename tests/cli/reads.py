@@ -2,7 +2,7 @@
 
 from notifier.ports.all_ports import ReadPorts
 from tests.support.fakes.audience import MemoryActivity
-from tests.support.fakes.inbox_versions import MemoryInboxVersions
+from tests.support.fakes.inbox_versions import MemoryViewerVersionReader
 from tests.support.in_memory_system import Stage
 
 
@@ -15,7 +15,7 @@ def reads_of(stage: Stage) -> ReadPorts:
         pull=stage.state.pull,
         activity=MemoryActivity(),
         live=stage.state.bus,
-        versions=MemoryInboxVersions(stage.state.versions),
+        versions=MemoryViewerVersionReader(stage.state.versions),
         clock=stage.state.clock,
         nonces=stage.state.nonces,
     )

@@ -43,8 +43,8 @@ def tallies(folder: Path) -> Iterator[SqliteLaneTallies]:
 @pytest.fixture
 def stopped(folder: Path) -> Path:
     with tallies(folder) as stored:
-        stored.swap(TALLY)
-        stored.swap(replace(TALLY, version=2, stop=STOP))
+        stored.compare_and_set(TALLY)
+        stored.compare_and_set(replace(TALLY, version=2, stop=STOP))
     return folder
 
 
@@ -125,7 +125,7 @@ def test_resume_requires_lane_and_reason(
 def test_import_into_stopped_lane_ends_with_one_sentence() -> None:
     stage = Stage()
     stage.say(FOLLOWED_TYPE, follower="kim", followed="nova", sequence=99)
-    stage.state.lane_tallies.swap(LaneTally(lane=topics.FOLLOWS, version=1, stop=STOP))
+    stage.state.lane_tallies.compare_and_set(LaneTally(lane=topics.FOLLOWS, version=1, stop=STOP))
     backlog = IndexerBacklog(stage.state.log, topics.FOLLOWS)
     with pytest.raises(LaneStopped, match=r"resume` starts it again\. Lane: follows"):
         run_indexer(stage.ports, Settings(), backlog, OutageRetry(), lambda _: None)

@@ -17,7 +17,7 @@ from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec import unpack
 from notifier.domain.bursts.held_mention import HeldMention
-from notifier.domain.bursts.mention import Arrival, Event, EventId
+from notifier.domain.bursts.mention import Event, EventId, LoggedEvent
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.ids import UserId
 from tests.cli.conftest import Notifier
@@ -64,7 +64,7 @@ def released(data: Path) -> Counter[str]:
     files = Files.at(data)
     log = SqliteLog(files.log, SystemClock())
     arrivals = [
-        unpack(Arrival, arrival.record.value) for arrival in log.read_uncommitted(topics.MENTIONS, "router", 999)
+        unpack(LoggedEvent, arrival.record.value) for arrival in log.read_uncommitted(topics.MENTIONS, "router", 999)
     ]
     log.close()
     files.close()

@@ -16,7 +16,6 @@ from notifier.adapters.redis import (
     RedisCircuitReport,
     RedisFrequencyCaps,
     RedisInboxLatencyReport,
-    RedisInboxVersions,
     RedisLiveBus,
     RedisLiveReader,
     RedisProviderRates,
@@ -24,7 +23,8 @@ from notifier.adapters.redis import (
     RedisPullReader,
     RedisRecentEvents,
     RedisTokenBuckets,
-    RedisViewerVersions,
+    RedisViewerVersionReader,
+    RedisViewerVersionWriter,
     connect,
     connect_async,
 )
@@ -201,7 +201,7 @@ class Caches:
             """Run one round as the reconciler does, and return whether it succeeded."""
             with suppress(CacheUnavailable):
                 if index.generation() is None:
-                    index.record_rebuild([BURSTS], BEFORE, NOON)
+                    index.rebuild([BURSTS], BEFORE, NOON)
                 index.announce(BURSTS)
                 index.record_comparison(BEFORE, NOON)
                 return index.generation() is not None
@@ -220,7 +220,7 @@ class Caches:
         return Use(
             writes={
                 "announce": lambda: index.announce(BURSTS),
-                "rebuild": may_fail(lambda: index.record_rebuild([BURSTS], BEFORE, NOON)),
+                "rebuild": may_fail(lambda: index.rebuild([BURSTS], BEFORE, NOON)),
                 "comparison": may_fail(lambda: index.record_comparison(BEFORE, NOON)),
                 "reconcile": reconcile,
             },
@@ -255,7 +255,7 @@ class Caches:
         )
 
     def _versions(self) -> Use:
-        writer, bus = self._on(RedisViewerVersions), self._on(RedisLiveBus)
+        writer, bus = self._on(RedisViewerVersionWriter), self._on(RedisLiveBus)
 
         async def insert(versions: Any) -> None:
             await versions.begin([SCOPE], "c1")
@@ -275,9 +275,9 @@ class Caches:
         def change() -> None:
             writer.begin([SCOPE], "c0")
             writer.finish([SCOPE], "c0")
-            self._awaited(RedisInboxVersions, insert)
+            self._awaited(RedisViewerVersionReader, insert)
 
-        look_up = partial(self._awaited, RedisInboxVersions, read, TTL)
+        look_up = partial(self._awaited, RedisViewerVersionReader, read, TTL)
         return self_repairing(
             {"change": change, "publish": lambda: bus.publish([burst(1)])},
             # Any other version proves nothing, like a missing one.

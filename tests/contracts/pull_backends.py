@@ -41,7 +41,7 @@ class Backend:
     def rebuilt(self, bursts: Sequence[Burst], since: datetime = BEFORE, *, page: int = 1_000) -> None:
         newest = sorted(bursts, key=lambda burst: (burst.opened_at, burst.key), reverse=True)
         pages = [newest[at : at + page] for at in range(0, len(newest), page)]
-        self.index.record_rebuild(pages, since, self.clock.now())
+        self.index.rebuild(pages, since, self.clock.now())
 
 
 def memory() -> Backend:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.adapters.redis.connect import connect_async
-from notifier.adapters.redis.viewer_versions import MAX_STREAM_ENTRIES, STREAM, RedisInboxVersions
+from notifier.adapters.redis.viewer_versions import MAX_STREAM_ENTRIES, STREAM, RedisViewerVersionReader
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.inbox_versions import BurstStreamPosition
 from notifier.ports.live_bus import MissedUpdates
@@ -105,7 +105,7 @@ def test_new_connection_is_noticed(valkey: Valkey) -> None:
 def test_hung_server_is_abandoned_within_deadline(valkey: Valkey) -> None:
     async def look_at_hung_server() -> None:
         async with connect_async(valkey.patient) as client:
-            reader = RedisInboxVersions(client, timedelta(seconds=1))
+            reader = RedisViewerVersionReader(client, timedelta(seconds=1))
             try:
                 await reader.look_up((), None)
                 valkey.client.execute_command("CLIENT", "PAUSE", 3_000)  # type: ignore[no-untyped-call] # redis-py's own

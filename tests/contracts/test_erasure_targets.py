@@ -19,7 +19,7 @@ def held_mention(id: str, author: UserId = BOB) -> HeldMention:
 
 
 def dead_letter(id: str, body: bytes) -> DeadLetter:
-    return DeadLetter(id=id, stage="router", cause="It is no Arrival.", body=body, at=START)
+    return DeadLetter(id=id, stage="router", cause="It is no LoggedEvent.", body=body, at=START)
 
 
 def test_held_events_of_author_are_found_before_and_after_decision(backend: Backend) -> None:

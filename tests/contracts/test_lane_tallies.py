@@ -39,15 +39,15 @@ def test_lane_without_a_tally_has_an_empty_one(backend: Backend) -> None:
 
 
 def test_stored_tally_is_returned_unchanged(backend: Backend) -> None:
-    assert backend.lane_tallies.swap(FIRST) == FIRST
-    assert backend.lane_tallies.swap(STOPPED) == STOPPED
+    assert backend.lane_tallies.compare_and_set(FIRST) == FIRST
+    assert backend.lane_tallies.compare_and_set(STOPPED) == STOPPED
     assert backend.lane_tallies.read(["mentions"]) == {"mentions": STOPPED}
 
 
 def test_lanes_are_independent(backend: Backend) -> None:
-    backend.lane_tallies.swap(FIRST)
+    backend.lane_tallies.compare_and_set(FIRST)
     second = replace(FIRST, lane="mentions.celebrity")
-    assert backend.lane_tallies.swap(second) == second
+    assert backend.lane_tallies.compare_and_set(second) == second
     tallies = backend.lane_tallies.read(["mentions", "mentions.celebrity", "p0"])
     assert list(tallies.values()) == [FIRST, second, LaneTally(lane="p0")]
 
@@ -58,45 +58,45 @@ def test_reading_no_lane_returns_nothing(backend: Backend) -> None:
 
 @pytest.mark.parametrize("version", [1, 3])
 def test_swap_with_wrong_version_fails_and_returns_stored_tally(backend: Backend, version: int) -> None:
-    backend.lane_tallies.swap(FIRST)
-    assert backend.lane_tallies.swap(replace(FIRST, seen=99, version=version)) == FIRST
+    backend.lane_tallies.compare_and_set(FIRST)
+    assert backend.lane_tallies.compare_and_set(replace(FIRST, seen=99, version=version)) == FIRST
     assert backend.lane_tallies.read(["mentions"])["mentions"] == FIRST
 
 
 def test_first_swap_needs_version_one(backend: Backend) -> None:
-    assert backend.lane_tallies.swap(replace(FIRST, version=2)) == LaneTally(lane="mentions")
+    assert backend.lane_tallies.compare_and_set(replace(FIRST, version=2)) == LaneTally(lane="mentions")
 
 
 def test_repeated_swap_reports_success(backend: Backend) -> None:
-    backend.lane_tallies.swap(FIRST)
-    assert backend.lane_tallies.swap(FIRST) == FIRST
+    backend.lane_tallies.compare_and_set(FIRST)
+    assert backend.lane_tallies.compare_and_set(FIRST) == FIRST
 
 
 def test_resume_ends_the_stop_and_empties_the_tally(backend: Backend) -> None:
-    backend.lane_tallies.swap(FIRST)
-    backend.lane_tallies.swap(STOPPED)
+    backend.lane_tallies.compare_and_set(FIRST)
+    backend.lane_tallies.compare_and_set(STOPPED)
     assert backend.lane_tallies.resume("mentions", "ada", "fixed", START + HOUR) == STOP
     assert backend.lane_tallies.read(["mentions"]) == {"mentions": LaneTally(lane="mentions", version=3)}
 
 
 def test_resume_of_running_lane_is_rejected(backend: Backend) -> None:
-    backend.lane_tallies.swap(FIRST)
+    backend.lane_tallies.compare_and_set(FIRST)
     assert backend.lane_tallies.resume("mentions", "ada", "fixed", START) is None
     assert backend.lane_tallies.resume("p0", "ada", "fixed", START) is None
     assert backend.lane_tallies.read(["mentions"]) == {"mentions": FIRST}
 
 
 def test_process_unaware_of_resume_loses_the_swap(backend: Backend) -> None:
-    backend.lane_tallies.swap(FIRST)
-    backend.lane_tallies.swap(STOPPED)
+    backend.lane_tallies.compare_and_set(FIRST)
+    backend.lane_tallies.compare_and_set(STOPPED)
     backend.lane_tallies.resume("mentions", "ada", "fixed", START)
-    stored = backend.lane_tallies.swap(replace(FIRST, version=3))
+    stored = backend.lane_tallies.compare_and_set(replace(FIRST, version=3))
     assert stored == LaneTally(lane="mentions", version=3)
 
 
 def test_each_resume_is_audited_with_its_stop(sqlite: Backend, files: Files) -> None:
-    sqlite.lane_tallies.swap(FIRST)
-    sqlite.lane_tallies.swap(STOPPED)
+    sqlite.lane_tallies.compare_and_set(FIRST)
+    sqlite.lane_tallies.compare_and_set(STOPPED)
     sqlite.lane_tallies.resume("mentions", "ada", "release 42", START + HOUR)
     sqlite.lane_tallies.resume("mentions", "eve", "again", START + HOUR)
     [(body, intact)] = audit_entries(files.core)

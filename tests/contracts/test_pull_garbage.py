@@ -120,7 +120,7 @@ def test_garbage_between_pages_aborts_rebuild(valkey: Valkey) -> None:
         yield [burst(4)]
 
     with pytest.raises(CacheUnavailable):
-        backend.index.record_rebuild(pages(), BEFORE, NOON)  # type: ignore[arg-type]  # it yields pages
+        backend.index.rebuild(pages(), BEFORE, NOON)  # type: ignore[arg-type]  # it yields pages
     assert backend.look([NOVA]).complete_since is None
     backend.rebuild([burst(4), burst(5)])
     assert seqs(backend.look([NOVA])) == [5, 4]

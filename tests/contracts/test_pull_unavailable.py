@@ -75,7 +75,7 @@ def test_rebuild_reads_page_by_page_between_announcements(backend: Backend) -> N
             backend.index.announce([burst(11 + len(pages_read)), burst(100 + len(pages_read), ADA)])
 
     backend.index.generation()
-    backend.index.record_rebuild(pages(), BEFORE, backend.clock.now())
+    backend.index.rebuild(pages(), BEFORE, backend.clock.now())
     assert len(pages_read) == 3
     pulled = backend.look([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([*range(14, 3, -1)], BEFORE)
@@ -91,7 +91,7 @@ def test_wipe_between_pages_aborts_rebuild(backend: Backend) -> None:
 
     backend.index.generation()
     with pytest.raises(CacheUnavailable):
-        backend.index.record_rebuild(pages(), BEFORE, backend.clock.now())
+        backend.index.rebuild(pages(), BEFORE, backend.clock.now())
     assert backend.look(SUBJECTS).complete_since is None
     assert backend.index.generation() is None
 
@@ -110,7 +110,7 @@ def test_late_burst_behind_its_page_moves_horizon(backend: Backend) -> None:
         yield [burst(1, ADA)]
 
     backend.index.generation()
-    backend.index.record_rebuild(pages(), BEFORE, backend.clock.now())
+    backend.index.rebuild(pages(), BEFORE, backend.clock.now())
     since = backend.look([NOVA]).complete_since
     assert since is not None
     assert since > burst(2).opened_at

@@ -6,7 +6,7 @@ import pytest
 
 from notifier.adapters.redis.viewer_versions import viewer_key
 from notifier.domain.ids import UserId
-from notifier.ports.inbox_versions import REMEMBERED_TTL, InboxVersions, RememberedViewer, VersionLookup
+from notifier.ports.inbox_versions import REMEMBERED_TTL, RememberedViewer, VersionLookup, ViewerVersionReader
 from tests.contracts.garbage import STRINGS, replacements
 from tests.contracts.remembered_viewer import KIM, REMEMBERED
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
@@ -22,7 +22,7 @@ def recall(versions: Versions, *users: UserId) -> VersionLookup:
 
 
 def remember(versions: Versions) -> None:
-    async def remember_viewer(reader: InboxVersions) -> VersionLookup:
+    async def remember_viewer(reader: ViewerVersionReader) -> VersionLookup:
         await reader.remember(REMEMBERED)
         return VersionLookup()
 

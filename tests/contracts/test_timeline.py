@@ -28,7 +28,7 @@ def position_of(burst_: Burst) -> InboxPosition:
 def bursts_before(
     store: Store, subjects: list[Subject], position: InboxPosition | None = None, limit: int = 10
 ) -> list[Burst]:
-    return list(run(store.timeline.before(subjects, position, limit)))
+    return list(run(store.timeline.older_than(subjects, position, limit)))
 
 
 def test_bursts_are_found_by_key(store: Store) -> None:
@@ -84,9 +84,9 @@ def test_bursts_restricted_to_other_authors_are_skipped(store: Store) -> None:
     store.bursts.write(bursts, [])
     for authors, admitted in ((), (None,)), ((ada,), (None, ada)), ((eve, ada), (None, ada, eve)):
         expected = [burst_ for burst_ in reversed(bursts) if burst_.restricted_to in admitted]
-        assert list(run(store.timeline.before([NOVA], None, 99, authors))) == expected
-        assert list(run(store.timeline.before([NOVA, ORION], None, 2, authors))) == expected[:2]
-        assert list(run(store.timeline.before([NOVA], position_of(expected[1]), 2, authors))) == expected[2:4]
+        assert list(run(store.timeline.older_than([NOVA], None, 99, authors))) == expected
+        assert list(run(store.timeline.older_than([NOVA, ORION], None, 2, authors))) == expected[:2]
+        assert list(run(store.timeline.older_than([NOVA], position_of(expected[1]), 2, authors))) == expected[2:4]
     assert bursts_before(store, [NOVA], limit=99) == bursts[::-1]
 
 
@@ -96,7 +96,7 @@ def test_all_bursts_since_a_time_are_returned(store: Store) -> None:
     newest = sorted(bursts, key=position_of, reverse=True)
 
     def since(days: int, position: InboxPosition | None = None, limit: int = 10) -> list[Burst]:
-        return list(run(store.timeline.before([NOVA, ORION], position, limit, None, START + days * DAY)))
+        return list(run(store.timeline.older_than([NOVA, ORION], position, limit, None, START + days * DAY)))
 
     assert since(3) == newest[:3]
     assert since(3, limit=2) == newest[:2]
@@ -109,9 +109,9 @@ def test_bursts_between_two_times_exclude_the_later_one(store: Store) -> None:
     bursts = [burst(subject, n, opened_at=START + n * DAY) for n in range(1, 5) for subject in (NOVA, ORION)]
     store.bursts.write(bursts, [])
     until = InboxPosition(START + 4 * DAY, LOWEST_KEY)
-    page = run(store.timeline.before([NOVA, ORION], until, 9, (), START + 2 * DAY))
+    page = run(store.timeline.older_than([NOVA, ORION], until, 9, (), START + 2 * DAY))
     assert list(page) == sorted(bursts[2:6], key=position_of, reverse=True)
-    assert list(run(store.timeline.before([NOVA, ORION], until, 3, (), START + 2 * DAY))) == list(page[:3])
+    assert list(run(store.timeline.older_than([NOVA, ORION], until, 3, (), START + 2 * DAY))) == list(page[:3])
 
 
 def test_gaps_between_numbers_do_not_matter(store: Store) -> None:
@@ -120,7 +120,7 @@ def test_gaps_between_numbers_do_not_matter(store: Store) -> None:
     store.bursts.write(bursts, [])
     assert bursts_before(store, [NOVA], limit=99) == bursts[::-1]
     assert bursts_before(store, [NOVA], position_of(bursts[5]), 3) == bursts[4:1:-1]
-    assert list(run(store.timeline.before([NOVA], None, 99, None, START + 4 * DAY))) == bursts[:3:-1]
+    assert list(run(store.timeline.older_than([NOVA], None, 99, None, START + 4 * DAY))) == bursts[:3:-1]
     assert run(store.timeline.bursts([burst_.key for burst_ in bursts])) == {burst_.key: burst_ for burst_ in bursts}
 
 

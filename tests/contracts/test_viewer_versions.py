@@ -6,9 +6,9 @@ from notifier.domain.ids import Member
 from notifier.ports.inbox_versions import (
     ALL_MEMBERS,
     MAX_SCOPES_PER_CHANGE,
-    InboxVersions,
     Scope,
     VersionLookup,
+    ViewerVersionReader,
     member_scope,
     scopes_of,
 )
@@ -95,7 +95,7 @@ def test_unfinished_change_expires(versions: Versions) -> None:
 def test_reader_changes_scopes_as_writers_do(versions: Versions) -> None:
     versions.plant([ADA], "v1")
 
-    async def begin_and_look(reader: InboxVersions) -> VersionLookup:
+    async def begin_and_look(reader: ViewerVersionReader) -> VersionLookup:
         await reader.begin([ADA], "c1")
         result = await reader.look_up([ADA], None)
         await reader.finish([ADA], "c1")

@@ -11,32 +11,32 @@ import pytest
 
 from notifier.adapters.redis.connect import connect_async
 from notifier.adapters.redis.live_bus import RedisLiveBus
-from notifier.adapters.redis.viewer_versions import RedisInboxVersions, RedisViewerVersions, version_key
+from notifier.adapters.redis.viewer_versions import RedisViewerVersionReader, RedisViewerVersionWriter, version_key
 from notifier.domain.bursts.burst import Burst
 from notifier.ports.inbox_versions import (
-    CHANGE_MARK_TTL,
+    PLACEHOLDER_TTL,
     BurstStreamPosition,
-    InboxVersions,
     Scope,
     VersionLookup,
-    ViewerVersions,
+    ViewerVersionReader,
+    ViewerVersionWriter,
 )
 from notifier.ports.live_bus import LiveBus
 from tests.contracts.valkey_fixture import Valkey
 from tests.support.fakes.clock import ManualClock
-from tests.support.fakes.inbox_versions import MemoryInboxVersions, MemoryVersions, MemoryViewerVersions
+from tests.support.fakes.inbox_versions import MemoryVersions, MemoryViewerVersionReader, MemoryViewerVersionWriter
 from tests.support.fakes.live_bus import MemoryLiveBus
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 PATIENT = timedelta(seconds=15)
 
 T = TypeVar("T")
-Read = Callable[[InboxVersions], Awaitable[T]]
+Read = Callable[[ViewerVersionReader], Awaitable[T]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
-    writer: ViewerVersions
+    writer: ViewerVersionWriter
     bus: LiveBus
     wipe: Callable[[], None]
     expire: Callable[[Scope], None]
@@ -62,14 +62,14 @@ def in_memory() -> Versions:
     shared = MemoryVersions(clock=clock, bus=bus)
 
     def expire(_: Scope) -> None:
-        clock.advance(CHANGE_MARK_TTL)
+        clock.advance(PLACEHOLDER_TTL)
 
     return Versions(
-        writer=MemoryViewerVersions(shared),
+        writer=MemoryViewerVersionWriter(shared),
         bus=bus,
         wipe=shared.wipe,
         expire=expire,
-        with_reader=lambda read: asyncio.run(_awaited(read(MemoryInboxVersions(shared)))),
+        with_reader=lambda read: asyncio.run(_awaited(read(MemoryViewerVersionReader(shared)))),
     )
 
 
@@ -81,11 +81,11 @@ def on_valkey(valkey: Valkey) -> Versions:
     def expire(scope: Scope) -> None:
         remaining = valkey.client.pttl(version_key(scope))
         assert isinstance(remaining, int)
-        assert 0 < remaining <= CHANGE_MARK_TTL / timedelta(milliseconds=1)
+        assert 0 < remaining <= PLACEHOLDER_TTL / timedelta(milliseconds=1)
         valkey.client.delete(version_key(scope))
 
     return Versions(
-        writer=RedisViewerVersions(valkey.client),
+        writer=RedisViewerVersionWriter(valkey.client),
         bus=RedisLiveBus(valkey.client),
         wipe=valkey.wipe,
         expire=expire,
@@ -94,9 +94,9 @@ def on_valkey(valkey: Valkey) -> Versions:
 
 
 @asynccontextmanager
-async def reader_of(valkey: Valkey) -> AsyncIterator[RedisInboxVersions]:
+async def reader_of(valkey: Valkey) -> AsyncIterator[RedisViewerVersionReader]:
     async with connect_async(valkey.patient) as client:
-        reader = RedisInboxVersions(client, PATIENT)
+        reader = RedisViewerVersionReader(client, PATIENT)
         try:
             yield reader
         finally:

@@ -220,7 +220,7 @@ def test_audit_raises_when_store_is_unavailable() -> None:
     opened, g = audited.open(), audited.stage.state
 
     class Unavailable(MemoryTimeline):
-        async def before(self, *args: Any, **kwargs: Any) -> Sequence[Burst]:
+        async def older_than(self, *args: Any, **kwargs: Any) -> Sequence[Burst]:
             raise StoreUnavailable
 
     audit = Audit(

@@ -37,9 +37,9 @@ class Counted:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    async def before(self, *args: Any) -> Any:
+    async def older_than(self, *args: Any) -> Any:
         self.read_since.append(args[4] if len(args) > 4 else None)
-        return await self.port.before(*args)
+        return await self.port.older_than(*args)
 
 
 def unannounced(stage: Stage, mentioned: str = "nova", mentions: int = 1) -> list[Burst]:

@@ -28,8 +28,8 @@ class Counted:
         self.loaded += subjects
         return self.heads.load(subjects)
 
-    def swap(self, heads: Sequence[Head]) -> Sequence[bool]:
-        return self.heads.swap(heads)
+    def compare_and_set(self, heads: Sequence[Head]) -> Sequence[bool]:
+        return self.heads.compare_and_set(heads)
 
     def unpublished(self, limit: int) -> Sequence[Subject]:
         return self.heads.unpublished(limit)

@@ -43,9 +43,9 @@ class Reads:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    async def before(self, *args: Any) -> Sequence[Burst]:
+    async def older_than(self, *args: Any) -> Sequence[Burst]:
         self.n += 1
-        return await self.port.before(*args)
+        return await self.port.older_than(*args)
 
 
 @dataclass

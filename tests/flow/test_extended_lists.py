@@ -70,7 +70,7 @@ def test_page_is_current_when_another_viewers_list_shows_a_retraction_first() ->
 def test_burst_that_moves_up_during_a_read_is_listed_once() -> None:
     world = make_world(mentions=60)
     world.pull.generation()
-    world.pull.record_rebuild([[*world.bursts.by_key.values()]], SINCE, world.clock.now())
+    world.pull.rebuild([[*world.bursts.by_key.values()]], SINCE, world.clock.now())
     subjects, moved = world.inboxes[0].subjects, BurstKey(OF_NOVA, 29)
     subjects.recent_changes.clear()  # recently announced bursts need no read
 
@@ -92,7 +92,7 @@ def test_retraction_is_shown_when_its_list_was_too_slow_to_be_cached() -> None:
     subjects.max_recent = 1
 
     async def change(name: str, args: tuple[Any, ...]) -> None:
-        if name == "before":
+        if name == "older_than":
             for seq in (4, 5):
                 subjects.apply(burst_of(BurstKey(OF_LYRA, seq), world.clock))
 
@@ -155,7 +155,7 @@ def test_concurrent_followers_read_older_bursts_once() -> None:
     inbox.subjects.run_length = 64  # fewer than a badge counts
 
     async def slowly(name: str, args: tuple[Any, ...]) -> None:
-        reads[name if name != "before" else f"before {args[1]}"] += 1
+        reads[name if name != "older_than" else f"older_than {args[1]}"] += 1
         await asyncio.sleep(0.001)
 
     inbox.subjects.timeline = Reading(inbox.subjects.timeline, slowly)  # type: ignore[assignment] # has the same methods
@@ -165,7 +165,7 @@ def test_concurrent_followers_read_older_bursts_once() -> None:
         return [opening.badge.count for opening in openings if opening.badge is not None]
 
     assert asyncio.run(run()) == [BADGE_LIMIT] * len(users)
-    deeper = {name: times for name, times in reads.items() if name.startswith("before InboxPosition")}
+    deeper = {name: times for name, times in reads.items() if name.startswith("older_than InboxPosition")}
     assert deeper
     assert set(deeper.values()) == {1}
 
@@ -205,7 +205,7 @@ def test_joined_load_is_repeated_after_the_cache_restarts() -> None:
     release, waiting = asyncio.Event(), [True]
 
     async def wait(name: str, args: tuple[Any, ...]) -> None:
-        if waiting and name == "before" and OF_NOVA in args[0]:
+        if waiting and name == "older_than" and OF_NOVA in args[0]:
             waiting.clear()
             await release.wait()
 

@@ -28,9 +28,9 @@ class RecordedTimeline:
     calls: list[tuple[str, tuple[object, ...], int]] = field(default_factory=list)
     """Method, arguments, and number of bursts or rows returned."""
 
-    async def before(self, *arguments: Any) -> Sequence[object]:
-        bursts = await self.port.before(*arguments)
-        self.calls.append(("before", arguments, len(bursts)))
+    async def older_than(self, *arguments: Any) -> Sequence[object]:
+        bursts = await self.port.older_than(*arguments)
+        self.calls.append(("older_than", arguments, len(bursts)))
         return bursts
 
 
@@ -43,7 +43,7 @@ class SlowTimeline:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    async def before(self, *_: object) -> Sequence[object]:
+    async def older_than(self, *_: object) -> Sequence[object]:
         raise StoreUnavailable()
 
 
@@ -72,7 +72,7 @@ def test_page_is_one_read_of_bounded_size() -> None:
     timeline = RecordedTimeline(stage.state.timeline)
     page = fetched(stage, timeline, LYRA, LEE, limit=100)
     [(method, _, returned)] = timeline.calls
-    assert (method, returned, len(page.items)) == ("before", MAX_READ, 100)
+    assert (method, returned, len(page.items)) == ("older_than", MAX_READ, 100)
     assert page.next is not None
 
 
@@ -80,7 +80,7 @@ def test_subject_not_for_viewer_costs_the_same_read_as_unknown_subject() -> None
     stage = mentioned("lyra", 3)
     assert len(stage.bursts(LYRA)) == 3
     [(method, arguments, returned)] = calls_for(stage, UNKNOWN)
-    assert (method, arguments[0], returned) == ("before", [NO_SUBJECT], 0)
+    assert (method, arguments[0], returned) == ("older_than", [NO_SUBJECT], 0)
     for subject in (LYRA, Subject(Kind.SELF, UserId("lyra")), Subject(Kind.DIGEST, KIM)):
         assert calls_for(stage, subject) == calls_for(stage, UNKNOWN)
 

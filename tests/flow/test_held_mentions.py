@@ -9,7 +9,7 @@ import pytest
 from notifier import topics
 from notifier.codec import pack
 from notifier.domain.bursts.held_mention import MAX_DECISION_WAIT, HeldMention, ModerationDecision
-from notifier.domain.bursts.mention import Arrival, EventId
+from notifier.domain.bursts.mention import EventId, LoggedEvent
 from notifier.domain.bursts.moderation import MentionRefusal, MentionsAllowed, Verdict
 from notifier.domain.errors import LogUnavailable, NotifierError, StoreUnavailable
 from notifier.domain.ids import UserId
@@ -265,7 +265,7 @@ def test_event_from_tweet_service_does_not_release_a_held_mention() -> None:
     stage = stage_with_held_mention()
     [hold] = stage.held()
     assert hold.event is not None
-    again = Arrival.released_at(hold.event, stage.state.clock.now())
+    again = LoggedEvent.released_at(hold.event, stage.state.clock.now())
     assert (again.upstream_event.id, again.released, again.upstream_event) == (
         hold.id,
         True,

@@ -19,7 +19,7 @@ from tests.support.simulator.durable_state import DurableState
 LANE = topics.FOLLOWS
 RECORDS = 8
 LIMIT = DeadLetterLimit(in_a_row=3)
-EFFECTS = ("swap", "put", "commit")
+EFFECTS = ("compare_and_set", "put", "commit")
 """Durable effects of a pump: the count or the stop, the dead letter, the commit."""
 
 

@@ -7,7 +7,7 @@ import pytest
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.inbox.invalidation import AsyncInvalidation, Invalidation
 from notifier.ports.inbox_versions import ALL_MEMBERS
-from tests.support.fakes.inbox_versions import MemoryInboxVersions, MemoryViewerVersions
+from tests.support.fakes.inbox_versions import MemoryViewerVersionReader, MemoryViewerVersionWriter
 from tests.support.in_memory_system import Stage
 
 
@@ -33,7 +33,7 @@ class Changes:
 def test_failed_write_without_a_mark_records_a_lapse(redis_down: bool) -> None:
     state, lapses = Stage().state, Lapses()
     state.versions.away = redis_down
-    invalidation = Invalidation(versions=MemoryViewerVersions(state.versions), lapses=lapses, nonces=state.nonces)
+    invalidation = Invalidation(versions=MemoryViewerVersionWriter(state.versions), lapses=lapses, nonces=state.nonces)
     with pytest.raises(StoreUnavailable), invalidation.changing([ALL_MEMBERS]):
         raise StoreUnavailable("The answer is lost.")
     assert lapses.recorded == redis_down
@@ -44,7 +44,7 @@ def test_failed_user_write_without_a_mark_records_a_lapse(redis_down: bool) -> N
     state, changes = Stage().state, Changes()
     state.versions.away = redis_down
     invalidation = AsyncInvalidation(
-        versions=MemoryInboxVersions(state.versions),
+        versions=MemoryViewerVersionReader(state.versions),
         changes=changes,  # type: ignore[arg-type] # only the method that is called
         nonces=state.nonces,
     )

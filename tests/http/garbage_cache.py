@@ -18,7 +18,6 @@ from notifier.adapters.redis import (
     RedisCircuitReport,
     RedisFrequencyCaps,
     RedisInboxLatencyReport,
-    RedisInboxVersions,
     RedisLiveBus,
     RedisLiveReader,
     RedisProviderRates,
@@ -26,7 +25,8 @@ from notifier.adapters.redis import (
     RedisPullReader,
     RedisRecentEvents,
     RedisTokenBuckets,
-    RedisViewerVersions,
+    RedisViewerVersionReader,
+    RedisViewerVersionWriter,
     connect,
     connect_async,
 )
@@ -40,7 +40,7 @@ from notifier.domain.push.circuit_breaker import OpenCircuit
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.wiring.delivery import build_reconciler
 from tests.support.fakes.clock import CountedNonces
-from tests.support.fakes.inbox_versions import MemoryInboxVersions
+from tests.support.fakes.inbox_versions import MemoryViewerVersionReader
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.http_app import Edge, MemoryBackend
 
@@ -70,12 +70,12 @@ class CachedBackend(MemoryBackend):
             inbox_latency=RedisInboxLatencyReport(cache),
             circuit_report=RedisCircuitReport(cache),
             bus=RedisLiveBus(cache),
-            versions=RedisViewerVersions(cache),
+            versions=RedisViewerVersionWriter(cache),
         )
 
     def adapt_read_ports(self, reads: ReadPorts) -> ReadPorts:
         self.reading = cache = connect_async(self.url, self.metrics)
-        self.cached_versions = RedisInboxVersions(cache, LONG_TIMEOUT)
+        self.cached_versions = RedisViewerVersionReader(cache, LONG_TIMEOUT)
         return replace(
             reads,
             pull=RedisPullReader(cache, self.clock),
@@ -161,7 +161,7 @@ def cached_edge(url: str) -> Iterator[CachedEdge]:
     store_only = replace(
         backend.reads,
         pull=MemoryPullIndex(backend.clock),
-        versions=MemoryInboxVersions(backend.versions),
+        versions=MemoryViewerVersionReader(backend.versions),
         activity=backend.activity,
         live=backend.bus,
     )

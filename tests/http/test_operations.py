@@ -63,7 +63,7 @@ def test_api_is_ready_when_the_store_answers(edge: Edge) -> None:
 
 def test_stopped_lane_is_named_and_the_api_stays_ready(edge: Edge) -> None:
     stop = LaneStop(at=START, stopped_by="pump-1", kind=LimitKind.IN_A_ROW, limit=50, record="mentions/0/7", cause="no")
-    edge.backend.ports.lane_tallies.swap(LaneTally(lane="mentions", version=1, stop=stop))
+    edge.backend.ports.lane_tallies.compare_and_set(LaneTally(lane="mentions", version=1, stop=stop))
     response = edge.client.get("/readyz")
     assert (response.status_code, response.json()["status"]) == (200, "ready")
     assert response.json()["stopped_lanes"] == ["mentions"]

@@ -57,7 +57,7 @@ def test_stopped_lane_is_shown_with_its_record_and_cause(edge: Edge) -> None:
     stop = LaneStop(
         at=START, stopped_by="pump-1", kind=LimitKind.IN_WINDOW, limit=100, record="follows/0/7", cause="no"
     )
-    edge.backend.ports.lane_tallies.swap(LaneTally(lane="follows", version=1, stop=stop))
+    edge.backend.ports.lane_tallies.compare_and_set(LaneTally(lane="follows", version=1, stop=stop))
     [lane] = edge.client.get("/v1/system", headers=edge.service).json()["stopped_lanes"]
     since = f"{START:%Y-%m-%dT%H:%M:%S}Z"
     assert lane == {"lane": "follows", "since": since, "limit": "in_window", "record": "follows/0/7", "cause": "no"}

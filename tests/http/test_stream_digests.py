@@ -32,8 +32,8 @@ class TimelineWithCallback:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    async def before(self, *arguments: Any) -> Any:
-        bursts = await self.port.before(*arguments)
+    async def older_than(self, *arguments: Any) -> Any:
+        bursts = await self.port.older_than(*arguments)
         self.callback()
         return bursts
 
@@ -99,10 +99,10 @@ class FailingTimeline:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    async def before(self, subjects: Collection[Subject], *arguments: Any) -> Any:
+    async def older_than(self, subjects: Collection[Subject], *arguments: Any) -> Any:
         if self.subject in subjects:
             raise StoreUnavailable("Too slow.")
-        return await self.port.before(subjects, *arguments)
+        return await self.port.older_than(subjects, *arguments)
 
 
 def test_unreadable_digest_of_one_user_does_not_delay_others() -> None:

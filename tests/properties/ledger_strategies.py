@@ -43,7 +43,7 @@ def plans(draw: st.DrawFn, *, seq: int = 1, opened_at: datetime = NOON, most_sha
 def burst_records(draw: st.DrawFn, *, seq: int = 1, opened_at: datetime = NOON) -> BurstRecords:
     """Draw the records of a burst. Shards of finished slices have a snapshot, and some others too."""
     plan_ = draw(plans(seq=seq, opened_at=opened_at))
-    shards = [shard for first, last in plan_.ranges for shard in range(first, last + 1)]
+    shards = [shard for first, last in plan_.shard_spans for shard in range(first, last + 1)]
     tallies = {shard: draw(snapshot_counts(shard)) for shard in shards if draw(st.booleans())}
     entries, claims = list[LedgerEntry](), list[Claim]()
     for slice_ in plan_.slices():

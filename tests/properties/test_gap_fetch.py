@@ -85,15 +85,15 @@ class CountingTimeline(MemoryTimeline):
     def __post_init__(self) -> None:
         super().__init__(self.stored, MemoryInboxStore(MemoryAudienceSnapshots(ManualClock())))
 
-    async def before(
+    async def older_than(
         self,
         subjects: Collection[Subject],
-        after: InboxPosition | None,
+        position: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
     ) -> Sequence[Burst]:
-        bursts = await super().before(subjects, after, limit, authors, since)
+        bursts = await super().older_than(subjects, position, limit, authors, since)
         self.run_sizes.append(len(bursts))
         return bursts
 

@@ -36,10 +36,13 @@ FIRST = Head(subject=NOVA, version=1, nonce="one", applied={}, outbox=(burst(),)
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 def test_swap_with_lost_answer_is_recognized_by_nonce(cluster: Cluster, error: Exception) -> None:
     heads = CassandraHeads(cluster)
-    assert CassandraHeads(LossyCluster(cluster, error, done=True)).swap([FIRST]) == [True]
+    assert CassandraHeads(LossyCluster(cluster, error, done=True)).compare_and_set([FIRST]) == [True]
     second = replace(FIRST, version=2, nonce="two")
     orion = replace(FIRST, subject=ORION, nonce="o")
-    assert CassandraHeads(LossyCluster(cluster, error, done=True, times=2)).swap([second, orion]) == [True, True]
+    assert CassandraHeads(LossyCluster(cluster, error, done=True, times=2)).compare_and_set([second, orion]) == [
+        True,
+        True,
+    ]
     assert heads.load([NOVA, ORION]) == {NOVA: second, ORION: orion}
 
 
@@ -47,19 +50,19 @@ def test_swap_with_lost_answer_is_recognized_by_nonce(cluster: Cluster, error: E
 def test_swap_with_unknown_result_raises(cluster: Cluster, error: Exception) -> None:
     losing = CassandraHeads(LossyCluster(cluster, error, done=False))
     with pytest.raises(StoreUnavailable):
-        losing.swap([FIRST])
+        losing.compare_and_set([FIRST])
     assert CassandraHeads(cluster).load([NOVA]) == {NOVA: Head.empty(NOVA)}
-    assert losing.swap([FIRST]) == [True]
+    assert losing.compare_and_set([FIRST]) == [True]
 
 
 def test_swap_with_lost_answer_loses_to_same_version(cluster: Cluster) -> None:
     heads = CassandraHeads(cluster)
-    heads.swap([FIRST])
+    heads.compare_and_set([FIRST])
     late = replace(FIRST, nonce="late", seq=9)
-    assert CassandraHeads(LossyCluster(cluster, LOST[0], done=True)).swap([late]) == [False]
+    assert CassandraHeads(LossyCluster(cluster, LOST[0], done=True)).compare_and_set([late]) == [False]
     assert heads.load([NOVA]) == {NOVA: FIRST}
-    heads.swap([replace(FIRST, version=2, nonce="two")])
-    assert CassandraHeads(LossyCluster(cluster, LOST[0], done=False)).swap([FIRST]) == [False]
+    heads.compare_and_set([replace(FIRST, version=2, nonce="two")])
+    assert CassandraHeads(LossyCluster(cluster, LOST[0], done=False)).compare_and_set([FIRST]) == [False]
 
 
 def test_one_of_sixteen_contenders_wins_each_version(cluster: Cluster) -> None:
@@ -70,7 +73,7 @@ def test_one_of_sixteen_contenders_wins_each_version(cluster: Cluster) -> None:
         while (head := heads.load([NOVA])[NOVA]).version < versions:
             next_head = replace(head, version=head.version + 1, nonce=f"{number}/{head.version}")
             try:
-                swapped = heads.swap([next_head])
+                swapped = heads.compare_and_set([next_head])
             except StoreUnavailable:  # the result is unknown and may be a success: the head decides in the end
                 swapped = [False]
             won += [next_head.version] if swapped == [True] else []
@@ -86,10 +89,12 @@ def test_one_of_sixteen_contenders_wins_each_version(cluster: Cluster) -> None:
 
 def test_unpublished_head_is_found_without_its_subject(cluster: Cluster) -> None:
     heads = CassandraHeads(cluster)
-    heads.swap([replace(FIRST, subject=Subject(Kind.MENTION, UserId(f"s{n}"))) for n in range(300)])
+    heads.compare_and_set([replace(FIRST, subject=Subject(Kind.MENTION, UserId(f"s{n}"))) for n in range(300)])
     unpublished = heads.unpublished(100)
     assert len(set(unpublished)) == 100
-    heads.swap([replace(FIRST, subject=subject, version=2, nonce="two", outbox=()) for subject in unpublished])
+    heads.compare_and_set(
+        [replace(FIRST, subject=subject, version=2, nonce="two", outbox=()) for subject in unpublished]
+    )
     assert set(heads.unpublished(300)).isdisjoint(unpublished)
 
 

@@ -129,26 +129,26 @@ STOP = LaneStop(at=START, stopped_by="pump-1", kind=LimitKind.IN_A_ROW, limit=50
 def test_lane_tally_with_lost_answer_is_known_if_it_was_written(cluster: Cluster, error: Exception, done: bool) -> None:
     losing = CassandraLaneTallies(LossyCluster(cluster, error, done=done, at="INTO lane_tallies"))
     if done:
-        assert losing.swap(TALLY) == TALLY
+        assert losing.compare_and_set(TALLY) == TALLY
     else:
         with pytest.raises(StoreUnavailable, match="tally of mentions"):
-            losing.swap(TALLY)
-        assert losing.swap(TALLY) == TALLY
+            losing.compare_and_set(TALLY)
+        assert losing.compare_and_set(TALLY) == TALLY
 
 
 def test_swap_with_lost_answer_finds_stop_of_other_process(cluster: Cluster) -> None:
     tallies = CassandraLaneTallies(cluster)
-    tallies.swap(TALLY)
+    tallies.compare_and_set(TALLY)
     stopped = replace(TALLY, version=2, stop=STOP)
     losing = LossyCluster(
-        cluster, LOST[0], done=True, at="UPDATE lane_tallies", meanwhile=lambda: tallies.swap(stopped)
+        cluster, LOST[0], done=True, at="UPDATE lane_tallies", meanwhile=lambda: tallies.compare_and_set(stopped)
     )
-    assert CassandraLaneTallies(losing).swap(replace(TALLY, version=2, seen=8)) == stopped
+    assert CassandraLaneTallies(losing).compare_and_set(replace(TALLY, version=2, seen=8)) == stopped
 
 
 def test_lane_is_resumed_only_after_its_audit_row(cluster: Cluster) -> None:
     tallies = CassandraLaneTallies(cluster)
-    tallies.swap(replace(TALLY, stop=STOP))
+    tallies.compare_and_set(replace(TALLY, stop=STOP))
     with pytest.raises(StoreUnavailable):
         CassandraLaneTallies(LossyCluster(cluster, LOST[0], done=False, at="INTO audit")).resume(
             "mentions", "ada", "x", START

@@ -196,12 +196,12 @@ def test_known_user_migrates_writes_and_reads_on_all_engines(
     finally:
         reader.close()
     assert records[0].record.value == b"written behind TLS"
-    ports.heads.swap([FIRST])
+    ports.heads.compare_and_set([FIRST])
     assert ports.heads.load([NOVA]) == {NOVA: FIRST}
     since = FIRST.last_opened_at
     assert since is not None
     assert patiently(ports.pull.generation) is None or mechanism != "SCRAM-SHA-512"
-    patiently(lambda: ports.pull.record_rebuild([], since, since))
+    patiently(lambda: ports.pull.rebuild([], since, since))
     assert patiently(ports.pull.generation) is not None
     assert patiently(lambda: asyncio.run(pull_index_places(profile))) == 0
     assert {patiently(partial(ports.queue.depth, pool)) for pool in Pool} == {0}

@@ -74,10 +74,10 @@ class BreakableTimeline(MemoryTimeline):
         super().__init__(bursts, inbox)
         self.broken = broken
 
-    async def before(self, *arguments: Any, **keywords: Any) -> Sequence[Burst]:
+    async def older_than(self, *arguments: Any, **keywords: Any) -> Sequence[Burst]:
         if self.broken.store:
             raise self.broken.store
-        return await super().before(*arguments, **keywords)
+        return await super().older_than(*arguments, **keywords)
 
 
 class BreakableThrottles(MemoryThrottles):

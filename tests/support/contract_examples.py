@@ -75,7 +75,7 @@ def plan(key: BurstKey, *, opened_at: datetime = START, shards: int = 2) -> Plan
         accepted_at=opened_at,
         lane=Lane.CELEBRITY,
         followers=2_000_000,
-        ranges=((0, shards - 1),),
+        shard_spans=((0, shards - 1),),
         widths=dict.fromkeys(TIERS, 1),
         pushed=(Tier.P0,),
     )

@@ -133,7 +133,7 @@ def plan_of(
         accepted_at=opened_at,
         lane=Lane.CELEBRITY,
         followers=followers,
-        ranges=((0, shards - 1),) if shards else (),
+        shard_spans=((0, shards - 1),) if shards else (),
         widths=dict.fromkeys(TIERS, width),
         pushed=pushed,
     )

@@ -63,7 +63,7 @@ class FailingHeads:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    def swap(self, _: object) -> None:
+    def compare_and_set(self, _: object) -> None:
         raise StoreUnavailable()
 
 

@@ -57,10 +57,10 @@ from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.event_log import MemoryEventLog
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore
 from tests.support.fakes.inbox_versions import (
-    MemoryInboxVersions,
     MemoryVersions,
     MemoryViewerLapses,
-    MemoryViewerVersions,
+    MemoryViewerVersionReader,
+    MemoryViewerVersionWriter,
 )
 from tests.support.fakes.ledger import MemoryClaims, MemoryDeferredBursts, MemoryLedger
 from tests.support.fakes.live_bus import MemoryLiveBus
@@ -127,7 +127,7 @@ class MemoryBackend:
             bursts=self.bursts,
             recent_bursts=self.bursts,
             viewer_lapses=MemoryViewerLapses(self.bursts),
-            versions=MemoryViewerVersions(self.versions),
+            versions=MemoryViewerVersionWriter(self.versions),
             retractions=MemoryRetractions(self.bursts),
             ledger=ledger,
             deferred_bursts=MemoryDeferredBursts(ledger),
@@ -180,7 +180,7 @@ class MemoryBackend:
             pull=pull,
             activity=self.activity,
             live=self.bus,
-            versions=MemoryInboxVersions(self.versions),
+            versions=MemoryViewerVersionReader(self.versions),
             clock=clock,
             nonces=CountedNonces(),
         )

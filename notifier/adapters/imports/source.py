@@ -121,8 +121,8 @@ class SpilledEdges:
         """Return the number of keys. A key in several runs counts in each."""
         return sum(map(len, _open_runs(self._runs())))
 
-    def mark_done(self, mark: int) -> None:
-        self._write(PROGRESS_FILE, [str(mark).encode()])
+    def mark_done(self, done_below: int) -> None:
+        self._write(PROGRESS_FILE, [str(done_below).encode()])
 
     def clear(self) -> None:
         # Delete the progress mark first. After a crash in between, the keys of a run without a mark are processed

@@ -15,7 +15,7 @@ from notifier.adapters.redis.push_limits import (
     RedisInboxLatencyReport,
     RedisProviderRates,
 )
-from notifier.adapters.redis.viewer_versions import RedisInboxVersions, RedisViewerVersions
+from notifier.adapters.redis.viewer_versions import RedisViewerVersionReader, RedisViewerVersionWriter
 
 __all__ = [
     "RedisActiveHours",
@@ -25,7 +25,6 @@ __all__ = [
     "RedisCircuitReport",
     "RedisFrequencyCaps",
     "RedisInboxLatencyReport",
-    "RedisInboxVersions",
     "RedisLiveBus",
     "RedisLiveReader",
     "RedisProviderRates",
@@ -34,7 +33,8 @@ __all__ = [
     "RedisRecentEvents",
     "RedisServer",
     "RedisTokenBuckets",
-    "RedisViewerVersions",
+    "RedisViewerVersionReader",
+    "RedisViewerVersionWriter",
     "await_answer",
     "connect",
     "connect_async",

@@ -103,7 +103,7 @@ class RedisPullIndex:
             return None
         return "+".join(sorted({epoch.decode() for epoch in epochs if epoch}))
 
-    def record_rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
+    def rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
         epochs, is_whole = self._plant_epochs(), True
         # Each step checks the epoch again, because readers may use each list as soon as it is written.
         for page in pages:

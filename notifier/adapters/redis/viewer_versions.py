@@ -19,8 +19,8 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison
 from notifier.domain.ids import UserId
 from notifier.ports.inbox_versions import (
-    CHANGE_MARK_TTL,
     LOOKUP_TIMEOUT,
+    PLACEHOLDER_TTL,
     REMEMBERED_TTL,
     VERSION_TTL,
     BurstStreamPosition,
@@ -59,7 +59,7 @@ def viewer_key(user: UserId) -> str:
     return KeyKind.REMEMBERED_VIEWER.key(user)
 
 
-class RedisViewerVersions:
+class RedisViewerVersionWriter:
     """Version changes for synchronous code. Thread-safe."""
 
     def __init__(self, client: RedisClient) -> None:
@@ -79,7 +79,7 @@ class RedisViewerVersions:
             _count_garbage(self._client, pipe.execute())
 
 
-class RedisInboxVersions:
+class RedisViewerVersionReader:
     """Look-ups and changes of versions for one event loop, one look-up at a time."""
 
     def __init__(self, client: AsyncClient, timeout: timedelta = LOOKUP_TIMEOUT) -> None:
@@ -225,11 +225,11 @@ def _grouped(scopes: Collection[Scope], *, cluster: bool) -> Sequence[Group]:
 
 
 def _begin_calls(groups: Iterable[Group], change: str) -> Iterable[Sequence[Any]]:
-    return (_call(_BEGIN_CHANGE, group, change, CHANGE_MARK_TTL) for group in groups)
+    return (_call(_BEGIN_CHANGE, group, change, PLACEHOLDER_TTL) for group in groups)
 
 
 def _finish_calls(groups: Iterable[Group], change: str) -> Iterable[Sequence[Any]]:
-    return (_call(_FINISH_CHANGE, group, change, CHANGE_MARK_TTL) for group in groups)
+    return (_call(_FINISH_CHANGE, group, change, PLACEHOLDER_TTL) for group in groups)
 
 
 def _insert_calls(groups: Iterable[Group], version: str) -> Iterable[Sequence[Any]]:

@@ -1,4 +1,4 @@
-"""Account flags reported by the platform. For each flag the latest update wins."""
+"""Account flags as the account service reports them. For each flag the latest update wins."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from notifier.domain.ids import Member, UserId
 class Flag(StrEnum):
     VERIFIED = "verified"
     VIP = "vip"
-    """Delivered first (P0) while active within 7 days."""
+    """In P0 while active within 7 days, so delivered first."""
     DELETED = "deleted"
 
 

@@ -1,4 +1,4 @@
-"""Activity rules: how long a user counts as active, in hours since 1970."""
+"""Activity rules: how long a user counts as active. Hours are numbered from 1970."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ ACTIVE_DAYS = {SetKind.ACTIVE_24H: 1, SetKind.ACTIVE_7D: 7, SetKind.ACTIVE_30D: 
 ACTIVE_SET_KINDS = tuple(ACTIVE_DAYS)
 
 P2_REACH_DAYS = (7, 14, ACTIVE_DAYS[SetKind.ACTIVE_30D])
-"""Allowed values for the reach of P2, in days. Activity is kept for the longest of them."""
+"""Allowed reaches of P2: it contains members who were active within so many days. Activity is kept for the longest."""
 
 FOREVER = (1 << 31) - 1
 """Expiry hour of imported activity without a time. It is never reached, and every store can keep it."""
@@ -22,8 +22,8 @@ FOREVER = (1 << 31) - 1
 MAX_RECORDING_DELAY = timedelta(minutes=5)
 """Longest delay with which activity is recorded. Recording takes seconds; the rest allows for clock differences."""
 
-MISSED_ROUNDS = 3
-"""Missed roll-up rounds after which the published sets count as a snapshot."""
+MAX_MISSED_ROUNDS = 3
+"""Most roll-up rounds that may be missed before the published sets count as an outdated snapshot."""
 
 _HOURS_PER_DAY = 24
 
@@ -40,7 +40,7 @@ class ActiveSetFreshness(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """A user was active elsewhere on the platform, for example logged in."""
+    """A user was active outside of this service, for example logged in to the app."""
 
     id: EventId
     user: UserId
@@ -58,30 +58,31 @@ def hour_of(moment: datetime) -> int:
     return int(moment.timestamp()) // 3600
 
 
-def hours_to_read(now: datetime, last: int | None, kept_for: timedelta) -> range:
-    """Return the hours that may have new activity since the last roll-up, which ran in the hour `last`.
+def hours_to_read(now: datetime, last_hour: int | None, kept_for: timedelta) -> range:
+    """Return the hours that may have new activity since the last roll-up, which ran in `last_hour`.
 
-    Without a last roll-up these are all hours kept. The range is never empty, and a clock set back skips no hour.
+    Without a last roll-up these are all hours that are kept. The range is never empty. A clock that was set back skips
+    no hour.
     """
     oldest, last_complete = hour_of(now - kept_for), hour_of(now - MAX_RECORDING_DELAY)
-    return range(oldest if last is None else max(oldest, min(last, last_complete)), hour_of(now) + 1)
+    return range(oldest if last_hour is None else max(oldest, min(last_hour, last_complete)), hour_of(now) + 1)
 
 
 def expiry_hour(kind: SetKind, hour: int) -> int:
     """Return the last hour in which a member who was active in `hour` belongs to the set.
 
-    Entries of the 7-day and 30-day sets expire at the end of a day. So a shard has at most 25, 8 and 31 bitmaps.
-    A member stays at least as long as the set's name says, and less than an hour (or a day) longer.
+    Entries of the 7-day and 30-day sets expire at the end of a day. So the three sets have at most 25, 8 and 31 bitmaps
+    in a shard. A member stays at least as long as the set's name says, and less than an hour (or a day) longer.
     """
     if kind is SetKind.ACTIVE_24H:
         return hour + _HOURS_PER_DAY
     return (hour // _HOURS_PER_DAY + ACTIVE_DAYS[kind] + 1) * _HOURS_PER_DAY - 1
 
 
-def may_have_expired(kind: SetKind, last: int | None, hour: int) -> bool:
-    """Return whether entries may have expired since the hour `last`, in which the whole set was built."""
-    return last is None or (
-        last != hour if kind is SetKind.ACTIVE_24H else last // _HOURS_PER_DAY != hour // _HOURS_PER_DAY
+def may_have_expired(kind: SetKind, built_in: int | None, hour: int) -> bool:
+    """Return whether entries of the set may have expired since it was built, in the hour `built_in`."""
+    return built_in is None or (
+        built_in != hour if kind is SetKind.ACTIVE_24H else built_in // _HOURS_PER_DAY != hour // _HOURS_PER_DAY
     )
 
 
@@ -93,12 +94,12 @@ def earliest_expiry_hour(kind: SetKind, hour: int, reach_days: int) -> int:
     return hour + (ACTIVE_DAYS[kind] - reach_days) * _HOURS_PER_DAY if kind is SetKind.ACTIVE_30D else hour
 
 
-def active_set_freshness(last: datetime | None, now: datetime, interval: timedelta) -> ActiveSetFreshness:
-    """Return the freshness of the sets. `last` is the end of the last roll-up; None if the cache lost it."""
+def active_set_freshness(last_roll_up: datetime | None, now: datetime, interval: timedelta) -> ActiveSetFreshness:
+    """Return the freshness of the sets. `last_roll_up` is None if the cache lost its time."""
     if not interval:
         return ActiveSetFreshness.OFF
     return (
         ActiveSetFreshness.CURRENT
-        if last is not None and now - last <= MISSED_ROUNDS * interval
+        if last_roll_up is not None and now - last_roll_up <= MAX_MISSED_ROUNDS * interval
         else ActiveSetFreshness.SNAPSHOT
     )

@@ -22,7 +22,7 @@ HALF_KEY_BITS = 32
 MAX_MEMBERS = 1 << HALF_KEY_BITS
 """Number of different members that half a key can hold."""
 ALL_ACCOUNTS = Member(MAX_MEMBERS - 1)
-"""Placeholder for "all accounts" in a key. It is the last member number, so no user has it in practice."""
+"""Stands for "all accounts" in a key. It is the last member number, so no user has it in practice."""
 
 MIN_BLOCK_FOLLOWERS = 8
 """Minimum followers in a block for a shared block row. Below that, one row per follower is smaller."""
@@ -121,7 +121,7 @@ def _without_duplicates(keys: Keys) -> Keys:
 
 
 def cut_follow_rows(keys: Keys) -> Iterator[FollowRowChunk]:
-    """Yield the follow rows of sorted keys. The keys must contain each block of a followed member completely."""
+    """Yield the follow rows of sorted keys, which must contain either all followers in a block or none."""
     block_bits = np.uint64(BLOCK_MEMBERS.bit_length() - 1)
     starts = np.flatnonzero(np.diff(keys >> block_bits, prepend=~keys[:1] >> block_bits))
     for first in range(0, len(starts), BLOCKS_PER_CHUNK):
@@ -131,7 +131,7 @@ def cut_follow_rows(keys: Keys) -> Iterator[FollowRowChunk]:
 
 
 def _follow_row_chunk(keys: Keys, starts: npt.NDArray[np.int64]) -> FollowRowChunk:
-    """Make the rows of the keys. Each start is the index of the first key of a followed member's block."""
+    """Make the rows of the keys. `starts` has the index at which each (followed member, block of followers) begins."""
     counts = np.diff(starts, append=len(keys))
     group_of_key = np.repeat(np.arange(len(starts)), counts)
     is_large = counts >= MIN_BLOCK_FOLLOWERS
@@ -162,9 +162,10 @@ def _follow_row_chunk(keys: Keys, starts: npt.NDArray[np.int64]) -> FollowRowChu
 
 
 def merge_limit(next_keys: Sequence[Keys]) -> int:
-    """Return the key below which sorted runs can be merged now. `next_keys` are the next keys of each run.
+    """Return the key below which sorted runs can be merged now. `next_keys` are the next keys of each unfinished run.
 
-    The limit is the start of a block. Each run gives more keys than a block has members, so some keys are below it.
+    No run has unread keys below the last of its next keys. The limit is the lowest of these last keys, rounded down so
+    that no block is split. Each run gives more keys than a block has members, so some keys are below the limit.
     """
     slot_mask = BLOCK_MEMBERS - 1
     return min((int(keys[-1]) & ~slot_mask for keys in next_keys), default=1 << 2 * HALF_KEY_BITS)

@@ -16,7 +16,7 @@ from notifier.domain.audience.bitmap import (
 from notifier.domain.ids import Member, Subject
 
 UNFOLLOWED = datetime(9999, 1, 2, tzinfo=UTC)
-"""`visible_from` after an unfollow. The row stays: it overrides the block row, and suppresses later alerts."""
+"""`visible_from` after an unfollow. The row stays: it overrides the block row, and suppresses alerts not sent yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +27,9 @@ class Follow:
     member: Member
     visible_from: datetime
     sequence: int
-    """Sequence number of the pair, assigned by the graph service (>= 1; 0 for imports).
+    """Sequence number for this member and subject, assigned by the graph service (>= 1; 0 for imports).
 
-    The highest wins regardless of arrival order; on a tie, the later `visible_from` wins, so an unfollow does.
+    The highest wins regardless of arrival order; on a tie, the later `visible_from` wins: an unfollow over a follow.
     """
 
 

@@ -19,7 +19,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 MAX_CACHED_RANGES = 64
-"""Ranges kept per process. Each import adds one, and most imports contain all users."""
+"""Most ranges that a process caches. If there are more, the earliest cached range is dropped."""
 
 DIRECTORY_BUCKETS = 4_096
 """Number of directory buckets (fixed for the lifetime of the keyspace).
@@ -56,9 +56,9 @@ class IdRange:
 
     def require_disjoint(self, existing: "IdRange") -> None:
         """Raises NumberTaken if ids or member numbers overlap, unless both ranges are identical."""
-        ids = self.prefix == existing.prefix and self.first <= existing.last and existing.first <= self.last
-        members = self.member < existing.end and existing.member < self.end
-        if self != existing and (ids or members):
+        shares_ids = self.prefix == existing.prefix and self.first <= existing.last and existing.first <= self.last
+        shares_members = self.member < existing.end and existing.member < self.end
+        if self != existing and (shares_ids or shares_members):
             raise NumberTaken(f"{self} overlaps with {existing}.")
 
     def __str__(self) -> str:
@@ -180,18 +180,20 @@ def consecutive_runs(users: Iterable[UserId], min_count: int) -> Iterable[tuple[
 
 
 def require_unique_numbers(
-    wanted: Mapping[UserId, Member], current_members: Mapping[UserId, Member], current_users: Mapping[Member, UserId]
+    new_members: Mapping[UserId, Member],
+    current_members: Mapping[UserId, Member],
+    current_users: Mapping[Member, UserId],
 ) -> None:
     """Raises NumberTaken if a user would get a second number, or two users would get the same number.
 
     `current_members` and `current_users` are the current entries, by user and by member.
     """
-    for user, member in wanted.items():
+    for user, member in new_members.items():
         if current_members.get(user, member) != member:
             raise NumberTaken(f"{user} is {current_members[user]}, not {member}.")
         if current_users.get(member, user) != user:
             raise NumberTaken(f"{member} is {current_users[member]}, not {user}.")
-    if len(set(wanted.values())) < len(wanted):
+    if len(set(new_members.values())) < len(new_members):
         raise NumberTaken("Two users have the same number.")
 
 

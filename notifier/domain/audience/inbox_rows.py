@@ -43,6 +43,7 @@ class InboxRows:
     members: Sequence[bytes]
     """Encoded recipients of each range."""
     deliveries: int
+    """Number of recipients in all rows."""
 
     @property
     def row_count(self) -> int:

@@ -11,7 +11,7 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Kind, Lane
 
 SNAPSHOT_KEPT_FOR = timedelta(days=7)
-"""Lifetime of an audience snapshot. After it expires, nothing of its burst is delivered again."""
+"""Lifetime of an audience snapshot. All slices of its burst end earlier, after a day at most."""
 
 DEFAULT_PUSHED_TIERS = (Tier.P0, Tier.P1)
 """Tiers whose members get alerts without having asked for them."""
@@ -19,7 +19,7 @@ DEFAULT_PUSHED_TIERS = (Tier.P0, Tier.P1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudienceSnapshot:
-    """Audience snapshot of one shard. Slices, retries, pushes and checks read it, never the live sets again."""
+    """Audience snapshot of one shard. All slices of the burst, retries included, read it instead of the live sets."""
 
     shard: int
     opened_at: datetime
@@ -38,7 +38,7 @@ class AudienceSnapshot:
     dormant: int
     """Number of dormant members."""
     suppressed: Mapping[str, int]
-    """Followers left out, by the set that suppressed them."""
+    """Number of suppressed followers, by the set that suppressed them."""
 
     def reached_count(self, tier: Tier) -> int:
         return count(self.tiers[tier])
@@ -55,7 +55,7 @@ class AudienceSnapshot:
         return bits
 
     def alert_count(self, tier: Tier) -> int:
-        """Return the number of members to alert after the rows of the tier. Dormant members follow the rows of P2."""
+        """Return the number of members to alert after the rows of the tier. P2 includes the dormant members."""
         if tier is Tier.P2:
             return count(self.to_alert & ~(self.tiers[Tier.P0] | self.tiers[Tier.P1]))
         return count(self.members_to_alert(tier))
@@ -91,6 +91,7 @@ class SnapshotCounts:
 
     @property
     def expected(self) -> int:
+        """Return the number of expected recipients: members of the tiers with rows, and suppressed followers."""
         return sum(self.reached.values()) + self.suppressed
 
 
@@ -126,7 +127,8 @@ def _members_to_alert(audience: Audience, live: ShardSets, pushed: Collection[Ti
 def _audience(burst: Burst, live: ShardSets, rule: TierRule) -> Audience:
     """Divide the shard into tiers.
 
-    A SELF subject has an audience of one, in P0, unless the burst is restricted to followers of another account.
+    The audience of a SELF subject is its owner, in P0. It is empty if the burst is restricted and the owner does not
+    follow its author.
     """
     if burst.key.subject.kind is Kind.SELF:
         none = no_members()

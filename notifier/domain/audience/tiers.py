@@ -21,7 +21,7 @@ TIERS = (Tier.P0, Tier.P1, Tier.P2)
 
 
 class SetKind(StrEnum):
-    """Member sets. Sets of a subject are stored under its owner; the others have no owner."""
+    """Member sets. Those in SUBJECT_SETS exist for each subject; the others are account-wide."""
 
     FOLLOWERS = "followers"
     MUTED = "muted"
@@ -41,6 +41,7 @@ class SetKind(StrEnum):
     ACTIVE_7D = "active7d"
     ACTIVE_30D = "active30d"
     PUSH = "push"
+    """Members with a device."""
 
 
 SUBJECT_SETS = (SetKind.FOLLOWERS, SetKind.MUTED, SetKind.OFF, SetKind.FIRST, SetKind.DIGEST, SetKind.ALL)
@@ -106,7 +107,7 @@ class Audience:
     tiers: Mapping[Tier, Bits]
     """Disjoint. Together they are the whole audience."""
     suppressed: Mapping[str, int]
-    """Followers left out, by the set that suppressed them."""
+    """Number of suppressed followers, by the set that suppressed them."""
 
 
 class TierRule(Protocol):

@@ -15,9 +15,9 @@ MAX_MENTIONERS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
-    """The canonical record of a burst, which inbox rows only refer to.
+    """A burst as it is stored. Inbox rows refer to it by key.
 
-    Its place in lists is `opened_at`. Later mentions do not move it.
+    Lists are ordered by `opened_at`, which later mentions do not change.
     """
 
     key: BurstKey
@@ -31,6 +31,7 @@ class Burst:
     mentioners: tuple[UserId, ...]
     more_mentioners: bool
     count: int
+    """Number of mentions."""
     first_of_day: bool
     restricted_to: UserId | None
     """The protected author whose followers may see it. Such a burst contains only mentions by this author."""
@@ -39,7 +40,7 @@ class Burst:
     pull_only: bool = False
     """The burst is visible like any other, but not fanned out: the budget was empty when it opened."""
     silent: bool = False
-    """The tweet that opened it was retracted. No more alerts are sent."""
+    """The tweet that it showed was retracted or protected. No more alerts are sent."""
 
     @classmethod
     def opened_by(
@@ -81,13 +82,13 @@ class Burst:
     def is_retracted(self) -> bool:
         """Return whether no mentions are left.
 
-        The burst keeps its opening time and mentioners. They are needed to notify clients that may have shown it.
+        The burst keeps its opening time and mentioners. They decide which clients may show it and must be notified.
         """
         return self.count == 0
 
     @property
     def is_narrowed(self) -> bool:
-        """Return whether the burst was public and is now restricted to followers of its author."""
+        """Return whether the burst was public and is now restricted to followers of a protected author."""
         return self.restricted_to is not None and self.silent and not self.is_retracted
 
     @property
@@ -96,7 +97,7 @@ class Burst:
         if not self.silent:
             return self
         before = replace(self, count=max(1, self.count), restricted_to=None if self.is_narrowed else self.restricted_to)
-        # Earlier mentioners may be gone from the list. The viewer may not block them, and so may have seen the burst.
+        # Mentioners may have left the list. A viewer who blocks all listed ones may have seen the burst through others.
         may_have_had_more = not (self.is_retracted or self.restricted_to)
         return replace(before, more_mentioners=before.more_mentioners or may_have_had_more)
 

@@ -24,7 +24,7 @@ class ModerationDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldMention:
-    """A held event, with all accounts whose followers are not notified meanwhile."""
+    """An event that waits for a decision, with the accounts whose followers are not notified meanwhile."""
 
     id: EventId
     author: UserId
@@ -32,7 +32,7 @@ class HeldMention:
     since: datetime
     """When the event was accepted."""
     event: Event | None
-    """None after the longest wait: the text is not kept longer."""
+    """None after MAX_DECISION_WAIT: the text is not kept longer."""
     decision: ModerationDecision | None = None
 
     @classmethod
@@ -53,9 +53,10 @@ class HeldMention:
         return self.decision is None and now < self.since + MAX_DECISION_WAIT
 
     def withholds(self, *, released: bool) -> bool:
-        """Return whether the event is withheld from these accounts when it arrives again.
+        """Return whether an event that arrives again is still withheld from followers of these accounts.
 
-        A dropped event always is. An undecided one, waiting or expired, is unless this arrival is its release.
+        `released` is True for the arrival that an operator's release caused. A dropped event is always withheld. An
+        undecided event, waiting or expired, is withheld until it is released.
         """
         return self.decision is ModerationDecision.DROPPED or (self.decision is None and not released)
 

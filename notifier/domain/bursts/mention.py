@@ -35,8 +35,8 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival(Event):
-    """An event as read from the log. The fields added here are not part of the upstream event or of its digest."""
+class LoggedEvent(Event):
+    """An event as the log stores it. The fields added here are not part of the upstream event or of its digest."""
 
     released: bool = False
     """The event was held, and an operator released it."""
@@ -44,21 +44,21 @@ class Arrival(Event):
     @classmethod
     def released_at(cls, event: Event, now: datetime) -> Self:
         """Return the released event. Its acceptance time is the release, so the hold does not count as latency."""
-        return cls(**_fields(event) | {"accepted_at": now}, released=True)
+        return cls(**_event_fields(event) | {"accepted_at": now}, released=True)
 
     @property
     def upstream_event(self) -> Event:
         """Return the event as reported by the tweet service."""
-        return Event(**_fields(self))
+        return Event(**_event_fields(self))
 
 
-def _fields(event: Event) -> dict[str, Any]:
+def _event_fields(event: Event) -> dict[str, Any]:
     return {field.name: getattr(event, field.name) for field in fields(Event)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """One mentioned account of an event, on its way to that account's subject."""
+    """An event's mention of one account, addressed to one of that account's subjects."""
 
     event: EventId
     subject: Subject

@@ -57,7 +57,7 @@ class MentionRefusal(StrEnum):
     DELETED_ACCOUNT = "deleted_account"
     SELF_MENTION = "self_mention"
     NOT_WANTED = "not_wanted"
-    """The account's preferences exclude it for its followers. The account itself is still notified."""
+    """The account's preferences keep the mention from the account's followers. The account itself is still notified."""
     DENIED = "denied"
     HELD = "held"
     """The author's mentions are held until an operator decides."""
@@ -66,12 +66,12 @@ class MentionRefusal(StrEnum):
 
 
 AUTHOR_LIMIT = BucketLimit(capacity=20, refill=timedelta(minutes=3))
-"""Rate limit per author for mentions of celebrities that send push alerts."""
+"""Rate limit of each author: mentions of celebrities that may send alerts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachLimit:
-    """An operator's verdict on an account as an author of mentions. The last write wins."""
+    """An operator's verdict on an author: how far the author's mentions carry. The last write wins."""
 
     user: UserId
     verdict: Verdict
@@ -81,7 +81,7 @@ class ReachLimit:
 
 
 def validated_limit(limit: ReachLimit, current: ReachLimit | None) -> ReachLimit:
-    """Return the verdict, made newer than the current one even if that was written by a clock that is ahead.
+    """Return the limit, newer than the current limit even if that was written by a clock that is ahead.
 
     Raises BadReach if the reason is empty or too long.
     """

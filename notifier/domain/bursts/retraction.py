@@ -37,7 +37,7 @@ MAX_LOG_WAIT = timedelta(days=1)
 """Longest time that a mention waits in the log. A burst may open this long after its mention was accepted."""
 
 _FINAL_RANK = 1 << 60
-"""Added to the rank of a deletion: higher than the sequence number of any edit."""
+"""Added to the rank of a deletion, which so outranks every edit: it is higher than any sequence number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Retraction:
     """Id of the tweet. Empty if the retraction affects everything that the author has written up to `at`."""
     at: datetime
     sequence: int = 0
-    """Sequence number of a tweet's edits. The highest wins regardless of arrival order."""
+    """Sequence number of an edit among all edits of its tweet. The highest wins regardless of arrival order."""
     mentioned: tuple[UserId, ...] = ()
     """Accounts that the edited tweet still mentions."""
     text: str = ""
@@ -72,7 +72,7 @@ class Retraction:
         return self.sequence + _FINAL_RANK if self.cause is RetractionCause.DELETE else self.sequence
 
     def index_keys(self, now: datetime) -> Collection[RetractionKey]:
-        """Return the index keys of mentions that the retraction may affect, the latest first."""
+        """Return the index keys of mentions that the retraction may affect, the latest day first."""
         if self.tweet:
             return [self.key]
         return day_keys(self.author, now - RETENTION - MAX_LOG_WAIT, now + MAX_CLOCK_SKEW)[::-1]
@@ -100,7 +100,10 @@ def author_key(author: UserId) -> RetractionKey:
 
 
 def erasure_key(author: UserId) -> RetractionKey:
-    """Return the key of an erasure, separate from `author_key`: an erased author may write again and be protected."""
+    """Return the key of an erasure.
+
+    It is not `author_key`: an erased author may write again and become protected, and then both retractions count.
+    """
     return RetractionKey(f"erased/{author}")
 
 
@@ -151,7 +154,8 @@ class MentionChange:
     def is_entering(self, burst: Burst) -> bool:
         """Return whether the change makes the mention part of the burst.
 
-        This happens if the burst was narrowed to the author's followers and another mention by the author is protected.
+        This happens if the burst was narrowed to an author's followers, and another mention by that author is protected
+        later.
         """
         return not belongs_to(self.before, burst) and belongs_to(self.after, burst)
 
@@ -159,11 +163,15 @@ class MentionChange:
 def amended(
     burst: Burst, changes: Collection[MentionChange], remaining: Mapping[UserId, Mention], *, version: int
 ) -> Burst:
-    """Return the burst after the changes. `remaining` has a remaining mention of each author that may become listed.
+    """Return the burst after the changes, with the same key and opening time.
 
-    Key, opening time and audience are unchanged. Mentioners stay listed while they have mentions in the burst. If none
-    stays, or the shown tweet is retracted, an unlisted author from `remaining` may become the first mentioner.
-    A listed mentioner without an entry in `remaining` is about to be removed by another retraction.
+    `remaining` has a mention that stays for each listed author whose mentions are leaving, and for every listed author
+    if the shown tweet leaves. Authors without such a mention are missing. If all are, it has a mention by an unlisted
+    author.
+
+    An author stays listed if none of the author's mentions is leaving, or one remains. If the shown tweet leaves, the
+    first mentioner with an entry in `remaining` becomes the opener, and the tweet of this entry is shown. Other listed
+    authors without an entry stay listed: another retraction is about to remove them.
     """
     leaving = [change for change in changes if change.is_leaving(burst)]
     count = burst.count - len(leaving) + sum(change.is_entering(burst) for change in changes)

@@ -1,7 +1,7 @@
 """Sequence head of a subject: numbers its bursts from log records, as pure functions.
 
-A head is changed only by compare-and-set. Its outbox holds everything that the last change decided and that may be
-unpublished. After a crash any process can finish the work from the head alone, without the log.
+A head is changed only by compare-and-set. Its outbox holds everything that the last change decided, until it is
+published. After a crash any process can finish the work from the head alone, without the log.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,19 +16,21 @@ from notifier.domain.ids import POLICIES, BurstKey, Policy, Subject
 from notifier.domain.token_bucket import BucketLimit, TokenBucket
 
 VISIBILITY_DEADLINE = timedelta(seconds=1)
-"""A burst that is not published within this time gets a new opening time.
+"""A burst that is not published within this time after it opened is restamped: it gets a new opening time.
 
-With the old time, a page that was opened in the meantime would count the burst as seen.
+A page that a user opened in the meantime lacks the burst. With the old time, marking this page as seen would also mark
+the burst.
 """
 
 REFUSED_VERDICTS = (Verdict.HOLD, Verdict.DENY)
-"""Verdicts that the router refuses. Releasing a held mention sends its event again."""
+"""Verdicts of mentions that get no burst. When a held mention is released, its event is sent again."""
 
 MAX_CLOCK_SKEW = timedelta(seconds=5)
 """Largest difference between the clocks of two processes.
 
-A burst opens no earlier than the gateway accepted its mention, but at most this far ahead of our clock. If our clock
-is slow, our time could be in a period that a page has already covered.
+The coordinator's clock may be behind that of the gateway that accepted a mention. With the coordinator's time, a burst
+could open in a period that a user has already marked as seen. So it opens at the time of acceptance, but at most this
+far ahead of the coordinator's clock.
 """
 
 MIN_OPENING_GAP = timedelta(milliseconds=1)
@@ -53,13 +55,14 @@ class FirstBurstOfDay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """State of one subject's sequence."""
+    """Sequence head: the newest state of one subject. `advance` numbers further bursts from it."""
 
     subject: Subject
     version: int = 0
     nonce: str = ""
     """Identifies the writer of this version. Resolves a compare-and-set whose answer was lost."""
     seq: int = 0
+    """Number of the newest burst; 0 before any."""
     open: Burst | None = None
     """The public burst that the next public mention may join."""
     first: FirstBurstOfDay | None = None
@@ -70,9 +73,9 @@ class Head:
     restricted_budget: TokenBucket | None = None
     """Token bucket of restricted fan-outs. Separate, so that public and protected authors can't starve each other."""
     applied: Mapping[str, int]
-    """The last applied offset of every log partition that carried this subject."""
+    """Offset of the last applied record in each log partition that carried this subject."""
     outbox: tuple[Burst, ...] = ()
-    """Bursts created or changed by the last change, in order."""
+    """Bursts created or changed by the last change, in order, until they are published."""
     sequenced: tuple[SequencedMention, ...] = ()
     """Mentions numbered by the last change."""
     changed: tuple[SequencedMention, ...] = ()
@@ -110,7 +113,8 @@ def advance(
 ) -> Head:
     """Return the head after these records of its subject, given in log order; the same head if no record is new.
 
-    Records up to an applied offset are skipped. Events in `known` advance only the offset, so redelivery is idempotent.
+    Records up to an applied offset are skipped. `known` has the events that have a burst already: they advance only the
+    offset, so redelivery is idempotent. `collapse` and `refill` replace the policy's values.
     """
     assert head.is_published, "publish the decided bursts before deciding again"
     after = replace(head, version=head.version + 1, nonce=nonce)
@@ -127,7 +131,7 @@ def advance(
     return head if after.applied == head.applied else after
 
 
-def with_late_bursts_retimed(head: Head, *, written: Collection[int], now: datetime, nonce: str) -> Head:
+def with_late_bursts_restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str) -> Head:
     """Return the head with new opening times for unwritten bursts that are past VISIBILITY_DEADLINE.
 
     Unwritten bursts after the first late one get new times too, so that times stay in the order of the numbers.
@@ -155,11 +159,11 @@ def with_late_bursts_retimed(head: Head, *, written: Collection[int], now: datet
 
 
 def after_retraction(head: Head, bursts: Sequence[Burst], changed: Sequence[SequencedMention], *, nonce: str) -> Head:
-    """Return the head after a retraction. `bursts` is what remains of the affected bursts, in the next version.
+    """Return the head after a retraction. `bursts` are the affected bursts as they remain, in the head's next version.
 
-    New mentions must be announced, so no mention joins a burst that is no longer public: it was announced already.
-    Such a burst is no longer the first of its day. The next public burst to open becomes the first, not a burst that
-    is open already.
+    A burst that is no longer public stops being the open burst. It was announced before, so a mention that joined it
+    would not be announced. It also stops being the first of its day. The next public burst that opens becomes the
+    first, even if a later burst of that day is open already.
     """
     assert head.is_published, "publish the decided bursts before deciding again"
     after = replace(head, version=head.version + 1, nonce=nonce, outbox=tuple(bursts), changed=tuple(changed))
@@ -172,7 +176,7 @@ def after_retraction(head: Head, bursts: Sequence[Burst], changed: Sequence[Sequ
 
 
 def _is_public(burst: Burst | None) -> bool:
-    """Return whether a burst is public and has mentions left. None means a burst without changes."""
+    """Return whether a burst is public and has mentions left. None stands for a public burst that did not change."""
     return burst is None or not (burst.is_retracted or burst.restricted_to)
 
 
@@ -199,7 +203,8 @@ def _sequence(
 def _needs_alerting_burst(burst: Burst, mention: Mention) -> bool:
     """Return whether the open burst sends no alerts but the mention may.
 
-    Such a mention opens a new burst. So a mentioner over the cap does not suppress the alerts of other mentioners.
+    Such a mention opens a new burst. Otherwise an author over the rate limit could open a burst without alerts, and so
+    suppress the alerts of all authors who join it.
     """
     return burst.verdict is not Verdict.ALL and mention.verdict is Verdict.ALL
 
@@ -207,8 +212,8 @@ def _needs_alerting_burst(burst: Burst, mention: Mention) -> bool:
 def _open_public(head: Head, mention: Mention, *, budget: TokenBucket | None, now: datetime) -> Head:
     """Open a public burst. It is pull-only if the budget is empty.
 
-    A retraction closes the open burst, whatever is left of its window. Without this limit each retracted tweet would
-    allow one more fan-out.
+    A retraction may close the open burst before its collapse window ends, and the next mention opens another. Without
+    the budget, each retracted tweet would allow one more fan-out.
     """
     burst = _next_burst(head, mention, now=now, pull_only=not has_budget(budget))
     opened = _with_opening(head, burst)
@@ -216,10 +221,7 @@ def _open_public(head: Head, mention: Mention, *, budget: TokenBucket | None, no
 
 
 def _open_restricted(head: Head, mention: Mention, *, budget: TokenBucket | None, now: datetime) -> Head:
-    """Open a restricted burst, one per mention. It is pull-only if the restricted budget is empty.
-
-    `pull_only` is stored in the burst and so in the outbox: the publisher does not decide it.
-    """
+    """Open a restricted burst, one per mention. It is pull-only if the restricted budget is empty."""
     burst = _next_burst(head, mention, now=now, pull_only=not has_budget(budget))
     charged = _charged(budget, burst)
     head = replace(_with_opening(head, burst), restricted_budget=charged or head.restricted_budget)
@@ -264,7 +266,7 @@ def _is_first_of_day(head: Head, mention: Mention, opened_at: datetime) -> bool:
 def _with_new_opening_times(
     outbox: Sequence[Burst], seqs: Collection[int], *, now: datetime, version: int
 ) -> tuple[Burst, ...]:
-    # Opening times of a subject are distinct, also from bursts that were written after a late one.
+    # Opening times of a subject are distinct. So the new ones are later than those that other bursts keep.
     opened_at = max([now, *(burst.opened_at + MIN_OPENING_GAP for burst in outbox if burst.key.seq not in seqs)])
     bursts: list[Burst] = []
     for burst in outbox:
@@ -299,15 +301,15 @@ def _with_mention(head: Head, burst: Burst, mention: Mention, *, budget: TokenBu
 
 
 def _refilled(budget: TokenBucket | None, policy: Policy, mention: Mention, now: datetime) -> TokenBucket | None:
-    """Return the refilled bucket; None for a small subject, whose head keeps its old bucket in case it grows again."""
+    """Return the refilled bucket; None for a small subject. Its head keeps the old bucket in case it grows again."""
     if not policy.needs_budget(mention.followers):
         return None
     limit = fanout_limit(policy)
     return (budget or TokenBucket.full(limit, now)).refilled(limit, now)
 
 
-# Fan-out budget: lengthens the collapse window of a subject that is mentioned all day. Restricted bursts cannot be
-# collapsed. They have a separate budget (`restricted_budget`); beyond it they are served by pull.
+# Fan-out budget: an empty budget lengthens the collapse window of a subject. Restricted bursts are never collapsed.
+# They have a separate budget (`restricted_budget`). If it is empty they are pull-only.
 
 
 def fanout_limit(policy: Policy) -> BucketLimit:

@@ -34,14 +34,14 @@ class RecipientTotals:
 
 
 def recipient_totals(
-    progress: BurstProgress, tallies: Iterable[SnapshotCounts], *, throttles: Collection[str], now: datetime
+    progress: BurstProgress, shard_counts: Iterable[SnapshotCounts], *, throttles: Collection[str], now: datetime
 ) -> RecipientTotals:
     """Add up the recipients of each state.
 
     Unfinished slices are in flight or parked. Finished slices count the recipients in their ledger entry. The entry of
     a dead slice has no count, so its recipients come from the audience snapshots.
     """
-    by_shard = {tally.shard: tally for tally in tallies}
+    by_shard = {counts.shard: counts for counts in shard_counts}
     ended = {State.DONE: 0, State.PULLED: 0, State.DEAD: 0}
     unfinished = {State.PARKED: 0, State.IN_FLIGHT: 0}
     for state in progress.slice_states.values():
@@ -56,9 +56,9 @@ def recipient_totals(
         is_parked = state.state(now, throttles=throttles) is State.PARKED
         unfinished[State.PARKED if is_parked else State.IN_FLIGHT] += people
     return RecipientTotals(
-        expected=sum(tally.expected for tally in by_shard.values()),
+        expected=sum(counts.expected for counts in by_shard.values()),
         delivered=ended[State.DONE],
-        suppressed=sum(tally.suppressed for tally in by_shard.values()),
+        suppressed=sum(counts.suppressed for counts in by_shard.values()),
         parked=unfinished[State.PARKED],
         pulled=ended[State.PULLED],
         dead=ended[State.DEAD],
@@ -67,8 +67,8 @@ def recipient_totals(
     )
 
 
-def _snapshot_recipients(counts: dict[int, SnapshotCounts], slice_: Slice) -> int:
-    return sum(counts[shard].reached[slice_.tier] for shard in slice_.shards if shard in counts)
+def _snapshot_recipients(by_shard: dict[int, SnapshotCounts], slice_: Slice) -> int:
+    return sum(by_shard[shard].reached[slice_.tier] for shard in slice_.shards if shard in by_shard)
 
 
 # Progress of a burst: the state of its shards in each tier, and the recent delivery rate.
@@ -113,7 +113,7 @@ def tier_progress(progress: BurstProgress, *, throttles: Collection[str], now: d
 
 
 def delivery_rate(all_progress: Iterable[BurstProgress], *, now: datetime, over: timedelta) -> DeliveryRate:
-    """Return the delivery rate during the last `over`. It depends only on ledger facts, not on earlier calls."""
+    """Return the delivery rate during the last `over`, from the ledger."""
     recent = [
         state.final_entry
         for progress in all_progress

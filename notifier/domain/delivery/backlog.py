@@ -14,7 +14,7 @@ from notifier.domain.delivery.slice import PUSH_STEPS, Pool, Step
 from notifier.domain.ids import BurstKey
 from notifier.domain.timing import LATE_AFTER
 
-# Deferred bursts: they have nothing to do before a certain time, because their last members are in quiet hours.
+# Deferred bursts: they have nothing to do before a known time, for example because members are in quiet hours.
 
 MIN_DEFERRAL = timedelta(minutes=1)
 """Bursts that wake sooner stay in memory; evicting and reloading them would cost more."""
@@ -31,7 +31,7 @@ class DeferredBurst:
 
 
 MAX_PARKED_PER_ROUND = 64
-"""Most bursts per pool that a round marks as parked: several thousand per second."""
+"""Most bursts per pool whose slices a round records as parked. The next rounds record the others."""
 PUSH_POOLS = frozenset(map(Pool, PUSH_STEPS))
 
 QueuePosition = tuple[datetime, BurstKey]
@@ -57,8 +57,8 @@ class Backlog:
 
     A burst is in flight while one of its slices may be queued or at a worker, and waiting otherwise. Pool credits limit
     the bursts in flight. Waiting bursts are in queues, oldest first, and a round needs no more bursts of a queue than
-    its pool has credits. Of late alerts a round needs the newest, which cover the others. Slices that wait for a later
-    time are in no queue until then.
+    its pool has credits. If alerts are late, a round starts with the newest burst, whose alert covers older ones.
+    Slices that wait for a later time are in no queue until then.
     """
 
     progress: dict[BurstKey, BurstProgress] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Backlog:
     to_park: dict[Pool, dict[BurstKey, None]] = field(default_factory=lambda: {pool: {} for pool in Pool})
     """Waiting bursts with a slice that is not yet marked as parked by the throttle that holds the pool."""
     throttled_by: dict[Pool, str] = field(default_factory=dict)
-    """Throttle that holds each held pool."""
+    """Throttle of each throttled pool."""
 
     def put(self, all_progress: Iterable[BurstProgress], now: datetime) -> None:
         """Insert or replace bursts as read from the store."""
@@ -154,7 +154,7 @@ class Backlog:
         self.drop(list(self.progress))
 
     def set_throttles(self, throttles: Mapping[Pool, str]) -> None:
-        """Set the throttle that holds each held pool. After a change all slices in its queues must be marked again."""
+        """Set the throttle of each throttled pool. After a change its slices must be marked as parked again."""
         changed = [pool for pool in Pool if throttles.get(pool) != self.throttled_by.get(pool)]
         self.throttled_by = dict(throttles)
         for pool in changed:
@@ -167,9 +167,9 @@ class Backlog:
         """Return enough bursts to decide a round in which each pool starts at most `max_slices` slices."""
         chosen = dict.fromkeys(self.in_flight)
         for (pool, _), queue in self.queues.items():
-            # Push pools need the newest of the late bursts, which are before `start`, and the oldest of the others.
-            start = bisect_left(queue, now - LATE_AFTER, key=itemgetter(0)) if pool in PUSH_POOLS else 0
-            nearest = queue[max(0, start - max_slices[pool]) : start + max_slices[pool]]
+            # Push pools need the newest of the late bursts, and the oldest of the bursts that are in time.
+            first_in_time = bisect_left(queue, now - LATE_AFTER, key=itemgetter(0)) if pool in PUSH_POOLS else 0
+            nearest = queue[max(0, first_in_time - max_slices[pool]) : first_in_time + max_slices[pool]]
             chosen |= dict.fromkeys(key for _, key in nearest)
         for to_park in self.to_park.values():
             chosen |= dict.fromkeys(islice(to_park, MAX_PARKED_PER_ROUND))

@@ -1,9 +1,10 @@
-"""Dead-letter limit: stops a lane when too many of its records have died.
+"""Dead-letter limit: stops a processing lane when too many of its records have died.
 
     running ── one death more than the limit allows ──► stopped ── an operator resumes it ──► running
 
-A lane is one stream and the group that reads it, or one pool of slices. A bad deployment fails on every record; without
-a limit it would move the whole stream to the dead letters. A stopped lane handles nothing until an operator resumes it.
+A processing lane is one stream and the group that reads it, or one pool of slices. A bad deployment fails on every
+record; without a limit it would move the whole stream to the dead letters. A stopped lane handles nothing until an
+operator resumes it.
 
 Everything here is a value. `LaneTally` is what the store keeps for each lane, shared by all processes that work on it.
 """
@@ -14,7 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 
 MAX_CAUSE_LENGTH = 500
-"""Characters of a cause that a stop keeps; the dead letters hold the whole text."""
+"""Most characters of a cause that a stop keeps. The dead letters have the whole text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ class Death:
     """A record that was moved to the dead letters."""
 
     record: str
-    """Id of the dead letter. It recognizes the deaths of a batch that is repeated after a crash."""
+    """Id of the dead letter. After a crash a batch is repeated, and the id shows which deaths were counted before."""
     position: int
     """Value of `LaneTally.seen` when it died."""
 
@@ -80,7 +81,7 @@ class LaneTally:
     version: int = 0
     """Rises by one with each change; 0 before the first."""
     seen: int = 0
-    """Records counted. Successes are added late and may be counted again after an outage; deaths are exact."""
+    """Records handled. Successes are added late and may be counted again after an outage; deaths are exact."""
     in_a_row: int = 0
     """Number of consecutive deaths up to now. They are the newest of `deaths`."""
     deaths: tuple[Death, ...] = ()
@@ -91,7 +92,7 @@ class LaneTally:
 def count_successes(tally: LaneTally, limit: DeadLetterLimit, successes: int) -> LaneTally:
     """Return the tally after this many records were handled.
 
-    No death is in a row any more, and the oldest deaths leave the window.
+    A success ends the row of consecutive deaths. The oldest deaths leave the window.
     """
     if successes == 0 or tally.stop is not None:
         return tally

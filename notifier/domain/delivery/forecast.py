@@ -38,12 +38,12 @@ class TierForecast:
 
 @dataclass(slots=True)
 class Forecast:
-    """Accumulates the audience snapshots of all shards."""
+    """Forecast of one burst. Add the audience snapshot of each shard, then ask for the forecast of each tier."""
 
     burst: Burst
     dormant: int = 0
     dormant_alerted: int = 0
-    """Dormant members to alert because they asked for alerts."""
+    """Number of dormant members to alert: those who asked for alerts."""
     suppressed: Counter[str] = field(default_factory=Counter)
     _counts: Counter[tuple[Tier, str]] = field(default_factory=Counter)
 
@@ -68,7 +68,7 @@ class Forecast:
         for name, n in counts.items():
             self._counts[tier, name] += n
 
-    def tier_forecast(self, tier: Tier, speed: float | None, allowed: TierLimit) -> TierForecast:
+    def tier_forecast(self, tier: Tier, speed: float | None, limit: TierLimit) -> TierForecast:
         """Return the forecast of a tier at `speed` recipients per second, within the limit of a throttle."""
         people, rows = self._counts[tier, "people"], self._counts[tier, "rows"]
         key_bytes = ROW_KEY_BYTES + len(str(self.burst.key.subject).encode())
@@ -77,8 +77,8 @@ class Forecast:
             alerted=self._counts[tier, "alerted"],
             rows=rows,
             bytes=rows * key_bytes + self._counts[tier, "bytes"],
-            seconds=_seconds(people, speed, allowed),
-            held_by=allowed.throttle_id,
+            seconds=_seconds(people, speed, limit),
+            held_by=limit.throttle_id,
         )
 
 
@@ -96,10 +96,10 @@ def speeds_by_tier(all_progress: Iterable[BurstProgress]) -> Mapping[Tier, float
     return fastest
 
 
-def _seconds(people: int, speed: float | None, allowed: TierLimit) -> float | None:
+def _seconds(people: int, speed: float | None, limit: TierLimit) -> float | None:
     if not people:
         return 0.0
-    if allowed.rate == 0:
+    if limit.rate == 0:
         return None
-    rates = [rate for rate in (speed, allowed.rate) if rate]
+    rates = [rate for rate in (speed, limit.rate) if rate]
     return ceil(10 * people / min(rates)) / 10 if rates else None

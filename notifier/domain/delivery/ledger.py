@@ -13,7 +13,7 @@ from notifier.domain.timing import LATE_AFTER
 
 
 class Fact(StrEnum):
-    """Facts in rising rank. The highest fact of a slice is its state."""
+    """Kinds of ledger entries, in rising rank. Of the final ones (PULLED, DEAD, DONE) the highest counts."""
 
     DISPATCHED = "dispatched"
     """Queued for the n-th time."""
@@ -24,7 +24,7 @@ class Fact(StrEnum):
     PARKED = "parked"
     """Held by a throttle."""
     PULLED = "pulled"
-    """Left to the pull path: the audience snapshot is taken and counted, but no rows are written."""
+    """Expired, and left to the pull path: audience snapshots are taken and counted, but no rows are written."""
     DEAD = "dead"
     """Failed too often, and moved to the dead letters."""
     DONE = "done"
@@ -36,7 +36,7 @@ MAX_ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """One cell of the ledger. The first writer wins; the store reports the conflict to every later writer."""
+    """One entry of the ledger. The first writer of a (slice, fact, number) wins; the store tells later writers so."""
 
     slice: Slice
     fact: Fact
@@ -71,6 +71,7 @@ class State(StrEnum):
     PLANNED = "planned"
     PARKED = "parked"
     WAITING = "waiting"
+    """Deferred to a later time."""
     IN_FLIGHT = "in_flight"
     PULLED = "pulled"
     DEAD = "dead"
@@ -88,6 +89,7 @@ class SliceState:
     times_deferred: int = 0
     deferred_until: datetime | None = None
     parked_by: frozenset[str] = frozenset()
+    """Throttles that parked the slice, according to the ledger."""
     final_entry: LedgerEntry | None = None
     claim: Claim | None = None
 
@@ -117,8 +119,8 @@ class SliceState:
     def busy_until(self) -> datetime | None:
         """Return when the slice may be queued again; None if it was never queued, or has been deferred since.
 
-        A claim made after the last dispatch proves that a worker got it. Without such a claim the task may be lost, but
-        a worker with an older claim may still be running.
+        A claim made after the last dispatch proves that a worker has the task. If the only claim is older, the task may
+        be lost, but the worker with that claim may still be running.
         """
         if self.dispatched_at is None or (self.deferred_until is not None and self.dispatched_at < self.deferred_until):
             return None
@@ -166,10 +168,9 @@ class BurstProgress:
         return replace(self, slice_states=slice_states)
 
     def are_rows_finished(self, slice_: Slice) -> bool:
-        """Return whether the rows behind a push slice are finished.
+        """Return whether the rows that a push slice must wait for are finished.
 
-        Alerts are sent after rows: those of the same members must be durable, or left to the pull path, which shows the
-        burst as reliably.
+        A member is alerted only when the inbox shows the burst: the member's row is durable, or left to the pull path.
         """
         rows = self.slice_states.get(slice_.rows)
         return rows is not None and rows.final_entry is not None
@@ -184,10 +185,10 @@ class BurstProgress:
         return slice_state.slice.step is Step.ROWS or self.are_rows_finished(slice_state.slice)
 
     def expires_at(self, slice_: Slice) -> datetime:
-        """Return when the slice expires and is left to the pull path.
+        """Return when the slice expires.
 
-        Row and push slices both age from the opening of the burst. A throttle on rows loses no alert: push slices have
-        a day, and late alerts are sent as one summary.
+        Row and push slices both age from the opening of the burst. A throttle on rows loses no alert: push slices
+        expire after a day, and rows that are left to the pull path count as finished.
         """
         return self.plan.opened_at + slice_.terms.expires_after
 

@@ -15,12 +15,12 @@ from notifier.domain.ids import BurstKey, Kind, Lane, Platform
 PUSHED_TIERS = (Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT)
 """Tiers with push slices, in the order in which they are alerted.
 
-Dormant members get alerts only if they asked for them. So do members of P2, unless P2 is configured to be alerted.
-The audience snapshots contain these members.
+Dormant members are alerted only if they asked for alerts. The same holds for P2, unless a setting adds P2 to the
+alerted tiers.
 """
 
 EXPECTED_SHARE = {Tier.P0: 0.001, Tier.P1: 0.05, Tier.P2: 0.20}
-"""Expected share of a subject's followers per tier. The planner has no tier counts, and makes no calls to get them."""
+"""Expected share of a subject's followers in each tier. Planning reads no counts by tier."""
 
 DELIVERIES_PER_SLICE = {Tier.P0: 16_000, Tier.P1: 400_000, Tier.P2: 1_600_000}
 """Target deliveries per slice: about 0.25 s of work, so that leases are short and the overhead of a task is small."""
@@ -31,7 +31,7 @@ MAX_SHARDS_PER_SLICE = {Tier.P0: 128, Tier.P1: 64, Tier.P2: 64}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowerCounts:
-    """Size of a subject's follower set, in total and per shard. This is the only input of planning."""
+    """Size of a subject's follower set, in total and per shard."""
 
     total: int
     by_shard: Sequence[int]
@@ -58,8 +58,8 @@ class Plan:
     accepted_at: datetime
     lane: Lane
     followers: int
-    ranges: tuple[tuple[int, int], ...]
-    """Runs of shards with followers, as (first, last)."""
+    shard_spans: tuple[tuple[int, int], ...]
+    """Spans of consecutive shards with followers, as (first, last)."""
     widths: dict[Tier, int]
     """Shards per slice, for each tier of the burst."""
     pushed: tuple[Tier, ...]
@@ -68,9 +68,9 @@ class Plan:
     """Providers that alerts are sent through."""
 
     @property
-    def shards(self) -> int:
+    def shard_count(self) -> int:
         """Return the number of shards with followers."""
-        return _shard_count(self.ranges)
+        return _shard_count(self.shard_spans)
 
     def slices(self) -> Iterator[Slice]:
         """Yield every slice of the burst, in the order in which they should start."""
@@ -86,14 +86,14 @@ class Plan:
         return _in_order(slices, tier)
 
     def _slice_bounds(self, width: int) -> Iterator[tuple[int, int]]:
-        for first, last in self.ranges:
+        for first, last in self.shard_spans:
             for start in range(first, last + 1, width):
                 yield start, min(start + width - 1, last)
 
 
 def make_plan(burst: Burst, followers: FollowerCounts, platforms: Collection[Platform] = tuple(Platform)) -> Plan:
-    ranges = tuple(_shard_runs(followers.by_shard))
-    followers_per_shard = max(1.0, followers.total / (_shard_count(ranges) or 1))
+    shard_spans = tuple(_shard_spans(followers.by_shard))
+    followers_per_shard = max(1.0, followers.total / (_shard_count(shard_spans) or 1))
     tiers = (Tier.P0,) if burst.key.subject.kind is Kind.SELF else TIERS
     return Plan(
         burst=burst.key,
@@ -101,7 +101,7 @@ def make_plan(burst: Burst, followers: FollowerCounts, platforms: Collection[Pla
         accepted_at=burst.accepted_at,
         lane=burst.lane,
         followers=followers.total,
-        ranges=ranges,
+        shard_spans=shard_spans,
         widths={tier: _width(tier, followers_per_shard) for tier in tiers},
         pushed=tuple(_pushed_tiers(burst)),
         platforms=tuple(platforms),
@@ -117,7 +117,7 @@ def _pushed_tiers(burst: Burst) -> Sequence[Tier]:
 
 
 def intersection(first: FollowerCounts, second: FollowerCounts) -> FollowerCounts:
-    """Return the counts of the largest possible intersection of two sets. Restricted bursts are planned with them."""
+    """Return the counts of the largest possible intersection of two sets, for the plan of a restricted burst."""
     counts = tuple(min(pair) for pair in zip(first.by_shard, second.by_shard, strict=False))
     return FollowerCounts(total=sum(counts), by_shard=counts)
 
@@ -130,8 +130,8 @@ def expected_share(lane: Lane, tier: Tier) -> float:
 def _in_order(slices: list[Slice], tier: Tier) -> Iterator[Slice]:
     """Order the slices of a tier: P0 from the front, P1 from the back, all others from the middle.
 
-    So concurrent tiers share the work of taking audience snapshots. In the same order, each tier would compute every
-    shard.
+    Workers of different tiers then begin at different shards, and each finds the audience snapshots that the others
+    have taken. In the same order, all tiers would compute the snapshot of each shard at the same time.
     """
     match tier:
         case Tier.P0:
@@ -149,11 +149,11 @@ def _width(tier: Tier, followers_per_shard: float) -> int:
     )
 
 
-def _shard_count(ranges: Sequence[tuple[int, int]]) -> int:
-    return sum(last - first + 1 for first, last in ranges)
+def _shard_count(spans: Sequence[tuple[int, int]]) -> int:
+    return sum(last - first + 1 for first, last in spans)
 
 
-def _shard_runs(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _shard_spans(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
     start: int | None = None
     for shard, n in enumerate(counts):
         if n and start is None:

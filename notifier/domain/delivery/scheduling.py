@@ -21,7 +21,7 @@ class Credit:
     reserved_shards: int = 0
     """Shards reserved for P0, in a pool of several tiers."""
     reserved_slices: int = 0
-    """Slices reserved for P0. Narrow slices could otherwise use up all slices, with hardly any shards."""
+    """Slices reserved for P0. Narrow slices of other tiers could otherwise use up all slices with hardly any shards."""
 
     def scaled(self, share: float) -> "Credit":
         slices, shards, reserved_shards, reserved_slices = (
@@ -63,18 +63,18 @@ class _PoolCredit:
     shards: int
     reserved_shards: int = 0
     reserved_slices: int = 0
-    people: float | None = None
+    deliveries_left: float | None = None
     """Deliveries that a throttle still allows; None is no limit."""
     running: dict[object, int] = field(default_factory=dict)
     """Queued or running slices by burst."""
 
     @property
-    def has_people(self) -> bool:
-        return self.people is None or self.people > 0
+    def has_deliveries_left(self) -> bool:
+        return self.deliveries_left is None or self.deliveries_left > 0
 
     def may_start(self, slice_: Slice) -> bool:
-        """Return whether slices and deliveries are left for the slice, regardless of its width."""
-        return self.slices > (0 if slice_.tier is Tier.P0 else self.reserved_slices) and self.has_people
+        """Return whether credit is left for the slice, regardless of its width."""
+        return self.slices > (0 if slice_.tier is Tier.P0 else self.reserved_slices) and self.has_deliveries_left
 
     def try_reserve(self, slice_: Slice) -> bool:
         """Spend credit on the slice and return True; return False if too little is left.
@@ -104,9 +104,9 @@ class _PoolCredit:
         self.shards -= slice_.width
         self.running[slice_.burst] = self.running.get(slice_.burst, 0) + 1
 
-    def charge(self, people: float) -> None:
-        if self.people is not None:
-            self.people -= people
+    def charge(self, deliveries: float) -> None:
+        if self.deliveries_left is not None:
+            self.deliveries_left -= deliveries
 
 
 def _pool_credit(credit: Credit) -> _PoolCredit:
@@ -129,7 +129,7 @@ def decide(
     remaining = {pool: _pool_credit(credits[pool]) for pool in Pool}
     for tier, tier_limit in limits.items():
         if tier_limit.rate is not None:
-            remaining[Pool(tier)].people = people_left.get(tier, 0.0)
+            remaining[Pool(tier)].deliveries_left = people_left.get(tier, 0.0)
     waiting: dict[Pool, list[tuple[BurstProgress, SliceState]]] = {pool: [] for pool in Pool}
     for progress in all_progress:
         for state in progress.slice_states.values():
@@ -167,18 +167,20 @@ def _blocking_throttle(
 ) -> str | None:
     """Return the throttle to record for a slice that can't start, or None.
 
-    A slice that must yield is not held by a throttle with deliveries left: it would wait without the throttle, too.
+    A slice that must yield would wait without a throttle, too. So a throttle that still allows deliveries is not
+    recorded.
     """
-    if is_expired(progress, state.slice, now) or (must_yield and credit.has_people):
+    if is_expired(progress, state.slice, now) or (must_yield and credit.has_deliveries_left):
         return None
     throttle = _throttle_on(state.slice, limits)
     return None if throttle in state.parked_by else throttle
 
 
 def is_expired(progress: BurstProgress, slice_: Slice, now: datetime) -> bool:
-    """Return whether the slice is left to the pull path.
+    """Return whether the slice has expired.
 
-    For such a slice only the audience snapshots are taken and counted. Throttles neither hold nor charge it.
+    Of an expired rows slice only the audience snapshots are taken and counted; an expired push slice is just ended.
+    Throttles neither hold nor charge it.
     """
     return now >= progress.expires_at(slice_)
 
@@ -186,12 +188,11 @@ def is_expired(progress: BurstProgress, slice_: Slice, now: datetime) -> bool:
 def yielding_bursts(
     all_progress: Collection[BurstProgress], now: datetime, limits: Mapping[Tier, TierLimit]
 ) -> Mapping[Pool, Collection[BurstKey]]:
-    """Return the bursts whose P1 rows wait, and those whose P2 rows wait.
+    """Return the bursts whose P1 rows wait for a higher tier, and those whose P2 rows do.
 
-    Concurrent P1 and P2 rows would take half of the store's capacity from a higher tier. P1 and P2 of all bursts wait
-    while the P0 rows of any burst are late; those of large bursts are not considered. P2 also waits until all P1 slices
-    of its own burst are queued or running, so that workers never idle in between. No tier waits for a tier that a
-    throttle holds.
+    Rows of P1 and P2 that run at the same time would take half of the store's capacity from a higher tier. P1 and P2
+    rows of all bursts wait while the P0 rows of any burst are late; large bursts are not considered. P2 rows also wait
+    until all P1 slices of their own burst are queued or running. No tier waits for a tier that a throttle limits.
     """
     held = {tier for tier, tier_limit in limits.items() if tier_limit.rate is not None}
     is_p0_late = Tier.P0 not in held and any(_has_late_p0(progress, now) for progress in all_progress)
@@ -215,12 +216,13 @@ def yielding_bursts(
 def _has_late_p0(progress: BurstProgress, now: datetime) -> bool:
     """Return whether P0 rows of the burst are late.
 
-    Always False for a large burst, with more shards than one P0 slice may have: its P1 starts at the other end.
+    Always False for a large burst, with more shards than one P0 slice may have. Its P1 starts at the last shard, so it
+    takes audience snapshots that P0 needs later.
     """
     opened = progress.plan.opened_at
     if (
         not opened + P0_LATE_AFTER <= now < opened + MAX_YIELD_TIME[Pool.P2]
-        or progress.plan.shards > MAX_SHARDS_PER_SLICE[Tier.P0]
+        or progress.plan.shard_count > MAX_SHARDS_PER_SLICE[Tier.P0]
     ):
         return False
     return any(state.slice.pool is Pool.P0 and not state.final_entry for state in progress.slice_states.values())
@@ -250,7 +252,7 @@ def expected_people(progress: BurstProgress, slice_: Slice) -> float:
         return sum(people for people, _ in ended) / sum(width for _, width in ended) * slice_.width
     return (
         progress.plan.followers
-        / (progress.plan.shards or 1)
+        / (progress.plan.shard_count or 1)
         * slice_.width
         * expected_share(progress.plan.lane, slice_.tier)
     )

@@ -1,4 +1,4 @@
-"""Slices: shard runs of one burst and tier, the unit of queueing, claims and accounting."""
+"""Slices: consecutive shards of one burst, tier and step; the unit of work."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -53,22 +53,22 @@ class PoolTerms:
     requeue_after: timedelta
     """Time after which a slice that was queued but not claimed is queued again."""
     expires_after: timedelta
-    """Age of the burst at which a slice is left to the pull path."""
+    """Age of the burst at which its slices expire: rows are left to the pull path, and alerts are not sent."""
 
 
 TIME_SHARE = timedelta(seconds=60)
 """A worker that can't finish a slice in this time hands it back with a checkpoint."""
 PUSH_TIME_SHARE = timedelta(seconds=1)
-"""The same for push slices of tiers other than P0.
+"""Time share of push slices of tiers other than P0.
 
-Alerts of P0 (VIPs) pass all waiting slices, so they only wait for running ones.
+Alerts of P0 (VIPs) pass all waiting slices, and wait only for running ones. A short share keeps that wait short.
 """
 
 _PUSH_TERMS = PoolTerms(claim=timedelta(seconds=30), requeue_after=timedelta(seconds=10), expires_after=PUSH_LIFETIME)
 """Limits of push pools.
 
-The lease is longer than the timeouts for a connection and an answer. A worker can't renew its lease while it waits for
-a provider. Alerts that waited through quiet hours are still sent, as one summary.
+A worker can't renew its lease while it waits for a provider. So the lease is longer than the timeouts for a connection
+and an answer. Slices expire so late because alerts may wait through quiet hours.
 """
 
 POOL_TERMS = {

@@ -16,9 +16,9 @@ NotifierError
 │   ├── PortTaken  NoValkey  NotEmpty  NotOurs  OtherWorld
 │   ├── Unwritable
 │   │   └── FileUnwritable
-├── LaneStopped                 too many records of a lane died; it waits for an operator
+├── LaneStopped                 too many records of a processing lane became dead letters
 ├── Poison                      a record or blob that will never be readable (dead letters)
-└── RuleFailed                  a platform's own tier rule failed for a shard (dead letters)
+└── RuleFailed                  a configured tier rule failed for a shard (dead letters)
 """
 
 from notifier.domain.errors.environment import (
@@ -135,7 +135,8 @@ __all__ = [
 ]
 
 OUTAGES = (Unavailable, Full, Environment)
-"""Failures of the environment, not of the work item: the work waits, uses up no attempt and resumes afterwards.
+"""Errors that are not the fault of a work item: the item waits, uses up no attempt, and is processed after the outage.
 
-`Environment` occurs after startup if the store was down then: the schema is incomplete, or the keyspace is missing.
+`Environment` is one of them, because a process may start while the store is down. It connects later, and may then find
+that the keyspace is missing or its schema incomplete.
 """

@@ -64,7 +64,7 @@ class BadToken(Refused):
 
 
 class Forbidden(Refused):
-    """The token is good, but not for this."""
+    """The token is valid, but doesn't permit this request."""
 
     code = "forbidden"
 
@@ -94,7 +94,7 @@ class NotSupported(Refused):
 
 
 class NumberTaken(Refused):
-    """A user has exactly one member number, and no other user has it."""
+    """The user has another member number, or the number belongs to another user."""
 
     code = "number_taken"
 

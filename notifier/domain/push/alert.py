@@ -9,7 +9,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.translations import ENGLISH, PHRASES_BY_LANGUAGE, language_of
 
 ALERT_TTL = timedelta(hours=6)
-"""Lifetime of an alert, as long as P2 rows are worth writing. On a device turned on later the inbox shows the burst."""
+"""Lifetime of an alert, from the opening of the burst. On a device that is turned on later only the inbox shows it."""
 TEST_ALERT_TTL = timedelta(minutes=10)
 """Lifetime of a test alert. The tester has the device at hand."""
 
@@ -23,9 +23,10 @@ class MentionAlert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryAlert:
-    """Summary of alerts that are late."""
+    """One alert in place of several late alerts of a subject."""
 
     count: int
+    """Number of bursts that it stands for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +83,9 @@ class Alert:
 
 def burst_alert(burst: Burst, *, urgent: bool = True) -> Alert:
     # Do not hash the burst's key: a client could try all numbers, and so learn the count of restricted bursts. The
-    # opening time and the opener's tweet never change once a burst has slices, and all recipients see them anyway. One
-    # tweet opens two bursts if its event is sent again hours later, and then the opening seconds differ. Two bursts
-    # that a tweet opens within one second would have alerts that look the same.
+    # opening second and the tweet are known to all recipients, and do not change while alerts of the burst are sent.
+    # The second tells two bursts of one tweet apart, if its event is sent again hours later. Bursts that one tweet
+    # opens within a second get the same id, and their alerts look the same.
     digest = _digest(_opening(burst))
     return Alert(
         burst=burst.key,

@@ -18,10 +18,10 @@ from notifier.domain.timing import Backoff
 NEWER_DUE_WITHIN = timedelta(minutes=2)
 """An older burst waits for a newer burst whose slices are due within this time."""
 RECHECK_BACKOFF = Backoff(first=timedelta(seconds=1), longest=NEWER_DUE_WITHIN / 2)
-"""Waits between two checks of a newer burst. Each wait is a cell in the ledger."""
+"""Waits between two checks of a newer burst. They grow, because each wait adds an entry to the ledger."""
 
 ShardsByTier = Mapping[Tier, Collection[int]]
-"""Shards for which slices of each tier exist."""
+"""Shards of some push slices of a burst, by tier."""
 
 
 def sends_alerts(burst: Burst) -> bool:
@@ -34,13 +34,13 @@ def recheck_after(times_deferred: int) -> timedelta:
 
 
 def due_soon(progress: BurstProgress, platform: Platform, now: datetime) -> ShardsByTier:
-    """Return the shards of slices that are due now or soon."""
+    """Return the shards of the burst's push slices that are due now, or within NEWER_DUE_WITHIN."""
     slices = _push_slices(progress, platform)
     return _by_tier(state for state in slices if progress.is_active(state, now + NEWER_DUE_WITHIN))
 
 
 def unfinished(progress: BurstProgress, platform: Platform) -> ShardsByTier:
-    """Return the shards of slices with alerts to send. Dead slices count: no other alert covers theirs."""
+    """Return the shards of push slices whose alerts are not sent. Dead slices count: nothing else sends theirs."""
     slices = _push_slices(progress, platform)
     return _by_tier(state for state in slices if state.final_entry is None or state.final_entry.fact is Fact.DEAD)
 

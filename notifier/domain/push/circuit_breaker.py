@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 
 def provider_of(line: str) -> str:
-    """Return the provider's name in a line, without the environment or push service that may follow it."""
+    """Return the provider of a line: `apns` for `apns sandbox`, `web` for `web` and a host."""
     return line.partition(" ")[0]
 
 
@@ -22,9 +22,9 @@ class BreakerSettings:
     failures: int = 5
     """Failures in a row until the breaker opens. The number is small: each failure is a late alert of one member."""
     open_for: timedelta = timedelta(seconds=30)
-    """How long the breaker stays open, and how long it waits for a call that never reports a result."""
+    """How long the breaker stays open, and how long a half-open breaker waits for the results of trial calls."""
     max_open_for: timedelta = timedelta(minutes=10)
-    """Limit for a wait that the service asked for: a wrong clock must not stop alerts for good."""
+    """Longest wait that a service may ask for: a service with a wrong clock must not stop alerts for good."""
     successes: int = 3
     """Successes in a row until a half-open breaker closes. It lets through only as many calls as it still needs."""
 

@@ -143,9 +143,9 @@ def removal_for_takeover(current: DeviceOwnership, id: DeviceId, at: datetime) -
 
 
 def removal_by_provider(device: Device, at: datetime | None, now: datetime) -> DeviceRemoval | None:
-    """Return the tombstone of a device that its provider reports as gone; None if it was registered later.
+    """Return the tombstone of a device that its provider lost at `at`; None if the device was registered after that.
 
-    `device` is the registration that the alert was sent to; `at` is when the provider lost it, if known. A time in the
+    `device` is the registration that the alert was sent to. Without `at` that registration is removed. A time in the
     future counts as now, so a provider's clock that is ahead can't drop later registrations.
     """
     gone_at = device.registered_at if at is None else min(at, now)

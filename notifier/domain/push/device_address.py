@@ -76,7 +76,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushServices:
-    """Accepted push services. Raises BadSetting for an invalid host, or for a loopback in production."""
+    """Accepted push services. Raises BadSetting for an invalid host, or if `loopback` is set in production."""
 
     hosts: tuple[str, ...] = KNOWN_HOSTS
     """Lowercase host names. `*.` in front matches all subdomains, but not the domain itself."""
@@ -130,26 +130,26 @@ KEY_BYTES, SECRET_BYTES = 65, 16
 """RFC 8291: an uncompressed P-256 point, and the authentication secret."""
 
 # Apple's tokens have 32 bytes today, and may grow according to Apple. The number of digits must be even.
-_APPLE = re.compile(r"(?:[0-9a-f]{2}){32,100}")
+_APPLE_TOKEN = re.compile(r"(?:[0-9a-f]{2}){32,100}")
 _TOPIC = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*")
 # Some 140 to 200 characters today; Google guarantees no length.
-_FIREBASE = re.compile(r"[A-Za-z0-9_:-]{32,2048}")
+_FIREBASE_TOKEN = re.compile(r"[A-Za-z0-9_:-]{32,2048}")
 # Base64url of 17 bytes that start with the bits 0111, cut to 22 characters.
-_INSTALLATION = re.compile(r"[cdef][A-Za-z0-9_-]{21}")
+_INSTALLATION_ID = re.compile(r"[cdef][A-Za-z0-9_-]{21}")
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 _BASE64 = re.compile(r"[A-Za-z0-9_-]+={0,2}")
 
 KNOWN_SERVICES = PushServices()
 
 # Parameters of the curve P-256: y² = x³ - 3x + b, modulo the prime.
-_PRIME = 2**256 - 2**224 + 2**192 + 2**96 - 1
-_B = 0x5AC635D8_AA3A93E7_B3EBBD55_769886BC_651D06B0_CC53B0F6_3BCE3C3E_27D2604B
+_CURVE_PRIME = 2**256 - 2**224 + 2**192 + 2**96 - 1
+_CURVE_B = 0x5AC635D8_AA3A93E7_B3EBBD55_769886BC_651D06B0_CC53B0F6_3BCE3C3E_27D2604B
 
 
 def apple_token(token: str, topic: str, environment: str, *, topics: Collection[str] = ()) -> AppleToken:
     """Validate an APNs token. Raises BadDevice, or ForeignDevice for a topic that is not in `topics` (empty: any)."""
     lowercase = token.lower()
-    if not _APPLE.fullmatch(lowercase):
+    if not _APPLE_TOKEN.fullmatch(lowercase):
         _refuse("An APNs token has 64 to 200 hexadecimal digits, an even number.")
     if len(topic) > MAX_TOPIC_LENGTH or not _TOPIC.fullmatch(topic):
         _refuse("topic must be the bundle id of the app, such as com.example.app.")
@@ -161,13 +161,13 @@ def apple_token(token: str, topic: str, environment: str, *, topics: Collection[
 
 
 def firebase_token(token: str) -> FirebaseToken:
-    if not _FIREBASE.fullmatch(token):
+    if not _FIREBASE_TOKEN.fullmatch(token):
         _refuse("An FCM token has 32 to 2048 letters, digits, _, - and :.")
     return FirebaseToken(token=token)
 
 
 def firebase_installation(fid: str) -> FirebaseInstallation:
-    if not _INSTALLATION.fullmatch(fid):
+    if not _INSTALLATION_ID.fullmatch(fid):
         _refuse("A fid has 22 letters, digits, _ and -, and begins with c, d, e or f.")
     return FirebaseInstallation(fid=fid)
 
@@ -225,7 +225,7 @@ def _decode_base64(text: str, size: int, name: str) -> bytes:
 def _is_on_curve(point: bytes) -> bool:
     """Return whether the point is on P-256. With any other point the encryption of every alert would fail."""
     x, y = int.from_bytes(point[1:33]), int.from_bytes(point[33:])
-    return point[0] == 4 and max(x, y) < _PRIME and (y * y - (x * x - 3) * x - _B) % _PRIME == 0
+    return point[0] == 4 and max(x, y) < _CURVE_PRIME and (y * y - (x * x - 3) * x - _CURVE_B) % _CURVE_PRIME == 0
 
 
 def _refuse(message: str) -> NoReturn:

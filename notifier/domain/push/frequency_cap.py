@@ -30,7 +30,7 @@ class CapLimits:
 
     @property
     def remembered(self) -> int:
-        """Return the size of the history: two days' alerts, because of the tolerated clock difference."""
+        """Return the most alerts in a history: twice the caps, because the clocks of workers may differ."""
         return max(MIN_REMEMBERED_ALERTS, 2 * self.hourly, 2 * self.daily)
 
 
@@ -53,7 +53,7 @@ class Ruling(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedAlert:
-    """Hashes of the burst and the tweet, eight bytes each: one member's day must be small."""
+    """Burst and tweet of a counted alert, as hashes of eight bytes each, to keep histories small."""
 
     burst: bytes
     tweet: bytes
@@ -76,13 +76,13 @@ AlertHistory = Sequence[SentAlert]
 
 
 def ruling_on(history: AlertHistory, cause: CountedAlert, now: datetime, caps: CapLimits) -> Ruling:
-    """Return whether the alert is within the caps."""
+    """Decide whether an alert for `cause` may be sent now to the member with this history."""
     recent = [alert for alert in history if now - DAY < alert.at <= now + CLOCK_TOLERANCE]
     if any(alert.cause.burst == cause.burst for alert in recent):
         return Ruling.AGAIN
     if any(alert.cause.tweet == cause.tweet for alert in recent):
         return Ruling.SAME_TWEET
-    # If both caps are reached, report the one that lasts longer.
+    # If both caps are reached, report the daily cap, which lasts longer.
     if caps.daily and len(recent) >= caps.daily:
         return Ruling.DAILY
     if caps.hourly and sum(alert.at > now - HOUR for alert in recent) >= caps.hourly:

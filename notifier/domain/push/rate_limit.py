@@ -37,7 +37,7 @@ class ProviderLimit:
     per_minute: int
     """Most alerts that the provider accepts in any minute, from all workers."""
     ramp: timedelta = timedelta(seconds=60)
-    """Time from the floor to the full rate. Google asks for at least this."""
+    """Time from the floor to the full rate. Google asks for at least 60 seconds."""
     idle: timedelta = timedelta(minutes=5)
     """After this time without a draw the ramp starts again."""
 
@@ -50,6 +50,7 @@ class ProviderLimit:
         return (self.per_minute - 1) / 61
 
     def shared(self, workers: int) -> "ProviderLimit":
+        """Return the part of the limit that each of so many workers may use."""
         return replace(self, per_minute=self.per_minute // workers)
 
 
@@ -88,8 +89,9 @@ def draw(
 ) -> tuple[ProviderRate, int]:
     """Return the rate after the draw, and how many alerts may be sent.
 
-    `slowdown_factor` is that of the inbox, from 0 to 1: at 0.5 each alert costs two tokens. If any tokens are
-    available, at least one alert is granted, on credit if necessary. So a small share is slow, but never zero.
+    `slowdown_factor` says how much a slow inbox slows alerts down, from 1 (not at all) to 0: at 0.5 each alert costs
+    two tokens. If any tokens are left, at least one alert is granted, on credit if necessary. So a low rate is never
+    zero.
     """
     rate = _brought_up_to(rate, limit, now)
     slowdown_factor = max(slowdown_factor, MIN_URGENT_SLOWDOWN) if urgent else slowdown_factor
@@ -150,6 +152,7 @@ def _starting_rate(limit: ProviderLimit, now: datetime, tokens: float) -> Provid
 SLOW_INBOX = timedelta(milliseconds=50)
 """99th percentile of the page latency above which alerts slow down: a few times that of an idle system."""
 STUCK_INBOX = 4 * SLOW_INBOX
+"""Latency at which the slowdown is greatest."""
 MIN_SLOWDOWN = 0.05
 """Lowest slowdown factor. Zero would let users who are browsing anyway block all other users' alerts."""
 

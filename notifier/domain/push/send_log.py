@@ -24,7 +24,10 @@ RETRY_WINDOW = timedelta(minutes=30)
 An attempt that does not count as failed is repeated until its slice expires.
 """
 BACKOFF = Backoff(first=timedelta(seconds=10), longest=timedelta(minutes=10), jitter=1.0)
-"""FCM asks for 10 seconds after a 500 or 503, and no provider asks for more. Three attempts fit into RETRY_WINDOW."""
+"""Waits between attempts. FCM asks for 10 seconds after a 500 or 503, and no provider asks for more.
+
+MAX_ALERT_ATTEMPTS fit into RETRY_WINDOW.
+"""
 
 
 @dataclass(frozen=True, slots=True, order=True)

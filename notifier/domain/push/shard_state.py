@@ -62,9 +62,10 @@ class ShardState:
         return replace(self, collapsed=audience.collapsed, deferred=audience.deferred, covers=covers)
 
     def due_retries(self, now: datetime) -> Sequence[AttemptState]:
-        """Return the attempts whose time has come, by member.
+        """Return the attempts whose time has come, ordered by member.
 
-        A retry in quiet hours waits. If its retry window is over, it is returned to be closed without being sent.
+        A retry waits while its member is in quiet hours. Once its retry window is over it is returned, too: it is then
+        closed without being sent.
         """
         due = [
             failure.state

@@ -18,10 +18,11 @@ class Phrases:
     """
 
     mention: str
+    """A mention of an account that the recipient follows."""
     mention_you: str
     """A mention of the recipient."""
     away: str
-    """A summary of late alerts."""
+    """A summary of late alerts, sent after the user was away."""
     away_you: str
     """A summary of mentions of the recipient."""
 
@@ -115,9 +116,9 @@ _SCRIPTS = {"zh-tw": "zh-hant", "zh-hk": "zh-hant", "zh-mo": "zh-hant"}
 
 @lru_cache(maxsize=1_024)
 def language_of(locale: str) -> str:
-    """Return the best supported language: the locale's own, that of its script, its language, or English.
+    """Return the supported language that fits the locale best, or English.
 
-    RFC 4647 lookup: subtags are removed one by one from the right.
+    RFC 4647 lookup: subtags are removed from the right until a language is supported. A region may imply a script.
     """
     tag = locale[:MAX_TAG_LENGTH].lower().replace("_", "-")
     while tag:
@@ -137,8 +138,8 @@ _JOINER = "\u200d"
 _SKIN_TONES = range(0x1F3FB, 0x1F3FF + 1)
 _TAGS = range(0xE0020, 0xE007F + 1)
 """Tag characters: they follow a black flag and spell the flag of a region."""
-_REGIONAL = range(0x1F1E6, 0x1F1FF + 1)
-"""Regional indicators: two of them are a country's flag."""
+_REGIONAL_INDICATORS = range(0x1F1E6, 0x1F1FF + 1)
+"""Two of these are a country's flag."""
 _HANGUL_VOWELS_AND_TAILS = range(0x1160, 0x11FF + 1)
 """Belong to the preceding consonant in decomposed Korean text."""
 _VIRAMA = 9
@@ -150,7 +151,7 @@ def graphemes(text: str) -> Iterator[str]:
     """Yield the graphemes of the text, in order."""
     start, indicators = 0, 0
     for index in range(1, len(text)):
-        indicators = indicators + 1 if ord(text[index - 1]) in _REGIONAL else 0
+        indicators = indicators + 1 if ord(text[index - 1]) in _REGIONAL_INDICATORS else 0
         if not _extends(text[index], text[index - 1], indicators):
             yield text[start:index]
             start = index
@@ -176,23 +177,23 @@ def shortened(text: str, max_size: int, size: Callable[[str], int]) -> str:
     return text[:kept].rstrip() + ELLIPSIS
 
 
-def _extends(char: str, before: str, indicators: int) -> bool:
-    """Return whether `char` belongs to the same grapheme as the character before.
+def _extends(char: str, previous: str, indicators: int) -> bool:
+    """Return whether `char` belongs to the same grapheme as the previous character.
 
-    `indicators` is the number of consecutive regional indicators that end with `before`.
+    `indicators` is the number of consecutive regional indicators that end with `previous`.
     """
     code = ord(char)
     if code < 0x300:  # most text: none of these characters extends another
-        return char == "\n" and before == "\r"
-    if before in ("\r", "\n"):
+        return char == "\n" and previous == "\r"
+    if previous in ("\r", "\n"):
         return False
     return (
         unicodedata.category(char) in ("Mn", "Mc", "Me")
         or char in (_JOINER, _NON_JOINER)
-        or before == _JOINER
+        or previous == _JOINER
         or code in _SKIN_TONES
         or code in _TAGS
         or code in _HANGUL_VOWELS_AND_TAILS
-        or (code in _REGIONAL and indicators % 2 == 1)
-        or (unicodedata.combining(before) == _VIRAMA and unicodedata.category(char) == "Lo")
+        or (code in _REGIONAL_INDICATORS and indicators % 2 == 1)
+        or (unicodedata.combining(previous) == _VIRAMA and unicodedata.category(char) == "Lo")
     )

@@ -27,7 +27,7 @@ class GraphChange:
     followed: UserId
     action: FollowAction
     sequence: int
-    """Sequence number of the pair. The highest wins regardless of arrival order."""
+    """Sequence number for the pair of accounts. The highest wins regardless of arrival order."""
     at: datetime
 
     @property
@@ -35,18 +35,21 @@ class GraphChange:
         return Subject(Kind.MENTION, self.followed)
 
     def follow_row(self, member: Member) -> Follow:
-        """Return the follower's row."""
+        """Return the row to store for the follower."""
         since = UNFOLLOWED if self.action is FollowAction.UNFOLLOW else self.at
         return Follow(subject=self.subject, member=member, visible_from=since, sequence=self.sequence)
 
 
 SHARDS_PER_RECORD = 4
-"""Most shards per rebuild record: 6 ms of indexer time, so that a full batch of records ends within its lease."""
+"""Most shards per rebuild record.
+
+A record of four shards takes the indexer 6 ms. A full batch of such records ends before the consumer's lease expires.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuild:
-    """A request to rebuild the bitmaps of these shards from the rows."""
+    """A request to rebuild the followed account's bitmaps in these shards from the rows."""
 
     followed: UserId
     shards: tuple[int, ...]
@@ -74,16 +77,16 @@ def rebuild_requests(
     return [
         Rebuild(
             followed=followed,
-            shards=group,
+            shards=batch,
             has_imported_follows=has_imported_follows,
             has_imported_preferences=has_imported_preferences,
         )
-        for group in shard_groups(shards)
+        for batch in shard_batches(shards)
     ]
 
 
-def shard_groups(shards: Iterable[int]) -> list[tuple[int, ...]]:
-    """Split the shards into groups of at most SHARDS_PER_RECORD."""
+def shard_batches(shards: Iterable[int]) -> list[tuple[int, ...]]:
+    """Split the shards into batches of at most SHARDS_PER_RECORD."""
     ordered = sorted(shards)
     return [tuple(ordered[n : n + SHARDS_PER_RECORD]) for n in range(0, len(ordered), SHARDS_PER_RECORD)]
 
@@ -100,11 +103,11 @@ class GraphRecord:
     account_wide_shard: int | None = None
     """Shard whose account-preference bitmaps are to be rebuilt from the rows."""
     imported: bool = False
-    """The rebuild of account-preference bitmaps follows an import."""
+    """The rebuild of `account_wide_shard` follows an import. Otherwise it is a repair: differences count as drift."""
 
 
 def shard_key(shard: int) -> str:
-    """Return the key of records that are about no account.
+    """Return the log key of records that are about a shard instead of an account.
 
     Records of a shard go to one partition, whose consumer is the only writer of its bitmaps.
     """

@@ -32,10 +32,10 @@ HIGHEST_SEQUENCE = 2**53 - 1
 """Highest sequence number: the largest integer that every JSON implementation keeps exactly."""
 UPSTREAM_CLOCK_SKEW = timedelta(minutes=5)
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Control characters (Unicode category Cc) and lone surrogates (Cs). Both categories never change."""
-_CONTROL_IN_TEXT = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""The characters of _CONTROL without the line feed."""
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters (Unicode category Cc) and lone surrogates (Cs). Unicode never adds characters to these two."""
+_CONTROL_CHARACTERS_IN_TEXT = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""The characters of _CONTROL_CHARACTERS without the line feed."""
 
 
 def checked_mention_event(
@@ -51,13 +51,13 @@ def checked_mention_event(
     now: datetime,
 ) -> Event:
     """Build the event. Raises BadEvent with the field that is wrong."""
-    names = _mentioned(mentioned)
+    names = _checked_mentions(mentioned)
     if not names:
         raise BadEvent("data.mentions is empty.")
     return Event(
-        id=EventId(_name("source", source), _name("id", id)),
-        tweet=_name("data.tweet", tweet),
-        author=UserId(_name("data.author", author)),
+        id=EventId(_checked_id("source", source), _checked_id("id", id)),
+        tweet=_checked_id("data.tweet", tweet),
+        author=UserId(_checked_id("data.author", author)),
         mentioned=names,
         text=_without_control_characters(text)[:MAX_TEXT_LENGTH],
         protected=protected,
@@ -81,12 +81,12 @@ def checked_follow_change(
     if follower == followed:
         raise BadEvent(f"data.follower and data.followed are both {follower}.")
     return GraphChange(
-        id=EventId(_name("source", source), _name("id", id)),
-        follower=UserId(_name("data.follower", follower)),
-        followed=UserId(_name("data.followed", followed)),
+        id=EventId(_checked_id("source", source), _checked_id("id", id)),
+        follower=UserId(_checked_id("data.follower", follower)),
+        followed=UserId(_checked_id("data.followed", followed)),
         action=action,
-        sequence=_sequence(sequence),
-        # A clock that is ahead must not hide bursts that open meanwhile.
+        sequence=_checked_sequence(sequence),
+        # If the sender's clock is ahead, bursts that open before its time must not be hidden.
         at=min(_checked_time(happened_at, now), now),
     )
 
@@ -106,11 +106,11 @@ def checked_user_block(
     if blocker == blocked:
         raise BadEvent(f"data.blocker and data.blocked are both {blocker}.")
     return UserBlockChange(
-        id=EventId(_name("source", source), _name("id", id)),
-        blocker=UserId(_name("data.blocker", blocker)),
-        blocked=UserId(_name("data.blocked", blocked)),
+        id=EventId(_checked_id("source", source), _checked_id("id", id)),
+        blocker=UserId(_checked_id("data.blocker", blocker)),
+        blocked=UserId(_checked_id("data.blocked", blocked)),
         blocks=blocks,
-        sequence=_sequence(sequence),
+        sequence=_checked_sequence(sequence),
         at=min(_checked_time(happened_at, now), now),
     )
 
@@ -127,16 +127,16 @@ def checked_account_change(
 ) -> AccountChange:
     """Build the account change. Raises BadEvent with the field that is wrong.
 
-    None leaves a flag unchanged; at least one must be set.
+    None leaves a flag unchanged. At least one flag must have a value.
     """
     set_flags = {flag: on for flag, on in flags.items() if on is not None}
     if not set_flags:
         raise BadEvent(f"data must set at least one of {', '.join(flags)}.")
     _checked_time(happened_at, now)
     return AccountChange(
-        id=EventId(_name("source", source), _name("id", id)),
-        user=UserId(_name("data.user", user)),
-        sequence=_sequence(sequence),
+        id=EventId(_checked_id("source", source), _checked_id("id", id)),
+        user=UserId(_checked_id("data.user", user)),
+        sequence=_checked_sequence(sequence),
         flags=set_flags,
     )
 
@@ -156,13 +156,13 @@ def checked_tweet_retraction(
 ) -> Retraction:
     """Build the deletion or edit of a tweet. An edited tweet may mention no account. Raises BadEvent."""
     return Retraction(
-        id=EventId(_name("source", source), _name("id", id)),
+        id=EventId(_checked_id("source", source), _checked_id("id", id)),
         cause=cause,
-        author=UserId(_name("data.author", author)),
-        tweet=_name("data.tweet", tweet),
+        author=UserId(_checked_id("data.author", author)),
+        tweet=_checked_id("data.tweet", tweet),
         at=min(_checked_time(happened_at, now), now),
-        sequence=_sequence(sequence),
-        mentioned=_mentioned(mentioned),
+        sequence=_checked_sequence(sequence),
+        mentioned=_checked_mentions(mentioned),
         text=_without_control_characters(text)[:MAX_TEXT_LENGTH],
     )
 
@@ -172,10 +172,10 @@ def checked_author_retraction(
 ) -> Retraction:
     """Build the erasure or protection of everything that an author has written so far. Raises BadEvent."""
     return Retraction(
-        id=EventId(_name("source", source), _name("id", id)),
+        id=EventId(_checked_id("source", source), _checked_id("id", id)),
         cause=cause,
-        author=UserId(_name("data.user", user)),
-        # A clock that is ahead must not retract tweets written meanwhile.
+        author=UserId(_checked_id("data.user", user)),
+        # If the sender's clock is ahead, tweets that are written before its time must not be retracted.
         at=min(_checked_time(happened_at, now), now),
     )
 
@@ -183,8 +183,8 @@ def checked_author_retraction(
 def checked_sighting(*, source: str, id: str, user: str, happened_at: datetime, now: datetime) -> Sighting:
     """Build the sighting. Raises BadEvent with the field that is wrong."""
     return Sighting(
-        id=EventId(_name("source", source), _name("id", id)),
-        user=UserId(_name("data.user", user)),
+        id=EventId(_checked_id("source", source), _checked_id("id", id)),
+        user=UserId(_checked_id("data.user", user)),
         at=_checked_time(happened_at, now),
     )
 
@@ -195,32 +195,32 @@ def id_problem(value: str) -> str | None:
         return "is empty"
     if len(value) > MAX_ID_LENGTH:
         return f"has {len(value)} characters; the limit is {MAX_ID_LENGTH}"
-    if _CONTROL.search(value):
+    if _CONTROL_CHARACTERS.search(value):
         return "has control characters"
     return None
 
 
-def _mentioned(names: Iterable[str]) -> tuple[UserId, ...]:
+def _checked_mentions(names: Iterable[str]) -> tuple[UserId, ...]:
     distinct = dict.fromkeys(names)
     if len(distinct) > MAX_MENTIONED:
         raise BadEvent(f"data.mentions names {len(distinct)} accounts; the limit is {MAX_MENTIONED}.")
-    return tuple(UserId(_name("data.mentions", name)) for name in distinct)
+    return tuple(UserId(_checked_id("data.mentions", name)) for name in distinct)
 
 
-def _sequence(value: int) -> int:
+def _checked_sequence(value: int) -> int:
     if not 1 <= value <= HIGHEST_SEQUENCE:
         raise BadEvent(f"data.sequence is {value}; it must be from 1 to {HIGHEST_SEQUENCE}.")
     return value
 
 
-def _name(field: str, value: str) -> str:
+def _checked_id(field: str, value: str) -> str:
     if problem := id_problem(value):
         raise BadEvent(f"{field} {problem}.")
     return value
 
 
 def _without_control_characters(text: str) -> str:
-    return _CONTROL_IN_TEXT.sub("", text)
+    return _CONTROL_CHARACTERS_IN_TEXT.sub("", text)
 
 
 def _within_retention(happened_at: datetime, now: datetime) -> datetime:

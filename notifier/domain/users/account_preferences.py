@@ -13,7 +13,7 @@ from notifier.domain.timing import PUSH_LIFETIME
 from notifier.domain.users.quiet_hours import NO_QUIET_HOURS, UTC_ZONE, QuietHours, next_quarter_hour, quiet_until
 from notifier.domain.users.subject_preferences import ALWAYS, SubjectPreference, Volume, effective_volume, hides_past
 
-DIGEST_HOUR = 18
+DEFAULT_DIGEST_HOUR = 18
 
 _TICK = timedelta(milliseconds=1)
 """Finest time resolution that every store keeps."""
@@ -52,15 +52,18 @@ class AccountPreferences:
     """Time of the latest change."""
     volume: Volume = Volume.ALL
     visible_from: datetime = ALWAYS
-    """When `off` ended. Bursts opened earlier are hidden, except mentions of the member."""
+    """When the account-wide volume `off` ended. Bursts opened earlier are hidden, except mentions of the member."""
     default_from: datetime = ALWAYS
-    """When `digest` began or ended. Bursts opened earlier are hidden for subjects without their own volume."""
+    """When the account-wide volume `digest` began or ended.
+
+    Bursts opened earlier are hidden, for subjects without their own volume.
+    """
     push: bool | None = None
     """None if the member has not chosen: alerts are allowed, but were not asked for."""
     quiet: QuietHours = NO_QUIET_HOURS
     zone: str = UTC_ZONE
     """IANA time zone of the quiet hours and the digest hour."""
-    digest_hour: int = DIGEST_HOUR
+    digest_hour: int = DEFAULT_DIGEST_HOUR
     mentions: MentionsAllowed = MentionsAllowed.ALL
     """Authors whose mentions of the member reach its followers. The router checks this; no bitmap contains it."""
 
@@ -92,8 +95,8 @@ class AccountPreferences:
     def alert_time_after_quiet(self, burst: Burst, now: datetime) -> datetime | None:
         """Return when to send an alert that quiet hours hold back now; None outside quiet hours.
 
-        The alert is sent at the next quarter hour after the quiet hours end. If by then new quiet hours have begun, or
-        the alert has expired, it is sent when the quiet hours end.
+        The alert is sent at the next quarter hour after the current quiet hours end. It is sent at their exact end if
+        new quiet hours have begun by that quarter hour, or the alert has expired.
         """
         quiet_end = self.quiet_until(now)
         if quiet_end is None:
@@ -109,6 +112,7 @@ ACCOUNT_PREFERENCE_SETS = (
     *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST),
     *(SetKind.NO_PUSH, SetKind.PUSH_OPT_IN),
 )
+"""Member sets that account preferences determine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,18 +151,18 @@ class AccountPreferencesPatch:
 def visible_from(
     follows: Mapping[Subject, datetime], own: Mapping[Subject, SubjectPreference], preferences: AccountPreferences
 ) -> Mapping[Subject, datetime]:
-    """Return `visible_from` of all followed subjects: the latest time of follow, subject and account preferences.
+    """Return `visible_from` of each followed subject: the latest that the follow and both kinds of preferences allow.
 
     `own` has the user's preferences for single subjects.
     """
-    default = _preferred_from(preferences, None)
+    default = _visible_from_by_preferences(preferences, None)
     return {
-        subject: max(since, _preferred_from(preferences, own[subject]) if subject in own else default)
+        subject: max(since, _visible_from_by_preferences(preferences, own[subject]) if subject in own else default)
         for subject, since in follows.items()
     }
 
 
-def _preferred_from(preferences: AccountPreferences, own: SubjectPreference | None) -> datetime:
+def _visible_from_by_preferences(preferences: AccountPreferences, own: SubjectPreference | None) -> datetime:
     """Return `visible_from` of a subject according to account preferences and the subject's own preference."""
     if own is None or own.volume is Volume.DEFAULT:
         since = max(preferences.visible_from, preferences.default_from)
@@ -182,7 +186,7 @@ class AlertDeferred:
 def suppression_of(
     preferences: AccountPreferences, own: Volume, burst: Burst, now: datetime
 ) -> AlertSuppressed | AlertDeferred | None:
-    """Return how account preferences hold back the alert, or None. `own` is the subject's own volume."""
+    """Return how account preferences hold back the alert, or None. `own` is the user's volume for the subject."""
     if not preferences.allows_alerts or not _admits(preferences, own, burst):
         return AlertSuppressed()
     until = preferences.alert_time_after_quiet(burst, now)

@@ -15,15 +15,12 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import HiddenReason, Mark, Viewer, hidden_reason
 
 MAX_COUNTED_BURSTS = 64
-"""Most bursts that a digest counts, the newest of its day: as many as one read returns.
-
-`more` is set if there were others.
-"""
+"""Most bursts that a digest counts: the newest of its day. If there were others, the digest's `more` is set."""
 MAX_LISTED_BURSTS = 16
 """Most bursts that a digest contains in full, about one or two screens."""
 
 _DAY = timedelta(days=1)
-_YEARS = range(1970, 9999)
+_VALID_YEARS = range(1970, 9999)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +43,7 @@ class DigestSchedule:
         return self._utc_time(day, self.hour) if midnight.astimezone(self.time_zone).date() == day else None
 
     def day_of(self, opened_at: datetime) -> date:
-        """Return the date of the digest that contains bursts opened at this time: the first digest due later."""
+        """Return the date of the digest that contains bursts opened at this time: the first one due after it."""
         day = opened_at.astimezone(self.time_zone).date() - _DAY
         while (due := self.due(day)) is None or due <= opened_at:
             day += _DAY
@@ -81,7 +78,7 @@ class DigestSchedule:
 class Digest:
     """Summary of one day of bursts for one viewer.
 
-    The inbox lists it at its due time. The date is the number in its key, under which marks are stored.
+    The inbox lists it at its due time. The number in its key is the date.
     """
 
     key: BurstKey
@@ -91,11 +88,13 @@ class Digest:
     accounts: tuple[tuple[UserId, int], ...]
     """Mentioned accounts with their mentions, the most mentioned first."""
     newest: tuple[Burst, ...]
+    """The newest bursts that it counts, at most MAX_LISTED_BURSTS."""
     more: bool
     """There were more bursts than it counts."""
 
     @property
     def opened_second(self) -> datetime:
+        """Return the time shown to users, as `Burst.opened_second` does. Due times are whole seconds."""
         return self.opened_at
 
     def is_visible(self, viewer: Viewer, now: datetime) -> bool:
@@ -142,6 +141,6 @@ def date_of(key: BurstKey) -> date | None:
     """Return the date in the key of a digest; None if its number is no date."""
     year, month_and_day = divmod(key.seq, 10_000)
     try:
-        return date(year, *divmod(month_and_day, 100)) if year in _YEARS else None
+        return date(year, *divmod(month_and_day, 100)) if year in _VALID_YEARS else None
     except ValueError:
         return None

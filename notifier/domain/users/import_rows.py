@@ -1,4 +1,4 @@
-"""Rows of an import: account flags and preferences known to the platform beforehand."""
+"""Rows of an import: account flags and preferences of users."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -53,7 +53,7 @@ class PreferenceRow:
     zone: str | None = None
 
     def preference_change(self, member: Member) -> PreferenceChange | None:
-        """Return the subject preference, older than any change by the user; None if the row has none."""
+        """Return the row as a change that any change by the user overrides; None if it has no subject preference."""
         if self.account is None or (self.volume is None and self.visible_from is None):
             return None
         return PreferenceChange(
@@ -65,7 +65,7 @@ class PreferenceRow:
         )
 
     def account_preferences_change(self, member: Member) -> AccountPreferencesChange | None:
-        """Return the account-wide preferences, older than any change by the user; None if the row has none."""
+        """Return the row as a change that any change by the user overrides; None if it has no account preference."""
         change = AccountPreferencesChange(
             member=member, at=ALWAYS, volume=self.volume, push=self.push, quiet=self.quiet, zone=self.zone
         )
@@ -75,28 +75,29 @@ class PreferenceRow:
 
 
 def as_if_changed_now(
-    change: PreferenceChange, before: SubjectPreference, preferences: AccountPreferences, now: datetime
+    change: PreferenceChange, current: SubjectPreference, preferences: AccountPreferences, now: datetime
 ) -> PreferenceChange:
     """Return the change with the `visible_from` that it would have if the user made it now.
 
-    So a digest repeats no burst that was listed, and the inbox lists no burst that was in a digest. The change is
-    returned unchanged if the user has changed preferences for the account before, or an earlier import set a volume.
+    So a digest repeats no burst that was listed, and the inbox lists no burst that was in a digest. A change without a
+    volume is returned unchanged. So is the change if the user has changed preferences for the account before, or an
+    earlier import set a volume.
     """
-    if change.volume is None or before.at > ALWAYS or before.volume is not Volume.DEFAULT:
+    if change.volume is None or current.at > ALWAYS or current.volume is not Volume.DEFAULT:
         return change
     since = (
         PreferencePatch(volume=change.volume)
-        .change_for(before, now, preferences.volume, preferences.default_from)
+        .change_for(current, now, preferences.volume, preferences.default_from)
         .visible_from
     )
     return change if since is None else replace(change, visible_from=max(since, change.visible_from or since))
 
 
 def account_change_as_if_now(
-    imported: AccountPreferencesChange, before: AccountPreferences, now: datetime
+    imported: AccountPreferencesChange, current: AccountPreferences, now: datetime
 ) -> AccountPreferencesChange:
     """Like `as_if_changed_now`, for account-wide preferences."""
-    if imported.volume is None or before.at > ALWAYS or before.volume is not Volume.ALL:
+    if imported.volume is None or current.at > ALWAYS or current.volume is not Volume.ALL:
         return imported
-    change = AccountPreferencesPatch(volume=imported.volume).change_for(imported.member, before, now)
+    change = AccountPreferencesPatch(volume=imported.volume).change_for(imported.member, current, now)
     return replace(imported, visible_from=change.visible_from, default_from=change.default_from)

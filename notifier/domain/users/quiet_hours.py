@@ -21,12 +21,12 @@ class QuietHours:
 NO_QUIET_HOURS = QuietHours(start=time(), end=time())
 
 WAKE_GRID = timedelta(minutes=15)
-"""Deferred slices wake on quarter hours.
+"""Interval of wake-up times: slices deferred by quiet hours wake on quarter hours.
 
-In each shard some member's quiet hours end nearly every minute, and a whole slice would be queued for that member.
-Most quiet hours end on a quarter hour, and time zones differ by quarters of an hour, so most users do not wait longer.
-Other users wait up to 15 minutes longer for an alert that is a night old. No user is skipped: see
-`AccountPreferences.alert_time_after_quiet`.
+In each shard some member's quiet hours end nearly every minute. Without the interval the whole slice would be queued
+each time, for one member. Most quiet hours end on a quarter hour, and time zones differ by quarters of an hour, so most
+users wait no longer. Other users wait up to 15 minutes longer. Those whose next quiet hours begin before the quarter
+hour are not skipped: see `AccountPreferences.alert_time_after_quiet`.
 """
 
 
@@ -55,7 +55,7 @@ def quiet_until(zone: str, hours: QuietHours, now: datetime) -> datetime | None:
         return None
     local_zone, until = time_zone_of(zone), now
     today = now.astimezone(local_zone).date()
-    # Tomorrow's quiet hours may begin before today's end: the clock change may be longer than the time between them.
+    # Quiet hours of successive days may overlap, if the clock is changed by more than the time between them.
     for day in (today - _DAY, today, today + _DAY):
         begins, ends = _quiet_span(local_zone, hours, day)
         until = ends if begins <= until < ends else until
@@ -76,7 +76,8 @@ def _quiet_span(zone: tzinfo, hours: QuietHours, day: date) -> tuple[datetime, d
 def _utc_times(zone: tzinfo, day: date, at: time) -> tuple[datetime, datetime]:
     """Return the UTC times at which the local clock shows this time.
 
-    The two are different if the time occurs twice. If the local clock skips the time, they surround the gap.
+    If the time occurs twice, these are its two UTC times. If the local clock skips it, one is before the gap and one
+    after it. Otherwise they are equal.
     """
     local = datetime.combine(day, at, zone)
     return local.astimezone(UTC), local.replace(fold=1).astimezone(UTC)

@@ -22,6 +22,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Member, Subject
 
 ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
+"""Earlier than every burst: `visible_from` of a subject that hides none."""
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 """`visible_from` of a permanently muted subject."""
 
@@ -56,17 +57,17 @@ def suppresses_alert(volume: Volume, visible_from: datetime, burst: Burst) -> bo
     return visible_from > burst.opened_at or not volume.admits(burst)
 
 
-SILENT_VOLUMES = frozenset({Volume.DIGEST, Volume.OFF})
-"""Volumes that list no bursts individually. After a change to another volume, bursts that open later are listed."""
+UNLISTED_VOLUMES = frozenset({Volume.DIGEST, Volume.OFF})
+"""Volumes that list no bursts individually. After a change to another one, only bursts that open later are listed."""
 
 
 def hides_past(before: Volume, after: Volume) -> bool:
     """Return whether the change hides everything that opened so far.
 
-    Silenced bursts never reappear, and a digest never repeats bursts that were listed.
+    Bursts that were not listed never reappear, and a digest never repeats bursts that were listed.
     """
     return before is not after and (
-        after is Volume.DIGEST or (before in SILENT_VOLUMES and after not in SILENT_VOLUMES)
+        after is Volume.DIGEST or (before in UNLISTED_VOLUMES and after not in UNLISTED_VOLUMES)
     )
 
 
@@ -175,7 +176,7 @@ class PreferencePatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockMute:
-    """Members of one block who have muted a subject, in one row. Their own preferences override it."""
+    """Members of one block who have muted a subject, in one row. A member's own preference overrides the row."""
 
     subject: Subject
     block: int

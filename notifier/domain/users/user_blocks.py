@@ -10,17 +10,17 @@ from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 
 BlockEnds = Mapping[UserId, datetime]
-"""One user's blocks: by the other account, the time from which both see each other again (NEVER while blocked)."""
+"""When the blocks between one user and each other account ended; NEVER while one of them is in force."""
 
 MAX_BLOCKERS = 10_000
 """Most blockers that one request reads: 20 ms in SQLite. Reading a million blockers would take seconds.
 
-If there are more, only the first by name count, and those that the user follows.
+If a user has more blockers, only the first of them by user id count, and those that the user follows.
 """
 
 
 class BlockDirection(StrEnum):
-    """Direction of a block, as seen by one account. Each may block the other; lifting one block leaves the other."""
+    """Direction of a block, as seen by one account. Both may be in force at once, and each is lifted by itself."""
 
     BLOCKS = "blocks"
     BLOCKED_BY = "blocked_by"
@@ -34,23 +34,24 @@ class UserBlockSide:
     other_account: UserId
     direction: BlockDirection
     until: datetime
+    """The block's `until`: see `UserBlock`."""
     sequence: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserBlock:
-    """Current state of an ordered pair of accounts."""
+    """Whether one account blocks another: the current state, also after the block was lifted."""
 
     blocker: UserId
     blocker_member: Member
     blocked: UserId
     blocked_member: Member
     until: datetime
-    """When this pair stops hiding the accounts from each other; NEVER while blocked."""
+    """When this block stopped hiding the accounts from each other; NEVER while it is in force."""
     sequence: int
-    """Sequence number of the pair (>= 1). The highest wins regardless of arrival order.
+    """Sequence number of blocker and blocked (>= 1). The highest wins regardless of arrival order.
 
-    On a tie the later `until` wins, so a block does.
+    On a tie the later `until` wins: a block wins over an unblock.
     """
 
     @property
@@ -91,11 +92,11 @@ class UserBlockChange:
 
 
 def block_ends(rows: Iterable[tuple[UserId, datetime]]) -> BlockEnds:
-    """Combine both sides of each pair: the later end wins."""
-    blocks = dict[UserId, datetime]()
+    """Combine both directions of each pair of accounts: the later end wins."""
+    ends = dict[UserId, datetime]()
     for account, until in rows:
-        blocks[account] = max(until, blocks.get(account, until))
-    return blocks
+        ends[account] = max(until, ends.get(account, until))
+    return ends
 
 
 def blocked_accounts(ends: BlockEnds) -> Collection[UserId]:

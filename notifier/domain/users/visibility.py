@@ -14,10 +14,10 @@ from notifier.domain.users.subject_preferences import NEVER, Volume, effective_v
 # Reading state: what a user has seen, read and hidden.
 
 SETTLE_DELAY = timedelta(seconds=5)
-"""The `as_of` of a page is this far behind its `now`.
+"""Age from which every burst is certainly visible. A page's `as_of` is this far behind its `now`.
 
-It is twice the time in which a burst becomes visible, plus three seconds for clock errors. The coordinator's clock may
-be behind, or that of the server of the page ahead.
+It is twice the time in which a burst is published, plus three seconds for clock errors: the coordinator's clock may be
+behind, or the clock of the server that computes the page may be ahead.
 """
 
 
@@ -36,7 +36,7 @@ class SeenToken:
     viewer: UserId
     as_of: datetime
     newer: frozenset[BurstKey]
-    """Keys on the page that opened after `as_of`."""
+    """Bursts on the page that opened after `as_of`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,10 @@ class Viewer:
 
     user: UserId
     follows: Mapping[Subject, datetime]
-    """`visible_from` of every followed subject. It is in the future while the subject is muted or hidden by a block."""
+    """Time from which the bursts of each followed subject are visible (`visible_from`).
+
+    It is in the future while the subject is muted, or its account is blocked.
+    """
     blocked: Collection[UserId]
     """Accounts that the viewer blocks, and accounts that block the viewer."""
     volume: Mapping[Subject, Volume]
@@ -88,7 +91,7 @@ class Viewer:
 
     @property
     def authors(self) -> Collection[UserId]:
-        """Return the authors whose protected tweets the viewer may see. A muted author is still followed."""
+        """Return the authors whose protected tweets the viewer may see: all followed accounts, muted ones included."""
         return {subject.owner for subject in self.follows if subject.kind is Kind.MENTION}
 
     @property
@@ -119,7 +122,8 @@ class Viewer:
 class HiddenReason(StrEnum):
     """Reason why a user doesn't see a burst, in the order of the checks.
 
-    Blocks are checked twice: a block of the mentioned account before mutes, blocks of all mentioners after RESTRICTED.
+    BLOCKED is checked twice: before MUTED, whether the mentioned account is blocked; after RESTRICTED, whether all
+    mentioners are.
     """
 
     RETRACTED = "retracted"

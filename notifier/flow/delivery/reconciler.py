@@ -120,7 +120,7 @@ class Reconciler:
         now = self.clock.now()
         oldest = now - REBUILD_WINDOW
         if generation is None or generation != self.generation or self.compared_at is None:
-            self.pull.record_rebuild(burst_pages(self.recent_bursts, oldest), oldest, now)
+            self.pull.rebuild(burst_pages(self.recent_bursts, oldest), oldest, now)
             self.generation = self.pull.generation()
         else:
             for page in burst_pages(self.recent_bursts, self.compared_at - COMPARISON_OVERLAP):
@@ -168,7 +168,7 @@ class Reconciler:
 
     def _snapshot_counts(self, progress: BurstProgress) -> Iterator[SnapshotCounts]:
         """Yield the snapshot counts of all shards, with a few shards in memory at a time."""
-        for first, last in progress.plan.ranges:
+        for first, last in progress.plan.shard_spans:
             for start in range(first, last + 1, SHARDS_PER_READ):
                 shards = range(start, min(start + SHARDS_PER_READ, last + 1))
                 yield from self.audience_snapshots.read_counts(progress.plan.burst, shards).values()

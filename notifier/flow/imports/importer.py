@@ -18,7 +18,7 @@ from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.audience.follow_import import ALL_ACCOUNTS, Keys, rebuild_keys, shards_by_account
 from notifier.domain.audience.id_ranges import IdRange, consecutive_runs
 from notifier.domain.ids import Member, UserId
-from notifier.domain.upstream.graph_changes import GraphRecord, rebuild_requests, shard_groups, shard_key
+from notifier.domain.upstream.graph_changes import GraphRecord, rebuild_requests, shard_batches, shard_key
 from notifier.domain.users.account_preferences import (
     DEFAULT_ACCOUNT_PREFERENCES,
     AccountPreferences,
@@ -112,7 +112,7 @@ class AccountImport:
         return (partial(self._request_bitmaps, shards[ALL_ACCOUNTS]) for shards in shards_by_account(keys))
 
     def _request_bitmaps(self, shards: Iterable[int]) -> None:
-        requests = [AccountRecord(rebuild_shards=chunk, imported=True) for chunk in shard_groups(shards)]
+        requests = [AccountRecord(rebuild_shards=chunk, imported=True) for chunk in shard_batches(shards)]
         self.log.append(
             [
                 Record(stream=topics.USERS, key=shard_key(record.rebuild_shards[0]), value=pack(record))

@@ -79,7 +79,7 @@ class Audit:
         """
         bursts, position = list[Burst](), None
         for _ in range(MAX_RUNS):
-            run = await self.timeline.before(opened.view.subjects, position, RUN_LENGTH)
+            run = await self.timeline.older_than(opened.view.subjects, position, RUN_LENGTH)
             bursts += [burst for burst in run if opened.view.is_visible(burst.before_retraction)]
             if len(run) < RUN_LENGTH or _has_reached(opened, position_of(run[-1]), bursts):
                 return bursts
@@ -94,7 +94,7 @@ class Audit:
         view, bursts, position = opened.view, list[Burst](), None
         marked_dates = [key.seq for key in _marked_unread(view) if key.subject.kind is Kind.DIGEST]
         while view.digest_subjects and len(bursts) < MAX_RUNS * RUN_LENGTH:
-            run = await self.timeline.before(view.digest_subjects, position, RUN_LENGTH)
+            run = await self.timeline.older_than(view.digest_subjects, position, RUN_LENGTH)
             bursts += run
             days, originals = [*_by_day(view, bursts)], [*_by_day(view, [burst.before_retraction for burst in bursts])]
             ended = len(run) < RUN_LENGTH

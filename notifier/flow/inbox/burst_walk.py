@@ -51,7 +51,7 @@ class BurstWalk:
         if not self.is_started:
             self.is_started = True
             return await self._first_run()
-        run = await self.timeline.before(self.subjects, self.after, RUN_LENGTH, self.authors)
+        run = await self.timeline.older_than(self.subjects, self.after, RUN_LENGTH, self.authors)
         self.has_ended = len(run) < RUN_LENGTH
         if run:
             self.after = position_of(run[-1])
@@ -86,7 +86,7 @@ class BurstWalk:
             return ()
         if self.after is not None and self.after.opened_at < since:
             return ()
-        return await self.timeline.before(self.subjects, self.after, RUN_LENGTH, self.authors, since)
+        return await self.timeline.older_than(self.subjects, self.after, RUN_LENGTH, self.authors, since)
 
     async def _read_pull_index(self) -> PulledPositions:
         try:

@@ -50,7 +50,7 @@ class DigestWalk:
     async def step(self) -> Sequence[Digest]:
         """Return the digests of the next days, possibly none. Raises StoreUnavailable."""
         until = InboxPosition(self.schedule.due_time(self.day), LOWEST_KEY)
-        run = await self.timeline.before(self.subjects, until, DAY_READ_LIMIT, self.view.viewer.authors)
+        run = await self.timeline.older_than(self.subjects, until, DAY_READ_LIMIT, self.view.viewer.authors)
         days = [
             (day, [*bursts]) for day, bursts in groupby(run, key=lambda burst: self.schedule.day_of(burst.opened_at))
         ]
@@ -118,7 +118,7 @@ async def _read_days(timeline: Timeline, view: InboxView, days: Sequence[date]) 
         InboxPosition(schedule.due_time(days[0]), LOWEST_KEY),
         schedule.due_time(schedule.previous_date(days[-1])),
     )
-    run = await timeline.before(view.digest_subjects, until, DAY_READ_LIMIT, view.viewer.authors, since)
+    run = await timeline.older_than(view.digest_subjects, until, DAY_READ_LIMIT, view.viewer.authors, since)
     bursts_by_day = {day: [*bursts] for day, bursts in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}
     # A full read may cut off its last day. If that is also the first day, the read has all bursts that a digest counts.
     cut_day = None if len(run) < DAY_READ_LIMIT else [*bursts_by_day][-1]

@@ -99,7 +99,7 @@ class GapFetch:
         view = await self._view(user)
         query = _query(view, subject, seqs, after)
         try:
-            run = await self.timeline.before(
+            run = await self.timeline.older_than(
                 [query.subject], query.end, self.max_read, view.viewer.authors, query.since
             )
         except StoreUnavailable:

@@ -26,11 +26,11 @@ from notifier.ports.inbox_versions import (
     ALL_MEMBERS,
     BurstChanges,
     BurstStreamPosition,
-    InboxVersions,
     Scope,
     VersionLookup,
     ViewerLapses,
-    ViewerVersions,
+    ViewerVersionReader,
+    ViewerVersionWriter,
 )
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ ROWS_PER_RENEWAL = 2_000
 class PendingChange:
     """A write in progress, with the scopes whose cached facts it changes."""
 
-    versions: ViewerVersions
+    versions: ViewerVersionWriter
     scopes: Collection[Scope]
     name: str
     """Unique name of the change, which tells its mark from those of other writers."""
@@ -76,7 +76,7 @@ class PendingChange:
 class Invalidation:
     """Synchronous invalidation for the write path."""
 
-    versions: ViewerVersions
+    versions: ViewerVersionWriter
     lapses: ViewerLapses
     nonces: Nonces
 
@@ -107,7 +107,7 @@ class Invalidation:
 class AsyncInvalidation:
     """Asynchronous invalidation for what users change themselves. Works like `Invalidation`."""
 
-    versions: InboxVersions
+    versions: ViewerVersionReader
     changes: BurstChanges
     nonces: Nonces
 
@@ -161,7 +161,7 @@ class VersionLookups(Protocol):
 class VersionCheck:
     """One look-up per call. Afterwards the caches have everything that was durable and announced before the call."""
 
-    versions: InboxVersions
+    versions: ViewerVersionReader
     follower: ChangeFollower
     metrics: Metrics
     position: BurstStreamPosition | None = None

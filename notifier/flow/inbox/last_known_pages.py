@@ -171,5 +171,5 @@ def adopt_page(page: RememberedPage, view: InboxView, revision: int) -> CachedFi
         valid_until=page.valid_until,
         subjects=view.subjects,
         rendered=page.rendered or None,
-        own_bytes=page.own_bytes,
+        memory_bytes=page.memory_bytes,
     )

@@ -195,7 +195,7 @@ class SubjectCache:
         subjects, after = [subject for subject, _ in extensions], extensions[0][1]
         began = self._begin_read()
         with self.metrics.inbox_store():
-            bursts = await self.timeline.before(subjects, after, self.run_length)
+            bursts = await self.timeline.older_than(subjects, after, self.run_length)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         if self._knows_changes_since(began):
             for burst in bursts:
@@ -203,12 +203,12 @@ class SubjectCache:
             self._extend(subjects, (after.opened_at, after.burst), bursts)
         return dict.fromkeys(extensions)
 
-    async def before(
-        self, subjects: Collection[Subject], after: InboxPosition | None, authors: Collection[UserId]
+    async def older_than(
+        self, subjects: Collection[Subject], position: InboxPosition | None, authors: Collection[UserId]
     ) -> Sequence[Burst]:
         """Read the next run, without bursts restricted to followers of other authors. Raises StoreUnavailable."""
         with self.metrics.inbox_store():
-            return await self.timeline.before(subjects, after, self.run_length, authors)
+            return await self.timeline.older_than(subjects, position, self.run_length, authors)
 
     async def _load_bursts(self, keys: Sequence[BurstKey]) -> Mapping[BurstKey, Burst]:
         self.metrics.inbox_burst_loads.inc(len(keys))
@@ -253,7 +253,9 @@ class SubjectCache:
     ) -> None:
         """Add bursts that the index may lack: those that became readable after its last comparison with the store."""
         with self.metrics.inbox_store():
-            bursts = await self.timeline.before([*by_subject], None, self.run_length, None, as_of - VISIBILITY_DEADLINE)
+            bursts = await self.timeline.older_than(
+                [*by_subject], None, self.run_length, None, as_of - VISIBILITY_DEADLINE
+            )
         self.metrics.inbox_burst_loads.inc(len(bursts))
         if len(bursts) == self.run_length:  # the run was cut off: older bursts may be missing
             for listed in by_subject.values():
@@ -264,7 +266,7 @@ class SubjectCache:
         self, subjects: Sequence[Subject], began: ReadBegin
     ) -> Mapping[Subject, SubjectPositions]:
         with self.metrics.inbox_store():
-            bursts = await self.timeline.before(subjects, None, self.run_length)
+            bursts = await self.timeline.older_than(subjects, None, self.run_length)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         complete_to = self._lowest_complete(bursts)
         by_subject = {subject: self._subject_positions(subject, complete_to, []) for subject in subjects}

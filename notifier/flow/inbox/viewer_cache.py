@@ -46,7 +46,7 @@ class CachedFirstPage:
     """Time at which the page may change without any write: an entry expires, or a digest falls due."""
     subjects: Collection[Subject] = ()
     """All subjects that the page depends on."""
-    own_bytes: int = 0
+    memory_bytes: int = 0
     """Memory that no other viewer shares. Bursts that this process read are shared, so they do not count."""
     rendered: object = None
     """The API's rendering of this page or of the viewer's page before it. In bytes if another process rendered it."""
@@ -100,8 +100,8 @@ class CachedViewer:
         """Estimate the memory of the facts and pages."""
         marks = self.viewer.marks
         items = sum(len(opening.page.items) for opening in self.openings.values())
-        page_bytes = sum(opening.own_bytes for opening in self.openings.values())
-        shared_page_bytes = self.shared_page.own_bytes if self.shared_page else 0
+        page_bytes = sum(opening.memory_bytes for opening in self.openings.values())
+        shared_page_bytes = self.shared_page.memory_bytes if self.shared_page else 0
         return (
             VIEWER_BYTES
             + page_bytes

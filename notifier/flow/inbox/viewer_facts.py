@@ -9,7 +9,7 @@ from notifier.flow.inbox.invalidation import VersionLookups
 from notifier.flow.inbox.viewer_cache import CachedViewer, ViewerCache, facts_ttl, viewer_scopes
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock, Nonces
-from notifier.ports.inbox_versions import InboxVersions, RememberedPage, RememberedViewer, VersionLookup
+from notifier.ports.inbox_versions import RememberedPage, RememberedViewer, VersionLookup, ViewerVersionReader
 from notifier.ports.users import InboxContext, People
 
 REMEMBER_INTERVAL = timedelta(seconds=30)
@@ -19,7 +19,7 @@ REMEMBER_INTERVAL = timedelta(seconds=30)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewerFacts:
     people: People
-    versions: InboxVersions
+    versions: ViewerVersionReader
     lookups: VersionLookups
     viewers: ViewerCache
     clock: Clock

@@ -7,7 +7,7 @@ from typing import Self
 from notifier import topics
 from notifier.codec import pack
 from notifier.domain.bursts.held_mention import HeldMention, ModerationDecision
-from notifier.domain.bursts.mention import Arrival, Event, Mention
+from notifier.domain.bursts.mention import Event, LoggedEvent, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.sequencing.retraction_settlement import current_mentions
@@ -41,7 +41,9 @@ class HeldMentionRelease:
         waiting = [mention for mention in mentions if mention.event and mention.is_waiting(now)]
         self.log.append(
             [
-                Record(stream=topics.MENTIONS, key=str(mention.id), value=pack(Arrival.released_at(mention.event, now)))
+                Record(
+                    stream=topics.MENTIONS, key=str(mention.id), value=pack(LoggedEvent.released_at(mention.event, now))
+                )
                 for mention in waiting
                 if mention.event
             ]

@@ -11,7 +11,7 @@ from notifier import topics
 from notifier.codec import pack, unpack
 from notifier.config import HYSTERESIS
 from notifier.domain.bursts.held_mention import HeldMention
-from notifier.domain.bursts.mention import Arrival, Mention
+from notifier.domain.bursts.mention import LoggedEvent, Mention
 from notifier.domain.bursts.moderation import AUTHOR_LIMIT, MentionRefusal, Verdict
 from notifier.domain.errors import CacheUnavailable, Poison
 from notifier.domain.ids import Kind, Lane, Subject, UserId
@@ -109,7 +109,7 @@ class Router:
         A crash before the commit repeats the records. This is idempotent, since the coordinator recognizes mentions by
         event. A repeat of a held event never overrides the moderator's decision, even if the author's limit was lifted.
         """
-        events = [unpack(Arrival, logged.record.value) for logged in records]
+        events = [unpack(LoggedEvent, logged.record.value) for logged in records]
         facts = self.moderation(events)
         routed = [(event, list(self._route(event, facts))) for event in events]
         mentions = [result for _, results in routed for result in results if isinstance(result, Mention)]
@@ -123,7 +123,7 @@ class Router:
         self.log.append([_record(mention) for mention in mentions])
         self._count(mentions, refused)
 
-    def _route(self, event: Arrival, facts: ModerationFacts) -> Iterator[Mention | MentionOutcome]:
+    def _route(self, event: LoggedEvent, facts: ModerationFacts) -> Iterator[Mention | MentionOutcome]:
         """Yield, for each named account, its own mention and that for its followers, or the refusal."""
         for account in event.mentioned:
             subject = Subject(Kind.MENTION, account)
@@ -158,7 +158,7 @@ class Router:
             self.metrics.refusals.labels(outcome.refusal).inc()
 
 
-def _held_mention(event: Arrival, results: Collection[Mention | MentionOutcome]) -> HeldMention | None:
+def _held_mention(event: LoggedEvent, results: Collection[Mention | MentionOutcome]) -> HeldMention | None:
     """Return a held mention for all accounts for which the event is held; None if there are none."""
     accounts = [
         result.account

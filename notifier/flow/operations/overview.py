@@ -195,7 +195,7 @@ class Overview:
         return BurstOverview(
             burst=burst,
             followers=progress.plan.followers,
-            shards=progress.plan.shards,
+            shards=progress.plan.shard_count,
             tiers=tier_progress(progress, throttles=throttle_ids, now=now),
             totals=recipient_totals(progress, self.snapshot_counts.values(), throttles=throttle_ids, now=now),
             counted_shards=len(self.snapshot_counts),
@@ -208,7 +208,7 @@ class Overview:
         key = progress.plan.burst
         if key != self.counted_burst:
             self.counted_burst, self.snapshot_counts = key, {}
-        shards = (shard for first, last in progress.plan.ranges for shard in range(first, last + 1))
+        shards = (shard for first, last in progress.plan.shard_spans for shard in range(first, last + 1))
         missing = [shard for shard in shards if shard not in self.snapshot_counts]
         for start in range(0, len(missing), SNAPSHOTS_PER_READ):
             counts = self.audience_snapshots.read_counts(key, missing[start : start + SNAPSHOTS_PER_READ])

@@ -126,7 +126,7 @@ class Preview:
         )
 
     def _shards(self, burst: Burst) -> Iterator[int]:
-        for first, last in plan_burst(self.sets, burst, ()).ranges:
+        for first, last in plan_burst(self.sets, burst, ()).shard_spans:
             yield from range(first, last + 1)
 
     def _tier_forecasts(self, forecast: Forecast) -> Mapping[Tier, TierForecast]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE, Head, after_publishing, with_late_bursts_retimed
+from notifier.domain.bursts.sequencer import VISIBILITY_DEADLINE, Head, after_publishing, with_late_bursts_restamped
 from notifier.domain.delivery.plan import NO_FOLLOWERS, Plan, intersection, make_plan
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Kind, Platform, Subject
@@ -117,7 +117,7 @@ class Publisher:
         restamped = []
         for head in heads:
             kept = {key.seq for key in with_plan if key.subject == head.subject}
-            new = with_late_bursts_retimed(head, written=kept, now=now, nonce=self.nonces.new())
+            new = with_late_bursts_restamped(head, written=kept, now=now, nonce=self.nonces.new())
             if new is not head:
                 restamped.append(new)
         self.metrics.restamps.inc(len(restamped))
@@ -135,7 +135,7 @@ class Publisher:
         """Swap the heads by compare-and-set; return those that were swapped."""
         if not heads:
             return []
-        return [head for head, won in zip(heads, self.heads.swap(heads), strict=True) if won]
+        return [head for head, won in zip(heads, self.heads.compare_and_set(heads), strict=True) if won]
 
 
 def _unannounced(head: Head) -> list[Burst]:

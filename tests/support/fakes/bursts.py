@@ -85,7 +85,7 @@ class MemoryHeads:
     def load(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
         return {subject: self._stored(subject) for subject in subjects}
 
-    def swap(self, heads: Sequence[Head]) -> Sequence[bool]:
+    def compare_and_set(self, heads: Sequence[Head]) -> Sequence[bool]:
         return [self._swap(head) for head in heads]
 
     def unpublished(self, limit: int) -> Sequence[Subject]:

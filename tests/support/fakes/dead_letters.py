@@ -30,7 +30,7 @@ class MemoryLaneTallies:
     def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
         return {lane: self._stored(lane) for lane in lanes}
 
-    def swap(self, tally: LaneTally) -> LaneTally:
+    def compare_and_set(self, tally: LaneTally) -> LaneTally:
         if self._stored(tally.lane).version == tally.version - 1:
             self._tallies[tally.lane] = tally
         return self._stored(tally.lane)

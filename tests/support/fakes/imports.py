@@ -23,16 +23,16 @@ class MemoryFollowRuns:
         keys = merge_runs(list(self._runs.values()))
         while len(remaining := keys[keys >= self._taken]):
             blocks = sorted({int(key) // BLOCK_MEMBERS for key in remaining})[: self._blocks]
-            mark = (blocks[-1] + 1) * BLOCK_MEMBERS
-            yield remaining[remaining < mark], mark
-            if self._taken < mark:
+            chunk_end = (blocks[-1] + 1) * BLOCK_MEMBERS
+            yield remaining[remaining < chunk_end], chunk_end
+            if self._taken < chunk_end:
                 raise AssertionError("a chunk must be taken before the next one")
 
     def remaining_count(self) -> int:
         return sum(int((keys >= self._taken).sum()) for keys in self._runs.values())
 
-    def mark_done(self, mark: int) -> None:
-        self._taken = mark
+    def mark_done(self, done_below: int) -> None:
+        self._taken = done_below
 
     def clear(self) -> None:
         self._runs, self._taken = {}, 0

@@ -106,10 +106,10 @@ class MemoryTimeline:
     async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         return self._bursts.read(keys)
 
-    async def before(
+    async def older_than(
         self,
         subjects: Collection[Subject],
-        after: InboxPosition | None,
+        position: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
@@ -122,7 +122,7 @@ class MemoryTimeline:
             if since is None or burst.opened_at >= since
         ]
         positioned = ((InboxPosition(burst.opened_at, burst.key), burst) for burst in admitted)
-        older = [pair for pair in positioned if after is None or pair[0] < after]
+        older = [pair for pair in positioned if position is None or pair[0] < position]
         return [burst for _, burst in sorted(older, key=lambda pair: pair[0], reverse=True)[:limit]]
 
     async def rows(

@@ -9,8 +9,8 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox_versions import (
-    CHANGE_MARK_TTL,
     MAX_CHANGED_BURSTS,
+    PLACEHOLDER_TTL,
     REMEMBERED_TTL,
     BurstStreamPosition,
     ChangesSince,
@@ -99,7 +99,7 @@ class MemoryVersions:
 
     def start_change(self, scopes: Collection[Scope], change: str) -> None:
         self._require()
-        until = self.clock.now() + CHANGE_MARK_TTL
+        until = self.clock.now() + PLACEHOLDER_TTL
         for scope in scopes:
             entry = self._entry(scope)
             entry.version = ""
@@ -161,7 +161,7 @@ class MemoryVersions:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryViewerVersions:
+class MemoryViewerVersionWriter:
     """The side for writers."""
 
     shared: MemoryVersions
@@ -174,7 +174,7 @@ class MemoryViewerVersions:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryInboxVersions:
+class MemoryViewerVersionReader:
     """The side for readers."""
 
     shared: MemoryVersions

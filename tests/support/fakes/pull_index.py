@@ -79,7 +79,7 @@ class MemoryPullIndex:
         self._seen = self.epoch
         return None if self.since is None else self.epoch
 
-    def record_rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
+    def rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
         if self._seen is None:
             self.generation()
         seen, bursts = self._seen, [burst for page in pages for burst in page]

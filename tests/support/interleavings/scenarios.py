@@ -7,7 +7,7 @@ from enum import StrEnum, auto
 from functools import partial
 
 from notifier.domain.ids import BurstKey
-from notifier.ports.inbox_versions import CHANGE_MARK_TTL, Scope
+from notifier.ports.inbox_versions import PLACEHOLDER_TTL, Scope
 from tests.support.interleavings.orders import Threads, Work, orders
 from tests.support.interleavings.world import BEFORE, LEE, OF_LYRA, Seen, World, burst_of
 from tests.support.interleavings.writers import OF_BURSTS, OF_FACTS, Writer, mark, see
@@ -104,7 +104,7 @@ def wipe(world: World, _: Threads) -> None:
 
 def expire(world: World, _: Threads) -> None:
     """Let a mark expire, because the writer is slower than any write should be."""
-    world.clock.advance(CHANGE_MARK_TTL + timedelta(seconds=1))
+    world.clock.advance(PLACEHOLDER_TTL + timedelta(seconds=1))
 
 
 @dataclass(slots=True)

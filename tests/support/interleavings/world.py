@@ -31,10 +31,10 @@ from tests.support.fakes.directory import MemoryAccountFlags, MemoryDirectory
 from tests.support.fakes.inbox import MemoryAudienceSnapshots, MemoryInboxStore, MemoryTimeline
 from tests.support.fakes.inbox_versions import (
     MemoryBurstChanges,
-    MemoryInboxVersions,
     MemoryVersions,
     MemoryViewerLapses,
-    MemoryViewerVersions,
+    MemoryViewerVersionReader,
+    MemoryViewerVersionWriter,
 )
 from tests.support.fakes.ledger import MemoryClaims, MemoryLedger
 from tests.support.fakes.live_bus import MemoryLiveBus
@@ -100,7 +100,7 @@ class World:
 
     def invalidation(self) -> Invalidation:
         return Invalidation(
-            versions=self._cache(MemoryViewerVersions(self.versions), "versions"),
+            versions=self._cache(MemoryViewerVersionWriter(self.versions), "versions"),
             lapses=self.store(MemoryViewerLapses(self.bursts), "lapses"),
             nonces=self.nonces,
         )
@@ -132,7 +132,7 @@ class World:
             self.bursts.write([burst_of(key, self.clock)], [])
         for key in (FIRST, OTHERS[-1]):
             head = replace(Head.empty(key.subject), version=1, nonce="published", seq=key.seq, announced=key.seq)
-            assert self.heads.swap([head]) == [True]
+            assert self.heads.compare_and_set([head]) == [True]
 
     def _follow_feed(self, *, warm: Collection[int]) -> None:
         """Both processes follow the feed for a minute, and have just read it; Kim is known to those that are warm."""
@@ -140,7 +140,7 @@ class World:
             run_sync(inbox.facts.lookups.look_up((), may_wait=True))
         self.clock.advance(timedelta(minutes=1))
         self.pull.generation()
-        self.pull.record_rebuild([[*self.bursts.by_key.values()]], SINCE, self.clock.now())
+        self.pull.rebuild([[*self.bursts.by_key.values()]], SINCE, self.clock.now())
         for process, inbox in enumerate(self.inboxes):
             run_sync(inbox.facts.lookups.look_up((), may_wait=True))
             if process in warm:
@@ -166,7 +166,7 @@ class World:
             pull=self._cache(self.pull, "pull"),
             activity=MemoryActivity(),
             live=self.bus,
-            versions=self._cache(MemoryInboxVersions(self.versions), "inbox_versions"),
+            versions=self._cache(MemoryViewerVersionReader(self.versions), "inbox_versions"),
             clock=self.clock,
             nonces=self.nonces,
         )

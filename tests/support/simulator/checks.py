@@ -243,7 +243,7 @@ def _balanced(account: BurstProgress, snapshots: list[AudienceSnapshot]) -> Iter
     )
     if not sums.is_balanced or sums.in_flight or sums.parked or sums.dead:
         yield f"the totals of {account.plan.burst} don't balance: {sums}"
-    shards = {shard for first, last in account.plan.ranges for shard in range(first, last + 1)}
+    shards = {shard for first, last in account.plan.shard_spans for shard in range(first, last + 1)}
     if shards - {snapshot.shard for snapshot in snapshots}:
         missing = sorted(shards - {snapshot.shard for snapshot in snapshots})
         yield f"{account.plan.burst} has shards without an audience snapshot: {missing}"

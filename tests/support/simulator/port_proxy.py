@@ -18,7 +18,18 @@ ERRORS: dict[Part, type[Unavailable]] = {
     Part.PROVIDER: Unavailable,
 }
 
-SPLIT = ("append", "write", "swap", "record", "store_plans", "insert", "announce", "enqueue", "write_ahead", "close")
+SPLIT = (
+    "append",
+    "write",
+    "compare_and_set",
+    "record",
+    "store_plans",
+    "insert",
+    "announce",
+    "enqueue",
+    "write_ahead",
+    "close",
+)
 """Calls whose ports allow that only part of the argument took effect."""
 
 REMEMBERED_HERE = ("poll",)

@@ -28,7 +28,7 @@ from notifier.wiring.delivery import build_dispatcher, build_load_monitor, build
 from notifier.wiring.inbox import build_inbox, build_versioned_preferences
 from notifier.wiring.indexing import build_activity_roll_up
 from notifier.wiring.system import System, build_system
-from tests.support.fakes.inbox_versions import MemoryInboxVersions, MemoryViewerVersions
+from tests.support.fakes.inbox_versions import MemoryViewerVersionReader, MemoryViewerVersionWriter
 from tests.support.fakes.threads import InlineThreads
 from tests.support.simulator.durable_state import DurableState
 from tests.support.simulator.inbox_visits import run_sync
@@ -58,9 +58,9 @@ class PendingPullIndex:
         self._announce_pending()
         return self.index.generation()
 
-    def record_rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
+    def rebuild(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
         announced: list[Burst] = []
-        self.index.record_rebuild(_recording(pages, announced), since, as_of)
+        self.index.rebuild(_recording(pages, announced), since, as_of)
         self.state.unannounced.difference_update(burst.key for burst in announced)
 
     def record_comparison(self, since: datetime, as_of: datetime) -> None:
@@ -156,7 +156,7 @@ class Roles:
             pull=proxied(g.pull, "pull", Part.CACHE, self.scheduler),
             activity=g.activity,
             live=g.bus,
-            versions=proxied(MemoryInboxVersions(g.versions), "inbox_versions", Part.CACHE, self.scheduler),
+            versions=proxied(MemoryViewerVersionReader(g.versions), "inbox_versions", Part.CACHE, self.scheduler),
             clock=g.clock,
             nonces=g.nonces,
         )
@@ -256,7 +256,7 @@ class Roles:
             bursts=store("bursts"),
             recent_bursts=proxied(g.bursts, "recent_bursts", Part.STORE, gate),
             viewer_lapses=store("viewer_lapses"),
-            versions=proxied(MemoryViewerVersions(g.versions), "viewer_versions", Part.CACHE, gate),
+            versions=proxied(MemoryViewerVersionWriter(g.versions), "viewer_versions", Part.CACHE, gate),
             retractions=store("retractions"),
             ledger=store("ledger"),
             deferred_bursts=store("deferred_bursts"),

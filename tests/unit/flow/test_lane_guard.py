@@ -32,10 +32,10 @@ class BreakableTallies:
         self._answer()
         return self.inner.read(lanes)
 
-    def swap(self, tally: LaneTally) -> LaneTally:
+    def compare_and_set(self, tally: LaneTally) -> LaneTally:
         self.swaps += 1
         self._answer()
-        return self.inner.swap(tally)
+        return self.inner.compare_and_set(tally)
 
     def resume(self, lane: str, operator: str, reason: str, now: datetime) -> LaneStop | None:
         return self.inner.resume(lane, operator, reason, now)
@@ -192,9 +192,9 @@ def test_known_lane_runs_without_the_store_but_admits_no_death() -> None:
 
 def test_endless_contention_is_an_outage() -> None:
     class Contended(BreakableTallies):
-        def swap(self, tally: LaneTally) -> LaneTally:
+        def compare_and_set(self, tally: LaneTally) -> LaneTally:
             stored = self.inner.read([tally.lane])[tally.lane]
-            return self.inner.swap(LaneTally(lane=LANE, version=stored.version + 1, seen=stored.seen + 1))
+            return self.inner.compare_and_set(LaneTally(lane=LANE, version=stored.version + 1, seen=stored.seen + 1))
 
     with pytest.raises(StoreUnavailable, match="keep changing"):
         LaneScenario(tallies=Contended()).guard().admit_dead_letter("r1", "ValueError: no")

@@ -90,7 +90,7 @@ def _pages(items: Iterable[T], size: int) -> Iterator[Sequence[T]]:
 
 def _shards(plans: Iterable[Plan]) -> Iterator[int]:
     for plan in plans:
-        for first, last in plan.ranges:
+        for first, last in plan.shard_spans:
             yield from range(first, last + 1)
 
 

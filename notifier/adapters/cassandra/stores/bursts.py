@@ -296,7 +296,7 @@ class CassandraHeads:
         stored = {head.subject: head for head in (unpack(Head, blob) for rows in results for (blob,) in rows)}
         return {subject: stored.get(subject) or Head.empty(subject) for subject in subjects}
 
-    def swap(self, heads: Sequence[Head]) -> Sequence[bool]:
+    def compare_and_set(self, heads: Sequence[Head]) -> Sequence[bool]:
         applied = self._cluster.compare_and_set_each(_swap(head) for head in heads)
         # A write may have taken effect although it was refused or its response was lost: read what is stored.
         doubtful = [head for head, was_applied in zip(heads, applied, strict=True) if not was_applied]

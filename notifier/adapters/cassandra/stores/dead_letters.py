@@ -68,11 +68,11 @@ class CassandraLaneTallies:
         self._cluster = cluster
 
     def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
-        # A plain read is enough: each process polls once a second, and `swap` decides before a record dies.
+        # A plain read is enough: each process polls once a second, and `compare_and_set` decides before a record dies.
         answers = self._cluster.query_each(_SELECT_TALLY, [(lane,) for lane in lanes])
         return {lane: _tally(lane, rows) for lane, rows in zip(lanes, answers, strict=True)}
 
-    def swap(self, tally: LaneTally) -> LaneTally:
+    def compare_and_set(self, tally: LaneTally) -> LaneTally:
         row = (tally.version, pack(tally), tally.lane)
         write = (_INSERT_TALLY, row) if tally.version == 1 else (_UPDATE_TALLY, (*row, tally.version - 1))
         [applied] = self._cluster.compare_and_set_each([write])
@@ -97,8 +97,8 @@ class CassandraLaneTallies:
             action="lane.resume",
             detail=resume_audit(lane, stored.stop, reason),
         )
-        # Only a resume changes a stopped tally. If a concurrent `swap` was first, it has resumed the same stop.
-        self.swap(resumed(stored))
+        # Only a resume changes a stopped tally. If another process was first, it has resumed the same stop.
+        self.compare_and_set(resumed(stored))
         return stored.stop
 
     def _read_serial(self, lane: str) -> LaneTally:

@@ -39,10 +39,10 @@ class CassandraTimeline:
     async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         return await bursts_of(self._reader, keys)
 
-    async def before(
+    async def older_than(
         self,
         subjects: Collection[Subject],
-        after: InboxPosition | None,
+        position: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
@@ -50,7 +50,7 @@ class CassandraTimeline:
         if limit < 1:
             return []
         floor = 0 if since is None else to_ms(since)
-        newest = NewestBursts(self._reader, BurstQuery(position=after, limit=limit, authors=authors, floor=floor))
+        newest = NewestBursts(self._reader, BurstQuery(position=position, limit=limit, authors=authors, floor=floor))
         return [unpack(Burst, blob) for *_, blob in await newest.of(subjects)]
 
     async def rows(

@@ -1,8 +1,8 @@
--- Removes the mark of one change from scopes of viewers' facts. Removing the last mark deletes the key.
+-- Removes the placeholder of one change from each scope. Removing the last placeholder deletes the key.
 --
 -- KEYS     version keys of the scopes
 -- ARGV[1]  name of the change
--- ARGV[2]  TTL in milliseconds of changes that never finish
+-- ARGV[2]  TTL in milliseconds of the placeholders that are left
 -- Returns an array: the number of scopes that held garbage.
 
 local garbage = 0

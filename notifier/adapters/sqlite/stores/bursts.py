@@ -141,7 +141,7 @@ class SqliteHeads:
         stored = {head.subject: head for head in (unpack(Head, blob) for (blob,) in blobs)}
         return {subject: stored.get(subject) or Head.empty(subject) for subject in subjects}
 
-    def swap(self, heads: Sequence[Head]) -> Sequence[bool]:
+    def compare_and_set(self, heads: Sequence[Head]) -> Sequence[bool]:
         with self._db.write() as c:
             return [_swap(c, head) for head in heads]
 

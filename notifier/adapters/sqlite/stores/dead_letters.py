@@ -51,7 +51,7 @@ class SqliteLaneTallies:
         with self._db.read() as c:
             return _read_tallies(c, lanes)
 
-    def swap(self, tally: LaneTally) -> LaneTally:
+    def compare_and_set(self, tally: LaneTally) -> LaneTally:
         with self._db.write() as c:
             stored = _read_tallies(c, [tally.lane])[tally.lane]
             if stored.version != tally.version - 1:

@@ -56,15 +56,15 @@ class SqliteTimeline:
     async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         return await self._reader(self._bursts, keys)
 
-    async def before(
+    async def older_than(
         self,
         subjects: Collection[Subject],
-        after: InboxPosition | None,
+        position: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
     ) -> Sequence[Burst]:
-        return await self._reader(self._before, subjects, after, limit, authors, since)
+        return await self._reader(self._older_than, subjects, position, limit, authors, since)
 
     async def rows(
         self, member: Member, subjects: Collection[Subject], after: InboxPosition | None, limit: int
@@ -76,7 +76,7 @@ class SqliteTimeline:
             blobs = c.execute(_SELECT_BURSTS, (keys_as_json(keys),)).fetchall()
         return {burst.key: burst for burst in (unpack(Burst, blob) for (blob,) in blobs)}
 
-    def _before(
+    def _older_than(
         self,
         subjects: Collection[Subject],
         position: InboxPosition | None,

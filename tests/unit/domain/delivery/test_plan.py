@@ -44,7 +44,7 @@ def test_personal_subject_has_slices_of_p0_only() -> None:
 
 def test_shards_without_followers_are_left_out() -> None:
     planned = make_plan(burst(), FollowerCounts(total=3, by_shard=[0, 1, 1, 0, 0, 1, 0]))
-    assert planned.ranges == ((1, 2), (5, 5))
+    assert planned.shard_spans == ((1, 2), (5, 5))
     assert runs(planned, Step.ROWS, Tier.P0) == [(1, 2), (5, 5)]
 
 
@@ -55,7 +55,7 @@ def test_restricted_burst_is_planned_for_shards_of_common_followers() -> None:
     )
     common = intersection(of_subject, of_author)
     assert (common.total, list(common.by_shard)) == (5, [0, 5, 0, 0])
-    assert make_plan(burst(restricted_to=EVE), common).ranges == ((1, 1),)
+    assert make_plan(burst(restricted_to=EVE), common).shard_spans == ((1, 1),)
 
 
 def test_p0_and_p1_start_at_opposite_ends_to_share_snapshots() -> None:
