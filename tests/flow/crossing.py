@@ -172,7 +172,7 @@ def on_profile(profile: Profile) -> Crossing:
     def run_query(query: Callable[[ReadPorts], Coroutine[Any, Any, T]]) -> T:
         async def run() -> T:
             try:
-                return await query(profile.reads())
+                return await query(profile.read_ports())
             finally:
                 await profile.close_reads()
 

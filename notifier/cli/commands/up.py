@@ -168,7 +168,7 @@ class RunningService:
         self.services = services
         self.port = settings.port
         """Port from the settings; while the roles run, the reserved port."""
-        self.process_arguments = process_arguments(api=api_processes(settings), pools=profile.processes())
+        self.process_arguments = process_arguments(api=api_processes(settings), pools=profile.worker_counts())
         self.ready_files = [ready_path(settings.data), *([ready_file] if ready_file else [])]
         self.started = started
         self.since = iso_time(datetime.now(UTC))
@@ -202,7 +202,7 @@ class RunningService:
                 pid_files=pid_files_of(self.settings.data),
                 is_answering=self._is_answering,
                 announce=self._announce,
-                other_pids=lambda: {"up": getpid(), **self.profile.pids()},
+                other_pids=lambda: {"up": getpid(), **self.profile.service_pids()},
                 last_log_line=lambda role: last_line(logs / f"{role}.log"),
                 stopping=stopping,
             )

@@ -143,11 +143,11 @@ def push_findings(push: PushSettings) -> Iterator[DoctorFinding]:
 
 def _provider_finding(push: PushSettings, platform: Platform) -> DoctorFinding:
     """Return the finding for one provider. Raises BadSetting."""
-    from notifier.profiles.push_providers import CREDENTIAL_SETTINGS, credentials
+    from notifier.profiles.push_providers import CREDENTIAL_SETTINGS, describe_credentials
 
     name, sends = f"push {platform}", f"set {CREDENTIAL_SETTINGS[platform]} to send real alerts."
     if push.is_real(platform):
-        return _credentials_finding(push, platform, f"With {credentials(push, platform)}.")
+        return _credentials_finding(push, platform, f"With {describe_credentials(push, platform)}.")
     fake = push.settings_for(platform).fake
     if push.is_faked(platform) and fake and not _is_listening(fake):
         remedy = f"Start it (`notifier fake {FAKE_COMMANDS[platform]}`), or unset {variable('push', platform, 'fake')}."
