@@ -10,10 +10,10 @@ BUCKET_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
 
 
 class CacheHits:
-    """Hit and miss counters of one tier of the inbox's caches, with the labels resolved once."""
+    """Counters of the hits and misses of one cache, with their labels resolved in advance."""
 
-    def __init__(self, counter: Counter, tier: str) -> None:
-        self.hits, self.misses = counter.labels(tier, "hit"), counter.labels(tier, "miss")
+    def __init__(self, counter: Counter, cache: str) -> None:
+        self.hits, self.misses = counter.labels(cache, "hit"), counter.labels(cache, "miss")
 
 
 class Metrics:
@@ -142,12 +142,12 @@ class Metrics:
         return Histogram(f"notifier_{name}", help_text, labels, registry=self.registry, buckets=BUCKET_SECONDS)
 
     def _gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
-        """Create a gauge of the whole system. The most recent value of any process counts."""
+        """Create a gauge of the whole system. Of several processes that set it, the one that did so last counts."""
         return Gauge(f"notifier_{name}", help_text, labels, registry=self.registry, multiprocess_mode="mostrecent")
 
     def _summed_gauge(self, name: str, help_text: str) -> Gauge:
         """Create a gauge that is summed over all processes.
 
-        Each process has to set its own value when it starts: the value of a dead process remains.
+        Each process must set its value when it starts, because a killed process leaves its last value behind.
         """
         return Gauge(f"notifier_{name}", help_text, registry=self.registry, multiprocess_mode="sum")

@@ -47,7 +47,7 @@ MAX_THREAD_WAIT = timedelta(seconds=2)
 
 def limited_threads(threads: Threads, wait: timedelta = MAX_THREAD_WAIT) -> BoundedExecutor:
     """Return an executor for one kind of call, which may use only MAX_CALLS_OF_A_KIND of the threads."""
-    return BoundedExecutor(threads=threads, bulkhead=Bulkhead(max_concurrent=MAX_CALLS_OF_A_KIND, wait=wait))
+    return BoundedExecutor(threads=threads, bulkhead=Bulkhead(max_concurrent=MAX_CALLS_OF_A_KIND, max_wait=wait))
 
 
 # Asynchronous wrappers of blocking ports, for the stages of the read path.
