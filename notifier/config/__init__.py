@@ -7,8 +7,8 @@ from notifier.config.field import (
     SettingEntry,
     SettingRule,
     format_value,
-    refusal_of,
     setting_entries,
+    value_problem,
     variable,
     without_password,
 )
@@ -57,10 +57,10 @@ __all__ = [
     "environment_without_settings",
     "format_value",
     "has_display",
-    "refusal_of",
     "replace_environment",
     "set_in_environment",
     "setting_entries",
+    "value_problem",
     "variable",
     "without_password",
 ]

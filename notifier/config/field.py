@@ -24,6 +24,7 @@ class SettingRule:
     requirement: str
     """Completes the sentence "it must be …" in error messages."""
     meaning: str
+    """What the setting does, as docs/settings.md shows it."""
     is_valid: Callable[[Any], bool]
     hidden: HiddenPart
 
@@ -56,6 +57,7 @@ class SettingEntry:
     path: tuple[str, ...]
     """Section names and field name: `("threshold",)` or `("kafka", "servers")`."""
     kind: Any
+    """Type of the value."""
     default: Any
     rule: SettingRule
 
@@ -80,12 +82,12 @@ def setting_entries(tree: type, path: tuple[str, ...] = ()) -> Iterator[SettingE
             yield SettingEntry(path=(*path, item.name), kind=kind, default=item.default, rule=item.metadata["rule"])
 
 
-def refusal_of(entry: SettingEntry, value: object) -> str | None:
-    """Return why the setting cannot have this value, as a predicate that follows the name of the setting, or None."""
-    return None if entry.rule.is_valid(value) else refusal_text(entry, value)
+def value_problem(entry: SettingEntry, value: object) -> str | None:
+    """Return what is wrong with a value, for a message that begins with the setting's name. None if it is valid."""
+    return None if entry.rule.is_valid(value) else problem_text(entry, value)
 
 
-def refusal_text(entry: SettingEntry, value: object) -> str:
+def problem_text(entry: SettingEntry, value: object) -> str:
     return f"is {entry.rule.masked(value)}; it must be {entry.rule.requirement}."
 
 
@@ -102,11 +104,11 @@ def variable(*path: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """Mask the credentials before the host and a `password` option in the query."""
+    """Return the URL with user and password masked, and also a `password` option of the query."""
     return re.sub(r"(?<=password=)[^&]*", "…", re.sub(r"^([a-z+]*://)?.*@", r"\1…@", url, flags=re.DOTALL))
 
 
-# URLs with several hosts. `urlsplit` rejects them if a host in brackets is not the first.
+# URLs with several hosts. `urlsplit` rejects one in which a host other than the first is in brackets.
 
 _URL_WITH_HOSTS = re.compile(r"([^/?#]*//)([^/?#]*)(.*)", re.DOTALL)
 
