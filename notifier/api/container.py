@@ -17,7 +17,7 @@ from notifier.api.background.activity_recorder import ActivityRecorder, Pause
 from notifier.api.background.event_intake import EventIntake
 from notifier.api.background.housekeeping import PageAuditSampler, PageLatency
 from notifier.api.background.limiters import DeviceRequestLimiter, RequestMeter, request_meter
-from notifier.api.background.overview import ExclusiveRequests, OverviewReader, SharedSnapshots, StreamLimit
+from notifier.api.background.overview import ExclusiveRequests, OverviewReader, OverviewStreamLimit, SharedSnapshots
 from notifier.api.opaque_ids import OpaqueIds
 from notifier.api.processes import RoleProcesses
 from notifier.api.schemas.rendering import Renderer
@@ -63,22 +63,22 @@ class ApiContainer:
     threads: RequestThreads
     keys: Keys = field(repr=False)
     identity: Identity
-    opaque: OpaqueIds
-    metering: RequestMeter
+    opaque_ids: OpaqueIds
+    request_meter: RequestMeter
     intake: EventIntake
     preview: Preview
     event_status: EventStatusLookup
     inbox: Inbox
     warm_up: WarmUp
     renderer: Renderer
-    timing: PageLatency
+    page_latency: PageLatency
     gap_fetch: GapFetch
     hub: LiveHub
     preference_editor: PreferenceEditor
     device_requests: DeviceRequestLimiter
     roles: RoleProcesses
     overview_snapshots: SharedSnapshots
-    watchers: StreamLimit
+    overview_streams: OverviewStreamLimit
 
     async def in_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call blocking code in a thread. The call runs to completion even if the client disconnects."""
@@ -97,8 +97,8 @@ UserRequest = Request[UserId, float, State]
 def raw_path_part(request: Request[Any, Any, State], prefix: str, default: str) -> str:
     """Return the part of the raw path after the prefix, or `default` if there is none.
 
-    `default` is the value that the router parsed. The router collapses double slashes and drops a trailing slash, but
-    ids may contain both.
+    `default` is the value that the router parsed. An id may contain double slashes, which the router collapses, and a
+    trailing slash, which it drops.
     """
     raw = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
     return unquote(raw).partition(prefix)[2] or default
@@ -110,11 +110,11 @@ def build_container(
     """Build the container. Raises BadSetting. No thread starts before the first request."""
     ports, settings, metrics = system.ports, system.settings, system.metrics
     threads = RequestThreads()
-    # The retractor republishes the gateway's retractions, so this process misses none. Without this line each new API
-    # process would make all open pages reload.
+    # A new publisher first tells all open pages to reload, because an earlier process may have left updates unsent. An
+    # API process publishes only retractions. The retractor publishes them again, so no reload is needed.
     system.live_publisher.has_missed_updates = False
-    opaque = OpaqueIds.of(keys)
-    renderer = Renderer(opaque=opaque, hits=CacheHits(metrics.inbox_cache, "items"))
+    opaque_ids = OpaqueIds.of(keys)
+    renderer = Renderer(opaque_ids=opaque_ids, stats=CacheHits(metrics.inbox_cache, "items"))
     observers = _observers(system, reads, pause)
     inbox = _inbox(system, reads, keys, renderer, observers)
     roles = RoleProcesses(folder=settings.data / "run" / "up", registry=metrics.registry)
@@ -125,8 +125,8 @@ def build_container(
         threads=threads,
         keys=keys,
         identity=identity or identity_of(settings, keys, metrics),
-        opaque=opaque,
-        metering=request_meter(
+        opaque_ids=opaque_ids,
+        request_meter=request_meter(
             settings.limits,
             buckets=ports.token_buckets,
             threads=threads,
@@ -142,7 +142,7 @@ def build_container(
         inbox=inbox,
         warm_up=WarmUp(inbox=inbox, metrics=metrics),
         renderer=renderer,
-        timing=PageLatency(
+        page_latency=PageLatency(
             report=ports.inbox_latency,
             owner=system.owner,
             threads=threads,
@@ -163,12 +163,12 @@ def build_container(
         overview_snapshots=SharedSnapshots(
             OverviewReader(overview=build_overview(system), roles=roles, data=settings.data, threads=threads)
         ),
-        watchers=StreamLimit(),
+        overview_streams=OverviewStreamLimit(),
     )
 
 
 def _observers(system: System, reads: ReadPorts, pause: Pause) -> Sequence[OpeningObserver]:
-    """Build the observers that run after every inbox response: the activity recorder and the page auditor."""
+    """Build the observers that are called for every inbox that a user opens: activity recorder and page auditor."""
     page_audit = build_audit(reads, system.metrics, pause)
     return (
         ActivityRecorder(activity=reads.activity, metrics=system.metrics, pause=pause),

@@ -27,11 +27,11 @@ class EventSource(Protocol):
         ...
 
     async def write(self, send: Send) -> None:
-        """Send events until the stream ends. Cancelled when the client disconnects."""
+        """Send events until the stream ends. The task that runs it is canceled when the client disconnects."""
         ...
 
     def started(self, writing: "asyncio.Task[None]") -> None:
-        """Called with the task that runs `write`. Canceling that task cuts the client off."""
+        """Called with the task that runs `write`. A source may cancel it to cut the client off."""
         ...
 
     def closed(self) -> None:
@@ -58,7 +58,7 @@ class _Body(ASGIResponse):
         self._source = source
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Open here and not in the route: if a client disconnected in between, its slot would never be released.
+        # Open here and not in the route. If the client disconnected before this call, nothing would close the source.
         self._source.open()
         try:
             await self.start_response(send)

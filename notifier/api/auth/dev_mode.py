@@ -17,14 +17,15 @@ INSECURE_WARNING = (
 DEV_TOKEN_LIFETIME = timedelta(days=1)
 """Lifetime of the credentials in a `User` header. An open stream ends when they expire."""
 
-DEV_CALLER = Caller(key="insecure-dev", name="of nobody", scopes=frozenset(Scope))
+DEV_CALLER = Caller(key="insecure-dev", name="of --insecure-dev", scopes=frozenset(Scope))
+"""The service that makes each local request without a key. It has every scope."""
 
 
 @dataclass(frozen=True, slots=True)
 class InsecureIdentity:
-    """Identity for requests from this machine that were not made by a foreign page.
+    """Authenticates requests from this machine that need no key or token.
 
-    A request that carries a key or a token is authenticated by that.
+    A key or a token that a request carries nevertheless is checked as usual, by `identity`.
     """
 
     identity: Identity

@@ -1,6 +1,7 @@
 """Authenticate users by short-lived token and services by key.
 
-The service key is compared in constant time, so response times reveal nothing about it.
+The main service key is compared in constant time, so response times reveal nothing about it. Other service keys are
+looked up by a keyed hash.
 """
 
 from contextlib import suppress
@@ -59,7 +60,7 @@ class Identity:
             return caller
         try:
             await self.tokens.holder(token, now)
-        except IssuerUnavailable:  # fails closed: the token may be a user's, but is certainly not a service key
+        except IssuerUnavailable:  # fails closed: it may be a user's token, but is certainly no service key
             raise BadToken("The token is not a service key.") from None
         raise Forbidden("A user token is for the user's own inbox; this route needs a service key.")
 

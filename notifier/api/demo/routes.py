@@ -38,15 +38,17 @@ from notifier.flow.leadership import Leadership
 from notifier.wiring.system import build_leadership
 
 VISITOR_NAME = "the demo's visitor"
+"""Operator of the throttles that the page's buttons set and lift."""
 KINDS = ("vip", "active", "occasional", "away")
 """Kinds of the four demo users, in the order of the setting."""
 TOKEN_LIFETIME = timedelta(hours=1)
 TOKEN_PLACEHOLDER = b"{{token}}"
+"""Text in demo.html that is replaced by the token for the buttons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoControls:
-    """Controls of the demo over its own service."""
+    """What the demo can do to its own service: send mentions, kill workers and flush Redis."""
 
     traffic: DemoTraffic
     roles: RoleProcesses
@@ -60,7 +62,7 @@ DemoControlsDependency = NamedDependency[SkipValidation[DemoControls]]
 
 
 def demo_controls(container: ApiContainer, flush_redis: Callable[[], bool]) -> DemoControls:
-    """Build the demo's controls. Nothing is started yet."""
+    """Build the demo's controls, without starting anything."""
     nonces = container.system.ports.nonces
     traffic = DemoTraffic(
         gateway=_Gateway(container), leases=_ProcessLeases(container), clock=container.clock, nonces=nonces
@@ -79,15 +81,15 @@ class _Gateway:
 
 @dataclass(frozen=True, slots=True)
 class _ProcessLeases:
-    """The leases of this process. Each is renewed in the store before its term ends."""
+    """Leases that this process has or has tried to take, by name. While it calls `hold`, its leases are renewed."""
 
     container: ApiContainer
-    held: dict[str, Leadership] = field(default_factory=dict)
+    leaderships: dict[str, Leadership] = field(default_factory=dict)
 
     async def hold(self, name: str, term: timedelta) -> bool:
-        if name not in self.held:
-            self.held[name] = build_leadership(self.container.system, name, term)
-        return await self.container.in_thread(self.held[name].is_leader, self.container.clock.now())
+        if name not in self.leaderships:
+            self.leaderships[name] = build_leadership(self.container.system, name, term)
+        return await self.container.in_thread(self.leaderships[name].is_leader, self.container.clock.now())
 
 
 class DemoActionBody(msgspec.Struct, kw_only=True):
@@ -142,7 +144,7 @@ async def page(container: WiredContainer) -> Response[bytes]:
     if file is None:
         raise NotFound("Unknown page.")
     content = file.content.replace(TOKEN_PLACEHOLDER, demo_token(container.keys).encode())
-    return Response(content, media_type=file.kind, headers={**HEADERS, **NO_STORE})
+    return Response(content, media_type=file.media_type, headers={**HEADERS, **NO_STORE})
 
 
 @get("/people", responses=problem_responses(401, 403))
@@ -187,7 +189,7 @@ async def storm(
 
 @post("/pause", status_code=200, guards=[require_json], responses=problem_responses(400, 401, 403, 415, 503))
 async def pause(data: JSONBody[PauseBody], request: UserRequest, container: WiredContainer) -> DemoActionBody:
-    """Pause tier P2 for a while. Its slices are parked, and resume gradually over half a minute."""
+    """Pause tier P2 for a while. Its slices are parked. After the pause they resume gradually, over half a minute."""
     ports, now = container.system.ports, container.clock.now()
     throttle = validated_throttle(
         Throttle(
@@ -251,7 +253,7 @@ async def kill(
 async def empty(request: UserRequest, container: WiredContainer, controls: DemoControlsDependency) -> DemoActionBody:
     """Flush the Redis that this service started itself."""
     if not await container.in_thread(controls.flush_redis):
-        raise CacheUnavailable("This service did not start its own Redis, so there is nothing to flush.")
+        raise CacheUnavailable("This service did not start a Redis of its own, or that Redis does not answer.")
     return DemoActionBody(
         action="Empty Redis",
         message="Redis was flushed. Inboxes read the store until the index is rebuilt. Lost tasks are queued again.",
@@ -265,7 +267,7 @@ def _people(container: ApiContainer) -> list[UserId]:
 
 
 def _stars(container: ApiContainer) -> list[StarBody]:
-    """Return the demo's celebrities that are loaded. The directory contains a celebrity only after its followers."""
+    """Return the demo's celebrities that are loaded. The directory lists a celebrity only once its followers are."""
     ports = container.system.ports
     loaded = ports.directory.accounts(STARS)
     follower_counts = {
@@ -275,7 +277,7 @@ def _stars(container: ApiContainer) -> list[StarBody]:
 
 
 def _forecast_text(container: ApiContainer, subject: Subject) -> str:
-    """Return a text that predicts what a storm's mentions would cause now."""
+    """Return a text that predicts what a storm that starts now would cause."""
     now = container.clock.now()
     head = container.system.ports.heads.load([subject])[subject]
     policy = POLICIES[Kind.MENTION].refilled_every(container.system.settings.refill)
@@ -307,7 +309,7 @@ def _lift_pauses(container: ApiContainer) -> list[str]:
 
 
 def _cli_command(container: ApiContainer, command: str) -> str:
-    """Return a CLI command. It begins like the command that started this service: `notifier` may not be on PATH."""
+    """Return a CLI command to copy. It begins as the one that started this service: `notifier` may not be on PATH."""
     settings = container.system.settings
     return f"{settings.command} {command} --data {shlex.quote(str(settings.data))}"
 

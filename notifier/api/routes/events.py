@@ -128,7 +128,7 @@ class EventAccountBody(msgspec.Struct, kw_only=True):
     bursts: list[BurstBody]
 
 
-class FateBody(msgspec.Struct, kw_only=True):
+class EventStatusBody(msgspec.Struct, kw_only=True):
     """Status of an event.
 
     `status` is `accepted` while the event is durable but not yet sequenced. It is `sequenced` once the outcome for at
@@ -179,9 +179,9 @@ async def accept(
 
 
 @get("/{id:path}", responses=problem_responses(400, 401, 403, 404, 429, 503))
-async def fate(
+async def event_status(
     id: FromPath[str], request: ServiceRequest, container: WiredContainer, source: FromQuery[str | None] = None
-) -> Response[FateBody]:
+) -> Response[EventStatusBody]:
     """Return the status of an event: the refusal or the bursts of each mentioned account, with fan-out progress.
 
     Without `source` the response covers every event with this id.
@@ -206,12 +206,12 @@ def _warm_up(container: ApiContainer, received: Sequence[ReceivedEvent]) -> None
 
 
 def _dry_run_values(request: ServiceRequest) -> list[str]:
-    """Return all values of `dry_run`. The framework would return only the last value, which a proxy may have added."""
+    """Return all values of `dry_run`. The framework would return only the last one, which a proxy may have added."""
     return [str(value) for value in request.query_params.getall("dry_run", [NO_DRY_RUN])]
 
 
 def _require_scopes(caller: Caller, received: Sequence[ReceivedEvent]) -> None:
-    """Raise Forbidden if the caller lacks the scope of any event. Then no event of the batch is accepted.
+    """Raise Forbidden if the caller lacks the scope of any event, so no event of the batch is accepted.
 
     An event that cannot be decoded has no type; it is rejected later.
     """
@@ -226,7 +226,7 @@ async def _preview(
 ) -> PreviewsBody:
     """Return the preview of a single mention event. Raises Refused, NotSupported, or the error of the event.
 
-    An invalid `dry_run` value is rejected, because a client that sends one does not expect a delivery.
+    An invalid value of `dry_run` is rejected: a client that sends it may not expect a delivery.
     """
     if dry_runs != [DRY_RUN]:
         raise Refused("dry_run must be true or false.")
@@ -261,10 +261,7 @@ def _single_result(receipt: IntakeReceipt) -> AcceptedEventBody:
 
 
 def _batch_result(receipts: Sequence[IntakeReceipt]) -> AcceptedBatch:
-    """Return the results of a batch. Raises the first event's error if every event was refused.
-
-    The client may then send the whole batch again.
-    """
+    """Return the results of a batch. If every event was refused, raise the error of the first."""
     if not receipts:
         raise BadEvent("The batch has no events.")
     if receipts[0].error and all(receipt.status is IntakeStatus.REFUSED for receipt in receipts):
@@ -281,8 +278,8 @@ def _accepted_event_body(receipt: IntakeReceipt) -> AcceptedEventBody:
     )
 
 
-def _event_status_body(report: EventReport) -> FateBody:
-    return FateBody(
+def _event_status_body(report: EventReport) -> EventStatusBody:
+    return EventStatusBody(
         id=report.id, status=report.status, accounts=[_account_body(account) for account in report.accounts]
     )
 

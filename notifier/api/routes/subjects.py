@@ -54,15 +54,15 @@ async def bursts(
     user, parsed_subject = request.user, Subject.parse(unquote(subject))
     if last is not None and first > last:
         raise Refused("from: must not be greater than `to`.")
-    after = container.opaque.gap_position(user, parsed_subject, cursor) if cursor is not None else None
+    after = container.opaque_ids.gap_position(user, parsed_subject, cursor) if cursor is not None else None
     seqs = SeqRange(first=first, last=last)
     page = await container.gap_fetch.fetch(user, parsed_subject, seqs, after=after, limit=limit)
     body = BurstsBody(
-        items=[item_body(item, container.opaque.id(user, item.entry.key), page.view.now) for item in page.items],
-        next=container.opaque.gap_cursor(user, page.next) if page.next else None,
+        items=[item_body(item, container.opaque_ids.id(user, item.entry.key), page.view.now) for item in page.items],
+        next=container.opaque_ids.gap_cursor(user, page.next) if page.next else None,
         partial=page.partial,
     )
-    # The tag excludes the cursor: bursts that the viewer may not see change the cursor, too.
+    # The tag excludes the cursor, which changes also with bursts that the viewer may not see.
     content = msgspec.json.encode((user, body.items, body.partial, body.next is None))
     headers = page_headers(etag(content, weak=True))
     if body.next:

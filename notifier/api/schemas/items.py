@@ -63,6 +63,7 @@ def _mentioner_list(names: Sequence[UserId], *, more: bool) -> str:
 
 
 MAX_NAMES = 3
+"""Names in the body of an item: mentioners of a burst, or mentioned accounts of a digest."""
 MAX_ACCOUNTS = 16
 """Accounts listed in a digest, the most mentioned first."""
 
@@ -160,12 +161,12 @@ def item_body(item: InboxItem, id: str, now: datetime) -> ItemBody:
     match item:
         case Item():
             seq = seq_of(item.entry, now)
-            return ItemBody(burst=id, seq=seq, **common_body(item, now), unread=item.unread, digest=None)
+            return ItemBody(burst=id, seq=seq, **common_fields(item, now), unread=item.unread, digest=None)
         case DigestItem():
             return _digest_item_body(item, id, now)
 
 
-def common_body(item: Item, now: datetime) -> CommonFields:
+def common_fields(item: Item, now: datetime) -> CommonFields:
     burst = item.burst
     return {
         "subject": str(burst.key.subject),
@@ -196,7 +197,7 @@ def _digest_item_body(item: DigestItem, id: str, now: datetime) -> ItemBody:
         digest=DigestBody(
             date=day,
             accounts=[AccountBody(account=name, count=count) for name, count in digest.accounts[:MAX_ACCOUNTS]],
-            bursts=[DigestBurstBody(**common_body(inner, now)) for inner in item.inside],
+            bursts=[DigestBurstBody(**common_fields(inner, now)) for inner in item.inside],
             more=digest.more,
         ),
     )

@@ -184,10 +184,10 @@ def _is_listening(origin: str) -> bool:
 def issuer_finding(issuer: Issuer) -> DoctorFinding:
     """Check the keys of the issuer. Fetches them at most once."""
     from notifier.api.auth.issuer_keys import fetch, public_keys
-    from notifier.api.auth.tokens import issuer_key_file_key
+    from notifier.api.auth.tokens import read_issuer_key
 
     try:
-        count = len(public_keys(fetch(issuer.jwks))) if issuer.jwks else len([issuer_key_file_key(issuer)])
+        count = len(public_keys(fetch(issuer.jwks))) if issuer.jwks else len([read_issuer_key(issuer)])
     except BadSetting as error:
         return _issuer_failure(error.detail, f"Put its public key there, or fix {variable('issuer', 'key')}.")
     except IssuerUnavailable as error:
