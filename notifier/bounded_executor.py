@@ -100,7 +100,7 @@ class InFlightLimit:
     """Limits the calls of an asynchronous driver: how many are in flight, and how long each may take."""
 
     max_calls: int
-    """Calls in flight from which a further one is refused. The last one admitted may consist of several calls."""
+    """Calls in flight at which a further `run` is refused. The last `run` may exceed the number with several calls."""
     deadline: timedelta
     in_flight: int = 0
 

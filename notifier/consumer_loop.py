@@ -53,8 +53,8 @@ class StreamProcessor:
         """Process one batch and return its size.
 
         Raises one of OUTAGES. The next call then retries the same batch, unless another consumer got its partition.
-        Raises LaneStopped while the processing lane is stopped. The first record kept in `unprocessed` is then the one
-        that failed, but must not become a dead letter because the limit is reached.
+        Raises LaneStopped while the processing lane is stopped. If this call stopped the lane, `unprocessed` begins
+        with the record whose dead letter would exceed the limit.
         """
         if self.unprocessed and not self.consumer.owns_polled():
             self.unprocessed = ()

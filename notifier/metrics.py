@@ -64,7 +64,7 @@ class Metrics:
         self.deliveries = self._counter("deliveries_total", "Users reached by durable rows.", "tier")
         self.rows = self._counter("rows_total", "Inbox rows written, including repeats.", "tier")
         self.delivery_latency = self._histogram(
-            "delivery_seconds", "Time from acceptance to durable rows, by slice.", "tier"
+            "delivery_seconds", "Time from acceptance to durable rows, once for each slice.", "tier"
         )
 
     def _add_push_metrics(self) -> None:
@@ -95,7 +95,9 @@ class Metrics:
         self.lane_stopped = self._gauge(
             "lane_stopped", "1 while a lane is stopped by its dead-letter limit, else 0.", "lane"
         )
-        self.tier_rule_failures = self._counter("tier_rule_failures_total", "Failures of a custom tier rule, by shard.")
+        self.tier_rule_failures = self._counter(
+            "tier_rule_failures_total", "Failures of a custom tier rule, once for each shard."
+        )
         self.bitmaps_rebuilt = self._counter(
             "bitmaps_rebuilt_total", "Bitmaps of followers that were rebuilt from their rows."
         )
@@ -112,7 +114,7 @@ class Metrics:
         )
         self.activity_emptied = self._counter("activity_emptied_total", "Times that Redis lost the hours of activity.")
         self.failed_duties = self._counter(
-            "unreconciled_total", "Failed duties of the reconciler, once a round.", "duty"
+            "unreconciled_total", "Failed duties of the reconciler, once in each round.", "duty"
         )
         self.roles_replaced = self._counter(
             "roles_replaced_total", "Processes of a role that died or hung.", "role", "cause"

@@ -14,7 +14,7 @@ FOLLOWS = "follows"
 """Follows, subject preferences and user blocks.
 
 Key of follows and preferences: the followed account, so that each subject has a single writer. Key of user blocks: the
-blocker. Blocks only write rows, which any consumer may do.
+blocker. A user block only writes rows, which any consumer may do.
 """
 
 USERS = "users"

@@ -81,7 +81,7 @@ def run(
         # Celery still delivers prefetched tasks while the worker stops.
         if _is_stopping():
             raise Reject(requeue=True)
-        runner(slice_)  # The outcome is not returned to Celery: it is in the ledger.
+        runner(slice_)  # Celery does not get the result, which is in the ledger.
 
     app.task(work, name=app.main, Request=StrictAckRequest)
     app.amqp.Connection = _with_heartbeat(app.amqp.Connection, watchdog.beat)

@@ -30,7 +30,7 @@ def make_gc_rare() -> None:
 
 PR_SET_PDEATHSIG = 1
 PARENT_CHECK_INTERVAL = 0.25
-"""Seconds between two checks of the parent. Only Linux signals its end, so elsewhere a child outlives it this long."""
+"""Seconds between two checks of the parent. Only Linux signals the parent's end; elsewhere a child notices it later."""
 GRACE_SECONDS = 2.0
 """Seconds between SIGTERM and SIGKILL, to finish work in progress. A slice that was cut off is queued again."""
 

@@ -12,7 +12,7 @@ from litestar.params import QueryParameter
 T = TypeVar("T")
 
 JSON = "application/json"
-NO_STORE = {"Cache-Control": "no-store"}
+NO_STORE_HEADERS = {"Cache-Control": "no-store"}
 PRIVATE_HEADERS = {"Cache-Control": "private, no-store"}
 """Headers of a response that contains one user's data."""
 

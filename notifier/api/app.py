@@ -18,7 +18,7 @@ from notifier.api.auth.guards import (
     allow_users,
     require_loopback,
 )
-from notifier.api.auth.identity import Identity
+from notifier.api.auth.identity import Authenticator
 from notifier.api.auth.scopes import Scope
 from notifier.api.auth.service_keys import Keys
 from notifier.api.background.activity_recorder import Pause
@@ -43,14 +43,14 @@ def create(
     pause: Pause = asyncio.sleep,
     flush_redis: Callable[[], bool] = lambda: False,
     *,
-    identity: Identity | None = None,
+    authenticator: Authenticator | None = None,
 ) -> Litestar:
     """Build the application, without connecting to anything. Raises BadSetting.
 
     In a demo, the trickle of mentions starts when the server starts the application. `flush_redis` flushes the Redis
-    that this service started itself. `identity` replaces the identity built from the settings.
+    that this service started itself. `authenticator` replaces the authenticator built from the settings.
     """
-    container = build_container(system, reads, keys, pause, identity)
+    container = build_container(system, reads, keys, pause, authenticator)
     controls = demo_controls(container, flush_redis)
     openapi_document = OpenApiDocument(generate=lambda: describe(_routes(container), dependencies, installed_version()))
     dependencies = _dependencies(container, openapi_document, controls)
@@ -77,7 +77,7 @@ def create(
     )
     app.asgi_handler = ResponseHeaders(subjects.RawSubjectPaths(app.asgi_handler))
     if not system.settings.insecure_dev:  # in that mode only the route guards can identify the caller
-        app.asgi_handler = FastInbox(app.asgi_handler, container, container.identity)
+        app.asgi_handler = FastInbox(app.asgi_handler, container, container.authenticator)
     app.asgi_handler = with_cors(app.asgi_handler, system.settings.origins)
     return app
 

@@ -11,7 +11,7 @@ from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
-from notifier.api.auth.identity import Identity, identity_of
+from notifier.api.auth.identity import Authenticator, build_authenticator
 from notifier.api.auth.service_keys import Keys
 from notifier.api.background.activity_recorder import ActivityRecorder, Pause
 from notifier.api.background.event_intake import EventIntake
@@ -62,7 +62,7 @@ class ApiContainer:
     pause: Pause
     threads: RequestThreads
     keys: Keys = field(repr=False)
-    identity: Identity
+    authenticator: Authenticator
     opaque_ids: OpaqueIds
     request_meter: RequestMeter
     intake: EventIntake
@@ -91,7 +91,9 @@ class ApiContainer:
 
 
 WiredContainer = NamedDependency[SkipValidation[ApiContainer]]
+"""Type of the parameter `container` of a route, to which the framework passes the container."""
 UserRequest = Request[UserId, float, State]
+"""Request of a user: `user` is the user's id, and `auth` the Unix time at which the token expires."""
 
 
 def raw_path_part(request: Request[Any, Any, State], prefix: str, default: str) -> str:
@@ -105,7 +107,11 @@ def raw_path_part(request: Request[Any, Any, State], prefix: str, default: str) 
 
 
 def build_container(
-    system: System, reads: ReadPorts, keys: Keys, pause: Pause = asyncio.sleep, identity: Identity | None = None
+    system: System,
+    reads: ReadPorts,
+    keys: Keys,
+    pause: Pause = asyncio.sleep,
+    authenticator: Authenticator | None = None,
 ) -> ApiContainer:
     """Build the container. Raises BadSetting. No thread starts before the first request."""
     ports, settings, metrics = system.ports, system.settings, system.metrics
@@ -124,7 +130,7 @@ def build_container(
         pause=pause,
         threads=threads,
         keys=keys,
-        identity=identity or identity_of(settings, keys, metrics),
+        authenticator=authenticator or build_authenticator(settings, keys, metrics),
         opaque_ids=opaque_ids,
         request_meter=request_meter(
             settings.limits,

@@ -13,7 +13,7 @@ from litestar.types import Receive, Scope, Send
 LOGGER = logging.getLogger("notifier.api")
 
 MEDIA_TYPE = "text/event-stream"
-HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """`X-Accel-Buffering` makes nginx forward each event immediately."""
 KEEP_ALIVE = b":\n\n"
 """Heartbeat: an SSE comment that shows the client that the connection is alive."""
@@ -42,7 +42,7 @@ class EventSource(Protocol):
 class EventStream(Response[None]):
     """An HTTP response that streams the events of one source."""
 
-    def __init__(self, source: EventSource, headers: Mapping[str, str] = HEADERS) -> None:
+    def __init__(self, source: EventSource, headers: Mapping[str, str] = STREAM_HEADERS) -> None:
         super().__init__(None, media_type=MEDIA_TYPE, headers=headers)
         self._source, self._stream_headers = source, headers
 

@@ -135,6 +135,7 @@ class OpaqueIds:
 
 
 def _associated_data(purpose: str, viewer: UserId) -> list[bytes]:
+    """Return what a value is bound to. It can't be decrypted for another purpose or viewer."""
     return [VERSION, purpose.encode(), viewer.encode()]
 
 

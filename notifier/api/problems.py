@@ -13,7 +13,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.types import ASGIApp, ExceptionHandlersMap, Message, Receive, Scope, Send
 
-from notifier.api.answers import NO_STORE
+from notifier.api.answers import NO_STORE_HEADERS
 from notifier.api.auth.guards import REMAINING_ALLOWANCE
 from notifier.domain import errors
 from notifier.domain.errors import NotifierError
@@ -94,7 +94,7 @@ def problem_responses(*statuses: int) -> dict[int, ResponseSpec]:
 
 def _problem_response(error: NotifierError, headers: Mapping[str, str] | None = None) -> Response[Problem]:
     body = problem_body(error)
-    response_headers = {**STATUS_HEADERS.get(body.status, {}), **(headers or {}), **NO_STORE}
+    response_headers = {**STATUS_HEADERS.get(body.status, {}), **(headers or {}), **NO_STORE_HEADERS}
     return Response(body, status_code=body.status, media_type=MEDIA_TYPE, headers=response_headers)
 
 

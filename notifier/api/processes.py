@@ -91,7 +91,7 @@ READY_TIMEOUT = timedelta(seconds=20)
 LISTEN_BACKLOG = 1024
 """New connections that the kernel queues until the server accepts them."""
 HUB_KEY = "hub"
-"""Key of the live hub in the application's state. Shutdown closes the hub, because live streams end only by that."""
+"""Key of the live hub in the application's state. Shutdown closes the hub, and thereby all live streams."""
 MAX_CONCURRENT_REQUESTS = MAX_STREAMS + 1024
 """Requests that the server handles at once: the most live streams that settings allow, and 1,024 others."""
 HEARTBEAT_SECONDS = 1.0

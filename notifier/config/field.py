@@ -9,6 +9,7 @@ from typing import Any, cast, get_type_hints
 from urllib.parse import SplitResult, urlsplit
 
 PREFIX = "NOTIFIER_"
+"""Prefix of the environment variables of all settings."""
 
 
 class HiddenPart(StrEnum):
@@ -21,6 +22,8 @@ class HiddenPart(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRule:
+    """What the values of a setting mean, and which are valid."""
+
     requirement: str
     """Completes the sentence "it must be …" in error messages."""
     meaning: str
@@ -54,6 +57,8 @@ def setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingEntry:
+    """One setting of the tree: where it is, and its declaration."""
+
     path: tuple[str, ...]
     """Section names and field name: `("threshold",)` or `("kafka", "servers")`."""
     kind: Any

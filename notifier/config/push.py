@@ -22,7 +22,7 @@ MAX_COUNT = 1_000_000_000
 """Upper bound of counts. A larger number is a typing error."""
 OWN_LIBRARY, GOOGLE_LIBRARY = "notifier", "firebase-admin"
 LIBRARIES = (OWN_LIBRARY, GOOGLE_LIBRARY)
-FAKES = ("auto", "on", "off")
+FAKE_MODES = ("auto", "on", "off")
 MIN_PER_MINUTE = 20
 """Lowest rate limit. Without Redis a worker sends a tenth of it, and with less it would never send an alert."""
 FILE_REQUIREMENT = "a file"
@@ -190,7 +190,7 @@ class WebPushSettings:
 
     @property
     def services(self) -> PushServices:
-        """Allowed push services. `Settings` rejects `loopback` in production."""
+        """Allowed push services. `Settings` accepts `loopback` only together with `insecure_dev`."""
         hosts = tuple(filter(None, self.hosts.split(",")))
         return PushServices(hosts=hosts, loopback=self.loopback, production=not self.loopback)
 
@@ -207,11 +207,11 @@ class PushSettings:
     hourly: int = _count(5, "Alerts per user and hour. 0: no limit.")
     daily: int = _count(20, "Alerts per user in 24 hours. 0: no limit.")
     fakes: str = setting(
-        FAKES[0],
-        requirement=", ".join(FAKES[:-1]) + f" or {FAKES[-1]}",
+        FAKE_MODES[0],
+        requirement=", ".join(FAKE_MODES[:-1]) + f" or {FAKE_MODES[-1]}",
         meaning="Which alerts go to the fakes that `notifier up` starts. auto: those of platforms without "
         "credentials; on: all; off: none.",
-        is_valid=lambda value: value in FAKES,
+        is_valid=lambda value: value in FAKE_MODES,
     )
     fake_script: str = setting(
         "",

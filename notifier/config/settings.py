@@ -44,7 +44,7 @@ MAX_STREAMS = 50_000
 ORIGIN_PATTERN = re.compile(r"(https?)://([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
 """Origin as a browser sends it, in lower case and without a path, because origins are compared as strings."""
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
-"""Port of each scheme that browsers omit from an origin."""
+"""Default port of each scheme. Browsers omit it from an origin."""
 MIN_SECRET_BYTES = 32
 """Least bytes of the secret. HS256 needs a key of at least the length of its hash."""
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical")

@@ -1,4 +1,7 @@
-"""URLs of the Celery brokers, for both profiles. Imports no optional library: `embedded` must run without them."""
+"""URLs of the Celery brokers, for both profiles.
+
+This module imports no optional library, because `embedded` must run without them.
+"""
 
 from collections.abc import Mapping
 
@@ -13,7 +16,7 @@ from notifier.profiles.data_folder import checked_redis_url
 def broker_urls(settings: Settings, redis_url: str) -> Mapping[Pool, str]:
     """Return each pool's broker URL: the one in its setting or, if that is empty, a database of the Redis.
 
-    Raises BadSetting if a pool needs a database but `redis_url` names sentinels or a Redis Cluster.
+    Raises BadSetting if a pool needs a database, but `redis_url` has another scheme than redis:// and rediss://.
     """
     configured = {
         pool: checked_redis_url(url) for pool in Pool if (url := getattr(settings.brokers, _setting_name(pool)))
@@ -29,8 +32,8 @@ def _setting_name(pool: Pool) -> str:
 def _redis_databases(redis_url: str) -> Mapping[Pool, str]:
     """Return the URL of one Redis database per pool.
 
-    Raises BadSetting for URLs of sentinels and of a Redis Cluster, which Celery does not support. A Redis Cluster also
-    has only one database.
+    Raises BadSetting for a URL that Celery does not support, such as one of sentinels or of a Redis Cluster. A Redis
+    Cluster also has only one database.
     """
     scheme = split_url(redis_url).scheme
     if scheme not in {"redis", "rediss"}:

@@ -1,4 +1,4 @@
-"""Checks of the data folder and of Redis before roles start, for both profiles."""
+"""The data folder and the Redis URL: checks, lock and installation name, for both profiles."""
 
 import fcntl
 import os
@@ -51,7 +51,7 @@ def _with_tls_options(query: str) -> str:
 
 
 REDIS_STARTUP_TIMEOUT = 5.0
-"""Seconds that `up` waits for a configured Redis. One that starts at the same time needs one or two seconds."""
+"""Seconds that `up` waits for a configured Redis. A Redis that starts at the same time needs one or two seconds."""
 
 
 def instance_name(settings: Settings) -> str:

@@ -48,7 +48,7 @@ class Profile(Protocol):
         ...
 
     def warm(self) -> None:
-        """Prepare the store's statements, so that the first work of a role does not wait for it. Ignores outages."""
+        """Prepare the store's statements: without this the first reads of a role would be slow. Ignores outages."""
         ...
 
     def services(self, on_locked: Callable[[], None] = lambda: None) -> AbstractContextManager[Mapping[str, str]]:

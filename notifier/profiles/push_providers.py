@@ -35,7 +35,7 @@ CREDENTIAL_SETTINGS: Mapping[Platform, str] = {
     Platform.FCM: variable("push", "fcm", "account"),
     Platform.WEB: variable("push", "web", "key"),
 }
-"""The variable that names the credentials of each platform."""
+"""Environment variable with the path of each platform's credentials."""
 
 
 def providers(

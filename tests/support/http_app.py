@@ -13,7 +13,7 @@ from litestar.testing import TestClient
 
 from notifier import topics
 from notifier.api.app import create
-from notifier.api.auth.identity import Identity, issue_token
+from notifier.api.auth.identity import Authenticator, issue_token
 from notifier.api.auth.service_keys import Keys
 from notifier.api.background.activity_recorder import Pause
 from notifier.config import InboxLimits, Settings
@@ -202,9 +202,9 @@ class MemoryBackend:
         pause: Pause = asyncio.sleep,
         empty: Callable[[], bool] = lambda: False,
         *,
-        identity: Identity | None = None,
+        authenticator: Authenticator | None = None,
     ) -> Litestar:
-        return create(self.system, self.reads, self.keys, pause, empty, identity=identity)
+        return create(self.system, self.reads, self.keys, pause, empty, authenticator=authenticator)
 
     def sequence(self) -> None:
         """Sequence or refuse every accepted event."""

@@ -24,7 +24,7 @@ EXPOSED_HEADERS = "ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Aut
 PREFLIGHT_MAX_AGE = timedelta(hours=2)
 """How long a browser may cache a preflight response. Chromium accepts no more."""
 VARY_HEADER = (b"vary", b"Origin")
-"""Sent with every response, so that no cache serves one origin's response to another origin."""
+"""Sent with every response of the shared paths, so that no cache serves one origin's response to another origin."""
 
 Headers = Sequence[tuple[bytes, bytes]]
 

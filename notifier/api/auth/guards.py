@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from notifier.api.auth.dev_mode import InsecureIdentity
-from notifier.api.auth.identity import Identity
+from notifier.api.auth.dev_mode import InsecureAuthenticator
+from notifier.api.auth.identity import Authenticator
 from notifier.api.auth.scopes import Scope
 from notifier.api.auth.service_keys import Keys
 from notifier.api.container import ApiContainer
@@ -34,8 +34,8 @@ def allow_services(container: ApiContainer, *scopes: Scope) -> Guard:
     """Allow services that have at least one of the scopes. Sets `request.user` to the caller."""
 
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
-        identity = await _identity_for(container, connection)
-        caller = await identity.service_caller(connection.headers.get("authorization"), container.clock.now())
+        authenticator = await _authenticator_for(container, connection)
+        caller = await authenticator.service_caller(connection.headers.get("authorization"), container.clock.now())
         caller.require(*scopes)
         _meter(container, connection, container.request_meter.requests, caller.key)
         connection.scope["user"] = caller
@@ -47,10 +47,10 @@ def allow_users(container: ApiContainer) -> Guard:
     """Allow users. Sets `request.user` to the user and `request.auth` to the time when the token expires."""
 
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
-        identity, now = await _identity_for(container, connection), container.clock.now()
+        authenticator, now = await _authenticator_for(container, connection), container.clock.now()
         authorization = connection.headers.get("authorization")
-        is_new_token = not container.identity.has_verified(authorization, now)
-        holder = await identity.user(authorization, now)
+        is_new_token = not container.authenticator.has_verified(authorization, now)
+        holder = await authenticator.user(authorization, now)
         _meter(container, connection, _user_limit(container, connection), holder.user)
         if is_new_token and not connection.url.path.startswith(INBOX_PATH):
             container.warm_up.add(holder.user)
@@ -59,17 +59,17 @@ def allow_users(container: ApiContainer) -> Guard:
     return guard
 
 
-async def _identity_for(container: ApiContainer, connection: Connection) -> Identity | InsecureIdentity:
-    """Return the identity that authenticates the request.
+async def _authenticator_for(container: ApiContainer, connection: Connection) -> Authenticator | InsecureAuthenticator:
+    """Return the authenticator of the request.
 
-    It is the insecure one if the setting allows that and the request comes from this machine. Requests of other
-    origins' pages are excluded: a browser on this machine sends them, but not on behalf of its user.
+    It is the insecure one if the setting allows that and the request comes from this machine, but not from a page of
+    another origin. Such a page, open in a browser on this machine, must not act as any user.
     """
     if container.system.settings.insecure_dev:
         with suppress(Forbidden):
             await require_loopback(connection)
-            return InsecureIdentity(container.identity)
-    return container.identity
+            return InsecureAuthenticator(container.authenticator)
+    return container.authenticator
 
 
 def _user_limit(container: ApiContainer, connection: Connection) -> RequestLimit | None:

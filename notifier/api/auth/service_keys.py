@@ -20,7 +20,7 @@ from notifier.api.auth.scopes import Caller, Scope
 from notifier.config import MIN_SECRET_BYTES, Settings
 from notifier.domain.errors import BadSetting, Unwritable
 
-PREFIX = "nsk_"
+KEY_PREFIX = "nsk_"
 """Prefix that lets secret scanners find leaked keys. A token without it is neither hashed nor looked up."""
 KEY_BYTES = 32
 """Random bytes of a key."""
@@ -32,6 +32,8 @@ ID_LENGTH = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceKey:
+    """A service key as the key file stores it: without its text, which only the service has."""
+
     name: Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
     """Name of the service. During a key rotation the service has two keys with this name."""
     scopes: tuple[Scope, ...]
@@ -49,7 +51,7 @@ class ServiceKey:
 
 def new_key(name: str, scopes: Collection[Scope], pepper: bytes, now: datetime) -> tuple[str, ServiceKey]:
     """Generate a key. Return its text, which is shown once and never stored, and the record to store."""
-    text = PREFIX + secrets.token_urlsafe(KEY_BYTES)
+    text = KEY_PREFIX + secrets.token_urlsafe(KEY_BYTES)
     return text, ServiceKey(name=name, scopes=tuple(sorted(scopes)), hash=key_hash(text, pepper), made_at=now)
 
 
@@ -79,6 +81,8 @@ SECRETS_FILE = "secret.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
+    """The secret of this installation and its main service key."""
+
     secret: str = field(repr=False)
     """Signs user tokens, and encrypts ids, cursors and seen tokens."""
     service_key: str = field(repr=False)
@@ -158,6 +162,8 @@ class _StoredKeys(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceKeyFile:
+    """The file with the service keys. `pepper` is the secret part of their hashes."""
+
     path: Path
     pepper: bytes = field(repr=False)
 
@@ -226,7 +232,7 @@ class ServiceKeyCache:
         Runs on the event loop. Checking the file's date takes a few microseconds; reloading a changed file takes a few
         hundred.
         """
-        if not text.startswith(PREFIX):
+        if not text.startswith(KEY_PREFIX):
             return None
         if self.now() - self.checked_at >= CHECK_SECONDS:
             self.checked_at = self.now()

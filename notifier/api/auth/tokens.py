@@ -85,6 +85,8 @@ SigningKey = jwt.PyJWK | RSAPublicKey | Ed25519PublicKey
 
 @dataclass(frozen=True, slots=True)
 class OwnTokens:
+    """Verifies tokens that this service signed."""
+
     secret: jwt.PyJWK = field(repr=False)
 
     @classmethod
@@ -102,6 +104,8 @@ class OwnTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuedTokens:
+    """Verifies tokens of the configured issuer, whose name is `name`."""
+
     name: str
     audience: str
     keyring: Keyring

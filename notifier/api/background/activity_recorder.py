@@ -31,7 +31,7 @@ class ActivityRecorder:
     metrics: Metrics
     pause: Pause = asyncio.sleep
     hour: int = 0
-    """The current hour, as a number of hours."""
+    """Hour of the latest inbox open, in hours since 1970."""
     recorded: dict[int, bytearray] = field(default_factory=dict)
     """Members recorded in the current hour: one bitmap per shard, 25 MB for 200 million users."""
     next_batch: dict[int, set[Member]] = field(default_factory=lambda: defaultdict(set))
@@ -65,6 +65,6 @@ class ActivityRecorder:
                 for hour, members in batch.items():
                     await self.activity.touch(members, hour)
             except CacheUnavailable:
-                # Fails open: the batch is lost. Forget who was recorded, so each user is recorded at the next open.
+                # Fails open: the batch is lost. Forget who was recorded, so the next inbox open counts.
                 self.recorded = {}
                 self.metrics.outages.labels("cache").inc()

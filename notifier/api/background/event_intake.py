@@ -24,7 +24,9 @@ MAX_BATCH_EVENTS = 200
 IncomingEvent = UpstreamEvent | NotifierError
 """An event, or the error that rejects it."""
 AppendEvents = Callable[[Sequence[IncomingEvent]], Awaitable[Sequence[IntakeReceipt]]]
+"""Appends events to the log, and returns one receipt per event, in order."""
 WaitingEvent = tuple[IncomingEvent, "asyncio.Future[IntakeReceipt]"]
+"""An event, and the future for which its client waits."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,6 +40,7 @@ class EventBatcher:
     append_all: AppendEvents
     waiting: list[WaitingEvent] = field(default_factory=list)
     running: "set[asyncio.Task[None]]" = field(default_factory=set)
+    """Tasks that append batches, one batch after another, until no event waits."""
 
     async def append(self, event: IncomingEvent) -> IntakeReceipt:
         """Append the event to the log. Raises the gateway's errors.

@@ -32,9 +32,10 @@ class DeviceRequestLimiter:
     async def __call__(
         self, user: UserId, call: Callable[[DeviceRegistry, Member], T], *, create_member: bool = False
     ) -> T:
-        """Call `call` with the device registry and the user's member number. Raises StoreUnavailable, and its errors.
+        """Call `call` with the device registry and the user's member number.
 
-        With `create_member`, an unknown user gets a member number. Otherwise an unknown user raises NotFound.
+        With `create_member`, an unknown user gets a member number. Otherwise an unknown user raises NotFound. Raises
+        StoreUnavailable, and the errors of `call`.
         """
         return await self.threads.run(self._call, user, call, create_member=create_member)
 
@@ -87,7 +88,8 @@ class RequestMeter:
     """Limit of a service's requests; None means unlimited."""
     pause: Pause = asyncio.sleep
     local_buckets: "OrderedDict[tuple[RequestLimit, str], _LocalBucket]" = field(default_factory=OrderedDict)
-    unreported: dict[RequestLimit, set[str]] = field(default_factory=lambda: defaultdict(set))
+    callers_to_report: dict[RequestLimit, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Callers whose requests the next report contains, by limit."""
     reporting: "asyncio.Task[None] | None" = None
 
     def take(self, limit: RequestLimit, caller: str) -> tuple[bool, RequestAllowance]:
@@ -112,14 +114,14 @@ class RequestMeter:
     def _queue_report(self, limit: RequestLimit, caller: str, local: _LocalBucket) -> None:
         if local.unreported * REPORTS_PER_LIMIT < limit.max_requests:
             return
-        self.unreported[limit].add(caller)
+        self.callers_to_report[limit].add(caller)
         if self.reporting is None or self.reporting.done():
             self.reporting = asyncio.create_task(self._report_all())
 
     async def _report_all(self) -> None:
-        while self.unreported:
+        while self.callers_to_report:
             await self.pause(REPORT_SECONDS)
-            due, self.unreported = self.unreported, defaultdict(set)
+            due, self.callers_to_report = self.callers_to_report, defaultdict(set)
             for limit, callers in due.items():
                 await self._report(
                     limit,

@@ -17,7 +17,7 @@ from litestar import Response, delete, get, post
 from litestar.di import NamedDependency
 from litestar.params import JSONBody, QueryParameter, SkipValidation
 
-from notifier.api.answers import NO_STORE
+from notifier.api.answers import NO_STORE_HEADERS
 from notifier.api.auth.guards import demo_token, require_json
 from notifier.api.auth.identity import issue_token
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
@@ -25,7 +25,7 @@ from notifier.api.demo.phones import ALERTS_FILE, DemoPhones, DemoPhonesBody
 from notifier.api.demo.traffic import STARS, STORM_RATE, STORM_SECONDS, DemoTraffic
 from notifier.api.problems import problem_responses
 from notifier.api.processes import RoleProcesses
-from notifier.api.routes.static import HEADERS, static_files
+from notifier.api.routes.static import PAGE_SECURITY_HEADERS, static_files
 from notifier.codec import read_batch
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.sequencer import fanout_limit, has_budget, opens_new_burst
@@ -81,7 +81,7 @@ class _Gateway:
 
 @dataclass(frozen=True, slots=True)
 class _ProcessLeases:
-    """Leases that this process has or has tried to take, by name. While it calls `hold`, its leases are renewed."""
+    """Leases that this process has or has tried to take. Each call of `hold` takes a lease or renews it."""
 
     container: ApiContainer
     leaderships: dict[str, Leadership] = field(default_factory=dict)
@@ -144,7 +144,7 @@ async def page(container: WiredContainer) -> Response[bytes]:
     if file is None:
         raise NotFound("Unknown page.")
     content = file.content.replace(TOKEN_PLACEHOLDER, demo_token(container.keys).encode())
-    return Response(content, media_type=file.media_type, headers={**HEADERS, **NO_STORE})
+    return Response(content, media_type=file.media_type, headers={**PAGE_SECURITY_HEADERS, **NO_STORE_HEADERS})
 
 
 @get("/people", responses=problem_responses(401, 403))
@@ -156,7 +156,7 @@ async def people(container: WiredContainer) -> Response[DemoPeopleBody]:
         for kind, user in zip(KINDS, _people(container), strict=True)
     ]
     stars = await container.in_thread(_stars, container)
-    return Response(DemoPeopleBody(people=users, stars=stars), headers=NO_STORE)
+    return Response(DemoPeopleBody(people=users, stars=stars), headers=NO_STORE_HEADERS)
 
 
 @get("/phones", responses=problem_responses(400, 401, 403, 503))
@@ -167,7 +167,7 @@ async def phones(container: WiredContainer, after: After = 0) -> Response[DemoPh
         directory=ports.directory, devices=ports.devices, file=container.system.settings.data / ALERTS_FILE
     )
     body = await container.in_thread(reader, KINDS, _people(container), after)
-    return Response(body, headers=NO_STORE)
+    return Response(body, headers=NO_STORE_HEADERS)
 
 
 @post("/storm", status_code=202, responses=problem_responses(400, 401, 403, 404, 503))

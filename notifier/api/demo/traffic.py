@@ -24,7 +24,7 @@ USUAL_RATE = 1
 STORM_RATE = 100 * USUAL_RATE
 """Mentions per second of a storm."""
 STORM_SECONDS = 8
-"""Length of a storm, far below the demo's collapse window: it is one burst even on a slow machine."""
+"""Seconds of a storm: far less than the demo's collapse window, so a storm is one burst even on a slow machine."""
 MENTIONS_PER_BATCH = 10
 """Mentions in each batch of a storm."""
 STORM_LEASE, TRICKLE_LEASE = "demo-storm", "demo-trickle"
@@ -140,7 +140,7 @@ def mention_batch(
 
 
 def _random_author(chance: random.Random) -> str:
-    """Return one of about 14,000 authors. So none mentions celebrities so often that the mentions cause no alerts."""
+    """Return one of about 14,000 authors, so that none exceeds the number of mentions that may cause alerts."""
     return f"{chance.choice(AUTHORS)}{chance.randrange(1000) or ''}"
 
 

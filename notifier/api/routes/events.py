@@ -10,7 +10,7 @@ from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery
 
-from notifier.api.answers import NO_STORE
+from notifier.api.answers import NO_STORE_HEADERS
 from notifier.api.auth.guards import media_type, require_uncompressed
 from notifier.api.auth.scopes import Caller, Scope
 from notifier.api.container import ApiContainer, WiredContainer, raw_path_part
@@ -39,7 +39,7 @@ from notifier.domain.upstream.validation import (
 from notifier.flow.intake.gateway import IntakeReceipt, IntakeStatus
 from notifier.flow.operations.event_status import AccountStatus, BurstStatus, EventReport, TierStatus, note_of
 
-PREFIX = "/v1/events/"
+PATH_PREFIX = "/v1/events/"
 
 MAX_BATCH_BYTES = 4 * 1024 * 1024
 NO_DRY_RUN, DRY_RUN = "false", "true"
@@ -47,7 +47,7 @@ NO_DRY_RUN, DRY_RUN = "false", "true"
 MAX_PREVIEWED_ACCOUNTS = 3
 """Accounts per dry run. An account with 200 million followers takes about ten seconds of one core."""
 
-MAX_BYTES = {SINGLE_TYPE: MAX_EVENT_BYTES, "application/json": MAX_EVENT_BYTES, BATCH_TYPE: MAX_BATCH_BYTES}
+MAX_BODY_BYTES = {SINGLE_TYPE: MAX_EVENT_BYTES, "application/json": MAX_EVENT_BYTES, BATCH_TYPE: MAX_BATCH_BYTES}
 """Maximum body size in bytes, by content type."""
 REQUIRED_SCOPE: Mapping[str, Scope] = {
     MENTIONED_TYPE: Scope.EVENTS,
@@ -160,14 +160,16 @@ async def accept(
     written, and no user is notified.
     """
     content_type = media_type(request)
-    if content_type not in MAX_BYTES:
-        raise WrongType(f"The content type must be {', '.join(MAX_BYTES)}.")
+    if content_type not in MAX_BODY_BYTES:
+        raise WrongType(f"The content type must be {', '.join(MAX_BODY_BYTES)}.")
     received = await _decode(
-        container, await _read_body(request, MAX_BYTES[content_type]), batch=content_type == BATCH_TYPE
+        container, await _read_body(request, MAX_BODY_BYTES[content_type]), batch=content_type == BATCH_TYPE
     )
     _require_scopes(request.user, received)
     if (dry_runs := _dry_run_values(request)) != [NO_DRY_RUN]:
-        return Response(await _preview(container, received, content_type, dry_runs), status_code=200, headers=NO_STORE)
+        return Response(
+            await _preview(container, received, content_type, dry_runs), status_code=200, headers=NO_STORE_HEADERS
+        )
     if content_type == BATCH_TYPE:
         result: AcceptedEventBody | AcceptedBatch = _batch_result(
             await container.intake.accept_batch([item.event for item in received])
@@ -175,7 +177,7 @@ async def accept(
     else:
         result = _single_result(await container.intake.accept(received[0].event))
     _warm_up(container, received)
-    return Response(result, headers=NO_STORE)
+    return Response(result, headers=NO_STORE_HEADERS)
 
 
 @get("/{id:path}", responses=problem_responses(400, 401, 403, 404, 429, 503))
@@ -187,8 +189,8 @@ async def event_status(
     Without `source` the response covers every event with this id.
     """
     request.user.require(Scope.EVENTS)
-    report = await container.in_thread(container.event_status.look_up, source, raw_path_part(request, PREFIX, id))
-    return Response(_event_status_body(report), headers=NO_STORE)
+    report = await container.in_thread(container.event_status.look_up, source, raw_path_part(request, PATH_PREFIX, id))
+    return Response(_event_status_body(report), headers=NO_STORE_HEADERS)
 
 
 async def _decode(container: ApiContainer, body: bytes, *, batch: bool) -> Sequence[ReceivedEvent]:

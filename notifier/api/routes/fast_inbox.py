@@ -12,7 +12,7 @@ from litestar.types import ASGIApp, HTTPResponseBodyEvent, HTTPResponseStartEven
 
 from notifier.api.answers import DEFAULT_PAGE_SIZE, PAGE_HEADERS, matches
 from notifier.api.auth.guards import ALREADY_METERED
-from notifier.api.auth.identity import Identity
+from notifier.api.auth.identity import Authenticator
 from notifier.api.container import ApiContainer
 from notifier.api.problems import SECURITY_HEADERS, limit_headers
 from notifier.api.routes.inbox import FAST_PATH_ERROR, UNREAD_HEADERS
@@ -43,7 +43,7 @@ class FastInbox:
 
     routes: ASGIApp
     container: ApiContainer
-    identity: Identity
+    authenticator: Authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == ScopeType.HTTP and _is_plain(scope) and await self._try_answer(scope, send):
@@ -63,7 +63,7 @@ class FastInbox:
         if authorization is None:
             return False
         try:
-            holder = await self.identity.user(authorization, self.container.clock.now())
+            holder = await self.authenticator.user(authorization, self.container.clock.now())
             limit = self.container.request_meter.reads
             allowance = None
             if limit is not None:

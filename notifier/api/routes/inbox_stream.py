@@ -11,7 +11,7 @@ from litestar.params import HeaderParameter
 from litestar.types import Send
 
 from notifier.api.container import ApiContainer, UserRequest, WiredContainer
-from notifier.api.event_stream import HEADERS, KEEP_ALIVE, MEDIA_TYPE, EventStream
+from notifier.api.event_stream import KEEP_ALIVE, MEDIA_TYPE, STREAM_HEADERS, EventStream
 from notifier.api.problems import problem_responses
 from notifier.api.routes.inbox import BadgeBody, badge_body
 from notifier.api.schemas.items import ItemBody, item_body
@@ -60,7 +60,7 @@ async def live(request: UserRequest, container: WiredContainer, last_event: Last
             else None
         )
         container.hub.registry.resume(listener, stream, position)
-    return EventStream(InboxEventSource(container, listener, stream), {**HEADERS, "Vary": "Authorization"})
+    return EventStream(InboxEventSource(container, listener, stream), {**STREAM_HEADERS, "Vary": "Authorization"})
 
 
 def frame(event: StreamEvent, id: str, data: Body | None) -> bytes:

@@ -165,7 +165,7 @@ def _parse_mentions(mentions: str) -> MentionsAllowed:
 
 # `/v1/preferences/{subject}`: volume and mute of a single subject.
 
-PREFIX = "/v1/preferences/"
+PATH_PREFIX = "/v1/preferences/"
 MAX_SUBJECT_CHANGE_BYTES = 4 * 1024
 MAX_MUTE = timedelta(days=366)
 """Longest mute with an end."""
@@ -225,7 +225,7 @@ async def change_subject_preference(
     subject: FromPath[str], request: UserRequest, container: WiredContainer, data: JSONBody[PreferenceChangeBody]
 ) -> Response[PreferenceBody]:
     """Change the volume of a subject, or mute or unmute it, and return the current preference."""
-    target = Subject.parse(raw_path_part(request, PREFIX, subject))
+    target = Subject.parse(raw_path_part(request, PATH_PREFIX, subject))
     if target.kind is not Kind.MENTION:
         raise BadPreference("Users are always notified of mentions of themselves.")
     preference = await container.preference_editor.change(

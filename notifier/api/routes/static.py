@@ -42,7 +42,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "frame-ancestors 'none'",
     ]
 )
-HEADERS = {
+PAGE_SECURITY_HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -64,7 +64,7 @@ async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Respon
     file = static_files().get(path.strip("/"))
     if file is None:
         raise NotFound("Unknown file.")
-    headers = {**HEADERS, "ETag": file.tag, "Cache-Control": "no-cache"}
+    headers = {**PAGE_SECURITY_HEADERS, "ETag": file.tag, "Cache-Control": "no-cache"}
     return conditional(request, file.content, headers, file.media_type)
 
 

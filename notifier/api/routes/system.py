@@ -10,7 +10,7 @@ from litestar.params import SkipValidation
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from notifier.api.answers import JSON, NO_STORE, pre_encoded
+from notifier.api.answers import JSON, NO_STORE_HEADERS, pre_encoded
 from notifier.api.background.overview import SnapshotStream
 from notifier.api.container import WiredContainer
 from notifier.api.event_stream import MEDIA_TYPE, EventStream
@@ -30,7 +30,7 @@ STREAM_DESCRIPTION = "Events are system, with SystemBody as data, and trouble, w
 async def overview(container: WiredContainer) -> Response[SystemBody]:
     """Return a snapshot of the system that is at most one second old."""
     body = await container.overview_snapshots.latest()
-    return Response(pre_encoded(SystemBody, body), media_type=JSON, headers=NO_STORE)
+    return Response(pre_encoded(SystemBody, body), media_type=JSON, headers=NO_STORE_HEADERS)
 
 
 @get(
